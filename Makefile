@@ -1,0 +1,49 @@
+# Two commands do everything: `make reproduce` and `make test`. Both set up what they need, once.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+ARGS   ?=
+
+.PHONY: help setup test test-slow lint format reproduce benchmark clean
+
+help:  ## list the commands
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(VENV)/.ready  ## create the virtual environment and install the pinned requirements (cheap the second time)
+
+$(VENV)/.ready: pyproject.toml requirements/base.txt requirements/dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "onebit needs Python 3.11 or newer; set PYTHON=python3.x"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/base.txt -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.rivals: $(VENV)/.ready requirements/rivals.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/rivals.txt
+	@touch $@
+
+test: lint  ## everything CI runs: lint, types, import direction, tests and doctests
+	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+test-slow: setup  ## the tests that take minutes
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+lint: setup  ## ruff, mypy --strict, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: setup  ## let ruff rewrite the files
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+reproduce: setup  ## the paper's experiments at full size, into results/ (ARGS="--quick" for a minute's version)
+	$(BIN)/onebit reproduce $(ARGS)
+
+benchmark: $(VENV)/.rivals  ## speed and memory, side by side with peers
+	$(BIN)/python benchmarks/speed.py $(ARGS)
+
+clean:  ## remove the virtual environment and caches, keep results
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
