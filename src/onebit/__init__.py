@@ -1,1 +1,30 @@
-"""Learn a K-way classifier when the only answer you ever get is "right" or "wrong"."""
+"""Learn a K-way classifier when the only answer you ever get is "right" or "wrong".
+
+>>> import onebit
+>>> learner = onebit.BanditPerceptron(classes=["billing", "delivery", "refund"])
+>>> guess = learner.guess([0.3, 0.1])
+>>> learner.tell(guess, correct=False)
+"""
+
+from importlib.metadata import version
+
+from onebit import kernels, streams
+from onebit.learners import BanditPerceptron, Banditron, Learner, MulticlassPerceptron, NearestNeighbor, UniformGuess
+from onebit.play import play
+from onebit.rounds import Guess, Trace
+
+__version__ = version("onebit")
+
+__all__ = [
+    "BanditPerceptron",
+    "Banditron",
+    "Guess",
+    "Learner",
+    "MulticlassPerceptron",
+    "NearestNeighbor",
+    "Trace",
+    "UniformGuess",
+    "kernels",
+    "play",
+    "streams",
+]

@@ -1,0 +1,26 @@
+"""The two ways a function is compiled, with their types kept.
+
+Both leave the function a plain Python function when ``NUMBA_DISABLE_JIT=1`` is set, so that debuggers and coverage see
+the very code that runs compiled.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def compiled(function: _Function) -> _Function:
+    """Compile a function that Python calls."""
+    return cast(_Function, numba.njit(function))
+
+
+def inlined(function: _Function) -> _Function:
+    """Compile a small function that only compiled code calls; its body is copied into each caller.
+
+    A call across compiled functions costs more than a whole round of Algorithm 1 in three dimensions, so every step of
+    the game's inner loop (score, guess, learn, update) is inlined.
+    """
+    return cast(_Function, numba.njit(inline="always")(function))

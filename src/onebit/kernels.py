@@ -1,0 +1,399 @@
+"""Kernels: inner products in another space, as functions of ⟨x,x'⟩, ‖x‖² and ‖x'‖².
+
+A learner given a kernel never sees the other space; it keeps examples and asks the kernel how alike two of them are.
+Beside the value itself a kernel says two things that let a whole block of rounds be scored at once without ever
+changing a guess: how much rounding can move its value, and, if it is a function of ⟨x,x'⟩ alone, a polynomial close to
+it.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from onebit.compiled import compiled, inlined
+from onebit.inputs import Floats, Rows, SparseRows, check_integer, check_number, check_rows, densify
+
+Value = Callable[[float, float, float, tuple[float, ...]], float]
+
+_UNIT_BALL_SLACK = 1e-9
+
+
+class Series(NamedTuple):
+    """A polynomial Σ aⱼzʲ in z = ⟨x,x'⟩ and the most it differs from the kernel."""
+
+    coefficients: Floats
+    error: float
+
+
+class Kernel(ABC):
+    """A positive definite kernel.
+
+    Call it on rows for the matrix of values: ``kernel(X, Y)``. To write one of your own as a class, give `value` (an
+    `onebit.compiled.inlined` function), `parameters` and `sensitivity`; a plain Python function will do too, see
+    `Custom`.
+    """
+
+    normalize: bool = False
+    value: ClassVar[Value]
+    """Compiled: (⟨x,x'⟩, ‖x‖², ‖x'‖², parameters) → k(x, x')."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[float, ...]:
+        """The numbers that `value` is given."""
+
+    @abstractmethod
+    def sensitivity(self, radius: float) -> float:
+        """Return how far k can move, per unit of relative rounding in ⟨x,x'⟩, ‖x‖² and k, on a ball of that radius."""
+
+    def series(self) -> Series | None:
+        """Return a polynomial in ⟨x,x'⟩ close to the kernel everywhere it is defined, or None if there is none."""
+        return None
+
+    def prepare(self, X: Floats) -> Floats:
+        """Return rows as the kernel takes them: divided by their length if `normalize` is set, and checked."""
+        return _unit_rows(X) if self.normalize else X
+
+    def matrix(self, X: Floats, Y: Floats) -> Floats:
+        """Return k for every pair of prepared rows."""
+        return self.of_products(X @ Y.T, np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", Y, Y))
+
+    def of_products(self, products: Floats, squares_x: Floats, squares_y: Floats) -> Floats:
+        """Turn a matrix of inner products into kernel values, in place, and return it."""
+        _apply(type(self).value)(products, squares_x, squares_y, self.parameters)
+        return products
+
+    def __call__(self, X: npt.ArrayLike | Rows, Y: npt.ArrayLike | Rows | None = None) -> Floats:
+        """Return the matrix k(X[i], Y[j]); Y is X if it is not given."""
+        left = self.prepare(_dense(check_rows(X, "X")))
+        right = left if Y is None else self.prepare(_dense(check_rows(Y, "Y")))
+        if left.shape[1] != right.shape[1]:
+            raise ValueError(f"X and Y must have the same features; got {left.shape[1]} and {right.shape[1]}")
+        return self.matrix(left, right)
+
+
+def _dense(rows: Rows) -> Floats:
+    return densify(rows, 0, len(rows)) if isinstance(rows, SparseRows) else rows
+
+
+def _unit_rows(X: Floats) -> Floats:
+    lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
+    return X / np.where(lengths > 0, lengths, 1.0)[:, None]
+
+
+_APPLIED: dict[Value, Callable[..., None]] = {}
+
+
+def _apply(value: Value) -> Callable[..., None]:
+    """Return a compiled function that applies a kernel's value to a whole matrix of inner products, in place."""
+    if value not in _APPLIED:
+
+        @compiled
+        def apply(products: Floats, squares_x: Floats, squares_y: Floats, parameters: tuple[float, ...]) -> None:
+            for i in range(products.shape[0]):
+                for j in range(products.shape[1]):
+                    products[i, j] = value(products[i, j], squares_x[i], squares_y[j], parameters)
+
+        _APPLIED[value] = apply
+    return _APPLIED[value]
+
+
+@inlined
+def _linear(dot: float, _a: float, _b: float, _parameters: tuple[float, ...]) -> float:
+    return dot
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """k(x, x') = ⟨x, x'⟩: the plain inner product, kept as examples rather than as weights.
+
+    Parameters
+    ----------
+    normalize : bool
+        Divide every row by its length first.
+
+    Examples
+    --------
+    >>> Linear()([[1.0, 2.0]], [[3.0, 1.0]])
+    array([[5.]])
+    """
+
+    normalize: bool = False
+    value = _linear
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """None."""
+        return (0.0,)
+
+    def sensitivity(self, radius: float) -> float:
+        """Return the largest |k|."""
+        return radius**2
+
+    def series(self) -> Series:
+        """Return z itself."""
+        return Series(np.array([0.0, 1.0]), 0.0)
+
+
+@inlined
+def _rational(dot: float, _a: float, _b: float, _parameters: tuple[float, ...]) -> float:
+    return 1.0 / (1.0 - 0.5 * dot)
+
+
+@dataclass(frozen=True)
+class Rational(Kernel):
+    """k(x, x') = 1/(1 − ½⟨x, x'⟩) on the unit ball: it makes any weakly separable set strongly separable.
+
+    Values lie in [2/3, 2]. This is the kernel of the paper's Algorithm 2 and of its Theorem 5.
+
+    Parameters
+    ----------
+    normalize : bool
+        Divide every row by its length first, as the paper's footnote allows: a weak margin γ within radius R becomes at
+        least γ/R. Without it a row longer than 1 is an error.
+
+    Examples
+    --------
+    >>> float(Rational()([[1.0, 0.0]])[0, 0])
+    2.0
+
+    References
+    ----------
+    Shalev-Shwartz, Shamir, Sridharan (2011). Learning kernel-based halfspaces with the 0-1 loss. SIAM J. Computing.
+    """
+
+    normalize: bool = False
+    value = _rational
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """None."""
+        return (0.0,)
+
+    def sensitivity(self, radius: float) -> float:
+        """Return max |k| + max |z·dk/dz|: 2 + 2 on the unit ball."""
+        return 4.0
+
+    def series(self) -> Series:
+        """Return the Chebyshev expansion of 2/(2−z) on [−1, 1], cut off; its terms shrink by 2−√3 each."""
+        degree, ratio, first = 8, 2.0 - math.sqrt(3.0), 2.0 / math.sqrt(3.0)
+        chebyshev = 2.0 * first * ratio ** np.arange(degree + 1)
+        chebyshev[0] = first
+        error = 2.0 * first * ratio ** (degree + 1) / (1.0 - ratio)
+        return Series(np.polynomial.chebyshev.cheb2poly(chebyshev), error)
+
+    def prepare(self, X: Floats) -> Floats:
+        """Return the rows, each within the unit ball."""
+        rows = super().prepare(X)
+        squares = np.einsum("ij,ij->i", rows, rows)
+        if squares.max(initial=0.0) > 1.0 + _UNIT_BALL_SLACK:
+            row = int(np.argmax(squares > 1.0 + _UNIT_BALL_SLACK))
+            raise ValueError(
+                f"the rational kernel needs rows within the unit ball; row {row} has length "
+                f"{math.sqrt(squares[row]):.6g}. Use Rational(normalize=True) to divide every row by its length, "
+                "or scale the data"
+            )
+        return rows
+
+
+@inlined
+def _polynomial(dot: float, _a: float, _b: float, parameters: tuple[float, ...]) -> float:
+    result = 1.0
+    for _ in range(int(parameters[0])):
+        result *= 1.0 + dot
+    return result
+
+
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    """k(x, x') = (1 + ⟨x, x'⟩)ⁿ.
+
+    Parameters
+    ----------
+    degree : int
+        n, at least 1.
+    normalize : bool
+        Divide every row by its length first.
+
+    Examples
+    --------
+    >>> float(Polynomial(degree=3)([[1.0, 0.0]])[0, 0])
+    8.0
+    """
+
+    degree: int = 2
+    normalize: bool = False
+    value = _polynomial
+
+    def __post_init__(self) -> None:
+        check_integer("degree", self.degree, low=1)
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """The degree."""
+        return (float(self.degree),)
+
+    def sensitivity(self, radius: float) -> float:
+        """Return a bound on |k| + |z·dk/dz| + the rounding of the products."""
+        return float((2 * self.degree + 1) * (1.0 + radius**2) ** self.degree)
+
+    def series(self) -> Series:
+        """Return the binomial expansion, exact."""
+        return Series(np.array([float(math.comb(self.degree, j)) for j in range(self.degree + 1)]), 0.0)
+
+
+@inlined
+def _multinomial(dot: float, _a: float, _b: float, parameters: tuple[float, ...]) -> float:
+    result = 1.0
+    for _ in range(int(parameters[0])):
+        result = 1.0 + dot * result
+    return result
+
+
+@dataclass(frozen=True)
+class Multinomial(Kernel):
+    """k(x, x') = Σ_{i ≤ n} ⟨x, x'⟩ⁱ.
+
+    Parameters
+    ----------
+    degree : int
+        n, at least 1.
+    normalize : bool
+        Divide every row by its length first.
+
+    Examples
+    --------
+    >>> float(Multinomial(degree=3)([[1.0, 0.0]])[0, 0])
+    4.0
+
+    References
+    ----------
+    Goel, Klivans (2017). Learning neural networks with two nonlinear layers in polynomial time. arXiv:1709.06010.
+    """
+
+    degree: int = 2
+    normalize: bool = False
+    value = _multinomial
+
+    def __post_init__(self) -> None:
+        check_integer("degree", self.degree, low=1)
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """The degree."""
+        return (float(self.degree),)
+
+    def sensitivity(self, radius: float) -> float:
+        """Return a bound on |k| + |z·dk/dz| + the rounding of Horner's scheme."""
+        powers = radius ** (2.0 * np.arange(self.degree + 1))
+        return float((2 * self.degree + 1) * powers.sum())
+
+    def series(self) -> Series:
+        """Return the sum itself, exact."""
+        return Series(np.ones(self.degree + 1), 0.0)
+
+
+@inlined
+def _gaussian(dot: float, a: float, b: float, parameters: tuple[float, ...]) -> float:
+    return math.exp(-max(a + b - 2.0 * dot, 0.0) * parameters[0])
+
+
+@dataclass(frozen=True)
+class Gaussian(Kernel):
+    """k(x, x') = exp(−‖x − x'‖²/(2·width²)).
+
+    Parameters
+    ----------
+    width : float
+        The distance at which two rows begin to look different; greater than 0.
+    normalize : bool
+        Divide every row by its length first.
+
+    Examples
+    --------
+    >>> float(Gaussian(width=2.0)([[1.0, 0.0]])[0, 0])
+    1.0
+    """
+
+    width: float = 1.0
+    normalize: bool = False
+    value = _gaussian
+
+    def __post_init__(self) -> None:
+        check_number("width", self.width, above=0.0)
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """1/(2·width²)."""
+        return (0.5 / self.width**2,)
+
+    def sensitivity(self, radius: float) -> float:
+        """Return 1 + the largest change of the exponent."""
+        return 1.0 + 4.0 * radius**2 * self.parameters[0]
+
+
+@dataclass(frozen=True)
+class Custom(Kernel):
+    """A user's own kernel: a Python function of two row matrices that returns the matrix of values.
+
+    Learners wrap a plain function in this by themselves. It must be positive definite for the theorems to hold.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(X, Y)`` with shapes (n, d) and (m, d) returns shape (n, m), as for scikit-learn's ``SVC``.
+    normalize : bool
+        Divide every row by its length first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Custom(lambda X, Y: np.tanh(1.0 + X @ Y.T))([[0.0]]).round(3)
+    array([[0.762]])
+    """
+
+    function: Callable[[Floats, Floats], Any]
+    normalize: bool = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise ValueError(f"function must be callable as function(X, Y); got {self.function!r}")
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """None."""
+        return ()
+
+    def sensitivity(self, radius: float) -> float:
+        """Return a guess: nothing is known about the function, so its values are trusted to nine digits."""
+        return 1e6 * (1.0 + radius**2)
+
+    def of_products(self, products: Floats, squares_x: Floats, squares_y: Floats) -> Floats:
+        """Not available: the function takes rows."""
+        raise TypeError("a custom kernel is computed from rows, not from inner products")
+
+    def matrix(self, X: Floats, Y: Floats) -> Floats:
+        """Return the function's values, checked."""
+        values = np.asarray(self.function(X, Y))
+        if values.shape != (len(X), len(Y)) or values.dtype.kind not in "fiu":
+            raise ValueError(
+                f"the kernel function must return real numbers of shape {(len(X), len(Y))} for inputs of shapes "
+                f"{X.shape} and {Y.shape}; got {values.dtype} of shape {values.shape}"
+            )
+        return np.array(values, dtype=np.float64, order="C")
+
+
+def as_kernel(kernel: Any) -> Kernel | None:
+    """Return a kernel, a plain function wrapped as one, or None for the linear space kept as weights."""
+    if kernel is None or isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, type) or not callable(kernel):
+        raise ValueError(
+            f"kernel must be None, a kernel such as onebit.kernels.Rational(), or a function(X, Y); got {kernel!r}"
+        )
+    return Custom(kernel)

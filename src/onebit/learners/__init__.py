@@ -1,0 +1,16 @@
+"""The learners, one file each. `all_learners` finds them by itself."""
+
+from onebit.learners.bandit_perceptron import BanditPerceptron
+from onebit.learners.banditron import Banditron
+from onebit.learners.base import Learner
+from onebit.learners.multiclass_perceptron import MulticlassPerceptron
+from onebit.learners.nearest_neighbor import NearestNeighbor
+from onebit.learners.uniform_guess import UniformGuess
+
+__all__ = ["BanditPerceptron", "Banditron", "Learner", "MulticlassPerceptron", "NearestNeighbor", "UniformGuess"]
+
+
+def all_learners() -> list[type[Learner]]:
+    """Return every learner class exported here, by name."""
+    found = (globals()[name] for name in __all__)
+    return [cls for cls in found if cls is not Learner]

@@ -1,0 +1,218 @@
+"""Algorithms 1 and 2 of the paper: K perceptrons under bandit feedback, in the linear space or a kernel's."""
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+from onebit.compiled import inlined
+from onebit.draws import Draw, uniform, uniform_label
+from onebit.inputs import Floats, check_choice
+from onebit.kernels import Gaussian, Rational
+from onebit.learners.rule_learner import RuleLearner
+from onebit.rounds import Rule, clear, highest
+
+
+class BanditPerceptron(RuleLearner):
+    """One perceptron per class; a class claims x when its score is at least 0.
+
+    If no class claims x, a label is drawn uniformly, and if it proves right its class gains x. Otherwise one of the
+    claiming classes is guessed, and if it proves wrong it loses x. With ``kernel=None`` this is Algorithm 1, with a
+    kernel Algorithm 2.
+
+    Parameters
+    ----------
+    kernel : None, Kernel or callable
+        None for the linear space; `onebit.kernels.Rational` for the paper's weakly separable case.
+    ties : {"highest", "first", "random"}
+        Which claiming class is guessed: the one with the highest score, the first, or one drawn uniformly. The
+        guarantee covers all three; "highest" makes the fewest mistakes in practice.
+    update : {"printed", "authors"}
+        "printed" is the algorithm as published. "authors" is what the authors' program does: after any right guess
+        every other claiming class also loses x, and the guessed class gains x if its score is not above 0. It always
+        guesses the highest score.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` find out by themselves.
+    seed : int
+        Names the learner's random numbers.
+
+    Guarantee
+    ---------
+    If the examples are strongly separable with margin γ within radius R (in the kernel's space, R² = max k(x, x)), the
+    number of updates is at most ⌊4(R/γ)²⌋, always, and the expected number of mistakes at most (K−1)⌊4(R/γ)²⌋
+    (Theorems 2 and 4). Late feedback keeps the first: an update that is no longer due by then is not made.
+
+    Examples
+    --------
+    >>> learner = BanditPerceptron(classes=["billing", "delivery"], seed=1)
+    >>> guess = learner.guess([0.2, -0.4])
+    >>> guess.label
+    'billing'
+    >>> learner.tell(guess, correct=False)
+    >>> learner.weights_
+    array([[-0.2,  0.4],
+           [ 0. ,  0. ]])
+
+    References
+    ----------
+    Beygelzimer, Pál, Szörényi, Thiruvenkatachari, Wei, Zhang (2019). Bandit multiclass linear classification: efficient
+    algorithms for the separable case. ICML. Algorithms 1 and 2, Theorems 2 and 4.
+    """
+
+    def __init__(
+        self, kernel: Any = None, *, ties: str = "highest", update: str = "printed", classes: Any = None, seed: int = 0
+    ) -> None:
+        self.kernel = kernel
+        self.ties = ties
+        self.update = update
+        self.classes = classes
+        self.seed = seed
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that `ties` and `update` choose."""
+        return _RULES[self.ties, self.update]
+
+    def _rule_settings(self) -> tuple[float, ...]:
+        check_choice("ties", self.ties, ("highest", "first", "random"))
+        check_choice("update", self.update, ("printed", "authors"))
+        if (self.ties, self.update) not in _RULES:
+            raise ValueError(f'update="authors" always guesses the highest score; got ties={self.ties!r}')
+        return ()
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Yield every rule in the linear space, and some of them with kernels."""
+        for ties, update in _RULES:
+            yield cls(ties=ties, update=update)
+        yield cls(Rational(normalize=True))
+        yield cls(Rational(normalize=True), update="authors")
+        yield cls(Gaussian(width=0.7), ties="random")
+
+
+@inlined
+def _count_claims(scores: Floats) -> int:
+    n = 0
+    for i in range(scores.shape[0]):
+        if scores[i] >= 0.0:
+            n += 1
+    return n
+
+
+@inlined
+def _nth_claim(scores: Floats, n: int) -> int:
+    for i in range(scores.shape[0]):
+        if scores[i] >= 0.0:
+            if n == 0:
+                return i
+            n -= 1
+    return -1
+
+
+@inlined
+def _guess_highest(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]:
+    best = highest(scores)
+    if scores[best] >= 0.0:
+        return best, False
+    return uniform_label(uniform(draw), scores.shape[0]), True
+
+
+@inlined
+def _guess_first(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]:
+    first = _nth_claim(scores, 0)
+    if first >= 0:
+        return first, False
+    return uniform_label(uniform(draw), scores.shape[0]), True
+
+
+@inlined
+def _guess_random(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]:
+    n_claims = _count_claims(scores)
+    number = uniform(draw)
+    if n_claims > 0:
+        return _nth_claim(scores, uniform_label(number, n_claims)), False
+    return uniform_label(number, scores.shape[0]), True
+
+
+@inlined
+def _probabilities_highest(scores: Floats, _settings: Any, out: Floats) -> None:
+    best = highest(scores)
+    if scores[best] >= 0.0:
+        clear(out)
+        out[best] = 1.0
+    else:
+        out[:] = 1.0 / scores.shape[0]
+
+
+@inlined
+def _probabilities_first(scores: Floats, _settings: Any, out: Floats) -> None:
+    first = _nth_claim(scores, 0)
+    if first >= 0:
+        clear(out)
+        out[first] = 1.0
+    else:
+        out[:] = 1.0 / scores.shape[0]
+
+
+@inlined
+def _probabilities_random(scores: Floats, _settings: Any, out: Floats) -> None:
+    n_claims = _count_claims(scores)
+    for i in range(scores.shape[0]):
+        if n_claims == 0:
+            out[i] = 1.0 / scores.shape[0]
+        else:
+            out[i] = 1.0 / n_claims if scores[i] >= 0.0 else 0.0
+
+
+@inlined
+def _learn_printed(
+    _scores: Floats,
+    current: Floats,
+    label: int,
+    explored: bool,
+    correct: bool,
+    _truth: int,
+    _settings: Any,
+    gains: Floats,
+) -> bool:
+    if explored != correct:
+        return False
+    # With feedback at once the next line always holds; late feedback may find that the step is no longer due.
+    if correct == (current[label] < 0.0):
+        clear(gains)
+        gains[label] = 1.0 if correct else -1.0
+        return True
+    return False
+
+
+@inlined
+def _learn_authors(
+    _scores: Floats,
+    current: Floats,
+    label: int,
+    _explored: bool,
+    correct: bool,
+    _truth: int,
+    _settings: Any,
+    gains: Floats,
+) -> bool:
+    changed = False
+    clear(gains)
+    if correct:
+        for i in range(current.shape[0]):
+            if i == label and current[i] <= 0.0:
+                gains[i] = 1.0
+                changed = True
+            elif i != label and current[i] >= 0.0:
+                gains[i] = -1.0
+                changed = True
+    elif current[label] >= 0.0:
+        gains[label] = -1.0
+        changed = True
+    return changed
+
+
+_RULES = {
+    ("highest", "printed"): Rule(_guess_highest, _probabilities_highest, _learn_printed),
+    ("first", "printed"): Rule(_guess_first, _probabilities_first, _learn_printed),
+    ("random", "printed"): Rule(_guess_random, _probabilities_random, _learn_printed),
+    ("highest", "authors"): Rule(_guess_highest, _probabilities_highest, _learn_authors),
+}

@@ -1,0 +1,109 @@
+"""Banditron: the baseline of the paper's experiments."""
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+from onebit.compiled import inlined
+from onebit.draws import Draw, uniform, uniform_label
+from onebit.inputs import Floats, check_number
+from onebit.kernels import Polynomial
+from onebit.learners.rule_learner import RuleLearner
+from onebit.rounds import Rule, clear, highest
+
+
+class Banditron(RuleLearner):
+    """The multiclass perceptron with uniform exploration and importance weights.
+
+    The label with the highest score loses x; if the label that was played is right, it gains x divided by the
+    probability it had. With probability `exploration` the label played is drawn uniformly.
+
+    Parameters
+    ----------
+    exploration : float
+        How often a label is drawn uniformly: in (0, 1].
+    kernel : None, Kernel or callable
+        None for the linear space. With a kernel nearly every round stores an example (right ones gain x·(1/p − 1)), so
+        time grows with the square of the rounds.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` find out by themselves.
+    seed : int
+        Names the learner's random numbers.
+
+    Guarantee
+    ---------
+    O(√T) expected mistakes on T weakly separable rounds, with exploration of order 1/√T.
+
+    Examples
+    --------
+    >>> learner = Banditron(exploration=0.3, classes=3, seed=4)
+    >>> learner.probabilities([1.0, 0.0]).round(3)
+    array([0.8, 0.1, 0.1])
+
+    References
+    ----------
+    Kakade, Shalev-Shwartz, Tewari (2008). Efficient bandit algorithms for online multiclass prediction. ICML.
+    """
+
+    def __init__(self, exploration: float = 0.05, kernel: Any = None, *, classes: Any = None, seed: int = 0) -> None:
+        self.exploration = exploration
+        self.kernel = kernel
+        self.classes = classes
+        self.seed = seed
+
+    @property
+    def rule(self) -> Rule:
+        """Banditron's rule."""
+        return _RULE
+
+    def _rule_settings(self) -> tuple[float, ...]:
+        return (check_number("exploration", self.exploration, above=0.0, at_most=1.0),)
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Yield little and much exploration, and a kernel."""
+        yield cls(exploration=0.05)
+        yield cls(exploration=1.0)
+        yield cls(exploration=0.2, kernel=Polynomial(2))
+
+
+@inlined
+def _chance(is_greedy: bool, exploration: float, n_classes: int) -> float:
+    return exploration / n_classes + (1.0 - exploration if is_greedy else 0.0)
+
+
+@inlined
+def _guess(scores: Floats, draw: Draw, settings: Any) -> tuple[int, bool]:
+    number, exploration = uniform(draw), settings[0]
+    # One number serves both choices: below the rate it is, once stretched, uniform again.
+    if number < exploration:
+        return uniform_label(number / exploration, scores.shape[0]), True
+    return highest(scores), False
+
+
+@inlined
+def _probabilities(scores: Floats, settings: Any, out: Floats) -> None:
+    greedy = highest(scores)
+    for i in range(scores.shape[0]):
+        out[i] = _chance(i == greedy, settings[0], scores.shape[0])
+
+
+@inlined
+def _learn(
+    scores: Floats,
+    _current: Floats,
+    label: int,
+    _explored: bool,
+    correct: bool,
+    _truth: int,
+    settings: Any,
+    gains: Floats,
+) -> bool:
+    greedy = highest(scores)
+    clear(gains)
+    gains[greedy] -= 1.0
+    if correct:
+        gains[label] += 1.0 / _chance(label == greedy, settings[0], scores.shape[0])
+    return True
+
+
+_RULE = Rule(_guess, _probabilities, _learn)

@@ -1,0 +1,97 @@
+"""Algorithm 3 of the paper: the Multiclass Perceptron, which is told the label."""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
+
+from onebit.compiled import inlined
+from onebit.draws import Draw
+from onebit.inputs import Floats
+from onebit.kernels import Multinomial
+from onebit.learners.rule_learner import RuleLearner
+from onebit.rounds import Rule, clear, highest
+
+
+class MulticlassPerceptron(RuleLearner):
+    """The full-information floor: on a mistake the right class gains x and the guessed one, the highest, loses it.
+
+    It plays another game, in which every answer is the label itself: ``tell(guess, correct, label=…)``. It is here to
+    show what bandit feedback costs.
+
+    Parameters
+    ----------
+    kernel : None, Kernel or callable
+        None for the linear space.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` find out by themselves.
+    seed : int
+        Not used: the algorithm has no randomness.
+
+    Guarantee
+    ---------
+    At most ⌊2(R/γ)²⌋ mistakes, always, on examples that are weakly separable with margin γ within radius R
+    (Theorem 10).
+
+    Examples
+    --------
+    >>> learner = MulticlassPerceptron(classes=["left", "right"])
+    >>> guess = learner.guess([1.0, 0.0])
+    >>> learner.tell(guess, correct=False, label="right")
+    >>> learner.guess([1.0, 0.0]).label
+    'right'
+
+    References
+    ----------
+    Crammer, Singer (2003). Ultraconservative online algorithms for multiclass problems. JMLR 3.
+    Beygelzimer et al. (2019). ICML. Algorithm 3, Theorem 10.
+    """
+
+    hears_label: ClassVar[bool] = True
+
+    def __init__(self, kernel: Any = None, *, classes: Any = None, seed: int = 0) -> None:
+        self.kernel = kernel
+        self.classes = classes
+        self.seed = seed
+
+    @property
+    def rule(self) -> Rule:
+        """The perceptron's rule."""
+        return _RULE
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Yield the linear one and one with a kernel."""
+        yield cls()
+        yield cls(Multinomial(3, normalize=True))
+
+
+@inlined
+def _guess(scores: Floats, _draw: Draw, _settings: Any) -> tuple[int, bool]:
+    return highest(scores), False
+
+
+@inlined
+def _probabilities(scores: Floats, _settings: Any, out: Floats) -> None:
+    clear(out)
+    out[highest(scores)] = 1.0
+
+
+@inlined
+def _learn(
+    _scores: Floats,
+    _current: Floats,
+    label: int,
+    _explored: bool,
+    correct: bool,
+    truth: int,
+    _settings: Any,
+    gains: Floats,
+) -> bool:
+    if correct:
+        return False
+    clear(gains)
+    gains[truth] = 1.0
+    gains[label] = -1.0
+    return True
+
+
+_RULE = Rule(_guess, _probabilities, _learn, hears_label=True)

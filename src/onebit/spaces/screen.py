@@ -1,0 +1,110 @@
+"""A polynomial that stands in for a support set when features are few: its cost does not grow with the set.
+
+A kernel close to Σⱼ aⱼ⟨x,x'⟩ʲ makes a class's score close to a polynomial in x, whose coefficient of the monomial x^α
+is a_{|α|}·multinomial(α)·Σₛ cₛ·xₛ^α. In three dimensions degree 8 has 165 monomials, and the error for the rational
+kernel is 2·10⁻⁵ for each unit of coefficient: enough to settle nearly every round without looking at the examples.
+"""
+
+import math
+from itertools import combinations_with_replacement
+
+import numpy as np
+
+from onebit.compiled import compiled
+from onebit.inputs import Floats, Integers
+from onebit.kernels import Kernel, Series
+
+_MOST_TERMS = 512
+_TILE = 64
+
+
+class Screen:
+    """Every class's score as a polynomial in the features."""
+
+    def __init__(self, series: Series, n_features: int, n_classes: int) -> None:
+        exponents = [
+            powers
+            for degree in range(len(series.coefficients))
+            for powers in combinations_with_replacement(range(n_features), degree)
+        ]
+        place = {powers: m for m, powers in enumerate(exponents)}
+        self.n_terms = len(exponents)
+        self._series = series
+        self._parents = np.array([place[powers[:-1]] if powers else 0 for powers in exponents])
+        self._variables = np.array([powers[-1] if powers else 0 for powers in exponents])
+        self._scale = np.array([series.coefficients[len(powers)] * _orderings(powers) for powers in exponents])
+        self._weights = np.zeros((self.n_terms, n_classes))
+        self._n_points = 0
+
+    @classmethod
+    def for_kernel(cls, kernel: Kernel, n_features: int, n_classes: int) -> "Screen | None":
+        """Return an empty screen, or None if the kernel has no short polynomial in that many features."""
+        series = kernel.series()
+        if series is None or math.comb(len(series.coefficients) - 1 + n_features, n_features) > _MOST_TERMS:
+            return None
+        return cls(series, n_features, n_classes)
+
+    def catch_up(self, points: Floats, coefficients: Floats) -> None:
+        """Take in the examples that were stored since the last time."""
+        for start in range(self._n_points, len(points), _TILE):
+            stop = min(start + _TILE, len(points))
+            terms = np.empty((self.n_terms, stop - start))
+            _monomials(np.ascontiguousarray(points[start:stop].T), self._parents, self._variables, terms)
+            self._weights += (terms * self._scale[:, None]) @ coefficients[start:stop]
+        self._n_points = len(points)
+
+    def score_rows(self, rows: Floats) -> Floats:
+        """Return every row's score for every class, within `error` times the class's total coefficient."""
+        scores = np.empty((len(rows), self._weights.shape[1]))
+        _score_tiles(rows, self._parents, self._variables, self._weights, scores)
+        return scores
+
+    def error(self, radius: float, rounding: float) -> float:
+        """Return the most a score can be off for each unit of coefficient, on a ball of that radius."""
+        powers = radius ** (2.0 * np.arange(len(self._series.coefficients)))
+        size = float(np.abs(self._series.coefficients) @ powers)
+        return self._series.error + rounding * (self.n_terms + self._n_points + 64) * size
+
+
+def _orderings(powers: tuple[int, ...]) -> int:
+    """Return how many sequences of variables make the same monomial (a multinomial coefficient).
+
+    >>> _orderings((0, 0, 1))
+    3
+    """
+    counts = [powers.count(variable) for variable in set(powers)]
+    return math.factorial(len(powers)) // math.prod(math.factorial(count) for count in counts)
+
+
+@compiled
+def _monomials(columns: Floats, parents: Integers, variables: Integers, terms: Floats) -> None:
+    """Write every monomial of every column; a monomial is its parent times one more variable."""
+    for r in range(terms.shape[1]):
+        terms[0, r] = 1.0
+    for m in range(1, terms.shape[0]):
+        parent, variable = parents[m], variables[m]
+        for r in range(terms.shape[1]):
+            terms[m, r] = terms[parent, r] * columns[variable, r]
+
+
+@compiled
+def _score_tiles(rows: Floats, parents: Integers, variables: Integers, weights: Floats, scores: Floats) -> None:
+    n_terms, n_classes = weights.shape
+    columns = np.zeros((rows.shape[1], _TILE))
+    terms = np.empty((n_terms, _TILE))
+    totals = np.empty((n_classes, _TILE))
+    for start in range(0, rows.shape[0], _TILE):
+        n = min(_TILE, rows.shape[0] - start)
+        for r in range(n):
+            for j in range(rows.shape[1]):
+                columns[j, r] = rows[start + r, j]
+        _monomials(columns, parents, variables, terms)
+        totals[:] = 0.0
+        for m in range(n_terms):
+            for i in range(n_classes):
+                weight = weights[m, i]
+                for r in range(_TILE):
+                    totals[i, r] += weight * terms[m, r]
+        for r in range(n):
+            for i in range(n_classes):
+                scores[start + r, i] = totals[i, r]

@@ -1,0 +1,33 @@
+"""Streams that watch the learner: each round's example may depend on what the learner would guess."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy.typing as npt
+
+from onebit.inputs import Floats
+
+
+class LearnerView(NamedTuple):
+    """What an adaptive stream may see of a learner: its distribution, never its random numbers."""
+
+    round: int
+    probabilities: Callable[[npt.ArrayLike], Floats]
+    """The chance of every class for given features; looking changes nothing."""
+
+
+@runtime_checkable
+class AdaptiveStream(Protocol):
+    """A stream that chooses each example after looking at the learner, but before the guess is drawn.
+
+    ``onebit.play(learner, stream)`` plays it. `next` returns None when the game is over. A stream is used once; make
+    another for another game.
+    """
+
+    classes: Any
+    """The labels, or how many."""
+    n_features: int
+
+    def next(self, learner: LearnerView) -> tuple[npt.ArrayLike, Any] | None:
+        """Return the next features and their label, or None at the end."""
+        ...
