@@ -1,0 +1,198 @@
+"""What is played: cells (a learner on a stream with a seed), each known by a hash of all that defines it."""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
+
+
+@dataclass(frozen=True, eq=False)
+class Spec:
+    """A stream or a learner by name, with its settings.
+
+    Settings are copied and sorted by name. Two specs are equal when their canonical JSON is:
+    ``1`` and ``1.0`` are different settings, the order in which settings are given does not matter.
+
+    Parameters
+    ----------
+    name : str
+        What the stream or learner is called.
+    settings : mapping of str to JSON value
+        Only what survives JSON exactly: None, bool, int, finite float, str, and lists and dicts of these.
+
+    Examples
+    --------
+    >>> Spec("Banditron", {"exploration": 0.02}).label
+    'Banditron(exploration=0.02)'
+    """
+
+    name: str
+    settings: Mapping[str, JSON] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _require_type("name", self.name, str)
+        for setting, value in self.settings.items():
+            _require_type(f"the name of a setting of {self.name}", setting, str)
+            _require_exact_json(f"setting {setting!r} of {self.name}", value)
+        object.__setattr__(self, "settings", json.loads(_canonical_json(dict(self.settings))))
+
+    @cached_property
+    def canonical(self) -> str:
+        """The one JSON text of this spec."""
+        return _canonical_json({"name": self.name, "settings": dict(self.settings)})
+
+    @property
+    def label(self) -> str:
+        """The spec as one would write it in Python."""
+        if not self.settings:
+            return self.name
+        return f"{self.name}({', '.join(f'{setting}={value!r}' for setting, value in self.settings.items())})"
+
+    def __eq__(self, other: object) -> bool:
+        return self.canonical == other.canonical if isinstance(other, Spec) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.canonical)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One learner on one stream with one seed, under one version of the code.
+
+    Parameters
+    ----------
+    stream, learner : Spec
+        Who plays against what.
+    seed : int
+        The seed of the cell.
+    version : str
+        Whatever else the result depends on; another version is another key.
+
+    Examples
+    --------
+    >>> cell = Cell(Spec("paper_weak", {"rounds": 500}), Spec("Banditron", {"exploration": 0.02}), 3, "1")
+    >>> cell.label
+    'paper_weak(rounds=500) × Banditron(exploration=0.02), seed 3'
+    >>> cell.key[:12]
+    'bc4155ef51ce'
+    """
+
+    stream: Spec
+    learner: Spec
+    seed: int
+    version: str
+
+    def __post_init__(self) -> None:
+        _require_type("seed", self.seed, int)
+        _require_type("version", self.version, str)
+
+    @cached_property
+    def canonical(self) -> str:
+        """The one JSON text of this cell, which its key is the hash of."""
+        return _canonical_json(
+            {
+                "stream": json.loads(self.stream.canonical),
+                "learner": json.loads(self.learner.canonical),
+                "seed": self.seed,
+                "version": self.version,
+            }
+        )
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of the canonical JSON, in hexadecimal."""
+        return hashlib.sha256(self.canonical.encode("ascii")).hexdigest()
+
+    @property
+    def label(self) -> str:
+        """The cell for people to read."""
+        return f"{self.stream.label} × {self.learner.label}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The cells that share a stream and a seed, so that the stream is generated only once.
+
+    Parameters
+    ----------
+    stream : Spec
+        The stream all cells are played on.
+    seed : int
+        The seed of all cells.
+    cells : tuple of Cell
+        At least one cell, in the order to play them.
+    """
+
+    stream: Spec
+    seed: int
+    cells: tuple[Cell, ...]
+
+    def __post_init__(self) -> None:
+        if not self.cells:
+            raise ValueError(f"a batch needs at least one cell, got none for {self.stream.label}, seed {self.seed}")
+        for cell in self.cells:
+            if (cell.stream, cell.seed) != (self.stream, self.seed):
+                raise ValueError(f"{cell.label} cannot be in the batch of {self.stream.label}, seed {self.seed}")
+
+
+def grid(streams: Iterable[Spec], learners: Iterable[Spec], seeds: Iterable[int], version: str) -> list[Cell]:
+    """Every learner on every stream with every seed: streams outermost, then seeds, then learners.
+
+    Parameters
+    ----------
+    streams, learners : iterable of Spec
+        Who plays against what.
+    seeds : iterable of int
+        One cell per seed.
+    version : str
+        The version all cells carry.
+    """
+    learners, seeds = list(learners), list(seeds)
+    return [Cell(stream, learner, seed, version) for stream in streams for seed in seeds for learner in learners]
+
+
+def batches(cells: Iterable[Cell]) -> list[Batch]:
+    """Group cells by stream and seed; batches and the cells in them keep the order of first appearance.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+        The cells to group.
+    """
+    groups: dict[tuple[Spec, int], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.stream, cell.seed), []).append(cell)
+    return [Batch(stream, seed, tuple(members)) for (stream, seed), members in groups.items()]
+
+
+def _canonical_json(value: JSON) -> str:
+    """Sorted names, no spaces, ASCII only, floats by repr: equal values give equal text on every machine."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _require_type(what: str, value: object, kind: type) -> None:
+    # Exactly this type: NumPy's float64 and str_ are subclasses, bool is an int, and JSON would change all three.
+    if type(value) is not kind:
+        raise TypeError(f"{what} must be a plain {kind.__name__}, got {value!r} of type {type(value).__name__}")
+
+
+def _require_exact_json(where: str, value: object) -> None:
+    if type(value) is list:
+        for position, item in enumerate(value):
+            _require_exact_json(f"{where}, item {position}", item)
+    elif type(value) is dict:
+        for name, item in value.items():
+            _require_type(f"{where}, the name of an item", name, str)
+            _require_exact_json(f"{where}, item {name!r}", item)
+    elif type(value) is float and not math.isfinite(value):
+        raise ValueError(f"{where} is {value!r}, which JSON cannot hold; use a finite number, or None")
+    elif value is not None and type(value) not in (bool, int, float, str):
+        raise TypeError(
+            f"{where} is {value!r} of type {type(value).__name__}, which does not survive JSON exactly; "
+            "use None, bool, int, float, str, list or dict (for NumPy values: .item() or .tolist())"
+        )

@@ -1,0 +1,78 @@
+"""Play functions that spawned workers can import, and a script that plays with them (run, kill it, run it again)."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_info
+
+from onebit.arena import Batch, Cell, Result, Spec, grid, run
+
+LOG_VARIABLE = "ARENA_TEST_LOG"
+STUCK_VARIABLE = "ARENA_TEST_STUCK_FROM_SEED"
+
+
+def play(batch: Batch) -> Iterator[tuple[Cell, Result]]:
+    """What a cell gives depends on the cell alone; who is played is appended to a log."""
+    for cell in batch.cells:
+        log(cell)
+        act(cell)
+        generator = np.random.Generator(np.random.Philox(int(cell.key[:8], 16)))
+        n_threads = max((library["num_threads"] for library in threadpool_info()), default=1)
+        numbers: dict[str, int | float] = {"mistakes": int(generator.integers(1000)), "n_threads": n_threads}
+        yield cell, Result(numbers, {"curve": generator.random(5)})
+
+
+def act(cell: Cell) -> None:
+    if cell.seed >= int(os.environ.get(STUCK_VARIABLE, "1000")):
+        time.sleep(300)
+    elif cell.learner.name == "Broken":
+        raise ZeroDivisionError("no rounds to divide by")
+    elif cell.learner.name == "Crash":
+        os._exit(3)
+
+
+def play_backwards(batch: Batch) -> Iterator[tuple[Cell, Result]]:
+    for cell in reversed(batch.cells):
+        yield cell, Result()
+
+
+def play_too_few(batch: Batch) -> Iterator[tuple[Cell, Result]]:
+    for cell in batch.cells[:-1]:
+        yield cell, Result()
+
+
+def play_too_many(batch: Batch) -> Iterator[tuple[Cell, Result]]:
+    for cell in (*batch.cells, batch.cells[0]):
+        yield cell, Result()
+
+
+def refuse(batch: Batch) -> Iterator[tuple[Cell, Result]]:
+    raise OSError(f"no such stream: {batch.stream.name}")
+
+
+def log(cell: Cell) -> None:
+    if LOG_VARIABLE in os.environ:
+        # One short write in append mode: lines of several processes never mix.
+        with Path(os.environ[LOG_VARIABLE]).open("a") as file:
+            file.write(f"{cell.key}\n")
+
+
+def cells_of_script() -> list[Cell]:
+    learners = [Spec("Banditron", {"exploration": tenths / 10}) for tenths in range(5)]
+    return grid([Spec("paper_weak", {"rounds": 10})], learners, [1, 2, 3, 4], "test")
+
+
+def main() -> None:
+    """Play into the store given on the command line."""
+    try:
+        run(cells_of_script(), sys.argv[1], play, jobs=2)
+    except KeyboardInterrupt:
+        sys.exit(77)
+
+
+if __name__ == "__main__":
+    main()

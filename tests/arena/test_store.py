@@ -1,0 +1,254 @@
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onebit.arena import Cell, MissingResultError, Result, Spec, Store, StoreError
+from onebit.arena.store import APPLICATION_ID, FORMAT_VERSION
+
+CELL = Cell(Spec("paper_weak", {"rounds": 10}), Spec("Banditron", {"exploration": 0.02}), 3, "1")
+OTHER_CELL = Cell(CELL.stream, CELL.learner, 4, "1")
+RESULT = Result({"mistakes": 7, "seconds": 0.1}, {"curve": np.arange(2000) / 7})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store with one result."""
+    path = tmp_path / "arena.sqlite"
+    with Store(path) as store:
+        store.put(CELL, RESULT)
+    return path
+
+
+def arrays_of_all_kinds() -> dict[str, Any]:
+    numbers = np.arange(24).reshape(2, 3, 4)
+    kinds = ["?", "i1", "u8", ">i4", "<f2", "f4", ">f8", "c16", "S3", "U2", "M8[s]"]
+    return {kind: np.zeros((2, 3), dtype=kind) for kind in kinds} | {
+        "record": np.zeros(3, dtype=[("round", "<i8"), ("seconds", "<f4")]),
+        "odd floats": np.array([np.nan, -np.nan, np.inf, -0.0, 5e-324]),
+        "scalar": np.array(1.5),
+        "empty": np.zeros((0, 3)),
+        "by columns": np.asfortranarray(numbers),
+        "view": numbers[:, ::-2, 1:],
+        "name\nwith ünusual letters": numbers,
+    }
+
+
+def test_results_come_back_bit_for_bit(path: Path) -> None:
+    numbers: dict[str, int | float] = {"big": 2**80, "small": 5e-324, "third": 1 / 3, "whole": 1.0, "zero": -0.0}
+    numbers |= {"inf": float("inf"), "nan": float("nan")}
+    put = Result(numbers, arrays_of_all_kinds())
+    with Store(path) as store:
+        store.put(OTHER_CELL, put)
+    with Store(path) as store:
+        got = store.get(OTHER_CELL)
+        assert store.get(CELL) == RESULT
+    assert got == put
+    assert {name: repr(number) for name, number in got.numbers.items()} == {n: repr(v) for n, v in numbers.items()}
+    for name, array in put.arrays.items():
+        assert got.arrays[name].dtype == array.dtype
+        assert got.arrays[name].shape == array.shape
+        assert got.arrays[name].tobytes() == array.tobytes()
+
+
+def test_equal_results_are_stored_as_equal_bytes(tmp_path: Path) -> None:
+    rows = []
+    curve, counts = np.arange(6.0).reshape(2, 3), np.arange(3)
+    results = [
+        Result({"a": 1, "b": 2}, {"curve": curve, "counts": counts}),
+        Result({"b": 2, "a": 1}, {"counts": counts, "curve": np.asfortranarray(curve)}),
+    ]
+    for number, result in enumerate(results):
+        with Store(tmp_path / f"{number}.sqlite") as store:
+            store.put(CELL, result)
+        with closing(sqlite3.connect(tmp_path / f"{number}.sqlite")) as connection:
+            rows.append(connection.execute("SELECT * FROM results").fetchall())
+    assert rows[0] == rows[1]
+    assert results[0] == results[1]
+
+
+def test_results_with_other_bits_differ() -> None:
+    base = Result({"a": 1}, {"x": np.zeros(2)})
+    for other in (
+        Result({"a": 1.0}, {"x": np.zeros(2)}),
+        Result({"a": 1}, {"x": -np.zeros(2)}),
+        Result({"a": 1}, {"x": np.zeros(2, dtype="f4")}),
+        Result({"a": 1}, {"x": np.zeros((2, 1))}),
+        Result({"a": 1}, {"y": np.zeros(2)}),
+        "something else",
+    ):
+        assert base != other
+
+
+def test_numbers_and_arrays_must_be_plain() -> None:
+    bad: Any
+    for bad in (np.int64(1), np.float64(1), True, None, "1"):
+        with pytest.raises(TypeError, match=r"number 'mistakes' is .* of type"):
+            Result({"mistakes": bad})
+    for bad in ([1], np.array([None]), np.ma.masked_array([1], [True]), np.zeros(1, dtype=[("a", object)])):
+        with pytest.raises(TypeError, match="array 'curve' is "):
+            Result({}, {"curve": bad})
+
+
+def test_finished_tells_which(path: Path) -> None:
+    with Store(path) as store:
+        many = [f"{number:064x}" for number in range(2000)]
+        assert store.finished([*many, OTHER_CELL.key, CELL.key]) == {CELL.key}
+        assert store.finished([]) == set()
+
+
+def test_an_absent_result_names_the_cell(path: Path) -> None:
+    with Store(path) as store, pytest.raises(MissingResultError, match=r"^\S+: no result of paper_weak.*, seed 4; run"):
+        store.get(OTHER_CELL)
+    assert issubclass(MissingResultError, KeyError)
+
+
+def test_putting_again_changes_nothing_and_putting_another_raises(path: Path) -> None:
+    before = path.read_bytes()
+    with Store(path) as store:
+        store.put(CELL, Result(dict(RESULT.numbers), {"curve": RESULT.arrays["curve"].copy()}))
+        assert path.read_bytes() == before
+        with pytest.raises(StoreError, match=r"a different result of paper_weak.*seed 3 is already stored"):
+            store.put(CELL, Result({"mistakes": 8}))
+        assert store.get(CELL) == RESULT
+        store.put(OTHER_CELL, RESULT)
+        assert store.finished([CELL.key, OTHER_CELL.key]) == {CELL.key, OTHER_CELL.key}
+
+
+def test_file_is_marked_as_ours(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (FORMAT_VERSION,)
+    assert [file.name for file in path.parent.iterdir()] == ["arena.sqlite"]
+
+
+def test_empty_file_left_by_a_kill_is_accepted(tmp_path: Path) -> None:
+    (tmp_path / "empty.sqlite").touch()
+    with Store(tmp_path / "empty.sqlite") as store:
+        store.put(CELL, RESULT)
+        assert store.get(CELL) == RESULT
+
+
+def make_text(path: Path) -> None:
+    path.write_text("round,mistakes\n" * 100)
+
+
+def make_foreign_database(path: Path) -> None:
+    path.unlink()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE results (key, cell, numbers, arrays, checksum)")
+
+
+def make_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:50])
+
+
+def make_truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-4096])
+
+
+def make_truncated_in_a_page(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1000])
+
+
+def make_overwritten(path: Path) -> None:
+    contents = path.read_bytes()
+    path.write_bytes(contents[:4096] + bytes([255]) * (len(contents) - 4096))
+
+
+def make_other_format(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {FORMAT_VERSION + 1}")
+
+
+def make_tableless(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE results")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "found"),
+    [
+        (make_text, "not a (whole) SQLite database"),
+        (make_foreign_database, "SQLite database of another program"),
+        (make_short, "not a (whole) SQLite database"),
+        (make_truncated, "damaged"),
+        (make_truncated_in_a_page, "damaged"),
+        (make_overwritten, "damaged"),
+        (make_other_format, f"store of format {FORMAT_VERSION + 1}"),
+        (make_tableless, "no such table"),
+    ],
+)
+def test_files_that_are_no_store_are_refused_and_left_alone(
+    path: Path, spoil: Callable[[Path], None], found: str
+) -> None:
+    spoil(path)
+    before = path.read_bytes()
+    with pytest.raises(StoreError) as caught:
+        Store(path)
+    for part in (str(path), found, "Move it away or choose another --out."):
+        assert part in str(caught.value)
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(
+    "needle", [RESULT.arrays["curve"][1500:1510].tobytes(), b'"mistakes":7', b'"exploration":0.02'], ids=repr
+)
+def test_a_flipped_bit_in_a_row_is_noticed(path: Path, needle: bytes) -> None:
+    contents = path.read_bytes()
+    assert contents.count(needle) == 1
+    position = contents.index(needle) + len(needle) - 1
+    path.write_bytes(contents[:position] + bytes([contents[position] ^ 1]) + contents[position + 1 :])
+    damaged = path.read_bytes()
+    with Store(path) as store, pytest.raises(StoreError, match=r"seed 3 is damaged .*choose another --out"):
+        store.get(CELL)
+    assert path.read_bytes() == damaged
+
+
+def test_text_that_cannot_be_decoded_is_noticed(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b'"mistakes":7', b'"mistakes\xff:7'))
+    with Store(path) as store, pytest.raises(StoreError, match=r"damaged .*choose another --out"):
+        store.get(CELL)
+
+
+def test_folder_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"there is no folder .*missing\. Create it first"):
+        Store(tmp_path / "missing" / "arena.sqlite")
+    assert not (tmp_path / "missing").exists()
+
+
+def test_a_folder_is_no_store(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"cannot be read .*choose another --out"):
+        Store(tmp_path)
+
+
+def test_full_disk_loses_nothing(path: Path) -> None:
+    with Store(path) as store:
+        store._connection.execute("PRAGMA max_page_count = 10")
+        with pytest.raises(StoreError, match=r"disk is full\. Nothing finished was lost"):
+            store.put(OTHER_CELL, Result({}, {"curve": np.zeros(100_000)}))
+        assert store.get(CELL) == RESULT
+        assert store.finished([OTHER_CELL.key]) == set()
+    with Store(path) as store:
+        store.put(OTHER_CELL, Result({}, {"curve": np.zeros(100_000)}))
+
+
+def test_a_locked_file_is_explained(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.arena.store.BUSY_SECONDS", 0.01)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection, Store(path) as store:
+        connection.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="Another process kept the file locked"):
+            store.put(OTHER_CELL, RESULT)
+
+
+def test_data_version_changes_with_the_writes_of_others(path: Path) -> None:
+    with Store(path) as store, Store(path) as other:
+        before = store.data_version
+        assert store.data_version == before
+        other.put(OTHER_CELL, RESULT)
+        assert store.data_version != before

@@ -1,0 +1,218 @@
+import importlib
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onebit.arena import Cell, CellError, Spec, Store, StoreError, grid, run
+from onebit.arena.workers import THREAD_VARIABLES
+
+FOLDER = Path(__file__).parent
+STREAMS = [Spec("paper_weak", {"rounds": 10}), Spec("paper_strong")]
+GOOD = [Spec("Banditron", {"exploration": 0.02}), Spec("BanditPerceptron")]
+CELLS = grid(STREAMS, GOOD, [1, 2], "test")
+
+
+@pytest.fixture
+def players(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module of play functions, under a name that spawned workers can import too."""
+    monkeypatch.syspath_prepend(FOLDER)
+    return importlib.import_module("arena_players")
+
+
+@pytest.fixture
+def played(tmp_path: Path, players: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """The keys of all cells whose play has begun since the last call."""
+    log = tmp_path / "played.txt"
+    monkeypatch.setenv(players.LOG_VARIABLE, str(log))
+
+    def read_and_forget() -> list[str]:
+        keys = log.read_text().split() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return keys
+
+    return read_and_forget
+
+
+def rows(path: Path) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT * FROM results ORDER BY key").fetchall()
+
+
+def keys(cells: list[Cell]) -> list[str]:
+    return [cell.key for cell in cells]
+
+
+def test_workers_and_this_process_give_the_same_rows(
+    tmp_path: Path, players: Any, played: Callable[[], list[str]]
+) -> None:
+    here, there = tmp_path / "here.sqlite", tmp_path / "there.sqlite"
+    calls: list[tuple[int, int]] = []
+    environment = dict(os.environ)
+
+    run(CELLS, here, players.play, jobs=1)
+    assert sorted(played()) == sorted(keys(CELLS))
+    run(
+        iter([*CELLS, CELLS[0]]),
+        there,
+        players.play,
+        jobs=2,
+        on_progress=lambda done, total: calls.append((done, total)),
+    )
+    assert sorted(played()) == sorted(keys(CELLS))
+
+    assert rows(here) == rows(there)
+    assert len(rows(here)) == len(CELLS)
+    assert calls[0] == (0, len(CELLS))
+    assert calls[-1] == (len(CELLS), len(CELLS))
+    assert calls == sorted(set(calls))
+    with Store(there) as store:
+        assert {store.get(cell).numbers["n_threads"] for cell in CELLS} == {1}
+    assert dict(os.environ) == environment
+
+
+def test_only_missing_cells_are_played(tmp_path: Path, players: Any, played: Callable[[], list[str]]) -> None:
+    path = tmp_path / "arena.sqlite"
+    calls: list[tuple[int, int]] = []
+    some = [CELLS[0], CELLS[3], CELLS[6]]
+    run(some, path, players.play, jobs=1)
+    assert played() == keys(some)
+
+    run(CELLS, path, players.play, jobs=1, on_progress=lambda done, total: calls.append((done, total)))
+    assert played() == [cell.key for cell in CELLS if cell not in some]
+    assert calls == [(done, len(CELLS)) for done in range(3, len(CELLS) + 1)]
+
+    calls.clear()
+    run(CELLS, path, players.play, jobs=2, on_progress=lambda done, total: calls.append((done, total)))
+    assert played() == []
+    assert calls == [(len(CELLS), len(CELLS))]
+
+    changed = grid(STREAMS, [Spec("Banditron", {"exploration": 0.03})], [1], "test")
+    run(changed, path, players.play, jobs=1)
+    assert played() == keys(changed)
+
+
+def test_nothing_to_play(tmp_path: Path, players: Any) -> None:
+    calls: list[tuple[int, int]] = []
+    run([], tmp_path / "arena.sqlite", players.play, on_progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(0, 0)]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_failing_cell_is_named(tmp_path: Path, players: Any, jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "arena.sqlite"
+    monkeypatch.setenv(THREAD_VARIABLES[0], "2")
+    environment = dict(os.environ)
+    cells = grid(STREAMS, [*GOOD, Spec("Broken", {"rounds": 0}), Spec("Never")], [1], "test")
+    with pytest.raises(CellError) as caught:
+        run(cells, path, players.play, jobs=jobs)
+    assert str(caught.value).endswith(
+        " × Broken(rounds=0), seed 1 failed with ZeroDivisionError: no rounds to divide by"
+    )
+    assert dict(os.environ) == environment
+    assert "in act" in "".join(traceback.format_exception(caught.value))
+    stream = next(cell.stream for cell in cells if str(caught.value).startswith(cell.label))
+    with Store(path) as store:
+        finished = store.finished(keys(cells))
+    assert finished >= {cell.key for cell in cells if cell.stream == stream and cell.learner in GOOD}
+    assert not finished & {cell.key for cell in cells if cell.learner not in GOOD}
+
+
+def test_a_dead_worker_names_who_may_have_killed_it(tmp_path: Path, players: Any) -> None:
+    path = tmp_path / "arena.sqlite"
+    cells = grid(STREAMS[:1], [GOOD[0], Spec("Crash"), GOOD[1]], [1], "test")
+    with pytest.raises(CellError, match=r"worker process died while playing paper_weak\(rounds=10\) × Crash, seed 1\."):
+        run(cells, path, players.play, jobs=2)
+    with Store(path) as store:
+        assert store.finished(keys(cells)) == {cells[0].key}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "play_backwards",
+            r"Banditron\(.*\), seed 1 failed with ValueError: play_batch must keep the order of its cells",
+        ),
+        ("play_too_few", "BanditPerceptron, seed 1 failed: play_batch ended before it"),
+        ("play_too_many", r"Banditron\(.*\), seed 1: play_batch yielded it after the last cell"),
+        ("refuse", r"Banditron\(.*\), seed 1 failed with OSError: no such stream: paper_weak"),
+    ],
+)
+def test_play_functions_must_yield_all_cells_in_order(tmp_path: Path, players: Any, name: str, message: str) -> None:
+    with pytest.raises(CellError, match=message):
+        run(grid(STREAMS[:1], GOOD, [1], "test"), tmp_path / "arena.sqlite", getattr(players, name), jobs=1)
+
+
+@pytest.mark.parametrize("jobs", [0, -1, 1.5, True, "2"])
+def test_jobs_must_be_a_whole_number(tmp_path: Path, players: Any, jobs: Any) -> None:
+    with pytest.raises(ValueError, match=f"jobs must be a whole number of at least 1, .* got jobs={jobs!r}"):
+        run(CELLS, tmp_path / "arena.sqlite", players.play, jobs=jobs)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bad_store_stops_the_run_before_anything_is_played(tmp_path: Path, played: Callable[[], list[str]]) -> None:
+    (tmp_path / "arena.sqlite").write_text("mine")
+    with pytest.raises(StoreError, match="not a"):
+        run(CELLS, tmp_path / "arena.sqlite", importlib.import_module("arena_players").play)
+    assert played() == []
+
+
+@contextmanager
+def stuck_run(path: Path, players: Any, seed: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Play with two workers, in a process group of their own, that never finish a cell from this seed on."""
+    command = [sys.executable, str(FOLDER / "arena_players.py"), str(path)]
+    environment = os.environ | {players.STUCK_VARIABLE: str(seed)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, start_new_session=True) as process:
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def wait_for_rows(path: Path, n_rows: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists() or path.stat().st_size == 0 or len(rows(path)) < n_rows:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_kill_in_the_middle_and_resume(tmp_path: Path, players: Any, played: Callable[[], list[str]]) -> None:
+    broken, unbroken = tmp_path / "broken.sqlite", tmp_path / "unbroken.sqlite"
+    cells = players.cells_of_script()
+    with stuck_run(broken, players, seed=3) as process:
+        wait_for_rows(broken, 3, process)
+        process.kill()
+        # Workers hold the other end of this pipe: it closes when the last of them is gone.
+        process.communicate(timeout=20)
+
+    kept = {row[0] for row in rows(broken)}
+    assert 3 <= len(kept) < len(cells)
+    played()
+    run(cells, broken, players.play, jobs=2)
+    assert sorted(played()) == sorted(set(keys(cells)) - kept)
+    run(cells, unbroken, players.play, jobs=1)
+    assert rows(broken) == rows(unbroken)
+
+
+def test_interrupt_stops_at_once_and_keeps_what_is_done(tmp_path: Path, players: Any) -> None:
+    path = tmp_path / "arena.sqlite"
+    quick = [cell.key for cell in players.cells_of_script() if cell.seed < 3]
+    with stuck_run(path, players, seed=3) as process:
+        wait_for_rows(path, len(quick), process)
+        # A terminal's Ctrl-C goes to the workers as well.
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=20)
+    assert process.returncode == 77
+    assert sorted(quick) == [row[0] for row in rows(path)]
