@@ -94,7 +94,7 @@ def check_rows(X: Any, name: str = "X") -> Rows:
     if 0 in array.shape:
         raise ValueError(f"{name} is empty: shape {array.shape}; give at least one round and one feature")
     array = np.ascontiguousarray(array, dtype=np.float64)
-    _check_finite(array, name)
+    check_finite(array, name)
     return array
 
 
@@ -105,7 +105,7 @@ def _check_real(array: npt.NDArray[Any], name: str) -> None:
         )
 
 
-def _check_finite(array: Floats, name: str) -> None:
+def check_finite(array: Floats, name: str) -> None:
     """Raise if a dense array holds NaN or an infinity; a plain sum settles nearly every case in one pass."""
     with np.errstate(over="ignore", invalid="ignore"):
         if math.isfinite(float(array.sum())):
@@ -132,7 +132,7 @@ def _check_sparse(X: Any, name: str) -> SparseRows:
         matrix = matrix.copy()
         matrix.sum_duplicates()
     values = np.ascontiguousarray(matrix.data, dtype=np.float64)
-    _check_finite(values.reshape(-1, 1), f"{name}.data")
+    check_finite(values.reshape(-1, 1), f"{name}.data")
     return SparseRows(values, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64), int(X.shape[1]))
 
 

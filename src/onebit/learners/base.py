@@ -5,10 +5,11 @@ would guess, without side effects. Learners are also scikit-learn estimators: th
 untouched, ``fit(X, y)`` plays the game over the rows, ``predict`` names the best label without playing.
 """
 
+import math
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,17 @@ from onebit.inputs import (
     infer_classes,
 )
 from onebit.rounds import EXPLORED, MISTAKES, UPDATES, Guess, Record, default_checkpoints, new_record
+
+
+class Promise(NamedTuple):
+    """What a theorem promises: infinity where it promises nothing."""
+
+    updates: float = math.inf
+    """Never more updates than this."""
+    mistakes: float = math.inf
+    """Never more mistakes than this."""
+    expected_mistakes: float = math.inf
+    """No more mistakes than this on average over the learner's random numbers."""
 
 
 class Learner(ClassifierMixin, BaseEstimator, ABC):
@@ -84,6 +96,13 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
     def examples(cls) -> Iterator[Self]:
         """Yield learners with settings worth checking; the contract checks play them all."""
         yield cls()
+
+    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> Promise:
+        """Return what its theorem promises on examples that are strongly separable with that margin.
+
+        With a kernel, radius and margin are those of the kernel's space.
+        """
+        return Promise()
 
     def _prepare(self, rows: Rows) -> Rows:
         """Return rows as the memory takes them, or raise ValueError."""

@@ -1,5 +1,6 @@
 """Algorithm 3 of the paper: the Multiclass Perceptron, which is told the label."""
 
+import math
 from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
@@ -7,6 +8,7 @@ from onebit.compiled import inlined
 from onebit.draws import Draw
 from onebit.inputs import Floats
 from onebit.kernels import Multinomial
+from onebit.learners.base import Promise
 from onebit.learners.rule_learner import RuleLearner
 from onebit.rounds import Rule, clear, highest
 
@@ -56,6 +58,11 @@ class MulticlassPerceptron(RuleLearner):
     def rule(self) -> Rule:
         """The perceptron's rule."""
         return _RULE
+
+    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> Promise:
+        """Return Theorem 10: M ≤ ⌊2(R/γ)²⌋ mistakes, each with one update. A strong margin is a weak one too."""
+        mistakes = math.floor(2.0 * (radius / margin) ** 2)
+        return Promise(updates=mistakes, mistakes=mistakes, expected_mistakes=mistakes)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -9,7 +9,7 @@ import numpy as np
 from onebit.compiled import compiled, inlined
 from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, Integers, Rows, SparseRows, check_number, densify
-from onebit.learners.base import Learner, bad_row_error
+from onebit.learners.base import Learner, Promise, bad_row_error
 from onebit.rounds import Guess, Record, note
 from onebit.spaces.base import NO_SCORES
 
@@ -58,6 +58,13 @@ class NearestNeighbor(Learner):
         self.radius = radius
         self.classes = classes
         self.seed = seed
+
+    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> Promise:
+        """Return Theorem 21 for this learner's radius, if the margin is large enough for it."""
+        if self.radius >= math.sqrt(2.0) * margin:
+            return Promise()
+        remembered = (2.0 * radius / self.radius + 1.0) ** n_features
+        return Promise(updates=remembered, expected_mistakes=(n_classes - 1) * remembered)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from onebit.compiled import compiled
-from onebit.inputs import Floats, Integers, Rows, SparseRows, densify
+from onebit.inputs import Floats, Integers, Rows, SparseRows, check_finite, densify
 from onebit.kernels import Custom, Kernel, Value
 from onebit.rounds import Record, Rule
 from onebit.spaces.base import Space
@@ -53,7 +53,9 @@ class SupportSet(Space):
 
     def prepare(self, rows: Rows) -> Floats:
         """Return dense rows that the kernel accepts."""
-        return self.kernel.prepare(densify(rows, 0, len(rows)) if isinstance(rows, SparseRows) else rows)
+        dense = densify(rows, 0, len(rows)) if isinstance(rows, SparseRows) else rows
+        check_finite(dense, "features")
+        return self.kernel.prepare(dense)
 
     def scores(self, row: Rows) -> Floats:
         """Return Σₛ coefficients[s, i]·k(xₛ, x), added up in the order of the store."""

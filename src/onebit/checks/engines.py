@@ -1,0 +1,82 @@
+"""Compiled, blocked and interactive play are the same game."""
+
+import numpy as np
+import scipy.sparse
+
+from onebit.checks.problems import fresh, guesses_of, noisy_problem, snapshot
+from onebit.inputs import Floats, Integers
+from onebit.learners import Learner
+from onebit.play import play
+from onebit.streams import paper_weak
+
+
+def _same_game(learner: Learner, X: Floats, y: Integers, *, rows: object = None) -> None:
+    whole, by_round = fresh(learner), fresh(learner)
+    first = guesses_of(whole, X if rows is None else rows, y, seed=8)
+    second = guesses_of(by_round, X, y, seed=8, engine="rounds")
+    if not np.array_equal(first, second):
+        at = int(np.argmax(first != second))
+        raise AssertionError(f"the engines part in round {at}: {first[at]} and {second[at]}")
+    assert snapshot(whole) == snapshot(by_round), "the engines learned different things"
+
+
+def check_engines_agree_on_noisy_data(learner: Learner) -> None:
+    """Round for round the same guesses and the same memory, over several blocks."""
+    problem = noisy_problem(900)
+    _same_game(learner, problem.X, problem.y)
+
+
+def check_engines_agree_in_few_dimensions(learner: Learner) -> None:
+    """The same where a polynomial may stand in for a support set."""
+    X, y = paper_weak(rounds=2500, seed=3)
+    _same_game(learner, X, y)
+
+
+def check_engines_agree_on_ties(learner: Learner) -> None:
+    """The same on a handful of repeated points, where scores cancel and tie exactly."""
+    generator = np.random.default_rng(0)
+    points = generator.integers(-1, 2, size=(7, 3)) / 2.0
+    picks = generator.integers(7, size=600)
+    _same_game(learner, points[picks], generator.integers(3, size=600))
+
+
+def check_engines_agree_on_many_features(learner: Learner) -> None:
+    """The same where a block is scored by a matrix product."""
+    problem = noisy_problem(700, n_classes=5, n_features=60)
+    _same_game(learner, problem.X, problem.y)
+
+
+def check_sparse_rows_are_the_same_game(learner: Learner) -> None:
+    """Sparse and dense rows of the same numbers give the same game."""
+    problem = noisy_problem(300, n_features=12)
+    X = np.where(np.abs(problem.X) > 0.1, problem.X, 0.0)
+    rows = scipy.sparse.csr_array(X)
+    _same_game(learner, X, problem.y, rows=rows)
+    by_round = fresh(learner)
+    trace = play(by_round, rows, problem.y, seed=8, engine="rounds")
+    assert trace.mistakes == play(fresh(learner), X, problem.y, seed=8).mistakes
+
+
+def check_playing_in_pieces_is_the_same_game(learner: Learner) -> None:
+    """Several calls with ``fresh=False`` are one game."""
+    problem = noisy_problem(400)
+    whole, pieces = fresh(learner, classes=problem.n_classes), fresh(learner, classes=problem.n_classes)
+    play(whole, problem.X, problem.y, seed=9)
+    play(pieces, problem.X[:150], problem.y[:150], seed=9)
+    play(pieces, problem.X[150:160], problem.y[150:160], fresh=False, engine="rounds")
+    pieces.partial_fit(problem.X[160:], problem.y[160:])
+    assert snapshot(whole) == snapshot(pieces)
+
+
+def check_estimator_face(learner: Learner) -> None:
+    """`fit`, `predict`, `decision_function` and `score` fit together, and `fit` starts afresh."""
+    problem = noisy_problem(200)
+    player = fresh(learner).fit(problem.X, problem.y)
+    known = snapshot(player)
+    scores = player.decision_function(problem.X)
+    assert scores.shape == (200, problem.n_classes)
+    assert np.array_equal(player.predict(problem.X), player.classes_[np.argmax(scores, axis=1)])
+    assert 0.0 <= player.score(problem.X, problem.y) <= 1.0
+    assert snapshot(player) == known, "predicting changed the learner"
+    assert snapshot(player.fit(problem.X, problem.y)) == known, "fit did not start afresh"
+    assert player.n_features_in_ == problem.X.shape[1]

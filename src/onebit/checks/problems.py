@@ -1,0 +1,63 @@
+"""Small problems for the checks to play."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from onebit.inputs import Floats, Integers
+from onebit.learners import Learner
+from onebit.play import play
+
+
+class Problem(NamedTuple):
+    """A stream with a known strong margin; a margin of 0 means that nothing is known."""
+
+    X: Floats
+    y: Integers
+    n_classes: int
+    radius: float
+    margin: float
+
+
+def separable_problem(
+    rounds: int, n_classes: int = 3, n_features: int = 4, margin: float = 0.2, seed: int = 0
+) -> Problem:
+    """Return examples within the unit ball that wᵢ = eᵢ/√K separate strongly with at least that margin."""
+    generator = np.random.default_rng([seed, n_classes, n_features])
+    labels = generator.integers(n_classes, size=rounds)
+    signs = np.where(np.arange(n_classes) == labels[:, None], 1.0, -1.0)
+    least = margin * np.sqrt(n_classes) / 2.0
+    room = np.sqrt(1.0 / n_features) - least
+    X = np.empty((rounds, n_features))
+    X[:, :n_classes] = signs * (least + room * generator.random((rounds, n_classes)))
+    X[:, n_classes:] = generator.uniform(-1.0, 1.0, (rounds, n_features - n_classes)) / np.sqrt(n_features)
+    return Problem(X, labels, n_classes, radius=1.0, margin=margin)
+
+
+def noisy_problem(rounds: int, n_classes: int = 4, n_features: int = 5, seed: int = 0) -> Problem:
+    """Return overlapping clusters within the unit ball: not separable, so learners keep changing."""
+    generator = np.random.default_rng([seed, n_classes, n_features])
+    centres = generator.normal(size=(n_classes, n_features))
+    labels = generator.integers(n_classes, size=rounds)
+    X = centres[labels] + 0.8 * generator.normal(size=(rounds, n_features))
+    return Problem(X / np.linalg.norm(X, axis=1).max(), labels, n_classes, radius=1.0, margin=0.0)
+
+
+def fresh(learner: Learner, **settings: Any) -> Learner:
+    """Return an unplayed learner with the same settings, some of them replaced."""
+    copy: Learner = clone(learner).set_params(**settings)
+    return copy
+
+
+def snapshot(learner: Learner) -> dict[str, Any]:
+    """Return everything a learner knows that can be compared: counts and learned arrays as bytes."""
+    counts = (learner.n_rounds_, learner.n_mistakes_, learner.n_updates_, learner.n_uniform_guesses_)
+    return {"counts": counts, **{name: array.tobytes() for name, array in learner.learned().items()}}
+
+
+def guesses_of(learner: Learner, X: Any, y: Any, **options: Any) -> Any:
+    """Play and return the label guessed in every round."""
+    guesses = play(learner, X, y, keep_guesses=True, **options).guesses
+    assert guesses is not None
+    return guesses

@@ -1,0 +1,124 @@
+import numpy as np
+import pytest
+import scipy.sparse
+
+from onebit.inputs import (
+    SparseRows,
+    check_choice,
+    check_classes,
+    check_integer,
+    check_labels,
+    check_number,
+    check_rows,
+    densify,
+    encode_labels,
+    infer_classes,
+)
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        ([[1.0, np.nan]], ["X[0, 1]", "nan"]),
+        ([[1.0], [np.inf]], ["X[1, 0]", "inf"]),
+        ([1.0, 2.0], ["two dimensions", "(2,)"]),
+        (np.empty((0, 3)), ["empty", "(0, 3)"]),
+        (np.empty((3, 0)), ["empty", "(3, 0)"]),
+        ([["a"]], ["real numbers", "<U1"]),
+        ([[1 + 2j]], ["real numbers", "complex"]),
+        (scipy.sparse.csr_array(np.array([[0.0, np.nan]])), ["X.data", "nan"]),
+        (scipy.sparse.csr_array((0, 3)), ["empty"]),
+    ],
+)
+def test_bad_rows_are_named(X: object, words: list[str]) -> None:
+    with pytest.raises(ValueError, match="X") as error:
+        check_rows(X)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_a_sum_that_overflows_is_not_an_error() -> None:
+    X = np.full((2, 2), 1e308)
+    assert np.array_equal(np.asarray(check_rows(X)), X)
+
+
+def test_rows_of_any_real_kind_become_float64() -> None:
+    for kind in (np.float32, np.int8, np.uint16, np.bool_):
+        rows = check_rows(np.ones((3, 2), dtype=kind))
+        assert not isinstance(rows, SparseRows)
+        assert rows.dtype == np.float64
+        assert rows.flags.c_contiguous
+    assert np.array_equal(np.asarray(check_rows(np.asfortranarray(np.eye(3)))), np.eye(3))
+
+
+def test_sparse_rows_keep_their_numbers() -> None:
+    dense = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0], [0.0, 0.0, 0.0]])
+    for matrix in (scipy.sparse.csr_array(dense), scipy.sparse.coo_array(dense), scipy.sparse.csc_matrix(dense)):
+        rows = check_rows(matrix)
+        assert isinstance(rows, SparseRows)
+        assert rows.shape == (3, 3)
+        assert np.array_equal(densify(rows, 0, 3), dense)
+        assert np.array_equal(densify(rows, 1, 3), dense[1:])
+
+
+def test_duplicate_entries_are_added_up_without_touching_the_caller() -> None:
+    matrix = scipy.sparse.csr_array((np.array([1.0, 2.0]), np.array([1, 1]), np.array([0, 2])), shape=(1, 3))
+    rows = check_rows(matrix)
+    assert isinstance(rows, SparseRows)
+    assert np.array_equal(densify(rows, 0, 1), [[0.0, 3.0, 0.0]])
+    assert matrix.nnz == 2
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "3", None])
+def test_integers_below_the_limit(value: object) -> None:
+    with pytest.raises(ValueError, match="jobs must be"):
+        check_integer("jobs", value, low=1)
+
+
+@pytest.mark.parametrize("value", [0.0, -0.1, 1.0001, np.nan, np.inf, "a", True])
+def test_numbers_outside_their_range(value: object) -> None:
+    with pytest.raises(ValueError, match="exploration must be"):
+        check_number("exploration", value, above=0.0, at_most=1.0)
+
+
+def test_choices_are_listed() -> None:
+    with pytest.raises(ValueError, match="'highest', 'first'; got 'best'"):
+        check_choice("ties", "best", ("highest", "first"))
+
+
+@pytest.mark.parametrize("classes", [0, -1, [], ["a", "a"], "abc", 2.5, True, [[1, 2]]])
+def test_bad_classes(classes: object) -> None:
+    with pytest.raises(ValueError, match="classes"):
+        check_classes(classes)
+
+
+def test_classes_of_a_count_a_list_and_a_set() -> None:
+    assert check_classes(3).tolist() == [0, 1, 2]
+    assert check_classes(["b", "a"]).tolist() == ["b", "a"]
+    assert check_classes({"b", "a"}).tolist() == ["a", "b"]
+
+
+def test_classes_are_inferred_sorted() -> None:
+    for y in ([5, 2, 2, 9], [-1, 4], ["x", "a"], [2**40, 3]):
+        assert infer_classes(np.asarray(y)).tolist() == sorted(set(y))
+
+
+def test_labels_are_encoded_by_their_place() -> None:
+    classes = np.array(["refund", "billing", "delivery"])
+    assert encode_labels(np.array(["billing", "refund"]), classes).tolist() == [1, 0]
+    with pytest.raises(ValueError, match=r"y\[1\] is 'chat', which is not among the 3 classes"):
+        encode_labels(np.array(["billing", "chat"]), classes)
+    with pytest.raises(ValueError, match=r"y\[2\] is 3, which is not among the 3 classes \[0, 1, 2\]"):
+        encode_labels(np.array([0, 2, 3]), np.arange(3))
+    with pytest.raises(ValueError, match="y"):
+        encode_labels(np.array([0, 2, 3]), classes)
+
+
+def test_labels_must_fit_the_rounds() -> None:
+    with pytest.raises(ValueError, match="one label for each of the 3 rounds"):
+        check_labels([0, 1], 3)
+    with pytest.raises(ValueError, match=r"y\[1\] is nan"):
+        check_labels([0.0, np.nan], 2)
+    with pytest.raises(ValueError, match="labels, not real numbers"):
+        check_labels([0.5, 1.0], 2)
+    assert check_labels([1.0, 2.0], 2).dtype == np.int64
