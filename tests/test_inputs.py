@@ -99,8 +99,8 @@ def test_classes_of_a_count_a_list_and_a_set() -> None:
 
 
 def test_classes_are_inferred_sorted() -> None:
-    for y in ([5, 2, 2, 9], [-1, 4], ["x", "a"], [2**40, 3]):
-        assert infer_classes(np.asarray(y)).tolist() == sorted(set(y))
+    for y in (np.array([5, 2, 2, 9]), np.array([-1, 4]), np.array(["x", "a"]), np.array([2**40, 3])):
+        assert infer_classes(y).tolist() == sorted(set(y.tolist()))
 
 
 def test_labels_are_encoded_by_their_place() -> None:

@@ -84,12 +84,13 @@ def play(
         points = None if checkpoints is None else _check_checkpoints(checkpoints, np.shape(y)[0])
         record = learner.play_stream(X, y, seed=seed, fresh=fresh, checkpoints=points, keep_guesses=keep_guesses)
         return _trace(learner, record, np.shape(y)[0])
-    rows, codes = learner.begin_stream(X, y, seed=seed, fresh=fresh)
-    n = len(codes)
-    points = default_checkpoints(n) if checkpoints is None else _check_checkpoints(checkpoints, n)
-    record = new_record(n, points, keep_guesses)
-    for t in range(n):
-        _one_round(learner, _row(rows, t), codes[t], t, record)
+    with learner.all_or_nothing():
+        rows, codes = learner.begin_stream(X, y, seed=seed, fresh=fresh)
+        n = len(codes)
+        points = default_checkpoints(n) if checkpoints is None else _check_checkpoints(checkpoints, n)
+        record = new_record(n, points, keep_guesses)
+        for t in range(n):
+            _one_round(learner, _row(rows, t), codes[t], t, record)
     return _trace(learner, record, n)
 
 

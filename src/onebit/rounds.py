@@ -14,8 +14,7 @@ from onebit.compiled import inlined
 from onebit.inputs import Floats, Integers, Rows
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Guess:
+class Guess(NamedTuple):
     """A ticket: what the learner said in one round, and what `tell` will need when the answer comes.
 
     Keep it for as long as the answer takes. It can be told once, to the learner that issued it, in any order.
@@ -36,16 +35,28 @@ class Guess:
     label: Any
     probability: float
     explored: bool
-    index: int = field(repr=False)
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs on a ticket
     """The label's position among the classes."""
-    row: Rows = field(repr=False)
-    """The features, as one row."""
-    scores: Floats = field(repr=False)
+    row: Rows
+    """A copy of the features, as one row."""
+    scores: Floats
     """The scores the guess was made from."""
-    version: int = field(repr=False)
+    version: int
     """How many updates the learner had made by then."""
-    learner: str = field(repr=False)
+    learner: str | None
     """The run of the learner that issued the ticket."""
+
+    def __repr__(self) -> str:
+        return (
+            f"Guess(round={self.round}, label={self.label!r}, probability={self.probability:.6g}, "
+            f"explored={self.explored})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return hash((self.learner, self.round))
 
 
 class Rule(NamedTuple):

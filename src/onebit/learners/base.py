@@ -9,15 +9,13 @@ import math
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import NotFittedError
 
-from onebit.draws import Draw
 from onebit.inputs import (
     Floats,
     Integers,
@@ -29,6 +27,7 @@ from onebit.inputs import (
     encode_labels,
     infer_classes,
 )
+from onebit.learners.estimator import Estimator
 from onebit.rounds import EXPLORED, MISTAKES, UPDATES, Guess, Record, default_checkpoints, new_record
 
 
@@ -43,7 +42,7 @@ class Promise(NamedTuple):
     """No more mistakes than this on average over the learner's random numbers."""
 
 
-class Learner(ClassifierMixin, BaseEstimator, ABC):
+class Learner(Estimator, ABC):
     """Base of every learner. A subclass stores its settings, and says how to start, decide, hear and play.
 
     Attributes
@@ -62,6 +61,11 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
     classes: Any
     seed: int
 
+    n_rounds_: int
+    n_mistakes_: int
+    n_updates_: int
+    n_uniform_guesses_: int
+
     # What a learner is made of: five things each subclass provides.
 
     @abstractmethod
@@ -69,8 +73,11 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         """Check the settings and set up an empty memory for `n_features_in_` features and the `classes_`."""
 
     @abstractmethod
-    def _decide(self, row: Rows, draw: Draw) -> tuple[int, bool, float, Floats]:
-        """Return the label's index, whether it was explored, its probability, and the scores."""
+    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float, Floats, Rows]:
+        """Return the label's index, whether it was explored, its probability, the scores, and the row to keep.
+
+        Raises ValueError for a row it cannot take, NaN and infinities included.
+        """
 
     @abstractmethod
     def _hear(self, guess: Guess, correct: bool, truth: int) -> bool:
@@ -124,24 +131,13 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             A ticket for `tell`; ``guess.label`` is the label.
         """
         row = self._one_row(features)
-        if not self._started:
+        if self._run is None:
             self._begin(row.shape[1], None, None)
-        row = self._prepare(row)
-        index, explored, probability, scores = self._decide(row, Draw(self._key, self.n_rounds_))
-        ticket = Guess(
-            self.n_rounds_,
-            self._labels[index],
-            probability,
-            explored,
-            index,
-            row,
-            scores,
-            self.n_updates_,
-            self._run,
-        )
-        self.n_rounds_ += 1
+        t = self.n_rounds_
+        index, explored, probability, scores, kept = self._decide(row, t)
+        self.n_rounds_ = t + 1
         self.n_uniform_guesses_ += explored
-        return ticket
+        return Guess(t, self._labels[index], probability, explored, index, kept, scores, self.n_updates_, self._run)
 
     def tell(self, guess: Guess, correct: bool, label: Any = None) -> None:
         """Say whether a guess was right: at once, late, in any order, or never, but only once.
@@ -158,11 +154,11 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         place, bit = self._ticket_place(guess)
         if not isinstance(correct, (bool, np.bool_)):
             raise ValueError(f"correct must be True or False; got {correct!r}")
-        truth = self._truth(guess, bool(correct), label)
-        changed = self._hear(guess, bool(correct), truth)
+        right = bool(correct)
+        truth = -1 if label is None and not self.hears_label else self._truth(guess, right, label)
+        self.n_updates_ += self._hear(guess, right, truth)
         self._told[place] |= bit
-        self.n_updates_ += changed
-        self.n_mistakes_ += not correct
+        self.n_mistakes_ += not right
 
     def probabilities(self, features: npt.ArrayLike) -> Floats:
         """Return the chance that `guess` would give to each of `classes_` now. Nothing is changed."""
@@ -208,15 +204,34 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         keep_guesses: bool = False,
     ) -> Record:
         """Play a whole stream, compiled; `onebit.play` is the friendlier way in."""
-        rows, codes = self.begin_stream(X, y, seed=seed, fresh=fresh, classes=classes)
-        points = default_checkpoints(len(codes)) if checkpoints is None else checkpoints
-        record = new_record(len(codes), points, keep_guesses)
-        self._play(rows, codes, self.n_rounds_, record)
-        self.n_rounds_ += len(codes)
-        self.n_mistakes_ += int(record.counts[MISTAKES])
-        self.n_updates_ += int(record.counts[UPDATES])
-        self.n_uniform_guesses_ += int(record.counts[EXPLORED])
+        with self.all_or_nothing():
+            rows, codes = self.begin_stream(X, y, seed=seed, fresh=fresh, classes=classes)
+            points = default_checkpoints(len(codes)) if checkpoints is None else checkpoints
+            record = new_record(len(codes), points, keep_guesses)
+            self._play(rows, codes, self.n_rounds_, record)
+            self.n_rounds_ += len(codes)
+            self.n_mistakes_ += int(record.counts[MISTAKES])
+            self.n_updates_ += int(record.counts[UPDATES])
+            self.n_uniform_guesses_ += int(record.counts[EXPLORED])
         return record
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Give back everything as it was if the game inside is broken off, by an error or by Ctrl-C."""
+        before = self._bookmark()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _bookmark(self) -> dict[str, Any]:
+        """Return what is needed to come back to this moment."""
+        before = dict(self.__dict__)
+        if self._started:
+            before["_told"] = self._told.copy()
+        return before
 
     def begin_stream(
         self, X: Any, y: Any, *, seed: int | None = None, fresh: bool = True, classes: Any = None
@@ -251,15 +266,20 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     # What is underneath.
 
+    _run: str | None = None
+    """Names the present run, for its tickets; None before the first."""
+
     @property
     def _started(self) -> bool:
-        return hasattr(self, "_run")
+        return self._run is not None
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._started
 
     def _check_started(self, action: str) -> None:
         if not self._started:
+            from sklearn.exceptions import NotFittedError
+
             raise NotFittedError(f"{type(self).__name__} has not played yet: guess, fit or onebit.play before {action}")
 
     def _begin(self, n_features: int, known_classes: npt.NDArray[Any] | None, seed: int | None) -> None:
@@ -271,24 +291,19 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
                     f'for example {type(self).__name__}(classes=["yes", "no"])'
                 )
             known_classes = check_classes(self.classes)
-        before = self.__dict__.copy()
-        try:
+        with self.all_or_nothing():
             self._key = check_seed(self.seed if seed is None else seed)
             self.classes_ = known_classes
             self._labels: list[Any] = known_classes.tolist()
             self.n_features_in_ = n_features
             self._start()
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
         self.n_rounds_ = self.n_mistakes_ = self.n_updates_ = self.n_uniform_guesses_ = 0
         self._told = bytearray()
         self._run = uuid.uuid4().hex
 
     def _one_row(self, features: Any) -> Rows:
         """Return a copy of one round's features as a matrix of one row; `_decide` finds NaN and infinities."""
-        if scipy.sparse.issparse(features):
+        if type(features) is not np.ndarray and scipy.sparse.issparse(features):
             row = check_rows(features.reshape(1, -1) if features.ndim == 1 else features, "features")
             if row.shape[0] != 1:
                 raise ValueError(f"features must be one round's; got {row.shape[0]} rows")
@@ -298,7 +313,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(f"features must be real numbers; got dtype {array.dtype}: {features!r}")
         if array.ndim != 1 or array.size == 0:
             raise ValueError(f"features must be one round's, of shape (n_features,); got shape {array.shape}")
-        if self._started and array.size != self.n_features_in_:
+        if self._run is not None and array.size != self.n_features_in_:
             raise ValueError(f"features must have length {self.n_features_in_}; got {array.size}")
         return np.array(array, dtype=np.float64, ndmin=2)
 
@@ -311,7 +326,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         """Return where this ticket is crossed off, or raise if it is foreign or was told before."""
         if not isinstance(guess, Guess):
             raise ValueError(f"guess must be what guess(x) returned; got {guess!r}")
-        if not self._started or guess.learner != self._run:
+        if guess.learner != self._run or self._run is None:
             raise ValueError(
                 f"guess of round {guess.round} is foreign: another learner, or another run of it, issued it"
             )

@@ -11,9 +11,9 @@ from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, Integers, Rows, SparseRows, check_number, densify
 from onebit.learners.base import Learner, Promise, bad_row_error
 from onebit.rounds import Guess, Record, note
-from onebit.spaces.base import NO_SCORES
 
 _FIRST_CAPACITY = 16
+_NO_SCORES = np.empty(0)
 
 
 class NearestNeighbor(Learner):
@@ -88,12 +88,12 @@ class NearestNeighbor(Learner):
             raise bad_row_error(row)
         return _nearest_label(self._points, self._indices, self._size, dense, 0, self._radius_squared)
 
-    def _decide(self, row: Rows, draw: Draw) -> tuple[int, bool, float, Floats]:
+    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float, Floats, Rows]:
         near = self._near(row)
         if near >= 0:
-            return near, False, 1.0, NO_SCORES
+            return near, False, 1.0, _NO_SCORES, row
         n_classes = len(self.classes_)
-        return uniform_label(uniform(draw), n_classes), True, 1.0 / n_classes, NO_SCORES
+        return uniform_label(uniform(Draw(self._key, round)), n_classes), True, 1.0 / n_classes, _NO_SCORES, row
 
     def _hear(self, guess: Guess, correct: bool, truth: int) -> bool:
         # Late feedback: an example that something remembered since then covers would break the packing of Theorem 21.

@@ -1,19 +1,17 @@
 """A learner that follows a rule in a space: most of them."""
 
 from abc import abstractmethod
-from collections.abc import Callable
-from functools import cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from onebit.compiled import compiled
-from onebit.draws import Draw
 from onebit.inputs import Floats, Integers, Rows
 from onebit.kernels import as_kernel
 from onebit.learners.base import Learner, bad_row_error
 from onebit.rounds import Guess, Record, Rule
 from onebit.spaces import LinearSpace, Space, SupportSet
+from onebit.spaces.moves import Moves, moves
 
 
 class RuleLearner(Learner):
@@ -43,8 +41,8 @@ class RuleLearner(Learner):
         return ()
 
     def _start(self) -> None:
-        settings, kernel, _rule = self._rule_settings(), as_kernel(self.kernel), self.rule
-        self._settings = settings
+        self._settings, kernel = self._rule_settings(), as_kernel(self.kernel)
+        self.__dict__.pop("_moves", None)
         n_features, n_classes = self.n_features_in_, len(self.classes_)
         if kernel is None:
             self._space = LinearSpace(n_features, n_classes)
@@ -54,31 +52,38 @@ class RuleLearner(Learner):
     def _prepare(self, rows: Rows) -> Rows:
         return self._space.prepare(rows)
 
-    def _decide(self, row: Rows, draw: Draw) -> tuple[int, bool, float, Floats]:
-        scores = self._space.scores(row)
-        index, explored, probability = _decision(self.rule)(scores, draw, self._settings)
-        if index < 0:
+    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float, Floats, Rows]:
+        decision = self._space.decide(self._moves, row, self._key, round, self._settings)
+        if decision[0] < 0:
             raise bad_row_error(row)
-        return index, explored, probability, scores
+        return decision
 
     def _hear(self, guess: Guess, correct: bool, truth: int) -> bool:
         # When feedback is late the learner has moved on: the rule sees the scores of then and of now.
         current = guess.scores if guess.version == self.n_updates_ else self._space.scores(guess.row)
-        gains = np.empty(len(current))
-        changed = _learning(self.rule)(
-            guess.scores, current, guess.index, guess.explored, correct, truth, self._settings, gains
-        )
-        if changed:
-            self._space.add(guess.row, gains)
-        return changed
+        return self._space.hear(self._moves, guess, current, correct, truth, self._settings)
 
     def _probabilities(self, row: Rows) -> Floats:
         scores = self._space.scores(row)
         if not np.isfinite(scores).all():
             raise bad_row_error(row)
         out = np.empty(len(scores))
-        _chances(self.rule)(scores, self._settings, out)
+        self._moves.probabilities(scores, self._settings, out)
         return out
+
+    @cached_property
+    def _moves(self) -> Moves:
+        return moves(self.rule)
+
+    def _bookmark(self) -> dict[str, Any]:
+        before = super()._bookmark()
+        if self._started:
+            before["_space"] = self._space.bookmark()
+        return before
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Compiled functions are made again where a saved learner is loaded.
+        return {name: value for name, value in self.__dict__.items() if name != "_moves"}
 
     def _play(self, X: Rows, y: Integers, first_round: int, record: Record) -> None:
         self._space.play(self.rule, self._settings, X, y, self._key, first_round, record)
@@ -110,51 +115,3 @@ class RuleLearner(Learner):
         if not self._started or name not in (arrays := self._space.arrays()):
             raise AttributeError(f"{name}_ is there once {type(self).__name__} has played with {with_what}")
         return arrays[name]
-
-
-@cache
-def _decision(rule: Rule) -> Callable[..., tuple[int, bool, float]]:
-    guess, probabilities = rule.guess, rule.probabilities
-
-    @compiled
-    def decide(scores: Floats, draw: Draw, settings: Any) -> tuple[int, bool, float]:
-        for i in range(scores.shape[0]):
-            if not np.isfinite(scores[i]):
-                return -1, False, 0.0
-        label, explored = guess(scores, draw, settings)
-        chances = np.empty(scores.shape[0])
-        probabilities(scores, settings, chances)
-        return label, explored, chances[label]
-
-    return decide
-
-
-@cache
-def _learning(rule: Rule) -> Callable[..., bool]:
-    learn = rule.learn
-
-    @compiled
-    def hear(
-        scores: Floats,
-        current: Floats,
-        label: int,
-        explored: bool,
-        correct: bool,
-        truth: int,
-        settings: Any,
-        gains: Floats,
-    ) -> bool:
-        return learn(scores, current, label, explored, correct, truth, settings, gains)
-
-    return hear
-
-
-@cache
-def _chances(rule: Rule) -> Callable[..., None]:
-    probabilities = rule.probabilities
-
-    @compiled
-    def write(scores: Floats, settings: Any, out: Floats) -> None:
-        probabilities(scores, settings, out)
-
-    return write

@@ -1,18 +1,20 @@
 """The linear space: one weight vector per class, for dense and for sparse rows."""
 
+import copy
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from onebit.compiled import compiled
 from onebit.draws import Draw
 from onebit.inputs import Floats, Integers, Rows, SparseRows
-from onebit.rounds import EXPLORED, MISTAKES, UPDATES, Record, Rule
+from onebit.rounds import EXPLORED, MISTAKES, UPDATES, Guess, Record, Rule
 from onebit.spaces import linear, sparse
 from onebit.spaces.base import Space
 from onebit.spaces.linear import Weights
+from onebit.spaces.moves import Moves
 
 
 class LinearSpace(Space):
@@ -20,42 +22,64 @@ class LinearSpace(Space):
 
     def __init__(self, n_features: int, n_classes: int) -> None:
         self.n_features, self.n_classes = n_features, n_classes
-        self.memory = Weights(np.zeros((n_features, n_classes)))
+        self._weights = np.zeros((n_features, n_classes))
 
     def scores(self, row: Rows) -> Floats:
         """Return ⟨wᵢ, x⟩ for every class i."""
         out = np.empty(self.n_classes)
         if isinstance(row, SparseRows):
-            _sparse_scores(self.memory, row, out)
+            _sparse_scores(Weights(self._weights), row, out)
         else:
-            _dense_scores(self.memory, row, out)
+            _dense_scores(Weights(self._weights), row, out)
         return out
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return ⟨wᵢ, x⟩ for every row and class."""
         if not isinstance(rows, SparseRows):
-            return rows @ self.memory.weights
+            return rows @ self._weights
         out = np.empty((len(rows), self.n_classes))
-        _sparse_score_rows(self.memory, rows, out)
+        _sparse_score_rows(Weights(self._weights), rows, out)
         return out
 
     def add(self, row: Rows, gains: Floats) -> None:
         """Add gains[i]·x to the weights of every class i."""
         if isinstance(row, SparseRows):
-            _sparse_add(self.memory, row, gains)
+            _sparse_add(Weights(self._weights), row, gains)
         else:
-            _dense_add(self.memory, row, gains)
+            _dense_add(Weights(self._weights), row, gains)
+
+    def decide(
+        self, moves: Moves, row: Rows, seed: int, round: int, settings: Any
+    ) -> tuple[int, bool, float, Floats, Rows]:
+        """Score and decide, in one compiled call when the row is dense."""
+        if isinstance(row, SparseRows):
+            return super().decide(moves, row, seed, round, settings)
+        scores = np.empty(self.n_classes)
+        label, explored, probability = moves.score_and_decide(self._weights, row, scores, seed, round, settings)
+        return label, explored, probability, scores, row
+
+    def hear(self, moves: Moves, guess: Guess, current: Floats, correct: bool, truth: int, settings: Any) -> bool:
+        """Learn and step, in one compiled call when the row is dense."""
+        if isinstance(guess.row, SparseRows):
+            return super().hear(moves, guess, current, correct, truth, settings)
+        return moves.learn_and_step(
+            self._weights, guess.row, guess.scores, current, guess.index, guess.explored, correct, truth, settings
+        )
 
     def play(
         self, rule: Rule, settings: Any, X: Rows, y: Integers, seed: int, first_round: int, record: Record
     ) -> None:
         """Play a whole stream in one compiled loop."""
         loop = _stream_loop(rule, isinstance(X, SparseRows))
-        loop(self.memory, X, y, seed, first_round, settings, record)
+        loop(Weights(self._weights), X, y, seed, first_round, settings, record)
+
+    def bookmark(self) -> Self:
+        """Return a copy."""
+        return copy.deepcopy(self)
 
     def arrays(self) -> dict[str, Floats]:
         """Return the weights, one row per class."""
-        return {"weights": self.memory.weights.T.copy()}
+        return {"weights": self._weights.T.copy()}
 
 
 @compiled

@@ -5,9 +5,10 @@ i's score is Σₛ coefficients[s, i]·k(xₛ, x). The same example may be store
 multisets). The store doubles when it is full.
 """
 
+import copy
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -104,6 +105,12 @@ class SupportSet(Space):
     ) -> None:
         """Play a whole stream in blocks of rows that are scored together."""
         play_in_blocks(self, rule, settings, X, y, seed, first_round, record)
+
+    def bookmark(self) -> Self:
+        """Return a copy that shares the store: examples are only ever added behind the ones it counts."""
+        twin = copy.copy(self)
+        twin.total = self.total.copy()
+        return twin
 
     def arrays(self) -> dict[str, Floats]:
         """Return the examples and their coefficients, one column per class."""

@@ -1,0 +1,89 @@
+"""What ``onebit reproduce`` does, with a progress bar and a table at the end."""
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from onebit.reproduce.contestants import PAPER_ROUNDS, PAPER_RUNS, Outcome
+from onebit.reproduce.experiment import (
+    QUICK_ROUNDS,
+    QUICK_RUNS,
+    Experiment,
+    prepare_folder,
+    run_experiment,
+)
+from onebit.reproduce.report import draw_all, write_report
+from onebit.reproduce.summary import SummaryRow, summarize, write_curves, write_summary
+
+_FULL_FOLDER, _QUICK_FOLDER = Path("results"), Path("results/quick")
+
+
+def reproduce_command(
+    rounds: int | None, runs: int | None, seed: int, jobs: int | None, out: Path | None, quick: bool
+) -> None:
+    """Play, then write tables, figures and the report into the folder."""
+    experiment = Experiment(
+        rounds=(QUICK_ROUNDS if quick else PAPER_ROUNDS) if rounds is None else rounds,
+        runs=(QUICK_RUNS if quick else PAPER_RUNS) if runs is None else runs,
+        seed=seed,
+    )
+    folder = out if out is not None else _QUICK_FOLDER if quick else _FULL_FOLDER
+    prepare_folder(folder)
+    console = Console()
+    outcomes = _play(experiment, folder, jobs, console)
+    with console.status("Drawing figures and writing the report …"):
+        rows = summarize(outcomes)
+        write_summary(rows, folder / "summary.csv")
+        write_curves(outcomes, folder / "mistakes.csv")
+        figures = draw_all(outcomes, folder / "figures", experiment.seed)
+        write_report(folder / "report.html", outcomes, rows, figures, _details(experiment))
+    _print_table(rows, console)
+    console.print(f"Tables, figures and report.html are in [bold]{folder}[/].")
+
+
+def _play(experiment: Experiment, folder: Path, jobs: int | None, console: Console) -> list[Outcome]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("time left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task(f"{experiment.runs} runs of {experiment.rounds:,} rounds", total=None)
+
+        def show(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        return run_experiment(experiment, folder, jobs=jobs, on_progress=show)
+
+
+def _details(experiment: Experiment) -> dict[str, str]:
+    return {
+        "Rounds": f"{experiment.rounds:,}",
+        "Runs": f"{experiment.runs}, each on data and random numbers of its own",
+        "Seeds": f"{experiment.seed} to {experiment.seed + experiment.runs - 1}",
+    }
+
+
+def _print_table(rows: list[SummaryRow], console: Console) -> None:
+    table = Table(title="Mean mistakes over the runs")
+    for name in ("data", "learner"):
+        table.add_column(name)
+    for name in ("mean", "± s.e.", "min", "max", "published"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        published = "" if row.published is None else f"{row.published:,.0f}"
+        table.add_row(
+            row.dataset,
+            row.learner,
+            f"{row.mean:,.1f}",
+            f"{row.standard_error:,.1f}",
+            f"{row.minimum:,}",
+            f"{row.maximum:,}",
+            published,
+        )
+    console.print(table)

@@ -1,0 +1,57 @@
+"""Figure 3 of the paper: the two data sets of the experiments."""
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from onebit.inputs import Floats, Integers
+from onebit.reproduce import style
+from onebit.reproduce.contestants import DATASETS
+from onebit.streams import paper_strong, paper_weak
+
+TITLE = "Figure 3: the two data sets"
+CAPTION = (
+    "The first two features of 6 000 rounds of each stream, in the circle of radius 1/√2; the third is always 1/√2. "
+    "Eight in ten points belong to class 1, which fills the angles within ±15°, and points too close "
+    "to a boundary are left out."
+)
+N_POINTS = 6000
+
+_STREAMS = {"strong": paper_strong, "weak": paper_weak}
+
+
+def sample(dataset: str, n_points: int, seed: int) -> tuple[Floats, Integers]:
+    """Return the first rounds of a data set's stream."""
+    return _STREAMS[dataset](n_points, seed)
+
+
+def draw(seed: int) -> Figure:
+    """Draw both sets side by side, seen in their first two features.
+
+    The third feature is the same for all points and not shown. On the strong set the points lie on the circle itself;
+    on the weak set they fill the disc. Colours are the paper's red, green and blue in variants that the colour-blind
+    can tell apart.
+    """
+    with style.looks():
+        figure, panels = style.new_figure(1, 2, 9.0, 5.2)
+        for axes, (dataset, title) in zip(panels, DATASETS.items(), strict=True):
+            style.as_plane(axes, style.DISC)
+            axes.set_title(title)
+            _scatter(axes, *sample(dataset, N_POINTS, seed))
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3, markerscale=3)
+    return figure
+
+
+def _scatter(axes: Axes, X: Floats, y: Integers) -> None:
+    for label, color in enumerate(style.CLASS_COLORS):
+        points = X[y == label]
+        axes.scatter(
+            points[:, 0],
+            points[:, 1],
+            s=5,
+            c=color,
+            linewidths=0,
+            label=f"class {label + 1}",
+            rasterized=True,
+            zorder=6,
+        )

@@ -1,0 +1,193 @@
+"""The table of an experiment: our mistakes beside the published ones, with every difference accounted for.
+
+A mean agrees with the paper if it lies within 5 %. A larger difference gets what `EXPLANATIONS` says about it. Where
+that says nothing, the mean still agrees if it lies within three standard errors of the difference, taking the authors'
+20 runs to spread as ours do; otherwise the difference is called unexplained.
+"""
+
+import csv
+import io
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from onebit.learners import Learner
+from onebit.reproduce.contestants import PAPER_ROUNDS, PAPER_RUNS, Outcome
+from onebit.reproduce.published import published_mistakes
+
+SUMMARY_COLUMNS = ("dataset", "learner", "parameters", "mean", "standard_error", "min", "max", "published", "remark")
+CURVE_COLUMNS = ("dataset", "learner", "round", "mean", "standard_error", "min", "max")
+_STANDARD_ERRORS, _SHARE = 3.0, 0.05
+
+_OTHER_PROGRAM = (
+    "explained: the authors' program differs from the printed algorithm (after any right guess it also takes x away "
+    "from every other claiming class), and their curve belongs to the row of the authors' update"
+)
+_NINETEEN = (
+    "explained: on features (x₁, x₂, 1) that are not divided by √2, and so lie outside the kernel's unit ball, the "
+    "authors' update makes 19.5 ± 2.0 mistakes in 200 000 rounds (20 runs), where the paper's curve is flat at 19.3"
+)
+_SCALING = (
+    "unexplained: features that are not divided by √2, which explain the strong set, give 200 to 350 mistakes here; "
+    "other scalings of the features move this number from 200 to 6000, but none that was tried gives the paper's curve"
+)
+EXPLANATIONS: dict[tuple[str, str], str] = {
+    ("strong", "algorithm-1"): _OTHER_PROGRAM,
+    ("weak", "algorithm-1"): f"{_OTHER_PROGRAM}; the printed one also varies widely from run to run on this set",
+    ("strong", "algorithm-2"): _NINETEEN,
+    ("strong", "algorithm-2-authors"): _NINETEEN,
+    ("weak", "algorithm-2"): _SCALING,
+    ("weak", "algorithm-2-authors"): _SCALING,
+}
+"""What is known about a difference of more than 5 %, by data set and contestant."""
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One contestant on one data set, after the last round."""
+
+    dataset: str
+    learner: str
+    """The contestant's key."""
+    parameters: str
+    """Its settings that differ from the defaults."""
+    mean: float
+    standard_error: float
+    minimum: int
+    maximum: int
+    published: float | None
+    """The paper's number, if it has one for as many rounds."""
+    remark: str
+
+
+def summarize(outcomes: Iterable[Outcome]) -> list[SummaryRow]:
+    """Return one row per outcome, in their order."""
+    return [_row(outcome) for outcome in outcomes]
+
+
+def _row(outcome: Outcome) -> SummaryRow:
+    last = outcome.mistakes[:, -1]
+    in_paper = published_mistakes(outcome.dataset, outcome.contestant.published)
+    is_comparable = int(outcome.rounds[-1]) == PAPER_ROUNDS
+    return SummaryRow(
+        dataset=outcome.dataset,
+        learner=outcome.contestant.key,
+        parameters=parameters(outcome.contestant.learner),
+        mean=float(outcome.mean[-1]),
+        standard_error=float(outcome.standard_error[-1]),
+        minimum=int(last.min()),
+        maximum=int(last.max()),
+        published=in_paper if is_comparable else None,
+        remark=_remark(outcome, in_paper, is_comparable),
+    )
+
+
+def parameters(learner: Learner) -> str:
+    """Return the settings that differ from the defaults, classes and seed left out.
+
+    >>> from onebit.learners import Banditron
+    >>> parameters(Banditron(0.02, classes=3, seed=7))
+    'exploration=0.02'
+    """
+    defaults: dict[str, Any] = type(learner)().get_params(deep=False)
+    settings: dict[str, Any] = learner.get_params(deep=False)
+    changed = [name for name in sorted(settings) if settings[name] != defaults[name]]
+    return ", ".join(f"{name}={_short(settings[name])}" for name in changed if name not in ("classes", "seed"))
+
+
+def _short(setting: Any) -> str:
+    if not is_dataclass(setting):
+        return str(setting)
+    changed = [field.name for field in fields(setting) if getattr(setting, field.name) != field.default]
+    shown = ", ".join(f"{name}={getattr(setting, name)}" for name in changed)
+    return f"{type(setting).__name__}({shown})" if shown else type(setting).__name__
+
+
+def _remark(outcome: Outcome, published: float | None, is_comparable: bool) -> str:
+    if published is None:
+        return "not in the paper"
+    if not is_comparable:
+        return f"not comparable: {grouped(outcome.rounds[-1])} rounds instead of {grouped(PAPER_ROUNDS)}"
+    mean, standard_error = float(outcome.mean[-1]), float(outcome.standard_error[-1])
+    away = f"{100 * (mean / published - 1):+.1f} %".replace("-", "−")
+    error = standard_error * math.sqrt(1 + len(outcome.mistakes) / PAPER_RUNS)
+    if error > 0:
+        away += f", {abs(mean - published) / error:.1f} standard errors"
+    known = EXPLANATIONS.get((outcome.dataset, outcome.contestant.key))
+    if abs(mean - published) <= _SHARE * published:
+        verdict = "agrees"
+    elif known is None and abs(mean - published) <= _STANDARD_ERRORS * error:
+        verdict = "agrees within the spread of the runs"
+    else:
+        verdict = known or "unexplained"
+    return f"{verdict} ({away})"
+
+
+def grouped(number: float) -> str:
+    """Return a whole number with its thousands set apart.
+
+    >>> grouped(5_000_000)
+    '5 000 000'
+    """
+    return f"{number:,.0f}".replace(",", " ")
+
+
+def write_summary(rows: Iterable[SummaryRow], path: Path) -> None:
+    """Write the table as CSV; the same rows give the same bytes."""
+    lines = [
+        (
+            row.dataset,
+            row.learner,
+            row.parameters,
+            _number(row.mean),
+            _number(row.standard_error),
+            row.minimum,
+            row.maximum,
+            "" if row.published is None else _number(row.published),
+            row.remark,
+        )
+        for row in rows
+    ]
+    _write_csv(path, SUMMARY_COLUMNS, lines)
+
+
+def write_curves(outcomes: Iterable[Outcome], path: Path) -> None:
+    """Write every curve as CSV; the same outcomes give the same bytes."""
+    lines = [
+        (outcome.dataset, outcome.contestant.key, t, _number(mean), _number(error), low, high)
+        for outcome in outcomes
+        for t, mean, error, low, high in zip(
+            outcome.rounds.tolist(),
+            outcome.mean.tolist(),
+            outcome.standard_error.tolist(),
+            outcome.mistakes.min(axis=0).tolist(),
+            outcome.mistakes.max(axis=0).tolist(),
+            strict=True,
+        )
+    ]
+    _write_csv(path, CURVE_COLUMNS, lines)
+
+
+def _number(value: float) -> str:
+    return f"{value:.10g}"
+
+
+def _write_csv(path: Path, columns: tuple[str, ...], lines: Iterable[tuple[object, ...]]) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(lines)
+    replace_file(path, text.getvalue().encode())
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: a reader finds the old content or the new, never half of it."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        unfinished.write_bytes(content)
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -1,0 +1,212 @@
+import base64
+import html
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from onebit.inputs import Floats, Integers
+from onebit.learners import Learner
+from onebit.play import play
+from onebit.reproduce import boundaries, curves, figure_1, figure_3, style
+from onebit.reproduce.contestants import PAPER_ROUNDS, Contestant, Outcome, contestants
+from onebit.reproduce.figure_3 import sample
+from onebit.reproduce.report import CITATION, draw_all, write_report
+from onebit.reproduce.style import FigureFile
+from onebit.reproduce.summary import summarize
+
+ROUNDS, RUNS = 2000, 2
+ALL_FIGURES = [f"figure_{name}" for name in ("1", "3", "4", "4_loglog", "5", "5_loglog", "6", "7", "8")]
+
+
+def played(dataset: str, contestant: Contestant, rounds: int, runs: int) -> tuple[Outcome, Learner]:
+    learner = clone(contestant.learner).set_params(classes=3)
+    mistakes: list[Integers] = []
+    learned: dict[str, Floats] = {}
+    for run in reversed(range(runs)):
+        trace = play(learner, *sample(dataset, rounds, run), seed=run)
+        mistakes.insert(0, trace.curve.mistakes)
+        learned = learner.learned()
+    return Outcome(dataset, contestant, trace.curve.rounds, np.array(mistakes), learned), learner
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> list[Outcome]:
+    return [played(dataset, who, ROUNDS, RUNS)[0] for dataset in ("strong", "weak") for who in contestants()]
+
+
+@pytest.fixture(scope="module")
+def figures(outcomes: list[Outcome], tmp_path_factory: pytest.TempPathFactory) -> list[FigureFile]:
+    return draw_all(outcomes, tmp_path_factory.mktemp("results") / "figures", seed=0)
+
+
+@pytest.fixture(scope="module")
+def report(outcomes: list[Outcome], figures: list[FigureFile]) -> str:
+    path = figures[0].png.parent / "report.html"
+    write_report(path, outcomes, summarize(outcomes), figures, {"Seeds": "0 to 1", "Note": "a < b & c"})
+    return path.read_text(encoding="utf-8")
+
+
+def stretched(outcome: Outcome) -> Outcome:
+    """Pretend that a short game was as long as the paper's."""
+    rounds = outcome.rounds * (PAPER_ROUNDS // ROUNDS)
+    return Outcome(outcome.dataset, outcome.contestant, rounds, outcome.mistakes, outcome.learned)
+
+
+def test_every_figure_is_drawn_as_png_and_svg(figures: list[FigureFile]) -> None:
+    assert [figure.name for figure in figures] == ALL_FIGURES
+    for figure in figures:
+        assert figure.png.read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in figure.svg.read_text(encoding="utf-8")[:500]
+        assert figure.svg.stat().st_size < 500_000
+        assert figure.caption.endswith(".")
+        assert len(re.findall(r"\. [A-Z]", figure.caption)) == 1, "two sentences each"
+
+
+def test_drawing_again_gives_the_same_bytes(outcomes: list[Outcome], figures: list[FigureFile], tmp_path: Path) -> None:
+    first = {figure.name: figure for figure in figures}
+    mine = [outcome for outcome in outcomes if outcome.contestant.key == "algorithm-1"]
+    for name, figure in (
+        ("figure_3", figure_3.draw(0)),
+        ("figure_4_loglog", curves.draw(outcomes, "strong", True)),
+        ("figure_7", boundaries.draw(mine, 0)),
+    ):
+        png, svg = style.save(figure, tmp_path, name)
+        assert png.read_bytes() == first[name].png.read_bytes()
+        assert svg.read_bytes() == first[name].svg.read_bytes()
+
+
+def test_drawing_leaves_matplotlib_as_it_was(tmp_path: Path) -> None:
+    before = dict(matplotlib.rcParams)
+    style.save(figure_1.draw(), tmp_path, "figure_1")
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_package_does_not_load_matplotlib() -> None:
+    code = "import sys, onebit, onebit.reproduce.summary; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("key", ["banditron-0.02", "algorithm-1", "algorithm-2"])
+def test_regions_are_what_the_learner_would_guess(key: str) -> None:
+    who = next(contestant for contestant in contestants() if contestant.key == key)
+    outcome, learner = played("weak", who, 500, 1)
+    X, _ = sample("weak", 5000, seed=9)
+    np.testing.assert_allclose(boundaries.scores(outcome, X), learner.decision_function(X), atol=1e-9)
+    guesses = boundaries.regions(outcome, X)
+    for row, guess in zip(X[:300], guesses[:300], strict=True):
+        chances = learner.probabilities(row)
+        is_uniform = np.allclose(chances, 1 / 3)
+        assert guess == (boundaries.UNCLAIMED if is_uniform else chances.argmax())
+
+
+def test_only_a_bandit_perceptron_leaves_points_unclaimed() -> None:
+    X, _ = sample("strong", 10, seed=0)
+    for key, expected in (("algorithm-1", boundaries.UNCLAIMED), ("banditron-0.02", 1)):
+        who = next(contestant for contestant in contestants() if contestant.key == key)
+        weights = np.array([[0.0, 0.0, -2.0], [0.0, 0.0, -1.0], [0.0, 0.0, -3.0]])
+        outcome = Outcome("strong", who, np.array([1]), np.array([[0]]), {"weights": weights})
+        assert (boundaries.regions(outcome, X) == expected).all()
+
+
+def test_regions_of_a_learner_that_never_learned() -> None:
+    who = next(contestant for contestant in contestants() if contestant.key == "algorithm-2")
+    learned = {"support": np.zeros((0, 3)), "coefficients": np.zeros((0, 3))}
+    outcome = Outcome("weak", who, np.array([1]), np.array([[0]]), learned)
+    assert (boundaries.regions(outcome, sample("weak", 10, 0)[0]) == 0).all()
+
+
+def test_published_curves_are_drawn_only_where_the_paper_has_points(outcomes: list[Outcome]) -> None:
+    def greys(drawn: list[Outcome]) -> int:
+        upper = curves.draw(drawn, "weak", False).axes[0]
+        return sum(line.get_color() == style.PUBLISHED_COLOR and np.size(line.get_xdata()) > 0 for line in upper.lines)
+
+    assert greys(outcomes) == 0
+    assert greys([stretched(outcome) for outcome in outcomes]) == 8
+    assert "grey" not in curves.caption(outcomes, "weak", False)
+    assert "grey" in curves.caption([stretched(outcome) for outcome in outcomes], "weak", False)
+
+
+def test_end_labels_keep_their_distance() -> None:
+    places = np.array(curves.spread([0.0, 0.0, 0.01, 0.5, 0.99, 1.0, 1.0], 0.06))
+    assert (np.diff(places) > 0.06 - 1e-12).all()
+    assert places.min() >= 0
+    assert places.max() <= 1
+    assert curves.spread([], 0.1) == []
+    assert min(curves.spread([1.0] * 30, 0.06)) > -1e-9
+
+
+def test_shortest_game_of_one_data_set_can_be_drawn(tmp_path: Path) -> None:
+    few = [played("strong", who, 1, 1)[0] for who in contestants()[:3]]
+    drawn = draw_all(few, tmp_path / "figures", seed=3)
+    assert [figure.name for figure in drawn] == [f"figure_{name}" for name in ("1", "3", "4", "4_loglog", "7", "8")]
+    write_report(tmp_path / "report.html", few, summarize(few), drawn, {})
+    assert "onebit reproduce --rounds 1 --runs 1" in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_report_shows_every_figure_and_every_row(
+    report: str, outcomes: list[Outcome], figures: list[FigureFile]
+) -> None:
+    for figure in figures:
+        assert html.escape(figure.title) in report
+        assert html.escape(figure.caption) in report
+        assert base64.b64encode(figure.svg.read_bytes()).decode() in report
+    for outcome, row in zip(outcomes, summarize(outcomes), strict=True):
+        line = next(
+            line for line in _lines(report, outcome.dataset) if f"<code>{outcome.contestant.key}</code>" in line
+        )
+        assert html.escape(outcome.contestant.title) in line
+        assert html.escape(row.remark) in line
+        assert f"{row.minimum:,} to {row.maximum:,}".replace(",", " ") in line
+    assert html.escape(CITATION) in report
+    assert "cannot be compared" in report
+
+
+def _lines(report: str, dataset: str) -> list[str]:
+    strong, weak = report.split("<h3>Weakly separable set</h3>")
+    return (strong if dataset == "strong" else weak).splitlines()
+
+
+def test_report_needs_nothing_from_elsewhere(report: str, figures: list[FigureFile]) -> None:
+    sources = re.findall(r'(?:src|href|url|action)\s*[=(]\s*["\']?([^"\'\s>)]*)', report)
+    assert len(sources) == len(figures)
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in sources)
+    assert "@import" not in report
+    assert "<script" not in report
+    text = re.sub(r'src="data:[^"]*"', "", report)
+    assert "http" not in text
+    assert str(figures[0].png.parent) not in text
+    assert str(Path.home()) + "/" not in text
+
+
+def test_report_escapes_what_it_is_given(report: str) -> None:
+    assert "<dt>Note</dt><dd>a &lt; b &amp; c</dd>" in report
+
+
+def test_report_of_a_full_game_shows_published_numbers_and_ratios(
+    outcomes: list[Outcome], figures: list[FigureFile], tmp_path: Path
+) -> None:
+    full = [stretched(outcome) for outcome in outcomes]
+    rows = summarize(full)
+    write_report(tmp_path / "report.html", full, rows, figures[:1], {"Command": "onebit reproduce"})
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<pre><code>onebit reproduce</code></pre>" in text
+    for row in rows:
+        if row.published is not None:
+            shown = f"{row.published:,.0f}".replace(",", " ")
+            ratio = f"{row.mean / row.published:.2f}"
+            assert f'data-name="published">{shown}<' in text
+            assert f'data-name="ours / published">{ratio}<' in text
+
+
+def test_report_is_written_the_same_twice(
+    report: str, outcomes: list[Outcome], figures: list[FigureFile], tmp_path: Path
+) -> None:
+    again = tmp_path / "report.html"
+    write_report(again, outcomes, summarize(outcomes), figures, {"Seeds": "0 to 1", "Note": "a < b & c"})
+    assert again.read_text(encoding="utf-8") == report
