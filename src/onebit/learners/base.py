@@ -189,7 +189,8 @@ class Learner(Estimator, ABC):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class with the highest score for every row: no exploring, no learning."""
-        best: npt.NDArray[Any] = self.classes_[np.argmax(self.decision_function(X), axis=1)]
+        scores = self.decision_function(X)
+        best: npt.NDArray[Any] = self.classes_[np.argmax(scores, axis=1)]
         return best
 
     def play_stream(

@@ -66,24 +66,23 @@ def _details(experiment: Experiment) -> dict[str, str]:
         "Rounds": f"{experiment.rounds:,}",
         "Runs": f"{experiment.runs}, each on data and random numbers of its own",
         "Seeds": f"{experiment.seed} to {experiment.seed + experiment.runs - 1}",
+        "Command": f"onebit reproduce --rounds {experiment.rounds} --runs {experiment.runs} --seed {experiment.seed}",
     }
 
 
 def _print_table(rows: list[SummaryRow], console: Console) -> None:
-    table = Table(title="Mean mistakes over the runs")
+    table = Table(title="Mistakes: mean over the runs ± standard error")
     for name in ("data", "learner"):
-        table.add_column(name)
-    for name in ("mean", "± s.e.", "min", "max", "published"):
-        table.add_column(name, justify="right")
+        table.add_column(name, no_wrap=True)
+    for name in ("mean", "min", "max", "paper"):
+        table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        published = "" if row.published is None else f"{row.published:,.0f}"
         table.add_row(
             row.dataset,
             row.learner,
-            f"{row.mean:,.1f}",
-            f"{row.standard_error:,.1f}",
+            f"{row.mean:,.0f} ± {row.standard_error:,.0f}",
             f"{row.minimum:,}",
             f"{row.maximum:,}",
-            published,
+            "" if row.published is None else f"{row.published:,.0f}",
         )
     console.print(table)

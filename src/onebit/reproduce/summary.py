@@ -118,7 +118,8 @@ def _remark(outcome: Outcome, published: float | None, is_comparable: bool) -> s
         away += f", {abs(mean - published) / error:.1f} standard errors"
     known = EXPLANATIONS.get((outcome.dataset, outcome.contestant.key))
     if abs(mean - published) <= _SHARE * published:
-        verdict = "agrees"
+        is_far = error > 0 and abs(mean - published) > _STANDARD_ERRORS * error
+        verdict = "agrees to within 5 %, not to within the spread of the runs: unexplained" if is_far else "agrees"
     elif known is None and abs(mean - published) <= _STANDARD_ERRORS * error:
         verdict = "agrees within the spread of the runs"
     else:

@@ -75,8 +75,9 @@ class SupportSet(Space):
         assert not isinstance(rows, SparseRows)
         out = np.zeros((len(rows), self.n_classes))
         chunk = max(1, _ENTRIES_AT_ONCE // max(1, self.size))
-        for start in range(0, len(rows) if self.size else 0, chunk):
-            out[start : start + chunk] = self.kernel_with_points(rows[start : start + chunk]) @ self.coefficients
+        with np.errstate(invalid="ignore", over="ignore"):  # whoever asked looks for scores that are not finite
+            for start in range(0, len(rows) if self.size else 0, chunk):
+                out[start : start + chunk] = self.kernel_with_points(rows[start : start + chunk]) @ self.coefficients
         return out
 
     def kernel_with_points(self, rows: Floats) -> Floats:

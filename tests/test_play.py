@@ -1,0 +1,167 @@
+import hashlib
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import onebit
+from onebit.checks.problems import guesses_of, noisy_problem, snapshot
+from onebit.rounds import default_checkpoints
+from onebit.streams import AdaptiveStream, LearnerView
+
+
+def test_curve_ends_at_the_last_round_and_counts_mistakes() -> None:
+    problem = noisy_problem(777)
+    for learner in (
+        onebit.BanditPerceptron(),
+        onebit.NearestNeighbor(0.2),
+        onebit.BanditPerceptron(onebit.kernels.Rational()),
+    ):
+        trace = onebit.play(learner, problem.X, problem.y, keep_guesses=True)
+        running = np.cumsum(trace.guesses != problem.y)
+        assert np.array_equal(trace.curve.mistakes, running[trace.curve.rounds - 1])
+        assert trace.curve.rounds[-1] == trace.rounds == 777
+        assert trace.mistakes == running[-1]
+        assert onebit.play(learner, problem.X, problem.y).guesses is None
+
+
+def test_checkpoints_of_ones_own() -> None:
+    problem = noisy_problem(100)
+    for engine in ("stream", "rounds"):
+        trace = onebit.play(onebit.BanditPerceptron(), problem.X, problem.y, checkpoints=[10, 50], engine=engine)
+        assert trace.curve.rounds.tolist() == [10, 50, 100]
+    with pytest.raises(ValueError, match="checkpoints must be whole numbers from 1 to 100"):
+        onebit.play(onebit.BanditPerceptron(), problem.X, problem.y, checkpoints=[0, 50])
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 1000, 10**9])
+def test_the_curve_has_bounded_memory(rounds: int) -> None:
+    points = default_checkpoints(rounds)
+    assert points[0] == 1
+    assert points[-1] == rounds
+    assert len(points) <= 300
+    assert np.all(np.diff(points) > 0)
+
+
+def test_bad_calls_are_named() -> None:
+    problem = noisy_problem(10)
+    with pytest.raises(ValueError, match="learner must be an onebit learner"):
+        onebit.play("perceptron", problem.X, problem.y)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="engine must be one of"):
+        onebit.play(onebit.BanditPerceptron(), problem.X, problem.y, engine="gpu")
+    with pytest.raises(ValueError, match="y is missing"):
+        onebit.play(onebit.BanditPerceptron(), problem.X)
+    with pytest.raises(ValueError, match="not among the 2 classes"):
+        onebit.play(onebit.BanditPerceptron(classes=2), problem.X, problem.y)
+    learner = onebit.BanditPerceptron().fit(problem.X, problem.y)
+    with pytest.raises(ValueError, match="features, as before"):
+        learner.partial_fit(problem.X[:, :2], problem.y)
+    with pytest.raises(ValueError, match="seed must stay"):
+        onebit.play(learner, problem.X, problem.y, fresh=False, seed=99)
+
+
+class Contrary:
+    """Shows one of three points, labelled with what the learner is least likely to guess."""
+
+    classes = 3
+    n_features = 3
+
+    def __init__(self, rounds: int) -> None:
+        self.left = rounds
+
+    def next(self, learner: LearnerView) -> tuple[Any, int] | None:
+        if self.left == 0:
+            return None
+        self.left -= 1
+        x = np.eye(3)[learner.round % 3]
+        return x, int(np.argmin(learner.probabilities(x)))
+
+
+@pytest.mark.parametrize("learner", [onebit.BanditPerceptron(), onebit.MulticlassPerceptron(), onebit.Banditron(0.1)])
+def test_adaptive_streams_see_the_learner(learner: onebit.Learner) -> None:
+    stream = Contrary(60)
+    assert isinstance(stream, AdaptiveStream)
+    trace = onebit.play(learner, stream, seed=1, keep_guesses=True)
+    assert trace.rounds == 60
+    assert trace.mistakes >= 30
+    assert trace.guesses is not None
+    assert len(trace.guesses) == 60
+    assert trace.curve.mistakes[-1] == trace.mistakes
+    cut = onebit.play(learner, Contrary(60), seed=1, max_rounds=10)
+    assert cut.rounds == 10
+    with pytest.raises(ValueError, match="ended before its first round"):
+        onebit.play(learner, Contrary(0))
+    with pytest.raises(ValueError, match="y must be left out"):
+        onebit.play(learner, Contrary(3), [0, 1, 2])
+
+
+def test_ctrl_c_in_the_middle_loses_nothing() -> None:
+    problem = noisy_problem(300)
+    learner = onebit.BanditPerceptron(classes=4)
+    onebit.play(learner, problem.X, problem.y)
+    known, count = snapshot(learner), 0
+    original = learner.guess
+
+    def interrupted(features: Any) -> onebit.Guess:
+        nonlocal count
+        count += 1
+        if count == 100:
+            raise KeyboardInterrupt
+        return original(features)
+
+    learner.guess = interrupted  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        onebit.play(learner, problem.X, problem.y, engine="rounds", fresh=False)
+    assert snapshot(learner) == known
+
+
+_GAMES = """
+import hashlib, onebit
+from onebit.checks.problems import guesses_of, noisy_problem
+from onebit.kernels import Gaussian, Rational
+problem = noisy_problem(60)
+X, y = onebit.streams.paper_weak(60, 5)
+learners = [onebit.BanditPerceptron(), onebit.BanditPerceptron(ties="random"),
+            onebit.BanditPerceptron(update="authors"),
+            onebit.BanditPerceptron(Rational()), onebit.BanditPerceptron(Gaussian(0.5)), onebit.Banditron(0.2),
+            onebit.NearestNeighbor(0.2), onebit.MulticlassPerceptron(), onebit.UniformGuess()]
+for learner in learners:
+    guesses = guesses_of(learner, problem.X, problem.y, seed=3).tolist() + guesses_of(learner, X, y, seed=3).tolist()
+    arrays = b"".join(array.tobytes() for array in learner.learned().values())
+    print(hashlib.sha256(repr(guesses).encode() + arrays + X.tobytes()).hexdigest())
+"""
+
+
+def test_the_same_code_without_the_compiler_plays_the_same_games() -> None:
+    def output(**environment: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", _GAMES],
+            env={**os.environ, **environment},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+
+    compiled, plain = output(), output(NUMBA_DISABLE_JIT="1")
+    assert len(compiled.split()) == 9
+    assert plain == compiled
+
+
+def test_importing_onebit_stays_light() -> None:
+    heavy = "{'sklearn', 'matplotlib', 'typer'}"
+    script = f"import sys, onebit; print(*({heavy} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+    assert found.split() == []
+
+
+def test_hash_and_print_of_a_ticket() -> None:
+    learner = onebit.BanditPerceptron(classes=["a", "b"])
+    guess = learner.guess([1.0, 0.0])
+    assert repr(guess) == "Guess(round=0, label='a', probability=1, explored=False)"
+    assert guess in {guess}
+    with pytest.raises(AttributeError):
+        guess.label = "b"  # type: ignore[misc]
+    assert hashlib.sha256(guesses_of(learner, [[1.0, 0.0]], ["a"]).tobytes()).hexdigest()
