@@ -1,7 +1,8 @@
 """The two ways a function is compiled, with their types kept.
 
-Both leave the function a plain Python function when ``NUMBA_DISABLE_JIT=1`` is set, so that debuggers and coverage see
-the very code that runs compiled.
+Division by zero gives an infinity, as in NumPy: checking for it would keep loops from being vectorised. Both leave a
+plain Python function when ``NUMBA_DISABLE_JIT=1`` is set, so that debuggers and coverage see the very code that runs
+compiled.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def compiled(function: _Function) -> _Function:
     """Compile a function that Python calls."""
-    return cast(_Function, numba.njit(function))
+    return cast(_Function, numba.njit(error_model="numpy")(function))
 
 
 def inlined(function: _Function) -> _Function:
@@ -23,4 +24,4 @@ def inlined(function: _Function) -> _Function:
     A call across compiled functions costs more than a whole round of Algorithm 1 in three dimensions, so every step of
     the game's inner loop (score, guess, learn, update) is inlined.
     """
-    return cast(_Function, numba.njit(inline="always")(function))
+    return cast(_Function, numba.njit(inline="always", error_model="numpy")(function))

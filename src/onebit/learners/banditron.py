@@ -8,7 +8,7 @@ from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, check_number
 from onebit.kernels import Polynomial
 from onebit.learners.rule_learner import RuleLearner
-from onebit.rounds import Rule, clear, highest
+from onebit.rounds import Rule, highest
 
 
 class Banditron(RuleLearner):
@@ -92,15 +92,15 @@ def _learn(
     scores: Floats,
     _current: Floats,
     label: int,
-    _explored: bool,
+    explored: bool,
     correct: bool,
     _truth: int,
     settings: Any,
     gains: Floats,
 ) -> bool:
-    greedy = highest(scores)
-    clear(gains)
-    gains[greedy] -= 1.0
+    greedy = highest(scores) if explored else label
+    for i in range(gains.shape[0]):
+        gains[i] = -1.0 if i == greedy else 0.0
     if correct:
         gains[label] += 1.0 / _chance(label == greedy, settings[0], scores.shape[0])
     return True

@@ -30,6 +30,8 @@ from onebit.inputs import (
 from onebit.learners.estimator import Estimator
 from onebit.rounds import EXPLORED, MISTAKES, UPDATES, Guess, Record, default_checkpoints, new_record
 
+_FLOAT64 = np.dtype(np.float64)
+
 
 class Promise(NamedTuple):
     """What a theorem promises: infinity where it promises nothing."""
@@ -269,6 +271,8 @@ class Learner(Estimator, ABC):
 
     _run: str | None = None
     """Names the present run, for its tickets; None before the first."""
+    _row_shape: tuple[int] | None = None
+    """The shape of one round's features, once it is known."""
 
     @property
     def _started(self) -> bool:
@@ -297,6 +301,7 @@ class Learner(Estimator, ABC):
             self.classes_ = known_classes
             self._labels: list[Any] = known_classes.tolist()
             self.n_features_in_ = n_features
+            self._row_shape = (n_features,)
             self._start()
         self.n_rounds_ = self.n_mistakes_ = self.n_updates_ = self.n_uniform_guesses_ = 0
         self._told = bytearray()
@@ -304,7 +309,9 @@ class Learner(Estimator, ABC):
 
     def _one_row(self, features: Any) -> Rows:
         """Return a copy of one round's features as a matrix of one row; `_decide` finds NaN and infinities."""
-        if type(features) is not np.ndarray and scipy.sparse.issparse(features):
+        if type(features) is np.ndarray and features.dtype is _FLOAT64 and features.shape == self._row_shape:
+            return np.array(features, ndmin=2)  # what nearly every call brings
+        if scipy.sparse.issparse(features):
             row = check_rows(features.reshape(1, -1) if features.ndim == 1 else features, "features")
             if row.shape[0] != 1:
                 raise ValueError(f"features must be one round's; got {row.shape[0]} rows")
@@ -327,15 +334,14 @@ class Learner(Estimator, ABC):
         """Return where this ticket is crossed off, or raise if it is foreign or was told before."""
         if not isinstance(guess, Guess):
             raise ValueError(f"guess must be what guess(x) returned; got {guess!r}")
+        t = guess.round
         if guess.learner != self._run or self._run is None:
-            raise ValueError(
-                f"guess of round {guess.round} is foreign: another learner, or another run of it, issued it"
-            )
-        place, bit = guess.round >> 3, 1 << (guess.round & 7)
+            raise ValueError(f"guess of round {t} is foreign: another learner, or another run of it, issued it")
+        place, bit = t >> 3, 1 << (t & 7)
         if place >= len(self._told):
             self._told.extend(bytes(place - len(self._told) + 1024))
         if self._told[place] & bit:
-            raise ValueError(f"guess of round {guess.round} was told before; each guess is told once")
+            raise ValueError(f"guess of round {t} was told before; each guess is told once")
         return place, bit
 
     def _truth(self, guess: Guess, correct: bool, label: Any) -> int:

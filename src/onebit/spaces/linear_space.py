@@ -60,11 +60,10 @@ class LinearSpace(Space):
 
     def hear(self, moves: Moves, guess: Guess, current: Floats, correct: bool, truth: int, settings: Any) -> bool:
         """Learn and step, in one compiled call when the row is dense."""
-        if isinstance(guess.row, SparseRows):
+        _, _, _, explored, index, row, scores, _, _ = guess
+        if isinstance(row, SparseRows):
             return super().hear(moves, guess, current, correct, truth, settings)
-        return moves.learn_and_step(
-            self._weights, guess.row, guess.scores, current, guess.index, guess.explored, correct, truth, settings
-        )
+        return moves.learn_and_step(self._weights, row, scores, current, index, explored, correct, truth, settings)
 
     def play(
         self, rule: Rule, settings: Any, X: Rows, y: Integers, seed: int, first_round: int, record: Record
