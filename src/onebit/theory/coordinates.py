@@ -1,0 +1,133 @@
+"""The examples as points of a Euclidean space, whatever the kernel.
+
+With a kernel the points are the rows of L in a pivoted Cholesky factorization L·Lᵀ of the Gram matrix, whose columns
+are computed as they are needed. It stops when what is left of k(x, x) is rounding: smooth kernels on few features need
+a hundred columns or so, however many examples there are. Solutions come back as coefficients over the examples and are
+judged by the kernel itself, never by L.
+"""
+
+import math
+from typing import Protocol
+
+import numpy as np
+import scipy.linalg
+
+from onebit.inputs import Floats
+from onebit.kernels import Kernel
+from onebit.theory.certificates import squared_lengths
+
+_ROUNDING = 1e-15
+_NEGATIVE = 1e-8
+_BLOCK = 256
+
+
+class Coordinates(Protocol):
+    """Points that stand for the examples, and the way back."""
+
+    points: Floats
+    """One row per example, none longer than 1."""
+    radius: float
+    """What the points were divided by."""
+    in_kernel_space: bool
+
+    def vectors(self, directions: Floats, coefficients: Floats) -> Floats:
+        """Return vectors as the user gets them, one row per class, from either form of a solution."""
+        ...
+
+    def scores(self, vectors: Floats) -> Floats:
+        """Return ⟨w_i, x_t⟩ in row t and column i, divided by the radius."""
+        ...
+
+    def squares(self, vectors: Floats) -> Floats:
+        """Return ‖w_i‖²."""
+        ...
+
+
+class LinearCoordinates:
+    """R^d itself, or the span of the examples where they are fewer than d."""
+
+    in_kernel_space = False
+
+    def __init__(self, X: Floats) -> None:
+        largest = float(np.abs(X).max()) or 1.0  # squares of very large or small numbers would leave the float's range
+        self.radius = largest * math.sqrt(float(squared_lengths(X / largest, None).max()))
+        points = self._scaled = X / (self.radius or 1.0)
+        self._basis = None
+        if X.shape[1] > X.shape[0]:
+            basis, triangle = scipy.linalg.qr(points.T, mode="economic")
+            points, self._basis = np.ascontiguousarray(triangle.T), basis.T
+        self.points = points
+
+    def vectors(self, directions: Floats, coefficients: Floats) -> Floats:
+        """Return the directions in R^d."""
+        return directions if self._basis is None else directions @ self._basis
+
+    def scores(self, vectors: Floats) -> Floats:
+        """Return X·Wᵀ, divided by the radius."""
+        return self._scaled @ vectors.T
+
+    def squares(self, vectors: Floats) -> Floats:
+        """Return the sums of squares."""
+        squares: Floats = np.einsum("ij,ij->i", vectors, vectors)
+        return squares
+
+
+class KernelCoordinates:
+    """The span of the examples in a kernel's space."""
+
+    in_kernel_space = True
+
+    def __init__(self, X: Floats, kernel: Kernel) -> None:
+        self._X, self._kernel = X, kernel
+        diagonal = squared_lengths(X, kernel)
+        if not np.isfinite(diagonal).all() or diagonal.min() < 0.0:
+            raise ValueError(f"kernel must have finite k(x, x) ≥ 0; {kernel!r} gives {diagonal.min()!r}")
+        self.radius = math.sqrt(float(diagonal.max()))
+        factor = self._factor(diagonal)
+        self._check(factor)
+        self.points = factor / (self.radius or 1.0)
+
+    def _factor(self, diagonal: Floats) -> Floats:
+        """Return L, as many columns as rounding leaves meaningful."""
+        left, columns = diagonal.copy(), np.empty((len(diagonal), 16))
+        count = 0
+        while count < len(left):
+            pivot = int(np.argmax(left))
+            if left[pivot] <= _ROUNDING * self.radius**2:
+                break
+            if count == columns.shape[1]:
+                columns = np.concatenate([columns, np.empty_like(columns)], axis=1)
+            column = self._kernel.matrix(self._X, self._X[pivot : pivot + 1])[:, 0]
+            column -= columns[:, :count] @ columns[pivot, :count]
+            columns[:, count] = column / math.sqrt(left[pivot])
+            left -= columns[:, count] ** 2
+            left[pivot] = 0.0
+            count += 1
+        return np.ascontiguousarray(columns[:, : max(count, 1)]) if count else np.zeros((len(left), 1))
+
+    def _check(self, factor: Floats) -> None:
+        """Raise if L·Lᵀ misses the kernel on some of the examples, which a positive definite kernel rules out."""
+        some = np.unique(np.linspace(0, len(factor) - 1, _BLOCK).astype(int))
+        error = np.abs(self._kernel.matrix(self._X[some], self._X[some]) - factor[some] @ factor[some].T).max()
+        if not error <= _NEGATIVE * self.radius**2:
+            raise ValueError(
+                f"kernel must be positive definite; {self._kernel!r} is not, by {error:.3g}, on these rows"
+            )
+
+    def vectors(self, directions: Floats, coefficients: Floats) -> Floats:
+        """Return the coefficients over the examples."""
+        return coefficients
+
+    def scores(self, vectors: Floats) -> Floats:
+        """Return Σ_s coefficient[i, s]·k(x_s, x_t), divided by the radius."""
+        support = np.flatnonzero(vectors.any(axis=0))
+        rows, some = self._X[support], vectors[:, support].T / self.radius
+        blocks = np.split(self._X, range(4096, len(self._X), 4096))
+        return np.concatenate([self._kernel.matrix(block, rows) @ some for block in blocks])
+
+    def squares(self, vectors: Floats) -> Floats:
+        """Return the quadratic forms of the Gram matrix."""
+        support = np.flatnonzero(vectors.any(axis=0))
+        rows, some = self._X[support], vectors[:, support]
+        squares: Floats = np.einsum("ij,ij->i", some @ self._kernel.matrix(rows, rows), some)
+        return np.maximum(squares, 0.0)

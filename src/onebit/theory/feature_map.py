@@ -1,0 +1,222 @@
+"""The space behind a kernel, coordinate by coordinate, and Lemma 9: a polynomial is a vector in it.
+
+A kernel k(x,x') = Σⱼ aⱼ⟨x,x'⟩ʲ with aⱼ > 0 has one coordinate per monomial,
+
+    φ_α(x) = x^α · sqrt(a_|α| · multinomial(α)),        so that ⟨φ(x), φ(x')⟩ = k(x,x').
+
+For the rational kernel aⱼ = 2⁻ʲ, without end; cut off after degree n it lacks (z/2)ⁿ⁺¹·k(x,x') with z = ⟨x,x'⟩, at most
+2⁻ⁿ on the unit ball. For (1+z)ⁿ the weights are the binomial coefficients and for Σ_{j≤n} zʲ they are 1; both end at n.
+
+Lemma 9. Every polynomial p is ⟨c, φ(·)⟩ with c_α = p_α / sqrt(a_|α| · multinomial(α)), and for the rational kernel
+‖c‖ ≤ 2^(deg p / 2)·‖p‖.
+
+References
+----------
+Beygelzimer et al. (2019). ICML. Section 5, equation for φ, Lemma 9.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from onebit.inputs import Floats, Integers, check_integer
+from onebit.kernels import Multinomial, Polynomial, Rational
+from onebit.theory.exact import Number, check_dense_rows, check_point, to_float
+from onebit.theory.polynomials.monomials import exponents_of_degree, multinomial
+from onebit.theory.polynomials.multivariate import MultivariatePolynomial
+
+MAX_FEATURES = 1_000_000
+"""The most coordinates a feature map will list."""
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """φ of a kernel, up to a degree.
+
+    Parameters
+    ----------
+    kernel : Rational, Polynomial or Multinomial
+        The kernel of `onebit.kernels`. Its ``normalize`` is respected.
+    n_variables : int
+        d, the number of entries of x.
+    degree : int, optional
+        n, where the rational kernel is cut off. The other two end at their own degree and take none.
+
+    Guarantee
+    ---------
+    |⟨φ(x), φ(x')⟩ − k(x,x')| ≤ `tail_bound` on the unit ball: 2⁻ⁿ for the rational kernel, 0 for the others.
+
+    Examples
+    --------
+    >>> phi = FeatureMap(Rational(), n_variables=2, degree=30)
+    >>> X = np.array([[0.6, 0.8], [0.5, -0.1]])
+    >>> bool(np.abs(phi(X) @ phi(X).T - Rational()(X)).max() < 1e-9)
+    True
+    >>> phi.n_features, phi.tail_bound == 2.0**-30
+    (496, True)
+    """
+
+    kernel: Rational | Polynomial | Multinomial
+    n_variables: int
+    degree: int | None = None
+
+    def __post_init__(self) -> None:
+        check_integer("n_variables", self.n_variables, low=1)
+        if not isinstance(self.kernel, (Rational, Polynomial, Multinomial)):
+            raise ValueError(f"kernel must be Rational(), Polynomial(n) or Multinomial(n); got {self.kernel!r}")
+        if isinstance(self.kernel, Rational):
+            if self.degree is None:
+                raise ValueError("degree must be given: the rational kernel's features do not end; try degree=30")
+            check_integer("degree", self.degree, low=0)
+        elif self.degree is not None and self.degree != self.kernel.degree:
+            raise ValueError(f"degree must be left out for {self.kernel!r}, which ends by itself; got {self.degree!r}")
+        if self.n_features > MAX_FEATURES:
+            raise ValueError(
+                f"degree {self.last_degree} in n_variables={self.n_variables} makes {self.n_features} features, more "
+                f"than {MAX_FEATURES}; lower the degree"
+            )
+
+    @property
+    def last_degree(self) -> int:
+        """The highest degree that is listed."""
+        if isinstance(self.kernel, Rational):
+            return int(self.degree or 0)
+        return self.kernel.degree
+
+    @property
+    def n_features(self) -> int:
+        """The number of monomials of degree at most n in d variables."""
+        return math.comb(self.last_degree + self.n_variables, self.n_variables)
+
+    @property
+    def tail_bound(self) -> float:
+        """The most that cutting off changes the kernel on the unit ball."""
+        return 2.0**-self.last_degree if isinstance(self.kernel, Rational) else 0.0
+
+    def weight(self, degree: int) -> Fraction:
+        """Return aⱼ, the weight of ⟨x,x'⟩ʲ in the kernel, exactly."""
+        check_integer("degree", degree, low=0)
+        if isinstance(self.kernel, Rational):
+            return Fraction(1, 2**degree)
+        if isinstance(self.kernel, Polynomial):
+            return Fraction(math.comb(self.kernel.degree, degree))
+        return Fraction(int(degree <= self.kernel.degree))
+
+    @cached_property
+    def exponents(self) -> tuple[tuple[int, ...], ...]:
+        """The exponents α of every coordinate: by degree, then with the first variable's power falling."""
+        degrees = range(self.last_degree + 1)
+        return tuple(alpha for degree in degrees for alpha in exponents_of_degree(self.n_variables, degree))
+
+    @cached_property
+    def squared_scales(self) -> tuple[Fraction, ...]:
+        """a_|α|·multinomial(α) of every coordinate, exactly."""
+        weights = [self.weight(degree) for degree in range(self.last_degree + 1)]
+        return tuple(weights[sum(alpha)] * multinomial(alpha) for alpha in self.exponents)
+
+    @cached_property
+    def _scales(self) -> Floats:
+        return np.array([math.sqrt(square) for square in self.squared_scales])
+
+    def __call__(self, X: Any) -> Floats:
+        """Return φ of every row, in floating point."""
+        rows = self.kernel.prepare(check_dense_rows("X", X, self.n_variables))
+        powers = np.ones((self.last_degree + 1, *rows.shape))
+        for degree in range(1, self.last_degree + 1):
+            powers[degree] = powers[degree - 1] * rows
+        alphas: Integers = np.array(self.exponents, dtype=np.int64)
+        features: Floats = self._scales * powers[alphas[:, 0], :, 0].T
+        for variable in range(1, self.n_variables):
+            features *= powers[alphas[:, variable], :, variable].T
+        return features
+
+    def inner_product(self, x: Sequence[Number], other: Sequence[Number]) -> Fraction:
+        """Return ⟨φ(x), φ(x')⟩, exactly, one coordinate at a time; ``normalize`` is not applied."""
+        left = check_point("x", x, self.n_variables)
+        right = check_point("other", other, self.n_variables)
+        products = [a * b for a, b in zip(left, right, strict=True)]
+        return sum(
+            (
+                square * math.prod((z**a for z, a in zip(products, alpha, strict=True)), start=Fraction(1))
+                for square, alpha in zip(self.squared_scales, self.exponents, strict=True)
+            ),
+            Fraction(0),
+        )
+
+    def vector(self, polynomial: MultivariatePolynomial) -> Floats:
+        """Return Lemma 9's c, with p(x) = ⟨c, φ(x)⟩.
+
+        Examples
+        --------
+        >>> x, y = MultivariatePolynomial.variables(2)
+        >>> FeatureMap(Rational(), n_variables=2, degree=1).vector(1 + 3 * x).round(4)
+        array([1.    , 4.2426, 0.    ])
+        """
+        coefficients = self._coefficients(polynomial)
+        values = [to_float("a coefficient", coefficients.get(alpha, Fraction(0))) for alpha in self.exponents]
+        return np.array(values) / self._scales
+
+    def polynomial(self, vector: npt.ArrayLike) -> MultivariatePolynomial:
+        """Return the polynomial ⟨c, φ(·)⟩ of a vector c: the way back of `vector`, up to rounding."""
+        c = np.asarray(vector)
+        if c.shape != (self.n_features,) or c.dtype.kind not in "fiu" or not np.isfinite(c).all():
+            raise ValueError(
+                f"vector must hold {self.n_features} finite numbers, one per feature; got {c.dtype} of shape {c.shape}"
+            )
+        values = (c * self._scales).tolist()
+        return MultivariatePolynomial(self.n_variables, dict(zip(self.exponents, values, strict=True)))
+
+    def squared_vector_norm(self, polynomial: MultivariatePolynomial) -> Fraction:
+        """Return ‖c‖² = Σ p_α² / (a_|α|·multinomial(α)) of Lemma 9's c, exactly."""
+        coefficients = self._coefficients(polynomial)
+        return sum(
+            (value**2 / (self.weight(sum(alpha)) * multinomial(alpha)) for alpha, value in coefficients.items()),
+            Fraction(0),
+        )
+
+    def _coefficients(self, polynomial: MultivariatePolynomial) -> dict[tuple[int, ...], Fraction]:
+        if polynomial.n_variables != self.n_variables:
+            raise ValueError(
+                f"polynomial must have {self.n_variables} variables, as the feature map has; "
+                f"got {polynomial.n_variables}"
+            )
+        if polynomial.degree > self.last_degree:
+            raise ValueError(
+                f"polynomial has degree {polynomial.degree}, but the feature map ends at {self.last_degree}; "
+                f"use a feature map of degree {polynomial.degree} or more"
+            )
+        return polynomial.coefficients
+
+
+def squared_vector_norm_bound(polynomial: MultivariatePolynomial) -> Fraction:
+    """Return Lemma 9's bound on ‖c‖² for the rational kernel: 2^(deg p)·‖p‖², exactly.
+
+    Examples
+    --------
+    >>> x, y = MultivariatePolynomial.variables(2)
+    >>> p = (x + y) ** 2
+    >>> FeatureMap(Rational(), n_variables=2, degree=2).squared_vector_norm(p), squared_vector_norm_bound(p)
+    (Fraction(16, 1), Fraction(24, 1))
+    """
+    return Fraction(2) ** polynomial.degree * polynomial.squared_norm
+
+
+def rational_tail(degree: int, product: Number) -> Fraction:
+    """Return Σ_{j>n}(z/2)ʲ = (z/2)ⁿ⁺¹/(1−z/2), what the rational kernel lacks when cut off after degree n; exactly.
+
+    Examples
+    --------
+    >>> rational_tail(3, 1)
+    Fraction(1, 8)
+    """
+    check_integer("degree", degree, low=0)
+    (z,) = check_point("product", [product])
+    if abs(z) > 1:
+        raise ValueError(f"product must lie within [-1, 1], as inner products on the unit ball do; got {product!r}")
+    return (z / 2) ** (degree + 1) / (1 - z / 2)

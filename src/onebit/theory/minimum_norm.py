@@ -1,0 +1,233 @@
+"""The point of a convex hull nearest to the origin: every margin in this package is such a distance.
+
+For signed examples z₁…z_N of length at most 1 the largest margin of a unit vector, max_w min_j ⟨w, z_j⟩, equals the
+distance δ from the origin to their convex hull. It is found as a non-negative least squares problem,
+
+    minimize ‖Σ uⱼzⱼ‖² + c²(1/c − Σ uⱼ)²  over u ≥ 0,
+
+whose solution is the nearest point's weights up to scale, by the active-set method of Lawson and Hanson (1974, Chapter
+23; the reduction is their "least distance programming"). The method keeps the few vertices with uⱼ > 0 and the QR
+factors of their matrix. All N vertices are priced only now and then; between two such passes the worst of them are
+worked through. Every pass gives both sides of the answer: a direction, whose worst product over *all* vertices bounds δ
+from below, and a convex combination, whose length bounds it from above.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from onebit.compiled import compiled
+from onebit.inputs import Floats, Integers
+
+# The last coordinate c of every vertex. Distances well below it still show in the residual, which is about (δ/c)².
+_LAST = 1e-3
+_POOL = 256
+_POOL_SHARE = 0.1
+_DEPENDENT = 1e-13
+_ZERO = 1e-12
+_STALLED_PASSES = 3
+
+
+class Vertices(Protocol):
+    """The points of a hull, named by whole numbers (codes); none is longer than a small multiple of 1."""
+
+    dimension: int
+
+    def shortest(self) -> int:
+        """Return the code of a vertex of least length."""
+        ...
+
+    def price(self, direction: Floats) -> tuple[Floats, Integers]:
+        """Return, in groups that cover all vertices, the smallest product with the direction and its vertex's code."""
+        ...
+
+    def rows(self, codes: Integers) -> Floats:
+        """Return the vertices with these codes, one per row."""
+        ...
+
+
+class NearestPoint(NamedTuple):
+    """Both sides of the answer: `lower` ≤ δ ≤ `upper`."""
+
+    direction: Floats
+    """Any positive multiple of the best vector w."""
+    codes: Integers
+    weights: Floats
+    """Non-negative, sum 1: the nearest point is Σ weights·vertices."""
+    lower: float
+    """The worst product of the unit direction with a vertex; not positive if the direction does not separate."""
+    upper: float
+    """The length of the combination."""
+
+    @property
+    def gap(self) -> float:
+        """How far apart the two sides are, relative to the upper one."""
+        return 1.0 - self.lower / self.upper if self.upper > 0.0 else 0.0
+
+
+def nearest_point(
+    vertices: Vertices, *, gap: float = 1e-9, on_pass: Callable[[float], None] | None = None
+) -> NearestPoint:
+    """Return the hull's nearest point to the origin.
+
+    It ends when the relative gap is at most `gap`, when the combination's length is zero to rounding, or when rounding
+    allows no further step; the caller reads from the result which of them it was.
+
+    Parameters
+    ----------
+    vertices : Vertices
+        The hull's points, of length about 1 at most.
+    gap : float
+        The relative gap at which the answer is good enough.
+    on_pass : callable, optional
+        Called with the relative gap after every pass over all the vertices.
+
+    References
+    ----------
+    Lawson, Hanson (1974). Solving Least Squares Problems. Prentice-Hall. Chapter 23.
+    Wolfe (1976). Finding the nearest point in a polytope. Mathematical Programming.
+    """
+    active = _ActiveSet(vertices.dimension)
+    first = np.array([vertices.shortest()])
+    _work_through(active, vertices.rows(first), first, gap)
+    stalled = 0
+    while True:
+        values, codes = vertices.price(active.direction)
+        point = _both_sides(active, vertices, float(values.min()))
+        if on_pass is not None:
+            on_pass(point.gap)
+        if point.gap <= gap or point.upper <= _ZERO or stalled >= _STALLED_PASSES:
+            return point
+        worst = np.argpartition(values, _POOL)[:_POOL] if len(values) > _POOL else np.arange(len(values))
+        before = active.level
+        _work_through(active, vertices.rows(codes[worst]), codes[worst], gap)
+        stalled = stalled + 1 if active.level >= before * (1.0 - 1e-13) else 0
+
+
+def _both_sides(active: "_ActiveSet", vertices: Vertices, worst: float) -> NearestPoint:
+    codes, weights = np.array(active.codes), active.weights / active.weights.sum()
+    upper = float(np.linalg.norm(weights @ vertices.rows(codes)))
+    length = float(np.linalg.norm(active.direction))
+    return NearestPoint(active.direction, codes, weights, worst / length if length > 0.0 else 0.0, upper)
+
+
+def _work_through(active: "_ActiveSet", rows: Floats, codes: Integers, gap: float) -> None:
+    """Bring vertices of the pool in, the most violated first, until those left are much less violated."""
+    open_ = ~np.isin(codes, active.codes)
+    first = None
+    while open_.any() and active.level > 0.0:
+        violations = np.where(open_, 1.0 - rows @ active.direction / active.level, -np.inf)
+        worst = int(np.argmax(violations))
+        first = violations[worst] if first is None else first
+        if violations[worst] <= max(0.1 * gap, _POOL_SHARE * first):
+            return
+        open_[worst] = False
+        before = active.level
+        gone = active.bring_in(rows[worst], int(codes[worst]))
+        # Vertices come back only while the distance falls; otherwise rounding could let them take turns for ever.
+        if active.level < before:
+            open_ |= np.isin(codes, gone) & (codes != codes[worst])
+
+
+class _ActiveSet:
+    """The vertices of positive weight, with the QR factors of the matrix whose columns are (z, c)."""
+
+    def __init__(self, dimension: int) -> None:
+        size = min(dimension + 1, 64)
+        self.codes: list[int] = []
+        self.weights = np.empty(0)
+        self._q = np.zeros((size, dimension + 1))  # row j is the j-th orthonormal vector
+        self._r = np.zeros((size, size))
+        self._project()
+
+    def _project(self) -> None:
+        """Set the residual of (0, …, 0, 1): its negative head is the direction, its end the products' common level."""
+        q = self._q[: len(self.codes)]
+        residual = -q[:, -1] @ q
+        residual[-1] += 1.0
+        residual -= (q @ residual) @ q
+        self.direction = -residual[:-1]
+        self.level = float(residual[-1]) * _LAST
+
+    def bring_in(self, row: Floats, code: int) -> list[int]:
+        """Add a vertex, go to the best weights, and return the codes of the vertices this drove out."""
+        if not self._append(np.append(row, _LAST)):
+            return [code]
+        self.codes.append(code)
+        self.weights = np.append(self.weights, 0.0)
+        gone: list[int] = []
+        while self.codes:
+            count = len(self.codes)
+            target = np.empty(count)
+            _back_substitute(self._r, self._q[:count, -1].copy(), target)
+            falling = np.flatnonzero(target <= 0.0)
+            if not len(falling):
+                self.weights = target
+                break
+            falls = self.weights[falling] - target[falling]
+            steps = np.divide(self.weights[falling], falls, out=np.zeros(len(falling)), where=falls > 0.0)
+            step = float(steps.min())
+            self.weights += step * (target - self.weights)
+            for at in falling[steps <= step][::-1]:
+                gone.append(self.codes.pop(int(at)))
+                self.weights = np.delete(self.weights, at)
+                _delete_column(self._q, self._r, int(at), len(self.codes))
+            self.weights = np.maximum(self.weights, 0.0)
+        self._project()
+        return gone
+
+    def _append(self, column: Floats) -> bool:
+        count = len(self.codes)
+        if count == len(self._q):
+            self._grow()
+        q = self._q[:count]
+        products = q @ column
+        rest = column - products @ q
+        again = q @ rest
+        rest -= again @ q
+        length = float(np.linalg.norm(rest))
+        if length <= _DEPENDENT * float(np.linalg.norm(column)):
+            return False
+        self._r[:count, count] = products + again
+        self._r[count, count] = length
+        self._q[count] = rest / length
+        return True
+
+    def _grow(self) -> None:
+        count, width = self._q.shape
+        size = min(2 * count, width)
+        q, r = np.zeros((size, width)), np.zeros((size, size))
+        q[:count], r[:count, :count] = self._q, self._r
+        self._q, self._r = q, r
+
+
+@compiled
+def _back_substitute(r: Floats, right: Floats, solution: Floats) -> None:
+    """Solve r·solution = right for the leading upper triangle of r."""
+    for i in range(solution.shape[0] - 1, -1, -1):
+        value = right[i]
+        for j in range(i + 1, solution.shape[0]):
+            value -= r[i, j] * solution[j]
+        solution[i] = value / r[i, i]
+
+
+@compiled
+def _delete_column(q: Floats, r: Floats, at: int, count: int) -> None:
+    """Remove a column from QR factors and restore the triangle by rotations; `count` columns remain."""
+    for i in range(count + 1):
+        for j in range(at, count):
+            r[i, j] = r[i, j + 1]
+        r[i, count] = 0.0
+    for j in range(at, count):
+        length = np.hypot(r[j, j], r[j + 1, j])
+        cosine, sine = r[j, j] / length, r[j + 1, j] / length
+        for k in range(j, count):
+            upper, lower = r[j, k], r[j + 1, k]
+            r[j, k] = cosine * upper + sine * lower
+            r[j + 1, k] = cosine * lower - sine * upper
+        r[j + 1, j] = 0.0
+        for k in range(q.shape[1]):
+            upper, lower = q[j, k], q[j + 1, k]
+            q[j, k] = cosine * upper + sine * lower
+            q[j + 1, k] = cosine * lower - sine * upper

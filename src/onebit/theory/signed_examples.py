@@ -1,0 +1,66 @@
+"""The conditions of Definition 1 as points: what has to have a positive product with the separating vectors."""
+
+import numpy as np
+
+from onebit.inputs import Floats, Integers
+
+
+class AgainstRest:
+    """Strong separability of one class: its examples, and the others' negated. A code is an example."""
+
+    def __init__(self, points: Floats, signs: Floats) -> None:
+        self._signed = points * signs[:, None]
+        self._codes = np.arange(len(points))
+        self.dimension = points.shape[1]
+
+    def shortest(self) -> int:
+        """Return an example of least length."""
+        return int(np.argmin(np.einsum("ij,ij->i", self._signed, self._signed)))
+
+    def price(self, direction: Floats) -> tuple[Floats, Integers]:
+        """Return every example's signed product with the direction."""
+        return self._signed @ direction, self._codes
+
+    def rows(self, codes: Integers) -> Floats:
+        """Return signed examples."""
+        rows: Floats = self._signed[codes]
+        return rows
+
+
+class AgainstRivals:
+    """Weak separability: x in the block of its own class and −x in a rival's. A code is an example and a rival."""
+
+    def __init__(self, points: Floats, labels: Integers, n_classes: int) -> None:
+        self._points, self._labels, self._n_classes = points, labels, n_classes
+        self._all = np.arange(len(points))
+        self.dimension = points.shape[1] * n_classes
+
+    def shortest(self) -> int:
+        """Return an example of least length, and any rival."""
+        example = int(np.argmin(np.einsum("ij,ij->i", self._points, self._points)))
+        return example * self._n_classes + (int(self._labels[example]) + 1) % self._n_classes
+
+    def price(self, direction: Floats) -> tuple[Floats, Integers]:
+        """Return how far every example's own class is ahead of its strongest rival."""
+        leads, rivals = self.leads(self._points @ direction.reshape(self._n_classes, -1).T)
+        return leads, self._all * self._n_classes + rivals
+
+    def leads(self, scores: Floats) -> tuple[Floats, Integers]:
+        """Return, from every example's scores, its own class's lead and its strongest rival; the scores are spoilt."""
+        own = scores[self._all, self._labels]
+        scores[self._all, self._labels] = -np.inf
+        rivals = scores.argmax(axis=1)
+        return own - scores[self._all, rivals], rivals
+
+    def conditions(self, codes: Integers) -> tuple[Integers, Integers]:
+        """Return the examples and the rivals of codes."""
+        return codes // self._n_classes, codes % self._n_classes
+
+    def rows(self, codes: Integers) -> Floats:
+        """Return the vectors with x and −x in their blocks."""
+        examples, rivals = self.conditions(codes)
+        blocks = np.zeros((len(codes), self._n_classes, self._points.shape[1]))
+        each = np.arange(len(codes))
+        blocks[each, self._labels[examples]] = self._points[examples]
+        blocks[each, rivals] = -self._points[examples]
+        return blocks.reshape(len(codes), -1)

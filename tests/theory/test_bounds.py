@@ -1,0 +1,146 @@
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onebit.theory import bounds
+from onebit.theory.bounds import BOUNDS
+
+SMALL: dict[str, Any] = {"n_classes": 3, "radius": 1.0, "margin": 0.1, "dimension": 4}
+
+
+def call(function: Callable[..., float], **changes: Any) -> float:
+    values = SMALL | changes
+    return function(**{name: values[name] for name in inspect.signature(function).parameters})
+
+
+def test_every_theorem_is_listed() -> None:
+    assert {"2", "3", "4", "6", "10", "11", "21", "24"} <= set(BOUNDS)
+    assert all(entry.side in ("upper", "lower") for entry in BOUNDS.values())
+
+
+@pytest.mark.parametrize("entry", BOUNDS.values(), ids=BOUNDS)
+def test_an_entry_describes_its_function(entry: bounds.Bound) -> None:
+    assert list(entry.parameters) == list(inspect.signature(entry.function).parameters)
+    assert all(entry.parameters.values())
+    assert entry.title.startswith("Return ")
+    assert call(entry.function) >= 0.0
+
+
+def test_known_values() -> None:
+    assert bounds.perceptron_mistakes(3, 1, 0.1) == 800
+    assert bounds.perceptron_updates(3, 0.7, 0.07) == 400  # in floats 399
+    assert bounds.kernel_perceptron_mistakes(10, 1, 0.5) == 144
+    assert bounds.bandit_lower_bound(4, 1, 0.1) == 37.5
+    assert bounds.one_example_lower_bound(4, 1, 1) == 1.5
+    assert bounds.multiclass_perceptron_mistakes(1, 0.1) == 200
+    assert bounds.full_information_lower_bound(2, 1, 0.3) == 5.5
+    assert bounds.nearest_neighbor_mistakes(3, 1, 0.5, 3) == 250.0
+    assert bounds.nearest_neighbor_mistakes_sharp(3, 1, 0.5, 3) == pytest.approx(2 * (math.sqrt(8) + 1) ** 3)
+    assert bounds.ignorant_lower_bound(1 / 1600, 6) == pytest.approx(1.0)
+
+
+def test_the_trivial_half_of_theorem_24() -> None:
+    # One example of the less likely label costs every learner half a mistake; the stated bound must stay below.
+    for gamma in (0.999, 0.1, 1 / 160, 0.0062):
+        for d in (1, 2, 3):
+            assert bounds.ignorant_lower_bound(gamma, d) <= 0.5 <= bounds.ignorant_lower_bound_sharp(gamma, d)
+
+
+@given(st.floats(1e-8, 0.9), st.integers(1, 60))
+@settings(max_examples=200, derandomize=True)
+def test_rounding_the_packing_of_theorem_24_costs_nothing(gamma: float, d: int) -> None:
+    assert bounds.ignorant_lower_bound_sharp(gamma, d) >= bounds.ignorant_lower_bound(gamma, d)
+
+
+@given(st.integers(1, 2000))
+@settings(max_examples=200, derandomize=True)
+def test_floors_are_exact_at_decimal_margins(tenths: int) -> None:
+    margin = tenths / 1000  # written with at most three decimals
+    if 2 * tenths**2 <= 4 * 1000**2:
+        assert bounds.perceptron_updates(2, 1, margin) == 4 * 1000**2 // tenths**2
+        assert bounds.perceptron_updates(2, 1000, tenths) == 4 * 1000**2 // tenths**2
+
+
+def test_integers_stay_integers() -> None:
+    for number in ("2", "4", "6", "6-sharp", "10"):
+        assert type(call(BOUNDS[number].function)) is int
+    assert bounds.perceptron_mistakes(3, 1, 1e-200) == 8 * 10**400
+
+
+def test_a_margin_rounded_past_its_limit_counts_as_the_limit() -> None:
+    assert bounds.multiclass_perceptron_mistakes(1, 1.4142135623730952) == 1
+    assert bounds.perceptron_updates(3, 1, 1.1547005383792517) == 3
+
+
+def test_one_class_makes_no_mistakes() -> None:
+    assert bounds.perceptron_mistakes(1, 1, 0.1) == 0
+    assert bounds.bandit_lower_bound(1, 1, 0.1) == 0.0
+
+
+@pytest.mark.parametrize("margin", [0.3, 0.05, 0.011])
+@pytest.mark.parametrize("K", [2, 3, 10])
+def test_logarithms_agree(K: int, margin: float) -> None:
+    exact = bounds.rational_kernel_mistakes(K, margin)
+    assert bounds.log2_rational_kernel_mistakes(K, margin) == pytest.approx(math.log2(exact), rel=1e-12)
+    sharp = bounds.rational_kernel_mistakes_sharp(K, margin)
+    assert bounds.log2_rational_kernel_mistakes_sharp(K, margin) == pytest.approx(math.log2(sharp), rel=1e-12)
+    assert sharp < exact
+    value = bounds.nearest_neighbor_mistakes(K, 1, margin, 7)
+    assert bounds.log2_nearest_neighbor_mistakes(K, 1, margin, 7) == pytest.approx(math.log2(value), rel=1e-12)
+    lower = bounds.ignorant_lower_bound(margin / 100, 9)
+    assert bounds.log2_ignorant_lower_bound(margin / 100, 9) == pytest.approx(math.log2(lower), rel=1e-12)
+
+
+def test_beyond_a_float() -> None:
+    assert bounds.nearest_neighbor_mistakes(3, 1, 0.1, 5000) == math.inf
+    assert bounds.nearest_neighbor_mistakes_sharp(3, 1, 0.1, 5000) == math.inf
+    assert bounds.log2_nearest_neighbor_mistakes(3, 1, 0.1, 5000) == pytest.approx(5000 * math.log2(21) + 1)
+    with pytest.raises(OverflowError, match="log2_ignorant_lower_bound"):
+        bounds.ignorant_lower_bound(1e-5, 1000)
+    with pytest.raises(OverflowError, match="log2_ignorant_lower_bound"):
+        bounds.ignorant_lower_bound_sharp(1e-5, 1000)
+    with pytest.raises(OverflowError, match="log2_"):
+        bounds.rational_kernel_mistakes(2000, 1e-30)
+    assert bounds.log2_rational_kernel_mistakes(2000, 1e-30) > 1e7
+
+
+def test_upper_bounds_lie_above_lower_ones() -> None:
+    for K, margin in [(2, 0.5), (3, 0.1), (7, 0.01)]:
+        assert bounds.bandit_lower_bound(K, 1, margin) <= bounds.perceptron_mistakes(K, 1, margin)
+        assert bounds.full_information_lower_bound(K, 1, margin) <= bounds.multiclass_perceptron_mistakes(1, margin)
+
+
+@pytest.mark.parametrize("entry", BOUNDS.values(), ids=BOUNDS)
+@pytest.mark.parametrize("bad", [0.0, -0.1, math.nan, math.inf, "0.1", None, True])
+def test_bad_margins_are_named(entry: bounds.Bound, bad: Any) -> None:
+    with pytest.raises(ValueError, match="margin must be"):
+        call(entry.function, margin=bad)
+
+
+@pytest.mark.parametrize(
+    ("number", "changes", "named"),
+    [
+        ("2", {"n_classes": 0}, "n_classes must be at least 1; got 0"),
+        ("2", {"n_classes": "3"}, "n_classes must be a whole number"),
+        ("2", {"radius": 0.0}, "radius must be greater than 0"),
+        ("2", {"margin": 1.2}, r"margin must be at most 2·radius/√n_classes = 1.1547.*got 1.2"),
+        ("3-remark", {"n_classes": 401}, "margin must be at most"),
+        ("3", {"n_classes": 101}, r"n_classes must be at most \(radius/margin\)² = 100"),
+        ("6", {"n_classes": 1}, "n_classes must be at least 2"),
+        ("10", {"margin": 1.5}, "margin must be at most"),
+        ("11", {"n_classes": 1}, "n_classes must be at least 2"),
+        ("11", {"margin": 1.3}, "margin must be at most .* 1.2247"),
+        ("21", {"dimension": 0}, "dimension must be at least 1"),
+        ("21", {"n_classes": 1}, "n_classes must be at least 2"),
+        ("24", {"margin": 1.0}, "margin must be below 1"),
+        ("24", {"dimension": 2.0}, "dimension must be a whole number"),
+    ],
+)
+def test_broken_assumptions_are_named(number: str, changes: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        call(BOUNDS[number].function, **changes)
