@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 app = typer.Typer(
     help='Learn a K-way classifier when the only answer you ever get is "right" or "wrong".',
@@ -34,9 +35,63 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="100 000 rounds and 5 runs: seconds, not minutes.")] = False,
 ) -> None:
     """Play the paper's experiments; write tables, figures and report.html."""
-    from onebit.reproduce.command import reproduce_command
+    from onebit.commands.reproduce import reproduce_command
 
     reproduce_command(rounds, runs, seed, jobs, out, quick)
+
+
+@app.command()
+def margin(
+    data: Annotated[str, typer.Argument(help="A file (CSV, svmlight, npz), or the name of a bundled set.")],
+    label: Annotated[str | None, typer.Option(help="The column of a CSV file that holds the label.")] = None,
+    kernel: Annotated[
+        str | None, typer.Option(help="rational, gaussian:WIDTH, polynomial:DEGREE, …; none: R^d.")
+    ] = None,
+    standardize: Annotated[
+        bool, typer.Option("--standardize", help="Standardise the columns and add a constant one first.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure the largest weak and strong margin of a data set, and say what the theorems promise for it."""
+    from onebit.commands.margin import margin_command
+
+    margin_command(data, label, kernel, standardize, as_json)
+
+
+@app.command()
+def bound(
+    theorem: Annotated[str | None, typer.Argument(help="Its number, such as 2 or 21-sharp; none: list them.")] = None,
+    k: Annotated[int | None, typer.Option(help="K, the number of classes.")] = None,
+    gamma: Annotated[float | None, typer.Option(help="γ, the margin.")] = None,
+    radius: Annotated[float | None, typer.Option(help="R, the length of the longest example.")] = None,
+    dimension: Annotated[int | None, typer.Option(help="d, the number of features.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Evaluate one of the paper's bounds."""
+    from onebit.commands.bound import bound_command
+
+    given = {"n_classes": k, "margin": gamma, "radius": radius, "dimension": dimension}
+    bound_command(theorem, given, as_json)
+
+
+@app.command()
+def adversary(
+    theorem: Annotated[str | None, typer.Argument(help="3, remark, 11 or 24; none: all of them.")] = None,
+    runs: Annotated[int, typer.Option(help="Games of every learner against every adversary.")] = 100,
+    out: Annotated[Path, typer.Option(help="Folder for tables and figures.")] = Path("results/adversaries"),
+) -> None:
+    """Play every learner against the paper's lower-bound constructions."""
+    from onebit.commands.adversary import adversary_command
+
+    adversary_command(theorem, runs, out)
+
+
+@app.command()
+def theory(out: Annotated[Path, typer.Option(help="Folder for tables and figures.")] = Path("results/theory")) -> None:
+    """Draw Figure 2, the looseness of Theorem 5 and the hardness of weak labelling."""
+    from onebit.commands.theory import theory_command
+
+    theory_command(out)
 
 
 def main() -> None:
@@ -47,5 +102,7 @@ def main() -> None:
         Console(stderr=True).print("Stopped. What was finished is kept; the same command goes on from there.")
         sys.exit(130)
     except (ValueError, RuntimeError) as error:
-        Console(stderr=True, highlight=False, soft_wrap=True).print(f"[bold red]error:[/] {error}", markup=True)
+        # As text, not as markup: what a user typed must come back letter for letter.
+        message = Text.assemble(("error: ", "bold red"), str(error))
+        Console(stderr=True, highlight=False, soft_wrap=True).print(message)
         sys.exit(1)

@@ -9,7 +9,7 @@ it.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -68,6 +68,12 @@ class Kernel(ABC):
         _apply(type(self).value)(products, squares_x, squares_y, self.parameters)
         return products
 
+    def __repr__(self) -> str:
+        """Name the kernel and the settings that differ from their defaults."""
+        own: Any = self
+        shown = [f"{field.name}={getattr(self, field.name)!r}" for field in fields(own) if _is_set(own, field)]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
     def __call__(self, X: npt.ArrayLike | Rows, Y: npt.ArrayLike | Rows | None = None) -> Floats:
         """Return the matrix k(X[i], Y[j]); Y is X if it is not given."""
         left = self.prepare(_dense(check_rows(X, "X")))
@@ -75,6 +81,10 @@ class Kernel(ABC):
         if left.shape[1] != right.shape[1]:
             raise ValueError(f"X and Y must have the same features; got {left.shape[1]} and {right.shape[1]}")
         return self.matrix(left, right)
+
+
+def _is_set(kernel: Any, field: Field[Any]) -> bool:
+    return field.default is MISSING or getattr(kernel, field.name) != field.default
 
 
 def _dense(rows: Rows) -> Floats:
@@ -108,7 +118,7 @@ def _linear(dot: float, _a: float, _b: float, _parameters: tuple[float, ...]) ->
     return dot
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Linear(Kernel):
     """k(x, x') = ⟨x, x'⟩: the plain inner product, kept as examples rather than as weights.
 
@@ -145,7 +155,7 @@ def _rational(dot: float, _a: float, _b: float, _parameters: tuple[float, ...]) 
     return 1.0 / (1.0 - 0.5 * dot)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rational(Kernel):
     """k(x, x') = 1/(1 − ½⟨x, x'⟩) on the unit ball: it makes any weakly separable set strongly separable.
 
@@ -209,7 +219,7 @@ def _polynomial(dot: float, _a: float, _b: float, parameters: tuple[float, ...])
     return result
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Polynomial(Kernel):
     """k(x, x') = (1 + ⟨x, x'⟩)ⁿ.
 
@@ -255,7 +265,7 @@ def _multinomial(dot: float, _a: float, _b: float, parameters: tuple[float, ...]
     return result
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Multinomial(Kernel):
     """k(x, x') = Σ_{i ≤ n} ⟨x, x'⟩ⁱ.
 
@@ -303,7 +313,7 @@ def _gaussian(dot: float, a: float, b: float, parameters: tuple[float, ...]) -> 
     return math.exp(-max(a + b - 2.0 * dot, 0.0) * parameters[0])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gaussian(Kernel):
     """k(x, x') = exp(−‖x − x'‖²/(2·width²)).
 
@@ -337,7 +347,7 @@ class Gaussian(Kernel):
         return 1.0 + 4.0 * radius**2 * self.parameters[0]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Custom(Kernel):
     """A user's own kernel: a Python function of two row matrices that returns the matrix of values.
 

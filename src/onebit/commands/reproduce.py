@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from onebit.reproduce.contestants import PAPER_ROUNDS, PAPER_RUNS, Outcome
+from onebit.commands.progress import progress_bar
+from onebit.reproduce.contestants import PAPER_ROUNDS, PAPER_RUNS
 from onebit.reproduce.experiment import (
     QUICK_ROUNDS,
     QUICK_RUNS,
@@ -32,7 +32,8 @@ def reproduce_command(
     folder = out if out is not None else _QUICK_FOLDER if quick else _FULL_FOLDER
     prepare_folder(folder)
     console = Console()
-    outcomes = _play(experiment, folder, jobs, console)
+    with progress_bar(f"{experiment.runs} runs of {experiment.rounds:,} rounds") as show:
+        outcomes = run_experiment(experiment, folder, jobs=jobs, on_progress=show)
     with console.status("Drawing figures and writing the report …"):
         rows = summarize(outcomes)
         write_summary(rows, folder / "summary.csv")
@@ -41,24 +42,6 @@ def reproduce_command(
         write_report(folder / "report.html", outcomes, rows, figures, _details(experiment))
     _print_table(rows, console)
     console.print(f"Tables, figures and report.html are in [bold]{folder}[/].")
-
-
-def _play(experiment: Experiment, folder: Path, jobs: int | None, console: Console) -> list[Outcome]:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("time left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task(f"{experiment.runs} runs of {experiment.rounds:,} rounds", total=None)
-
-        def show(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
-        return run_experiment(experiment, folder, jobs=jobs, on_progress=show)
 
 
 def _details(experiment: Experiment) -> dict[str, str]:

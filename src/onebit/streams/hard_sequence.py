@@ -1,0 +1,133 @@
+"""What a lower bound hands over: labelled examples, vectors that separate them, and the mistakes they force."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.random import Generator, Philox
+
+from onebit.draws import STREAM
+from onebit.inputs import Floats, Integers, check_number, check_seed
+
+_SLACK = 1e-12
+_MOST_NUMBERS = 250_000_000
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a theorem says about a game; known before it is played."""
+
+    theorem: str
+    binds: Literal["every learner", "bandit learners", "ignorant learners"]
+    """Whose mistakes are bounded. Bandit learners hear one bit; ignorant ones never change after a mistake."""
+    kind: Literal["weak", "strong"]
+    """Which of the two separabilities of Definition 1 is proved."""
+    n_classes: int
+    n_features: int
+    rounds: int
+    radius: float
+    """No example is longer."""
+    margin: float
+    """γ, the margin with which the examples are separable, at least."""
+    lower_bound: float
+    """Expected mistakes, as the theorem states them, over the labels' and the learner's random numbers."""
+    sharp_lower_bound: float
+    """The most that the same construction forces on everyone it binds."""
+
+
+@dataclass(frozen=True)
+class HardSequence:
+    """Labelled examples on which mistakes cannot be avoided.
+
+    Attributes
+    ----------
+    claim : Claim
+        The theorem's numbers.
+    X, y : arrays of shape (rounds, features) and (rounds,)
+        The examples, in order. A label may never occur: tell the learner ``classes=claim.n_classes``.
+    separators : array of shape (classes, features)
+        The vectors of the proof, Σ‖wᵢ‖² ≤ 1; `proved_margin` says how large a margin they prove.
+    """
+
+    claim: Claim
+    X: Floats
+    y: Integers
+    separators: Floats
+
+    @property
+    def radius(self) -> float:
+        """No example is longer."""
+        return self.claim.radius
+
+    @property
+    def margin(self) -> float:
+        """γ, which the separators prove."""
+        return self.claim.margin
+
+    @property
+    def lower_bound(self) -> float:
+        """Expected mistakes of any learner that the theorem binds."""
+        return self.claim.lower_bound
+
+    def proved_margin(self) -> float:
+        """Return the margin that the separators prove, by Definition 1."""
+        return proved_margin(self.X, self.y, self.separators, self.claim.kind)
+
+
+def proved_margin(X: Floats, y: Integers, separators: Floats, kind: str) -> float:
+    """Return the largest γ for which given vectors satisfy Definition 1; not positive if they separate nothing.
+
+    Parameters
+    ----------
+    X, y : arrays
+        Examples, and labels that count the rows of `separators`.
+    separators : array of shape (classes, features)
+        w₁…w_K; Σ‖wᵢ‖² must not exceed 1.
+    kind : {"weak", "strong"}
+        Weak: the own score exceeds every other by γ. Strong: it is at least γ/2, every other at most −γ/2.
+
+    Examples
+    --------
+    >>> X, W = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[0.5, -0.5], [-0.5, 0.5]])
+    >>> proved_margin(X, np.array([0, 1]), W, "weak"), proved_margin(X, np.array([0, 1]), W, "strong")
+    (1.0, 1.0)
+
+    References
+    ----------
+    Beygelzimer et al. (2019). ICML. Definition 1.
+    """
+    size = float(np.sum(separators**2))
+    if size > 1.0 + _SLACK:
+        raise ValueError(f"separators must have Σ‖w‖² at most 1; got {size!r}. Divide them by {size**0.5:.6g}")
+    scores = X @ separators.T
+    is_own = np.arange(len(separators)) == y[:, None]
+    own, best_other = scores[is_own], np.where(is_own, -np.inf, scores).max(axis=1)
+    if kind == "weak":
+        return float((own - best_other).min())
+    return 2.0 * float(np.minimum(own, -best_other).min())
+
+
+def exact_ratio(radius: float, margin: float) -> Fraction:
+    """Return (R/γ)² with both taken as the decimals they are written as: (1/0.1)² is 100, not 99.99….
+
+    >>> exact_ratio(0.3, 0.1)
+    Fraction(9, 1)
+    """
+    R, gamma = (check_number(name, value, above=0.0) for name, value in (("radius", radius), ("margin", margin)))
+    return (Fraction(repr(R)) / Fraction(repr(gamma))) ** 2
+
+
+def check_size(rounds: int, n_features: int, margin: float) -> None:
+    """Raise if the examples would need more than two gigabytes."""
+    if rounds * n_features > _MOST_NUMBERS:
+        raise ValueError(
+            f"margin is too small to write the examples down: {margin!r} needs {rounds} rounds of {n_features} "
+            f"features, more than {_MOST_NUMBERS} numbers. Use a larger margin"
+        )
+
+
+def random_labels(n: int, n_classes: int, seed: int) -> Integers:
+    """Return labels drawn uniformly, from the stream's random numbers of that seed."""
+    numbers = Generator(Philox(key=[check_seed(seed), STREAM])).random(n)
+    return np.minimum((numbers * n_classes).astype(np.int64), n_classes - 1)
