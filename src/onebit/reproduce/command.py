@@ -3,15 +3,14 @@
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from onebit.arena.progress import prepare_folder, progress_bar
 from onebit.reproduce.contestants import PAPER_ROUNDS, PAPER_RUNS, Outcome
 from onebit.reproduce.experiment import (
     QUICK_ROUNDS,
     QUICK_RUNS,
     Experiment,
-    prepare_folder,
     run_experiment,
 )
 from onebit.reproduce.report import draw_all, write_report
@@ -44,20 +43,7 @@ def reproduce_command(
 
 
 def _play(experiment: Experiment, folder: Path, jobs: int | None, console: Console) -> list[Outcome]:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("time left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task(f"{experiment.runs} runs of {experiment.rounds:,} rounds", total=None)
-
-        def show(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
+    with progress_bar(console, f"{experiment.runs} runs of {experiment.rounds:,} rounds") as show:
         return run_experiment(experiment, folder, jobs=jobs, on_progress=show)
 
 
