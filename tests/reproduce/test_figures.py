@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from onebit.arena.figures import FigureFile, save, spread
 from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
 from onebit.play import play
@@ -17,7 +18,6 @@ from onebit.reproduce import boundaries, curves, figure_1, figure_3, style
 from onebit.reproduce.contestants import PAPER_ROUNDS, Contestant, Outcome, contestants
 from onebit.reproduce.figure_3 import sample
 from onebit.reproduce.report import CITATION, draw_all, write_report
-from onebit.reproduce.style import FigureFile
 from onebit.reproduce.summary import summarize
 
 ROUNDS, RUNS = 2000, 2
@@ -76,14 +76,14 @@ def test_drawing_again_gives_the_same_bytes(outcomes: list[Outcome], figures: li
         ("figure_4_loglog", curves.draw(outcomes, "strong", True)),
         ("figure_7", boundaries.draw(mine, 0)),
     ):
-        png, svg = style.save(figure, tmp_path, name)
+        png, svg = save(figure, tmp_path, name)
         assert png.read_bytes() == first[name].png.read_bytes()
         assert svg.read_bytes() == first[name].svg.read_bytes()
 
 
 def test_drawing_leaves_matplotlib_as_it_was(tmp_path: Path) -> None:
     before = dict(matplotlib.rcParams)
-    style.save(figure_1.draw(), tmp_path, "figure_1")
+    save(figure_1.draw(), tmp_path, "figure_1")
     assert dict(matplotlib.rcParams) == before
 
 
@@ -133,12 +133,12 @@ def test_published_curves_are_drawn_only_where_the_paper_has_points(outcomes: li
 
 
 def test_end_labels_keep_their_distance() -> None:
-    places = np.array(curves.spread([0.0, 0.0, 0.01, 0.5, 0.99, 1.0, 1.0], 0.06))
+    places = np.array(spread([0.0, 0.0, 0.01, 0.5, 0.99, 1.0, 1.0], 0.06))
     assert (np.diff(places) > 0.06 - 1e-12).all()
     assert places.min() >= 0
     assert places.max() <= 1
-    assert curves.spread([], 0.1) == []
-    assert min(curves.spread([1.0] * 30, 0.06)) > -1e-9
+    assert spread([], 0.1) == []
+    assert min(spread([1.0] * 30, 0.06)) > -1e-9
 
 
 def test_shortest_game_of_one_data_set_can_be_drawn(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from onebit import kernels
-from onebit.commands.progress import progress_bar
+from onebit.arena.progress import progress_bar
 from onebit.inputs import Floats, Integers
 from onebit.kernels import Kernel
 from onebit.streams import DataSet, bundled, paper_strong, paper_weak, preprocess, read_table, wedges
@@ -32,10 +32,10 @@ def margin_command(data: str, label: str | None, kernel: str | None, standardize
     found = _load(data, label)
     if standardize:
         found = make_data_set(found.name, preprocess(found.X, "standardize"), found.y, data, found.label_names)
-    with progress_bar(f"Margins of {found.name}", stderr=as_json) as show:
+    with progress_bar(Console(stderr=as_json), f"Margins of {found.name}") as show:
 
         def on_progress(progress: Progress) -> None:
-            show(progress.share, 1.0)
+            show(round(100 * progress.share), 100)
 
         result = margin(found.X, np.array(found.label_names)[found.y], chosen, on_progress=on_progress)
     if as_json:

@@ -5,13 +5,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from onebit.commands.progress import progress_bar
+from onebit.arena.progress import prepare_folder, progress_bar
 from onebit.reproduce.contestants import PAPER_ROUNDS, PAPER_RUNS
 from onebit.reproduce.experiment import (
     QUICK_ROUNDS,
     QUICK_RUNS,
     Experiment,
-    prepare_folder,
     run_experiment,
 )
 from onebit.reproduce.report import draw_all, write_report
@@ -32,7 +31,7 @@ def reproduce_command(
     folder = out if out is not None else _QUICK_FOLDER if quick else _FULL_FOLDER
     prepare_folder(folder)
     console = Console()
-    with progress_bar(f"{experiment.runs} runs of {experiment.rounds:,} rounds") as show:
+    with progress_bar(console, f"{experiment.runs} runs of {experiment.rounds:,} rounds") as show:
         outcomes = run_experiment(experiment, folder, jobs=jobs, on_progress=show)
     with console.status("Drawing figures and writing the report …"):
         rows = summarize(outcomes)

@@ -7,13 +7,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Patch
 
+from onebit.arena import figures
+from onebit.arena.tables import grouped
 from onebit.inputs import Floats, Integers
 from onebit.kernels import as_kernel
 from onebit.learners import BanditPerceptron
 from onebit.reproduce import style
 from onebit.reproduce.contestants import DATASETS, Outcome
 from onebit.reproduce.figure_3 import sample
-from onebit.reproduce.summary import grouped
 
 FIGURES = {"figure_6": "banditron-0.02", "figure_7": "algorithm-1", "figure_8": "algorithm-2"}
 """Whose regions each figure shows, by contestant key."""
@@ -73,8 +74,8 @@ def draw(outcomes: list[Outcome], seed: int) -> Figure:
     class has a score of at least 0 are left white and hatched, for the bandit perceptrons only. A sample of the
     stream lies on top; the dashed rays at ±15° and 180° are where the two best entries of Wx tie.
     """
-    with style.looks():
-        figure, panels = style.new_figure(1, len(outcomes), 4.5 * len(outcomes), 5.4)
+    with figures.looks():
+        figure, panels = figures.new_figure(1, len(outcomes), 4.5 * len(outcomes), 5.4)
         for axes, outcome in zip(panels, outcomes, strict=True):
             style.as_plane(axes, style.DISC)
             _paint(axes, outcome)
@@ -122,7 +123,7 @@ def _overlay(axes: Axes, outcome: Outcome, seed: int) -> None:
         axes.scatter(points[:, 0], points[:, 1], s=6, color=color, alpha=0.55, linewidths=0, rasterized=True, zorder=6)
     for angle in _TIE_ANGLES:
         end = style.DISC * np.array([np.cos(angle), np.sin(angle)])
-        axes.plot([0, end[0]], [0, end[1]], color=style.INK, linestyle=(0, (4, 3)), linewidth=1.3, zorder=7)
+        axes.plot([0, end[0]], [0, end[1]], color=figures.INK, linestyle=(0, (4, 3)), linewidth=1.3, zorder=7)
 
 
 def _judged(outcome: Outcome, seed: int) -> str:
@@ -139,7 +140,7 @@ def _legend(claims: bool) -> list[Patch | Line2D]:
         Patch(facecolor=tint, edgecolor=color, label=f"class {label + 1}")
         for label, (tint, color) in enumerate(zip(style.CLASS_TINTS, style.CLASS_COLORS, strict=True))
     ]
-    handles.append(Line2D([], [], color=style.INK, linestyle=(0, (4, 3)), linewidth=1.3, label="true boundary"))
+    handles.append(Line2D([], [], color=figures.INK, linestyle=(0, (4, 3)), linewidth=1.3, label="true boundary"))
     if claims:
         handles.append(Patch(facecolor="white", edgecolor="#8C8C8C", hatch="////", label="no class claims it"))
     return handles

@@ -10,11 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from onebit.arena import figures
+from onebit.arena.tables import grouped
 from onebit.inputs import Floats
 from onebit.reproduce import style
 from onebit.reproduce.contestants import DATASETS, Outcome
 from onebit.reproduce.published import published_curves
-from onebit.reproduce.summary import grouped
 
 NUMBERS = {"strong": 4, "weak": 5}
 """The paper's number of the figure for each data set."""
@@ -93,14 +94,14 @@ def draw(outcomes: list[Outcome], dataset: str, is_log: bool) -> Figure:
     """
     lines = _lines(outcomes, dataset, is_log)
     low = lines.low(dataset)
-    with style.looks():
+    with figures.looks():
         if is_log:
-            figure, panels = style.new_figure(1, 1, 9.5, 6.6)
+            figure, panels = figures.new_figure(1, 1, 9.5, 6.6)
             _plot(panels[0], lines)
             _log_axes(panels[0], lines)
             _label_ends(panels[0], _Lines(lines.ours, low.published))
         else:
-            figure, panels = style.new_figure(2, 1, 9.5, 9.6)
+            figure, panels = figures.new_figure(2, 1, 9.5, 9.6)
             for axes, top, named, heading in (
                 (panels[0], lines.top, _Lines(lines.ours, []), "all learners"),
                 (panels[1], low.top, low, "the same, enlarged near zero"),
@@ -181,23 +182,7 @@ def _label_ends(axes: Axes, named: _Lines) -> None:
         height = to_axes.transform((line.rounds[-1], max(line.mean[-1], 1e-9)))[1]
         labels.append((max(float(height), 0.0), line.title, color))
     labels.sort()
-    places = spread([height for height, _, _ in labels], 0.056)
+    places = figures.spread([height for height, _, _ in labels], 0.056)
     for (height, text, color), place in zip(labels, places, strict=True):
         axes.plot([1.0, 1.03], [height, place], transform=axes.transAxes, color=color, linewidth=1.3, clip_on=False)
         axes.text(1.035, place, text, transform=axes.transAxes, va="center", fontsize=10)
-
-
-def spread(heights: list[float], gap: float) -> list[float]:
-    """Return increasing heights between 0 and 1 moved apart to at least `gap`; beyond 1 only if they do not fit.
-
-    >>> spread([0.0, 0.0, 0.5, 1.0, 1.0], 0.1)
-    [0.0, 0.1, 0.5, 0.9, 1.0]
-    """
-    places = list(heights)
-    for i in range(1, len(places)):
-        places[i] = max(places[i], places[i - 1] + gap)
-    ceiling = max(1.0, gap * (len(places) - 1))
-    for i in reversed(range(len(places))):
-        places[i] = min(places[i], ceiling)
-        ceiling = places[i] - gap
-    return places

@@ -1,7 +1,5 @@
 """The paper's experiments, from an empty folder to tables, figures and a report."""
 
-import os
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,14 +87,3 @@ def _collect(experiment: Experiment, cells: list[Cell], path: Path) -> list[Outc
                 mistakes = np.stack([result.arrays["curve"] for result in results])
                 outcomes.append(Outcome(dataset, contestant, rounds, mistakes, learned))
     return outcomes
-
-
-def prepare_folder(folder: Path) -> None:
-    """Make sure that results can be written, before anything is played."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise ValueError(f"--out {folder} cannot be written ({reason}); choose another folder") from error

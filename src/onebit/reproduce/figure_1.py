@@ -3,6 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
+from onebit.arena import figures
 from onebit.reproduce import style
 from onebit.streams import wedges
 
@@ -23,8 +24,8 @@ def draw() -> Figure:
     wedges the number of their class. The points are the 78 of the paper's figure, scaled into the unit disc.
     """
     X, y = wedges()
-    with style.looks():
-        figure, (axes,) = style.new_figure(1, 1, 7.0, 5.3)
+    with figures.looks():
+        figure, (axes,) = figures.new_figure(1, 1, 7.0, 5.3)
         style.as_plane(axes, 1.0)
         axes.set_xlim(-1.15, 1.75)
         axes.set_ylim(-1.08, 1.08)
@@ -35,7 +36,7 @@ def draw() -> Figure:
             )
         for angle, equation in _RAYS:
             end = np.array([np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))])
-            axes.plot([0, end[0]], [0, end[1]], color=style.INK, linewidth=2.2, solid_capstyle="round")
+            axes.plot([0, end[0]], [0, end[1]], color=figures.INK, linewidth=2.2, solid_capstyle="round")
             axes.text(1.06 * end[0], 1.06 * end[1], equation, ha="left" if angle == 0 else "right", va="center")
         axes.legend(loc="upper right")
     return figure

@@ -3,6 +3,7 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from onebit.arena import figures
 from onebit.inputs import Floats, Integers
 from onebit.reproduce import style
 from onebit.reproduce.contestants import DATASETS
@@ -31,8 +32,8 @@ def draw(seed: int) -> Figure:
     on the weak set they fill the disc. Colours are the paper's red, green and blue in variants that the colour-blind
     can tell apart.
     """
-    with style.looks():
-        figure, panels = style.new_figure(1, 2, 9.0, 5.2)
+    with figures.looks():
+        figure, panels = figures.new_figure(1, 2, 9.0, 5.2)
         for axes, (dataset, title) in zip(panels, DATASETS.items(), strict=True):
             style.as_plane(axes, style.DISC)
             axes.set_title(title)

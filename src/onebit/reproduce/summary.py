@@ -5,15 +5,13 @@ that says nothing, the mean still agrees if it lies within three standard errors
 20 runs to spread as ours do; otherwise the difference is called unexplained.
 """
 
-import csv
-import io
 import math
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from onebit.arena.tables import grouped, number, write_csv
 from onebit.learners import Learner
 from onebit.reproduce.contestants import PAPER_ROUNDS, PAPER_RUNS, Outcome
 from onebit.reproduce.published import published_mistakes
@@ -127,15 +125,6 @@ def _remark(outcome: Outcome, published: float | None, is_comparable: bool) -> s
     return f"{verdict} ({away})"
 
 
-def grouped(number: float) -> str:
-    """Return a whole number with its thousands set apart.
-
-    >>> grouped(5_000_000)
-    '5 000 000'
-    """
-    return f"{number:,.0f}".replace(",", " ")
-
-
 def write_summary(rows: Iterable[SummaryRow], path: Path) -> None:
     """Write the table as CSV; the same rows give the same bytes."""
     lines = [
@@ -143,22 +132,22 @@ def write_summary(rows: Iterable[SummaryRow], path: Path) -> None:
             row.dataset,
             row.learner,
             row.parameters,
-            _number(row.mean),
-            _number(row.standard_error),
+            number(row.mean),
+            number(row.standard_error),
             row.minimum,
             row.maximum,
-            "" if row.published is None else _number(row.published),
+            "" if row.published is None else number(row.published),
             row.remark,
         )
         for row in rows
     ]
-    _write_csv(path, SUMMARY_COLUMNS, lines)
+    write_csv(path, SUMMARY_COLUMNS, lines)
 
 
 def write_curves(outcomes: Iterable[Outcome], path: Path) -> None:
     """Write every curve as CSV; the same outcomes give the same bytes."""
     lines = [
-        (outcome.dataset, outcome.contestant.key, t, _number(mean), _number(error), low, high)
+        (outcome.dataset, outcome.contestant.key, t, number(mean), number(error), low, high)
         for outcome in outcomes
         for t, mean, error, low, high in zip(
             outcome.rounds.tolist(),
@@ -169,26 +158,4 @@ def write_curves(outcomes: Iterable[Outcome], path: Path) -> None:
             strict=True,
         )
     ]
-    _write_csv(path, CURVE_COLUMNS, lines)
-
-
-def _number(value: float) -> str:
-    return f"{value:.10g}"
-
-
-def _write_csv(path: Path, columns: tuple[str, ...], lines: Iterable[tuple[object, ...]]) -> None:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(lines)
-    replace_file(path, text.getvalue().encode())
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: a reader finds the old content or the new, never half of it."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        unfinished.write_bytes(content)
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_csv(path, CURVE_COLUMNS, lines)

@@ -1,0 +1,94 @@
+"""How every figure looks and is saved: fonts, lines, files.
+
+Nothing here changes matplotlib's global settings.
+"""
+
+import io
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from onebit.arena.tables import replace_file
+
+INK = "#222222"
+Dashes = tuple[float, Sequence[float]]
+"""Offset, and lengths of strokes and gaps in line widths."""
+
+_LOOKS: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 11,
+    "axes.titlesize": 12,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#E6E6E6",
+    "grid.linewidth": 0.8,
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "text.color": INK,
+    "hatch.color": "#8C8C8C",
+    "hatch.linewidth": 0.6,
+    "svg.hashsalt": "onebit",
+    "svg.fonttype": "path",
+}
+
+
+@dataclass(frozen=True)
+class FigureFile:
+    """A figure that has been drawn and saved."""
+
+    name: str
+    """Of its files, such as "figure_4"."""
+    title: str
+    caption: str
+    png: Path
+    svg: Path
+
+
+def looks() -> AbstractContextManager[None]:
+    """Return a context in which matplotlib draws in our style; afterwards its settings are as before."""
+    return matplotlib.rc_context(_LOOKS)
+
+
+def new_figure(n_rows: int, n_columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure, its size in inches, and its axes row by row. Call it within `looks`."""
+    figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
+    return figure, list(figure.subplots(n_rows, n_columns, squeeze=False).ravel())
+
+
+def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
+    """Write a figure as PNG and SVG and return both paths; the same figure gives the same bytes."""
+    paths = []
+    for suffix, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
+        content = io.BytesIO()
+        with looks():
+            figure.savefig(content, format=suffix, dpi=150, facecolor="white", metadata=metadata)
+        paths.append(folder / f"{name}.{suffix}")
+        replace_file(paths[-1], content.getvalue())
+    return paths[0], paths[1]
+
+
+def spread(heights: list[float], gap: float) -> list[float]:
+    """Return increasing heights between 0 and 1 moved apart to at least `gap`; beyond 1 only if they do not fit.
+
+    >>> spread([0.0, 0.0, 0.5, 1.0, 1.0], 0.1)
+    [0.0, 0.1, 0.5, 0.9, 1.0]
+    """
+    places = list(heights)
+    for i in range(1, len(places)):
+        places[i] = max(places[i], places[i - 1] + gap)
+    ceiling = max(1.0, gap * (len(places) - 1))
+    for i in reversed(range(len(places))):
+        places[i] = min(places[i], ceiling)
+        ceiling = places[i] - gap
+    return places

@@ -1,0 +1,41 @@
+"""What a person sees while an arena plays, and the folder its results go to."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+@contextmanager
+def progress_bar(console: Console, description: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar with the time left; the function it gives is told how much is done, and of how much."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("time left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task(description, total=None)
+
+        def show(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        yield show
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make sure that results can be written, before anything is played."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise ValueError(f"--out {folder} cannot be written ({reason}); choose another folder") from error

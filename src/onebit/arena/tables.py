@@ -1,0 +1,44 @@
+"""Tables as files: numbers for people, CSV for programs, and files that are written whole or not at all."""
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+
+def grouped(number: float) -> str:
+    """Return a whole number with its thousands set apart.
+
+    >>> grouped(5_000_000)
+    '5 000 000'
+    """
+    return f"{number:,.0f}".replace(",", " ")
+
+
+def number(value: float | None) -> str:
+    """Return a number as CSV files hold it: ten digits, nothing for None.
+
+    >>> number(1 / 3), number(None)
+    ('0.3333333333', '')
+    """
+    return "" if value is None else f"{value:.10g}"
+
+
+def write_csv(path: Path, columns: Sequence[str], lines: Iterable[Sequence[object]]) -> None:
+    """Write a table as CSV; the same lines give the same bytes."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(lines)
+    replace_file(path, text.getvalue().encode())
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: a reader finds the old content or the new, never half of it."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        unfinished.write_bytes(content)
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
