@@ -23,7 +23,7 @@ $(VENV)/.rivals: $(VENV)/.ready requirements/rivals.txt
 	@touch $@
 
 test: lint  ## everything CI runs: lint, types, import direction, tests and doctests
-	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
 
 test-slow: setup  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(ARGS)

@@ -1,6 +1,7 @@
 """One suite that finds every learner, kernel and stream by itself and holds it to the public contract."""
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -47,7 +48,7 @@ KERNELS += [
 
 
 def name(thing: Any) -> str:
-    return getattr(thing, "__name__", repr(thing))
+    return re.sub(r" at 0x\w+", "", getattr(thing, "__name__", repr(thing)))
 
 
 def test_discovery_finds_everything() -> None:
