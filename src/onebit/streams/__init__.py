@@ -1,7 +1,20 @@
 """Where rounds come from."""
 
 from onebit.streams.adaptive import AdaptiveStream, LearnerView
+from onebit.streams.data_set import DataSet
+from onebit.streams.files import bundled, read_table
 from onebit.streams.paper import paper_strong, paper_weak
+from onebit.streams.preprocess import preprocess
 from onebit.streams.wedges import wedges
 
-__all__ = ["AdaptiveStream", "LearnerView", "paper_strong", "paper_weak", "wedges"]
+__all__ = [
+    "AdaptiveStream",
+    "DataSet",
+    "LearnerView",
+    "bundled",
+    "paper_strong",
+    "paper_weak",
+    "preprocess",
+    "read_table",
+    "wedges",
+]

@@ -1,0 +1,183 @@
+"""CSV files: a label column, numbers as they are, words as one column per word.
+
+Delimiters are commas, semicolons or tabs. The first line is a header if it names the label, or if none of its cells is
+a number or comes again in its column. Nothing is guessed about what is missing: an error names file, line and column.
+"""
+
+import csv
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onebit.inputs import Floats
+from onebit.streams.data_set import DataSet, make_data_set
+
+LABEL_NAMES = ("label", "class", "target", "y")
+"""A column of this name is the label unless another is asked for; without one it is the last column."""
+
+_MISSING = ("", "?", "nan", "na", "n/a", "null")
+_DELIMITERS = ",;\t"
+_MANY = 100
+
+
+class _Line(NamedTuple):
+    number: int
+    """Counted from 1, as editors do."""
+    cells: list[str]
+
+
+class _Table(NamedTuple):
+    path: Path
+    names: list[str]
+    lines: list[_Line]
+
+    def column(self, j: int) -> list[str]:
+        return [line.cells[j] for line in self.lines]
+
+    def at(self, row: int, j: int) -> str:
+        return f"{self.path}, line {self.lines[row].number}, column {self.names[j]!r}"
+
+
+def read_csv(path: Path, name: str, label: str | int | None = None) -> DataSet:
+    """Read a CSV file.
+
+    Parameters
+    ----------
+    path : Path
+        The file, UTF-8.
+    name : str
+        What the data set will be called.
+    label : str or int, optional
+        The label column: a name from the header, or a position counted from 0 (from the end if negative).
+    """
+    lines = _read_lines(path)
+    table = _Table(path, *_split_header(path, lines, label))
+    target = _label_column(table, label)
+    if len(table.names) == 1:
+        raise ValueError(f"{path}: found only one column, {table.names[0]!r}; a label needs features beside it")
+    _check_missing(table)
+    features = [_encode(table, j) for j in range(len(table.names)) if j != target]
+    return make_data_set(name, np.hstack(features), _labels(table, target), f"{path}, column {table.names[target]!r}")
+
+
+def _read_lines(path: Path) -> list[_Line]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            first = file.readline()
+            file.seek(0)
+            delimiter = max(_DELIMITERS, key=first.count)
+            reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
+            lines = [_Line(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if cells]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start})") from error
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num}: {error}; is the file cut off?") from error
+    if not lines:
+        raise ValueError(f"{path}: the file is empty")
+    width = len(lines[0].cells)
+    for line in lines:
+        if len(line.cells) != width:
+            raise ValueError(
+                f"{path}, line {line.number}: has {len(line.cells)} columns where the first line has {width}"
+            )
+    return lines
+
+
+def _split_header(path: Path, lines: list[_Line], label: str | int | None) -> tuple[list[str], list[_Line]]:
+    first, rest = lines[0].cells, lines[1:]
+    if not _is_header(first, rest, label):
+        return [f"column {j}" for j in range(len(first))], lines
+    if not rest:
+        raise ValueError(f"{path}: has a header and no rows")
+    for j, column in enumerate(first):
+        if not column:
+            raise ValueError(
+                f"{path}, line 1: column {j} has no name. If it is a row number, remove it, for it would be taken "
+                "for a feature; otherwise name it"
+            )
+    if len(set(first)) < len(first):
+        twice = next(column for column in first if first.count(column) > 1)
+        raise ValueError(f"{path}, line 1: two columns are named {twice!r}")
+    return first, rest
+
+
+def _is_header(first: list[str], rest: list[_Line], label: str | int | None) -> bool:
+    wanted = [str(label)] if isinstance(label, str) else list(LABEL_NAMES)
+    repeats = [any(line.cells[j] == cell for line in rest) for j, cell in enumerate(first)]
+    if any(cell.lower() in map(str.lower, wanted) and not again for cell, again in zip(first, repeats, strict=True)):
+        return True
+    return not any(repeats) and not any(_is_number(cell) for cell in first)
+
+
+def _label_column(table: _Table, label: str | int | None) -> int:
+    n = len(table.names)
+    if label is None:
+        found = [j for j, column in enumerate(table.names) if column.lower() in LABEL_NAMES]
+        return found[0] if found else n - 1
+    if label in table.names:
+        return table.names.index(str(label))
+    try:
+        position = int(label)
+    except ValueError:
+        raise ValueError(f"{table.path}: has no column {label!r}; its columns are {_shorten(table.names)}") from None
+    if not -n <= position < n:
+        raise ValueError(f"{table.path}: has no column {position}; its {n} columns are 0 to {n - 1}")
+    return position % n
+
+
+def _check_missing(table: _Table) -> None:
+    for row, line in enumerate(table.lines):
+        for j, cell in enumerate(line.cells):
+            if cell.lower() in _MISSING:
+                what = f"is {cell!r}" if cell else "is empty"
+                raise ValueError(f"{table.at(row, j)}: {what}; remove such rows or fill them first")
+
+
+def _encode(table: _Table, j: int) -> Floats:
+    """Return a column of numbers as it is, and any other as one column of 0 and 1 for each of its words."""
+    cells = table.column(j)
+    are_numbers = [_is_number(cell) for cell in cells]
+    if all(are_numbers):
+        column: Floats = np.array([float(cell) for cell in cells])[:, None]
+        if not np.isfinite(column).all():
+            row = int(np.argmin(np.isfinite(column)))
+            raise ValueError(f"{table.at(row, j)}: is {cells[row]}; numbers must be finite")
+        return column
+    if 2 * sum(are_numbers) > len(cells):
+        row = are_numbers.index(False)
+        raise ValueError(f"{table.at(row, j)}: is {cells[row]!r} where most rows have a number")
+    words, places = np.unique(np.array(cells), return_inverse=True)
+    if len(words) > _MANY and 2 * len(words) > len(cells):
+        raise ValueError(
+            f"{table.path}: column {table.names[j]!r} has {len(words)} different words in {len(cells)} rows. "
+            "A name or free text is no feature: remove the column, or turn it into numbers first"
+        )
+    return np.eye(len(words))[places]
+
+
+def _labels(table: _Table, target: int) -> Any:
+    """Return whole numbers if all labels are, so that 10 comes after 9; otherwise words."""
+    cells = table.column(target)
+    try:
+        return np.array([int(cell) for cell in cells])
+    except ValueError:
+        pass
+    if all(_is_number(cell) for cell in cells):
+        return np.array([float(cell) for cell in cells])
+    return np.array(cells)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        value = float(cell)
+    except ValueError:
+        return False
+    # Python reads 1_000 as a number; a file that has it means a word.
+    return "_" not in cell and not math.isnan(value)
+
+
+def _shorten(names: Sequence[str], most: int = 12) -> str:
+    return ", ".join(map(repr, names[:most])) + (", …" if len(names) > most else "")

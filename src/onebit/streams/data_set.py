@@ -1,0 +1,99 @@
+"""A data set: rows with labels, in no particular order, known by their content."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from onebit.inputs import Floats, Integers, SparseRows, check_labels, check_rows
+
+Matrix = Any
+"""Rows: a float64 array, or a scipy CSR array."""
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """Rows with labels.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in tables and figures.
+    X : array or scipy CSR array of shape (rows, features)
+    y : array of shape (rows,)
+        Positions in `label_names`.
+    label_names : tuple of str
+    """
+
+    name: str
+    X: Matrix
+    y: Integers
+    label_names: tuple[str, ...]
+
+    @property
+    def n_classes(self) -> int:
+        """How many labels there are."""
+        return len(self.label_names)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the rows are sparse."""
+        return bool(scipy.sparse.issparse(self.X))
+
+    @cached_property
+    def content(self) -> str:
+        """A hash of rows and labels: the same data under another name or in another format has the same."""
+        digest = hashlib.sha256()
+        parts = (self.X.data, self.X.indices, self.X.indptr) if self.is_sparse else (self.X,)
+        for array in (*parts, self.y):
+            digest.update(f"{array.dtype.kind}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        digest.update(f"{self.X.shape} {self.n_classes}".encode())
+        return digest.hexdigest()[:20]
+
+
+def make_data_set(name: str, X: Any, y: Any, where: str, label_names: Sequence[str] | None = None) -> DataSet:
+    """Check rows and labels and return them as a data set; errors begin with `where`.
+
+    Parameters
+    ----------
+    name : str
+        What it will be called.
+    X : array or sparse matrix
+        Its rows.
+    y : array
+        Its labels, of any kind.
+    where : str
+        What to name in an error: a path.
+    label_names : sequence of str, optional
+        Names of the labels 0, 1, …; by default the labels are their own names.
+    """
+    try:
+        rows = check_rows(X)
+        labels = check_labels(y, rows.shape[0])
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+    names, codes = np.unique(labels, return_inverse=True)
+    if len(names) < 2:
+        raise ValueError(f"{where}: all {len(labels)} rows have the label {names[0]!s}; at least two labels are needed")
+    if len(names) == len(labels) > 2:
+        raise ValueError(f"{where}: every row has a label of its own ({names[0]!s}, {names[1]!s}, …); is it the label?")
+    shown = _names(names, label_names)
+    return DataSet(name, _matrix(rows), codes.astype(np.int64), shown)
+
+
+def _names(labels: npt.NDArray[Any], given: Sequence[str] | None) -> tuple[str, ...]:
+    if given is not None and labels.dtype.kind in "iu" and labels[0] >= 0 and labels[-1] < len(given):
+        return tuple(str(given[label]) for label in labels)
+    return tuple(str(label) for label in labels)
+
+
+def _matrix(rows: Floats | SparseRows) -> Matrix:
+    if isinstance(rows, SparseRows):
+        return scipy.sparse.csr_array((rows.values, rows.columns, rows.starts), shape=rows.shape)
+    return rows

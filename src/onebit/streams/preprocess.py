@@ -1,0 +1,120 @@
+"""Rows made ready to be learned from, the same for every learner: standardised, a constant added, of length 1 if asked.
+
+`standardize` looks at all rows that will be played, as one can in hindsight. `standardize_online` uses, for each row,
+only the rows up to it, as one must in earnest. Sparse rows are not centred, since that would fill them: each column
+is divided by its root mean square instead.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from onebit.compiled import compiled
+from onebit.inputs import Floats, Integers, check_choice
+
+METHODS = ("standardize", "online", "none")
+
+
+def preprocess(X: Any, method: str, unit_length: bool = False) -> Any:
+    """Return rows, in the order in which they are played, made ready.
+
+    Parameters
+    ----------
+    X : array or scipy sparse matrix of shape (rounds, features)
+        Left as it is.
+    method : {"standardize", "online", "none"}
+        Over all rows, over the rows so far, or not at all (then no constant is added either).
+    unit_length : bool
+        Divide every row by its length at the end.
+
+    Examples
+    --------
+    >>> preprocess(np.array([[1.0, 5.0], [3.0, 5.0]]), "standardize").tolist()
+    [[-1.0, 1.0], [1.0, 1.0]]
+    >>> preprocess(np.array([[1.0], [3.0], [9.0]]), "online").round(3).tolist()
+    [[0.0, 1.0], [1.0, 1.0], [1.373, 1.0]]
+    """
+    check_choice("preprocessing", method, METHODS)
+    ready = {"standardize": standardize, "online": standardize_online, "none": _unchanged}[method](X)
+    return to_unit_length(ready) if unit_length else ready
+
+
+def describe_preprocessing(method: str, unit_length: bool, is_sparse: bool) -> str:
+    """Say in words what `preprocess` does."""
+    seen = {"standardize": "all rows played", "online": "the rows so far", "none": ""}[method]
+    if method == "none":
+        said = "rows as they are"
+    elif is_sparse:
+        said = f"sparse: columns not centred, divided by their root mean square over {seen}, a constant column added"
+    else:
+        said = f"columns standardised over {seen}, a constant column added"
+    return f"{said}, then rows divided by their length" if unit_length else said
+
+
+def standardize(X: Any) -> Any:
+    """Return columns with mean 0 and variance 1 over all rows, constant columns dropped, a column of ones appended."""
+    if scipy.sparse.issparse(X):
+        sizes = np.sqrt(np.asarray(X.multiply(X).sum(axis=0)).ravel() / X.shape[0])
+        used = np.flatnonzero(sizes > 0)
+        scaled = X.tocsc()[:, used] @ scipy.sparse.diags_array(1.0 / sizes[used])
+        return _with_ones(scaled)
+    deviations = X.std(axis=0)
+    varies = (np.ptp(X, axis=0) > 0) & (deviations > 0)
+    standard = (X[:, varies] - X[:, varies].mean(axis=0)) / deviations[varies]
+    return np.column_stack([standard, np.ones(len(X))])
+
+
+def standardize_online(X: Any) -> Any:
+    """Return rows standardised by mean and variance of the rows up to and with each, a column of ones appended.
+
+    A column that has not varied yet is 0. No later row has any influence.
+    """
+    if scipy.sparse.issparse(X):
+        rows = X.tocsr().astype(np.float64, copy=True)
+        _scale_online(rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64), np.zeros(X.shape[1]))
+        return _with_ones(rows)
+    out = np.ones((X.shape[0], X.shape[1] + 1))
+    _standardize_online(np.ascontiguousarray(X, dtype=np.float64), out)
+    return out
+
+
+def to_unit_length(X: Any) -> Any:
+    """Return rows divided by their length; a row of zeros stays."""
+    if scipy.sparse.issparse(X):
+        lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+        return scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / np.where(lengths > 0, lengths, 1.0)) @ X)
+    lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
+    return X / np.where(lengths > 0, lengths, 1.0)[:, None]
+
+
+def _unchanged(X: Any) -> Any:
+    return X
+
+
+def _with_ones(X: Any) -> Any:
+    return scipy.sparse.csr_array(scipy.sparse.hstack([X, np.ones((X.shape[0], 1))]))
+
+
+@compiled
+def _standardize_online(X: Floats, out: Floats) -> None:
+    """Welford's running mean and sum of squares, one column at a time."""
+    for j in range(X.shape[1]):
+        mean, squares = 0.0, 0.0
+        for t in range(X.shape[0]):
+            off = X[t, j] - mean
+            mean += off / (t + 1)
+            squares += off * (X[t, j] - mean)
+            deviation = np.sqrt(squares / (t + 1))
+            # Rounding leaves a constant column a speck of variance, which must not be blown up.
+            varies = deviation > 1e-12 * abs(mean)
+            out[t, j] = (X[t, j] - mean) / deviation if varies else 0.0
+
+
+@compiled
+def _scale_online(values: Floats, columns: Integers, starts: Integers, squares: Floats) -> None:
+    for t in range(starts.shape[0] - 1):
+        for at in range(starts[t], starts[t + 1]):
+            squares[columns[at]] += values[at] ** 2
+            if values[at] != 0.0:
+                values[at] /= np.sqrt(squares[columns[at]] / (t + 1))
