@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 app = typer.Typer(
     help='Learn a K-way classifier when the only answer you ever get is "right" or "wrong".',
@@ -105,5 +106,7 @@ def main() -> None:
         Console(stderr=True).print("Stopped. What was finished is kept; the same command goes on from there.")
         sys.exit(130)
     except (ValueError, RuntimeError) as error:
-        Console(stderr=True, highlight=False, soft_wrap=True).print(f"[bold red]error:[/] {error}", markup=True)
+        Console(stderr=True, highlight=False, soft_wrap=True).print(
+            f"[bold red]error:[/] {escape(str(error))}", markup=True
+        )
         sys.exit(1)

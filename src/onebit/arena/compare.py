@@ -51,18 +51,29 @@ class Comparison:
         check_seed(self.seed)
         check_choice("preprocessing", self.preprocessing, METHODS)
 
-    @cached_property
+    @property
     def streams(self) -> dict[Source, Spec]:
         """Every data set with all that its rounds depend on."""
+        return {source: stream for source, (stream, _) in self._read.items()}
+
+    @property
+    def sparse(self) -> dict[str, bool]:
+        """Whether the rows of each data set are sparse, by its name."""
+        return {source.name: is_sparse for source, (_, is_sparse) in self._read.items()}
+
+    @cached_property
+    def _read(self) -> dict[Source, tuple[Spec, bool]]:
+        """Every data set is read once here, and once more by the workers that play it."""
         settings: dict[str, JSON] = {"preprocessing": self.preprocessing, "unit_length": self.unit_length}
         specs = {}
         for source in self.sources:
             if source.name in DRAWN and source.path is None:
-                specs[source] = Spec(source.name, {"rounds": self.rounds, **settings})
+                specs[source] = Spec(source.name, {"rounds": self.rounds, **settings}), False
             else:
                 data = load(source)
                 n_rounds = min(self.rounds, len(data.y))
-                specs[source] = Spec(source.name, {"content": data.content, "rounds": n_rounds, **settings})
+                content: dict[str, JSON] = {"content": data.content, "rounds": n_rounds}
+                specs[source] = Spec(source.name, {**content, **settings}), data.is_sparse
         return specs
 
     def cells(self) -> list[Cell]:

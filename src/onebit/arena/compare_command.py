@@ -13,7 +13,7 @@ from onebit.arena.compare_tables import print_tables, write_report, write_tables
 from onebit.arena.entries import Entry, default_entries, parse_entry
 from onebit.arena.progress import prepare_folder, progress_bar
 from onebit.arena.rivals import rival_entries, settle_in_hindsight
-from onebit.arena.sources import DRAWN, find_sources, load
+from onebit.arena.sources import find_sources
 from onebit.arena.statistics import compare, tally
 from onebit.streams.preprocess import describe_preprocessing
 
@@ -99,7 +99,7 @@ def _baseline(request: Request, entries: Sequence[Entry]) -> str:
 
 def _preprocessing(comparison: Comparison) -> str:
     """Say what is done to the rows, for dense and for sparse sets where both play."""
-    sparse = {source.name: source.name not in DRAWN and load(source).is_sparse for source in comparison.sources}
+    sparse = comparison.sparse
     said = {
         kind: describe_preprocessing(comparison.preprocessing, comparison.unit_length, kind)
         for kind in dict.fromkeys(sparse.values())

@@ -90,7 +90,7 @@ def _draw_panel(axes: Axes, outcomes: Sequence[Outcome], titles: Sequence[str]) 
     axes.set_xlabel("round")
     axes.set_ylabel("mean cumulative mistakes")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(5, integer=True))
+        axis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 2.5, 5, 10]))
         axis.set_major_formatter(FuncFormatter(lambda value, _: grouped(value)))
 
 
@@ -163,6 +163,6 @@ def _look(outcome: Outcome, titles: Sequence[str]) -> tuple[str, Dashes, str]:
 def _handle(outcome: Outcome, titles: Sequence[str], *, is_line: bool) -> Line2D:
     color, dashes, marker = _look(outcome, titles)
     if is_line:
-        return Line2D([], [], color=color, linestyle=dashes, label=outcome.entry.title)
+        return Line2D([], [], color=color, linestyle=dashes, label=outcome.entry.shown)
     fill = "white" if outcome.entry.hears_label else color
-    return Line2D([], [], color=color, marker=marker, markerfacecolor=fill, linestyle="", label=outcome.entry.title)
+    return Line2D([], [], color=color, marker=marker, markerfacecolor=fill, linestyle="", label=outcome.entry.shown)

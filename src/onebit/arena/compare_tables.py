@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape as plain
 from rich.table import Table
 
 from onebit.arena import report
@@ -33,8 +34,8 @@ RUN_COLUMNS = ("dataset", "learner", "run", "mistakes")
 TALLY_COLUMNS = ("learner", "wins", "ties", "losses", "ratio_to_baseline", "p_across")
 TIMING_COLUMNS = ("dataset", "learner", "microseconds_per_round")
 _INTRO = (
-    "<p>Each round a learner is shown a row, names its label and hears only whether it was right; a learner that is told "
-    "the label marks how far one could get with full information. Everyone plays the same rows in the same order.</p>"
+    "<p>Each round a learner is shown a row, names its label and hears only whether it was right; a learner that is "
+    "told the label marks how far one could get with full information. All play the same rows in the same order.</p>"
 )
 _COLORS = {WIN: "green", TIE: "dim", LOSS: "red"}
 _KINDS = {WIN: "agrees", TIE: "plain", LOSS: "unexplained"}
@@ -96,7 +97,7 @@ def _curve_lines(outcome: Outcome) -> list[tuple[object, ...]]:
 
 def print_tables(console: Console, rows: Sequence[ComparisonRow], tallies: Sequence[Tally], baseline: str) -> None:
     """Print everyone on every data set, then wins, ties and losses."""
-    table = Table(title="Mistakes: mean over the runs ± standard error", caption=_legend(baseline))
+    table = Table(title="Mistakes: mean over the runs ± standard error", caption=plain(_legend(baseline)))
     for name in ("data", "learner"):
         table.add_column(name, overflow="fold")
     for name in ("mistakes", "rate", "/ told", "p", "", "µs/round"):
@@ -107,8 +108,8 @@ def print_tables(console: Console, rows: Sequence[ComparisonRow], tallies: Seque
         if is_first and at:
             table.add_section()
         table.add_row(
-            f"{outcome.dataset} ({grouped(outcome.rounds[-1])})" if is_first else "",
-            _marked(outcome),
+            plain(f"{outcome.dataset} ({grouped(outcome.rounds[-1])})") if is_first else "",
+            plain(outcome.entry.shown),
             f"{grouped(outcome.mean)} ± {grouped(outcome.standard_error)}",
             f"{outcome.mean / outcome.rounds[-1]:.1%}",
             "" if row.ratio is None else f"{row.ratio:.2f}",
@@ -122,18 +123,14 @@ def print_tables(console: Console, rows: Sequence[ComparisonRow], tallies: Seque
 
 
 def _print_tally(console: Console, tallies: Sequence[Tally], baseline: str) -> None:
-    table = Table(title=f"Against {baseline}, over the data sets")
+    table = Table(title=plain(f"Against {baseline}, over the data sets"))
     table.add_column("learner", overflow="fold")
     for name in ("wins", "ties", "losses", "mistakes / baseline's", "p across"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in tallies:
         p = "" if row.p is None else f"{row.p:.2g}"
-        table.add_row(row.title, str(row.wins), str(row.ties), str(row.losses), f"{row.ratio:.2f}", p)
+        table.add_row(plain(row.title), str(row.wins), str(row.ties), str(row.losses), f"{row.ratio:.2f}", p)
     console.print(table)
-
-
-def _marked(outcome: Outcome) -> str:
-    return f"{outcome.entry.title} (told the label)" if outcome.entry.hears_label else outcome.entry.title
 
 
 def _legend(baseline: str) -> str:
@@ -206,7 +203,7 @@ def _dataset_html(rows: Sequence[ComparisonRow]) -> str:
     columns = ("learner", "mistakes", "rate", "/ told the label", "p", "verdict", "µs per round", "remark")
     lines = [
         [
-            ("name", escape(_marked(row.outcome))),
+            ("name", escape(row.outcome.entry.shown)),
             ("number", f"{grouped(row.outcome.mean)} ± {grouped(row.outcome.standard_error)}"),
             ("number", f"{row.outcome.mean / row.outcome.rounds[-1]:.1%}"),
             ("number", "–" if row.ratio is None else f"{row.ratio:.2f}"),

@@ -38,6 +38,11 @@ class Entry:
     hears_label: bool = False
     """Whether it plays the full-information game."""
 
+    @property
+    def shown(self) -> str:
+        """The title, with a word of warning where one has it easier."""
+        return f"{self.title} (told the label)" if self.hears_label else self.title
+
 
 def default_entries() -> list[str]:
     """Return the learners that play when none are named: those of the list that this onebit has."""
