@@ -19,7 +19,7 @@ from onebit.arena import vowpal_wabbit
 from onebit.arena.entries import Entry
 from onebit.arena.grid import JSON, Batch, Cell, Spec, grid
 from onebit.arena.sources import DRAWN, Source, load, make_rounds
-from onebit.arena.specs import build, code_version
+from onebit.arena.specs import PLAYED, build, code_version
 from onebit.arena.store import Result, Store
 from onebit.arena.workers import OnProgress, run
 from onebit.inputs import Floats, Integers, check_choice, check_integer, check_seed
@@ -28,6 +28,8 @@ from onebit.rounds import default_checkpoints
 from onebit.streams.preprocess import METHODS
 
 ROUNDS, RUNS = 10_000, 5
+# A rival's results outlive changes of our learners: its grid is slow to play.
+_ROUNDS_CODE = ("draws.py", "inputs.py", "streams/paper.py", "streams/preprocess.py", "arena/sources.py")
 _WARM_UP_ROUNDS = 1000
 _WARMED_UP: set[tuple[Spec, bool]] = set()
 
@@ -78,8 +80,12 @@ class Comparison:
 
     def cells(self) -> list[Cell]:
         """Return every entry on every data set in every run."""
-        learners = [entry.spec for entry in self.entries]
-        return grid(self.streams.values(), learners, range(self.seed, self.seed + self.runs), code_version())
+        learners = [entry.spec for entry in self.entries if entry.spec.name != vowpal_wabbit.NAME]
+        rivals = [entry.spec for entry in self.entries if entry.spec.name == vowpal_wabbit.NAME]
+        streams, seeds = self.streams.values(), range(self.seed, self.seed + self.runs)
+        return grid(streams, learners, seeds, code_version((*PLAYED, *_ROUNDS_CODE))) + grid(
+            streams, rivals, seeds, code_version((*_ROUNDS_CODE, "arena/vowpal_wabbit.py"))
+        )
 
 
 @dataclass(frozen=True)
