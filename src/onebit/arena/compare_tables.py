@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape as plain
 from rich.table import Table
 
-from onebit.arena import report
+from onebit.arena import report, vowpal_wabbit
 from onebit.arena.compare import Outcome
 from onebit.arena.figures import FigureFile
 from onebit.arena.statistics import LEVEL, LOSS, TIE, WIN, ComparisonRow, Tally
@@ -97,7 +97,7 @@ def _curve_lines(outcome: Outcome) -> list[tuple[object, ...]]:
 
 def print_tables(console: Console, rows: Sequence[ComparisonRow], tallies: Sequence[Tally], baseline: str) -> None:
     """Print everyone on every data set, then wins, ties and losses."""
-    table = Table(title="Mistakes: mean over the runs ± standard error", caption=plain(_legend(baseline)))
+    table = Table(title="Mistakes: mean over the runs ± standard error", caption=plain(_legend(baseline, rows)))
     for name in ("data", "learner"):
         table.add_column(name, overflow="fold")
     for name in ("mistakes", "rate", "/ told", "p", "", "µs/round"):
@@ -133,10 +133,12 @@ def _print_tally(console: Console, tallies: Sequence[Tally], baseline: str) -> N
     console.print(table)
 
 
-def _legend(baseline: str) -> str:
+def _legend(baseline: str, rows: Sequence[ComparisonRow]) -> str:
+    has_rival = any(row.outcome.entry.spec.name == vowpal_wabbit.NAME for row in rows)
     return (
         f"win/tie/loss: this learner against {baseline}; paired t-test over the runs, Holm-corrected, level {LEVEL:g}"
         "\n/ told: mistakes over those of the first learner that is told the label"
+        + ("; VW's time has its start-up and the reading of its text in it" if has_rival else "")
     )
 
 
@@ -168,7 +170,7 @@ def write_report(
         f"<h2>What was run</h2>\n<dl>\n{report.facts(listed)}\n</dl>",
         *([f"<h2>Over all data sets</h2>\n{_tally_html(tallies, details['Baseline'])}"] if tallies else []),
         *(report.figure(figure) for figure in figures[:1]),
-        f"<h2>Every data set</h2>\n<p>{escape(_legend(details['Baseline']))}.</p>",
+        f"<h2>Every data set</h2>\n<p>{escape(_legend(details['Baseline'], rows))}.</p>",
         *(_dataset_html([row for row in rows if row.outcome.dataset == dataset]) for dataset in _datasets(rows)),
         "<h2>Curves</h2>",
         *(report.figure(figure) for figure in figures[1:]),
