@@ -61,7 +61,7 @@ def test_rows_and_verdicts() -> None:
     rows = compare(outcomes, "Base")
     assert [row.verdict for row in rows] == ["", "win", "loss", "tie", ""]
     assert [row.p is None for row in rows] == [True, False, False, False, True]
-    assert [row.ratio for row in rows][0] == pytest.approx(100.4 / 20.0)
+    assert rows[0].ratio == pytest.approx(100.4 / 20.0)
     assert rows[4].ratio == 1.0
     raw = [row.p for row in rows[1:4] if row.p is not None]
     assert [row.p_adjusted for row in rows[1:4]] == holm(raw)

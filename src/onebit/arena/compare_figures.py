@@ -77,7 +77,7 @@ def draw_curves(outcomes: Sequence[Outcome], datasets: Sequence[str]) -> Figure:
 def _draw_panel(axes: Axes, outcomes: Sequence[Outcome], titles: Sequence[str]) -> None:
     last = int(outcomes[0].rounds[-1])
     for outcome in outcomes:
-        color, dashes, _ = _look(outcome, titles)
+        color, dashes, _ = look_of(outcome, titles)
         rounds, mistakes = np.insert(outcome.rounds, 0, 0), np.insert(outcome.mistakes, 0, 0, axis=1)
         mean, n_runs = mistakes.mean(axis=0), len(mistakes)
         error = mistakes.std(axis=0, ddof=1) / np.sqrt(n_runs) if n_runs > 1 else np.zeros(len(mean))
@@ -122,7 +122,7 @@ def draw_overview(outcomes: Sequence[Outcome]) -> Figure:
 
 
 def _draw_mark(axes: Axes, outcome: Outcome, titles: Sequence[str], ratio: float, error: float, height: float) -> None:
-    color, _, marker = _look(outcome, titles)
+    color, _, marker = look_of(outcome, titles)
     axes.plot([max(ratio - error, 1e-3), ratio + error], [height, height], color=color, linewidth=1.2, zorder=2)
     fill = "white" if outcome.entry.hears_label else color
     axes.plot([ratio], [height], marker, color=color, markerfacecolor=fill, markersize=6.5, linestyle="", zorder=3)
@@ -154,14 +154,15 @@ def _representatives(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return list({outcome.entry.title: outcome for outcome in reversed(outcomes)}.values())[::-1]
 
 
-def _look(outcome: Outcome, titles: Sequence[str]) -> tuple[str, Dashes, str]:
+def look_of(outcome: Outcome, titles: Sequence[str]) -> tuple[str, Dashes, str]:
+    """Return the colour, dashes and marker of an entry: the same in all figures, and no two alike up to sixteen."""
     at = titles.index(outcome.entry.title)
     dashes = _TOLD if outcome.entry.hears_label else _LONG if at >= len(_COLORS) else _SOLID
     return _COLORS[at % len(_COLORS)], dashes, _MARKERS[at % len(_MARKERS)]
 
 
 def _handle(outcome: Outcome, titles: Sequence[str], *, is_line: bool) -> Line2D:
-    color, dashes, marker = _look(outcome, titles)
+    color, dashes, marker = look_of(outcome, titles)
     if is_line:
         return Line2D([], [], color=color, linestyle=dashes, label=outcome.entry.shown)
     fill = "white" if outcome.entry.hears_label else color
