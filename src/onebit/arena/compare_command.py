@@ -53,7 +53,7 @@ def compare_command(request: Request) -> None:
     prepare_folder(request.out)
     console = Console()
     console.print(f"Preprocessing, the same for all: {said}.", highlight=False, soft_wrap=True)
-    with progress_bar(console, f"{len(comparison.sources)} data sets, {comparison.runs} runs") as show:
+    with progress_bar(console, _size(comparison)) as show:
         played = run_comparison(comparison, request.out, jobs=request.jobs, on_progress=show)
     with console.status("Drawing figures and writing the report …"):
         outcomes = settle_in_hindsight(played)
@@ -66,6 +66,11 @@ def compare_command(request: Request) -> None:
     wide = console if console.is_terminal else Console(width=_WIDTH)
     print_tables(wide, rows, tallies, baseline)
     console.print(f"Tables, figures and report.html are in [bold]{request.out}[/].", soft_wrap=True)
+
+
+def _size(comparison: Comparison) -> str:
+    n_sets, n_runs = len(comparison.sources), comparison.runs
+    return f"{n_sets} data set{'s' * (n_sets > 1)}, {n_runs} run{'s' * (n_runs > 1)}"
 
 
 def _comparison(request: Request) -> Comparison:

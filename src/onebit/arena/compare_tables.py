@@ -118,7 +118,7 @@ def print_tables(console: Console, rows: Sequence[ComparisonRow], tallies: Seque
             f"{outcome.microseconds_per_round:,.1f}",
         )
     console.print(table)
-    if tallies:
+    if tallies and len(_datasets(rows)) > 1:
         _print_tally(console, tallies, baseline)
 
 
@@ -168,7 +168,7 @@ def write_report(
     parts = [
         _INTRO,
         f"<h2>What was run</h2>\n<dl>\n{report.facts(listed)}\n</dl>",
-        *([f"<h2>Over all data sets</h2>\n{_tally_html(tallies, details['Baseline'])}"] if tallies else []),
+        *([_tally_html(tallies, details["Baseline"])] if tallies and len(_datasets(rows)) > 1 else []),
         *(report.figure(figure) for figure in figures[:1]),
         f"<h2>Every data set</h2>\n<p>{escape(_legend(details['Baseline'], rows))}.</p>",
         *(_dataset_html([row for row in rows if row.outcome.dataset == dataset]) for dataset in _datasets(rows)),
@@ -198,7 +198,7 @@ def _tally_html(tallies: Sequence[Tally], baseline: str) -> str:
         f"Wins, ties and losses of each learner against {baseline} on the single data sets; the geometric mean of the "
         "ratios of mistakes; Wilcoxon's signed-rank test across the data sets, Holm-corrected."
     )
-    return f"<p>{escape(said)}</p>\n{report.table(columns, lines)}"
+    return f"<h2>Over all data sets</h2>\n<p>{escape(said)}</p>\n{report.table(columns, lines)}"
 
 
 def _dataset_html(rows: Sequence[ComparisonRow]) -> str:
