@@ -170,7 +170,7 @@ def write_report(
         f"<h2>What was run</h2>\n<dl>\n{report.facts(listed)}\n</dl>",
         *([_tally_html(tallies, details["Baseline"])] if tallies and len(_datasets(rows)) > 1 else []),
         *(report.figure(figure) for figure in figures[:1]),
-        f"<h2>Every data set</h2>\n<p>{escape(_legend(details['Baseline'], rows))}.</p>",
+        f"<h2>Every data set</h2>\n<p>{escape(_legend(details['Baseline'], rows)).replace(chr(10), '.<br>')}.</p>",
         *(_dataset_html([row for row in rows if row.outcome.dataset == dataset]) for dataset in _datasets(rows)),
         "<h2>Curves</h2>",
         *(report.figure(figure) for figure in figures[1:]),
