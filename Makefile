@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
+DATA   ?=
 
-.PHONY: help setup test test-slow lint format reproduce benchmark clean
+.PHONY: help setup test test-slow lint format reproduce arena benchmark clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,6 +41,10 @@ format: setup  ## let ruff rewrite the files
 
 reproduce: setup  ## the paper's experiments at full size, into results/ (ARGS="--quick" for a minute's version)
 	$(BIN)/onebit reproduce $(ARGS)
+
+arena: $(VENV)/.rivals  ## learners beside Vowpal Wabbit on every data set of a folder, into results/arena/ (DATA=folder)
+	@test -n "$(DATA)" || { echo 'say which folder of data sets: make arena DATA=folder'; exit 1; }
+	$(BIN)/onebit compare "$(DATA)" --rival vw --out results/arena $(ARGS)
 
 benchmark: $(VENV)/.rivals  ## speed and memory, side by side with peers
 	$(BIN)/python benchmarks/speed.py $(ARGS)

@@ -94,6 +94,64 @@ def theory(out: Annotated[Path, typer.Option(help="Folder for tables and figures
     theory_command(out)
 
 
+@app.command()
+def compare(
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            help="Files (CSV, svmlight, npz), folders of them, or names: breast_cancer, digits, iris, wine, "
+            "paper_strong, paper_weak."
+        ),
+    ],
+    learners: Annotated[
+        list[str] | None,
+        typer.Option(help='Such as "BanditPerceptron Banditron:exploration=0.02"; repeat it or put spaces between.'),
+    ] = None,
+    rival: Annotated[
+        str | None, typer.Option(help="vw adds Vowpal Wabbit: its default, and its grid tuned in hindsight.")
+    ] = None,
+    grid: Annotated[bool, typer.Option(help="Play the rival's whole grid too: thirty settings.")] = True,
+    baseline: Annotated[
+        str | None, typer.Option(help="Whom all others are compared with; the first learner by default.")
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(help="Label column of CSV files, by name or position; label, class, target, y or the last."),
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Rounds per run, at most; every row is played once.")] = 10_000,
+    runs: Annotated[int, typer.Option(help="Runs of every learner, each on its own shuffle.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the first shuffle; run r uses seed + r.")] = 0,
+    preprocess: Annotated[
+        str, typer.Option(help="standardize (over the rows played), online (over the rows so far) or none.")
+    ] = "standardize",
+    unit_length: Annotated[bool, typer.Option("--unit-length", help="Then divide every row by its length.")] = False,
+    jobs: Annotated[int | None, typer.Option(help="Worker processes; all cores by default.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for results; what is there already is not played again.")] = Path(
+        "results/compare"
+    ),
+) -> None:
+    """Play learners on the same shuffles of your data; write tables, figures and report.html."""
+    from onebit.commands.compare import Request, compare_command
+
+    compare_command(
+        Request(
+            data=data,
+            learners=learners or (),
+            rival=rival,
+            grid=grid,
+            baseline=baseline,
+            label=label,
+            rounds=rounds,
+            runs=runs,
+            seed=seed,
+            preprocessing=preprocess,
+            unit_length=unit_length,
+            jobs=jobs,
+            out=out,
+        )
+    )
+
+
 def main() -> None:
     """Run the command line: one line for an error a user can mend, no traceback."""
     try:

@@ -1,5 +1,6 @@
 """Learners and kernels as plain settings, so that a cell can be hashed, stored and played in another process."""
 
+from collections.abc import Iterable
 from dataclasses import fields
 from hashlib import sha256
 from importlib.metadata import version
@@ -14,7 +15,7 @@ from onebit.kernels import Custom, Kernel
 from onebit.learners import Learner
 
 _NOT_SETTINGS = ("classes", "seed")
-_PLAYED = (
+PLAYED = (
     "compiled.py",
     "draws.py",
     "inputs.py",
@@ -52,10 +53,16 @@ def build(spec: Spec) -> Learner:
     return learner
 
 
-def code_version() -> str:
-    """Return the version and a hash of the code that decides a game, so that no other code's results are reused."""
+def code_version(names: Iterable[str] = PLAYED) -> str:
+    """Return the version and a hash of the code that decides a game, so that no other code's results are reused.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Files and folders of the package that the result depends on.
+    """
     digest = sha256()
-    for name in _PLAYED:
+    for name in names:
         for path in _sources(files("onebit").joinpath(name)):
             digest.update(path.read_bytes())
     return f"{version('onebit')}+{digest.hexdigest()[:12]}"

@@ -5,7 +5,6 @@ a number or comes again in its column. Nothing is guessed about what is missing:
 """
 
 import csv
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from onebit.streams.data_set import DataSet, make_data_set
 LABEL_NAMES = ("label", "class", "target", "y")
 """A column of this name is the label unless another is asked for; without one it is the last column."""
 
-_MISSING = ("", "?", "nan", "na", "n/a", "null")
+_MISSING = frozenset(("", "?", "nan", "na", "n/a", "null"))
 _DELIMITERS = ",;\t"
 _MANY = 100
 
@@ -95,8 +94,8 @@ def _split_header(path: Path, lines: list[_Line], label: str | int | None) -> tu
     for j, column in enumerate(first):
         if not column:
             raise ValueError(
-                f"{path}, line 1: column {j} has no name. If it is a row number, remove it, for it would be taken for "
-                "a feature; otherwise name it"
+                f"{path}, line 1: column {j} has no name. If it is a row number, remove it, for it would be taken "
+                "for a feature; otherwise name it"
             )
     if len(set(first)) < len(first):
         twice = next(column for column in first if first.count(column) > 1)
@@ -130,22 +129,23 @@ def _label_column(table: _Table, label: str | int | None) -> int:
 
 def _check_missing(table: _Table) -> None:
     for row, line in enumerate(table.lines):
-        for j, cell in enumerate(line.cells):
-            if cell.lower() in _MISSING:
-                what = f"is {cell!r}" if cell else "is empty"
-                raise ValueError(f"{table.at(row, j)}: {what}; remove such rows or fill them first")
+        if _MISSING.isdisjoint(map(str.lower, line.cells)):
+            continue
+        j, cell = next((j, cell) for j, cell in enumerate(line.cells) if cell.lower() in _MISSING)
+        what = f"is {cell!r}" if cell else "is empty"
+        raise ValueError(f"{table.at(row, j)}: {what}; remove such rows or fill them first")
 
 
 def _encode(table: _Table, j: int) -> Floats:
     """Return a column of numbers as it is, and any other as one column of 0 and 1 for each of its words."""
     cells = table.column(j)
-    are_numbers = [_is_number(cell) for cell in cells]
-    if all(are_numbers):
-        column: Floats = np.array([float(cell) for cell in cells])[:, None]
+    column = _numbers(cells)
+    if column is not None:
         if not np.isfinite(column).all():
             row = int(np.argmin(np.isfinite(column)))
             raise ValueError(f"{table.at(row, j)}: is {cells[row]}; numbers must be finite")
-        return column
+        return column[:, None]
+    are_numbers = [_is_number(cell) for cell in cells]
     if 2 * sum(are_numbers) > len(cells):
         row = are_numbers.index(False)
         raise ValueError(f"{table.at(row, j)}: is {cells[row]!r} where most rows have a number")
@@ -165,18 +165,23 @@ def _labels(table: _Table, target: int) -> Any:
         return np.array([int(cell) for cell in cells])
     except ValueError:
         pass
-    if all(_is_number(cell) for cell in cells):
+    numbers = _numbers(cells)
+    return np.array(cells) if numbers is None else numbers
+
+
+def _numbers(cells: list[str]) -> Floats | None:
+    """Return the cells as numbers if all of them are."""
+    # Python reads 1_000 as a number; a file that has it means a word.
+    if any("_" in cell for cell in cells):
+        return None
+    try:
         return np.array([float(cell) for cell in cells])
-    return np.array(cells)
+    except ValueError:
+        return None
 
 
 def _is_number(cell: str) -> bool:
-    try:
-        value = float(cell)
-    except ValueError:
-        return False
-    # Python reads 1_000 as a number; a file that has it means a word.
-    return "_" not in cell and not math.isnan(value)
+    return _numbers([cell]) is not None
 
 
 def _shorten(names: Sequence[str], most: int = 12) -> str:

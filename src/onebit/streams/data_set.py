@@ -80,9 +80,7 @@ def make_data_set(name: str, X: Any, y: Any, where: str, label_names: Sequence[s
         raise ValueError(f"{where}: {error}") from error
     names, codes = np.unique(labels, return_inverse=True)
     if len(names) < 2:
-        raise ValueError(
-            f"{where}: all {len(labels)} rows have the label {names[0]!s}; there must be at least two labels"
-        )
+        raise ValueError(f"{where}: all {len(labels)} rows have the label {names[0]!s}; at least two labels are needed")
     if len(names) == len(labels) > 2:
         raise ValueError(f"{where}: every row has a label of its own ({names[0]!s}, {names[1]!s}, …); is it the label?")
     shown = _names(names, label_names)

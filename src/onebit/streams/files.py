@@ -93,7 +93,8 @@ def _read_svmlight(path: Path, name: str) -> DataSet:
 
 def _read_npz(path: Path, name: str) -> DataSet:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here: NumPy leaves a file that is not whole open.
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             held = {part: file[part] for part in file.files if part in ("X", "y", "classes", *_SPARSE_PARTS)}
             found = list(file.files)
     except (zipfile.BadZipFile, ValueError, OSError, EOFError, AttributeError) as error:

@@ -60,7 +60,7 @@ def standardize(X: Any) -> Any:
         scaled = X.tocsc()[:, used] @ scipy.sparse.diags_array(1.0 / sizes[used])
         return _with_ones(scaled)
     deviations = X.std(axis=0)
-    varies = np.ptp(X, axis=0) > 0
+    varies = (np.ptp(X, axis=0) > 0) & (deviations > 0)
     standard = (X[:, varies] - X[:, varies].mean(axis=0)) / deviations[varies]
     return np.column_stack([standard, np.ones(len(X))])
 

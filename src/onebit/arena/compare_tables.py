@@ -1,0 +1,221 @@
+"""The tables of a comparison: files for programs, a table on the screen, a page to read."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape as plain
+from rich.table import Table
+
+from onebit.arena import report, vowpal_wabbit
+from onebit.arena.compare import Outcome
+from onebit.arena.figures import FigureFile
+from onebit.arena.statistics import LEVEL, LOSS, TIE, WIN, ComparisonRow, Tally
+from onebit.arena.tables import grouped, number, replace_file, write_csv
+
+COMPARISON_COLUMNS = (
+    "dataset",
+    "rounds",
+    "runs",
+    "learner",
+    "mean",
+    "standard_error",
+    "ratio_to_full_information",
+    "p",
+    "p_adjusted",
+    "verdict",
+    "remark",
+)
+CURVE_COLUMNS = ("dataset", "learner", "round", "mean", "standard_error")
+RUN_COLUMNS = ("dataset", "learner", "run", "mistakes")
+TALLY_COLUMNS = ("learner", "wins", "ties", "losses", "ratio_to_baseline", "p_across")
+TIMING_COLUMNS = ("dataset", "learner", "microseconds_per_round")
+_INTRO = (
+    "<p>Each round a learner is shown a row, names its label and hears only whether it was right; a learner that is "
+    "told the label marks how far one could get with full information. All play the same rows in the same order.</p>"
+)
+_COLORS = {WIN: "green", TIE: "dim", LOSS: "red"}
+_KINDS = {WIN: "agrees", TIE: "plain", LOSS: "unexplained"}
+
+
+def write_tables(folder: Path, rows: Sequence[ComparisonRow], tallies: Sequence[Tally], first_seed: int) -> None:
+    """Write every table as CSV; all but timing.csv have the same bytes whenever the same is played.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to.
+    rows, tallies : sequences of ComparisonRow and Tally
+        What came out.
+    first_seed : int
+        Run r has the seed first_seed + r.
+    """
+    outcomes = [row.outcome for row in rows]
+    write_csv(folder / "comparison.csv", COMPARISON_COLUMNS, [_comparison_line(row) for row in rows])
+    write_csv(folder / "curves.csv", CURVE_COLUMNS, [line for outcome in outcomes for line in _curve_lines(outcome)])
+    runs = [
+        (outcome.dataset, outcome.entry.title, first_seed + run, mistakes)
+        for outcome in outcomes
+        for run, mistakes in enumerate(outcome.final.tolist())
+    ]
+    write_csv(folder / "runs.csv", RUN_COLUMNS, runs)
+    told = [(row.title, row.wins, row.ties, row.losses, number(row.ratio), number(row.p)) for row in tallies]
+    write_csv(folder / "tally.csv", TALLY_COLUMNS, told)
+    times = [(outcome.dataset, outcome.entry.title, f"{outcome.microseconds_per_round:.4g}") for outcome in outcomes]
+    write_csv(folder / "timing.csv", TIMING_COLUMNS, times)
+
+
+def _comparison_line(row: ComparisonRow) -> tuple[object, ...]:
+    outcome = row.outcome
+    return (
+        outcome.dataset,
+        int(outcome.rounds[-1]),
+        len(outcome.final),
+        outcome.entry.title,
+        number(outcome.mean),
+        number(outcome.standard_error),
+        number(row.ratio),
+        number(row.p),
+        number(row.p_adjusted),
+        row.verdict,
+        outcome.remark,
+    )
+
+
+def _curve_lines(outcome: Outcome) -> list[tuple[object, ...]]:
+    n_runs = len(outcome.final)
+    means = outcome.mistakes.mean(axis=0)
+    errors = outcome.mistakes.std(axis=0, ddof=1) / np.sqrt(n_runs) if n_runs > 1 else np.zeros(len(means))
+    return [
+        (outcome.dataset, outcome.entry.title, t, number(mean), number(error))
+        for t, mean, error in zip(outcome.rounds.tolist(), means.tolist(), errors.tolist(), strict=True)
+    ]
+
+
+def print_tables(console: Console, rows: Sequence[ComparisonRow], tallies: Sequence[Tally], baseline: str) -> None:
+    """Print everyone on every data set, then wins, ties and losses."""
+    table = Table(title="Mistakes: mean over the runs ± standard error", caption=plain(_legend(baseline, rows)))
+    for name in ("data", "learner"):
+        table.add_column(name, overflow="fold")
+    for name in ("mistakes", "rate", "/ told", "p", "", "µs/round"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for at, row in enumerate(rows):
+        outcome = row.outcome
+        is_first = at == 0 or rows[at - 1].outcome.dataset != outcome.dataset
+        if is_first and at:
+            table.add_section()
+        table.add_row(
+            plain(f"{outcome.dataset} ({grouped(outcome.rounds[-1])})") if is_first else "",
+            plain(outcome.entry.shown),
+            f"{grouped(outcome.mean)} ± {grouped(outcome.standard_error)}",
+            f"{outcome.mean / outcome.rounds[-1]:.1%}",
+            "" if row.ratio is None else f"{row.ratio:.2f}",
+            "" if row.p_adjusted is None else f"{row.p_adjusted:.2g}",
+            f"[{_COLORS[row.verdict]}]{row.verdict}[/]" if row.verdict else "",
+            f"{outcome.microseconds_per_round:,.1f}",
+        )
+    console.print(table)
+    if tallies and len(_datasets(rows)) > 1:
+        _print_tally(console, tallies, baseline)
+
+
+def _print_tally(console: Console, tallies: Sequence[Tally], baseline: str) -> None:
+    table = Table(title=plain(f"Against {baseline}, over the data sets"))
+    table.add_column("learner", overflow="fold")
+    for name in ("wins", "ties", "losses", "mistakes / baseline's", "p across"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in tallies:
+        p = "" if row.p is None else f"{row.p:.2g}"
+        table.add_row(plain(row.title), str(row.wins), str(row.ties), str(row.losses), f"{row.ratio:.2f}", p)
+    console.print(table)
+
+
+def _legend(baseline: str, rows: Sequence[ComparisonRow]) -> str:
+    has_rival = any(row.outcome.entry.spec.name == vowpal_wabbit.NAME for row in rows)
+    return (
+        f"win/tie/loss: this learner against {baseline}; paired t-test over the runs, Holm-corrected, level {LEVEL:g}"
+        "\n/ told: mistakes over those of the first learner that is told the label"
+        + ("; VW's time has its start-up and the reading of its text in it" if has_rival else "")
+    )
+
+
+def write_report(
+    path: Path,
+    rows: Sequence[ComparisonRow],
+    tallies: Sequence[Tally],
+    figures: Sequence[FigureFile],
+    details: Mapping[str, str],
+) -> None:
+    """Write the report: what was run, who won, every figure and every number.
+
+    Parameters
+    ----------
+    path : Path
+        Where to.
+    rows, tallies : sequences of ComparisonRow and Tally
+        What came out.
+    figures : sequence of FigureFile
+        From `compare_figures.draw_all`.
+    details : mapping
+        Lines for "What was run", by name; "Command" is what to type to get the same again, "Baseline" who all are
+        compared with.
+    """
+    listed = {**details, "Version": f"onebit {version('onebit')}"}
+    command = listed.pop("Command")
+    parts = [
+        _INTRO,
+        f"<h2>What was run</h2>\n<dl>\n{report.facts(listed)}\n</dl>",
+        *([_tally_html(tallies, details["Baseline"])] if tallies and len(_datasets(rows)) > 1 else []),
+        *(report.figure(figure) for figure in figures[:1]),
+        f"<h2>Every data set</h2>\n<p>{escape(_legend(details['Baseline'], rows)).replace(chr(10), '.<br>')}.</p>",
+        *(_dataset_html([row for row in rows if row.outcome.dataset == dataset]) for dataset in _datasets(rows)),
+        "<h2>Curves</h2>",
+        *(report.figure(figure) for figure in figures[1:]),
+        f"<h2>How to get it again</h2>\n<pre><code>{escape(command)}</code></pre>",
+    ]
+    replace_file(path, report.page("Learners compared", "\n".join(parts) + "\n").encode())
+
+
+def _datasets(rows: Sequence[ComparisonRow]) -> list[str]:
+    return list(dict.fromkeys(row.outcome.dataset for row in rows))
+
+
+def _tally_html(tallies: Sequence[Tally], baseline: str) -> str:
+    columns = ("learner", "wins", "ties", "losses", "mistakes / baseline's", "p across")
+    lines = [
+        [
+            ("name", escape(row.title)),
+            *(("number", str(count)) for count in (row.wins, row.ties, row.losses)),
+            ("number", f"{row.ratio:.2f}"),
+            ("number", "–" if row.p is None else f"{row.p:.2g}"),
+        ]
+        for row in tallies
+    ]
+    said = (
+        f"Wins, ties and losses of each learner against {baseline} on the single data sets; the geometric mean of the "
+        "ratios of mistakes; Wilcoxon's signed-rank test across the data sets, Holm-corrected."
+    )
+    return f"<h2>Over all data sets</h2>\n<p>{escape(said)}</p>\n{report.table(columns, lines)}"
+
+
+def _dataset_html(rows: Sequence[ComparisonRow]) -> str:
+    columns = ("learner", "mistakes", "rate", "/ told the label", "p", "verdict", "µs per round", "remark")
+    lines = [
+        [
+            ("name", escape(row.outcome.entry.shown)),
+            ("number", f"{grouped(row.outcome.mean)} ± {grouped(row.outcome.standard_error)}"),
+            ("number", f"{row.outcome.mean / row.outcome.rounds[-1]:.1%}"),
+            ("number", "–" if row.ratio is None else f"{row.ratio:.2f}"),
+            ("number", "–" if row.p_adjusted is None else f"{row.p_adjusted:.2g}"),
+            (_KINDS.get(row.verdict, "plain"), row.verdict or "–"),
+            ("number", f"{row.outcome.microseconds_per_round:,.1f}"),
+            ("", escape(row.outcome.remark) or "–"),
+        ]
+        for row in rows
+    ]
+    first = rows[0].outcome
+    heading = f"{first.dataset}: {grouped(first.rounds[-1])} rounds"
+    return f"<h3>{escape(heading)}</h3>\n{report.table(columns, lines)}"

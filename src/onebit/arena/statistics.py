@@ -1,0 +1,186 @@
+"""Who is better: a paired test on every data set, corrected for their number, and one across the data sets.
+
+All entries play the same shuffles, so runs are compared in pairs. On one data set the differences of the runs are
+independent (each shuffle is drawn by itself) and each is a sum over many rounds, hence close to normal: the paired
+t-test with runs − 1 degrees of freedom fits, and unlike ranks it can tell five runs apart (Wilcoxon's smallest
+two-sided p there is 0.0625). It speaks of this data set, over shuffles and the learner's own draws. Holm's step-down
+method keeps the chance of any false verdict in the whole table below the level. Across data sets, which differ in kind,
+only signs and ranks count: Wilcoxon's signed-rank test, as Demšar advises, on the logarithms of the ratios.
+
+References
+----------
+J. Demšar (2006). Statistical comparisons of classifiers over multiple data sets. JMLR 7.
+S. Holm (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics 6.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from onebit.arena.compare import Outcome
+from onebit.inputs import Integers
+
+LEVEL = 0.05
+WIN, TIE, LOSS = "win", "tie", "loss"
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One entry on one data set."""
+
+    outcome: Outcome
+    ratio: float | None
+    """Its mean mistakes over those of the full-information learner, if one played."""
+    p: float | None
+    """Of the paired test against the baseline; None for the baseline itself, if told the label, or for a single run."""
+    p_adjusted: float | None
+    """After Holm's correction over the whole table."""
+    verdict: str
+    """For this entry against the baseline: "win" means significantly fewer mistakes. Empty where p is None."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """One entry against the baseline over all data sets."""
+
+    title: str
+    wins: int
+    ties: int
+    losses: int
+    ratio: float
+    """Geometric mean, over the data sets, of its mistakes over the baseline's."""
+    p: float | None
+    """Of the signed-rank test across the data sets, after Holm's correction; None for a single data set."""
+
+
+def paired_p(first: Integers, second: Integers) -> float | None:
+    """Return the two-sided p of the paired t-test, or None for a single run.
+
+    Differences that are all the same leave the t-test nothing to go by: then it is the sign test's.
+
+    Parameters
+    ----------
+    first, second : arrays of int
+        Mistakes of two learners, run by run.
+
+    Examples
+    --------
+    >>> round(paired_p(np.array([30, 35, 31, 33, 32]), np.array([20, 22, 21, 20, 22])), 6)
+    0.000108
+    >>> paired_p(np.array([5, 6, 7]), np.array([4, 5, 6]))
+    0.25
+    """
+    differences = first - second
+    if len(differences) < 2:
+        return None
+    if np.all(differences == differences[0]):
+        return 1.0 if differences[0] == 0 else min(1.0, 2.0 * 0.5 ** len(differences))
+    from scipy.stats import ttest_rel
+
+    return float(ttest_rel(first, second).pvalue)
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """Return p-values adjusted by Holm's method: those below the level stand together.
+
+    >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
+    [0.03, 0.06, 0.06]
+    """
+    adjusted, highest = [0.0] * len(ps), 0.0
+    for rank, at in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
+        highest = max(highest, min(1.0, (len(ps) - rank) * ps[at]))
+        adjusted[at] = highest
+    return adjusted
+
+
+def compare(outcomes: Sequence[Outcome], baseline: str) -> list[ComparisonRow]:
+    """Return one row per outcome, in their order.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        Everyone on every data set.
+    baseline : str
+        The title of the entry that all others are compared with.
+    """
+    of_baseline = {outcome.dataset: outcome for outcome in outcomes if outcome.entry.title == baseline}
+    if not of_baseline:
+        titles = list(dict.fromkeys(outcome.entry.title for outcome in outcomes))
+        raise ValueError(f"the baseline {baseline!r} does not play; those who do: {', '.join(titles)}")
+    floors: dict[str, float] = {}
+    for outcome in outcomes:
+        if outcome.entry.hears_label:
+            floors.setdefault(outcome.dataset, outcome.mean)
+    ps = [_p(outcome, of_baseline[outcome.dataset]) for outcome in outcomes]
+    adjusted = iter(holm([p for p in ps if p is not None]))
+    rows = []
+    for outcome, p in zip(outcomes, ps, strict=True):
+        p_adjusted = None if p is None else next(adjusted)
+        floor = floors.get(outcome.dataset)
+        ratio = outcome.mean / floor if floor else None
+        verdict = "" if p_adjusted is None else _verdict(outcome.mean, of_baseline[outcome.dataset].mean, p_adjusted)
+        rows.append(ComparisonRow(outcome, ratio, p, p_adjusted, verdict))
+    return rows
+
+
+def _p(outcome: Outcome, baseline: Outcome) -> float | None:
+    if outcome is baseline or outcome.entry.hears_label or baseline.entry.hears_label:
+        return None
+    return paired_p(outcome.final, baseline.final)
+
+
+def _verdict(mean: float, baseline: float, p: float) -> str:
+    if p >= LEVEL:
+        return TIE
+    return WIN if mean < baseline else LOSS
+
+
+def tally(rows: Sequence[ComparisonRow], baseline: str) -> list[Tally]:
+    """Return wins, ties and losses of everyone who was compared with the baseline.
+
+    Parameters
+    ----------
+    rows : sequence of ComparisonRow
+        From `compare`.
+    baseline : str
+        The one compared with.
+    """
+    means = {row.outcome.dataset: row.outcome.mean for row in rows if row.outcome.entry.title == baseline}
+    grouped: dict[str, list[ComparisonRow]] = {}
+    for row in rows:
+        if row.verdict:
+            grouped.setdefault(row.outcome.entry.title, []).append(row)
+    # Half a mistake on both sides keeps the logarithm of a perfect game finite.
+    logs = {
+        title: np.log([(row.outcome.mean + 0.5) / (means[row.outcome.dataset] + 0.5) for row in mine])
+        for title, mine in grouped.items()
+    }
+    ps = [_across(differences.tolist()) for differences in logs.values()]
+    adjusted = iter(holm([p for p in ps if p is not None]))
+    return [
+        Tally(
+            title,
+            wins=_count(grouped[title], WIN),
+            ties=_count(grouped[title], TIE),
+            losses=_count(grouped[title], LOSS),
+            ratio=math.exp(float(differences.mean())),
+            p=None if p is None else next(adjusted),
+        )
+        for (title, differences), p in zip(logs.items(), ps, strict=True)
+    ]
+
+
+def _count(rows: Sequence[ComparisonRow], verdict: str) -> int:
+    return sum(row.verdict == verdict for row in rows)
+
+
+def _across(differences: list[float]) -> float | None:
+    if len(differences) < 2:
+        return None
+    if not any(differences):
+        return 1.0
+    from scipy.stats import wilcoxon
+
+    return float(wilcoxon(differences).pvalue)

@@ -1,0 +1,134 @@
+"""Vowpal Wabbit as a rival: multiclass data played as a bandit with ``--cbify``, on the same rounds as everyone.
+
+One line per round, ``LABEL | f0:… f1:…``, with labels 1…K and five significant digits. Feature names are not bare
+integers, which Vowpal Wabbit takes as raw indices that collide with its per-action offsets. The rows bring their own
+constant column, so ``--noconstant``. Its summed loss is the number of progressive mistakes; the predictions that it
+writes give the curve, and the two are held against each other.
+"""
+
+import importlib.metadata
+import importlib.util
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from onebit.arena.grid import Spec
+from onebit.inputs import Integers
+
+NAME = "VowpalWabbit"
+DEFAULT = "--epsilon 0.05"
+"""What one gets without tuning: this exploration, the default learning rate."""
+LEARNING_RATES = ("0.1", "0.5", "2")
+EXPLORATIONS = (
+    "--epsilon 0.05",
+    "--epsilon 0.02 --loss0 -1 --loss1 0",
+    "--squarecb --gamma_scale 100",
+    "--squarecb --gamma_scale 10 --loss0 -1 --loss1 0",
+    "--regcbopt --mellowness 0.001",
+    "--cover 4 --nounif --cb_type dr",
+    "--cover 8 --nounif --cb_type dr --loss0 -1 --loss1 0",
+    "--bag 4 --greedify --cb_type dr",
+    "--first 300",
+    "--epsilon 0 --loss0 -1 --loss1 0",
+)
+GRID = tuple(f"{exploration} -l {rate}" for exploration in EXPLORATIONS for rate in LEARNING_RATES)
+"""What one can get by tuning in hindsight: thirty settings, the best of which counts."""
+
+_AVERAGE_LOSS = re.compile(r"^average loss = (\S+)", re.MULTILINE)
+
+
+class Played(NamedTuple):
+    """What Vowpal Wabbit did."""
+
+    guesses: Integers
+    """Positions of the labels it named, from 0."""
+    seconds: float
+    """The whole command: its start-up and the reading of its text are in it."""
+
+
+def require() -> str:
+    """Return the version that is installed, or raise an error that says how to install it."""
+    if importlib.util.find_spec("vowpalwabbit") is None:
+        raise RuntimeError("Vowpal Wabbit is not installed; install it with: pip install 'onebit[rivals]'")
+    return importlib.metadata.version("vowpalwabbit")
+
+
+def spec(options: str) -> Spec:
+    """Return what names one setting of the installed version."""
+    return Spec(NAME, {"options": options, "version": require()})
+
+
+def write_rounds(path: Path, X: Any, y: Integers) -> None:
+    """Write rows and labels as Vowpal Wabbit's text."""
+    with path.open("w", encoding="ascii") as file:
+        if scipy.sparse.issparse(X):
+            rows = X.tocsr()
+            for t, label in enumerate(y.tolist()):
+                part = slice(rows.indptr[t], rows.indptr[t + 1])
+                pairs = zip(rows.indices[part].tolist(), rows.data[part].tolist(), strict=True)
+                file.write(f"{label + 1} | " + " ".join(f"f{j}:{value:.5g}" for j, value in pairs) + "\n")
+        else:
+            template = "%d | " + " ".join(f"f{j}:%.5g" for j in range(X.shape[1])) + "\n"
+            file.writelines(template % (label + 1, *row.tolist()) for row, label in zip(X, y.tolist(), strict=True))
+
+
+def command(options: str, n_classes: int, rounds: Path, predictions: Path) -> list[str]:
+    """Return the command that plays the rounds."""
+    vw = [sys.executable, "-m", "vowpalwabbit", "--cbify", str(n_classes), *options.split(), "--noconstant"]
+    return [*vw, "-d", str(rounds), "-p", str(predictions)]
+
+
+def play_rounds(options: str, n_classes: int, rounds: Path, y: Integers) -> Played:
+    """Let Vowpal Wabbit play the rounds that were written, and return its guesses.
+
+    Parameters
+    ----------
+    options : str
+        How it explores and learns, such as `DEFAULT`.
+    n_classes : int
+        How many labels there are.
+    rounds : Path
+        From `write_rounds`; its predictions are written beside it.
+    y : array of int
+        The labels, to hold its own count of mistakes against.
+    """
+    predictions = rounds.with_suffix(".predictions")
+    predictions.unlink(missing_ok=True)
+    start = time.perf_counter()
+    run = subprocess.run(command(options, n_classes, rounds, predictions), capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - start
+    if run.returncode != 0 or not predictions.exists():
+        said = [line for line in run.stderr.splitlines() if line.strip()][-1:] or ["nothing"]
+        raise RuntimeError(f"Vowpal Wabbit {options} stopped with status {run.returncode}; it said: {said[0]}")
+    guesses = read_predictions(predictions, len(y))
+    check_loss(run.stderr, int(np.count_nonzero(guesses != y)), len(y))
+    return Played(guesses, seconds)
+
+
+def read_predictions(path: Path, n_rounds: int) -> Integers:
+    """Return the guesses, counted from 0, one for every round."""
+    words = path.read_text(encoding="ascii").split()
+    if len(words) != n_rounds:
+        raise RuntimeError(f"Vowpal Wabbit answered {len(words)} of {n_rounds} rounds")
+    return np.array([int(float(word)) for word in words], dtype=np.int64) - 1
+
+
+def check_loss(said: str, mistakes: int, n_rounds: int) -> None:
+    """Raise unless Vowpal Wabbit's own summed loss is the number of mistakes in its predictions."""
+    found = _AVERAGE_LOSS.search(said)
+    try:
+        loss = float(found.group(1)) if found else float("nan")
+    except ValueError:
+        loss = float("nan")
+    # It prints six decimals.
+    if not abs(loss * n_rounds - mistakes) <= 0.5 + 1e-6 * n_rounds:
+        raise RuntimeError(
+            f"Vowpal Wabbit reports an average loss of {loss:g} over {n_rounds} rounds, but its predictions hold "
+            f"{mistakes} mistakes"
+        )

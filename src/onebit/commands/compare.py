@@ -1,0 +1,140 @@
+"""What ``onebit compare`` does, with a progress bar and a table at the end."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from onebit.arena.compare import ROUNDS, RUNS, Comparison, run_comparison
+from onebit.arena.compare_figures import draw_all
+from onebit.arena.compare_tables import print_tables, write_report, write_tables
+from onebit.arena.entries import Entry, default_entries, parse_entry
+from onebit.arena.progress import prepare_folder, progress_bar
+from onebit.arena.rivals import rival_entries, settle_in_hindsight
+from onebit.arena.sources import find_sources
+from onebit.arena.statistics import compare, tally
+from onebit.streams.preprocess import describe_preprocessing
+
+_WIDTH = 140
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for, in the user's words."""
+
+    data: Sequence[str]
+    learners: Sequence[str] = ()
+    """Each may name several, with spaces between; none means the defaults."""
+    rival: str | None = None
+    grid: bool = True
+    baseline: str | None = None
+    label: str | None = None
+    rounds: int = ROUNDS
+    runs: int = RUNS
+    seed: int = 0
+    preprocessing: str = "standardize"
+    unit_length: bool = False
+    jobs: int | None = None
+    out: Path = Path("results/compare")
+
+    @property
+    def learner_texts(self) -> list[str]:
+        """The learners, one each, or the defaults."""
+        return [text for part in self.learners for text in part.split()] or default_entries()
+
+
+def compare_command(request: Request) -> None:
+    """Play, then write tables, figures and the report into the folder."""
+    comparison = _comparison(request)
+    baseline = _baseline(request, comparison.entries)
+    said = _preprocessing(comparison)
+    prepare_folder(request.out)
+    console = Console()
+    console.print(f"Preprocessing, the same for all: {said}.", highlight=False, soft_wrap=True)
+    with progress_bar(console, _size(comparison)) as show:
+        played = run_comparison(comparison, request.out, jobs=request.jobs, on_progress=show)
+    with console.status("Drawing figures and writing the report …"):
+        outcomes = settle_in_hindsight(played)
+        rows = compare(outcomes, baseline)
+        tallies = tally(rows, baseline)
+        write_tables(request.out, rows, tallies, comparison.seed)
+        figures = draw_all(outcomes, request.out / "figures")
+        details = _details(request, comparison, baseline, said)
+        write_report(request.out / "report.html", rows, tallies, figures, details)
+    wide = console if console.is_terminal else Console(width=_WIDTH)
+    print_tables(wide, rows, tallies, baseline)
+    console.print(f"Tables, figures and report.html are in [bold]{request.out}[/].", soft_wrap=True)
+
+
+def _size(comparison: Comparison) -> str:
+    n_sets, n_runs = len(comparison.sources), comparison.runs
+    return f"{n_sets} data set{'s' * (n_sets > 1)}, {n_runs} run{'s' * (n_runs > 1)}"
+
+
+def _comparison(request: Request) -> Comparison:
+    entries = [parse_entry(text) for text in request.learner_texts]
+    if request.rival is not None:
+        entries += rival_entries(request.rival, whole_grid=request.grid)
+    titles = [entry.title for entry in entries]
+    for title in titles:
+        if titles.count(title) > 1:
+            raise ValueError(f"{title}: the learner is named twice")
+    return Comparison(
+        tuple(find_sources(request.data, request.label)),
+        tuple(entries),
+        rounds=request.rounds,
+        runs=request.runs,
+        seed=request.seed,
+        preprocessing=request.preprocessing,
+        unit_length=request.unit_length,
+    )
+
+
+def _baseline(request: Request, entries: Sequence[Entry]) -> str:
+    """Return the one all others are compared with: the first that hears only right or wrong, unless one is named."""
+    if request.baseline is None:
+        return next((entry.title for entry in entries if not entry.hears_label), entries[0].title)
+    bandits = [entry.title for entry in entries if not entry.hears_label]
+    if request.baseline not in bandits:
+        raise ValueError(f"--baseline must be one of those who play: {', '.join(bandits)}; got {request.baseline!r}")
+    return request.baseline
+
+
+def _preprocessing(comparison: Comparison) -> str:
+    """Say what is done to the rows, for dense and for sparse sets where both play."""
+    sparse = comparison.sparse
+    said = {
+        kind: describe_preprocessing(comparison.preprocessing, comparison.unit_length, kind)
+        for kind in dict.fromkeys(sparse.values())
+    }
+    if len(said) == 1:
+        return next(iter(said.values()))
+    return f"{said[False]}; for {', '.join(name for name, kind in sparse.items() if kind)}: {said[True]}"
+
+
+def _details(request: Request, comparison: Comparison, baseline: str, said: str) -> dict[str, str]:
+    return {
+        "Data sets": ", ".join(source.name for source in comparison.sources),
+        "Rounds": f"at most {comparison.rounds:,}, each row once",
+        "Runs": f"{comparison.runs}, each on a shuffle of its own, the same for all learners",
+        "Seeds": f"{comparison.seed} to {comparison.seed + comparison.runs - 1}",
+        "Preprocessing": f"{said}; the same rows for all",
+        "Baseline": baseline,
+        "Command": _command(request),
+    }
+
+
+def _command(request: Request) -> str:
+    """Return what to type to get the same again."""
+    words = ["onebit", "compare", *request.data]
+    for text in request.learner_texts:
+        words += ["--learners", text]
+    options = {"--rival": request.rival, "--baseline": request.baseline, "--label": request.label}
+    for option, value in options.items():
+        words += [option, value] if value is not None else []
+    words += [] if request.grid else ["--no-grid"]
+    words += ["--rounds", str(request.rounds), "--runs", str(request.runs), "--seed", str(request.seed)]
+    words += ["--preprocess", request.preprocessing, *(["--unit-length"] if request.unit_length else [])]
+    return shlex.join(words)

@@ -1,0 +1,168 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from onebit.streams import bundled, read_table
+from onebit.streams.files import BUNDLED
+
+
+def write(folder: Path, text: str, name: str = "table.csv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_numbers_and_words(tmp_path: Path) -> None:
+    data = read_table(write(tmp_path, "size,colour,class\n1.5,red,b\n-2,blue,a\n3e1,red,b\n"))
+    assert data.name == "table"
+    assert data.X.tolist() == [[1.5, 0.0, 1.0], [-2.0, 1.0, 0.0], [30.0, 0.0, 1.0]]
+    assert data.label_names == ("a", "b")
+    assert data.y.tolist() == [1, 0, 1]
+    assert data.X.dtype == np.float64
+    assert data.y.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "expected"),
+    [
+        ("a,label,b\n1,x,2\n3,y,4\n5,x,6\n", None, ("x", "y", "x")),
+        ("a,b,TARGET\n1,2,x\n3,4,y\n", None, ("x", "y")),
+        ("a,b,kind\n1,2,x\n3,4,y\n5,6,x\n", None, ("x", "y", "x")),
+        ("a,kind,b\n1,x,2\n3,y,4\n5,x,6\n", "kind", ("x", "y", "x")),
+        ("a,kind,b\n1,x,2\n3,y,4\n5,x,6\n", "1", ("x", "y", "x")),
+        ("x,1,2\ny,3,4\nx,1,2\n", "0", ("x", "y", "x")),
+        ("x,1,2\ny,3,4\nx,1,2\n", "-3", ("x", "y", "x")),
+        ("1,2,x\n3,4,y\n5,6,x\n", None, ("x", "y", "x")),
+        ("0,1,label\n1,2,x\n3,4,y\n5,6,x\n", None, ("x", "y", "x")),
+        ("red,round,x\nred,flat,y\nblue,round,x\n", None, ("x", "y", "x")),
+        ("1;2;x\n3;4;y\n5;6;x\n", None, ("x", "y", "x")),
+        ("1\t2\tx\n3\t4\ty\n5\t6\tx\n\n", None, ("x", "y", "x")),
+        ('\ufeffa,class\n"1","x, or not"\n2,y\n3,y\n', None, ("x, or not", "y", "y")),
+    ],
+)
+def test_label_column_and_header(tmp_path: Path, text: str, label: str | None, expected: tuple[str, ...]) -> None:
+    data = read_table(write(tmp_path, text), label)
+    assert tuple(data.label_names[code] for code in data.y) == expected
+
+
+def test_number_labels_are_sorted_as_numbers(tmp_path: Path) -> None:
+    assert read_table(write(tmp_path, "a,y\n1,10\n2,9\n3,10\n")).label_names == ("9", "10")
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "words"),
+    [
+        ("", None, ["table.csv", "empty"]),
+        ("a,class\n", None, ["header", "no rows"]),
+        ("a,b,class\n1,2,x\n1,y\n", None, ["line 3", "2 columns", "3"]),
+        ("a,b,class\n1,2,x\n1,,y\n", None, ["line 3", "'b'", "empty"]),
+        ("a,b,class\n1,2,x\n1,NaN,y\n", None, ["line 3", "'b'", "'NaN'"]),
+        ("a,b,class\n1,2,x\n1,?,y\n", None, ["line 3", "'b'", "'?'"]),
+        ("a,b,class\n1,2,x\n1,2,\n", None, ["line 3", "'class'", "empty"]),
+        ("a,b,class\n1,inf,x\n1,2,y\n", None, ["line 2", "'b'", "inf", "finite"]),
+        ("a,class\n1,x\n2,y\nthree,x\n", None, ["line 4", "'a'", "'three'"]),
+        ("a,class\n1,x\n2,x\n", None, ["'class'", "all 2 rows", "x"]),
+        ("a,price\n1,1.5\n2,2.5\n3,1.5\n", None, ["'price'", "not real numbers", "1.5"]),
+        ("a,name\n1,x\n2,y\n3,z\n", None, ["'name'", "label of its own"]),
+        ("a,b\n1,x\n2,y\n3,x\n", "c", ["no column 'c'", "'a', 'b'"]),
+        ("a,b\n1,x\n2,y\n3,x\n", "7", ["no column 7", "0 to 1"]),
+        (",a,class\n0,1,x\n1,2,y\n2,2,y\n", None, ["column 0", "no name", "row number"]),
+        ("a,a,class\n0,1,x\n1,2,y\n", None, ["two columns", "'a'"]),
+        ("class\nx\ny\nx\n", None, ["only one column"]),
+        ('a,class\n1,"x\n2,y\n', None, ["line", "cut off"]),
+        ("text,class\n" + "".join(f"word {i},{i % 2}\n" for i in range(150)), None, ["'text'", "150", "free text"]),
+    ],
+)
+def test_bad_csv_names_file_and_place(tmp_path: Path, text: str, label: str | None, words: list[str]) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(ValueError, match=r"table\.csv") as caught:
+        read_table(path, label)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_text_in_another_encoding(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_bytes(b"a,class\n1,caf\xe9\n2,tea\n")
+    with pytest.raises(ValueError, match=r"table\.csv: is not UTF-8"):
+        read_table(tmp_path / "table.csv")
+
+
+def test_svmlight(tmp_path: Path) -> None:
+    data = read_table(write(tmp_path, "1 1:0.5 3:2\n-1 2:1\n1 1:1 # a note\n", "rows.svm"))
+    assert scipy.sparse.issparse(data.X)
+    assert data.X.toarray().tolist() == [[0.5, 0.0, 2.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    assert data.label_names == ("-1", "1")
+    for broken in ("1 1:0.5 3\n-1 2:1\n", "", "1 1:nan\n-1 1:1\n", "words\n"):
+        with pytest.raises(ValueError, match=r"rows\.svm"):
+            read_table(write(tmp_path, broken, "rows.svm"))
+
+
+def test_npz_dense_and_sparse_have_the_same_labels(tmp_path: Path) -> None:
+    X = scipy.sparse.random_array((30, 5), density=0.4, rng=1, format="csr")
+    y = np.arange(30) % 3 + 4
+    np.savez(tmp_path / "a.npz", X=X.toarray(), y=y)
+    parts: dict[str, Any] = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": np.array(X.shape)}
+    np.savez(tmp_path / "b_csr.npz", **parts, y=y - 4, classes=np.array(["p", "q", "r"]))
+    dense, sparse = read_table(tmp_path / "a.npz"), read_table(tmp_path / "b_csr.npz")
+    assert np.array_equal(dense.X, sparse.X.toarray())
+    assert np.array_equal(dense.y, sparse.y)
+    assert (dense.label_names, sparse.label_names) == (("4", "5", "6"), ("p", "q", "r"))
+    assert (dense.name, sparse.name) == ("a", "b")
+    assert dense.content != sparse.content
+
+
+def test_content_knows_the_data_and_not_the_name(tmp_path: Path) -> None:
+    X, y = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 1, 0, 1])
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    np.savez(tmp_path / "b.npz", X=X.astype(np.float32), y=y)
+    np.savez(tmp_path / "c.npz", X=X + np.eye(6, 2), y=y)
+    np.savez(tmp_path / "d.npz", X=X, y=1 - y)
+    first, *others = (read_table(tmp_path / f"{name}.npz").content for name in "abcd")
+    assert [other == first for other in others] == [True, False, False]
+
+
+def test_bad_npz(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    X, y = np.random.default_rng(0).normal(size=(500, 4)), np.arange(500) % 2
+    np.savez(path, X=X, y=y)
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(ValueError, match=r"a\.npz: is not a whole npz file"):
+        read_table(path)
+    np.savez(path, X=np.array([{}, {}], dtype=object), y=y[:2], allow_pickle=True)
+    with pytest.raises(ValueError, match=r"a\.npz: is not a whole npz file of plain arrays"):
+        read_table(path)
+    np.savez(path, features=X)
+    with pytest.raises(ValueError, match=r"must hold X and y.*it holds features"):
+        read_table(path)
+    X[7, 2] = np.nan
+    np.savez(path, X=X, y=y)
+    with pytest.raises(ValueError, match=r"a\.npz: .*X\[7, 2\] is nan"):
+        read_table(path)
+    np.savez(path, data=np.ones(3), indices=[0, 1, 9], indptr=[0, 2, 3], shape=[2, 3], y=y[:2])
+    with pytest.raises(ValueError, match=r"a\.npz: .*no sparse matrix"):
+        read_table(path)
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no such file"):
+        read_table(tmp_path / "a.csv")
+    with pytest.raises(ValueError, match=r"must be one of \.csv"):
+        read_table(write(tmp_path, "1,2", "a.parquet"))
+    np.savez(tmp_path / "a.npz", X=np.eye(2), y=[0, 1])
+    with pytest.raises(ValueError, match="only CSV files have a label column"):
+        read_table(tmp_path / "a.npz", "kind")
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_bundled(name: str) -> None:
+    data = bundled(name)
+    assert data.X.shape[0] == len(data.y)
+    assert data.n_classes == data.y.max() + 1 >= 2
+
+
+def test_bundled_by_another_name() -> None:
+    with pytest.raises(ValueError, match="no bundled data set 'mnist'; there are breast_cancer"):
+        bundled("mnist")
