@@ -14,6 +14,7 @@ from onebit.spaces.fact_spaces import FactSpace, KernelFactSpace, LinearFactSpac
 from onebit.spaces.facts import Settings
 
 _TOLERANCE = 1e-3
+_TRIGGER = 0.5
 _AUTO_KERNEL = Gaussian(width=8.0**-0.5, normalize=True)
 
 
@@ -119,7 +120,7 @@ class BanditSVM(Learner):
 
     def _checked_settings(self) -> Settings:
         cost = self.C if isinstance(self.C, float) and self.C == math.inf else check_number("C", self.C, above=0.0)
-        replays = check_integer("replays", self.replays, low=0)
+        replays, budget = check_integer("replays", self.replays, low=0), check_integer("budget", self.budget, low=1)
         if isinstance(self.exploration, str):
             if self.exploration not in ("greedy", "uniform"):
                 raise ValueError(
@@ -130,10 +131,10 @@ class BanditSVM(Learner):
             mix = 0.0
         else:
             mix = check_number("exploration", self.exploration, above=0.0, at_most=1.0)
-        return Settings(softness=0.5 / cost, replays=replays, mix=mix, tolerance=_TOLERANCE)
+        return Settings(softness=0.5 / cost, replays=replays, budget=budget, mix=mix, trigger=_TRIGGER, tolerance=_TOLERANCE)
 
     def _start(self) -> None:
-        settings, budget = self._checked_settings(), check_integer("budget", self.budget, low=1)
+        settings = self._checked_settings()
         if isinstance(self.kernel, str) and self.kernel != "auto":
             raise ValueError(
                 f'kernel must be "auto", None, a kernel such as onebit.kernels.Rational(), or a function(X, Y); '
@@ -142,9 +143,9 @@ class BanditSVM(Learner):
         kernel = _AUTO_KERNEL if isinstance(self.kernel, str) else as_kernel(self.kernel)
         n_features, n_classes = self.n_features_in_, len(self.classes_)
         if kernel is None:
-            self._space = LinearFactSpace(n_features, n_classes, budget, settings)
+            self._space = LinearFactSpace(n_features, n_classes, settings)
         else:
-            self._space = KernelFactSpace(kernel, n_features, n_classes, budget, settings)
+            self._space = KernelFactSpace(kernel, n_features, n_classes, settings)
 
     def _prepare(self, rows: Rows) -> Rows:
         return self._space.prepare(rows)

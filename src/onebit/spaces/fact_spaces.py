@@ -22,8 +22,8 @@ class FactSpace(ABC):
 
     memory: Any
 
-    def __init__(self, n_classes: int, budget: int, settings: Settings) -> None:
-        self.n_classes, self.budget, self.settings = n_classes, budget, settings
+    def __init__(self, n_classes: int, settings: Settings) -> None:
+        self.n_classes, self.budget, self.settings = n_classes, settings.budget, settings
         self.watch = new_watch()
 
     @property
@@ -82,9 +82,9 @@ class FactSpace(ABC):
 class LinearFactSpace(FactSpace):
     """One weight vector per class, on rows divided by their length."""
 
-    def __init__(self, n_features: int, n_classes: int, budget: int, settings: Settings) -> None:
-        super().__init__(n_classes, budget, settings)
-        self.memory = linear_facts.new_memory(n_features, n_classes, min(budget, _FIRST_CAPACITY), 1)
+    def __init__(self, n_features: int, n_classes: int, settings: Settings) -> None:
+        super().__init__(n_classes, settings)
+        self.memory = linear_facts.new_memory(n_features, n_classes, min(self.budget, _FIRST_CAPACITY), 1)
 
     def _buffer(self, rows: Rows) -> linear_facts.Entries:
         """Return a place for one row's entries, and see to it that the memory has room for the longest."""
@@ -120,7 +120,7 @@ class LinearFactSpace(FactSpace):
         play, buffer, played = linear_facts.linear_moves(isinstance(X, SparseRows)).play, self._buffer(X), 0
         while played < len(y):
             played = play(
-                self.memory, X, y, played, buffer, (seed, first_round), self.budget, hears_label, self.settings,
+                self.memory, X, y, played, buffer, (seed, first_round), hears_label, self.settings,
                 self.watch, record,
             )  # fmt: skip
             if played < 0:
@@ -137,10 +137,10 @@ class LinearFactSpace(FactSpace):
 class KernelFactSpace(FactSpace):
     """Stored examples, seen through a kernel."""
 
-    def __init__(self, kernel: Kernel, n_features: int, n_classes: int, budget: int, settings: Settings) -> None:
-        super().__init__(n_classes, budget, settings)
+    def __init__(self, kernel: Kernel, n_features: int, n_classes: int, settings: Settings) -> None:
+        super().__init__(n_classes, settings)
         self.kernel = kernel
-        self.memory = kernel_facts.new_memory(n_features, n_classes, min(budget, _FIRST_CAPACITY))
+        self.memory = kernel_facts.new_memory(n_features, n_classes, min(self.budget, _FIRST_CAPACITY))
 
     def prepare(self, rows: Rows) -> Floats:
         """Return dense rows that the kernel accepts."""
@@ -209,7 +209,7 @@ class KernelFactSpace(FactSpace):
         play, parameters, played = kernel_facts.kernel_moves(type(self.kernel).value).play, self.kernel.parameters, 0
         while played < len(rows):
             played = play(
-                self.memory, rows, y, played, start, seed_and_round, self.budget, hears_label, parameters,
+                self.memory, rows, y, played, start, seed_and_round, hears_label, parameters,
                 self.settings, self.watch, record,
             )  # fmt: skip
             if played < 0:

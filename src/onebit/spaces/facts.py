@@ -32,8 +32,12 @@ class Settings(NamedTuple):
     """1/(2C): what a unit of coefficient may leave of the margin; 0 for a hard margin."""
     replays: int
     """The most further facts of a class that get a step after a violated one."""
+    budget: int
+    """The most examples stored."""
     mix: float
     """The chance of a uniform guess when no class claims x."""
+    trigger: float
+    """The margin below which a new fact is worth storing its example."""
     tolerance: float
     """How far from its due a stored fact may be before it is replayed."""
 
@@ -85,10 +89,10 @@ def prove(label: int, correct: bool, truth: int, signs: Signs) -> None:
 
 
 @inlined
-def is_violated(signs: Signs, scores: Floats) -> bool:
-    """Say whether a fact has a margin below 1."""
+def is_violated(signs: Signs, scores: Floats, settings: Settings) -> bool:
+    """Say whether a fact's margin is low enough for its example to be stored."""
     for i in range(signs.shape[0]):
-        if signs[i] != 0 and signs[i] * scores[i] < 1.0:
+        if signs[i] != 0 and signs[i] * scores[i] < settings.trigger:
             return True
     return False
 

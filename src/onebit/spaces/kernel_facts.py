@@ -174,13 +174,15 @@ def learn(
     settings: Settings,
 ) -> bool:
     """Store the example if a fact about it is violated, step on those facts, and replay what that upset."""
-    if not is_violated(new, current):
+    if not is_violated(new, current, settings):
         return False
     place = store(memory, point, square, similarities, itself, current, new)
+    # A step costs one pass over the store: while it is small, more of them fit into the same work.
+    replays = settings.replays * settings.budget // memory.counts[SIZE]
     for i in range(new.shape[0]):
         if new[i] != 0 and new[i] * memory.scores[i, place] < 1.0:
             step_on(memory, i, place, settings)
-            for _ in range(settings.replays):
+            for _ in range(replays):
                 worst = worst_fact(memory, i, settings)
                 if worst < 0:
                     break
@@ -247,7 +249,6 @@ def kernel_moves(value: Value) -> KernelMoves:
         first: int,
         start: int,
         seed_and_round: tuple[int, int],
-        budget: int,
         hears_label: bool,
         parameters: Any,
         settings: Settings,
@@ -257,7 +258,7 @@ def kernel_moves(value: Value) -> KernelMoves:
         n_classes, capacity = memory.signs.shape
         current, new, similarities = np.empty(n_classes), np.empty(n_classes, np.int8), np.empty(capacity)
         for t in range(first, X.shape[0]):
-            if memory.counts[SIZE] == capacity and capacity < budget:
+            if memory.counts[SIZE] == capacity and capacity < settings.budget:
                 return t
             square, itself = compare(memory, X[t], parameters, similarities)
             add_up(memory, similarities, current)

@@ -19,7 +19,7 @@ from onebit.rounds import Record, note
 from onebit.spaces.facts import Settings, Signs, choose, is_outdated, is_violated, prove, stepped
 
 SIZE, NEXT = 0, 1
-_VISITS_PER_REPLAY = 10
+_VISITS_PER_REPLAY = 50
 
 
 class LinearFacts(NamedTuple):
@@ -146,13 +146,15 @@ def step_on(memory: LinearFacts, i: int, s: int, settings: Settings) -> bool:
 
 @compiled
 def replay(memory: LinearFacts, i: int, settings: Settings) -> None:
-    """Visit class i's facts in turn, from where the last replay stopped, until enough of them took a step."""
-    size, s, taken = memory.counts[SIZE], memory.cursors[i], 0
-    for _ in range(min(size, _VISITS_PER_REPLAY * settings.replays)):
+    """Visit class i's facts in turn, from where the last replay stopped, until none is left that needs a step."""
+    size, s, quiet = memory.counts[SIZE], memory.cursors[i], 0
+    for _ in range(_VISITS_PER_REPLAY * settings.replays):
         s = s + 1 if s + 1 < size else 0
         if memory.signs[i, s] != 0 and step_on(memory, i, s, settings):
-            taken += 1
-            if taken == settings.replays:
+            quiet = 0
+        else:
+            quiet += 1
+            if quiet == size:
                 break
     memory.cursors[i] = s
 
@@ -162,7 +164,7 @@ def learn(
     memory: LinearFacts, row: Entries, n: int, square: float, current: Floats, new: Signs, settings: Settings
 ) -> bool:
     """Store the example if a fact about it is violated, step on those facts, and replay others."""
-    if not is_violated(new, current):
+    if not is_violated(new, current, settings):
         return False
     place, capacity = memory.counts[SIZE], memory.squares.shape[0]
     if place < capacity:
@@ -238,7 +240,6 @@ def linear_moves(is_sparse: bool) -> LinearMoves:
         first: int,
         row: Entries,
         seed_and_round: tuple[int, int],
-        budget: int,
         hears_label: bool,
         settings: Settings,
         watch: Floats,
@@ -247,7 +248,7 @@ def linear_moves(is_sparse: bool) -> LinearMoves:
         n_classes, capacity = memory.signs.shape
         current, new = np.empty(n_classes), np.empty(n_classes, np.int8)
         for t in range(first, y.shape[0]):
-            if memory.counts[SIZE] == capacity and capacity < budget:
+            if memory.counts[SIZE] == capacity and capacity < settings.budget:
                 return t
             n, square = read(X, t, row)
             score(memory, row, n, current)
