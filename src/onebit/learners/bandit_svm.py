@@ -14,7 +14,7 @@ from onebit.spaces.fact_spaces import FactSpace, KernelFactSpace, LinearFactSpac
 from onebit.spaces.facts import Settings
 
 _TOLERANCE = 1e-3
-_TRIGGER = 0.5
+_TRIGGER = 0.1
 _AUTO_KERNEL = Gaussian(width=8.0**-0.5, normalize=True)
 
 
@@ -49,10 +49,10 @@ class BanditSVM(Learner):
 
     Guarantee
     ---------
-    With ``exploration="uniform"`` on examples that are strongly separable with margin γ within radius R (in the
-    kernel's space, R² = max k(x, x)): at most (K−1)⌊4(R² + 1/(2C))/γ²⌋ expected mistakes, for any `replays`, as long as
-    the budget lasts; without a kernel for any budget, with R = 1 and the margin of the rows divided by their length. See
-    docs/theory/bandit-svm.md for the proof, for chances other than "uniform", and for data that is not separable.
+    With ``C=math.inf`` and ``exploration="uniform"``, on examples that are strongly separable with margin γ within
+    radius R (in the kernel's space, R² = max k(x, x)): at most (K−1)⌊4(R/γ)²⌋ expected mistakes, for any `replays`, and
+    with a kernel as long as the budget lasts. The proof, and what other settings cost, is in
+    docs/theory/bandit-svm.md.
 
     Attributes
     ----------
@@ -100,12 +100,14 @@ class BanditSVM(Learner):
         self.seed = seed
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> Promise:
-        """Return the theorem's (K−1)⌊4(R² + 1/(2C))/γ²⌋ expected mistakes, or twice that and more with less chance."""
+        """Return max(1, K/p − 1)·⌊4(R/γ)²⌋ expected mistakes, p the chance of a uniform guess where no class claims x.
+
+        Promised where nothing can be forgotten: without a kernel, and with a hard margin.
+        """
         settings = self._checked_settings()
-        if settings.mix == 0.0 or (self.kernel is not None and math.isfinite(self.budget)):
+        if settings.mix == 0.0 or settings.softness > 0.0 or self.kernel is not None:
             return Promise()
-        scale = radius if self.kernel is None else 1.0
-        steps = math.floor(4.0 * (radius**2 + scale**2 * settings.softness) / margin**2)
+        steps = math.floor(4.0 * (radius / margin) ** 2)
         return Promise(expected_mistakes=max(1.0, n_classes / settings.mix - 1.0) * steps)
 
     @classmethod

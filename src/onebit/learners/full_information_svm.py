@@ -1,5 +1,6 @@
 """BanditSVM's full-information twin: the same learner, told every label."""
 
+import math
 from collections.abc import Iterator
 from typing import ClassVar, Self
 
@@ -20,8 +21,9 @@ class FullInformationSVM(BanditSVM):
 
     Guarantee
     ---------
-    At most ⌊4(R² + 1/(2C))/γ²⌋ mistakes, always, under the conditions of `BanditSVM`'s guarantee and with any
-    exploration: each mistake proves a fact with margin 0 or less.
+    With ``C=math.inf`` at most ⌊4(R/γ)²⌋ mistakes, always, on examples that are strongly separable with margin γ within
+    radius R, with any exploration (and with a kernel as long as the budget lasts): each mistake proves a fact whose
+    margin is 0 or less.
 
     Examples
     --------
@@ -38,8 +40,15 @@ class FullInformationSVM(BanditSVM):
 
     hears_label: ClassVar[bool] = True
 
+    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> Promise:
+        """Return ⌊4(R/γ)²⌋ mistakes, where nothing can be forgotten: without a kernel, and with a hard margin."""
+        if self._checked_settings().softness > 0.0 or self.kernel is not None:
+            return Promise()
+        mistakes = math.floor(4.0 * (radius / margin) ** 2)
+        return Promise(mistakes=mistakes, expected_mistakes=mistakes)
+
     @classmethod
     def examples(cls) -> Iterator[Self]:
         """Yield the default and the linear one."""
         yield cls()
-        yield cls(None, budget=40)
+        yield cls(None, C=math.inf, budget=40)

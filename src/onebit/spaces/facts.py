@@ -23,6 +23,7 @@ Signs = npt.NDArray[np.int8]
 ROUNDS, MISTAKES, BEST_RATE, BEST_SPREAD, RECENT = range(5)
 _MEMORY = 64.0
 _DEVIATIONS = 6.0
+_MUCH = 0.8
 
 
 class Settings(NamedTuple):
@@ -37,7 +38,7 @@ class Settings(NamedTuple):
     mix: float
     """The chance of a uniform guess when no class claims x."""
     trigger: float
-    """The margin below which a new fact is worth storing its example."""
+    """How large a new fact's step must be, beside the mean coefficient of its class, for its example to be stored."""
     tolerance: float
     """How far from its due a stored fact may be before it is replayed."""
 
@@ -89,11 +90,19 @@ def prove(label: int, correct: bool, truth: int, signs: Signs) -> None:
 
 
 @inlined
-def is_violated(signs: Signs, scores: Floats, settings: Settings) -> bool:
-    """Say whether a fact's margin is low enough for its example to be stored."""
+def is_worth_storing(
+    signs: Signs, scores: Floats, square: float, totals: Floats, size: int, settings: Settings
+) -> bool:
+    """Say whether a fact has hardly a margin, or its step would count beside its class's coefficients.
+
+    Where margins are small coefficients are large, and facts that are violated by a little come without end but change
+    nothing; where examples are far apart each has something to add.
+    """
     for i in range(signs.shape[0]):
-        if signs[i] != 0 and signs[i] * scores[i] < settings.trigger:
-            return True
+        if signs[i] != 0:
+            lack = 1.0 - signs[i] * scores[i]
+            if lack > _MUCH or (lack > 0.0 and lack * size > settings.trigger * square * totals[i]):
+                return True
     return False
 
 

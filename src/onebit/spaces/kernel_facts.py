@@ -15,7 +15,7 @@ from onebit.compiled import compiled, inlined
 from onebit.inputs import Floats, Integers
 from onebit.kernels import Value
 from onebit.rounds import Record, note
-from onebit.spaces.facts import Settings, Signs, choose, is_outdated, is_violated, prove, stepped
+from onebit.spaces.facts import Settings, Signs, choose, is_outdated, is_worth_storing, prove, stepped
 
 SIZE = 0
 
@@ -35,6 +35,8 @@ class KernelFacts(NamedTuple):
     """What each class gained of each example (capacity × K): sign times alpha, and what it took over from others."""
     scores: Floats
     """Every class's score of each example (K × capacity)."""
+    totals: Floats
+    """The sum of each class's alphas."""
     weight: Floats
     """Σᵢ coefficients², per example."""
     counts: Integers
@@ -51,6 +53,7 @@ def new_memory(n_features: int, n_classes: int, capacity: int) -> KernelFacts:
         np.zeros((n_classes, capacity)),
         np.zeros((capacity, n_classes)),
         np.zeros((n_classes, capacity)),
+        np.zeros(n_classes),
         np.zeros(capacity),
         np.zeros(1, dtype=np.int64),
     )
@@ -65,6 +68,7 @@ def enlarged(memory: KernelFacts, capacity: int) -> KernelFacts:
     for name in ("squares", "coefficients", "weight"):
         getattr(larger, name)[:n] = getattr(memory, name)
     larger.gram[:n, :n] = memory.gram
+    larger.totals[:] = memory.totals
     larger.counts[:] = memory.counts
     return larger
 
@@ -98,6 +102,7 @@ def step_on(memory: KernelFacts, i: int, s: int, settings: Settings) -> None:
     old, sign = memory.alphas[i, s], memory.signs[i, s]
     new = stepped(old, sign, memory.scores[i, s], memory.gram[s, s], settings.softness)
     memory.alphas[i, s] = new
+    memory.totals[i] += new - old
     _gain(memory, i, s, sign * (new - old))
 
 
@@ -126,6 +131,7 @@ def make_room(memory: KernelFacts, similarities: Floats, current: Floats) -> int
         if s != place and (heir < 0 or gram[place, s] > gram[place, heir]):
             heir = s
     for i in range(current.shape[0]):
+        memory.totals[i] -= memory.alphas[i, place]
         share = memory.coefficients[place, i]
         if share != 0.0:
             _gain(memory, i, place, -share)
@@ -134,8 +140,9 @@ def make_room(memory: KernelFacts, similarities: Floats, current: Floats) -> int
                 inherited = share * gram[place, heir] / gram[heir, heir]
                 _gain(memory, i, heir, inherited)
                 current[i] += inherited * similarities[heir]
-                sign = memory.signs[i, heir]
-                memory.alphas[i, heir] = max(0.0, memory.alphas[i, heir] + sign * inherited)
+                old = memory.alphas[i, heir]
+                memory.alphas[i, heir] = max(0.0, old + memory.signs[i, heir] * inherited)
+                memory.totals[i] += memory.alphas[i, heir] - old
     return place
 
 
@@ -174,7 +181,7 @@ def learn(
     settings: Settings,
 ) -> bool:
     """Store the example if a fact about it is violated, step on those facts, and replay what that upset."""
-    if not is_violated(new, current, settings):
+    if not is_worth_storing(new, current, itself, memory.totals, memory.counts[SIZE], settings):
         return False
     place = store(memory, point, square, similarities, itself, current, new)
     # A step costs one pass over the store: while it is small, more of them fit into the same work.
@@ -206,6 +213,7 @@ def hear(
     """Take in an answer: forget what is out of date, then learn what it proves. Say whether anything changed."""
     if is_outdated(watch, correct, new.shape[0], settings):
         memory.counts[SIZE] = 0
+        memory.totals[:] = 0.0
         for i in range(new.shape[0]):
             current[i] = 0.0
     return learn(memory, point, square, similarities, itself, current, new, settings)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from onebit.compiled import compiled, inlined
 from onebit.inputs import Floats, Integers, Rows, SparseRows
 from onebit.rounds import Record, note
-from onebit.spaces.facts import Settings, Signs, choose, is_outdated, is_violated, prove, stepped
+from onebit.spaces.facts import Settings, Signs, choose, is_outdated, is_worth_storing, prove, stepped
 
 SIZE, NEXT = 0, 1
 _VISITS_PER_REPLAY = 50
@@ -37,6 +37,8 @@ class LinearFacts(NamedTuple):
     """What is proved (K × capacity)."""
     alphas: Floats
     """The dual coefficients, never negative (K × capacity)."""
+    totals: Floats
+    """The sum of each class's alphas."""
     cursors: Integers
     """Where each class's replays go on."""
     counts: Integers
@@ -60,6 +62,7 @@ def new_memory(n_features: int, n_classes: int, capacity: int, width: int) -> Li
         np.zeros(capacity),
         np.zeros((n_classes, capacity), dtype=np.int8),
         np.zeros((n_classes, capacity)),
+        np.zeros(n_classes),
         np.zeros(n_classes, dtype=np.int64),
         np.zeros(2, dtype=np.int64),
     )
@@ -75,7 +78,7 @@ def enlarged(memory: LinearFacts, capacity: int, width: int) -> LinearFacts:
         getattr(larger, name)[:, :n] = getattr(memory, name)
     for name in ("lengths", "squares"):
         getattr(larger, name)[:n] = getattr(memory, name)
-    for name in ("weights", "cursors", "counts"):
+    for name in ("weights", "totals", "cursors", "counts"):
         getattr(larger, name)[:] = getattr(memory, name)
     return larger
 
@@ -139,6 +142,7 @@ def step_on(memory: LinearFacts, i: int, s: int, settings: Settings) -> bool:
     if abs(new - old) <= settings.tolerance:
         return False
     memory.alphas[i, s] = new
+    memory.totals[i] += new - old
     for e in range(memory.lengths[s]):
         memory.weights[columns[e], i] += sign * (new - old) * values[e]
     return True
@@ -164,7 +168,7 @@ def learn(
     memory: LinearFacts, row: Entries, n: int, square: float, current: Floats, new: Signs, settings: Settings
 ) -> bool:
     """Store the example if a fact about it is violated, step on those facts, and replay others."""
-    if not is_violated(new, current, settings):
+    if not is_worth_storing(new, current, square, memory.totals, memory.counts[SIZE], settings):
         return False
     place, capacity = memory.counts[SIZE], memory.squares.shape[0]
     if place < capacity:
@@ -176,6 +180,7 @@ def learn(
     for e in range(n):
         memory.columns[place, e], memory.values[place, e] = row.columns[e], row.values[e]
     for i in range(new.shape[0]):
+        memory.totals[i] -= memory.alphas[i, place]
         memory.signs[i, place], memory.alphas[i, place] = new[i], 0.0
     for i in range(new.shape[0]):
         if new[i] != 0 and new[i] * current[i] < 1.0:
@@ -199,6 +204,8 @@ def hear(
     """Take in an answer: forget what is out of date, then learn what it proves. Say whether anything changed."""
     if is_outdated(watch, correct, new.shape[0], settings):
         memory.weights[:] = 0.0
+        memory.alphas[:] = 0.0
+        memory.totals[:] = 0.0
         memory.counts[:] = 0
         memory.cursors[:] = 0
         current[:] = 0.0
