@@ -9,7 +9,16 @@
 from importlib.metadata import version
 
 from onebit import kernels, streams
-from onebit.learners import BanditPerceptron, Banditron, Learner, MulticlassPerceptron, NearestNeighbor, UniformGuess
+from onebit.learners import (
+    BanditPerceptron,
+    Banditron,
+    BanditSVM,
+    FullInformationSVM,
+    Learner,
+    MulticlassPerceptron,
+    NearestNeighbor,
+    UniformGuess,
+)
 from onebit.play import play
 from onebit.rounds import Guess, Trace
 
@@ -17,7 +26,9 @@ __version__ = version("onebit")
 
 __all__ = [
     "BanditPerceptron",
+    "BanditSVM",
     "Banditron",
+    "FullInformationSVM",
     "Guess",
     "Learner",
     "MulticlassPerceptron",

@@ -1,13 +1,24 @@
 """The learners, one file each. `all_learners` finds them by itself."""
 
 from onebit.learners.bandit_perceptron import BanditPerceptron
+from onebit.learners.bandit_svm import BanditSVM
 from onebit.learners.banditron import Banditron
 from onebit.learners.base import Learner
+from onebit.learners.full_information_svm import FullInformationSVM
 from onebit.learners.multiclass_perceptron import MulticlassPerceptron
 from onebit.learners.nearest_neighbor import NearestNeighbor
 from onebit.learners.uniform_guess import UniformGuess
 
-__all__ = ["BanditPerceptron", "Banditron", "Learner", "MulticlassPerceptron", "NearestNeighbor", "UniformGuess"]
+__all__ = [
+    "BanditPerceptron",
+    "BanditSVM",
+    "Banditron",
+    "FullInformationSVM",
+    "Learner",
+    "MulticlassPerceptron",
+    "NearestNeighbor",
+    "UniformGuess",
+]
 
 
 def all_learners() -> list[type[Learner]]:

@@ -1,0 +1,219 @@
+"""BanditSVM: keep what answers prove, and the largest-margin separators consistent with it."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from onebit.inputs import Floats, Integers, Rows, check_finite, check_integer, check_number
+from onebit.kernels import Gaussian, Linear, Rational, as_kernel
+from onebit.learners.base import Learner, Promise, bad_row_error
+from onebit.rounds import Guess, Record
+from onebit.spaces.fact_spaces import FactSpace, KernelFactSpace, LinearFactSpace
+from onebit.spaces.facts import Settings
+
+_TOLERANCE = 1e-3
+_TRIGGER = 0.1
+_AUTO_KERNEL = Gaussian(width=8.0**-0.5, normalize=True)
+
+
+class BanditSVM(Learner):
+    """Keeps every proved fact that matters and, class by class, the largest-margin separator consistent with them.
+
+    A right guess proves what x is and what it is not; a wrong one proves one thing it is not. When a fact has a margin
+    below 1, its example is stored, the separators it concerns take a step of dual coordinate ascent on it, and up to
+    `replays` other facts that this upset take theirs. The guess is the class with the highest score. Nothing needs
+    tuning: the defaults were chosen once for all data (docs/experiments/bandit-svm.md).
+
+    Parameters
+    ----------
+    kernel : "auto", None, Kernel or callable
+        "auto" is ``Gaussian(width=8**-0.5, normalize=True)``, whatever the data; None is the linear space, in which
+        rows are divided by their length and weights are kept.
+    C : float
+        What a violated fact costs (squared slack); greater than 0, ``math.inf`` for a hard margin. With a finite C
+        facts may be wrong: guesses that become too bad for chance make the learner forget everything and start over.
+    exploration : "greedy", "uniform" or float
+        What happens when every score is below 0, so that no class claims x. "uniform" draws a label and keeps the
+        guarantee, "greedy" guesses the highest score all the same and makes fewer mistakes; a number is the chance of
+        "uniform".
+    budget : int
+        The most examples stored; memory is K + budget numbers for each.
+    replays : int
+        The most further facts of a class that take a step after a violated one.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` find out by themselves.
+    seed : int
+        Names the learner's random numbers.
+
+    Guarantee
+    ---------
+    With ``C=math.inf`` and ``exploration="uniform"``, on examples that are strongly separable with margin γ within
+    radius R (in the kernel's space, R² = max k(x, x)): at most (K−1)⌊4(R/γ)²⌋ expected mistakes, for any `replays`, and
+    with a kernel as long as the budget lasts. The proof, and what other settings cost, is in
+    docs/theory/bandit-svm.md.
+
+    Attributes
+    ----------
+    weights_ : array of shape (K, n_features)
+        The separators, for rows divided by their length; without a kernel only.
+    support_, coefficients_ : arrays of shapes (n, n_features) and (n, K)
+        The stored examples and how much of each every class has gained; with a kernel only.
+
+    Examples
+    --------
+    >>> import onebit
+    >>> X, y = onebit.streams.paper_weak(rounds=10_000, seed=1)
+    >>> learner = BanditSVM()
+    >>> onebit.play(learner, X, y, seed=7).mistakes < 60
+    True
+
+    References
+    ----------
+    Beygelzimer, Pál, Szörényi, Thiruvenkatachari, Wei, Zhang (2019). Bandit multiclass linear classification: efficient
+    algorithms for the separable case. ICML. Definition 1: strong separability.
+    Hsieh, Chang, Lin, Keerthi, Sundararajan (2008). A dual coordinate descent method for large-scale linear SVM. ICML.
+    Orabona, Keshet, Caputo (2009). Bounded kernel-based online learning. JMLR 10: projecting a removed example.
+    Gama, Medas, Castillo, Rodrigues (2004). Learning with drift detection. SBIA: noticing that facts are out of date.
+    """
+
+    _space: FactSpace
+
+    def __init__(
+        self,
+        kernel: Any = "auto",
+        *,
+        C: float = 100.0,
+        exploration: Any = "greedy",
+        budget: int = 2000,
+        replays: int = 10,
+        classes: Any = None,
+        seed: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.exploration = exploration
+        self.budget = budget
+        self.replays = replays
+        self.classes = classes
+        self.seed = seed
+
+    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> Promise:
+        """Return max(1, K/p − 1)·⌊4(R/γ)²⌋ expected mistakes, p the chance of a uniform guess where no class claims x.
+
+        Promised where nothing can be forgotten: without a kernel, and with a hard margin.
+        """
+        settings = self._checked_settings()
+        if settings.mix == 0.0 or settings.softness > 0.0 or self.kernel is not None:
+            return Promise()
+        steps = math.floor(4.0 * (radius / margin) ** 2)
+        return Promise(expected_mistakes=max(1.0, n_classes / settings.mix - 1.0) * steps)
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Yield the default, hard margins with the theorem's exploration, kernels, and budgets that fill up."""
+        yield cls()
+        yield cls(None)
+        yield cls(None, C=math.inf, exploration="uniform")
+        yield cls(None, C=1.0, exploration=0.25, budget=20, replays=3)
+        yield cls(Rational(normalize=True), C=math.inf, exploration="uniform", budget=50)
+        yield cls(Linear(), exploration=0.5, budget=30)
+
+    def _checked_settings(self) -> Settings:
+        cost = self.C if isinstance(self.C, float) and self.C == math.inf else check_number("C", self.C, above=0.0)
+        replays, budget = check_integer("replays", self.replays, low=0), check_integer("budget", self.budget, low=1)
+        if isinstance(self.exploration, str):
+            if self.exploration not in ("greedy", "uniform"):
+                raise ValueError(
+                    f'exploration must be "greedy", "uniform" or a chance from 0 to 1; got {self.exploration!r}'
+                )
+            mix = float(self.exploration == "uniform")
+        elif not isinstance(self.exploration, bool) and self.exploration == 0:
+            mix = 0.0
+        else:
+            mix = check_number("exploration", self.exploration, above=0.0, at_most=1.0)
+        return Settings(softness=0.5 / cost, replays=replays, budget=budget, mix=mix, trigger=_TRIGGER, tolerance=_TOLERANCE)
+
+    def _start(self) -> None:
+        settings = self._checked_settings()
+        if isinstance(self.kernel, str) and self.kernel != "auto":
+            raise ValueError(
+                f'kernel must be "auto", None, a kernel such as onebit.kernels.Rational(), or a function(X, Y); '
+                f"got {self.kernel!r}"
+            )
+        kernel = _AUTO_KERNEL if isinstance(self.kernel, str) else as_kernel(self.kernel)
+        n_features, n_classes = self.n_features_in_, len(self.classes_)
+        if kernel is None:
+            self._space = LinearFactSpace(n_features, n_classes, settings)
+        else:
+            self._space = KernelFactSpace(kernel, n_features, n_classes, settings)
+
+    def _prepare(self, rows: Rows) -> Rows:
+        return self._space.prepare(rows)
+
+    def _finite_scores(self, row: Rows) -> Floats:
+        """Return a prepared row's scores, or raise."""
+        if isinstance(row, np.ndarray):
+            check_finite(row, "features")
+        scores: Floats = self._space.scores(row)[0]
+        return scores
+
+    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float, Floats, Rows]:
+        prepared = self._prepare(row)
+        scores = self._finite_scores(prepared)
+        label, explored, probability = self._space.decide(scores, self._key, round)
+        if label < 0:
+            raise bad_row_error(row)
+        return label, explored, probability, scores, prepared
+
+    def _hear(self, guess: Guess, correct: bool, truth: int) -> bool:
+        return self._space.hear(guess.row, self._space.proved(guess.index, correct, truth), correct)
+
+    def _probabilities(self, row: Rows) -> Floats:
+        scores = self._finite_scores(row)
+        if not np.isfinite(scores).all():
+            raise bad_row_error(row)
+        return self._space.probabilities(scores)
+
+    def _play(self, X: Rows, y: Integers, first_round: int, record: Record) -> None:
+        bad = self._space.play(X, y, self._key, first_round, self.hears_label, record)
+        if bad >= 0:
+            raise ValueError(
+                f"the scores of X[{bad}] are NaN or infinite; check a kernel function of your own, "
+                "or use smaller features, a smaller degree or normalize=True"
+            )
+
+    def _bookmark(self) -> dict[str, Any]:
+        before = super()._bookmark()
+        if self._started:
+            before["_space"] = self._space.bookmark()
+        return before
+
+    def _decision(self, rows: Rows) -> Floats:
+        return self._space.score_rows(rows)
+
+    def learned(self) -> dict[str, Floats]:
+        """Return copies of the weights, or of the stored examples and their coefficients."""
+        self._check_started("learned")
+        return self._space.arrays()
+
+    @property
+    def weights_(self) -> Floats:
+        """One weight vector per class."""
+        return self._learned_array("weights", "kernel=None")
+
+    @property
+    def support_(self) -> Floats:
+        """The stored examples."""
+        return self._learned_array("support", "a kernel")
+
+    @property
+    def coefficients_(self) -> Floats:
+        """How much of each stored example every class has gained."""
+        return self._learned_array("coefficients", "a kernel")
+
+    def _learned_array(self, name: str, with_what: str) -> Floats:
+        if not self._started or name not in (arrays := self._space.arrays()):
+            raise AttributeError(f"{name}_ is there once {type(self).__name__} has played with {with_what}")
+        return arrays[name]

@@ -1,0 +1,54 @@
+"""BanditSVM's full-information twin: the same learner, told every label."""
+
+import math
+from collections.abc import Iterator
+from typing import ClassVar, Self
+
+from onebit.learners.bandit_svm import BanditSVM
+from onebit.learners.base import Promise
+
+
+class FullInformationSVM(BanditSVM):
+    """The floor under `BanditSVM`: every answer is the label itself, so every round proves a fact for every class.
+
+    It plays another game: ``tell(guess, correct, label=…)``. It is here to show what bandit feedback costs; its mistakes
+    are what is left when nothing needs exploring.
+
+    Parameters
+    ----------
+    kernel, C, exploration, budget, replays, classes, seed
+        As for `BanditSVM`.
+
+    Guarantee
+    ---------
+    With ``C=math.inf`` at most ⌊4(R/γ)²⌋ mistakes, always, on examples that are strongly separable with margin γ within
+    radius R, with any exploration (and with a kernel as long as the budget lasts): each mistake proves a fact whose
+    margin is 0 or less.
+
+    Examples
+    --------
+    >>> learner = FullInformationSVM(classes=["left", "right"])
+    >>> guess = learner.guess([1.0, 0.0])
+    >>> learner.tell(guess, correct=False, label="right")
+    >>> learner.guess([1.0, 0.0]).label
+    'right'
+
+    References
+    ----------
+    Hsieh, Chang, Lin, Keerthi, Sundararajan (2008). A dual coordinate descent method for large-scale linear SVM. ICML.
+    """
+
+    hears_label: ClassVar[bool] = True
+
+    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> Promise:
+        """Return ⌊4(R/γ)²⌋ mistakes, where nothing can be forgotten: without a kernel, and with a hard margin."""
+        if self._checked_settings().softness > 0.0 or self.kernel is not None:
+            return Promise()
+        mistakes = math.floor(4.0 * (radius / margin) ** 2)
+        return Promise(mistakes=mistakes, expected_mistakes=mistakes)
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Yield the default and the linear one."""
+        yield cls()
+        yield cls(None, C=math.inf, budget=40)

@@ -1,0 +1,205 @@
+"""BanditSVM: the solver against scikit-learn, the guarantee as an oracle, budgets, drift, bad settings."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.svm import LinearSVC
+
+import onebit
+from onebit.checks.problems import noisy_problem, separable_problem
+from onebit.kernels import Gaussian, Linear, Rational
+from onebit.spaces import kernel_facts, linear_facts
+from onebit.spaces.facts import Settings
+
+EXACT = Settings(softness=0.5 / 3.0, replays=100_000, budget=500, mix=0.0, trigger=0.0, tolerance=1e-10)
+
+
+def unit_rows(n: int, d: int, seed: int) -> Any:
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def facts_of(X: Any, seed: int) -> Any:
+    """Return signs of a problem that is not separable."""
+    signs = np.where(X[:, 0] + 0.3 * X[:, 1] > 0, 1, -1).astype(np.int8)
+    signs[np.random.default_rng(seed).random(len(X)) < 0.1] *= -1
+    return signs
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_linear_solver_finds_the_largest_margin(seed: int) -> None:
+    X = unit_rows(120, 5, seed)
+    signs = facts_of(X, seed)
+    memory = linear_facts.new_memory(5, 1, 120, 5)
+    memory.columns[:], memory.values[:], memory.lengths[:] = np.arange(5), X, 5
+    memory.squares[:], memory.signs[0], memory.counts[0] = 1.0, signs, 120
+    linear_facts.replay(memory, 0, EXACT)
+    reference = LinearSVC(C=3.0, loss="squared_hinge", dual=True, fit_intercept=False, tol=1e-10, max_iter=1_000_000)
+    reference.fit(X, signs)
+    assert np.allclose(memory.weights[:, 0], reference.coef_[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Gaussian(0.5)], ids=repr)
+def test_kernel_solver_meets_the_optimality_conditions(kernel: Any) -> None:
+    X = unit_rows(100, 4, 7)
+    signs, gram = facts_of(X, 7), kernel(X)
+    memory = kernel_facts.new_memory(4, 1, 100)
+    memory.gram[:], memory.signs[0], memory.counts[0] = gram, signs, 100
+    for _ in range(EXACT.replays):
+        worst = kernel_facts.worst_fact(memory, 0, EXACT)
+        if worst < 0:
+            break
+        kernel_facts.step_on(memory, 0, worst, EXACT)
+    alphas = memory.alphas[0]
+    slopes = 1.0 - signs * (gram @ (signs * alphas)) - alphas * EXACT.softness
+    assert np.all(alphas >= 0.0)
+    assert np.all(slopes <= 1e-8)
+    assert np.all(np.abs(slopes[alphas > 0]) <= 1e-8)
+    if isinstance(kernel, Linear):
+        reference = LinearSVC(
+            C=3.0, loss="squared_hinge", dual=True, fit_intercept=False, tol=1e-10, max_iter=1_000_000
+        )
+        assert np.allclose((signs * alphas) @ X, reference.fit(X, signs).coef_[0], atol=1e-6)
+
+
+def test_what_answers_prove() -> None:
+    space = onebit.BanditSVM(classes=4)
+    space.guess(np.ones(3))
+    assert space._space.proved(2, True, -1).tolist() == [-1, -1, 1, -1]
+    assert space._space.proved(2, False, -1).tolist() == [0, 0, -1, 0]
+    assert space._space.proved(2, False, 0).tolist() == [1, -1, -1, -1]
+    two = onebit.BanditSVM(classes=2)
+    two.guess(np.ones(3))
+    assert two._space.proved(1, False, -1).tolist() == [1, -1]
+
+
+def theorem_3_sequence(n_pairs: int) -> tuple[Any, Any]:
+    """Return the paper's hard sequence: each of R²/γ² orthogonal directions shown until it must be known."""
+    generator = np.random.default_rng(0)
+    labels = generator.integers(4, size=n_pairs)
+    repeats = 12
+    return np.repeat(np.eye(n_pairs), repeats, axis=0), np.repeat(labels, repeats)
+
+
+@pytest.mark.parametrize("replays", [0, 10])
+@pytest.mark.parametrize("chance", ["uniform", 0.5])
+def test_the_guarantee_on_theorem_3s_sequence(replays: int, chance: Any) -> None:
+    n, K = 12, 4
+    X, y = theorem_3_sequence(n)
+    # wᵢ = Σ ±eₜ/√(Kn) has total norm 1 and separates each direction with margin 2/√(Kn): 4(R/γ)² = K·n.
+    promise = onebit.BanditSVM(None, C=math.inf, exploration=chance).promise(
+        n_classes=K, n_features=n, radius=1.0, margin=2.0 / math.sqrt(K * n) * (1 - 1e-12)
+    )
+    factor = 1.0 if chance == "uniform" else (K / 0.5 - 1.0) / (K - 1.0)
+    assert promise.expected_mistakes == pytest.approx(factor * (K - 1) * K * n)
+    for kernel in (None, Linear()):
+        learner = onebit.BanditSVM(kernel, C=math.inf, exploration=chance, replays=replays, classes=K)
+        mistakes = [onebit.play(learner, X, y, seed=seed).mistakes for seed in range(40)]
+        assert np.mean(mistakes) <= promise.expected_mistakes
+        assert np.mean(mistakes) >= 0.9 * n * (K - 1) / 2  # no learner can do better than (K−1)/2 for each direction
+
+
+@pytest.mark.parametrize("margin", [0.3, 0.1])
+def test_wrong_side_facts_are_counted_by_the_bound_in_every_run(margin: float) -> None:
+    problem = separable_problem(3000, 3, 5, margin)
+    limit = math.floor(4.0 / margin**2)
+    for seed in range(20):
+        learner = onebit.BanditSVM(None, C=math.inf, exploration="uniform", classes=3, replays=seed % 3)
+        trace = onebit.play(learner, problem.X, problem.y, seed=seed, engine="stream")
+        claimed_mistakes = trace.mistakes - trace.uniform_guesses
+        assert claimed_mistakes <= limit
+        twin = onebit.FullInformationSVM(None, C=math.inf, classes=3, replays=seed % 3)
+        assert onebit.play(twin, problem.X, problem.y, seed=seed).mistakes <= limit
+
+
+def test_a_budget_keeps_the_linear_guarantee() -> None:
+    problem = separable_problem(3000, 3, 5, 0.2)
+    learner = onebit.BanditSVM(None, C=math.inf, exploration="uniform", budget=3)
+    mistakes = [onebit.play(learner, problem.X, problem.y, seed=seed).mistakes for seed in range(20)]
+    assert np.mean(mistakes) <= 2 * math.floor(4.0 / 0.2**2)
+
+
+@pytest.mark.parametrize(
+    ("stream", "kernel"), [(onebit.streams.paper_strong, None), (onebit.streams.paper_weak, Rational())]
+)
+def test_few_mistakes_on_the_papers_sets(stream: Any, kernel: Any) -> None:
+    mistakes = []
+    for seed in range(6):
+        X, y = stream(rounds=50_000, seed=seed)
+        learner = onebit.BanditSVM(kernel)
+        mistakes.append(onebit.play(learner, X, y, seed=seed).mistakes)
+        assert learner._space.size < 120
+    assert np.mean(mistakes) <= 14
+
+
+@pytest.mark.parametrize("kernel", ["auto", None, Rational(normalize=True)], ids=repr)
+def test_the_budget_bounds_the_memory(kernel: Any) -> None:
+    problem = noisy_problem(3000)
+    learner = onebit.BanditSVM(kernel, budget=50)
+    onebit.play(learner, problem.X, problem.y)
+    assert learner._space.size == 50
+    assert all(50 * 200 >= array.size for array in learner._space.memory)
+    if kernel is not None:
+        assert learner.support_.shape == (50, 5)
+        rebuilt = learner._space.kernel(learner.support_) @ learner.coefficients_
+        assert np.allclose(rebuilt, learner._space.memory.scores[:, :50].T, atol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", ["auto", None], ids=repr)
+def test_it_recovers_when_labels_are_swapped(kernel: Any) -> None:
+    problem = noisy_problem(8000, n_classes=4, n_features=6, seed=3)
+    y = problem.y.copy()
+    y[4000:] = (y[4000:] + 1) % 4
+    learner = onebit.BanditSVM(kernel, classes=4)
+    before = onebit.play(learner, problem.X[:4000], y[:4000])
+    after = onebit.play(learner, problem.X[4000:], y[4000:], fresh=False)
+    assert learner._space.watch[0] < 4000, "it did not notice"
+    assert after.mistakes <= 1.5 * before.mistakes + 100
+
+
+def test_it_does_not_forget_when_nothing_changes() -> None:
+    for seed in range(5):
+        problem = noisy_problem(5000, seed=seed)
+        learner = onebit.BanditSVM(budget=100)
+        onebit.play(learner, problem.X, problem.y, seed=seed)
+        assert learner._space.watch[0] == 5000
+
+
+def test_rows_may_have_any_length_and_be_zero() -> None:
+    X = np.array([[1e200, 1e200], [0.0, 0.0], [1e-200, -1e-200], [3.0, 4.0]] * 20)
+    y = np.array([0, 1, 1, 0] * 20)
+    for kernel in ("auto", None):
+        learner = onebit.BanditSVM(kernel, C=math.inf)
+        with np.errstate(over="ignore"):
+            trace = onebit.play(learner, X[:, :] if kernel is None else np.clip(X, -1e3, 1e3), y)
+        assert trace.mistakes < 40
+        assert all(np.isfinite(array).all() for array in learner.learned().values())
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"C": 0}, ["C", "0"]),
+        ({"C": -math.inf}, ["C", "-inf"]),
+        ({"C": "hard"}, ["C", "hard"]),
+        ({"exploration": "always"}, ["exploration", "always", "greedy"]),
+        ({"exploration": 1.5}, ["exploration", "1.5"]),
+        ({"budget": 0}, ["budget", "0"]),
+        ({"replays": -1}, ["replays", "-1"]),
+        ({"kernel": "rbf"}, ["kernel", "rbf", "auto"]),
+    ],
+    ids=str,
+)
+def test_bad_settings_are_named(settings: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(ValueError, match="must be") as caught:
+        onebit.BanditSVM(classes=2, **settings).guess([1.0])
+    assert all(word in str(caught.value) for word in words)
+
+
+def test_learned_arrays_say_when_they_are_there() -> None:
+    with pytest.raises(AttributeError, match="weights_"):
+        _ = onebit.BanditSVM(classes=2).fit(np.eye(2), [0, 1]).weights_
+    with pytest.raises(AttributeError, match="support_"):
+        _ = onebit.BanditSVM(None, classes=2).fit(np.eye(2), [0, 1]).support_
