@@ -138,7 +138,7 @@ def _legend(baseline: str, rows: Sequence[ComparisonRow]) -> str:
     return (
         f"win/tie/loss: this learner against {baseline}; paired t-test over the runs, Holm-corrected, level {LEVEL:g}"
         "\n/ told: mistakes over those of the first learner that is told the label"
-        + ("; VW's time has its start-up and the reading of its text in it" if has_rival else "")
+        + ("\nVW's time has its start-up and the reading of its text in it" if has_rival else "")
     )
 
 
