@@ -1,8 +1,8 @@
-"""BanditSVM on real data, beside its full-information twin and Vowpal Wabbit: ``python benchmarks/bandit_svm.py --data DIR``.
+"""BanditSVM on real data, beside its full-information twin and Vowpal Wabbit: ``bandit_svm.py --data DIR``.
 
 The folder holds ``name.npz`` files with ``X`` and ``y`` (``*_csr.npz``: ``data``, ``indices``, ``indptr``, ``shape``).
-Rows are shuffled with a seed and at most 10 000 are played; columns are standardised over them, constant ones dropped, and
-a column of ones is appended (sparse rows are played as they are). ``--vw`` names a CSV with Vowpal Wabbit's mistakes.
+Rows are shuffled with a seed and at most 10 000 are played; columns are standardised over them, constant ones dropped,
+and a column of ones is appended (sparse rows are played as they are). ``--vw``: a CSV of Vowpal Wabbit's mistakes.
 """
 
 import argparse

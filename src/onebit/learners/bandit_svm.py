@@ -121,7 +121,8 @@ class BanditSVM(Learner):
         yield cls(Linear(), exploration=0.5, budget=30)
 
     def _checked_settings(self) -> Settings:
-        cost = self.C if isinstance(self.C, float) and self.C == math.inf else check_number("C", self.C, above=0.0)
+        is_hard = isinstance(self.C, float) and math.isinf(self.C) and self.C > 0.0
+        softness = 0.0 if is_hard else 0.5 / check_number("C", self.C, above=0.0)
         replays, budget = check_integer("replays", self.replays, low=0), check_integer("budget", self.budget, low=1)
         if isinstance(self.exploration, str):
             if self.exploration not in ("greedy", "uniform"):
@@ -133,7 +134,9 @@ class BanditSVM(Learner):
             mix = 0.0
         else:
             mix = check_number("exploration", self.exploration, above=0.0, at_most=1.0)
-        return Settings(softness=0.5 / cost, replays=replays, budget=budget, mix=mix, trigger=_TRIGGER, tolerance=_TOLERANCE)
+        return Settings(
+            softness=softness, replays=replays, budget=budget, mix=mix, trigger=_TRIGGER, tolerance=_TOLERANCE
+        )
 
     def _start(self) -> None:
         settings = self._checked_settings()

@@ -11,8 +11,8 @@ from onebit.learners.base import Promise
 class FullInformationSVM(BanditSVM):
     """The floor under `BanditSVM`: every answer is the label itself, so every round proves a fact for every class.
 
-    It plays another game: ``tell(guess, correct, label=…)``. It is here to show what bandit feedback costs; its mistakes
-    are what is left when nothing needs exploring.
+    It plays another game: ``tell(guess, correct, label=…)``. It is here to show what bandit feedback costs; its
+    mistakes are what is left when nothing needs exploring.
 
     Parameters
     ----------

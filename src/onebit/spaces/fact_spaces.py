@@ -88,10 +88,7 @@ class LinearFactSpace(FactSpace):
 
     def _buffer(self, rows: Rows) -> linear_facts.Entries:
         """Return a place for one row's entries, and see to it that the memory has room for the longest."""
-        if isinstance(rows, SparseRows):
-            width = max(1, int(np.diff(rows.starts).max()))
-        else:
-            width = rows.shape[1]
+        width = max(1, int(np.diff(rows.starts).max())) if isinstance(rows, SparseRows) else rows.shape[1]
         if width > self.memory.columns.shape[1]:
             self.memory = linear_facts.enlarged(self.memory, len(self.memory.squares), width)
         return linear_facts.Entries(np.empty(width, dtype=np.int64), np.empty(width))

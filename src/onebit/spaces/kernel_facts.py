@@ -151,7 +151,7 @@ def store(
     memory: KernelFacts, point: Floats, square: float, similarities: Floats, itself: float, current: Floats, new: Signs
 ) -> int:
     """Store an example with what is proved of it, and return its place."""
-    place = memory.counts[SIZE]
+    place = int(memory.counts[SIZE])
     if place == memory.squares.shape[0]:
         place = make_room(memory, similarities, current)
     else:
@@ -279,6 +279,6 @@ def kernel_moves(value: Value) -> KernelMoves:
                 memory, X[t], square, similarities, itself, current, new, correct, watch, settings
             )  # fmt: skip
             note(record, start + t, label, explored, correct, changed)
-        return X.shape[0]
+        return len(X)
 
     return KernelMoves(compare, play)

@@ -71,7 +71,7 @@ def new_memory(n_features: int, n_classes: int, capacity: int, width: int) -> Li
 def enlarged(memory: LinearFacts, capacity: int, width: int) -> LinearFacts:
     """Return a copy with more places, or with room for longer rows."""
     n, old_width = memory.columns.shape
-    larger = new_memory(*memory.weights.shape, capacity, width)
+    larger = new_memory(memory.weights.shape[0], memory.weights.shape[1], capacity, width)
     for name in ("columns", "values"):
         getattr(larger, name)[:n, :old_width] = getattr(memory, name)
     for name in ("signs", "alphas"):
@@ -266,6 +266,6 @@ def linear_moves(is_sparse: bool) -> LinearMoves:
             prove(label, correct, y[t] if hears_label else -1, new)
             changed = hear(memory, row, n, square, current, new, correct, watch, settings)
             note(record, t, label, explored, correct, changed)
-        return y.shape[0]
+        return len(y)
 
     return LinearMoves(read, score_rows, play)
