@@ -110,7 +110,7 @@ class LinearFactSpace(FactSpace):
             self.memory = linear_facts.enlarged(self.memory, self._larger(), self.memory.columns.shape[1])
         entries, current = self._buffer(row), self.scores(row)[0]
         n, square = linear_facts.linear_moves(isinstance(row, SparseRows)).read(row, 0, entries)
-        return linear_facts.hear(self.memory, entries, n, square, current, new, correct, self.watch, self.settings)
+        return _hear_linear(self.memory, entries, n, square, current, new, correct, self.watch, self.settings)
 
     def play(self, X: Rows, y: Integers, seed: int, first_round: int, hears_label: bool, record: Record) -> int:
         """Play a whole stream in one compiled loop."""
@@ -163,7 +163,7 @@ class KernelFactSpace(FactSpace):
         """Return Σₛ coefficients[s, i]·k(xₛ, x) for every class i."""
         assert not isinstance(row, SparseRows)
         out = np.empty((1, self.n_classes))
-        kernel_facts.add_up(self.memory, self._compare(row)[2], out[0])
+        _add_up(self.memory, self._compare(row)[2], out[0])
         return out
 
     def score_rows(self, rows: Rows) -> Floats:
@@ -183,8 +183,8 @@ class KernelFactSpace(FactSpace):
             self.memory = kernel_facts.enlarged(self.memory, self._larger())
         square, itself, similarities = self._compare(row)
         current = np.empty(self.n_classes)
-        kernel_facts.add_up(self.memory, similarities, current)
-        return kernel_facts.hear(
+        _add_up(self.memory, similarities, current)
+        return _hear_kernel(
             self.memory, row[0], square, similarities, itself, current, new, correct, self.watch, self.settings
         )
 
@@ -251,3 +251,41 @@ def _chances(scores: Floats, settings: Settings, out: Floats) -> None:
 @compiled
 def _prove(label: int, correct: bool, truth: int, new: Signs) -> None:
     prove(label, correct, truth, new)
+
+
+@compiled
+def _add_up(memory: kernel_facts.KernelFacts, similarities: Floats, out: Floats) -> None:
+    kernel_facts.add_up(memory, similarities, out)
+
+
+@compiled
+def _hear_kernel(
+    memory: kernel_facts.KernelFacts,
+    point: Floats,
+    square: float,
+    similarities: Floats,
+    itself: float,
+    current: Floats,
+    new: Signs,
+    correct: bool,
+    watch: Floats,
+    settings: Settings,
+) -> bool:
+    return kernel_facts.hear(
+        memory, point, square, similarities, itself, current, new, correct, watch, settings
+    )  # fmt: skip
+
+
+@compiled
+def _hear_linear(
+    memory: linear_facts.LinearFacts,
+    row: linear_facts.Entries,
+    n: int,
+    square: float,
+    current: Floats,
+    new: Signs,
+    correct: bool,
+    watch: Floats,
+    settings: Settings,
+) -> bool:
+    return linear_facts.hear(memory, row, n, square, current, new, correct, watch, settings)

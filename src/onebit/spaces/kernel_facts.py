@@ -73,7 +73,7 @@ def enlarged(memory: KernelFacts, capacity: int) -> KernelFacts:
     return larger
 
 
-@compiled
+@inlined
 def add_up(memory: KernelFacts, similarities: Floats, out: Floats) -> None:
     """Write every class's score of an example with those similarities."""
     coefficients = memory.coefficients
@@ -179,10 +179,8 @@ def learn(
     current: Floats,
     new: Signs,
     settings: Settings,
-) -> bool:
-    """Store the example if a fact about it is violated, step on those facts, and replay what that upset."""
-    if not is_worth_storing(new, current, itself, memory.totals, memory.counts[SIZE], settings):
-        return False
+) -> None:
+    """Store an example, step on the violated facts about it, and replay what that upset."""
     place = store(memory, point, square, similarities, itself, current, new)
     # A step costs one pass over the store: while it is small, more of them fit into the same work.
     replays = settings.replays * settings.budget // memory.counts[SIZE]
@@ -194,10 +192,9 @@ def learn(
                 if worst < 0:
                     break
                 step_on(memory, i, worst, settings)
-    return True
 
 
-@compiled
+@inlined
 def hear(
     memory: KernelFacts,
     point: Floats,
@@ -216,7 +213,10 @@ def hear(
         memory.totals[:] = 0.0
         for i in range(new.shape[0]):
             current[i] = 0.0
-    return learn(memory, point, square, similarities, itself, current, new, settings)
+    if not is_worth_storing(new, current, itself, memory.totals, memory.counts[SIZE], settings):
+        return False
+    learn(memory, point, square, similarities, itself, current, new, settings)
+    return True
 
 
 class KernelMoves(NamedTuple):
@@ -232,8 +232,8 @@ class KernelMoves(NamedTuple):
 def kernel_moves(value: Value) -> KernelMoves:
     """Return a kernel's compiled functions."""
 
-    @compiled
-    def compare(memory: KernelFacts, point: Floats, parameters: Any, out: Floats) -> tuple[float, float]:
+    @inlined
+    def measure(memory: KernelFacts, point: Floats, parameters: Any, out: Floats) -> tuple[float, float]:
         points, size = memory.points, memory.counts[SIZE]
         square = 0.0
         for s in range(size):
@@ -248,6 +248,10 @@ def kernel_moves(value: Value) -> KernelMoves:
         for s in range(size):
             out[s] = value(out[s], square, memory.squares[s], parameters)
         return square, value(square, square, square, parameters)
+
+    @compiled
+    def compare(memory: KernelFacts, point: Floats, parameters: Any, out: Floats) -> tuple[float, float]:
+        return measure(memory, point, parameters, out)
 
     @compiled
     def play(
@@ -268,7 +272,7 @@ def kernel_moves(value: Value) -> KernelMoves:
         for t in range(first, X.shape[0]):
             if memory.counts[SIZE] == capacity and capacity < settings.budget:
                 return t
-            square, itself = compare(memory, X[t], parameters, similarities)
+            square, itself = measure(memory, X[t], parameters, similarities)
             add_up(memory, similarities, current)
             label, explored = choose(current, seed_and_round[0], seed_and_round[1] + start + t, settings)
             if label < 0:

@@ -108,13 +108,18 @@ def sparse_entries(X: SparseRows, t: int, out: Entries) -> int:
 @inlined
 def shorten(row: Entries, n: int) -> float:
     """Divide a row by its length and return its squared length: 1, but for rounding and for a row of zeros."""
-    largest, total, square = 0.0, 0.0, 0.0
+    largest, total, square = 1.0, 0.0, 0.0
     for e in range(n):
-        largest = max(largest, abs(row.values[e]))
+        total += row.values[e] * row.values[e]
+    if n > 0 and not 1e-200 < total < 1e200:  # squares that would overflow or vanish
+        largest, total = 0.0, 0.0
+        for e in range(n):
+            largest = max(largest, abs(row.values[e]))
+        for e in range(n):
+            total += (row.values[e] / largest) ** 2
+    length = math.sqrt(total)
     for e in range(n):
-        total += (row.values[e] / largest) ** 2
-    for e in range(n):
-        row.values[e] = row.values[e] / largest / math.sqrt(total)
+        row.values[e] = row.values[e] / largest / length
         square += row.values[e] * row.values[e]
     return square
 
@@ -166,10 +171,8 @@ def replay(memory: LinearFacts, i: int, settings: Settings) -> None:
 @compiled
 def learn(
     memory: LinearFacts, row: Entries, n: int, square: float, current: Floats, new: Signs, settings: Settings
-) -> bool:
-    """Store the example if a fact about it is violated, step on those facts, and replay others."""
-    if not is_worth_storing(new, current, square, memory.totals, memory.counts[SIZE], settings):
-        return False
+) -> None:
+    """Store an example, step on the violated facts about it, and replay others."""
     place, capacity = memory.counts[SIZE], memory.squares.shape[0]
     if place < capacity:
         memory.counts[SIZE] = place + 1
@@ -186,10 +189,9 @@ def learn(
         if new[i] != 0 and new[i] * current[i] < 1.0:
             step_on(memory, i, place, settings)
             replay(memory, i, settings)
-    return True
 
 
-@compiled
+@inlined
 def hear(
     memory: LinearFacts,
     row: Entries,
@@ -209,7 +211,10 @@ def hear(
         memory.counts[:] = 0
         memory.cursors[:] = 0
         current[:] = 0.0
-    return learn(memory, row, n, square, current, new, settings)
+    if not is_worth_storing(new, current, square, memory.totals, memory.counts[SIZE], settings):
+        return False
+    learn(memory, row, n, square, current, new, settings)
+    return True
 
 
 class LinearMoves(NamedTuple):
@@ -228,10 +233,14 @@ def linear_moves(is_sparse: bool) -> LinearMoves:
     """Return the compiled functions for dense or for sparse rows."""
     entries: Callable[..., int] = sparse_entries if is_sparse else dense_entries
 
-    @compiled
-    def read(X: Rows, t: int, row: Entries) -> tuple[int, float]:
+    @inlined
+    def fetch(X: Rows, t: int, row: Entries) -> tuple[int, float]:
         n = entries(X, t, row)
         return n, shorten(row, n)
+
+    @compiled
+    def read(X: Rows, t: int, row: Entries) -> tuple[int, float]:
+        return fetch(X, t, row)
 
     @compiled
     def score_rows(memory: LinearFacts, X: Rows, row: Entries, out: Floats) -> None:
@@ -257,7 +266,7 @@ def linear_moves(is_sparse: bool) -> LinearMoves:
         for t in range(first, y.shape[0]):
             if memory.counts[SIZE] == capacity and capacity < settings.budget:
                 return t
-            n, square = read(X, t, row)
+            n, square = fetch(X, t, row)
             score(memory, row, n, current)
             label, explored = choose(current, seed_and_round[0], seed_and_round[1] + t, settings)
             if label < 0:
