@@ -121,7 +121,7 @@ def _gain(memory: KernelFacts, i: int, s: int, gain: float) -> None:
 
 @compiled
 def make_room(memory: KernelFacts, similarities: Floats, current: Floats) -> int:
-    """Project the example with the smallest coefficients, or the next in turn, onto the most similar; return its place."""
+    """Project the example with the smallest coefficients, or the next in turn, onto the one most like it."""
     size, gram = memory.counts[SIZE], memory.gram
     place = 0
     for s in range(1, size):
