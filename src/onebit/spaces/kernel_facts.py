@@ -1,8 +1,8 @@
 """Facts in the space of a kernel: stored examples, what is proved of each, and every class's separator.
 
 The similarities of all stored examples are kept, and so are their scores, so a step on one fact costs one pass over one
-row. When the budget is full, the example that moves the separators least makes room: it is projected onto the example
-most like it, which takes over its share.
+row. When the budget is full, the example with the smallest coefficients makes room, and every fourth time the next one
+in turn: noise has large coefficients and would stay for ever. What goes is projected onto the example most like it.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,8 @@ from onebit.kernels import Value
 from onebit.rounds import Record, note
 from onebit.spaces.facts import Settings, Signs, choose, is_outdated, is_worth_storing, prove, stepped
 
-SIZE = 0
+SIZE, REMOVED = 0, 1
+_TURNOVER = 4
 
 
 class KernelFacts(NamedTuple):
@@ -40,7 +41,7 @@ class KernelFacts(NamedTuple):
     weight: Floats
     """Σᵢ coefficients², per example."""
     counts: Integers
-    """How many examples are stored."""
+    """How many examples are stored, and how many were removed."""
 
 
 def new_memory(n_features: int, n_classes: int, capacity: int) -> KernelFacts:
@@ -55,7 +56,7 @@ def new_memory(n_features: int, n_classes: int, capacity: int) -> KernelFacts:
         np.zeros((n_classes, capacity)),
         np.zeros(n_classes),
         np.zeros(capacity),
-        np.zeros(1, dtype=np.int64),
+        np.zeros(2, dtype=np.int64),
     )
 
 
@@ -120,12 +121,16 @@ def _gain(memory: KernelFacts, i: int, s: int, gain: float) -> None:
 
 @compiled
 def make_room(memory: KernelFacts, similarities: Floats, current: Floats) -> int:
-    """Project the example with the smallest coefficients onto the one most like it, and return its place."""
+    """Project the example with the smallest coefficients, or the next in turn, onto the one most like it."""
     size, gram = memory.counts[SIZE], memory.gram
     place = 0
     for s in range(1, size):
         if memory.weight[s] < memory.weight[place]:
             place = s
+    removed = memory.counts[REMOVED]
+    memory.counts[REMOVED] = removed + 1
+    if removed % _TURNOVER == 0:
+        place = removed // _TURNOVER % size
     heir = -1
     for s in range(size):
         if s != place and (heir < 0 or gram[place, s] > gram[place, heir]):
