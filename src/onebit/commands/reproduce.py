@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -53,7 +54,7 @@ def _details(experiment: Experiment) -> dict[str, str]:
 
 
 def _print_table(rows: list[SummaryRow], console: Console) -> None:
-    table = Table(title="Mistakes: mean over the runs ± standard error")
+    table = Table(title="Mistakes: mean over the runs ± standard error", box=box.SIMPLE, padding=(0, 1, 0, 0))
     for name in ("data", "learner"):
         table.add_column(name, no_wrap=True)
     for name in ("mean", "min", "max", "paper"):
