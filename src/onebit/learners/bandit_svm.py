@@ -8,7 +8,8 @@ import numpy as np
 
 from onebit.inputs import Floats, Integers, Rows, check_finite, check_integer, check_number
 from onebit.kernels import Gaussian, Linear, Rational, as_kernel
-from onebit.learners.base import Learner, Promise, bad_row_error
+from onebit.learners.base import Promise, bad_row_error
+from onebit.learners.space_learner import SpaceLearner
 from onebit.rounds import Guess, Record
 from onebit.spaces.fact_spaces import FactSpace, KernelFactSpace, LinearFactSpace
 from onebit.spaces.facts import Settings
@@ -18,7 +19,7 @@ _TRIGGER = 0.1
 _AUTO_KERNEL = Gaussian(width=8.0**-0.5, normalize=True)
 
 
-class BanditSVM(Learner):
+class BanditSVM(SpaceLearner):
     """Keeps every proved fact that matters and, class by class, the largest-margin separator consistent with them.
 
     A right guess proves what x is and what it is not; a wrong one proves one thing it is not. When a fact has a margin
@@ -152,9 +153,6 @@ class BanditSVM(Learner):
         else:
             self._space = KernelFactSpace(kernel, n_features, n_classes, settings)
 
-    def _prepare(self, rows: Rows) -> Rows:
-        return self._space.prepare(rows)
-
     def _finite_scores(self, row: Rows) -> Floats:
         """Return a prepared row's scores, or raise."""
         if isinstance(row, np.ndarray):
@@ -186,37 +184,3 @@ class BanditSVM(Learner):
                 f"the scores of X[{bad}] are NaN or infinite; check a kernel function of your own, "
                 "or use smaller features, a smaller degree or normalize=True"
             )
-
-    def _bookmark(self) -> dict[str, Any]:
-        before = super()._bookmark()
-        if self._started:
-            before["_space"] = self._space.bookmark()
-        return before
-
-    def _decision(self, rows: Rows) -> Floats:
-        return self._space.score_rows(rows)
-
-    def learned(self) -> dict[str, Floats]:
-        """Return copies of the weights, or of the stored examples and their coefficients."""
-        self._check_started("learned")
-        return self._space.arrays()
-
-    @property
-    def weights_(self) -> Floats:
-        """One weight vector per class."""
-        return self._learned_array("weights", "kernel=None")
-
-    @property
-    def support_(self) -> Floats:
-        """The stored examples."""
-        return self._learned_array("support", "a kernel")
-
-    @property
-    def coefficients_(self) -> Floats:
-        """How much of each stored example every class has gained."""
-        return self._learned_array("coefficients", "a kernel")
-
-    def _learned_array(self, name: str, with_what: str) -> Floats:
-        if not self._started or name not in (arrays := self._space.arrays()):
-            raise AttributeError(f"{name}_ is there once {type(self).__name__} has played with {with_what}")
-        return arrays[name]

@@ -8,13 +8,14 @@ import numpy as np
 
 from onebit.inputs import Floats, Integers, Rows
 from onebit.kernels import as_kernel
-from onebit.learners.base import Learner, bad_row_error
+from onebit.learners.base import bad_row_error
+from onebit.learners.space_learner import SpaceLearner
 from onebit.rounds import Guess, Record, Rule
 from onebit.spaces import LinearSpace, Space, SupportSet
 from onebit.spaces.moves import Moves, moves
 
 
-class RuleLearner(Learner):
+class RuleLearner(SpaceLearner):
     """Plays one rule: in the linear space if it has no kernel, otherwise in the kernel's.
 
     A subclass gives the rule and its settings; everything else is here.
@@ -49,9 +50,6 @@ class RuleLearner(Learner):
         else:
             self._space = SupportSet(kernel, n_features, n_classes)
 
-    def _prepare(self, rows: Rows) -> Rows:
-        return self._space.prepare(rows)
-
     def _decide(self, row: Rows, round: int) -> tuple[int, bool, float, Floats, Rows]:
         decision = self._space.decide(self._moves, row, self._key, round, self._settings)
         if decision[0] < 0:
@@ -75,43 +73,9 @@ class RuleLearner(Learner):
     def _moves(self) -> Moves:
         return moves(self.rule)
 
-    def _bookmark(self) -> dict[str, Any]:
-        before = super()._bookmark()
-        if self._started:
-            before["_space"] = self._space.bookmark()
-        return before
-
     def __getstate__(self) -> dict[str, Any]:
         # Compiled functions are made again where a saved learner is loaded.
         return {name: value for name, value in self.__dict__.items() if name != "_moves"}
 
     def _play(self, X: Rows, y: Integers, first_round: int, record: Record) -> None:
         self._space.play(self.rule, self._settings, X, y, self._key, first_round, record)
-
-    def _decision(self, rows: Rows) -> Floats:
-        return self._space.score_rows(rows)
-
-    def learned(self) -> dict[str, Floats]:
-        """Return copies of the weights, or of the support set and its coefficients."""
-        self._check_started("learned")
-        return self._space.arrays()
-
-    @property
-    def weights_(self) -> Floats:
-        """One weight vector per class."""
-        return self._learned_array("weights", "kernel=None")
-
-    @property
-    def support_(self) -> Floats:
-        """The stored examples, oldest first, repeats kept."""
-        return self._learned_array("support", "a kernel")
-
-    @property
-    def coefficients_(self) -> Floats:
-        """How much of each stored example every class has gained."""
-        return self._learned_array("coefficients", "a kernel")
-
-    def _learned_array(self, name: str, with_what: str) -> Floats:
-        if not self._started or name not in (arrays := self._space.arrays()):
-            raise AttributeError(f"{name}_ is there once {type(self).__name__} has played with {with_what}")
-        return arrays[name]
