@@ -167,12 +167,19 @@ def test_a_bad_store_stops_the_run_before_anything_is_played(tmp_path: Path, pla
     assert played() == []
 
 
+def _hear_interrupts() -> None:
+    """Undo what a shell does to its background jobs, which ignore Ctrl-C: the tests may run in one."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextmanager
 def stuck_run(path: Path, players: Any, seed: int) -> Iterator[subprocess.Popen[bytes]]:
     """Play with two workers, in a process group of their own, that never finish a cell from this seed on."""
     command = [sys.executable, str(FOLDER / "arena_players.py"), str(path)]
     environment = os.environ | {players.STUCK_VARIABLE: str(seed)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, env=environment, start_new_session=True, preexec_fn=_hear_interrupts
+    ) as process:
         try:
             yield process
         finally:
