@@ -9,11 +9,11 @@ import pytest
 import scipy.sparse
 
 from onebit.arena import vowpal_wabbit
-from onebit.arena.compare import Comparison, Outcome
-from onebit.arena.entries import Entry
 from onebit.arena.grid import Spec
-from onebit.arena.rivals import rival_entries, settle_in_hindsight
-from onebit.arena.sources import Source, make_rounds
+from onebit.compare.comparison import Comparison, Outcome
+from onebit.compare.entries import Entry
+from onebit.compare.rivals import rival_entries, settle_in_hindsight
+from onebit.compare.sources import Source, make_rounds
 
 FAKE = """
 import sys

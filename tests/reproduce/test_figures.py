@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from onebit.arena.figures import FigureFile, save, spread
 from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
 from onebit.play import play
+from onebit.reporting.style import FigureFile, save, spread
 from onebit.reproduce import boundaries, curves, figure_1, figure_3, style
 from onebit.reproduce.contestants import PAPER_ROUNDS, Contestant, Outcome, contestants
 from onebit.reproduce.figure_3 import sample

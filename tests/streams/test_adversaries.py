@@ -10,6 +10,7 @@ import pytest
 from scipy.special import betainc
 
 import onebit
+from onebit import bounds
 from onebit.inputs import Floats
 from onebit.streams import AdaptiveStream, LearnerView
 from onebit.streams.adversaries import (
@@ -22,7 +23,7 @@ from onebit.streams.adversaries import (
     pack_directions,
     proved_margin,
 )
-from onebit.theory import bounds, margin
+from onebit.theory import margin
 
 SEQUENCES = [
     bandit_sequence(2, 0.1, seed=3),

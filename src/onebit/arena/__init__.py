@@ -1,8 +1,8 @@
 """Learners × streams × seeds: what to play, where results are kept, and who plays."""
 
+from onebit.arena.executors import CellError, run
 from onebit.arena.grid import JSON, Batch, Cell, Spec, batches, grid
 from onebit.arena.store import MissingResultError, Result, Store, StoreError
-from onebit.arena.workers import CellError, run
 
 __all__ = [
     "JSON",

@@ -5,11 +5,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from onebit.arena.duel import DuelRow, duel, duel_by_dimension, paper_adversaries, write_duel
-from onebit.arena.duel_figure import draw_duel, draw_growth
-from onebit.arena.figures import save
-from onebit.arena.progress import prepare_folder
+from onebit.duels.duel import DuelRow, duel, duel_by_dimension, paper_adversaries, write_duel
+from onebit.duels.figures import draw_duel, draw_growth
 from onebit.inputs import check_integer
+from onebit.reporting.progress import prepare_folder
+from onebit.reporting.style import save
 
 
 def adversary_command(theorem: str | None, runs: int, out: Path) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from onebit.theory import bounds
-from onebit.theory.bounds import BOUNDS, Bound
+from onebit import bounds
+from onebit.bounds import BOUNDS, Bound
 
 OPTIONS = {"n_classes": "--k", "radius": "--radius", "margin": "--gamma", "dimension": "--dimension"}
 """The option that gives each argument of a bound."""

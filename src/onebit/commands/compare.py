@@ -7,14 +7,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from onebit.arena.compare import ROUNDS, RUNS, Comparison, run_comparison
-from onebit.arena.compare_figures import draw_all
-from onebit.arena.compare_tables import print_tables, write_report, write_tables
-from onebit.arena.entries import Entry, default_entries, parse_entry
-from onebit.arena.progress import prepare_folder, progress_bar
-from onebit.arena.rivals import rival_entries, settle_in_hindsight
-from onebit.arena.sources import find_sources
-from onebit.arena.statistics import compare, tally
+from onebit.compare.comparison import ROUNDS, RUNS, Comparison, run_comparison
+from onebit.compare.entries import Entry, default_entries, parse_entry
+from onebit.compare.figures import draw_all
+from onebit.compare.rivals import rival_entries, settle_in_hindsight
+from onebit.compare.sources import find_sources
+from onebit.compare.statistics import compare, tally
+from onebit.compare.tables import print_tables, write_report, write_tables
+from onebit.reporting.progress import prepare_folder, progress_bar
 from onebit.streams.preprocess import describe_preprocessing
 
 _WIDTH = 140

@@ -10,14 +10,14 @@ from rich.console import Console
 from rich.table import Table
 
 from onebit import kernels
-from onebit.arena.progress import progress_bar
+from onebit.bounds.promises import Guarantee
 from onebit.inputs import Floats, Integers
 from onebit.kernels import Kernel
+from onebit.reporting.progress import progress_bar
 from onebit.streams import DataSet, bundled, paper_strong, paper_weak, preprocess, read_table, wedges
 from onebit.streams.data_set import make_data_set
 from onebit.streams.files import BUNDLED, SUFFIXES
 from onebit.theory import Margin, Progress, margin
-from onebit.theory.promises import Guarantee
 
 _OUR_SETS: dict[str, Callable[[], tuple[Floats, Integers]]] = {
     "wedges": wedges,

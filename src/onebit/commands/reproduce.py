@@ -6,7 +6,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from onebit.arena.progress import prepare_folder, progress_bar
+from onebit.reporting.progress import prepare_folder, progress_bar
 from onebit.reproduce.contestants import PAPER_ROUNDS, PAPER_RUNS
 from onebit.reproduce.experiment import (
     QUICK_ROUNDS,

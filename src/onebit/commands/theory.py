@@ -6,8 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from onebit.arena.figures import save
-from onebit.arena.progress import prepare_folder
+from onebit.reporting.progress import prepare_folder
+from onebit.reporting.style import save
 from onebit.theory.drawing import draw_regions, draw_solving_time
 from onebit.theory.looseness import Looseness, measure_looseness
 from onebit.theory.looseness_figure import draw_looseness

@@ -7,11 +7,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Patch
 
-from onebit.arena import figures
-from onebit.arena.tables import grouped
 from onebit.inputs import Floats, Integers
 from onebit.kernels import as_kernel
 from onebit.learners import BanditPerceptron
+from onebit.reporting import style as figures
+from onebit.reporting.tables import grouped
 from onebit.reproduce import style
 from onebit.reproduce.contestants import DATASETS, Outcome
 from onebit.reproduce.figure_3 import sample

@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from onebit.arena import figures
-from onebit.arena.tables import grouped
 from onebit.inputs import Floats
+from onebit.reporting import style as figures
+from onebit.reporting.tables import grouped
 from onebit.reproduce import style
 from onebit.reproduce.contestants import DATASETS, Outcome
 from onebit.reproduce.published import published_curves

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from onebit.arena import figures
+from onebit.reporting import style as figures
 from onebit.reproduce import style
 from onebit.streams import wedges
 

@@ -3,8 +3,8 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from onebit.arena import figures
 from onebit.inputs import Floats, Integers
+from onebit.reporting import style as figures
 from onebit.reproduce import style
 from onebit.reproduce.contestants import DATASETS
 from onebit.streams import paper_strong, paper_weak

@@ -6,9 +6,9 @@ from importlib.metadata import version
 from pathlib import Path
 from string import Template
 
-from onebit.arena import report
-from onebit.arena.figures import FigureFile, save
-from onebit.arena.tables import grouped, replace_file
+from onebit.reporting import pages as report
+from onebit.reporting.style import FigureFile, save
+from onebit.reporting.tables import grouped, replace_file
 from onebit.reproduce import boundaries, curves, figure_1, figure_3
 from onebit.reproduce.contestants import DATASETS, PAPER_ROUNDS, PAPER_RUNS, Outcome
 from onebit.reproduce.summary import SummaryRow

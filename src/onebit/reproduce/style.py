@@ -2,13 +2,13 @@
 
 A contestant has the same colour in all figures. All colours stay apart under the common kinds of colour blindness
 (Okabe and Ito's palette; Banditron's rates are shades of one hue, told apart by dashes as well). What all figures of
-onebit share is in `onebit.arena.figures`.
+onebit share is in `onebit.reporting.style`.
 """
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle
 
-from onebit.arena.figures import Dashes
+from onebit.reporting.style import Dashes
 from onebit.reproduce.contestants import RATES
 
 DISC = 0.5**0.5

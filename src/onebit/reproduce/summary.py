@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from onebit.arena.tables import grouped, number, write_csv
 from onebit.learners import Learner
+from onebit.reporting.tables import grouped, number, write_csv
 from onebit.reproduce.contestants import PAPER_ROUNDS, PAPER_RUNS, Outcome
 from onebit.reproduce.published import published_mistakes
 

@@ -1,12 +1,12 @@
 """The paper's theory, runnable: margins, bounds, constructions, reductions."""
 
-from onebit.theory import bounds
+from onebit import bounds
+from onebit.bounds.margin_transformation import TransformedMargin, sharper_margin, transformed_margin
+from onebit.bounds.promises import Guarantee
 from onebit.theory.certificates import Certificate, verify_certificate
 from onebit.theory.feature_map import FeatureMap
 from onebit.theory.looseness import Looseness, measure_looseness
-from onebit.theory.margin_transformation import TransformedMargin, sharper_margin, transformed_margin
 from onebit.theory.polynomials import ChebyshevConstruction, Halfspaces, MultivariatePolynomial, RationalConstruction
-from onebit.theory.promises import Guarantee
 from onebit.theory.separability import Margin, Progress, margin
 from onebit.theory.weak_labeling import SetSplitting, WeakLabeling
 

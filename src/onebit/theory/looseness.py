@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from onebit.bounds.margin_transformation import sharper_margin, transformed_margin
 from onebit.inputs import Floats, Integers, check_integer
 from onebit.kernels import Rational
 from onebit.streams import paper_weak, wedges
-from onebit.theory.margin_transformation import sharper_margin, transformed_margin
 from onebit.theory.separability import margin
 
 SIZES = (30, 100, 300, 1000, 3000, 10_000)

@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from onebit.bounds.margin_transformation import sharper_margin, transformed_margin
 from onebit.theory.looseness import Looseness
-from onebit.theory.margin_transformation import sharper_margin, transformed_margin
 
 _MEASURED, _SHARPER, _STATED = "#0072b2", "#e69f00", "#d55e00"
 

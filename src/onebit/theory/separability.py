@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from onebit.bounds.promises import Guarantee, promises
 from onebit.inputs import (
     Floats,
     SparseRows,
@@ -33,7 +34,6 @@ from onebit.kernels import Kernel, as_kernel
 from onebit.theory.certificates import Certificate, conflicting_pair
 from onebit.theory.coordinates import KernelCoordinates, LinearCoordinates
 from onebit.theory.largest_margins import Progress, Task, largest_strong, largest_weak
-from onebit.theory.promises import Guarantee, promises
 
 __all__ = ["Margin", "Progress", "margin"]
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from onebit.exact import Number, Point, check_dense_rows, check_fraction_between, check_point, check_points, dot
 from onebit.inputs import Floats, Integers
-from onebit.theory.exact import Number, Point, check_dense_rows, check_fraction_between, check_point, check_points, dot
 from onebit.theory.polynomials.multivariate import MultivariatePolynomial
 
 _UNIT_BALL_SLACK = Fraction(1, 10**9)

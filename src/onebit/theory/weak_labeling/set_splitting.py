@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from onebit.draws import STREAM
+from onebit.exact import dot
 from onebit.inputs import check_integer, check_seed
-from onebit.theory.exact import dot
 from onebit.theory.weak_labeling.instance import WeakLabeling, Weights, it_is, it_is_not
 
 N_CLASSES = 3

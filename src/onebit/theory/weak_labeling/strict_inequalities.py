@@ -16,8 +16,8 @@ from fractions import Fraction
 import numpy as np
 from scipy.optimize import linprog
 
+from onebit.exact import Objects, Point, whole_multiple
 from onebit.inputs import Floats
-from onebit.theory.exact import Objects, Point, whole_multiple
 
 _DENOMINATORS = (1, 2, 10, 100, 10_000)
 _SUPPORT = 1e-9

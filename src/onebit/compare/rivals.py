@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from onebit.arena import vowpal_wabbit
-from onebit.arena.compare import Outcome
-from onebit.arena.entries import Entry
 from onebit.arena.grid import Spec
+from onebit.compare.comparison import Outcome
+from onebit.compare.entries import Entry
 from onebit.inputs import check_choice
 
 RIVALS = ("vw",)

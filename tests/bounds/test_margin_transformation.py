@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onebit.bounds.margin_transformation import InversePower, exactly
 from onebit.streams import paper_weak
 from onebit.theory import measure_looseness, sharper_margin, transformed_margin
 from onebit.theory.looseness import measure_one
 from onebit.theory.looseness_figure import draw_looseness
-from onebit.theory.margin_transformation import InversePower, exactly
 
 
 def direct(K: int, gamma: float) -> tuple[float, float]:

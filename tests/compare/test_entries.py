@@ -1,7 +1,7 @@
 import pytest
 
-from onebit.arena.entries import default_entries, parse_entry
 from onebit.arena.specs import build
+from onebit.compare.entries import default_entries, parse_entry
 from onebit.kernels import Gaussian, Polynomial, Rational
 from onebit.learners import BanditPerceptron, Banditron, MulticlassPerceptron, all_learners
 

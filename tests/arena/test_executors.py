@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from onebit.arena import Cell, CellError, Spec, Store, StoreError, grid, run
-from onebit.arena.workers import THREAD_VARIABLES
+from onebit.arena.executors import THREAD_VARIABLES
 
 FOLDER = Path(__file__).parent
 STREAMS = [Spec("paper_weak", {"rounds": 10}), Spec("paper_strong")]

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from onebit.arena import figures
-from onebit.arena.compare import Outcome
-from onebit.arena.figures import Dashes, FigureFile
-from onebit.arena.tables import grouped
+from onebit.compare.comparison import Outcome
+from onebit.reporting import style as figures
+from onebit.reporting.style import Dashes, FigureFile
+from onebit.reporting.tables import grouped
 
 PANELS = 4
 """Data sets in one figure of curves."""

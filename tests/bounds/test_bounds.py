@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onebit.theory import bounds
-from onebit.theory.bounds import BOUNDS
+from onebit import bounds
+from onebit.bounds import BOUNDS
 
 SMALL: dict[str, Any] = {"n_classes": 3, "radius": 1.0, "margin": 0.1, "dimension": 4}
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onebit.arena.compare import Outcome
+from onebit.compare.comparison import Outcome
 from onebit.inputs import Integers
 
 LEVEL = 0.05

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from onebit.arena import vowpal_wabbit
-from onebit.arena.entries import Entry
+from onebit.arena.executors import OnProgress, run
 from onebit.arena.grid import JSON, Batch, Cell, Spec, grid
-from onebit.arena.sources import DRAWN, Source, load, make_rounds
 from onebit.arena.specs import PLAYED, build, code_version
 from onebit.arena.store import Result, Store
-from onebit.arena.workers import OnProgress, run
+from onebit.compare.entries import Entry
+from onebit.compare.sources import DRAWN, Source, load, make_rounds
 from onebit.inputs import Floats, Integers, check_choice, check_integer, check_seed
 from onebit.play import play
 from onebit.rounds import default_checkpoints

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from string import Template
 
-from onebit.arena.figures import FigureFile
+from onebit.reporting.style import FigureFile
 
 
 def page(title: str, body: str) -> str:

@@ -11,7 +11,7 @@ Symbols: K = n_classes, R = radius (no example is longer), γ = margin, d = dime
 {'3': 'lower', '2': 'upper'}
 """
 
-from onebit.theory.bounds.lower import (
+from onebit.bounds.lower import (
     bandit_lower_bound,
     full_information_lower_bound,
     ignorant_lower_bound,
@@ -19,8 +19,8 @@ from onebit.theory.bounds.lower import (
     log2_ignorant_lower_bound,
     one_example_lower_bound,
 )
-from onebit.theory.bounds.registry import BOUNDS, Bound
-from onebit.theory.bounds.upper import (
+from onebit.bounds.registry import BOUNDS, Bound
+from onebit.bounds.upper import (
     kernel_perceptron_mistakes,
     log2_nearest_neighbor_mistakes,
     log2_rational_kernel_mistakes,

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from onebit.arena.tables import replace_file
+from onebit.reporting.tables import replace_file
 
 INK = "#222222"
 Dashes = tuple[float, Sequence[float]]

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from onebit.theory.bounds import (
+from onebit.bounds import (
     kernel_perceptron_mistakes,
     log2_nearest_neighbor_mistakes,
     log2_rational_kernel_mistakes,
@@ -11,7 +11,7 @@ from onebit.theory.bounds import (
     nearest_neighbor_mistakes,
     perceptron_mistakes,
 )
-from onebit.theory.margin_transformation import transformed_margin
+from onebit.bounds.margin_transformation import transformed_margin
 
 _UNIT_BALL_SLACK = 1e-10
 _NOT_WEAK = "the data are not weakly separable"

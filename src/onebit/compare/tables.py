@@ -10,11 +10,12 @@ from rich.console import Console
 from rich.markup import escape as plain
 from rich.table import Table
 
-from onebit.arena import report, vowpal_wabbit
-from onebit.arena.compare import Outcome
-from onebit.arena.figures import FigureFile
-from onebit.arena.statistics import LEVEL, LOSS, TIE, WIN, ComparisonRow, Tally
-from onebit.arena.tables import grouped, number, replace_file, write_csv
+from onebit.arena import vowpal_wabbit
+from onebit.compare.comparison import Outcome
+from onebit.compare.statistics import LEVEL, LOSS, TIE, WIN, ComparisonRow, Tally
+from onebit.reporting import pages as report
+from onebit.reporting.style import FigureFile
+from onebit.reporting.tables import grouped, number, replace_file, write_csv
 
 COMPARISON_COLUMNS = (
     "dataset",

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import StrMethodFormatter
 
-from onebit.arena.duel import DuelRow
+from onebit.duels.duel import DuelRow
 
 _BOUND, _FREE, _LOWER, _INK = "#0072B2", "#8C8C8C", "#D55E00", "#222222"
 _DASHES = (0, (4, 3))
@@ -26,7 +26,7 @@ def draw_duel(rows: Sequence[DuelRow]) -> Figure:
     Parameters
     ----------
     rows : sequence of DuelRow
-        From `onebit.arena.duel.duel`.
+        From `onebit.duels.duel.duel`.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def draw_growth(rows: Sequence[DuelRow]) -> Figure:
     Parameters
     ----------
     rows : sequence of DuelRow
-        From `onebit.arena.duel.duel_by_dimension`.
+        From `onebit.duels.duel.duel_by_dimension`.
 
     Examples
     --------

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from onebit.arena import CellError, vowpal_wabbit
-from onebit.arena.compare import Comparison, Outcome, run_comparison
-from onebit.arena.compare_figures import draw_all, look_of
-from onebit.arena.entries import parse_entry
-from onebit.arena.sources import Source, find_sources, load, make_rounds
 from onebit.commands.compare import Request, compare_command
+from onebit.compare.comparison import Comparison, Outcome, run_comparison
+from onebit.compare.entries import parse_entry
+from onebit.compare.figures import draw_all, look_of
+from onebit.compare.sources import Source, find_sources, load, make_rounds
 from onebit.learners import BanditPerceptron, Banditron
 from onebit.play import play
 from onebit.streams import paper_weak, preprocess

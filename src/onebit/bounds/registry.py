@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from onebit.bounds.margin_transformation import exactly
 from onebit.inputs import check_integer
-from onebit.theory.margin_transformation import exactly
 
 _Function = TypeVar("_Function", bound=Callable[..., float])
 

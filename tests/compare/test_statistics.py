@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from onebit.arena.compare import Outcome
-from onebit.arena.entries import Entry
 from onebit.arena.grid import Spec
-from onebit.arena.statistics import compare, holm, paired_p, tally
+from onebit.compare.comparison import Outcome
+from onebit.compare.entries import Entry
+from onebit.compare.statistics import compare, holm, paired_p, tally
 from onebit.inputs import Integers
 
 

@@ -14,8 +14,8 @@ import pytest
 from matplotlib.figure import Figure
 
 import onebit
-from onebit.arena.duel import DuelRow, contestants, duel, duel_by_dimension, is_ignorant, write_duel
-from onebit.arena.duel_figure import draw_duel, draw_growth
+from onebit.duels.duel import DuelRow, contestants, duel, duel_by_dimension, is_ignorant, write_duel
+from onebit.duels.figures import draw_duel, draw_growth
 from onebit.learners import all_learners
 from onebit.streams.adversaries import one_example_sequence
 
@@ -152,5 +152,5 @@ def test_bad_input_is_named(rows: list[DuelRow]) -> None:
 
 
 def test_the_table_needs_no_matplotlib() -> None:
-    code = "import sys, onebit.arena.duel; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, onebit.duels.duel; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

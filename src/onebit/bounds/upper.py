@@ -3,9 +3,9 @@
 import math
 from fractions import Fraction
 
+from onebit.bounds.margin_transformation import InversePower, exactly, sharper_margin, transformed_margin
+from onebit.bounds.registry import bound, log2_fraction, strong_ratio, weak_ratio
 from onebit.inputs import check_integer
-from onebit.theory.bounds.registry import bound, log2_fraction, strong_ratio, weak_ratio
-from onebit.theory.margin_transformation import InversePower, exactly, sharper_margin, transformed_margin
 
 _LARGEST_LOG2 = 1023.0
 _MOST_BITS = 2**22

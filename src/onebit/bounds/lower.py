@@ -4,9 +4,9 @@ import math
 from fractions import Fraction
 from typing import Any
 
+from onebit.bounds.margin_transformation import exactly
+from onebit.bounds.registry import bound, log2_fraction, strong_ratio, weak_ratio
 from onebit.inputs import check_integer
-from onebit.theory.bounds.registry import bound, log2_fraction, strong_ratio, weak_ratio
-from onebit.theory.margin_transformation import exactly
 
 _LARGEST_LOG2 = 1023.0
 _IGNORANT_SLOPE = (1.0 - math.sqrt(0.5)) * (1.0 - math.exp(-0.5))

@@ -1,0 +1,1 @@
+"""Learners and rivals on the same shuffles of a user's data."""

@@ -1,0 +1,1 @@
+"""Learners against the adversaries of the lower bounds."""

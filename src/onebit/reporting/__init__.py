@@ -1,0 +1,1 @@
+"""How results are shown: the style of figures, tables, pages, progress."""
