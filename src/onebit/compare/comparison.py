@@ -29,7 +29,7 @@ from onebit.streams.preprocess import METHODS
 
 ROUNDS, RUNS = 10_000, 5
 # A rival's results outlive changes of our learners: its grid is slow to play. The content of a data set is in its key.
-_ROUNDS_CODE = ("draws.py", "streams/paper.py", "streams/preprocess.py", "arena/sources.py")
+_ROUNDS_CODE = ("draws.py", "streams/paper.py", "streams/preprocess.py", "compare/sources.py")
 _WARM_UP_ROUNDS = 1000
 _WARMED_UP: set[tuple[Spec, bool]] = set()
 
