@@ -17,9 +17,6 @@ from onebit.reporting.tables import grouped
 
 PANELS = 4
 """Data sets in one figure of curves."""
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F5539", "#222222")
-"""Okabe and Ito's palette, its yellow (too pale for lines) replaced by brown."""
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _TOLD: Dashes = (0, (1.2, 1.0))
 _SOLID: Dashes = (0, ())
 _LONG: Dashes = (0, (6, 2))
@@ -157,8 +154,8 @@ def _representatives(outcomes: Sequence[Outcome]) -> list[Outcome]:
 def look_of(outcome: Outcome, titles: Sequence[str]) -> tuple[str, Dashes, str]:
     """Return the colour, dashes and marker of an entry: the same in all figures, and no two alike up to sixteen."""
     at = titles.index(outcome.entry.title)
-    dashes = _TOLD if outcome.entry.hears_label else _LONG if at >= len(_COLORS) else _SOLID
-    return _COLORS[at % len(_COLORS)], dashes, _MARKERS[at % len(_MARKERS)]
+    dashes = _TOLD if outcome.entry.hears_label else _LONG if at >= len(figures.PALETTE) else _SOLID
+    return figures.PALETTE[at % len(figures.PALETTE)], dashes, figures.MARKERS[at % len(figures.MARKERS)]
 
 
 def _handle(outcome: Outcome, titles: Sequence[str], *, is_line: bool) -> Line2D:

@@ -21,6 +21,10 @@ INK = "#222222"
 Dashes = tuple[float, Sequence[float]]
 """Offset, and lengths of strokes and gaps in line widths."""
 
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F5539", INK)
+"""Okabe and Ito's palette, which the colour-blind can tell apart; its yellow (too pale for lines) replaced by brown."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
 _LOOKS: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 11,
