@@ -9,7 +9,7 @@ import pytest
 
 import onebit
 from onebit.checks.problems import guesses_of, noisy_problem, snapshot
-from onebit.rounds import default_checkpoints
+from onebit.loop import default_checkpoints
 from onebit.streams import AdaptiveStream, LearnerView
 
 

@@ -1,6 +1,6 @@
-"""The two ways a function is compiled, with their types kept.
+"""The three ways a function is compiled, with their types kept.
 
-Division by zero gives an infinity, as in NumPy: checking for it would keep loops from being vectorised. Both leave a
+Division by zero gives an infinity, as in NumPy: checking for it would keep loops from being vectorised. All leave a
 plain Python function when ``NUMBA_DISABLE_JIT=1`` is set, so that debuggers and coverage see the very code that runs
 compiled.
 """
@@ -16,6 +16,15 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def compiled(function: _Function) -> _Function:
     """Compile a function that Python calls."""
     return cast(_Function, numba.njit(error_model="numpy")(function))
+
+
+def frugal(function: _Function) -> _Function:
+    """Compile a function that Python calls in every round, and that makes no arrays of its own.
+
+    Numba counts references to every array in every named tuple that is passed on, and there it costs five times what
+    the rest of a round of Algorithm 1 does. A function that makes no arrays has nothing to count.
+    """
+    return cast(_Function, numba.njit(error_model="numpy", _nrt=False)(function))
 
 
 def inlined(function: _Function) -> _Function:

@@ -147,6 +147,21 @@ def densify(rows: SparseRows, start: int, stop: int) -> Floats:
     return dense
 
 
+def dense(rows: Rows) -> Floats:
+    """Return rows as one dense array: the same array if they are dense already."""
+    return densify(rows, 0, len(rows)) if isinstance(rows, SparseRows) else rows
+
+
+def take(rows: Rows, start: int, stop: int) -> Rows:
+    """Return rows start…stop−1, dense or sparse as they are; nothing but the row starts of sparse ones is copied."""
+    if not isinstance(rows, SparseRows):
+        return rows[start:stop]
+    stop = min(stop, len(rows))
+    first, last = rows.starts[start], rows.starts[stop]
+    starts = rows.starts[start : stop + 1] - first
+    return SparseRows(rows.values[first:last], rows.columns[first:last], starts, rows.n_columns)
+
+
 def check_classes(classes: Any) -> npt.NDArray[Any]:
     """Return the labels a learner may guess: 0…K−1 for a count K, or the labels of a list, in its order."""
     if isinstance(classes, (int, np.integer)) and not isinstance(classes, bool):

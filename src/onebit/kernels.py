@@ -10,13 +10,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from onebit.compiled import compiled, inlined
-from onebit.inputs import Floats, Rows, SparseRows, check_integer, check_number, check_rows, densify
+from onebit.inputs import Floats, Rows, check_integer, check_number, check_rows, dense
 
 Value = Callable[[float, float, float, tuple[float, ...]], float]
 
@@ -39,13 +39,13 @@ class Kernel(ABC):
     """
 
     normalize: bool = False
-    value: ClassVar[Value]
-    """Compiled: (⟨x,x'⟩, ‖x‖², ‖x'‖², parameters) → k(x, x')."""
+    value: ClassVar[Value | None]
+    """Compiled: (⟨x,x'⟩, ‖x‖², ‖x'‖², parameters) → k(x, x'); None if only Python can compute it, from rows."""
 
     @property
     @abstractmethod
-    def parameters(self) -> tuple[float, ...]:
-        """The numbers that `value` is given."""
+    def parameters(self) -> Any:
+        """The numbers that `value` is given; the kernel itself if there is no `value`."""
 
     @abstractmethod
     def sensitivity(self, radius: float) -> float:
@@ -65,7 +65,10 @@ class Kernel(ABC):
 
     def of_products(self, products: Floats, squares_x: Floats, squares_y: Floats) -> Floats:
         """Turn a matrix of inner products into kernel values, in place, and return it."""
-        _apply(type(self).value)(products, squares_x, squares_y, self.parameters)
+        value = type(self).value
+        if value is None:
+            raise TypeError(f"{self!r} is computed from rows, not from inner products")
+        _apply(value)(products, squares_x, squares_y, self.parameters)
         return products
 
     def __repr__(self) -> str:
@@ -76,8 +79,8 @@ class Kernel(ABC):
 
     def __call__(self, X: npt.ArrayLike | Rows, Y: npt.ArrayLike | Rows | None = None) -> Floats:
         """Return the matrix k(X[i], Y[j]); Y is X if it is not given."""
-        left = self.prepare(_dense(check_rows(X, "X")))
-        right = left if Y is None else self.prepare(_dense(check_rows(Y, "Y")))
+        left = self.prepare(dense(check_rows(X, "X")))
+        right = left if Y is None else self.prepare(dense(check_rows(Y, "Y")))
         if left.shape[1] != right.shape[1]:
             raise ValueError(f"X and Y must have the same features; got {left.shape[1]} and {right.shape[1]}")
         return self.matrix(left, right)
@@ -85,10 +88,6 @@ class Kernel(ABC):
 
 def _is_set(kernel: Any, field: Field[Any]) -> bool:
     return field.default is MISSING or getattr(kernel, field.name) != field.default
-
-
-def _dense(rows: Rows) -> Floats:
-    return densify(rows, 0, len(rows)) if isinstance(rows, SparseRows) else rows
 
 
 def _unit_rows(X: Floats) -> Floats:
@@ -369,23 +368,20 @@ class Custom(Kernel):
 
     function: Callable[[Floats, Floats], Any]
     normalize: bool = False
+    value = None
 
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise ValueError(f"function must be callable as function(X, Y); got {self.function!r}")
 
     @property
-    def parameters(self) -> tuple[float, ...]:
-        """None."""
-        return ()
+    def parameters(self) -> Kernel:
+        """The kernel itself."""
+        return self
 
     def sensitivity(self, radius: float) -> float:
         """Return a guess: nothing is known about the function, so its values are trusted to nine digits."""
         return 1e6 * (1.0 + radius**2)
-
-    def of_products(self, products: Floats, squares_x: Floats, squares_y: Floats) -> Floats:
-        """Not available: the function takes rows."""
-        raise TypeError("a custom kernel is computed from rows, not from inner products")
 
     def matrix(self, X: Floats, Y: Floats) -> Floats:
         """Return the function's values, checked."""
@@ -398,6 +394,10 @@ class Custom(Kernel):
         return np.array(values, dtype=np.float64, order="C")
 
 
+@overload
+def as_kernel(kernel: None) -> None: ...
+@overload
+def as_kernel(kernel: Any) -> Kernel: ...
 def as_kernel(kernel: Any) -> Kernel | None:
     """Return a kernel, a plain function wrapped as one, or None for the linear space kept as weights."""
     if kernel is None or isinstance(kernel, Kernel):

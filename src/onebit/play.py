@@ -1,24 +1,15 @@
 """One learner against one stream."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
-from onebit.inputs import Integers, Rows, SparseRows, check_choice, check_integer
+from onebit.inputs import Integers, check_choice, check_integer, check_labels, check_rows
 from onebit.learners import Learner
-from onebit.rounds import (
-    EXPLORED,
-    MISTAKES,
-    UPDATES,
-    Curve,
-    Record,
-    Trace,
-    default_checkpoints,
-    new_record,
-    note,
-)
+from onebit.learners.by_hand import ASKING, AtHand, play_by_hand
+from onebit.loop import ENDED, EXPLORED, MISTAKES, READY, UPDATES, Record, new_record
+from onebit.rounds import Curve, Trace
 from onebit.streams import AdaptiveStream, LearnerView
 
 
@@ -81,35 +72,39 @@ def play(
     if y is None:
         raise ValueError("y is missing: give the label of every round")
     if engine == "stream":
-        points = None if checkpoints is None else _check_checkpoints(checkpoints, np.shape(y)[0])
-        record = learner.play_stream(X, y, seed=seed, fresh=fresh, checkpoints=points, keep_guesses=keep_guesses)
-        return _trace(learner, record, np.shape(y)[0])
-    with learner.all_or_nothing():
-        rows, codes = learner.begin_stream(X, y, seed=seed, fresh=fresh)
-        n = len(codes)
-        points = default_checkpoints(n) if checkpoints is None else _check_checkpoints(checkpoints, n)
-        record = new_record(n, points, keep_guesses)
-        for t in range(n):
-            _one_round(learner, _row(rows, t), codes[t], t, record)
-    return _trace(learner, record, n)
+        record = learner.play_stream(
+            X, y, seed=seed, fresh=fresh, checkpoints=checkpoints, keep_guesses=keep_guesses
+        )  # fmt: skip
+        return _trace(learner, record, len(y))
+    rows = check_rows(X)
+    labels = check_labels(y, rows.shape[0])
+    with learner.all_or_nothing(fresh):
+        codes = learner.begin_stream(rows, labels, seed=seed, fresh=fresh)
+        record = new_record(len(codes), checkpoints, keep_guesses)
+        play_by_hand(learner, rows, codes, record)
+    return _trace(learner, record, len(codes))
 
 
-def _one_round(learner: Learner, features: Any, code: int, t: int, record: Record) -> None:
-    updates = learner.n_updates_
-    guess = learner.guess(features)
-    correct = guess.index == code
-    if learner.hears_label:
-        learner.tell(guess, correct, label=learner.classes_[code])
-    else:
-        learner.tell(guess, correct)
-    note(record, t, guess.index, guess.explored, correct, learner.n_updates_ > updates)
+class _Watched(NamedTuple):
+    """The rounds of an adaptive stream, as the loop sees them."""
+
+    stream: AdaptiveStream
+    codes: Integers
+    """The labels' positions, written down when the stream names them."""
 
 
-def _row(rows: Rows, t: int) -> Any:
-    if not isinstance(rows, SparseRows):
-        return rows[t]
-    first, last = rows.starts[t], rows.starts[t + 1]
-    return csr_array((rows.values[first:last], rows.columns[first:last], [0, last - first]), shape=(1, rows.n_columns))
+def _ask_stream(learner: Learner, rounds: _Watched, t: int, sight: AtHand, _settings: None) -> int:
+    """Let the stream choose round t, then let the learner guess it."""
+    chosen = rounds.stream.next(LearnerView(t, learner.probabilities))
+    if chosen is None:
+        return ENDED
+    features, label = chosen
+    rounds.codes[t] = learner.index_of(label)
+    sight.guess = learner.guess(features)
+    return READY
+
+
+_WATCHED_GAME = ASKING._replace(measure=_ask_stream)
 
 
 def _play_adaptive(
@@ -122,27 +117,14 @@ def _play_adaptive(
     max_rounds: int,
 ) -> Trace:
     limit = check_integer("max_rounds", max_rounds, low=1)
-    learner.begin(stream.n_features, stream.classes, seed=seed, fresh=fresh)
-    points = default_checkpoints(limit) if checkpoints is None else _check_checkpoints(checkpoints, limit)
-    record = new_record(limit, points, keep_guesses)
-    played = 0
-    while played < limit:
-        chosen = stream.next(LearnerView(played, learner.probabilities))
-        if chosen is None:
-            break
-        features, label = chosen
-        _one_round(learner, features, learner.index_of(label), played, record)
-        played += 1
-    if played == 0:
-        raise ValueError("the adaptive stream ended before its first round")
+    record = new_record(limit, checkpoints, keep_guesses)
+    rounds = _Watched(stream, np.zeros(limit, dtype=np.int64))
+    with learner.all_or_nothing(fresh):
+        learner.begin(stream.n_features, stream.classes, seed=seed, fresh=fresh)
+        played = play_by_hand(learner, rounds, rounds.codes, record, _WATCHED_GAME)
+        if played == 0:
+            raise ValueError("the adaptive stream ended before its first round")
     return _trace(learner, record, played)
-
-
-def _check_checkpoints(checkpoints: npt.ArrayLike, n_rounds: int) -> Integers:
-    points = np.unique(np.append(np.asarray(checkpoints), n_rounds))
-    if points.dtype.kind not in "iu" or points[0] < 1 or points[-1] > n_rounds:
-        raise ValueError(f"checkpoints must be whole numbers from 1 to {n_rounds}; got {checkpoints!r}")
-    return points.astype(np.int64)
 
 
 def _trace(learner: Learner, record: Record, n_rounds: int) -> Trace:

@@ -24,7 +24,7 @@ from onebit.compare.entries import Entry
 from onebit.compare.sources import DRAWN, Source, load, make_rounds
 from onebit.inputs import Floats, Integers, check_choice, check_integer, check_seed
 from onebit.play import play
-from onebit.rounds import default_checkpoints
+from onebit.loop import default_checkpoints
 from onebit.streams.preprocess import METHODS
 
 ROUNDS, RUNS = 10_000, 5

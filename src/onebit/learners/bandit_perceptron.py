@@ -9,11 +9,13 @@ from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, check_choice
 from onebit.kernels import Gaussian, Rational
 from onebit.learners.base import Promise
-from onebit.learners.rule_learner import RuleLearner
-from onebit.rounds import Rule, clear, highest
+from onebit.learners.space_learner import SpaceLearner
+from onebit.loop import Memory, clear, highest
+from onebit.rounds import Answer
+from onebit.spaces import Rule, RuleSight, space_for
 
 
-class BanditPerceptron(RuleLearner):
+class BanditPerceptron(SpaceLearner):
     """One perceptron per class; a class claims x when its score is at least 0.
 
     If no class claims x, a label is drawn uniformly, and if it proves right its class gains x. Otherwise one of the
@@ -68,17 +70,13 @@ class BanditPerceptron(RuleLearner):
         self.classes = classes
         self.seed = seed
 
-    @property
-    def rule(self) -> Rule:
-        """The rule that `ties` and `update` choose."""
-        return _RULES[self.ties, self.update]
-
-    def _rule_settings(self) -> tuple[float, ...]:
+    def _new_memory(self) -> Memory:
         check_choice("ties", self.ties, ("highest", "first", "random"))
         check_choice("update", self.update, ("printed", "authors"))
         if (self.ties, self.update) not in _RULES:
             raise ValueError(f'update="authors" always guesses the highest score; got ties={self.ties!r}')
-        return ()
+        rule = _RULES[self.ties, self.update]
+        return space_for(self.kernel, rule, (), self.n_features_in_, len(self.classes_))
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> Promise:
         """Return Theorems 2 and 4: U ≤ ⌊4(R/γ)²⌋ updates, and (K−1)·U expected mistakes."""
@@ -170,40 +168,24 @@ def _probabilities_random(scores: Floats, _settings: Any, out: Floats) -> None:
 
 
 @inlined
-def _learn_printed(
-    _scores: Floats,
-    current: Floats,
-    label: int,
-    explored: bool,
-    correct: bool,
-    _truth: int,
-    _settings: Any,
-    gains: Floats,
-) -> bool:
-    if explored != correct:
+def _learn_printed(answer: Answer, sight: RuleSight, _settings: Any) -> bool:
+    label, correct = answer.label, answer.correct
+    # Steps 7–9 and 11–13 of Algorithm 1: a lucky draw earns x, a claim that proved wrong loses it.
+    if answer.explored != correct:
         return False
     # With feedback at once the next line always holds; late feedback may find that the step is no longer due.
-    if correct == (current[label] < 0.0):
-        clear(gains)
-        gains[label] = 1.0 if correct else -1.0
+    if correct == (sight.current[label] < 0.0):
+        clear(sight.gains)
+        sight.gains[label] = 1.0 if correct else -1.0
         return True
     return False
 
 
 @inlined
-def _learn_authors(
-    _scores: Floats,
-    current: Floats,
-    label: int,
-    _explored: bool,
-    correct: bool,
-    _truth: int,
-    _settings: Any,
-    gains: Floats,
-) -> bool:
-    changed = False
+def _learn_authors(answer: Answer, sight: RuleSight, _settings: Any) -> bool:
+    label, current, gains, changed = answer.label, sight.current, sight.gains, False
     clear(gains)
-    if correct:
+    if answer.correct:
         for i in range(current.shape[0]):
             if i == label and current[i] <= 0.0:
                 gains[i] = 1.0
@@ -217,9 +199,14 @@ def _learn_authors(
     return changed
 
 
+HIGHEST = Rule(f"{__name__}:HIGHEST", _guess_highest, _probabilities_highest, _learn_printed)
+FIRST = Rule(f"{__name__}:FIRST", _guess_first, _probabilities_first, _learn_printed)
+RANDOM = Rule(f"{__name__}:RANDOM", _guess_random, _probabilities_random, _learn_printed)
+AUTHORS = Rule(f"{__name__}:AUTHORS", _guess_highest, _probabilities_highest, _learn_authors)
+
 _RULES = {
-    ("highest", "printed"): Rule(_guess_highest, _probabilities_highest, _learn_printed),
-    ("first", "printed"): Rule(_guess_first, _probabilities_first, _learn_printed),
-    ("random", "printed"): Rule(_guess_random, _probabilities_random, _learn_printed),
-    ("highest", "authors"): Rule(_guess_highest, _probabilities_highest, _learn_authors),
+    ("highest", "printed"): HIGHEST,
+    ("first", "printed"): FIRST,
+    ("random", "printed"): RANDOM,
+    ("highest", "authors"): AUTHORS,
 }

@@ -7,11 +7,13 @@ from onebit.compiled import inlined
 from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, check_number
 from onebit.kernels import Polynomial
-from onebit.learners.rule_learner import RuleLearner
-from onebit.rounds import Rule, highest
+from onebit.learners.space_learner import SpaceLearner
+from onebit.loop import Memory, highest
+from onebit.rounds import Answer
+from onebit.spaces import Rule, RuleSight, space_for
 
 
-class Banditron(RuleLearner):
+class Banditron(SpaceLearner):
     """The multiclass perceptron with uniform exploration and importance weights.
 
     The label with the highest score loses x; if the label that was played is right, it gains x divided by the
@@ -50,13 +52,9 @@ class Banditron(RuleLearner):
         self.classes = classes
         self.seed = seed
 
-    @property
-    def rule(self) -> Rule:
-        """Banditron's rule."""
-        return _RULE
-
-    def _rule_settings(self) -> tuple[float, ...]:
-        return (check_number("exploration", self.exploration, above=0.0, at_most=1.0),)
+    def _new_memory(self) -> Memory:
+        settings = (check_number("exploration", self.exploration, above=0.0, at_most=1.0),)
+        return space_for(self.kernel, RULE, settings, self.n_features_in_, len(self.classes_))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -88,22 +86,15 @@ def _probabilities(scores: Floats, settings: Any, out: Floats) -> None:
 
 
 @inlined
-def _learn(
-    scores: Floats,
-    _current: Floats,
-    label: int,
-    explored: bool,
-    correct: bool,
-    _truth: int,
-    settings: Any,
-    gains: Floats,
-) -> bool:
-    greedy = highest(scores) if explored else label
+def _learn(answer: Answer, sight: RuleSight, settings: Any) -> bool:
+    scores, gains, label = sight.scores, sight.gains, answer.label
+    greedy = highest(scores) if answer.explored else label
     for i in range(gains.shape[0]):
         gains[i] = -1.0 if i == greedy else 0.0
-    if correct:
+    if answer.correct:
+        # Dividing by the chance makes the step right on average, however seldom the label is played.
         gains[label] += 1.0 / _chance(label == greedy, settings[0], scores.shape[0])
     return True
 
 
-_RULE = Rule(_guess, _probabilities, _learn)
+RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn)

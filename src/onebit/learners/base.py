@@ -1,13 +1,15 @@
 """The protocol on a card: `guess`, `tell`, `probabilities`.
 
 ``guess(x)`` names a label, ``tell(guess, correct)`` is all a learner ever hears, ``probabilities(x)`` says what it
-would guess, without side effects. Learners are also scikit-learn estimators: the constructor stores its arguments
-untouched, ``fit(X, y)`` plays the game over the rows, ``predict`` names the best label without playing.
+would guess, without side effects. What a learner knows is in its `Memory`; which guesses were told is in its `Tickets`;
+``fit`` and ``predict`` are in its `Estimator` face.
+
+To write a learner, subclass `Learner` and give it one of two things: four methods (`_start`, `_decide`, `_hear`,
+`_probabilities`), which are called round by round, or `_new_memory`, which returns a memory with a compiled game.
 """
 
+import copy
 import math
-import uuid
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple, Self
@@ -16,10 +18,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from onebit.draws import Draw, uniform
 from onebit.inputs import (
     Floats,
     Integers,
     Rows,
+    SparseRows,
     check_classes,
     check_labels,
     check_rows,
@@ -27,8 +31,11 @@ from onebit.inputs import (
     encode_labels,
     infer_classes,
 )
+from onebit.learners.by_hand import ByHand
 from onebit.learners.estimator import Estimator
-from onebit.rounds import EXPLORED, MISTAKES, UPDATES, Guess, Record, default_checkpoints, new_record
+from onebit.learners.tickets import Tickets
+from onebit.loop import EXPLORED, MISTAKES, UPDATES, Memory, Record, new_record
+from onebit.rounds import Answer, Guess
 
 _FLOAT64 = np.dtype(np.float64)
 
@@ -44,8 +51,8 @@ class Promise(NamedTuple):
     """No more mistakes than this on average over the learner's random numbers."""
 
 
-class Learner(Estimator, ABC):
-    """Base of every learner. A subclass stores its settings, and says how to start, decide, hear and play.
+class Learner(Estimator):
+    """Base of every learner.
 
     Attributes
     ----------
@@ -63,43 +70,36 @@ class Learner(Estimator, ABC):
     classes: Any
     seed: int
 
+    n_features_in_: int
     n_rounds_: int
     n_mistakes_: int
     n_updates_: int
     n_uniform_guesses_: int
 
-    # What a learner is made of: five things each subclass provides.
+    # What a learner is made of: a memory, or four methods by hand.
 
-    @abstractmethod
+    def _new_memory(self) -> Memory:
+        """Check the settings and return an empty memory for `n_features_in_` features and the `classes_`."""
+        return ByHand(self)
+
     def _start(self) -> None:
-        """Check the settings and set up an empty memory for `n_features_in_` features and the `classes_`."""
+        """Check the settings and forget everything; `n_features_in_` and `classes_` are known."""
+        raise TypeError(f"{type(self).__name__} must give _new_memory, or _start, _decide, _hear and _probabilities")
 
-    @abstractmethod
-    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float, Floats, Rows]:
-        """Return the label's index, whether it was explored, its probability, the scores, and the row to keep.
+    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float]:
+        """Return a label's position, whether it was explored, its probability; `_draw(round)` is the random number.
 
         Raises ValueError for a row it cannot take, NaN and infinities included.
         """
+        raise TypeError(f"{type(self).__name__} must give _decide, or _new_memory")
 
-    @abstractmethod
-    def _hear(self, guess: Guess, correct: bool, truth: int) -> bool:
+    def _hear(self, guess: Guess, answer: Answer) -> bool:
         """Learn from one answer and say whether anything changed."""
+        raise TypeError(f"{type(self).__name__} must give _hear, or _new_memory")
 
-    @abstractmethod
     def _probabilities(self, row: Rows) -> Floats:
         """Return the chance of each label, without side effects."""
-
-    @abstractmethod
-    def _play(self, X: Rows, y: Integers, first_round: int, record: Record) -> None:
-        """Play a whole stream, compiled."""
-
-    @abstractmethod
-    def _decision(self, rows: Rows) -> Floats:
-        """Return every row's score for every class."""
-
-    @abstractmethod
-    def learned(self) -> dict[str, Floats]:
-        """Return copies of the arrays it has learned, by name."""
+        raise TypeError(f"{type(self).__name__} must give _probabilities, or _new_memory")
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -112,10 +112,6 @@ class Learner(Estimator, ABC):
         With a kernel, radius and margin are those of the kernel's space.
         """
         return Promise()
-
-    def _prepare(self, rows: Rows) -> Rows:
-        """Return rows as the memory takes them, or raise ValueError."""
-        return rows
 
     # The game.
 
@@ -133,13 +129,14 @@ class Learner(Estimator, ABC):
             A ticket for `tell`; ``guess.label`` is the label.
         """
         row = self._one_row(features)
-        if self._run is None:
+        if self._tickets is None:
             self._begin(row.shape[1], None, None)
         t = self.n_rounds_
-        index, explored, probability, scores, kept = self._decide(row, t)
+        index, explored, probability, scores, kept = self._memory.look(row, self._key, t)
         self.n_rounds_ = t + 1
         self.n_uniform_guesses_ += explored
-        return Guess(t, self._labels[index], probability, explored, index, kept, scores, self.n_updates_, self._run)
+        run = self._tickets.run  # type: ignore[union-attr]
+        return Guess(t, self._labels[index], probability, explored, index, kept, scores, self.n_updates_, run)
 
     def tell(self, guess: Guess, correct: bool, label: Any = None) -> None:
         """Say whether a guess was right: at once, late, in any order, or never, but only once.
@@ -153,13 +150,15 @@ class Learner(Estimator, ABC):
         label : object
             The right label; only full-information learners take it.
         """
-        place, bit = self._ticket_place(guess)
+        if self._tickets is None:
+            raise ValueError(f"guess must be a ticket of this learner, which has issued none; got {guess!r}")
+        place, bit = self._tickets.find(guess)
         if not isinstance(correct, (bool, np.bool_)):
             raise ValueError(f"correct must be True or False; got {correct!r}")
         right = bool(correct)
         truth = -1 if label is None and not self.hears_label else self._truth(guess, right, label)
-        self.n_updates_ += self._hear(guess, right, truth)
-        self._told[place] |= bit
+        self.n_updates_ += self._memory.hear(guess, right, truth)
+        self._tickets.cross_off(place, bit)
         self.n_mistakes_ += not right
 
     def probabilities(self, features: npt.ArrayLike) -> Floats:
@@ -168,32 +167,21 @@ class Learner(Estimator, ABC):
         if not self._started:
             blank = self.__class__(**self.get_params(deep=False))
             blank._begin(row.shape[1], None, None)
-            return blank._probabilities(blank._prepare(row))
-        return self._probabilities(self._prepare(row))
-
-    # The scikit-learn face.
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Forget everything, then play the game over the rows of X; y is used only to answer right or wrong."""
-        self.play_stream(X, y)
-        return self
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Play on over more rows. `classes` must name every label on the first call if the constructor did not."""
-        self.play_stream(X, y, fresh=False, classes=classes)
-        return self
+            return blank._memory.chances(row)
+        return self._memory.chances(row)
 
     def decision_function(self, X: Any) -> Floats:
         """Return the score of every row (first axis) for every class (second axis)."""
         self._check_started("decision_function")
         rows = self._check_width(check_rows(X))
-        return self._decision(self._prepare(rows))
+        return self._memory.score_rows(self._memory.prepare(rows))
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the class with the highest score for every row: no exploring, no learning."""
-        scores = self.decision_function(X)
-        best: npt.NDArray[Any] = self.classes_[np.argmax(scores, axis=1)]
-        return best
+    def learned(self) -> dict[str, Floats]:
+        """Return copies of the arrays it has learned, by name."""
+        self._check_started("learned")
+        return self._memory.learned()
+
+    # Runs and whole streams.
 
     def play_stream(
         self,
@@ -203,45 +191,33 @@ class Learner(Estimator, ABC):
         seed: int | None = None,
         fresh: bool = True,
         classes: Any = None,
-        checkpoints: Integers | None = None,
+        checkpoints: npt.ArrayLike | None = None,
         keep_guesses: bool = False,
     ) -> Record:
-        """Play a whole stream, compiled; `onebit.play` is the friendlier way in."""
-        with self.all_or_nothing():
-            rows, codes = self.begin_stream(X, y, seed=seed, fresh=fresh, classes=classes)
-            points = default_checkpoints(len(codes)) if checkpoints is None else checkpoints
-            record = new_record(len(codes), points, keep_guesses)
-            self._play(rows, codes, self.n_rounds_, record)
-            self.n_rounds_ += len(codes)
-            self.n_mistakes_ += int(record.counts[MISTAKES])
-            self.n_updates_ += int(record.counts[UPDATES])
-            self.n_uniform_guesses_ += int(record.counts[EXPLORED])
-        return record
-
-    @contextmanager
-    def all_or_nothing(self) -> Iterator[None]:
-        """Give back everything as it was if the game inside is broken off, by an error or by Ctrl-C."""
-        before = self._bookmark()
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
-    def _bookmark(self) -> dict[str, Any]:
-        """Return what is needed to come back to this moment."""
-        before = dict(self.__dict__)
-        if self._started:
-            before["_told"] = self._told.copy()
-        return before
-
-    def begin_stream(
-        self, X: Any, y: Any, *, seed: int | None = None, fresh: bool = True, classes: Any = None
-    ) -> tuple[Rows, Integers]:
-        """Check a stream, get ready for its first round, and return its rows and its labels as indices."""
+        """Play a whole stream, compiled where the learner is; `onebit.play` is the friendlier way in."""
         rows = check_rows(X)
         labels = check_labels(y, rows.shape[0])
+        with self.all_or_nothing(fresh, len(labels)):
+            codes = self.begin_stream(rows, labels, seed=seed, fresh=fresh, classes=classes)
+            record = new_record(len(codes), checkpoints, keep_guesses)
+            self._memory.play(rows, codes, self._key, self.n_rounds_, record)
+            if not self._memory.plays_by_hand:
+                self.n_rounds_ += len(codes)
+                self.n_mistakes_ += int(record.counts[MISTAKES])
+                self.n_updates_ += int(record.counts[UPDATES])
+                self.n_uniform_guesses_ += int(record.counts[EXPLORED])
+        return record
+
+    def begin_stream(
+        self,
+        rows: Rows,
+        labels: npt.NDArray[Any],
+        *,
+        seed: int | None = None,
+        fresh: bool = True,
+        classes: Any = None,
+    ) -> Integers:
+        """Get ready for the first round of a stream that was checked, and return its labels as indices."""
         if not fresh and self._started:
             codes = encode_labels(labels, self.classes_)
             self.begin(rows.shape[1], None, seed=seed, fresh=False)
@@ -250,7 +226,7 @@ class Learner(Estimator, ABC):
             known = check_classes(infer_classes(labels) if chosen is None else chosen)
             codes = encode_labels(labels, known)
             self._begin(rows.shape[1], known, seed)
-        return rows, codes
+        return codes
 
     def begin(self, n_features: int, classes: Any = None, *, seed: int | None = None, fresh: bool = True) -> None:
         """Get ready for a game of that many features; with ``fresh=False`` keep what was learned."""
@@ -263,20 +239,51 @@ class Learner(Estimator, ABC):
         if seed is not None and check_seed(seed) != self._key:
             raise ValueError(f"seed must stay {self._key} when play goes on; got {seed}. Leave it out, or start fresh")
 
+    @contextmanager
+    def all_or_nothing(self, fresh: bool = True, rounds: int | None = None) -> Iterator[None]:
+        """Give back everything as it was if the game inside is broken off, by an error or by Ctrl-C.
+
+        Parameters
+        ----------
+        fresh : bool
+            Whether the game starts afresh: then the old memory is left alone, and need not be copied.
+        rounds : int, optional
+            How many rounds will be played, if it is known. One round happens whole or not at all (only `measure` can
+            fail, which learns nothing), so nothing need be copied for it either, unless it is played by hand.
+        """
+        before = dict(self.__dict__)
+        bookmark = None
+        if self._tickets is not None and not fresh:
+            before["_tickets"] = copy.copy(self._tickets)
+            if rounds != 1 or self._memory.plays_by_hand:
+                bookmark = self._memory.bookmark()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            if bookmark is not None:
+                self._memory.restore(bookmark)
+            raise
+
     def index_of(self, label: Any) -> int:
         """Return a label's position among the classes, or raise ValueError."""
         return int(encode_labels(np.asarray([label]), self.classes_, "label")[0])
 
     # What is underneath.
 
-    _run: str | None = None
-    """Names the present run, for its tickets; None before the first."""
+    _memory: Memory
+    _labels: list[Any]
+    _key: int
+    """The seed of the present run."""
+    _tickets: Tickets | None = None
+    """None before the first run."""
     _row_shape: tuple[int] | None = None
     """The shape of one round's features, once it is known."""
 
     @property
     def _started(self) -> bool:
-        return self._run is not None
+        return self._tickets is not None
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._started
@@ -299,29 +306,34 @@ class Learner(Estimator, ABC):
         with self.all_or_nothing():
             self._key = check_seed(self.seed if seed is None else seed)
             self.classes_ = known_classes
-            self._labels: list[Any] = known_classes.tolist()
+            self._labels = known_classes.tolist()
             self.n_features_in_ = n_features
             self._row_shape = (n_features,)
-            self._start()
+            self._memory = self._new_memory()
         self.n_rounds_ = self.n_mistakes_ = self.n_updates_ = self.n_uniform_guesses_ = 0
-        self._told = bytearray()
-        self._run = uuid.uuid4().hex
+        self._tickets = Tickets()
+
+    def _draw(self, round: int) -> float:
+        """Return the round's uniform number in [0, 1)."""
+        return uniform(Draw(self._key, round))
 
     def _one_row(self, features: Any) -> Rows:
-        """Return a copy of one round's features as a matrix of one row; `_decide` finds NaN and infinities."""
+        """Return a copy of one round's features as a matrix of one row; `measure` finds NaN and infinities."""
         if type(features) is np.ndarray and features.dtype is _FLOAT64 and features.shape == self._row_shape:
             return np.array(features, ndmin=2)  # what nearly every call brings
-        if scipy.sparse.issparse(features):
-            row = check_rows(features.reshape(1, -1) if features.ndim == 1 else features, "features")
+        if scipy.sparse.issparse(features) or isinstance(features, SparseRows):
+            is_vector = not isinstance(features, SparseRows) and features.ndim == 1
+            row = check_rows(features.reshape(1, -1) if is_vector else features, "features")
             if row.shape[0] != 1:
                 raise ValueError(f"features must be one round's; got {row.shape[0]} rows")
-            return self._check_width(row)
+            assert isinstance(row, SparseRows)
+            return self._check_width(SparseRows(row.values.copy(), row.columns, row.starts, row.n_columns))
         array = np.asarray(features)
         if array.dtype.kind not in "fiub":
             raise ValueError(f"features must be real numbers; got dtype {array.dtype}: {features!r}")
         if array.ndim != 1 or array.size == 0:
             raise ValueError(f"features must be one round's, of shape (n_features,); got shape {array.shape}")
-        if self._run is not None and array.size != self.n_features_in_:
+        if self._started and array.size != self.n_features_in_:
             raise ValueError(f"features must have length {self.n_features_in_}; got {array.size}")
         return np.array(array, dtype=np.float64, ndmin=2)
 
@@ -329,20 +341,6 @@ class Learner(Estimator, ABC):
         if self._started and rows.shape[1] != self.n_features_in_:
             raise ValueError(f"X must have {self.n_features_in_} features, as before; got {rows.shape[1]}")
         return rows
-
-    def _ticket_place(self, guess: Guess) -> tuple[int, int]:
-        """Return where this ticket is crossed off, or raise if it is foreign or was told before."""
-        if not isinstance(guess, Guess):
-            raise ValueError(f"guess must be what guess(x) returned; got {guess!r}")
-        t = guess.round
-        if guess.learner != self._run or self._run is None:
-            raise ValueError(f"guess of round {t} is foreign: another learner, or another run of it, issued it")
-        place, bit = t >> 3, 1 << (t & 7)
-        if place >= len(self._told):
-            self._told.extend(bytes(place - len(self._told) + 1024))
-        if self._told[place] & bit:
-            raise ValueError(f"guess of round {t} was told before; each guess is told once")
-        return place, bit
 
     def _truth(self, guess: Guess, correct: bool, label: Any) -> int:
         if not self.hears_label:
@@ -357,15 +355,3 @@ class Learner(Estimator, ABC):
         if (truth == guess.index) != correct:
             raise ValueError(f"correct={correct} contradicts label={label!r} for a guess of {guess.label!r}")
         return truth
-
-
-def bad_row_error(row: Rows) -> ValueError:
-    """Return the error for a row whose scores are not finite."""
-    try:
-        check_rows(row, "features")
-    except ValueError as error:
-        return error
-    return ValueError(
-        "the scores of these features are NaN or infinite: the features are too large, or the kernel returned NaN. "
-        "Scale them, or use normalize=True"
-    )

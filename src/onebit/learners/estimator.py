@@ -1,19 +1,25 @@
-"""The scikit-learn estimator protocol, without importing scikit-learn.
+"""The scikit-learn face of a learner, without importing scikit-learn.
 
 Importing ``sklearn.base`` takes longer than the rest of onebit together, so the few methods that scikit-learn's tools
 ask for (`clone`, pipelines, model selection) are written here, and scikit-learn is imported when one of them calls.
 """
 
 import inspect
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
+
+from onebit.inputs import Floats
 
 
-class Estimator:
+class Estimator(ABC):
     """Settings by name: the constructor stores its arguments untouched, under their own names."""
 
     _estimator_type = "classifier"
+
+    classes_: npt.NDArray[Any]
 
     @classmethod
     def _setting_names(cls) -> list[str]:
@@ -33,10 +39,33 @@ class Estimator:
             setattr(self, name, value)
         return self
 
+    @abstractmethod
+    def play_stream(self, X: Any, y: Any, *, fresh: bool = True, classes: Any = None) -> Any:
+        """Play a whole stream."""
+
+    @abstractmethod
+    def decision_function(self, X: Any) -> Floats:
+        """Return the score of every row (first axis) for every class (second axis)."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Forget everything, then play the game over the rows of X; y is used only to answer right or wrong."""
+        self.play_stream(X, y)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Play on over more rows. `classes` must name every label on the first call if the constructor did not."""
+        self.play_stream(X, y, fresh=False, classes=classes)
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the class with the highest score for every row: no exploring, no learning."""
+        scores = self.decision_function(X)
+        best: npt.NDArray[Any] = self.classes_[np.argmax(scores, axis=1)]
+        return best
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of rows that `predict` gets right."""
-        predicted: Any = self.predict(X)  # type: ignore[attr-defined]
-        return float(np.average(predicted == np.asarray(y), weights=sample_weight))
+        return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
 
     def __repr__(self) -> str:
         parameters = inspect.signature(type(self).__init__).parameters

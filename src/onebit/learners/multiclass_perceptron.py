@@ -9,11 +9,13 @@ from onebit.draws import Draw
 from onebit.inputs import Floats
 from onebit.kernels import Multinomial
 from onebit.learners.base import Promise
-from onebit.learners.rule_learner import RuleLearner
-from onebit.rounds import Rule, clear, highest
+from onebit.learners.space_learner import SpaceLearner
+from onebit.loop import Memory, clear, highest
+from onebit.rounds import Answer
+from onebit.spaces import Rule, RuleSight, space_for
 
 
-class MulticlassPerceptron(RuleLearner):
+class MulticlassPerceptron(SpaceLearner):
     """The full-information floor: on a mistake the right class gains x and the guessed one, the highest, loses it.
 
     It plays another game, in which every answer is the label itself: ``tell(guess, correct, label=…)``. It is here to
@@ -54,10 +56,8 @@ class MulticlassPerceptron(RuleLearner):
         self.classes = classes
         self.seed = seed
 
-    @property
-    def rule(self) -> Rule:
-        """The perceptron's rule."""
-        return _RULE
+    def _new_memory(self) -> Memory:
+        return space_for(self.kernel, RULE, (), self.n_features_in_, len(self.classes_))
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> Promise:
         """Return Theorem 10: M ≤ ⌊2(R/γ)²⌋ mistakes, each with one update. A strong margin is a weak one too."""
@@ -83,22 +83,13 @@ def _probabilities(scores: Floats, _settings: Any, out: Floats) -> None:
 
 
 @inlined
-def _learn(
-    _scores: Floats,
-    _current: Floats,
-    label: int,
-    _explored: bool,
-    correct: bool,
-    truth: int,
-    _settings: Any,
-    gains: Floats,
-) -> bool:
-    if correct:
+def _learn(answer: Answer, sight: RuleSight, _settings: Any) -> bool:
+    if answer.correct:
         return False
-    clear(gains)
-    gains[truth] = 1.0
-    gains[label] = -1.0
+    clear(sight.gains)
+    sight.gains[answer.truth] = 1.0
+    sight.gains[answer.label] = -1.0
     return True
 
 
-_RULE = Rule(_guess, _probabilities, _learn, hears_label=True)
+RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn, hears_label=True)

@@ -2,18 +2,20 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from onebit.compiled import compiled, inlined
 from onebit.draws import Draw, uniform, uniform_label
-from onebit.inputs import Floats, Integers, Rows, SparseRows, check_number, densify
-from onebit.learners.base import Learner, Promise, bad_row_error
-from onebit.rounds import Guess, Record, note
+from onebit.inputs import Floats, Integers, Rows, check_number, dense
+from onebit.learners.base import Learner, Promise
+from onebit.loop import FULL, READY, UNSCORED, Game, Memory, grown
+from onebit.rounds import Answer
 
 _FIRST_CAPACITY = 16
-_NO_SCORES = np.empty(0)
+# Sparse rows are made dense 32 MB at a time.
+_ENTRIES_AT_ONCE = 1 << 22
 
 
 class NearestNeighbor(Learner):
@@ -72,79 +74,90 @@ class NearestNeighbor(Learner):
         yield cls(radius=0.05)
         yield cls(radius=0.6)
 
-    def _start(self) -> None:
-        self._radius_squared = check_number("radius", self.radius, above=0.0) ** 2
-        self._points = np.empty((_FIRST_CAPACITY, self.n_features_in_))
-        self._indices = np.empty(_FIRST_CAPACITY, dtype=np.int64)
-        self._size = 0
-
-    def _prepare(self, rows: Rows) -> Floats:
-        return densify(rows, 0, len(rows)) if isinstance(rows, SparseRows) else rows
-
-    def _near(self, row: Rows) -> int:
-        """Return the index of the nearest remembered label, or −1 if none is within the radius."""
-        dense = self._prepare(row)
-        if not math.isfinite(float(dense.sum())):
-            raise bad_row_error(row)
-        return _nearest_label(self._points, self._indices, self._size, dense, 0, self._radius_squared)
-
-    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float, Floats, Rows]:
-        near = self._near(row)
-        if near >= 0:
-            return near, False, 1.0, _NO_SCORES, row
-        n_classes = len(self.classes_)
-        return uniform_label(uniform(Draw(self._key, round)), n_classes), True, 1.0 / n_classes, _NO_SCORES, row
-
-    def _hear(self, guess: Guess, correct: bool, truth: int) -> bool:
-        # Late feedback: an example that something remembered since then covers would break the packing of Theorem 21.
-        if not (guess.explored and correct) or (guess.version != self.n_updates_ and self._near(guess.row) >= 0):
-            return False
-        self._grow()
-        self._points[self._size] = self._prepare(guess.row)[0]
-        self._indices[self._size] = guess.index
-        self._size += 1
-        return True
-
-    def _probabilities(self, row: Rows) -> Floats:
-        near, n_classes = self._near(row), len(self.classes_)
-        return np.full(n_classes, 1.0 / n_classes) if near < 0 else np.eye(n_classes)[near]
-
-    def _play(self, X: Rows, y: Integers, first_round: int, record: Record) -> None:
-        rows = self._prepare(X)
-        played = 0
-        while played < len(y):
-            self._grow()
-            played, self._size = _play_until_full(
-                self._points, self._indices, self._size, rows, y, len(self.classes_), self._radius_squared,
-                self._key, first_round, played, record,
-            )  # fmt: skip
-
-    def _grow(self) -> None:
-        if self._size == len(self._points):
-            self._points = np.concatenate([self._points, np.empty_like(self._points)])
-            self._indices = np.concatenate([self._indices, np.empty_like(self._indices)])
-
-    def _decision(self, rows: Rows) -> Floats:
-        out = np.full((rows.shape[0], len(self.classes_)), -np.inf)
-        _nearness(self._points, self._indices, self._size, self._prepare(rows), out)
-        return out
-
-    def learned(self) -> dict[str, Floats]:
-        """Return copies of the remembered examples and the positions of their labels among the classes."""
-        self._check_started("learned")
-        return {"support": self._points[: self._size].copy(), "labels": self._indices[: self._size].astype(float)}
+    def _new_memory(self) -> Memory:
+        radius = check_number("radius", self.radius, above=0.0)
+        return _Remembered(radius, self.n_features_in_, len(self.classes_))
 
     @property
     def support_(self) -> Floats:
         """The remembered examples, oldest first."""
-        self._check_started("support_")
-        return self._points[: self._size].copy()
+        return self.learned()["support"]
 
     @property
     def labels_(self) -> Any:
         """The remembered examples' labels."""
-        self._check_started("labels_")
-        return self.classes_[self._indices[: self._size]]
+        return self.classes_[self.learned()["labels"].astype(np.int64)]
+
+
+class Neighbors(NamedTuple):
+    """The remembered examples; rows from `size` on are room."""
+
+    points: Floats
+    labels: Integers
+    size: Integers
+    """How many there are, the only entry."""
+
+
+class NeighborSight(NamedTuple):
+    """What is known about one round."""
+
+    scores: Floats
+    """Empty: there are none."""
+    near: Integers
+    """The nearest remembered label, −1 if none is within the radius; the only entry."""
+    chances: Floats
+
+
+class NeighborSettings(NamedTuple):
+    """The numbers that the game needs."""
+
+    radius_squared: float
+
+
+class _Remembered(Memory):
+    """Examples with their labels; the store doubles when it is full."""
+
+    arrays: Neighbors
+
+    def __init__(self, radius: float, n_features: int, n_classes: int) -> None:
+        self.settings, self._n_classes = NeighborSettings(radius**2), n_classes
+        points, labels = np.empty((_FIRST_CAPACITY, n_features)), np.empty(_FIRST_CAPACITY, dtype=np.int64)
+        self.arrays = Neighbors(points, labels, np.zeros(1, dtype=np.int64))
+        self.sight = self.new_sight()
+
+    def new_sight(self) -> NeighborSight:
+        """Return scratch paper."""
+        return NeighborSight(np.empty(0), np.empty(1, dtype=np.int64), np.empty(self._n_classes))
+
+    def game(self, is_sparse: bool) -> Game:
+        """Return Algorithm 4; rows are dense by now."""
+        return _GAME
+
+    def prepare(self, rows: Rows) -> Floats:
+        """Return dense rows."""
+        return dense(rows)
+
+    def rows_at_once(self, n_features: int) -> int:
+        """Return how many sparse rows to make dense at a time."""
+        return max(1, _ENTRIES_AT_ONCE // n_features)
+
+    def make_room(self, rows: Rows, t: int) -> None:
+        """Double the store."""
+        now, capacity = self.arrays, 2 * len(self.arrays.labels)
+        self.arrays = now._replace(
+            points=grown(now.points, (capacity, now.points.shape[1])), labels=grown(now.labels, (capacity,))
+        )
+
+    def score_rows(self, rows: Rows) -> Floats:
+        """Return minus the distance to each class's nearest example; −∞ for a class without one."""
+        out = np.full((rows.shape[0], self._n_classes), -np.inf)
+        _nearness(self.arrays, dense(rows), out)
+        return out
+
+    def learned(self) -> dict[str, Floats]:
+        """Return the remembered examples and the positions of their labels among the classes."""
+        size = self.arrays.size[0]
+        return {"support": self.arrays.points[:size].copy(), "labels": self.arrays.labels[:size].astype(float)}
 
 
 @inlined
@@ -156,50 +169,61 @@ def _square_distance(points: Floats, s: int, rows: Floats, t: int) -> float:
     return total
 
 
-@compiled
-def _nearest_label(points: Floats, indices: Integers, size: int, rows: Floats, t: int, radius_squared: float) -> int:
-    label, best = -1, math.inf
+@inlined
+def _measure(memory: Neighbors, X: Floats, t: int, sight: NeighborSight, settings: NeighborSettings) -> int:
+    size, best, total = memory.size[0], math.inf, 0.0
+    if size == memory.labels.shape[0]:
+        return FULL
+    for j in range(X.shape[1]):
+        total += X[t, j] - X[t, j]
+    # NaN and infinities are near nothing, and must not be remembered.
+    if total != 0.0:
+        return UNSCORED
+    sight.near[0] = -1
     for s in range(size):
-        distance = _square_distance(points, s, rows, t)
-        if distance <= radius_squared and distance < best:
-            label, best = indices[s], distance
-    return label
+        distance = _square_distance(memory.points, s, X, t)
+        if distance <= settings.radius_squared and distance < best:
+            sight.near[0], best = memory.labels[s], distance
+    return READY
+
+
+@inlined
+def _decide(sight: NeighborSight, draw: Draw, _settings: NeighborSettings) -> tuple[int, bool]:
+    if sight.near[0] >= 0:
+        return sight.near[0], False
+    return uniform_label(uniform(draw), sight.chances.shape[0]), True
+
+
+@inlined
+def _weigh(sight: NeighborSight, _settings: NeighborSettings) -> None:
+    n_classes, near = sight.chances.shape[0], sight.near[0]
+    for i in range(n_classes):
+        sight.chances[i] = 1.0 / n_classes if near < 0 else 0.0
+    if near >= 0:
+        sight.chances[near] = 1.0
+
+
+@inlined
+def _hear(
+    memory: Neighbors, X: Floats, t: int, sight: NeighborSight, answer: Answer, _settings: NeighborSettings
+) -> bool:
+    # Late feedback: an example that something remembered since then covers would break the packing of Theorem 21.
+    if not (answer.explored and answer.correct) or sight.near[0] >= 0:
+        return False
+    s = memory.size[0]
+    for j in range(X.shape[1]):
+        memory.points[s, j] = X[t, j]
+    memory.labels[s] = answer.label
+    memory.size[0] = s + 1
+    return True
+
+
+_GAME = Game(_measure, _decide, _weigh, _hear)
 
 
 @compiled
-def _nearness(points: Floats, indices: Integers, size: int, rows: Floats, out: Floats) -> None:
+def _nearness(memory: Neighbors, rows: Floats, out: Floats) -> None:
     for t in range(rows.shape[0]):
-        for s in range(size):
-            out[t, indices[s]] = max(out[t, indices[s]], -math.sqrt(_square_distance(points, s, rows, t)))
-
-
-@compiled
-def _play_until_full(
-    points: Floats,
-    indices: Integers,
-    size: int,
-    rows: Floats,
-    y: Integers,
-    n_classes: int,
-    radius_squared: float,
-    seed: int,
-    first_round: int,
-    played: int,
-    record: Record,
-) -> tuple[int, int]:
-    """Play on until the stream ends or the memory is full; return the rounds played and the examples remembered."""
-    for t in range(played, y.shape[0]):
-        if size == points.shape[0]:
-            return t, size
-        label = _nearest_label(points, indices, size, rows, t, radius_squared)
-        explored = label < 0
-        if explored:
-            label = uniform_label(uniform(Draw(seed, first_round + t)), n_classes)
-        correct = label == y[t]
-        changed = explored and correct
-        if changed:
-            points[size] = rows[t]
-            indices[size] = label
-            size += 1
-        note(record, t, label, explored, correct, changed)
-    return y.shape[0], size
+        for s in range(memory.size[0]):
+            label = memory.labels[s]
+            out[t, label] = max(out[t, label], -math.sqrt(_square_distance(memory.points, s, rows, t)))

@@ -1,57 +1,19 @@
-"""A learner whose memory is a space, and what it has learned there."""
+"""What a learner with scores has learned, as people look at it: weights, or examples with coefficients."""
 
-from typing import Any, Protocol
-
-from onebit.inputs import Floats, Rows
+from onebit.inputs import Floats
 from onebit.learners.base import Learner
 
 
-class Memory(Protocol):
-    """What any space can do, whatever is played in it."""
-
-    def prepare(self, rows: Rows) -> Rows:
-        """Return rows as the space takes them."""
-        ...
-
-    def score_rows(self, rows: Rows) -> Floats:
-        """Return every prepared row's score for every class."""
-        ...
-
-    def bookmark(self) -> Any:
-        """Return a space that stays as this one is now."""
-        ...
-
-    def arrays(self) -> dict[str, Floats]:
-        """Return copies of what was learned, by name."""
-        ...
-
-
 class SpaceLearner(Learner):
-    """Keeps its memory in `_space` and shows what is in it: weights, or examples with coefficients."""
+    """Shows what its memory holds.
 
-    _space: Any
-
-    @property
-    def _memory(self) -> Memory:
-        memory: Memory = self._space
-        return memory
-
-    def _prepare(self, rows: Rows) -> Rows:
-        return self._memory.prepare(rows)
-
-    def _decision(self, rows: Rows) -> Floats:
-        return self._memory.score_rows(rows)
-
-    def _bookmark(self) -> dict[str, Any]:
-        before = super()._bookmark()
-        if self._started:
-            before["_space"] = self._memory.bookmark()
-        return before
-
-    def learned(self) -> dict[str, Floats]:
-        """Return copies of the weights, or of the stored examples and their coefficients."""
-        self._check_started("learned")
-        return self._memory.arrays()
+    Attributes
+    ----------
+    weights_ : array of shape (K, n_features)
+        What each class has learned; without a kernel only.
+    support_, coefficients_ : arrays of shapes (n, n_features) and (n, K)
+        The stored examples and how much of each every class has gained; with a kernel only.
+    """
 
     @property
     def weights_(self) -> Floats:
@@ -69,6 +31,6 @@ class SpaceLearner(Learner):
         return self._learned_array("coefficients", "a kernel")
 
     def _learned_array(self, name: str, with_what: str) -> Floats:
-        if not self._started or name not in (arrays := self._memory.arrays()):
+        if not self._started or name not in (arrays := self.learned()):
             raise AttributeError(f"{name}_ is there once {type(self).__name__} has played with {with_what}")
         return arrays[name]

@@ -5,11 +5,13 @@ from typing import Any
 from onebit.compiled import inlined
 from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats
-from onebit.learners.rule_learner import RuleLearner
-from onebit.rounds import Rule
+from onebit.learners.space_learner import SpaceLearner
+from onebit.loop import Memory
+from onebit.rounds import Answer
+from onebit.spaces import Rule, RuleSight, space_for
 
 
-class UniformGuess(RuleLearner):
+class UniformGuess(SpaceLearner):
     """Guesses every label with the same chance and never learns.
 
     Parameters
@@ -37,10 +39,9 @@ class UniformGuess(RuleLearner):
         self.classes = classes
         self.seed = seed
 
-    @property
-    def rule(self) -> Rule:
-        """The uniform rule."""
-        return _RULE
+    def _new_memory(self) -> Memory:
+        # It has a memory all the same, so that features are checked as everyone's are.
+        return space_for(None, RULE, (), self.n_features_in_, len(self.classes_))
 
 
 @inlined
@@ -54,17 +55,8 @@ def _probabilities(scores: Floats, _settings: Any, out: Floats) -> None:
 
 
 @inlined
-def _learn(
-    _scores: Floats,
-    _current: Floats,
-    _label: int,
-    _explored: bool,
-    _correct: bool,
-    _truth: int,
-    _settings: Any,
-    _gains: Floats,
-) -> bool:
+def _learn(_answer: Answer, _sight: RuleSight, _settings: Any) -> bool:
     return False
 
 
-_RULE = Rule(_guess, _probabilities, _learn)
+RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn)

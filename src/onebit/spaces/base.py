@@ -1,66 +1,130 @@
-"""A space: where scores live. It turns features into scores and applies what a rule says each class gains."""
+"""A rule, and the space it plays in.
 
-from abc import ABC, abstractmethod
-from typing import Any, Self
+A *rule* turns scores into a guess, and feedback into a step; it sees nothing but scores. A *space* is where scores
+live: it turns features into scores, and applies what a rule says each class gains. Every rule works in every space.
+"""
+
+import importlib
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.inputs import Floats, Integers, Rows
-from onebit.rounds import Guess, Record, Rule
-from onebit.spaces.moves import Moves
+from onebit.compiled import inlined
+from onebit.draws import Draw
+from onebit.inputs import Floats, Rows
+from onebit.loop import Game, Memory
+from onebit.rounds import Answer
 
 
-class Space(ABC):
-    """The memory of a learner that follows a rule, and the arithmetic on it."""
+class RuleSight(NamedTuple):
+    """A rule's scratch paper for one round: one number per class each."""
 
-    n_features: int
+    scores: Floats
+    """Those the guess was made from."""
+    current: Floats
+    """Those of now: the same array, unless feedback comes late."""
+    gains: Floats
+    """How much of x each class gains."""
+    chances: Floats
+
+
+class Numbers(NamedTuple):
+    """The settings of a rule in a space."""
+
+    rule: Any
+    kernel: Any
+    """The kernel's parameters; for a kernel that is a Python function, the kernel itself."""
+
+
+class Rule(NamedTuple):
+    """How scores become a guess and feedback becomes a step: three `onebit.compiled.inlined` functions.
+
+    Attributes
+    ----------
+    home : str
+        Where the rule is found again when a saved learner is loaded: ``"package.module:NAME"``.
+    guess : (scores, draw, settings) → (label, explored)
+        May call ``uniform(draw)``, once.
+    probabilities : (scores, settings, out)
+        Writes the chance that `guess` gives to each label.
+    learn : (answer, sight, settings) → changed
+        Reads ``sight.scores`` and ``sight.current`` and writes to ``sight.gains`` how much of x each class gains.
+    hears_label : bool
+        Whether the rule belongs to the full-information game.
+    """
+
+    home: str
+    guess: Callable[[Floats, Draw, Any], tuple[int, bool]]
+    probabilities: Callable[[Floats, Any, Floats], None]
+    learn: Callable[[Answer, RuleSight, Any], bool]
+    hears_label: bool = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Compiled functions do not travel between processes; a name does.
+        return find_rule, (self.home,)
+
+
+def find_rule(home: str) -> Rule:
+    """Return the rule that lives there."""
+    module, _, name = home.partition(":")
+    rule: Rule = getattr(importlib.import_module(module), name)
+    return rule
+
+
+class Space(Memory):
+    """The memory of a learner that follows a rule."""
+
+    rule: Rule
     n_classes: int
 
-    def prepare(self, rows: Rows) -> Rows:
-        """Return rows as the space takes them; raises ValueError for a row it cannot take."""
-        return rows
+    def new_sight(self) -> RuleSight:
+        """Return scratch paper."""
+        scores, gains, chances = np.empty((3, self.n_classes))
+        return RuleSight(scores, scores, gains, chances)
 
-    @abstractmethod
-    def scores(self, row: Rows) -> Floats:
-        """Return one prepared row's score for every class."""
+    def sight_of_late(self, scores: Floats) -> RuleSight:
+        """Let the rule see the scores of then beside those of now."""
+        sight: RuleSight = self.sight._replace(scores=scores)
+        return sight
 
-    @abstractmethod
-    def score_rows(self, rows: Rows) -> Floats:
-        """Return every prepared row's score for every class, fast; rounding may differ from `scores`."""
 
-    @abstractmethod
-    def add(self, row: Rows, gains: Floats) -> None:
-        """Let every class i gain gains[i] times the prepared row."""
+@cache
+def rule_game(
+    rule: Rule, score: Callable[..., Any], step: Callable[..., None], pauses: bool = False, is_compiled: bool = True
+) -> Game:
+    """Return the game of a rule in a space.
 
-    def decide(
-        self, moves: Moves, row: Rows, seed: int, round: int, settings: Any
-    ) -> tuple[int, bool, float, Floats, Rows]:
-        """Return a guess: label (−1 if a score is not finite), explored, probability, scores, prepared row.
+    Parameters
+    ----------
+    rule : Rule
+        How scores become a guess and feedback becomes a step.
+    score : (memory, X, t, kernel, out) → READY or why not
+        Writes row t's score for every class.
+    step : (memory, X, t, gains)
+        Lets every class i gain gains[i] times row t.
+    pauses, is_compiled : bool
+        As for `Game`.
+    """
+    guess, probabilities, learn = rule.guess, rule.probabilities, rule.learn
 
-        Raises ValueError for a row that the space cannot take.
-        """
-        prepared = self.prepare(row)
-        scores = self.scores(prepared)
-        return (*moves.decide(scores, seed, round, settings), scores, prepared)
+    def measure(memory: Any, X: Rows, t: int, sight: RuleSight, settings: Numbers) -> Any:
+        return score(memory, X, t, settings.kernel, sight.current)
 
-    def hear(self, moves: Moves, guess: Guess, current: Floats, correct: bool, truth: int, settings: Any) -> bool:
-        """Learn from the answer to one guess and say whether anything changed."""
-        gains = np.empty(self.n_classes)
-        changed = moves.learn(guess.scores, current, guess.index, guess.explored, correct, truth, settings, gains)
+    def decide(sight: RuleSight, draw: Draw, settings: Numbers) -> tuple[int, bool]:
+        return guess(sight.current, draw, settings.rule)
+
+    def weigh(sight: RuleSight, settings: Numbers) -> None:
+        probabilities(sight.current, settings.rule, sight.chances)
+
+    def hear(memory: Any, X: Rows, t: int, sight: RuleSight, answer: Answer, settings: Numbers) -> bool:
+        changed = learn(answer, sight, settings.rule)
         if changed:
-            self.add(guess.row, gains)
+            step(memory, X, t, sight.gains)
         return changed
 
-    @abstractmethod
-    def play(
-        self, rule: Rule, settings: Any, X: Rows, y: Integers, seed: int, first_round: int, record: Record
-    ) -> None:
-        """Play a whole stream, guess for guess as one round at a time would."""
-
-    @abstractmethod
-    def bookmark(self) -> Self:
-        """Return a space that stays as this one is now, whatever is added to this one later."""
-
-    @abstractmethod
-    def arrays(self) -> dict[str, Floats]:
-        """Return copies of what was learned, by name."""
+    functions = (measure, decide, weigh, hear)
+    if is_compiled:
+        functions = tuple(inlined(function) for function in functions)
+    return Game(*functions, rule.hears_label, pauses, is_compiled)

@@ -1,10 +1,19 @@
-"""The linear space for dense rows: one weight vector per class, kept feature by feature (d × K)."""
+"""The linear space: one weight vector per class, kept feature by feature (d × K), for dense and for sparse rows."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from onebit.compiled import inlined
-from onebit.inputs import Floats
+import numpy as np
 
+from onebit.compiled import compiled, inlined
+from onebit.inputs import Floats, Rows, SparseRows
+from onebit.kernels import as_kernel
+from onebit.loop import Game, ready_if_finite
+from onebit.spaces import sparse
+from onebit.spaces.base import Numbers, Rule, Space, rule_game
+from onebit.spaces.support_set import SupportSet
+
+# With few features one accumulator per class stays in a register; with many, going through the weights row by row reads
+# them in the order in which they lie in memory. Both add up in the order of the features, to the same bits.
 _FEW_FEATURES = 8
 
 
@@ -15,8 +24,33 @@ class Weights(NamedTuple):
     """One row per feature, one column per class."""
 
 
+class LinearSpace(Space):
+    """One weight per class and feature; memory K × d whatever the number of rounds."""
+
+    def __init__(self, rule: Rule, settings: tuple[float, ...], n_features: int, n_classes: int) -> None:
+        self.rule, self.settings, self.n_classes = rule, Numbers(settings, ()), n_classes
+        self.arrays = Weights(np.zeros((n_features, n_classes)))
+        self.sight = self.new_sight()
+
+    def game(self, is_sparse: bool) -> Game:
+        """Return the rule's game on dense or on sparse rows."""
+        return rule_game(self.rule, *((sparse.score, sparse.step) if is_sparse else (score, step)))
+
+    def score_rows(self, rows: Rows) -> Floats:
+        """Return ⟨wᵢ, x⟩ for every row and class."""
+        if not isinstance(rows, SparseRows):
+            return rows @ self.arrays.weights
+        out = np.empty((len(rows), self.n_classes))
+        _score_sparse_rows(self.arrays, rows, out)
+        return out
+
+    def learned(self) -> dict[str, Floats]:
+        """Return the weights, one row per class."""
+        return {"weights": self.arrays.weights.T.copy()}
+
+
 @inlined
-def scores(memory: Weights, X: Floats, t: int, out: Floats) -> None:
+def score(memory: Weights, X: Floats, t: int, _kernel: Any, out: Floats) -> int:
     """Write ⟨wᵢ, X[t]⟩ for every class i."""
     weights = memory.weights
     if X.shape[1] <= _FEW_FEATURES:
@@ -31,6 +65,7 @@ def scores(memory: Weights, X: Floats, t: int, out: Floats) -> None:
         for j in range(X.shape[1]):
             for i in range(out.shape[0]):
                 out[i] += X[t, j] * weights[j, i]
+    return ready_if_finite(out)
 
 
 @inlined
@@ -40,3 +75,28 @@ def step(memory: Weights, X: Floats, t: int, gains: Floats) -> None:
     for j in range(X.shape[1]):
         for i in range(gains.shape[0]):
             weights[j, i] += X[t, j] * gains[i]
+
+
+@compiled
+def _score_sparse_rows(memory: Weights, rows: SparseRows, out: Floats) -> None:
+    for t in range(out.shape[0]):
+        sparse.score(memory, rows, t, (), out[t])
+
+
+def space_for(kernel: Any, rule: Rule, settings: tuple[float, ...], n_features: int, n_classes: int) -> Space:
+    """Return the empty space of a kernel: the linear one, with explicit weights, for None.
+
+    Parameters
+    ----------
+    kernel : None, Kernel or callable
+        As learners take it.
+    rule : Rule
+        What will be played.
+    settings : tuple of float
+        The numbers that the rule's functions need.
+    n_features, n_classes : int
+        The size of a round.
+    """
+    if kernel is None:
+        return LinearSpace(rule, settings, n_features, n_classes)
+    return SupportSet(as_kernel(kernel), rule, settings, n_features, n_classes)

@@ -4,13 +4,15 @@ Features are added up in the same order as for dense rows and a missing entry ad
 its dense twin have the same scores to the last bit.
 """
 
+from typing import Any
+
 from onebit.compiled import inlined
 from onebit.inputs import Floats, SparseRows
-from onebit.spaces.linear import Weights
+from onebit.loop import ready_if_finite
 
 
 @inlined
-def scores(memory: Weights, X: SparseRows, t: int, out: Floats) -> None:
+def score(memory: Any, X: SparseRows, t: int, _kernel: Any, out: Floats) -> int:
     """Write ⟨wᵢ, X[t]⟩ for every class i."""
     weights = memory.weights
     for i in range(out.shape[0]):
@@ -18,10 +20,11 @@ def scores(memory: Weights, X: SparseRows, t: int, out: Floats) -> None:
     for entry in range(X.starts[t], X.starts[t + 1]):
         for i in range(out.shape[0]):
             out[i] += X.values[entry] * weights[X.columns[entry], i]
+    return ready_if_finite(out)
 
 
 @inlined
-def step(memory: Weights, X: SparseRows, t: int, gains: Floats) -> None:
+def step(memory: Any, X: SparseRows, t: int, gains: Floats) -> None:
     """Add gains[i]·X[t] to the weights of every class i."""
     weights = memory.weights
     for entry in range(X.starts[t], X.starts[t + 1]):

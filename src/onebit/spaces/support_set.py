@@ -5,123 +5,189 @@ i's score is Σₛ coefficients[s, i]·k(xₛ, x). The same example may be store
 multisets). The store doubles when it is full.
 """
 
-import copy
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.compiled import compiled
-from onebit.inputs import Floats, Integers, Rows, SparseRows, check_finite, densify
-from onebit.kernels import Custom, Kernel, Value
-from onebit.rounds import Record, Rule
-from onebit.spaces.base import Space
-from onebit.spaces.blocks import play_in_blocks
+from onebit.compiled import compiled, inlined
+from onebit.inputs import Floats, Integers, Rows, check_finite, dense, take
+from onebit.kernels import Kernel, Value
+from onebit.loop import FULL, Game, Record, grown, ready_if_finite
+from onebit.spaces.base import Numbers, Rule, Space, rule_game
+from onebit.spaces.blocks import Block, rows_in_block
+from onebit.spaces.screen import Screen
 
 _FIRST_CAPACITY = 16
+# A matrix of similarities this large (32 MB) is big enough for fast products and small enough for any machine.
 _ENTRIES_AT_ONCE = 1 << 22
+# Above one update in sixteen rounds, the kernel's values within a block are had cheaper all at once.
+_MANY_UPDATES = 1 / 16
+
+
+class Examples(NamedTuple):
+    """The memory of a kernel learner; rows from `size` on are room."""
+
+    points: Floats
+    squares: Floats
+    """Squared lengths."""
+    coefficients: Floats
+    """One column per class."""
+    totals: Floats
+    """Σₛ |coefficients[s, i]| for every class i: what rounding errors are measured against."""
+    radius: Floats
+    """The length of the longest example, the only entry."""
+    size: Integers
+    """How many examples there are, the only entry."""
 
 
 class SupportSet(Space):
     """Examples with a coefficient per class, seen through a kernel."""
 
-    def __init__(self, kernel: Kernel, n_features: int, n_classes: int) -> None:
-        self.kernel, self.n_features, self.n_classes = kernel, n_features, n_classes
-        self.size = 0
-        self.total = np.zeros(n_classes)
-        """Σₛ |coefficients[s, i]| for every class i: what rounding errors are measured against."""
-        self.radius = 0.0
-        """The length of the longest stored example."""
-        self._points = np.empty((_FIRST_CAPACITY, n_features))
-        self._squares = np.empty(_FIRST_CAPACITY)
-        self._coefficients = np.empty((_FIRST_CAPACITY, n_classes))
+    arrays: Examples
+
+    def __init__(
+        self, kernel: Kernel, rule: Rule, settings: tuple[float, ...], n_features: int, n_classes: int
+    ) -> None:
+        self.kernel, self.rule, self.n_classes = kernel, rule, n_classes
+        self.settings = Numbers(settings, kernel.parameters)
+        self.arrays = Examples(
+            points=np.empty((_FIRST_CAPACITY, n_features)),
+            squares=np.empty(_FIRST_CAPACITY),
+            coefficients=np.empty((_FIRST_CAPACITY, n_classes)),
+            totals=np.zeros(n_classes),
+            radius=np.zeros(1),
+            size=np.zeros(1, dtype=np.int64),
+        )
+        self.sight = self.new_sight()
+
+    def game(self, is_sparse: bool) -> Game:
+        """Return the rule's game for one round at a time; streams are played in blocks."""
+        value = type(self.kernel).value
+        score = _score_by_function if value is None else _exact_score(value)
+        return rule_game(self.rule, score, store, is_compiled=value is not None)
+
+    @property
+    def size(self) -> int:
+        """How many examples are stored."""
+        return int(self.arrays.size[0])
 
     @property
     def points(self) -> Floats:
         """The stored examples, oldest first."""
-        return self._points[: self.size]
-
-    @property
-    def squares(self) -> Floats:
-        """Their squared lengths."""
-        return self._squares[: self.size]
+        return self.arrays.points[: self.size]
 
     @property
     def coefficients(self) -> Floats:
         """What each class gained of each."""
-        return self._coefficients[: self.size]
+        return self.arrays.coefficients[: self.size]
 
     def prepare(self, rows: Rows) -> Floats:
         """Return dense rows that the kernel accepts."""
-        dense = densify(rows, 0, len(rows)) if isinstance(rows, SparseRows) else rows
-        check_finite(dense, "features")
-        return self.kernel.prepare(dense)
-
-    def scores(self, row: Rows) -> Floats:
-        """Return Σₛ coefficients[s, i]·k(xₛ, x), added up in the order of the store."""
-        assert not isinstance(row, SparseRows)
-        out = np.zeros(self.n_classes)
-        if isinstance(self.kernel, Custom):
-            if self.size:
-                _weigh(self.kernel.matrix(row, self.points)[0], self._coefficients, out)
-        else:
-            add_up = _exact_scores(type(self.kernel).value)
-            add_up(self._points, self._squares, self._coefficients, self.size, row, self.kernel.parameters, out)
-        return out
+        ready = dense(rows)
+        check_finite(ready, "features")
+        return self.kernel.prepare(ready)
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return every row's scores by matrix products."""
-        assert not isinstance(rows, SparseRows)
         out = np.zeros((len(rows), self.n_classes))
         chunk = max(1, _ENTRIES_AT_ONCE // max(1, self.size))
         with np.errstate(invalid="ignore", over="ignore"):  # whoever asked looks for scores that are not finite
             for start in range(0, len(rows) if self.size else 0, chunk):
-                out[start : start + chunk] = self.kernel_with_points(rows[start : start + chunk]) @ self.coefficients
+                part = dense(take(rows, start, start + chunk))
+                out[start : start + chunk] = self.kernel.matrix(part, self.points) @ self.coefficients
         return out
 
-    def kernel_with_points(self, rows: Floats) -> Floats:
-        """Return k(row, example) for every row and stored example."""
-        if isinstance(self.kernel, Custom):
-            return self.kernel.matrix(rows, self.points)
-        return self.kernel.of_products(rows @ self.points.T, np.einsum("ij,ij->i", rows, rows), self.squares)
+    def make_room(self, rows: Rows, t: int) -> None:
+        """Double the store."""
+        now, capacity = self.arrays, 2 * len(self.arrays.squares)
+        self.arrays = now._replace(
+            points=grown(now.points, (capacity, now.points.shape[1])),
+            squares=grown(now.squares, (capacity,)),
+            coefficients=grown(now.coefficients, (capacity, self.n_classes)),
+        )
 
-    def add(self, row: Rows, gains: Floats) -> None:
-        """Store the row with its gains."""
-        assert not isinstance(row, SparseRows)
-        if self.size == len(self._points):
-            self._points = _doubled(self._points)
-            self._squares = _doubled(self._squares)
-            self._coefficients = _doubled(self._coefficients)
-        square = float(row[0] @ row[0])
-        self._points[self.size] = row[0]
-        self._squares[self.size] = square
-        self._coefficients[self.size] = gains
-        self.size += 1
-        self.total += np.abs(gains)
-        self.radius = max(self.radius, square**0.5)
+    def add(self, row: Floats, gains: Floats) -> None:
+        """Store a prepared row with its gains."""
+        if self.size == len(self.arrays.squares):
+            self.make_room(row, 0)
+        _store_one(self.arrays, row, gains)
 
-    def play(
-        self, rule: Rule, settings: Any, X: Rows, y: Integers, seed: int, first_round: int, record: Record
-    ) -> None:
+    def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
         """Play a whole stream in blocks of rows that are scored together."""
-        play_in_blocks(self, rule, settings, X, y, seed, first_round, record)
+        screen = Screen.for_kernel(self.kernel, X.shape[1], self.n_classes)
+        at_once, many_updates = rows_in_block(screen), False
+        for start in range(0, len(y), at_once):
+            rows = self.prepare(take(X, start, start + at_once))
+            block = Block(self, screen, rows, many_updates)
+            block.run(rows, y[start : start + at_once], start, seed, first_round, record)
+            many_updates = block.n_updates > _MANY_UPDATES * len(rows)
 
-    def bookmark(self) -> Self:
-        """Return a copy that shares the store: examples are only ever added behind the ones it counts."""
-        twin = copy.copy(self)
-        twin.total = self.total.copy()
-        return twin
+    def bookmark(self) -> Examples:
+        """Return what is needed to come back; the store is shared, because examples are only added behind others."""
+        now = self.arrays
+        return now._replace(totals=now.totals.copy(), radius=now.radius.copy(), size=now.size.copy())
 
-    def arrays(self) -> dict[str, Floats]:
+    def learned(self) -> dict[str, Floats]:
         """Return the examples and their coefficients, one column per class."""
         return {"support": self.points.copy(), "coefficients": self.coefficients.copy()}
 
 
-def _doubled(array: Floats) -> Floats:
-    larger = np.empty((2 * len(array), *array.shape[1:]))
-    larger[: len(array)] = array
-    return larger
+@inlined
+def store(memory: Examples, X: Floats, t: int, gains: Floats) -> None:
+    """Store row t with its gains; there must be room."""
+    s, square = memory.size[0], 0.0
+    for j in range(X.shape[1]):
+        memory.points[s, j] = X[t, j]
+        square += X[t, j] * X[t, j]
+    memory.squares[s] = square
+    for i in range(gains.shape[0]):
+        memory.coefficients[s, i] = gains[i]
+        memory.totals[i] += abs(gains[i])
+    memory.radius[0] = max(memory.radius[0], square**0.5)
+    memory.size[0] = s + 1
+
+
+@compiled
+def _store_one(memory: Examples, row: Floats, gains: Floats) -> None:
+    store(memory, row, 0, gains)
+
+
+@cache
+def _exact_score(value: Value) -> Callable[..., int]:
+    """Return the compiled sum over the store for one kernel, in the order of the store."""
+
+    @inlined
+    def score(memory: Examples, X: Floats, t: int, parameters: Any, out: Floats) -> int:
+        size, square = memory.size[0], 0.0
+        if size == memory.squares.shape[0]:
+            return FULL
+        for j in range(X.shape[1]):
+            square += X[t, j] * X[t, j]
+        for i in range(out.shape[0]):
+            out[i] = 0.0
+        for s in range(size):
+            dot = 0.0
+            for j in range(X.shape[1]):
+                dot += X[t, j] * memory.points[s, j]
+            k = value(dot, square, memory.squares[s], parameters)
+            for i in range(out.shape[0]):
+                out[i] += k * memory.coefficients[s, i]
+        return ready_if_finite(out)
+
+    return score
+
+
+def _score_by_function(memory: Examples, X: Floats, t: int, kernel: Kernel, out: Floats) -> int:
+    """Do the same for a kernel that is a Python function of rows."""
+    size = memory.size[0]
+    if size == len(memory.squares):
+        return FULL
+    out[:] = 0.0
+    if size:
+        _weigh(kernel.matrix(X[t : t + 1], memory.points[:size])[0], memory.coefficients, out)
+    return ready_if_finite(out)
 
 
 @compiled
@@ -129,25 +195,3 @@ def _weigh(values: Floats, coefficients: Floats, out: Floats) -> None:
     for s in range(values.shape[0]):
         for i in range(out.shape[0]):
             out[i] += values[s] * coefficients[s, i]
-
-
-@cache
-def _exact_scores(value: Value) -> Callable[..., None]:
-    """Return the compiled sum over the store for one kernel."""
-
-    @compiled
-    def add_up(
-        points: Floats, squares: Floats, coefficients: Floats, size: int, row: Floats, parameters: Any, out: Floats
-    ) -> None:
-        square = 0.0
-        for j in range(row.shape[1]):
-            square += row[0, j] * row[0, j]
-        for s in range(size):
-            dot = 0.0
-            for j in range(row.shape[1]):
-                dot += row[0, j] * points[s, j]
-            k = value(dot, square, squares[s], parameters)
-            for i in range(out.shape[0]):
-                out[i] += k * coefficients[s, i]
-
-    return add_up

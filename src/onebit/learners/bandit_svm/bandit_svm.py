@@ -4,18 +4,20 @@ import math
 from collections.abc import Iterator
 from typing import Any, Self
 
-import numpy as np
-
-from onebit.inputs import Floats, Integers, Rows, check_finite, check_integer, check_number
+from onebit.inputs import check_integer, check_number
 from onebit.kernels import Gaussian, Linear, Rational, as_kernel
-from onebit.learners.base import Promise, bad_row_error
+from onebit.learners.bandit_svm.facts import Settings
+from onebit.learners.bandit_svm.kernel_facts import KernelFactMemory
+from onebit.learners.bandit_svm.linear_facts import LinearFactMemory
+from onebit.learners.base import Promise
 from onebit.learners.space_learner import SpaceLearner
-from onebit.rounds import Guess, Record
-from onebit.spaces.fact_spaces import FactSpace, KernelFactSpace, LinearFactSpace
-from onebit.spaces.facts import Settings
+from onebit.loop import Memory
 
+# A thousandth of the margin: closer than guesses can tell, and it keeps replays from polishing.
 _TOLERANCE = 1e-3
+# A step below a tenth of the mean coefficient changes next to nothing (docs/experiments/bandit-svm.md).
 _TRIGGER = 0.1
+# On unit rows this is exp(−8(1−⟨x, x'⟩)): the best single width over the sets it was chosen on.
 _AUTO_KERNEL = Gaussian(width=8.0**-0.5, normalize=True)
 
 
@@ -79,8 +81,6 @@ class BanditSVM(SpaceLearner):
     Gama, Medas, Castillo, Rodrigues (2004). Learning with drift detection. SBIA: noticing that facts are out of date.
     """
 
-    _space: FactSpace
-
     def __init__(
         self,
         kernel: Any = "auto",
@@ -139,48 +139,14 @@ class BanditSVM(SpaceLearner):
             softness=softness, replays=replays, budget=budget, mix=mix, trigger=_TRIGGER, tolerance=_TOLERANCE
         )
 
-    def _start(self) -> None:
-        settings = self._checked_settings()
+    def _new_memory(self) -> Memory:
+        settings, size = self._checked_settings(), (self.n_features_in_, len(self.classes_))
         if isinstance(self.kernel, str) and self.kernel != "auto":
             raise ValueError(
                 f'kernel must be "auto", None, a kernel such as onebit.kernels.Rational(), or a function(X, Y); '
                 f"got {self.kernel!r}"
             )
+        if self.kernel is None:
+            return LinearFactMemory(settings, self.hears_label, *size)
         kernel = _AUTO_KERNEL if isinstance(self.kernel, str) else as_kernel(self.kernel)
-        n_features, n_classes = self.n_features_in_, len(self.classes_)
-        if kernel is None:
-            self._space = LinearFactSpace(n_features, n_classes, settings)
-        else:
-            self._space = KernelFactSpace(kernel, n_features, n_classes, settings)
-
-    def _finite_scores(self, row: Rows) -> Floats:
-        """Return a prepared row's scores, or raise."""
-        if isinstance(row, np.ndarray):
-            check_finite(row, "features")
-        scores: Floats = self._space.scores(row)[0]
-        return scores
-
-    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float, Floats, Rows]:
-        prepared = self._prepare(row)
-        scores = self._finite_scores(prepared)
-        label, explored, probability = self._space.decide(scores, self._key, round)
-        if label < 0:
-            raise bad_row_error(row)
-        return label, explored, probability, scores, prepared
-
-    def _hear(self, guess: Guess, correct: bool, truth: int) -> bool:
-        return self._space.hear(guess.row, self._space.proved(guess.index, correct, truth), correct)
-
-    def _probabilities(self, row: Rows) -> Floats:
-        scores = self._finite_scores(row)
-        if not np.isfinite(scores).all():
-            raise bad_row_error(row)
-        return self._space.probabilities(scores)
-
-    def _play(self, X: Rows, y: Integers, first_round: int, record: Record) -> None:
-        bad = self._space.play(X, y, self._key, first_round, self.hears_label, record)
-        if bad >= 0:
-            raise ValueError(
-                f"the scores of X[{bad}] are NaN or infinite; check a kernel function of your own, "
-                "or use smaller features, a smaller degree or normalize=True"
-            )
+        return KernelFactMemory(kernel, settings, self.hears_label, *size)

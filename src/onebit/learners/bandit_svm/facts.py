@@ -7,8 +7,7 @@ s·f + α/(2C) = 1, or α = 0. Every such step raises the dual value, whichever 
 replays keeps the guarantee (docs/theory/bandit-svm.md).
 """
 
-import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +15,12 @@ import numpy.typing as npt
 from onebit.compiled import inlined
 from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats
-from onebit.rounds import highest
+from onebit.loop import highest
+from onebit.rounds import Answer
 
 Signs = npt.NDArray[np.int8]
 
-ROUNDS, MISTAKES, BEST_RATE, BEST_SPREAD, RECENT = range(5)
-_MEMORY = 64.0
-_DEVIATIONS = 6.0
+# A fact that lacks this much of its margin of 1 is stored whatever its class's coefficients are.
 _MUCH = 0.8
 
 
@@ -43,27 +41,28 @@ class Settings(NamedTuple):
     """How far from its due a stored fact may be before it is replayed."""
 
 
-def new_watch() -> Floats:
-    """Return an empty record of how the guesses went, for `is_outdated`."""
-    return np.array([0.0, 0.0, math.inf, 0.0, 0.0])
+class Numbers(NamedTuple):
+    """The settings of the game in a space."""
+
+    facts: Settings
+    kernel: Any
+    """The kernel's parameters; for a kernel that is a Python function, the kernel itself."""
 
 
 @inlined
-def choose(scores: Floats, seed: int, round: int, settings: Settings) -> tuple[int, bool]:
-    """Return the highest score's label, or one drawn uniformly where no class claims x; −1 if a score is not finite."""
-    for i in range(scores.shape[0]):
-        if not np.isfinite(scores[i]):
-            return -1, False
+def choose(scores: Floats, draw: Draw, settings: Settings) -> tuple[int, bool]:
+    """Return the highest score's label, or one drawn uniformly where no class claims x."""
     best = highest(scores)
     if settings.mix > 0.0 and scores[best] < 0.0:
-        number = uniform(Draw(seed, round))
+        number = uniform(draw)
+        # One number serves both choices: below the chance it is, once stretched, uniform again.
         if number < settings.mix:
             return uniform_label(number / settings.mix, scores.shape[0]), True
     return best, False
 
 
 @inlined
-def chances(scores: Floats, settings: Settings, out: Floats) -> None:
+def chances_of(scores: Floats, settings: Settings, out: Floats) -> None:
     """Write the chance that `choose` gives to each label."""
     best = highest(scores)
     spread = settings.mix if scores[best] < 0.0 else 0.0
@@ -73,20 +72,20 @@ def chances(scores: Floats, settings: Settings, out: Floats) -> None:
 
 
 @inlined
-def prove(label: int, correct: bool, truth: int, signs: Signs) -> None:
+def prove(answer: Answer, signs: Signs) -> None:
     """Write what an answer proves for each class: +1 it is, −1 it is not, 0 nothing."""
     n_classes = signs.shape[0]
-    known = truth
-    if correct:
-        known = label
+    known = answer.truth
+    if answer.correct:
+        known = answer.label
     elif n_classes == 2:
-        known = 1 - label
+        known = 1 - answer.label
     for i in range(n_classes):
         signs[i] = 0 if known < 0 else -1
     if known >= 0:
         signs[known] = 1
     else:
-        signs[label] = -1
+        signs[answer.label] = -1
 
 
 @inlined
@@ -101,6 +100,7 @@ def is_worth_storing(
     for i in range(signs.shape[0]):
         if signs[i] != 0:
             lack = 1.0 - signs[i] * scores[i]
+            # The step is lack/square, the mean coefficient totals/size; multiplied out, nothing is divided by 0.
             if lack > _MUCH or (lack > 0.0 and lack * size > settings.trigger * square * totals[i]):
                 return True
     return False
@@ -113,35 +113,3 @@ def stepped(alpha: float, sign: int, score: float, square: float, softness: floa
     if curvature <= 0.0:
         return alpha
     return max(0.0, alpha + (1.0 - sign * score - alpha * softness) / curvature)
-
-
-@inlined
-def is_outdated(watch: Floats, correct: bool, n_classes: int, settings: Settings) -> bool:
-    """Say whether the guesses have become too bad for chance, so that old facts no longer hold; start counting again.
-
-    Two things must come together: mistakes since the start are six standard deviations above their best rate (the
-    drift detection method of Gama et al. 2004, with its limit of three doubled), and those of late, averaged over some
-    64 rounds, are nearer to blind guessing than to the best rate. With a hard margin facts never go out of date.
-    """
-    watch[ROUNDS] += 1.0
-    watch[RECENT] -= watch[RECENT] / _MEMORY
-    if not correct:
-        watch[MISTAKES] += 1.0
-        watch[RECENT] += 1.0 / _MEMORY
-    n = watch[ROUNDS]
-    if settings.softness == 0.0 or n < _MEMORY:
-        return False
-    rate = (watch[MISTAKES] + 1.0) / (n + 2.0)
-    spread = math.sqrt(rate * (1.0 - rate) / n)
-    if rate + spread < watch[BEST_RATE] + watch[BEST_SPREAD]:
-        watch[BEST_RATE], watch[BEST_SPREAD] = rate, spread
-    blind = 1.0 - 1.0 / n_classes
-    if (
-        rate > watch[BEST_RATE] + _DEVIATIONS * watch[BEST_SPREAD]
-        and watch[RECENT] > 0.5 * (watch[BEST_RATE] + blind)
-        and watch[BEST_RATE] < blind
-    ):
-        watch[ROUNDS], watch[MISTAKES], watch[RECENT] = 0.0, 0.0, 0.0
-        watch[BEST_RATE], watch[BEST_SPREAD] = math.inf, 0.0
-        return True
-    return False

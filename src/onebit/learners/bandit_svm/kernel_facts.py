@@ -1,0 +1,355 @@
+"""Facts in the space of a kernel: stored examples, what is proved of each, and every class's separator.
+
+The similarities of all stored examples are kept, and so are their scores, so a step on one fact costs one pass over one
+row. When the budget is full, the example with the smallest coefficients makes room, and every fourth time the next one
+in turn: noise has large coefficients and would stay for ever. What goes is projected onto the example most like it
+(Orabona, Keshet, Caputo 2009).
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onebit.compiled import frugal, inlined
+from onebit.draws import Draw
+from onebit.inputs import Floats, Integers, Rows, check_finite, dense, take
+from onebit.kernels import Kernel, Value
+from onebit.learners.bandit_svm.drift import is_outdated, new_watch
+from onebit.learners.bandit_svm.facts import (
+    Numbers,
+    Settings,
+    Signs,
+    chances_of,
+    choose,
+    is_worth_storing,
+    prove,
+    stepped,
+)
+from onebit.loop import FULL, Game, Memory, grown, ready_if_finite
+from onebit.rounds import Answer
+
+SIZE, REMOVED = range(2)
+_FIRST_CAPACITY = 16
+# Rows are prepared, and scored for prediction, 32 MB at a time.
+_ENTRIES_AT_ONCE = 1 << 22
+# One removal in four goes in turn: enough to wash noise out, too few to lose what is needed.
+_TURNOVER = 4
+
+
+class KernelFacts(NamedTuple):
+    """What was learned: one place per stored example."""
+
+    points: Floats
+    """One column per example (d × capacity): a round's similarities are added up feature by feature."""
+    squares: Floats
+    gram: Floats
+    signs: Signs
+    """What is proved (K × capacity)."""
+    alphas: Floats
+    """The dual coefficients, never negative (K × capacity)."""
+    coefficients: Floats
+    """What each class gained of each example (capacity × K): sign times alpha, and what it took over from others."""
+    scores: Floats
+    """Every class's score of each example (K × capacity)."""
+    totals: Floats
+    """The sum of each class's alphas."""
+    weight: Floats
+    """Σᵢ coefficients², per example."""
+    counts: Integers
+    """How many examples are stored, and how many were removed."""
+    watch: Floats
+    """How the guesses went, for `is_outdated`."""
+
+
+class KernelSight(NamedTuple):
+    """What is known about one round."""
+
+    scores: Floats
+    signs: Signs
+    """What the answer proves."""
+    similarities: Floats
+    """With every stored example."""
+    squares: Floats
+    """‖x‖² and k(x, x)."""
+    chances: Floats
+
+
+class KernelFactMemory(Memory):
+    """Stored examples, seen through a kernel."""
+
+    arrays: KernelFacts
+
+    def __init__(self, kernel: Kernel, settings: Settings, hears_label: bool, n_features: int, n_classes: int) -> None:
+        self.kernel, self.settings, self._hears_label = kernel, Numbers(settings, kernel.parameters), hears_label
+        n = min(settings.budget, _FIRST_CAPACITY)
+        self.arrays = KernelFacts(
+            points=np.zeros((n_features, n)),
+            squares=np.zeros(n),
+            gram=np.zeros((n, n)),
+            signs=np.zeros((n_classes, n), dtype=np.int8),
+            alphas=np.zeros((n_classes, n)),
+            coefficients=np.zeros((n, n_classes)),
+            scores=np.zeros((n_classes, n)),
+            totals=np.zeros(n_classes),
+            weight=np.zeros(n),
+            counts=np.zeros(2, dtype=np.int64),
+            watch=new_watch(),
+        )
+        self.sight = self.new_sight()
+
+    def new_sight(self) -> KernelSight:
+        """Return scratch paper."""
+        n_classes, n = self.arrays.signs.shape
+        return KernelSight(
+            np.empty(n_classes), np.empty(n_classes, np.int8), np.zeros(n), np.empty(2), np.empty(n_classes)
+        )
+
+    def game(self, is_sparse: bool) -> Game:
+        """Return the game with this kernel; rows are dense by now."""
+        return kernel_game(type(self.kernel).value, self._hears_label)
+
+    @property
+    def size(self) -> int:
+        """How many examples are stored."""
+        return int(self.arrays.counts[SIZE])
+
+    def prepare(self, rows: Rows) -> Floats:
+        """Return dense rows that the kernel accepts."""
+        ready = dense(rows)
+        check_finite(ready, "features")
+        return self.kernel.prepare(ready)
+
+    def rows_at_once(self, n_features: int) -> int:
+        """Return how many rows to prepare at a time."""
+        return max(1, _ENTRIES_AT_ONCE // n_features)
+
+    def make_room(self, rows: Rows, t: int) -> None:
+        """Double the places, up to the budget."""
+        now, n_classes = self.arrays, len(self.arrays.totals)
+        n = min(self.settings.facts.budget, 2 * len(now.squares))
+        self.arrays = now._replace(
+            points=grown(now.points, (len(now.points), n)),
+            squares=grown(now.squares, (n,)),
+            gram=grown(now.gram, (n, n)),
+            signs=grown(now.signs, (n_classes, n)),
+            alphas=grown(now.alphas, (n_classes, n)),
+            coefficients=grown(now.coefficients, (n, n_classes)),
+            scores=grown(now.scores, (n_classes, n)),
+            weight=grown(now.weight, (n,)),
+        )
+
+    def score_rows(self, rows: Rows) -> Floats:
+        """Return every row's scores by matrix products."""
+        learned = self.learned()
+        out = np.zeros((len(rows), len(self.arrays.totals)))
+        chunk = max(1, _ENTRIES_AT_ONCE // max(1, self.size))
+        for start in range(0, len(rows) if self.size else 0, chunk):
+            part = dense(take(rows, start, start + chunk))
+            out[start : start + chunk] = self.kernel.matrix(part, learned["support"]) @ learned["coefficients"]
+        return out
+
+    def learned(self) -> dict[str, Floats]:
+        """Return the examples and their coefficients, one column per class."""
+        return {"support": support(self.arrays), "coefficients": self.arrays.coefficients[: self.size].copy()}
+
+
+def support(memory: KernelFacts) -> Floats:
+    """Return the stored examples, one row each."""
+    return memory.points[:, : memory.counts[SIZE]].T.copy()
+
+
+@inlined
+def add_up(memory: KernelFacts, similarities: Floats, out: Floats) -> None:
+    """Write every class's score of an example with those similarities."""
+    coefficients = memory.coefficients
+    for i in range(out.shape[0]):
+        out[i] = 0.0
+    for s in range(memory.counts[SIZE]):
+        for i in range(out.shape[0]):
+            out[i] += similarities[s] * coefficients[s, i]
+
+
+@frugal
+def worst_fact(memory: KernelFacts, i: int, settings: Settings) -> int:
+    """Return the fact of class i whose dual slope is steepest, or −1 if none is beyond the tolerance."""
+    signs, alphas, scores = memory.signs[i], memory.alphas[i], memory.scores[i]
+    worst, steepest = -1, settings.tolerance
+    for s in range(memory.counts[SIZE]):
+        slope = 1.0 - signs[s] * scores[s] - alphas[s] * settings.softness
+        if signs[s] != 0 and ((slope > steepest) or (-slope > steepest and alphas[s] > 0.0)):
+            worst, steepest = s, abs(slope)
+    return worst
+
+
+@frugal
+def step_on(memory: KernelFacts, i: int, s: int, settings: Settings) -> None:
+    """Take the step on the fact about class i and example s."""
+    old, sign = memory.alphas[i, s], memory.signs[i, s]
+    new = stepped(old, sign, memory.scores[i, s], memory.gram[s, s], settings.softness)
+    memory.alphas[i, s] = new
+    memory.totals[i] += new - old
+    _gain(memory, i, s, sign * (new - old))
+
+
+@inlined
+def _gain(memory: KernelFacts, i: int, s: int, gain: float) -> None:
+    """Let class i gain that much of example s."""
+    if gain == 0.0:
+        return
+    scores, row, before = memory.scores[i], memory.gram[s], memory.coefficients[s, i]
+    memory.coefficients[s, i] = before + gain
+    memory.weight[s] += gain * (2.0 * before + gain)
+    for r in range(memory.counts[SIZE]):
+        scores[r] += gain * row[r]
+
+
+@frugal
+def make_place(memory: KernelFacts, sight: KernelSight) -> int:
+    """Project the example with the smallest coefficients, or the next in turn, onto the one most like it."""
+    size, gram, similarities, scores = memory.counts[SIZE], memory.gram, sight.similarities, sight.scores
+    place = 0
+    for s in range(1, size):
+        if memory.weight[s] < memory.weight[place]:
+            place = s
+    removed = memory.counts[REMOVED]
+    memory.counts[REMOVED] = removed + 1
+    if removed % _TURNOVER == 0:
+        place = removed // _TURNOVER % size
+    heir = -1
+    for s in range(size):
+        if s != place and (heir < 0 or gram[place, s] > gram[place, heir]):
+            heir = s
+    for i in range(scores.shape[0]):
+        memory.totals[i] -= memory.alphas[i, place]
+        share = memory.coefficients[place, i]
+        if share != 0.0:
+            _gain(memory, i, place, -share)
+            scores[i] -= share * similarities[place]
+            if heir >= 0 and gram[heir, heir] > 0.0:
+                inherited = share * gram[place, heir] / gram[heir, heir]
+                _gain(memory, i, heir, inherited)
+                scores[i] += inherited * similarities[heir]
+                old = memory.alphas[i, heir]
+                memory.alphas[i, heir] = max(0.0, old + memory.signs[i, heir] * inherited)
+                memory.totals[i] += memory.alphas[i, heir] - old
+    return place
+
+
+@frugal
+def store(memory: KernelFacts, X: Floats, t: int, sight: KernelSight) -> int:
+    """Store row t with what is proved of it, and return its place."""
+    place = int(memory.counts[SIZE])
+    if place == memory.squares.shape[0]:
+        place = make_place(memory, sight)
+    else:
+        memory.counts[SIZE] = place + 1
+    for j in range(X.shape[1]):
+        memory.points[j, place] = X[t, j]
+    for s in range(memory.counts[SIZE]):
+        memory.gram[place, s] = memory.gram[s, place] = sight.similarities[s]
+    memory.squares[place], memory.gram[place, place] = sight.squares[0], sight.squares[1]
+    memory.weight[place] = 0.0
+    for i in range(sight.scores.shape[0]):
+        memory.signs[i, place], memory.scores[i, place] = sight.signs[i], sight.scores[i]
+        memory.alphas[i, place] = memory.coefficients[place, i] = 0.0
+    return place
+
+
+@frugal
+def learn(memory: KernelFacts, X: Floats, t: int, sight: KernelSight, settings: Settings) -> None:
+    """Store an example, step on the violated facts about it, and replay what that upset."""
+    place = store(memory, X, t, sight)
+    # A step costs one pass over the store: while it is small, more of them fit into the same work.
+    replays = settings.replays * settings.budget // memory.counts[SIZE]
+    for i in range(sight.signs.shape[0]):
+        if sight.signs[i] != 0 and sight.signs[i] * memory.scores[i, place] < 1.0:
+            step_on(memory, i, place, settings)
+            for _ in range(replays):
+                worst = worst_fact(memory, i, settings)
+                if worst < 0:
+                    break
+                step_on(memory, i, worst, settings)
+
+
+@inlined
+def hear_facts(memory: KernelFacts, X: Floats, t: int, sight: KernelSight, answer: Answer, settings: Settings) -> bool:
+    """Take in an answer: forget what is out of date, then learn what it proves. Say whether anything changed."""
+    prove(answer, sight.signs)
+    if is_outdated(memory.watch, answer.correct, sight.signs.shape[0], settings.softness):
+        memory.counts[SIZE] = 0
+        memory.totals[:] = 0.0
+        sight.scores[:] = 0.0
+    size = memory.counts[SIZE]
+    if not is_worth_storing(sight.signs, sight.scores, sight.squares[1], memory.totals, size, settings):
+        return False
+    learn(memory, X, t, sight, settings)
+    return True
+
+
+@cache
+def kernel_game(value: Value | None, hears_label: bool) -> Game:
+    """Return the game with a kernel; None stands for kernels that are Python functions of rows."""
+    is_compiled = value is not None
+    compare = _compare_by_function if value is None else _comparing(value)
+    hear_one = hear_facts if is_compiled else _hear_from_python
+
+    def measure(memory: KernelFacts, X: Floats, t: int, sight: KernelSight, settings: Numbers) -> int:
+        capacity = memory.squares.shape[0]
+        if memory.counts[SIZE] == capacity and capacity < settings.facts.budget:
+            return FULL
+        compare(memory, X, t, settings.kernel, sight)
+        add_up(memory, sight.similarities, sight.scores)
+        return ready_if_finite(sight.scores)
+
+    def decide(sight: KernelSight, draw: Draw, settings: Numbers) -> tuple[int, bool]:
+        return choose(sight.scores, draw, settings.facts)
+
+    def weigh(sight: KernelSight, settings: Numbers) -> None:
+        chances_of(sight.scores, settings.facts, sight.chances)
+
+    def hear(memory: KernelFacts, X: Floats, t: int, sight: KernelSight, answer: Answer, settings: Numbers) -> bool:
+        return hear_one(memory, X, t, sight, answer, settings.facts)
+
+    functions: list[Callable[..., Any]] = [measure, decide, weigh, hear]
+    if is_compiled:
+        functions = [inlined(function) for function in functions]
+    return Game(*functions, hears_label=hears_label, is_compiled=is_compiled)
+
+
+def _comparing(value: Value) -> Callable[..., None]:
+    """Return the compiled function that writes ‖x‖², k(x, x) and the similarities of row t with what is stored."""
+
+    @inlined
+    def compare(memory: KernelFacts, X: Floats, t: int, parameters: Any, sight: KernelSight) -> None:
+        points, out, size, square = memory.points, sight.similarities, memory.counts[SIZE], 0.0
+        for s in range(size):
+            out[s] = 0.0
+        for j in range(X.shape[1]):
+            entry = X[t, j]
+            square += entry * entry
+            if entry != 0.0:
+                column = points[j]
+                for s in range(size):
+                    out[s] += entry * column[s]
+        for s in range(size):
+            out[s] = value(out[s], square, memory.squares[s], parameters)
+        sight.squares[0], sight.squares[1] = square, value(square, square, square, parameters)
+
+    return compare
+
+
+def _compare_by_function(memory: KernelFacts, X: Floats, t: int, kernel: Kernel, sight: KernelSight) -> None:
+    """Do the same for a kernel that is a Python function of rows."""
+    row, size = X[t : t + 1], memory.counts[SIZE]
+    if size:
+        sight.similarities[:size] = kernel.matrix(row, support(memory))[0]
+    sight.squares[:] = row[0] @ row[0], kernel.matrix(row, row)[0, 0]
+
+
+@frugal
+def _hear_from_python(
+    memory: KernelFacts, X: Floats, t: int, sight: KernelSight, answer: Answer, settings: Settings
+) -> bool:
+    return hear_facts(memory, X, t, sight, answer, settings)

@@ -1,0 +1,119 @@
+"""Playing round by round, in Python: the same loop with `guess` and `tell` plugged in.
+
+`ByHand` is the memory of a learner that is written by hand, as four methods: whatever the learner keeps in itself.
+"""
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onebit.inputs import Floats, Integers, Rows, SparseRows, take
+from onebit.loop import READY, Game, Memory, Record, moves
+from onebit.rounds import Answer, Guess
+
+if TYPE_CHECKING:
+    from onebit.learners.base import Learner
+
+
+class AtHand:
+    """The scratch paper of a round played by hand: its ticket."""
+
+    guess: Guess
+
+
+def ask(learner: "Learner", X: Rows, t: int, sight: AtHand, _settings: None) -> int:
+    """Let the learner guess row t."""
+    sight.guess = learner.guess(take(X, t, t + 1) if isinstance(X, SparseRows) else X[t])
+    return READY
+
+
+def said(sight: AtHand, _draw: Any, _settings: None) -> tuple[int, bool]:
+    """Return what the ticket says."""
+    return sight.guess.index, sight.guess.explored
+
+
+def _nothing_to_weigh(_sight: AtHand, _settings: None) -> None:
+    """Do nothing: the ticket has its probability."""
+
+
+def told(learner: "Learner", _X: Rows, _t: int, sight: AtHand, answer: Answer, _settings: None) -> bool:
+    """Tell the learner the answer."""
+    before = learner.n_updates_
+    if answer.truth >= 0:
+        learner.tell(sight.guess, bool(answer.correct), label=learner.classes_[answer.truth])
+    else:
+        learner.tell(sight.guess, bool(answer.correct))
+    return learner.n_updates_ > before
+
+
+ASKING = Game(ask, said, _nothing_to_weigh, told, is_compiled=False)
+"""The game of calling `guess` and `tell`."""
+
+
+def play_by_hand(learner: "Learner", X: Any, y: Integers, record: Record, game: Game = ASKING) -> int:
+    """Play a stream by calling the learner's `guess` and `tell`; return how many rounds were played."""
+    loop = moves(game._replace(hears_label=learner.hears_label)).loop
+    played, _ = loop(learner, X, y, 0, 0, 0, 0, None, AtHand(), record)
+    return played
+
+
+class ByHand(Memory):
+    """The memory of a learner that gives `_start`, `_decide`, `_hear` and `_probabilities` instead of a `Game`."""
+
+    plays_by_hand = True
+
+    def __init__(self, learner: "Learner") -> None:
+        self._learner = learner
+        learner._start()
+
+    def game(self, is_sparse: bool) -> Game:
+        """Return the game of calling `guess` and `tell`."""
+        return ASKING
+
+    def new_sight(self) -> AtHand:
+        """Return scratch paper."""
+        return AtHand()
+
+    def look(self, row: Rows, seed: int, round: int) -> tuple[int, bool, float, Floats, Rows]:
+        """Return what the learner decides."""
+        index, explored, probability = self._learner._decide(row, round)
+        return index, explored, probability, np.empty(0), row
+
+    def chances(self, row: Rows) -> Floats:
+        """Return what the learner says its probabilities are."""
+        return self._learner._probabilities(row)
+
+    def hear(self, guess: Guess, correct: bool, truth: int) -> bool:
+        """Let the learner hear."""
+        return self._learner._hear(guess, Answer(guess.index, guess.explored, correct, truth))
+
+    def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
+        """Play a whole stream."""
+        play_by_hand(self._learner, X, y, record)
+
+    def score_rows(self, rows: Rows) -> Floats:
+        """Return the chances of every row, for want of scores."""
+        return np.array([self.chances(take(rows, t, t + 1)) for t in range(rows.shape[0])])
+
+    def learned(self) -> dict[str, Floats]:
+        """Return copies of every array that the learner keeps, by name."""
+        kept = {name: value for name, value in vars(self._learner).items() if isinstance(value, np.ndarray)}
+        return {name: value.copy() for name, value in kept.items() if name != "classes_"}
+
+    def bookmark(self) -> dict[str, Any]:
+        """Return copies of all that the learner keeps beside its settings."""
+        settings = self._learner.get_params(deep=False)
+        kept = {name: value for name, value in vars(self._learner).items() if name not in settings}
+        kept.pop("_memory")
+        return copy.deepcopy(kept)
+
+    def restore(self, bookmark: dict[str, Any]) -> None:
+        """Give them back."""
+        vars(self._learner).update(bookmark)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)

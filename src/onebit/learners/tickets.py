@@ -1,0 +1,40 @@
+"""Tickets: which guesses of a run have been told. Each is honoured once, by the run that issued it."""
+
+import uuid
+
+from onebit.rounds import Guess
+
+# The book grows by this many bytes, eight tickets each, so that it seldom has to.
+_MORE = 1024
+
+
+class Tickets:
+    """The book of one run: one bit per round."""
+
+    def __init__(self) -> None:
+        self.run = uuid.uuid4().hex
+        """Names the run; every ticket carries it."""
+        self._told = bytearray()
+
+    def find(self, guess: Guess) -> tuple[int, int]:
+        """Return where a ticket is crossed off, or raise ValueError if it is foreign or was told before."""
+        if not isinstance(guess, Guess):
+            raise ValueError(f"guess must be what guess(x) returned; got {guess!r}")
+        t = guess.round
+        if guess.learner != self.run:
+            raise ValueError(f"guess of round {t} is foreign: another learner, or another run of it, issued it")
+        place, bit = t >> 3, 1 << (t & 7)
+        if place >= len(self._told):
+            self._told.extend(bytes(place - len(self._told) + _MORE))
+        if self._told[place] & bit:
+            raise ValueError(f"guess of round {t} was told before; each guess is told once")
+        return place, bit
+
+    def cross_off(self, place: int, bit: int) -> None:
+        """Note that the ticket found there has been told."""
+        self._told[place] |= bit
+
+    def __copy__(self) -> "Tickets":
+        twin = Tickets.__new__(Tickets)
+        twin.run, twin._told = self.run, self._told.copy()
+        return twin
