@@ -52,6 +52,14 @@ class Game(NamedTuple):
     is_compiled: bool = True
 
 
+def plugged(game: Game) -> Game:
+    """Return a game whose functions are inlined into the loop, if they are to be compiled."""
+    if not game.is_compiled:
+        return game
+    functions = {name: inlined(getattr(game, name)) for name in ("measure", "decide", "weigh", "hear")}
+    return game._replace(**functions)
+
+
 # What a memory holds beside what was learned: scratch paper, and compiled functions.
 _SCRATCH = frozenset(("sight", "_seen", "_named", "_unnamed", "_ready_moves"))
 # More rows than any stream has.
@@ -80,7 +88,7 @@ class Moves(NamedTuple):
 
 
 @cache
-def moves(game: Game, memory_of: type = tuple, sight_of: type = tuple, settings_of: type = tuple) -> Moves:
+def moves(game: Game, memory_of: Any = tuple, sight_of: Any = tuple, settings_of: Any = tuple) -> Moves:
     """Return a game's moves, compiled once; the types are those of its named tuples."""
     measure, decide, weigh, hear, hears_label, pauses, is_compiled = game
 
@@ -264,7 +272,8 @@ class Board(ABC):
         try:
             return self._ready_moves[is_sparse]
         except (AttributeError, KeyError):
-            found = moves(self.game(is_sparse), type(self.arrays), type(self.sight), type(self.settings))
+            kinds: tuple[Any, ...] = type(self.arrays), type(self.sight), type(self.settings)
+            found = moves(self.game(is_sparse), *kinds)
             self._ready_moves = {**getattr(self, "_ready_moves", {}), is_sparse: found}
             return found
 

@@ -10,10 +10,16 @@ from sklearn.svm import LinearSVC
 import onebit
 from onebit.checks.problems import noisy_problem, separable_problem
 from onebit.kernels import Gaussian, Linear, Rational
-from onebit.spaces import kernel_facts, linear_facts
-from onebit.spaces.facts import Settings
+from onebit.learners.bandit_svm import kernel_facts, linear_facts
+from onebit.learners.bandit_svm.drift import ROUNDS
+from onebit.learners.bandit_svm.facts import Settings, prove
+from onebit.rounds import Answer
 
 EXACT = Settings(softness=0.5 / 3.0, replays=100_000, budget=500, mix=0.0, trigger=0.0, tolerance=1e-10)
+
+
+def memory_of(learner: onebit.BanditSVM) -> Any:
+    return learner._memory
 
 
 def unit_rows(n: int, d: int, seed: int) -> Any:
@@ -32,7 +38,7 @@ def facts_of(X: Any, seed: int) -> Any:
 def test_linear_solver_finds_the_largest_margin(seed: int) -> None:
     X = unit_rows(120, 5, seed)
     signs = facts_of(X, seed)
-    memory = linear_facts.new_memory(5, 1, 120, 5)
+    memory = linear_facts.new_facts(5, 1, 120, 5)
     memory.columns[:], memory.values[:], memory.lengths[:] = np.arange(5), X, 5
     memory.squares[:], memory.signs[0], memory.counts[0] = 1.0, signs, 120
     linear_facts.replay(memory, 0, EXACT)
@@ -45,7 +51,7 @@ def test_linear_solver_finds_the_largest_margin(seed: int) -> None:
 def test_kernel_solver_meets_the_optimality_conditions(kernel: Any) -> None:
     X = unit_rows(100, 4, 7)
     signs, gram = facts_of(X, 7), kernel(X)
-    memory = kernel_facts.new_memory(4, 1, 100)
+    memory = kernel_facts.new_facts(4, 1, 100)
     memory.gram[:], memory.signs[0], memory.counts[0] = gram, signs, 100
     for _ in range(EXACT.replays):
         worst = kernel_facts.worst_fact(memory, 0, EXACT)
@@ -64,15 +70,19 @@ def test_kernel_solver_meets_the_optimality_conditions(kernel: Any) -> None:
         assert np.allclose((signs * alphas) @ X, reference.fit(X, signs).coef_[0], atol=1e-6)
 
 
-def test_what_answers_prove() -> None:
-    space = onebit.BanditSVM(classes=4)
-    space.guess(np.ones(3))
-    assert space._space.proved(2, True, -1).tolist() == [-1, -1, 1, -1]
-    assert space._space.proved(2, False, -1).tolist() == [0, 0, -1, 0]
-    assert space._space.proved(2, False, 0).tolist() == [1, -1, -1, -1]
-    two = onebit.BanditSVM(classes=2)
-    two.guess(np.ones(3))
-    assert two._space.proved(1, False, -1).tolist() == [1, -1]
+@pytest.mark.parametrize(
+    ("label", "correct", "truth", "proved"),
+    [
+        (2, True, -1, [-1, -1, 1, -1]),
+        (2, False, -1, [0, 0, -1, 0]),
+        (2, False, 0, [1, -1, -1, -1]),
+        (1, False, -1, [1, -1]),
+    ],
+)
+def test_what_answers_prove(label: int, correct: bool, truth: int, proved: list[int]) -> None:
+    signs = np.empty(len(proved), dtype=np.int8)
+    prove(Answer(label, False, correct, truth), signs)
+    assert signs.tolist() == proved
 
 
 def theorem_3_sequence(n_vectors: int, n_classes: int, seed: int) -> tuple[Any, Any, float]:
@@ -134,7 +144,7 @@ def test_few_mistakes_on_the_papers_sets(stream: Any, kernel: Any) -> None:
         X, y = stream(rounds=50_000, seed=seed)
         learner = onebit.BanditSVM(kernel)
         mistakes.append(onebit.play(learner, X, y, seed=seed).mistakes)
-        assert learner._space.size < 120
+        assert memory_of(learner).size < 120
     assert np.mean(mistakes) <= 14
 
 
@@ -143,13 +153,13 @@ def test_the_budget_bounds_the_memory(kernel: Any) -> None:
     problem = noisy_problem(3000)
     learner = onebit.BanditSVM(kernel, budget=50)
     onebit.play(learner, problem.X, problem.y)
-    assert learner._space.size == 50
-    assert all(array.size <= 50 * 200 for array in learner._space.memory)
+    assert memory_of(learner).size == 50
+    assert all(array.size <= 50 * 200 for array in memory_of(learner).arrays)
     if kernel is not None:
         assert learner.support_.shape == (50, 5)
-        space: Any = learner._space
-        rebuilt = space.kernel(learner.support_) @ learner.coefficients_
-        assert np.allclose(rebuilt, space.memory.scores[:, :50].T, atol=1e-8)
+        memory = memory_of(learner)
+        rebuilt = memory.kernel(learner.support_) @ learner.coefficients_
+        assert np.allclose(rebuilt, memory.arrays.scores[:, :50].T, atol=1e-8)
 
 
 @pytest.mark.parametrize("kernel", ["auto", None], ids=repr)
@@ -160,7 +170,7 @@ def test_it_recovers_when_labels_are_swapped(kernel: Any) -> None:
     learner = onebit.BanditSVM(kernel, classes=4)
     before = onebit.play(learner, problem.X[:4000], y[:4000])
     after = onebit.play(learner, problem.X[4000:], y[4000:], fresh=False)
-    assert learner._space.watch[0] < 4000, "it did not notice"
+    assert memory_of(learner).arrays.watch[ROUNDS] < 4000, "it did not notice"
     assert after.mistakes <= 1.5 * before.mistakes + 100
 
 
@@ -169,7 +179,7 @@ def test_it_does_not_forget_when_nothing_changes() -> None:
         problem = noisy_problem(5000, seed=seed)
         learner = onebit.BanditSVM(budget=100)
         onebit.play(learner, problem.X, problem.y, seed=seed)
-        assert learner._space.watch[0] == 5000
+        assert memory_of(learner).arrays.watch[ROUNDS] == 5000
 
 
 def test_rows_may_have_any_length_and_be_zero() -> None:

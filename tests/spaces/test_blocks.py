@@ -9,15 +9,22 @@ import onebit
 from onebit.checks.problems import fresh, guesses_of, noisy_problem, snapshot
 from onebit.inputs import Floats
 from onebit.kernels import Gaussian, Kernel, Linear, Multinomial, Polynomial, Rational, Series
+from onebit.learners.uniform_guess import RULE
 from onebit.spaces import SupportSet, blocks
 from onebit.spaces.screen import Screen
+
+
+def scores_of(space: SupportSet, row: Floats) -> Floats:
+    space.measure(row, row)
+    scores: Floats = space.sight.current.copy()
+    return scores
 
 
 @pytest.mark.parametrize("kernel", [Rational(), Polynomial(4), Multinomial(6), Linear()])
 @pytest.mark.parametrize("n_features", [1, 2, 3])
 def test_a_screen_is_as_close_as_it_says(kernel: Kernel, n_features: int) -> None:
     generator = np.random.default_rng(n_features)
-    space = SupportSet(kernel, n_features, 3)
+    space = SupportSet(kernel, RULE, (), n_features, 3)
     for _ in range(150):
         point = generator.uniform(-1, 1, (1, n_features)) / math.sqrt(n_features)
         space.add(point, generator.integers(-1, 2, size=3).astype(float))
@@ -26,8 +33,8 @@ def test_a_screen_is_as_close_as_it_says(kernel: Kernel, n_features: int) -> Non
     screen.catch_up(space.points[:40], space.coefficients[:40])
     screen.catch_up(space.points, space.coefficients)
     rows = generator.uniform(-1, 1, (200, n_features)) / math.sqrt(n_features)
-    exact = np.array([space.scores(row[None]) for row in rows])
-    allowed = screen.error(1.0, 2.0**-51) * space.total
+    exact = np.array([scores_of(space, row[None]) for row in rows])
+    allowed = screen.error(1.0, 2.0**-51) * space.arrays.totals
     assert np.all(np.abs(screen.score_rows(rows) - exact) <= allowed + 1e-15)
 
 
@@ -103,12 +110,14 @@ def test_a_row_outside_the_unit_ball_loses_nothing() -> None:
 
 
 def test_the_store_doubles_and_keeps_its_order() -> None:
-    space = SupportSet(Linear(), 2, 1)
+    space = SupportSet(Linear(), RULE, (), 2, 1)
     for i in range(100):
         space.add(np.array([[float(i), 1.0]]), np.array([1.0]))
     assert space.points[:, 0].tolist() == list(range(100))
-    assert space.scores(np.array([[1.0, 0.0]])).tolist() == [4950.0]
+    assert scores_of(space, np.array([[1.0, 0.0]])).tolist() == [4950.0]
     marked = space.bookmark()
     space.add(np.array([[5.0, 5.0]]), np.array([-2.0]))
-    assert marked.size == 100
-    assert marked.total.tolist() == [100.0]
+    assert space.size == 101
+    space.restore(marked)
+    assert space.size == 100
+    assert space.arrays.totals.tolist() == [100.0]

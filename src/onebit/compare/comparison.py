@@ -23,8 +23,8 @@ from onebit.arena.store import Result, Store
 from onebit.compare.entries import Entry
 from onebit.compare.sources import DRAWN, Source, load, make_rounds
 from onebit.inputs import Floats, Integers, check_choice, check_integer, check_seed
-from onebit.play import play
 from onebit.loop import default_checkpoints
+from onebit.play import play
 from onebit.streams.preprocess import METHODS
 
 ROUNDS, RUNS = 10_000, 5

@@ -24,7 +24,8 @@ class AtHand:
 
 def ask(learner: "Learner", X: Rows, t: int, sight: AtHand, _settings: None) -> int:
     """Let the learner guess row t."""
-    sight.guess = learner.guess(take(X, t, t + 1) if isinstance(X, SparseRows) else X[t])
+    features: Any = take(X, t, t + 1) if isinstance(X, SparseRows) else X[t]
+    sight.guess = learner.guess(features)
     return READY
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from onebit.arena import Batch, Cell, Result, Spec, Store, grid, run
 from onebit.arena.specs import build, code_version, describe
 from onebit.inputs import Integers, check_integer, check_seed
+from onebit.loop import default_checkpoints
 from onebit.play import play
 from onebit.reproduce.contestants import DATASETS, PAPER_ROUNDS, PAPER_RUNS, Outcome, contestants
-from onebit.loop import default_checkpoints
 from onebit.streams import paper_strong, paper_weak
 
 QUICK_ROUNDS, QUICK_RUNS = 100_000, 5

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.compiled import inlined
 from onebit.draws import Draw
 from onebit.inputs import Floats, Rows
-from onebit.loop import Game, Memory
+from onebit.loop import Game, Memory, plugged
 from onebit.rounds import Answer
 
 
@@ -124,7 +123,4 @@ def rule_game(
             step(memory, X, t, sight.gains)
         return changed
 
-    functions = (measure, decide, weigh, hear)
-    if is_compiled:
-        functions = tuple(inlined(function) for function in functions)
-    return Game(*functions, rule.hears_label, pauses, is_compiled)
+    return plugged(Game(measure, decide, weigh, hear, rule.hears_label, pauses, is_compiled))

@@ -39,7 +39,8 @@ class LinearSpace(Space):
     def score_rows(self, rows: Rows) -> Floats:
         """Return ⟨wᵢ, x⟩ for every row and class."""
         if not isinstance(rows, SparseRows):
-            return rows @ self.arrays.weights
+            products: Floats = rows @ self.arrays.weights
+            return products
         out = np.empty((len(rows), self.n_classes))
         _score_sparse_rows(self.arrays, rows, out)
         return out

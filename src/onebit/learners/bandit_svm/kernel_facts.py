@@ -27,7 +27,7 @@ from onebit.learners.bandit_svm.facts import (
     prove,
     stepped,
 )
-from onebit.loop import FULL, Game, Memory, grown, ready_if_finite
+from onebit.loop import FULL, Game, Memory, grown, plugged, ready_if_finite
 from onebit.rounds import Answer
 
 SIZE, REMOVED = range(2)
@@ -83,20 +83,7 @@ class KernelFactMemory(Memory):
 
     def __init__(self, kernel: Kernel, settings: Settings, hears_label: bool, n_features: int, n_classes: int) -> None:
         self.kernel, self.settings, self._hears_label = kernel, Numbers(settings, kernel.parameters), hears_label
-        n = min(settings.budget, _FIRST_CAPACITY)
-        self.arrays = KernelFacts(
-            points=np.zeros((n_features, n)),
-            squares=np.zeros(n),
-            gram=np.zeros((n, n)),
-            signs=np.zeros((n_classes, n), dtype=np.int8),
-            alphas=np.zeros((n_classes, n)),
-            coefficients=np.zeros((n, n_classes)),
-            scores=np.zeros((n_classes, n)),
-            totals=np.zeros(n_classes),
-            weight=np.zeros(n),
-            counts=np.zeros(2, dtype=np.int64),
-            watch=new_watch(),
-        )
+        self.arrays = new_facts(n_features, n_classes, min(settings.budget, _FIRST_CAPACITY))
         self.sight = self.new_sight()
 
     def new_sight(self) -> KernelSight:
@@ -153,6 +140,23 @@ class KernelFactMemory(Memory):
     def learned(self) -> dict[str, Floats]:
         """Return the examples and their coefficients, one column per class."""
         return {"support": support(self.arrays), "coefficients": self.arrays.coefficients[: self.size].copy()}
+
+
+def new_facts(n_features: int, n_classes: int, capacity: int) -> KernelFacts:
+    """Return an empty memory."""
+    return KernelFacts(
+        points=np.zeros((n_features, capacity)),
+        squares=np.zeros(capacity),
+        gram=np.zeros((capacity, capacity)),
+        signs=np.zeros((n_classes, capacity), dtype=np.int8),
+        alphas=np.zeros((n_classes, capacity)),
+        coefficients=np.zeros((capacity, n_classes)),
+        scores=np.zeros((n_classes, capacity)),
+        totals=np.zeros(n_classes),
+        weight=np.zeros(capacity),
+        counts=np.zeros(2, dtype=np.int64),
+        watch=new_watch(),
+    )
 
 
 def support(memory: KernelFacts) -> Floats:
@@ -312,10 +316,7 @@ def kernel_game(value: Value | None, hears_label: bool) -> Game:
     def hear(memory: KernelFacts, X: Floats, t: int, sight: KernelSight, answer: Answer, settings: Numbers) -> bool:
         return hear_one(memory, X, t, sight, answer, settings.facts)
 
-    functions: list[Callable[..., Any]] = [measure, decide, weigh, hear]
-    if is_compiled:
-        functions = [inlined(function) for function in functions]
-    return Game(*functions, hears_label=hears_label, is_compiled=is_compiled)
+    return plugged(Game(measure, decide, weigh, hear, hears_label=hears_label, is_compiled=is_compiled))
 
 
 def _comparing(value: Value) -> Callable[..., None]:

@@ -74,20 +74,7 @@ class LinearFactMemory(Memory):
 
     def __init__(self, settings: Settings, hears_label: bool, n_features: int, n_classes: int) -> None:
         self.settings, self._hears_label = settings, hears_label
-        n = min(settings.budget, _FIRST_CAPACITY)
-        self.arrays = LinearFacts(
-            weights=np.zeros((n_features, n_classes)),
-            columns=np.zeros((n, 1), dtype=np.int64),
-            values=np.zeros((n, 1)),
-            lengths=np.zeros(n, dtype=np.int64),
-            squares=np.zeros(n),
-            signs=np.zeros((n_classes, n), dtype=np.int8),
-            alphas=np.zeros((n_classes, n)),
-            totals=np.zeros(n_classes),
-            cursors=np.zeros(n_classes, dtype=np.int64),
-            counts=np.zeros(2, dtype=np.int64),
-            watch=new_watch(),
-        )
+        self.arrays = new_facts(n_features, n_classes, min(settings.budget, _FIRST_CAPACITY), width=1)
         self.sight = self.new_sight()
 
     def new_sight(self) -> LinearSight:
@@ -102,6 +89,11 @@ class LinearFactMemory(Memory):
             square=np.empty(1),
             chances=np.empty(n_classes),
         )
+
+    @property
+    def size(self) -> int:
+        """How many examples are stored."""
+        return int(self.arrays.counts[SIZE])
 
     def game(self, is_sparse: bool) -> Game:
         """Return the game on dense or on sparse rows."""
@@ -134,6 +126,23 @@ class LinearFactMemory(Memory):
         return {"weights": self.arrays.weights.T.copy()}
 
 
+def new_facts(n_features: int, n_classes: int, capacity: int, width: int) -> LinearFacts:
+    """Return an empty memory, with room for examples of so many entries."""
+    return LinearFacts(
+        weights=np.zeros((n_features, n_classes)),
+        columns=np.zeros((capacity, width), dtype=np.int64),
+        values=np.zeros((capacity, width)),
+        lengths=np.zeros(capacity, dtype=np.int64),
+        squares=np.zeros(capacity),
+        signs=np.zeros((n_classes, capacity), dtype=np.int8),
+        alphas=np.zeros((n_classes, capacity)),
+        totals=np.zeros(n_classes),
+        cursors=np.zeros(n_classes, dtype=np.int64),
+        counts=np.zeros(2, dtype=np.int64),
+        watch=new_watch(),
+    )
+
+
 def _longest(rows: Rows) -> int:
     """Return the most entries that a row can have."""
     return int(np.diff(rows.starts).max()) if isinstance(rows, SparseRows) else int(rows.shape[1])
@@ -142,13 +151,15 @@ def _longest(rows: Rows) -> int:
 @inlined
 def dense_width(X: Floats, _t: int) -> int:
     """Return the most entries that row t can have."""
-    return X.shape[1]
+    width: int = X.shape[1]
+    return width
 
 
 @inlined
 def sparse_width(X: SparseRows, t: int) -> int:
     """Return the most entries that row t can have."""
-    return X.starts[t + 1] - X.starts[t]
+    width: int = X.starts[t + 1] - X.starts[t]
+    return width
 
 
 @inlined
