@@ -147,6 +147,11 @@ def densify(rows: SparseRows, start: int, stop: int) -> Floats:
     return dense
 
 
+def dense(rows: Rows) -> Floats:
+    """Return rows as one dense array: the same array if they are dense already."""
+    return densify(rows, 0, len(rows)) if isinstance(rows, SparseRows) else rows
+
+
 def check_classes(classes: Any) -> npt.NDArray[Any]:
     """Return the labels a learner may guess: 0…K−1 for a count K, or the labels of a list, in its order."""
     if isinstance(classes, (int, np.integer)) and not isinstance(classes, bool):

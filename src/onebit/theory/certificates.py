@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from onebit.inputs import Floats, Integers, SparseRows, check_rows, densify
+from onebit.inputs import Floats, Integers, check_rows, dense
 from onebit.kernels import Kernel, as_kernel
 
 TOLERANCE = 1e-7
@@ -70,10 +70,10 @@ def verify_certificate(
     >>> verify_certificate(twins, [[1.0, 2.0], [1.0, 2.0]], ["a", "b"])
     True
     """
-    rows, kernel, weights = check_rows(X), as_kernel(kernel), certificate.weights
-    dense = densify(rows, 0, len(rows)) if isinstance(rows, SparseRows) else rows
-    dense = dense / (float(np.abs(dense).max()) or 1.0) if kernel is None else dense
-    points, own, asked = dense[certificate.examples], np.asarray(y)[certificate.examples], certificate.classes
+    rows, kernel, weights = dense(check_rows(X)), as_kernel(kernel), certificate.weights
+    # Squares of very large or small numbers would leave the float's range; without a kernel only proportions count.
+    rows = rows / (float(np.abs(rows).max()) or 1.0) if kernel is None else rows
+    points, own, asked = rows[certificate.examples], np.asarray(y)[certificate.examples], certificate.classes
     is_own = own == asked
     if (weights < 0.0).any() or abs(weights.sum() - 1.0) > 1e-9 or (certificate.kind == "weak" and is_own.any()):
         return False
@@ -82,7 +82,7 @@ def verify_certificate(
         gains = (own == label) & (is_own | (certificate.kind == "weak"))
         shares = weights * (gains.astype(float) - ((asked == label) & ~is_own))
         square += float(shares @ kernel(points) @ shares) if kernel else float(np.sum((shares @ points) ** 2))
-    longest = math.sqrt(float(squared_lengths(dense, kernel).max()))
+    longest = math.sqrt(float(squared_lengths(rows, kernel).max()))
     allowed = tolerance if tolerance is not None else (KERNEL_TOLERANCE if kernel else TOLERANCE)
     return math.sqrt(max(square, 0.0)) <= allowed * longest
 

@@ -22,9 +22,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
-from onebit.draws import STREAM
+from onebit.draws import stream_generator
 from onebit.exact import dot
 from onebit.inputs import check_integer, check_seed
 from onebit.theory.weak_labeling.instance import WeakLabeling, Weights, it_is, it_is_not
@@ -131,6 +129,6 @@ def random_set_splitting(n_elements: int, n_subsets: int, size: int, seed: int) 
     check_integer("n_elements", n_elements, low=1)
     check_integer("n_subsets", n_subsets, low=0)
     check_integer("size", size, low=1, high=n_elements)
-    generator = np.random.Generator(np.random.Philox(key=[check_seed(seed), STREAM]))
+    generator = stream_generator(check_seed(seed))
     subsets: Sequence[set[int]] = [set(generator.permutation(n_elements)[:size].tolist()) for _ in range(n_subsets)]
     return SetSplitting(n_elements, subsets)
