@@ -23,6 +23,7 @@ Objects = npt.NDArray[np.object_]
 
 def check_fraction(name: str, value: Any) -> Fraction:
     """Return a real number as a fraction, exactly, or raise a ValueError that names it."""
+    # To Python True is a whole number; nobody who writes it means 1.
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, Fraction, np.integer, np.floating)):
         raise ValueError(f"{name} must be an int, a float or a Fraction; got {value!r}")
     if isinstance(value, (float, np.floating)) and not math.isfinite(value):

@@ -27,7 +27,7 @@ from onebit.bounds.lower import (
     log2_ignorant_lower_bound,
     one_example_lower_bound,
 )
-from onebit.bounds.margin_transformation import rational_kernel_margin, rational_kernel_margin_sharp
+from onebit.bounds.margin_transformation import rational_kernel_margin
 from onebit.bounds.nearest_neighbor import (
     is_safe_reach,
     log2_nearest_neighbor_mistakes,
@@ -77,7 +77,6 @@ __all__ = [
     "perceptron_mistakes",
     "perceptron_updates",
     "rational_kernel_margin",
-    "rational_kernel_margin_sharp",
     "rational_kernel_mistakes",
     "rational_kernel_mistakes_sharp",
 ]

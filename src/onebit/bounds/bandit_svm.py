@@ -15,14 +15,9 @@ def bandit_svm_mistakes(n_classes: int, radius: float, margin: float, exploratio
 
     Parameters
     ----------
-    n_classes : int
-        K, the number of classes.
-    radius : float
-        R, which no example's length exceeds.
-    margin : float
-        γ, the strong margin.
-    exploration : float
-        p, the chance of a uniform guess where no class claims the example; above 0, at most 1.
+    n_classes, radius, margin, exploration : int, float, float, float
+        K classes; no example is longer than R; γ, the strong margin; p, the chance of a uniform guess where no class
+        claims the example, above 0 and at most 1.
 
     Examples
     --------
@@ -44,12 +39,8 @@ def full_information_svm_mistakes(n_classes: int, radius: float, margin: float) 
 
     Parameters
     ----------
-    n_classes : int
-        K, the number of classes; it only limits how large the margin can be.
-    radius : float
-        R, which no example's length exceeds.
-    margin : float
-        γ, the strong margin.
+    n_classes, radius, margin : int, float, float
+        K classes, which only limit how large the margin can be; no example is longer than R; γ, the strong margin.
 
     Examples
     --------

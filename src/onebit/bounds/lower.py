@@ -27,10 +27,8 @@ def most_directions(margin: float, n_features: int) -> int:
 
     Parameters
     ----------
-    margin : float
-        γ, below 1/160.
-    n_features : int
-        d, at least 2.
+    margin, n_features : float, int
+        γ, below 1/160; d features, at least 2.
 
     Examples
     --------
@@ -53,12 +51,8 @@ def bandit_lower_bound(n_classes: int, radius: float, margin: float) -> float:
 
     Parameters
     ----------
-    n_classes : int
-        K, the number of classes; the theorem needs K ≤ (R/γ)².
-    radius : float
-        R, which no example's length exceeds.
-    margin : float
-        γ, the strong margin.
+    n_classes, radius, margin : int, float, float
+        K classes, at most (R/γ)² of them; no example is longer than R; γ, the strong margin.
 
     Examples
     --------
@@ -71,6 +65,7 @@ def bandit_lower_bound(n_classes: int, radius: float, margin: float) -> float:
             f"n_classes must be at most (radius/margin)² = {float(ratio):.6g} for Theorem 3; got {n_classes!r}. "
             "one_example_lower_bound has no such condition"
         )
+    # With K−1 questions, finding one label by trying costs 0, 1, …, K−1 mistakes with equal chance.
     return float(Fraction((n_classes - 1) * bandit_examples(radius, margin), 2))
 
 
@@ -82,12 +77,8 @@ def one_example_lower_bound(n_classes: int, radius: float, margin: float) -> flo
 
     Parameters
     ----------
-    n_classes : int
-        K, the number of classes.
-    radius : float
-        R, which no example's length exceeds.
-    margin : float
-        γ, the strong margin; at most 2R/√K.
+    n_classes, radius, margin : int, float, float
+        K classes; no example is longer than R; γ, the strong margin, at most 2R/√K.
 
     Examples
     --------
@@ -104,12 +95,8 @@ def full_information_lower_bound(n_classes: int, radius: float, margin: float) -
 
     Parameters
     ----------
-    n_classes : int
-        K, the number of classes; at least 2 (with one class nobody errs).
-    radius : float
-        R, which no example's length exceeds.
-    margin : float
-        γ, the weak margin.
+    n_classes, radius, margin : int, float, float
+        K classes, at least 2 (with one nobody errs); no example is longer than R; γ, the weak margin.
 
     Examples
     --------
@@ -117,6 +104,7 @@ def full_information_lower_bound(n_classes: int, radius: float, margin: float) -
     50.0
     """
     weak_ratio(n_classes, radius, margin)
+    # Nothing can be known of a label that was drawn: among K ≥ 2 it is guessed wrong with a chance of ½ or more.
     return full_information_examples(radius, margin) / 2
 
 
@@ -126,12 +114,8 @@ def full_information_lower_bound_sharp(n_classes: int, radius: float, margin: fl
 
     Parameters
     ----------
-    n_classes : int
-        K, the number of classes; at least 2.
-    radius : float
-        R, which no example's length exceeds.
-    margin : float
-        γ, the weak margin.
+    n_classes, radius, margin : int, float, float
+        K classes, at least 2; no example is longer than R; γ, the weak margin.
 
     Examples
     --------
@@ -163,10 +147,8 @@ def ignorant_lower_bound(margin: float, dimension: int) -> float:
 
     Parameters
     ----------
-    margin : float
-        γ, the strong margin; below 1.
-    dimension : int
-        d, the number of features.
+    margin, dimension : float, int
+        γ, the strong margin, below 1; d features.
 
     Examples
     --------
@@ -188,10 +170,8 @@ def ignorant_lower_bound_sharp(margin: float, dimension: int) -> float:
 
     Parameters
     ----------
-    margin : float
-        γ, the strong margin; below 1.
-    dimension : int
-        d, the number of features.
+    margin, dimension : float, int
+        γ, the strong margin, below 1; d features.
 
     Examples
     --------
@@ -201,6 +181,7 @@ def ignorant_lower_bound_sharp(margin: float, dimension: int) -> float:
     gamma, d = _check_ignorant(margin, dimension)
     if log2_ignorant_lower_bound(margin, dimension) >= LARGEST_LOG2:
         raise OverflowError("the bound exceeds the largest float; log2_ignorant_lower_bound has the stated one")
+    # Outside the lemma's range only one example of the less likely label is left.
     if d < 2 or 160 * gamma >= 1:
         return 0.5
     N = most_directions(margin, d)

@@ -89,10 +89,12 @@ def transformed_margin(n_classes: int, margin: float) -> TransformedMargin:
     Beygelzimer et al. (2019). ICML. Theorem 5.
     """
     K, gamma = _check(n_classes, margin)
+    # ⌈√x⌉ and ⌈log₂ x⌉ depend on ⌈x⌉ alone, so whole numbers suffice.
     ceiling = math.ceil(2 / gamma)
     S, s = _root_up(ceiling), _log2_up(ceiling)
     L, r = _class_constants(K)
     return TransformedMargin(
+        # The factors are the statement's denominators, squared: (2√K)² and (4√K·(4K−5)·2^(K−1))².
         InversePower(4 * K, 376 * L * S, L * S),
         InversePower(
             16 * K * (4 * K - 5) ** 2 * 4 ** (K - 1),
@@ -142,10 +144,8 @@ def rational_kernel_margin(n_classes: int, margin: float) -> float:
 
     Parameters
     ----------
-    n_classes : int
-        K, the number of classes; at least 2.
-    margin : float
-        γ, the weak margin of examples in the unit ball.
+    n_classes, margin : int, float
+        K classes, at least 2; γ, the weak margin of examples in the unit ball.
 
     Examples
     --------
@@ -153,25 +153,6 @@ def rational_kernel_margin(n_classes: int, margin: float) -> float:
     0.00047...
     """
     return float(2.0 ** transformed_margin(n_classes, margin).log2)
-
-
-@bound("5-sharp", "lower", "strong margin", binds="Rational()", log2=lambda **numbers: sharper_margin(**numbers).log2)
-def rational_kernel_margin_sharp(n_classes: int, margin: float) -> float:
-    """Return the γ' that the proof of Theorem 5 yields (`sharper_margin`).
-
-    Parameters
-    ----------
-    n_classes : int
-        K, the number of classes; at least 2.
-    margin : float
-        γ, the weak margin of examples in the unit ball.
-
-    Examples
-    --------
-    >>> rational_kernel_margin_sharp(n_classes=2, margin=1.0)
-    0.0018...
-    """
-    return float(2.0 ** sharper_margin(n_classes, margin).log2)
 
 
 def _check(n_classes: Any, margin: Any) -> tuple[int, Fraction]:

@@ -20,6 +20,7 @@ def is_safe_reach(reach: float, margin: float) -> bool:
     >>> is_safe_reach(0.14, margin=0.1), is_safe_reach(0.15, margin=0.1)
     (True, False)
     """
+    # In squares √2 need not be rounded.
     return check_decimal("reach", reach) ** 2 < 2 * check_decimal("margin", margin) ** 2
 
 
@@ -29,18 +30,15 @@ def nearest_neighbor_memory(radius: float, reach: float, dimension: int) -> floa
 
     Parameters
     ----------
-    radius : float
-        R, which no example's length exceeds.
-    reach : float
-        r, the learner's radius: it remembers an example only if none that it remembers is within r.
-    dimension : int
-        d, the number of features.
+    radius, reach, dimension : float, float, int
+        No example is longer than R; r, the learner's radius; d features.
 
     Examples
     --------
     >>> nearest_neighbor_memory(radius=1, reach=0.1, dimension=2)
     441.0
     """
+    # One mistake on average for each example remembered, where there are two classes.
     return nearest_neighbor_mistakes_within(2, radius, reach, dimension)
 
 
@@ -50,14 +48,8 @@ def nearest_neighbor_mistakes_within(n_classes: int, radius: float, reach: float
 
     Parameters
     ----------
-    n_classes : int
-        K, the number of classes.
-    radius : float
-        R, which no example's length exceeds.
-    reach : float
-        r, the learner's radius; see `is_safe_reach`.
-    dimension : int
-        d, the number of features.
+    n_classes, radius, reach, dimension : int, float, float, int
+        K classes; no example is longer than R; r, the learner's radius (see `is_safe_reach`); d features.
 
     Examples
     --------
@@ -68,6 +60,7 @@ def nearest_neighbor_mistakes_within(n_classes: int, radius: float, reach: float
     try:
         return float((K - 1) * _base("reach", radius, reach) ** d)
     except OverflowError:
+        # An upper bound of infinity is true; a lower bound of infinity would not be.
         return math.inf
 
 
@@ -92,14 +85,8 @@ def nearest_neighbor_mistakes(n_classes: int, radius: float, margin: float, dime
 
     Parameters
     ----------
-    n_classes : int
-        K, the number of classes; at least 2.
-    radius : float
-        R, which no example's length exceeds.
-    margin : float
-        γ, the weak margin.
-    dimension : int
-        d, the number of features.
+    n_classes, radius, margin, dimension : int, float, float, int
+        K classes, at least 2; no example is longer than R; γ, the weak margin; d features.
 
     Examples
     --------
@@ -130,14 +117,8 @@ def nearest_neighbor_mistakes_sharp(n_classes: int, radius: float, margin: float
 
     Parameters
     ----------
-    n_classes : int
-        K, the number of classes; at least 2.
-    radius : float
-        R, which no example's length exceeds.
-    margin : float
-        γ, the weak margin.
-    dimension : int
-        d, the number of features.
+    n_classes, radius, margin, dimension : int, float, float, int
+        K classes, at least 2; no example is longer than R; γ, the weak margin; d features.
 
     Examples
     --------
@@ -146,6 +127,7 @@ def nearest_neighbor_mistakes_sharp(n_classes: int, radius: float, margin: float
     """
     ratio = weak_ratio(n_classes, radius, margin)
     d = check_integer("dimension", dimension, low=1)
+    # √2·R/γ = √(2(R/γ)²) is the only root, taken of an exact number.
     try:
         return (n_classes - 1) * (math.sqrt(2 * ratio) + 1.0) ** d
     except OverflowError:

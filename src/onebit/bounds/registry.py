@@ -79,9 +79,10 @@ def bound(
     """Enter a function in `BOUNDS`; what its parameters mean is read from its docstring."""
 
     def enter(function: _Function) -> _Function:
-        documented = dict(re.findall(r"(?m)^(\w+) : .*\n((?: {4}.*\n?)+)", inspect.getdoc(function) or ""))
-        names = inspect.signature(function).parameters
-        meanings = {name: " ".join(documented.get(name, "").split()) for name in names}
+        # NumPy style: names, a colon and their type, and indented below it what they mean.
+        sections = re.findall(r"(?m)^([\w, ]+) : .*\n((?: {4}.*\n?)+)", inspect.getdoc(function) or "")
+        documented = {name: " ".join(text.split()) for names, text in sections for name in names.split(", ")}
+        meanings = {name: documented.get(name, "") for name in inspect.signature(function).parameters}
         BOUNDS[theorem] = Bound(theorem, side, about, binds, function, log2, meanings)
         return function
 
@@ -98,6 +99,7 @@ def strong_ratio(n_classes: Any, radius: Any, margin: Any) -> Fraction:
             f"margin must be at most 2·radius/√n_classes = {limit:.6g}, the largest strong margin of {K} classes "
             f"within radius {radius!r}; got {margin!r}. Check that margin and radius are in the same units"
         )
+    # A margin rounded past its limit counts as the limit.
     return max(ratio, Fraction(K, 4))
 
 
@@ -111,4 +113,5 @@ def weak_ratio(n_classes: Any, radius: Any, margin: Any) -> Fraction:
             f"margin must be at most radius·√(K/(K−1)) = {limit:.6g}, the largest weak margin of {K} classes within "
             f"radius {radius!r}; got {margin!r}. Check that margin and radius are in the same units"
         )
+    # As above.
     return max(ratio, Fraction(K - 1, K))

@@ -15,18 +15,15 @@ def perceptron_mistakes(n_classes: int, radius: float, margin: float) -> int:
 
     Parameters
     ----------
-    n_classes : int
-        K, the number of classes.
-    radius : float
-        R, which no example's length exceeds.
-    margin : float
-        γ, the strong margin.
+    n_classes, radius, margin : int, float, float
+        K classes; no example is longer than R; γ, the strong margin.
 
     Examples
     --------
     >>> perceptron_mistakes(n_classes=3, radius=1, margin=0.1)
     800
     """
+    # The proof's E[B] = (K−1)E[C]: each update after a uniform guess costs K−1 misses on average.
     updates = perceptron_updates(n_classes, radius, margin)
     return (n_classes - 1) * updates
 
@@ -37,12 +34,8 @@ def perceptron_updates(n_classes: int, radius: float, margin: float) -> int:
 
     Parameters
     ----------
-    n_classes : int
-        K, the number of classes; it only limits how large the margin can be.
-    radius : float
-        R, which no example's length exceeds.
-    margin : float
-        γ, the strong margin.
+    n_classes, radius, margin : int, float, float
+        K classes, which only limit how large the margin can be; no example is longer than R; γ, the strong margin.
 
     Examples
     --------
@@ -58,12 +51,8 @@ def kernel_perceptron_mistakes(n_classes: int, radius: float, margin: float) -> 
 
     Parameters
     ----------
-    n_classes : int
-        K, the number of classes.
-    radius : float
-        R, the square root of the largest k(x, x).
-    margin : float
-        γ, the strong margin in the kernel's space.
+    n_classes, radius, margin : int, float, float
+        K classes; R, the square root of the largest k(x, x); γ, the strong margin in the kernel's space.
 
     Examples
     --------
@@ -90,11 +79,9 @@ def rational_kernel_mistakes(n_classes: int, margin: float) -> int:
 
     Parameters
     ----------
-    n_classes : int
-        K, the number of classes; at least 2.
-    margin : float
-        γ, the weak margin of examples in the unit ball; for examples of length up to R it is γ/R, with
-        ``Rational(normalize=True)``.
+    n_classes, margin : int, float
+        K classes, at least 2; γ, the weak margin of examples in the unit ball. For examples of length up to R it is
+        γ/R, with ``Rational(normalize=True)``.
 
     Examples
     --------
@@ -121,10 +108,8 @@ def rational_kernel_mistakes_sharp(n_classes: int, margin: float) -> int:
 
     Parameters
     ----------
-    n_classes : int
-        K, the number of classes; at least 2.
-    margin : float
-        γ, the weak margin of examples in the unit ball.
+    n_classes, margin : int, float
+        K classes, at least 2; γ, the weak margin of examples in the unit ball.
 
     Examples
     --------
@@ -137,6 +122,7 @@ def rational_kernel_mistakes_sharp(n_classes: int, margin: float) -> int:
 def _rational_mistakes(K: int, margin: InversePower) -> int:
     if -2.0 * margin.log2 > _MOST_BITS:
         raise OverflowError(f"the bound is about 2^{-2.0 * margin.log2:.3g}; use the function whose name begins log2_")
+    # k(x, x) ≤ 2 makes 4(R/γ')² = 8/γ'², and 1/γ'² is a whole number: the floor does nothing.
     return (K - 1) * 8 * margin.inverse_square
 
 
@@ -146,14 +132,13 @@ def multiclass_perceptron_mistakes(radius: float, margin: float) -> int:
 
     Parameters
     ----------
-    radius : float
-        R, which no example's length exceeds.
-    margin : float
-        γ, the weak margin.
+    radius, margin : float
+        No example is longer than R; γ, the weak margin.
 
     Examples
     --------
     >>> multiclass_perceptron_mistakes(radius=1, margin=0.1)
     200
     """
+    # The bound has no K; of all numbers of classes two have the largest weak margin.
     return math.floor(2 * weak_ratio(2, radius, margin))

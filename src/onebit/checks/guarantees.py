@@ -43,6 +43,7 @@ def check_promises_that_hold_late(learner: Learner) -> None:
     player = fresh(learner, classes=3)
     for start in range(0, 2000, 100):
         tickets = [player.guess(x) for x in problem.X[start : start + 100]]
+        # The last guess is answered first: as late and as much out of order as a block allows.
         for ticket, label in zip(reversed(tickets), reversed(problem.y[start : start + 100].tolist()), strict=True):
             player.tell(ticket, ticket.label == label)
     assert player.n_updates_ <= updates, f"{player.n_updates_} updates; promised at most {updates}"

@@ -20,6 +20,7 @@ def adversary_command(theorem: str | None, runs: int, out: Path) -> None:
     if theorem is not None and theorem.lower() not in makers:
         raise ValueError(f"there is no adversary {theorem!r}; there are {', '.join(makers)}")
     chosen = list(makers.values()) if theorem is None else [makers[theorem.lower()]]
+    # Before anything is played: a minute later is too late to say that the folder cannot be written.
     prepare_folder(out)
     console = Console()
     with console.status("Playing every learner against every adversary …"):
@@ -27,6 +28,7 @@ def adversary_command(theorem: str | None, runs: int, out: Path) -> None:
     write_duel(rows, out / "adversaries.csv")
     save(draw_duel(rows), out, "adversaries")
     _print(rows, console)
+    # Only Theorem 24 is about the dimension.
     if theorem in (None, "24"):
         with console.status("Playing Theorem 24's adversary in growing dimension …"):
             growth = duel_by_dimension()

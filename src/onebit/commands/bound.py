@@ -33,6 +33,7 @@ def bound_command(theorem: str | None, given: dict[str, Any], as_json: bool) -> 
         return
     console = Console(highlight=False)
     console.print(_title(chosen))
+    # A number of more than fifteen digits says less than its power of 2.
     shown = (
         f"2^{log2:.4g}"
         if value is None or value >= 1e15
@@ -58,6 +59,7 @@ def _print_list() -> None:
     table = Table(title="The paper's bounds: onebit bound THEOREM …")
     for name in ("theorem", "side", "what", "options"):
         table.add_column(name)
+    # By number, and the sharper version after the stated one.
     for theorem, entry in sorted(_ASKED.items(), key=lambda item: (int(item[0].split("-")[0]), item[0])):
         table.add_row(theorem, entry.side, _title(entry), " ".join(OPTIONS[name] for name in entry.parameters))
     Console().print(table)

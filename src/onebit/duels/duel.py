@@ -135,6 +135,7 @@ def duel_by_dimension(
         learners = [NearestNeighbor(margin), BanditPerceptron(), BanditPerceptron(ties="random")]
     rows = []
     for d in dimensions:
+        # Built once for all learners and runs: its time grows with the square of the directions.
         packing = pack_directions(margin, d)
         rows += duel([partial(_unseeded, packing)], learners, runs)
     return rows

@@ -78,6 +78,7 @@ def draw_growth(rows: Sequence[DuelRow]) -> Figure:
             _draw_learner(axes, mine, PALETTE[i % len(PALETTE)], MARKERS[i % len(MARKERS)])
         _draw_growth_bounds(axes, rows)
         axes.set_yscale("log")
+        # The stated bound starts at 0.1, in two dimensions.
         axes.set_ylim(bottom=0.05)
         axes.set_xticks(sorted({row.game.n_features for row in rows}))
         axes.set_xlabel("features d")
@@ -123,6 +124,7 @@ def _draw_game(axes: Axes, rows: Sequence[DuelRow], learners: list[str]) -> None
         for row in rows
         if row.lower_bound is not None and row.sharp_lower_bound is not None
     ]
+    # The rows of one game share its bounds.
     for stated, sharp in bounds[:1]:
         axes.axvline(stated, color=_LOWER, linewidth=1.6, zorder=1)
         if sharp > stated:

@@ -7,6 +7,7 @@ from pathlib import Path
 from onebit.reporting.tables import number, write_csv
 from onebit.streams.adversaries import Game
 
+# The game's size is repeated in every line, so that each can be read alone.
 _COLUMNS = (
     *("adversary", "binds", "n_classes", "n_features", "radius", "margin", "rounds"),
     *("learner", "runs", "mean", "standard_error", "lower_bound", "sharp_lower_bound", "upper_bound"),

@@ -91,6 +91,7 @@ def bandit_sequence(n_classes: int, margin: float, radius: float = 1.0, seed: in
     claim = BOUNDS["3"].claim(n_classes=K, radius=radius, margin=margin)
     return HardSequence(
         Game("Theorem 3", "strong", K, M + 1, M * (K - 1), radius, margin, stated=claim, forced=claim),
+        # K−1 times: after as many wrong guesses the label is known, and another round would force nothing.
         np.repeat(v * (radius / math.sqrt(2.0)), K - 1, axis=0),
         np.repeat(labels, K - 1),
         w,
@@ -131,6 +132,7 @@ def one_example_sequence(n_classes: int, margin: float, radius: float = 1.0, see
             f"strong margin within radius {radius!r}; got {margin!r}. Use a smaller margin or fewer classes"
         )
     label = int(random_labels(1, K, seed)[0])
+    # In one feature: the right class scores γ/2, every other −γ/2.
     w = np.full((K, 1), -margin / (2.0 * radius))
     w[label] *= -1.0
     claim = BOUNDS["3-remark"].claim(n_classes=K, radius=radius, margin=margin)
@@ -178,6 +180,7 @@ def full_information_sequence(n_classes: int, margin: float, radius: float = 1.0
         )
     check_size(T, T, margin)
     labels = random_labels(T, K, seed)
+    # Each class adds up (γ/R)e_t over its own rounds, so that Σ‖w‖² = T(γ/R)² ≤ 1.
     w = np.zeros((K, T))
     w[labels, np.arange(T)] = margin / radius
     stated, forced = (

@@ -101,6 +101,7 @@ def proved_margin(X: Floats, y: Integers, separators: Floats, kind: str) -> floa
     if size > 1.0 + _SLACK:
         raise ValueError(f"separators must have Σ‖w‖² at most 1; got {size!r}. Divide them by {size**0.5:.6g}")
     scores = X @ separators.T
+    # The best of the other scores decides for both kinds: weak compares it with the own score, strong with −γ/2.
     is_own = np.arange(len(separators)) == y[:, None]
     own, best_other = scores[is_own], np.where(is_own, -np.inf, scores).max(axis=1)
     if kind == "weak":

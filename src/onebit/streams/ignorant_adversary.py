@@ -11,6 +11,7 @@ from onebit.streams.adaptive import LearnerView
 from onebit.streams.hard_sequence import Game, HardSequence
 from onebit.streams.packing import Packing
 
+# The labels of the two phases.
 _FIRST, _SECOND = 0, 1
 
 
@@ -64,6 +65,7 @@ class IgnorantAdversary:
         t, T = len(self._shown), len(self.packing)
         if t == T:
             return None
+        # In phase 2 it need not look any more: an ignorant learner stays as it was.
         if self._turned is None:
             chances = learner.probabilities(self.packing.v[t])
             if len(chances) != self.classes:

@@ -26,6 +26,7 @@ TOLERANCE = 1e-7
 KERNEL_TOLERANCE = 1e-6
 """The same in a kernel's space, where a length is the square root of a rounded number."""
 
+# Rows whose Gram matrix is formed at a time, when only its diagonal is wanted.
 _BLOCK = 128
 
 
@@ -75,8 +76,10 @@ def verify_certificate(
     rows = rows / (float(np.abs(rows).max()) or 1.0) if kernel is None else rows
     points, own, asked = rows[certificate.examples], np.asarray(y)[certificate.examples], certificate.classes
     is_own = own == asked
+    # 10⁻⁹ forgives the rounding of a sum; the own class has no place in a weak certificate.
     if (weights < 0.0).any() or abs(weights.sum() - 1.0) > 1e-9 or (certificate.kind == "weak" and is_own.any()):
         return False
+    # The combination has one block for each class, and its squared length is the sum of theirs.
     square = 0.0
     for label in np.unique(np.concatenate([own, asked])):
         gains = (own == label) & (is_own | (certificate.kind == "weak"))
@@ -107,11 +110,13 @@ def _equal_neighbors(X: Floats) -> tuple[Integers, npt.NDArray[np.bool_]]:
     words = (X + 0.0).view(np.uint64)  # adding 0 turns −0 into 0, so that equal numbers have equal bits
     keys = np.zeros(len(X), dtype=np.uint64)
     for column in words.T:
+        # An odd multiplier carries every bit upwards, the shift brings them down again.
         keys = (keys ^ column) * np.uint64(0x9E3779B97F4A7C15)
         keys ^= keys >> np.uint64(29)
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     is_same = ordered[1:] == ordered[:-1]
     places = np.flatnonzero(is_same)
+    # Equal keys are only a suspicion: the rows themselves decide.
     is_same[places] = (X[order[places]] == X[order[places + 1]]).all(axis=1)
     return order, is_same

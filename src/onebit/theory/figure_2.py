@@ -41,6 +41,7 @@ def figure_2_halfspaces() -> Halfspaces:
     >>> figure_2_halfspaces().sides([[-0.5, 0.0], [0.5, 0.0], [0.0, 0.0]]).tolist()
     [1, -1, 0]
     """
+    # sin 60°, which turns the paper's borders at 120° and 240° into normals of length 1.
     height = math.sqrt(3.0) / 2.0
     return Halfspaces([[-height, -0.5], [-height, 0.5]], math.sqrt(3.0) / 10.0)
 
@@ -134,6 +135,7 @@ def _draw_borders(axes: Axes, halfspaces: Halfspaces, resolution: int) -> None:
                 fontsize="xx-large",
                 color=INK,
             )
+    # A direction of length 0 has no border.
     for v in halfspaces.matrix:
         length = float(np.hypot(*v))
         if length > 0.0:

@@ -44,6 +44,7 @@ def draw_looseness(rows: Sequence[Looseness]) -> Figure:
 
 def _draw_by_size(axes: Axes, rows: Sequence[Looseness]) -> None:
     sized = sorted((row for row in rows if row.data != "wedges"), key=lambda row: row.n_examples)
+    # The wedges have no size to grow by: they stand beside the curve, not on it.
     others = [row for row in rows if row.data == "wedges"]
     for name, colour, label in [
         ("measured_log2", _MEASURED, "measured"),

@@ -117,9 +117,11 @@ def margin(
             "classes have no example"
         )
     codes = encode_labels(labels, names)
+    # A kernel that normalizes works on rows of length 1; from here on these are the examples.
     rows = kernel.prepare(rows) if kernel is not None else rows
     coordinates = KernelCoordinates(rows, kernel) if kernel is not None else LinearCoordinates(rows)
     report = on_progress if on_progress is not None else _ignore
+    # Equal rows are found by comparing bits: a solver cannot tell such a pair from a tiny margin.
     task = Task(coordinates, codes, names, conflicting_pair(rows, codes), report)
     weak, strong = largest_weak(task), largest_strong(task)
     report(Progress(1.0, "done", max(weak.gap, strong.gap)))

@@ -48,6 +48,7 @@ def _draw_by_size(axes: Axes, rows: Sequence[SolvingRow], value: Callable[[Solvi
     for answer, colour in ((True, _SOLVABLE), (False, _UNSOLVABLE)):
         some = [row for row in rows if row.is_splittable == answer]
         axes.plot([row.n_elements for row in some], [value(row) for row in some], "o", color=colour, ms=4, alpha=0.75)
+    # Exponential growth is a line on this axis.
     axes.set_yscale("log")
     axes.set_xticks(sizes)
     axes.set_xlabel("elements of the set splitting problem")
