@@ -69,6 +69,8 @@ def test_bounds_by_number() -> None:
     huge = json.loads(run("bound", "6", "--k", "3", "--gamma", "0.000001", "--json").stdout)
     assert huge["value"] is None or huge["value"] > 1e100
     assert huge["log2"] > 300
+    margin = json.loads(run("bound", "5", "--k", "3", "--gamma", "0.1", "--json").stdout)
+    assert (margin["side"], round(margin["log2"], 2)) == ("lower", -61.18)
     assert "21-sharp" in run("bound").stdout
 
 

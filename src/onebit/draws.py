@@ -17,6 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.core.types import Type
 from numba.extending import intrinsic, overload
+from numpy.random import Generator, Philox
 
 from onebit.compiled import inlined
 
@@ -127,3 +128,14 @@ def uniform(draw: Draw) -> float:
 def uniform_label(number: float, n_classes: int) -> int:
     """Turn a uniform number in [0, 1) into a label, each with the same chance."""
     return min(int(number * n_classes), n_classes - 1)
+
+
+def stream_generator(seed: int) -> Generator:
+    """Return NumPy's generator of a stream's random numbers; a learner with the same seed draws others.
+
+    Examples
+    --------
+    >>> float(stream_generator(7).random()) == float(stream_generator(7).random()) != uniform(Draw(seed=7, round=0))
+    True
+    """
+    return Generator(Philox(key=[seed, STREAM]))

@@ -1,4 +1,9 @@
-"""Numbers without rounding: what comes in is turned into fractions, what is too large for a float goes out as log₂."""
+"""Numbers without rounding: what comes in is turned into fractions, what is too large for a float goes out as log₂.
+
+A float can be read in two ways. `check_fraction` takes its binary value, for data and constructions: what is built from
+them is then exact. `check_decimal` takes the decimal that it is written as, for the radius and the margin of a theorem:
+whoever writes 0.1 means one tenth, and a floor must not see the difference.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from onebit.inputs import Floats, Rows, SparseRows, check_rows, densify
+from onebit.inputs import Floats, check_number, check_rows, dense
 
 Number = int | float | Fraction
 Point = tuple[Fraction, ...]
@@ -18,11 +23,32 @@ Objects = npt.NDArray[np.object_]
 
 def check_fraction(name: str, value: Any) -> Fraction:
     """Return a real number as a fraction, exactly, or raise a ValueError that names it."""
+    # To Python True is a whole number; nobody who writes it means 1.
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, Fraction, np.integer, np.floating)):
         raise ValueError(f"{name} must be an int, a float or a Fraction; got {value!r}")
     if isinstance(value, (float, np.floating)) and not math.isfinite(value):
         raise ValueError(f"{name} must be finite; got {value!r}. Remove or replace such values")
     return Fraction(value.item() if isinstance(value, np.generic) else value)
+
+
+def check_decimal(name: str, value: Any) -> Fraction:
+    """Return a positive number as the fraction it is written as: 0.1 is 1/10, not the float nearest to it."""
+    if isinstance(value, Fraction) and value > 0:
+        return value
+    number = check_number(name, value, above=0.0)
+    # Beyond 2⁵³ a whole number's float has other digits than it has itself.
+    return Fraction(value) if isinstance(value, int) else Fraction(repr(number))
+
+
+def squared_ratio(radius: Any, margin: Any) -> Fraction:
+    """Return (R/γ)², which every mistake bound is made of, with both numbers taken as they are written.
+
+    Examples
+    --------
+    >>> squared_ratio(0.3, 0.1)
+    Fraction(9, 1)
+    """
+    return (check_decimal("radius", radius) / check_decimal("margin", margin)) ** 2
 
 
 def check_fraction_between(name: str, value: Any, low: int, high: int) -> Fraction:
@@ -53,11 +79,10 @@ def check_points(name: str, rows: Any) -> tuple[Point, ...]:
 
 def check_dense_rows(name: str, X: Any, n_columns: int) -> Floats:
     """Return float rows with the given number of columns, or raise a ValueError that names them."""
-    rows: Rows = check_rows(X, name)
-    dense = densify(rows, 0, len(rows)) if isinstance(rows, SparseRows) else rows
-    if dense.shape[1] != n_columns:
-        raise ValueError(f"{name} must have {n_columns} columns, one per variable; got {dense.shape[1]}")
-    return dense
+    rows = dense(check_rows(X, name))
+    if rows.shape[1] != n_columns:
+        raise ValueError(f"{name} must have {n_columns} columns, one per variable; got {rows.shape[1]}")
+    return rows
 
 
 def dot(left: Iterable[Fraction], right: Iterable[Fraction]) -> Fraction:
@@ -87,6 +112,7 @@ def log2(value: Fraction) -> float:
     """
     if value < 0:
         raise ValueError(f"value must not be negative; got {value}")
+    # Python takes logarithms of whole numbers of any size, of floats only below 2^1024.
     return math.log2(value.numerator) - math.log2(value.denominator) if value else -math.inf
 
 

@@ -1,6 +1,7 @@
 import inspect
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onebit import bounds
-from onebit.bounds import BOUNDS
+from onebit.bounds import BOUNDS, at_most
 
 SMALL: dict[str, Any] = {"n_classes": 3, "radius": 1.0, "margin": 0.1, "dimension": 4}
+SMALL |= {"reach": 0.1, "directions": 9, "exploration": 0.5}
 
 
 def call(function: Callable[..., float], **changes: Any) -> float:
@@ -19,7 +21,7 @@ def call(function: Callable[..., float], **changes: Any) -> float:
 
 
 def test_every_theorem_is_listed() -> None:
-    assert {"2", "3", "4", "6", "10", "11", "21", "24"} <= set(BOUNDS)
+    assert {"2", "3", "4", "5", "6", "10", "11", "21", "24"} <= set(BOUNDS)
     assert all(entry.side in ("upper", "lower") for entry in BOUNDS.values())
 
 
@@ -29,6 +31,42 @@ def test_an_entry_describes_its_function(entry: bounds.Bound) -> None:
     assert all(entry.parameters.values())
     assert entry.title.startswith("Return ")
     assert call(entry.function) >= 0.0
+
+
+@pytest.mark.parametrize("entry", BOUNDS.values(), ids=BOUNDS)
+def test_a_claim_is_the_function_in_words(entry: bounds.Bound) -> None:
+    numbers = {name: SMALL[name] for name in entry.parameters}
+    claim = entry.claim(**numbers)
+    assert (claim.theorem, claim.side) == (entry.theorem, entry.side)
+    assert (claim.about, claim.binds) == (entry.about, entry.binds)
+    assert claim.value == entry.function(**numbers)
+    assert claim.value is not None
+    assert claim.log2 == pytest.approx(math.log2(claim.value))
+    assert entry.claim("somebody", **numbers) == replace(claim, binds="somebody")
+    silent = entry.silence("there is no margin")
+    assert (silent.value, silent.log2, silent.silent_because) == (None, None, "there is no margin")
+
+
+def test_claims_beyond_a_float_are_told_by_their_logarithm() -> None:
+    huge = BOUNDS["21"].claim(n_classes=3, radius=1, margin=0.1, dimension=5000)
+    sharp = BOUNDS["21-sharp"].claim(n_classes=3, radius=1, margin=0.1, dimension=5000)
+    tiny = BOUNDS["5"].claim(n_classes=3, margin=1e-6)
+    assert huge.value is sharp.value is tiny.value is None
+    assert huge.log2 == pytest.approx(5000 * math.log2(21) + 1)
+    assert sharp.log2 == pytest.approx(5000 * math.log2(math.sqrt(200) + 1) + 1)
+    assert tiny.log2 is not None
+    assert tiny.log2 < -1022
+
+
+def test_what_claims_allow() -> None:
+    always = BOUNDS["10"].claim(radius=1, margin=0.1)
+    average = BOUNDS["2"].claim(n_classes=3, radius=1, margin=0.1)
+    forced = BOUNDS["11"].claim(n_classes=3, radius=1, margin=0.1)
+    silent = BOUNDS["10"].silence("there is no margin")
+    assert at_most([always, average], "mistakes") == 200
+    assert at_most([always, average], "expected mistakes") == 200, "what holds in every run holds on average"
+    assert at_most([average], "mistakes") == math.inf, "what holds on average need not hold in every run"
+    assert at_most([forced, silent], "expected mistakes") == at_most([], "updates") == math.inf
 
 
 def test_known_values() -> None:
@@ -42,6 +80,15 @@ def test_known_values() -> None:
     assert bounds.nearest_neighbor_mistakes(3, 1, 0.5, 3) == 250.0
     assert bounds.nearest_neighbor_mistakes_sharp(3, 1, 0.5, 3) == pytest.approx(2 * (math.sqrt(8) + 1) ** 3)
     assert bounds.ignorant_lower_bound(1 / 1600, 6) == pytest.approx(1.0)
+    assert bounds.full_information_lower_bound_sharp(3, 1, 0.3) == pytest.approx(22 / 3)
+    assert bounds.ignorant_lower_bound_with(100) == 1.0
+    assert bounds.ignorant_lower_bound_with_sharp(1) == 0.5
+    assert bounds.nearest_neighbor_memory(1, 0.5, 3) == 125.0
+    assert bounds.bandit_svm_mistakes(4, 0.3, 0.1, 1.0) == 3 * 36
+    assert bounds.bandit_svm_mistakes(1, 0.3, 0.1, 1.0) == 36
+    assert bounds.rational_kernel_margin(2, 1.0) == pytest.approx(
+        math.sqrt(8 / bounds.rational_kernel_mistakes(2, 1.0))
+    )
 
 
 def test_the_trivial_half_of_theorem_24() -> None:
@@ -67,7 +114,7 @@ def test_floors_are_exact_at_decimal_margins(tenths: int) -> None:
 
 
 def test_integers_stay_integers() -> None:
-    for number in ("2", "4", "6", "6-sharp", "10"):
+    for number in ("2", "2-updates", "4", "6", "6-sharp", "10", "FullInformationSVM"):
         assert type(call(BOUNDS[number].function)) is int
     assert bounds.perceptron_mistakes(3, 1, 1e-200) == 8 * 10**400
 
@@ -115,7 +162,7 @@ def test_upper_bounds_lie_above_lower_ones() -> None:
         assert bounds.full_information_lower_bound(K, 1, margin) <= bounds.multiclass_perceptron_mistakes(1, margin)
 
 
-@pytest.mark.parametrize("entry", BOUNDS.values(), ids=BOUNDS)
+@pytest.mark.parametrize("entry", [entry for entry in BOUNDS.values() if "margin" in entry.parameters])
 @pytest.mark.parametrize("bad", [0.0, -0.1, math.nan, math.inf, "0.1", None, True])
 def test_bad_margins_are_named(entry: bounds.Bound, bad: Any) -> None:
     with pytest.raises(ValueError, match="margin must be"):
@@ -139,6 +186,9 @@ def test_bad_margins_are_named(entry: bounds.Bound, bad: Any) -> None:
         ("21", {"n_classes": 1}, "n_classes must be at least 2"),
         ("24", {"margin": 1.0}, "margin must be below 1"),
         ("24", {"dimension": 2.0}, "dimension must be a whole number"),
+        ("24-directions", {"directions": 0}, "directions must be at least 1"),
+        ("21-reach", {"reach": 0.0}, "reach must be greater than 0"),
+        ("BanditSVM", {"exploration": 1.5}, "exploration must be greater than 0 and at most 1"),
     ],
 )
 def test_broken_assumptions_are_named(number: str, changes: dict[str, Any], named: str) -> None:

@@ -1,7 +1,4 @@
-import json
 import math
-import subprocess
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -9,11 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onebit.bounds.margin_transformation import InversePower, exactly
-from onebit.streams import paper_weak
-from onebit.theory import measure_looseness, sharper_margin, transformed_margin
-from onebit.theory.looseness import measure_one
-from onebit.theory.looseness_figure import draw_looseness
+from onebit.bounds.margin_transformation import InversePower, sharper_margin, transformed_margin
+from onebit.exact import check_decimal, squared_ratio
 
 
 def direct(K: int, gamma: float) -> tuple[float, float]:
@@ -76,11 +70,12 @@ def test_inverse_square_is_exact() -> None:
     assert InversePower(3, 10, 400).log2 == pytest.approx(-math.log2(3) / 2 - 200 * math.log2(10))
 
 
-def test_exactly_reads_decimals() -> None:
-    assert exactly("margin", 0.1) == Fraction(1, 10)
-    assert exactly("margin", np.float64(0.1)) == Fraction(1, 10)
-    assert exactly("margin", 3) == 3
-    assert exactly("margin", Fraction(2, 7)) == Fraction(2, 7)
+def test_numbers_are_read_as_decimals() -> None:
+    assert check_decimal("margin", 0.1) == Fraction(1, 10)
+    assert check_decimal("margin", np.float64(0.1)) == Fraction(1, 10)
+    assert check_decimal("margin", 3) == 3
+    assert check_decimal("margin", Fraction(2, 7)) == Fraction(2, 7)
+    assert squared_ratio(0.7, 0.07) == 100
 
 
 @pytest.mark.parametrize("function", [transformed_margin, sharper_margin])
@@ -99,37 +94,3 @@ def test_exactly_reads_decimals() -> None:
 def test_bad_input(function: object, n_classes: object, gamma: object, named: str) -> None:
     with pytest.raises(ValueError, match=named):
         function(n_classes, gamma)  # type: ignore[operator]
-
-
-def test_measured_margin_exceeds_the_guarantee() -> None:
-    seen: list[str] = []
-    rows = measure_looseness(sizes=[50, 500], seed=1, on_row=lambda row: seen.append(row.data))
-    assert seen == ["wedges", "paper_weak", "paper_weak"]
-    assert [row.n_examples for row in rows] == [78, 50, 500]
-    for row in rows:
-        assert row.guaranteed_log2 < row.sharper_log2 < row.measured_log2 < 0.0
-        assert row.factor_log2 > 50.0
-    assert rows[0].measured == pytest.approx(0.0729119, rel=1e-5)
-    assert rows[1].weak > rows[2].weak
-    assert rows[1].measured > rows[2].measured
-
-
-def test_unseparable_data_have_no_row() -> None:
-    X, y = paper_weak(rounds=100, seed=1)
-    with pytest.raises(ValueError, match="weakly separable"):
-        measure_one("spoilt", np.concatenate([X, X[:1]]), np.append(y, 1 - min(y[0], 1)))
-
-
-def test_the_figure_has_every_row() -> None:
-    rows = measure_looseness(sizes=[50])
-    figure = draw_looseness(rows)
-    measured = figure.axes[0].lines[0].get_ydata()
-    assert measured == pytest.approx([rows[1].measured_log2])
-    with pytest.raises(ValueError, match="rows must be at least one"):
-        draw_looseness([])
-
-
-def test_theory_does_not_import_matplotlib() -> None:
-    code = "import sys, json, onebit.theory, onebit.theory.looseness; print(json.dumps('matplotlib' in sys.modules))"
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert json.loads(answer.stdout) is False

@@ -350,7 +350,7 @@ def test_promises() -> None:
     assert promises["21"].value == pytest.approx(2 * (2 * 0.958 / 0.112526676 + 1) ** 2, rel=1e-6)
     far = {promise.theorem: promise for promise in margin(10.0 * X, y).promises}
     assert far["5"].log2 == promises["5"].log2
-    assert "normalize=True" in far["5"].about
+    assert "normalize=True" in far["5"].subject
     none = margin([[1.0], [1.0]], [0, 1]).promises
     assert all(promise.value is None and promise.silent_because for promise in none)
 

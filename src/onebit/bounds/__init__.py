@@ -1,33 +1,47 @@
-"""Every mistake bound of the paper, as a function: numbers in, number out.
+"""What the theorems say, as functions: numbers in, number out, exactly.
 
-`BOUNDS` lists them by theorem number, for tables and the command line. Whole-number bounds are Python integers. A float
-argument counts as the decimal it is written as (0.1 is one tenth), and quotients are formed exactly, so that
-⌊4(0.7/0.07)²⌋ is 400, where floats give 399. Bounds that outgrow a float come with a twin whose name starts with
-``log2_``. Constants that can be improved keep the paper's value; the better ones have names ending in ``_sharp``.
+`BOUNDS` lists them by theorem number, and ``BOUNDS["2"].claim(n_classes=3, radius=1, margin=0.1)`` makes the one record
+of what a theorem says, a `Claim`: learners promise claims, adversaries force them, ``onebit bound`` prints them.
+Whole-number bounds are Python integers. A float argument counts as the decimal it is written as (0.1 is one tenth), and
+quotients are formed exactly, so that ⌊4(0.7/0.07)²⌋ is 400, where floats give 399. Bounds that outgrow a float come
+with a twin whose name starts with ``log2_``. Constants that can be improved keep the paper's value; the better ones
+have names ending in ``_sharp``.
 
 Symbols: K = n_classes, R = radius (no example is longer), γ = margin, d = dimension.
 
->>> {number: entry.side for number, entry in BOUNDS.items() if number in ("2", "3")}
-{'3': 'lower', '2': 'upper'}
+>>> claim = BOUNDS["3"].claim(n_classes=3, radius=1, margin=0.1)
+>>> claim.side, claim.value, claim.subject
+('lower', 25.0, 'expected mistakes of bandit learners')
 """
 
+from onebit.bounds.bandit_svm import bandit_svm_mistakes, full_information_svm_mistakes
+from onebit.bounds.claim import Claim, at_most
 from onebit.bounds.lower import (
     bandit_lower_bound,
     full_information_lower_bound,
+    full_information_lower_bound_sharp,
     ignorant_lower_bound,
     ignorant_lower_bound_sharp,
+    ignorant_lower_bound_with,
+    ignorant_lower_bound_with_sharp,
     log2_ignorant_lower_bound,
     one_example_lower_bound,
+)
+from onebit.bounds.margin_transformation import rational_kernel_margin
+from onebit.bounds.nearest_neighbor import (
+    is_safe_reach,
+    log2_nearest_neighbor_mistakes,
+    nearest_neighbor_memory,
+    nearest_neighbor_mistakes,
+    nearest_neighbor_mistakes_sharp,
+    nearest_neighbor_mistakes_within,
 )
 from onebit.bounds.registry import BOUNDS, Bound
 from onebit.bounds.upper import (
     kernel_perceptron_mistakes,
-    log2_nearest_neighbor_mistakes,
     log2_rational_kernel_mistakes,
     log2_rational_kernel_mistakes_sharp,
     multiclass_perceptron_mistakes,
-    nearest_neighbor_mistakes,
-    nearest_neighbor_mistakes_sharp,
     perceptron_mistakes,
     perceptron_updates,
     rational_kernel_mistakes,
@@ -37,21 +51,32 @@ from onebit.bounds.upper import (
 __all__ = [
     "BOUNDS",
     "Bound",
+    "Claim",
+    "at_most",
     "bandit_lower_bound",
+    "bandit_svm_mistakes",
     "full_information_lower_bound",
+    "full_information_lower_bound_sharp",
+    "full_information_svm_mistakes",
     "ignorant_lower_bound",
     "ignorant_lower_bound_sharp",
+    "ignorant_lower_bound_with",
+    "ignorant_lower_bound_with_sharp",
+    "is_safe_reach",
     "kernel_perceptron_mistakes",
     "log2_ignorant_lower_bound",
     "log2_nearest_neighbor_mistakes",
     "log2_rational_kernel_mistakes",
     "log2_rational_kernel_mistakes_sharp",
     "multiclass_perceptron_mistakes",
+    "nearest_neighbor_memory",
     "nearest_neighbor_mistakes",
     "nearest_neighbor_mistakes_sharp",
+    "nearest_neighbor_mistakes_within",
     "one_example_lower_bound",
     "perceptron_mistakes",
     "perceptron_updates",
+    "rational_kernel_margin",
     "rational_kernel_mistakes",
     "rational_kernel_mistakes_sharp",
 ]

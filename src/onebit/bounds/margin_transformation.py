@@ -20,11 +20,14 @@ import math
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from onebit.inputs import check_integer, check_number
+from onebit.bounds.registry import bound
+from onebit.exact import check_decimal
+from onebit.inputs import check_integer
 
 MOST_WEAK = math.sqrt(2.0)
 """No weak margin in the unit ball is larger: ⟨w_y − w_i, x⟩ ≤ ‖w_y − w_i‖ ≤ √2."""
 
+# A margin that was measured may exceed √2 by its rounding.
 _SLACK = 1e-9
 
 
@@ -65,14 +68,6 @@ class TransformedMargin(NamedTuple):
         return self.larger.log2
 
 
-def exactly(name: str, value: Any) -> Fraction:
-    """Return a positive number as the fraction it is written as: 0.1 is 1/10, not the float nearest to it."""
-    if isinstance(value, Fraction) and value > 0:
-        return value
-    number = check_number(name, value, above=0.0)
-    return Fraction(value) if isinstance(value, int) else Fraction(repr(number))
-
-
 def transformed_margin(n_classes: int, margin: float) -> TransformedMargin:
     """Return γ₁ and γ₂ as Theorem 5 states them.
 
@@ -94,10 +89,12 @@ def transformed_margin(n_classes: int, margin: float) -> TransformedMargin:
     Beygelzimer et al. (2019). ICML. Theorem 5.
     """
     K, gamma = _check(n_classes, margin)
+    # ⌈√x⌉ and ⌈log₂ x⌉ depend on ⌈x⌉ alone, so whole numbers suffice.
     ceiling = math.ceil(2 / gamma)
     S, s = _root_up(ceiling), _log2_up(ceiling)
     L, r = _class_constants(K)
     return TransformedMargin(
+        # The factors are the statement's denominators, squared: (2√K)² and (4√K·(4K−5)·2^(K−1))².
         InversePower(4 * K, 376 * L * S, L * S),
         InversePower(
             16 * K * (4 * K - 5) ** 2 * 4 ** (K - 1),
@@ -139,8 +136,27 @@ def sharper_margin(n_classes: int, margin: float) -> TransformedMargin:
     )
 
 
+@bound("5", "lower", "strong margin", binds="Rational()", log2=lambda **numbers: transformed_margin(**numbers).log2)
+def rational_kernel_margin(n_classes: int, margin: float) -> float:
+    """Return γ' = max(γ₁, γ₂): the strong margin in the rational kernel's space of weakly separable examples.
+
+    Zero where it is below the smallest float; `transformed_margin` has both exactly.
+
+    Parameters
+    ----------
+    n_classes, margin : int, float
+        K classes, at least 2; γ, the weak margin of examples in the unit ball.
+
+    Examples
+    --------
+    >>> rational_kernel_margin(n_classes=2, margin=1.0)
+    0.00047...
+    """
+    return float(2.0 ** transformed_margin(n_classes, margin).log2)
+
+
 def _check(n_classes: Any, margin: Any) -> tuple[int, Fraction]:
-    K, gamma = check_integer("n_classes", n_classes, low=2), exactly("margin", margin)
+    K, gamma = check_integer("n_classes", n_classes, low=2), check_decimal("margin", margin)
     if gamma > MOST_WEAK * (1.0 + _SLACK):
         raise ValueError(
             f"margin must be at most √2, the largest weak margin in the unit ball; got {margin!r}. "

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from onebit import kernels
-from onebit.bounds.promises import Guarantee
+from onebit.bounds import Claim
 from onebit.inputs import Floats, Integers
 from onebit.kernels import Kernel
 from onebit.reporting.progress import progress_bar
@@ -92,7 +92,7 @@ def _as_dict(name: str, n_examples: int, result: Margin) -> dict[str, Any]:
         "weak_gap": result.weak_gap,
         "strong_gap": result.strong_gap,
         "classes_not_told_from_the_rest": [str(proof.classes[0]) for proof in result.strong_certificates],
-        "promises": [promise._asdict() for promise in result.promises],
+        "promises": [promise.as_dict() for promise in result.promises],
     }
 
 
@@ -114,11 +114,11 @@ def _print(name: str, n_examples: int, result: Margin) -> None:
     table.add_column("about")
     table.add_column("at most" if result.kernel is not None else "bound", justify="right")
     for promise in result.promises:
-        table.add_row(promise.theorem, promise.about, _shown(promise))
+        table.add_row(promise.theorem, promise.subject, _shown(promise))
     console.print(table)
 
 
-def _shown(promise: Guarantee) -> str:
+def _shown(promise: Claim) -> str:
     if promise.log2 is None:
         return promise.silent_because
     if promise.value is None or not 1e-6 < promise.value < 1e15:

@@ -1,18 +1,19 @@
 """What ``onebit theory`` does: the theory's tables and figures, into a folder."""
 
-import csv
-from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
 from onebit.reporting.progress import prepare_folder
 from onebit.reporting.style import save
-from onebit.theory.drawing import draw_regions, draw_solving_time
+from onebit.reporting.tables import write_csv
+from onebit.theory.figure_2 import draw_regions
 from onebit.theory.looseness import Looseness, measure_looseness
 from onebit.theory.looseness_figure import draw_looseness
 from onebit.theory.weak_labeling.hardness import SolvingRow, measure_solving
+from onebit.theory.weak_labeling.hardness_figure import draw_solving_time
 
+# Six sizes show the growth, and all their problems together take seconds.
 _SIZES = (4, 6, 8, 10, 12, 14)
 
 
@@ -23,17 +24,10 @@ def theory_command(out: Path) -> None:
     save(draw_regions(), out, "figure_2")
     with console.status("Measuring margins after the rational kernel …"):
         rows = measure_looseness()
-    _write(rows, out / "looseness.csv")
+    write_csv(out / "looseness.csv", Looseness._fields, rows)
     save(draw_looseness(rows), out, "looseness")
     with console.status("Solving weak labelling problems …"):
         solved = measure_solving(_SIZES)
-    _write(solved, out / "weak_labeling.csv")
+    write_csv(out / "weak_labeling.csv", SolvingRow._fields, solved)
     save(draw_solving_time(solved), out, "weak_labeling")
     console.print(f"Figure 2, the looseness of Theorem 5 and the hardness of weak labelling are in [bold]{out}[/].")
-
-
-def _write(rows: Sequence[Looseness] | Sequence[SolvingRow], path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(rows[0]._fields)
-        writer.writerows(rows)

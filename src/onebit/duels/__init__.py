@@ -1,1 +1,1 @@
-"""Learners against the adversaries of the lower bounds."""
+"""Learners against the adversaries of the lower bounds: who plays whom, the table, the pictures."""

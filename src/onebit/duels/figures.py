@@ -1,4 +1,4 @@
-"""The pictures of a duel; kept apart because they need matplotlib."""
+"""The pictures of a duel; kept apart from the table because they need matplotlib."""
 
 import re
 from collections.abc import Sequence
@@ -8,14 +8,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import StrMethodFormatter
 
-from onebit.duels.duel import DuelRow
+from onebit.duels.table import DuelRow
+from onebit.reporting.style import INK, MARKERS, PALETTE, looks, new_figure
 
-_BOUND, _FREE, _LOWER, _INK = "#0072B2", "#8C8C8C", "#D55E00", "#222222"
+_BOUND, _LOWER = PALETTE[:2]
+# Not a colour of the palette: what no theorem speaks of should recede.
+_FREE = "#8C8C8C"
 _DASHES = (0, (4, 3))
-_COLORS = ("#D55E00", "#0072B2", "#56B4E9", "#009E73", "#CC79A7", "#E69F00")
-_MARKERS = "os^Dvp"
+# Panels whose numbers differ by a larger factor get a logarithmic axis: on a linear one the small ones fall together.
 _WIDE = 30.0
-"""Panels whose numbers differ by a larger factor get a logarithmic axis."""
 
 
 def draw_duel(rows: Sequence[DuelRow]) -> Figure:
@@ -30,21 +31,23 @@ def draw_duel(rows: Sequence[DuelRow]) -> Figure:
 
     Examples
     --------
-    >>> row = DuelRow("Remark", "bandit learners", 5, 1, 1.0, 0.5, 5, "UniformGuess()", 20, 4.0, 0.3, 2.0, 2.0, None)
+    >>> from onebit.streams.adversaries import one_example_sequence
+    >>> row = DuelRow(one_example_sequence(5, 0.5).game, "UniformGuess()", 20, 4.0, 0.3, True, None)
     >>> draw_duel([row]).axes[0].get_title()
     'Remark: bandit learners\nK = 5, d = 1, R/γ = 2, 5 rounds'
     """
     _check(rows)
     learners = list(dict.fromkeys(row.learner for row in rows))
-    games = list(dict.fromkeys(_game(row) for row in rows))
-    figure = Figure(figsize=(4.2 + 2.8 * len(games), 2.0 + 0.3 * len(learners)), layout="constrained")
-    panels = figure.subplots(1, len(games), sharey=True, squeeze=False)[0]
-    for axes, game in zip(panels, games, strict=True):
-        _draw_game(axes, [row for row in rows if _game(row) == game], learners)
-        axes.set_title(game, fontsize="medium")
-    panels[0].set_yticks(range(len(learners)), [_shorten(name) for name in learners])
-    panels[0].set_ylim(len(learners) - 0.4, -0.6)
-    figure.legend(handles=_duel_legend(), loc="outside lower center", ncols=4, frameon=False)
+    games = list(dict.fromkeys(_title(row) for row in rows))
+    with looks():
+        figure, panels = new_figure(1, len(games), 4.4 + 3.3 * len(games), 2.0 + 0.3 * len(learners))
+        for axes, game in zip(panels, games, strict=True):
+            _draw_game(axes, [row for row in rows if _title(row) == game], learners)
+            axes.set_title(game, fontsize="medium")
+            axes.set_yticks(range(len(learners)), [])
+            axes.set_ylim(len(learners) - 0.4, -0.6)
+        panels[0].set_yticks(range(len(learners)), [_shorten(name) for name in learners])
+        figure.legend(handles=_duel_legend(), loc="outside lower center", ncols=4)
     return figure
 
 
@@ -58,33 +61,35 @@ def draw_growth(rows: Sequence[DuelRow]) -> Figure:
 
     Examples
     --------
-    >>> binds = "ignorant learners"
-    >>> row = DuelRow("Theorem 24", binds, 2, 8, 1.0, 0.001, 244, "UniformGuess()", 20, 122.0, 1.1, 1.6, 14.6, None)
+    >>> from onebit.streams.adversaries import IgnorantAdversary, pack_directions
+    >>> game = IgnorantAdversary(pack_directions(0.001, 8)).game
+    >>> row = DuelRow(game, "UniformGuess()", 20, 122.0, 1.1, True, None)
     >>> draw_growth([row]).axes[0].get_yscale()
     'log'
     """
     _check(rows)
-    if len({(row.adversary, row.margin) for row in rows}) != 1:
+    if len({(row.game.name, row.game.margin) for row in rows}) != 1:
         raise ValueError("rows must be of one adversary and one margin; pass what duel_by_dimension returns")
-    figure = Figure(figsize=(8.4, 6.0), layout="constrained")
-    axes = figure.subplots()
-    for i, learner in enumerate(dict.fromkeys(row.learner for row in rows)):
-        mine = sorted((row for row in rows if row.learner == learner), key=lambda row: row.n_features)
-        _draw_learner(axes, mine, _COLORS[i % len(_COLORS)], _MARKERS[i % len(_MARKERS)])
-    _draw_growth_bounds(axes, rows)
-    axes.set_yscale("log")
-    axes.set_ylim(bottom=0.05)
-    axes.set_xticks(sorted({row.n_features for row in rows}))
-    axes.set_xlabel("features d")
-    axes.set_ylabel("mistakes")
-    axes.set_title(f"{rows[0].adversary}: mistakes at a margin of {rows[0].margin:g}", fontsize="medium")
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
-    _tidy(axes)
+    game = rows[0].game
+    with looks():
+        figure, (axes,) = new_figure(1, 1, 8.4, 6.0)
+        for i, learner in enumerate(dict.fromkeys(row.learner for row in rows)):
+            mine = sorted((row for row in rows if row.learner == learner), key=lambda row: row.game.n_features)
+            _draw_learner(axes, mine, PALETTE[i % len(PALETTE)], MARKERS[i % len(MARKERS)])
+        _draw_growth_bounds(axes, rows)
+        axes.set_yscale("log")
+        # The stated bound starts at 0.1, in two dimensions.
+        axes.set_ylim(bottom=0.05)
+        axes.set_xticks(sorted({row.game.n_features for row in rows}))
+        axes.set_xlabel("features d")
+        axes.set_ylabel("mistakes")
+        axes.set_title(f"{game.name}: mistakes at a margin of {game.margin:g}")
+        figure.legend(loc="outside lower center", ncols=2, fontsize="small")
     return figure
 
 
 def _draw_learner(axes: Axes, rows: Sequence[DuelRow], color: str, marker: str) -> None:
-    dimensions = [row.n_features for row in rows]
+    dimensions = [row.game.n_features for row in rows]
     means, errors = [row.mean for row in rows], [row.standard_error for row in rows]
     name = _shorten(rows[0].learner)
     axes.errorbar(dimensions, means, errors, fmt=f"{marker}-", color=color, markersize=5, linewidth=1.6, label=name)
@@ -95,9 +100,9 @@ def _draw_growth_bounds(axes: Axes, rows: Sequence[DuelRow]) -> None:
         ("sharp_lower_bound", "--", "forced on ignorant learners by this adversary"),
         ("lower_bound", ":", "forced on ignorant learners, as stated"),
     ]:
-        bounds = sorted({(row.n_features, getattr(row, name)) for row in rows if row.lower_bound is not None})
+        bounds = sorted({(row.game.n_features, getattr(row, name)) for row in rows if row.is_bound})
         if bounds:
-            axes.plot(*zip(*bounds, strict=True), style, color=_INK, label=label)
+            axes.plot(*zip(*bounds, strict=True), style, color=INK, label=label)
     # A promise that depends on d is Theorem 21's, far above everything that can be played.
     flat: dict[float, str] = {}
     for learner in dict.fromkeys(row.learner for row in rows):
@@ -111,7 +116,7 @@ def _draw_growth_bounds(axes: Axes, rows: Sequence[DuelRow]) -> None:
 
 def _draw_game(axes: Axes, rows: Sequence[DuelRow], learners: list[str]) -> None:
     for row in rows:
-        color, fill = (_FREE, "w") if row.lower_bound is None else (_BOUND, _BOUND)
+        color, fill = (_BOUND, _BOUND) if row.is_bound else (_FREE, "w")
         height = learners.index(row.learner)
         axes.errorbar([row.mean], [height], xerr=[row.standard_error], fmt="o", color=color, mfc=fill, capsize=2)
     bounds = [
@@ -119,6 +124,7 @@ def _draw_game(axes: Axes, rows: Sequence[DuelRow], learners: list[str]) -> None
         for row in rows
         if row.lower_bound is not None and row.sharp_lower_bound is not None
     ]
+    # The rows of one game share its bounds.
     for stated, sharp in bounds[:1]:
         axes.axvline(stated, color=_LOWER, linewidth=1.6, zorder=1)
         if sharp > stated:
@@ -132,7 +138,6 @@ def _draw_game(axes: Axes, rows: Sequence[DuelRow], learners: list[str]) -> None
         axes.set_xlim(0.0, 1.15 * max(values))
     axes.set_xlabel("mistakes")
     axes.tick_params(axis="y", length=0)
-    _tidy(axes)
 
 
 def _duel_legend() -> list[Line2D]:
@@ -144,9 +149,10 @@ def _duel_legend() -> list[Line2D]:
     ]
 
 
-def _game(row: DuelRow) -> str:
-    size = f"K = {row.n_classes}, d = {row.n_features}, R/γ = {row.radius / row.margin:g}, {row.rounds} rounds"
-    return f"{row.adversary}: {row.binds}\n{size}"
+def _title(row: DuelRow) -> str:
+    game = row.game
+    size = f"K = {game.n_classes}, d = {game.n_features}, R/γ = {game.radius / game.margin:g}, {game.rounds} rounds"
+    return f"{game.name}: {game.stated.binds}\n{size}"
 
 
 def _shorten(learner: str) -> str:
@@ -157,12 +163,6 @@ def _shorten(learner: str) -> str:
     """
     short = re.sub(r",? ?normalize=(True|False)", "", learner)
     return re.sub(r"(kernel|exploration|degree|width)=", "", short).replace("()", "")
-
-
-def _tidy(axes: Axes) -> None:
-    axes.grid(color="0.92")
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _check(rows: Sequence[DuelRow]) -> None:

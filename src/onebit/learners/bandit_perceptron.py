@@ -1,14 +1,13 @@
 """Algorithms 1 and 2 of the paper: K perceptrons under bandit feedback, in the linear space or a kernel's."""
 
-import math
 from collections.abc import Iterator
 from typing import Any, Self
 
+from onebit.bounds import BOUNDS, Claim
 from onebit.compiled import inlined
 from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, check_choice
 from onebit.kernels import Gaussian, Rational
-from onebit.learners.base import Promise
 from onebit.learners.space_learner import SpaceLearner
 from onebit.loop import Memory, clear, highest
 from onebit.rounds import Answer
@@ -78,10 +77,10 @@ class BanditPerceptron(SpaceLearner):
         rule = _RULES[self.ties, self.update]
         return space_for(self.kernel, rule, (), self.n_features_in_, len(self.classes_))
 
-    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> Promise:
-        """Return Theorems 2 and 4: U ≤ ⌊4(R/γ)²⌋ updates, and (K−1)·U expected mistakes."""
-        updates = math.floor(4.0 * (radius / margin) ** 2)
-        return Promise(updates=updates, expected_mistakes=(n_classes - 1) * updates)
+    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
+        """Return Theorem 2, with a kernel Theorem 4, and what its proof says of updates."""
+        theorems = "2-updates", "2" if self.kernel is None else "4"
+        return tuple(BOUNDS[name].claim(n_classes=n_classes, radius=radius, margin=margin) for name in theorems)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -9,15 +9,15 @@ To write a learner, subclass `Learner` and give it one of two things: four metho
 """
 
 import copy
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from onebit.bounds import Claim
 from onebit.draws import Draw, uniform
 from onebit.inputs import (
     Floats,
@@ -38,17 +38,6 @@ from onebit.loop import EXPLORED, MISTAKES, UPDATES, Memory, Record, new_record
 from onebit.rounds import Answer, Guess
 
 _FLOAT64 = np.dtype(np.float64)
-
-
-class Promise(NamedTuple):
-    """What a theorem promises: infinity where it promises nothing."""
-
-    updates: float = math.inf
-    """Never more updates than this."""
-    mistakes: float = math.inf
-    """Never more mistakes than this."""
-    expected_mistakes: float = math.inf
-    """No more mistakes than this on average over the learner's random numbers."""
 
 
 class Learner(Estimator):
@@ -106,12 +95,12 @@ class Learner(Estimator):
         """Yield learners with settings worth checking; the contract checks play them all."""
         yield cls()
 
-    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> Promise:
-        """Return what its theorem promises on examples that are strongly separable with that margin.
+    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
+        """Return what its theorems promise on examples that are strongly separable with that margin.
 
-        With a kernel, radius and margin are those of the kernel's space.
+        With a kernel, radius and margin are those of the kernel's space. `onebit.bounds.at_most` reads the claims.
         """
-        return Promise()
+        return ()
 
     # The game.
 

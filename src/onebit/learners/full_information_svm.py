@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator
 from typing import ClassVar, Self
 
+from onebit.bounds import BOUNDS, Claim
 from onebit.learners.bandit_svm import BanditSVM
-from onebit.learners.base import Promise
 
 
 class FullInformationSVM(BanditSVM):
@@ -40,12 +40,11 @@ class FullInformationSVM(BanditSVM):
 
     hears_label: ClassVar[bool] = True
 
-    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> Promise:
+    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return ⌊4(R/γ)²⌋ mistakes, where nothing can be forgotten: without a kernel, and with a hard margin."""
         if self._checked_settings().softness > 0.0 or self.kernel is not None:
-            return Promise()
-        mistakes = math.floor(4.0 * (radius / margin) ** 2)
-        return Promise(mistakes=mistakes, expected_mistakes=mistakes)
+            return ()
+        return (BOUNDS["FullInformationSVM"].claim(n_classes=n_classes, radius=radius, margin=margin),)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

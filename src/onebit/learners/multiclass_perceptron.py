@@ -1,14 +1,14 @@
 """Algorithm 3 of the paper: the Multiclass Perceptron, which is told the label."""
 
-import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
+from onebit.bounds import BOUNDS, Claim
 from onebit.compiled import inlined
 from onebit.draws import Draw
 from onebit.inputs import Floats
 from onebit.kernels import Multinomial
-from onebit.learners.base import Promise
 from onebit.learners.space_learner import SpaceLearner
 from onebit.loop import Memory, clear, highest
 from onebit.rounds import Answer
@@ -59,10 +59,10 @@ class MulticlassPerceptron(SpaceLearner):
     def _new_memory(self) -> Memory:
         return space_for(self.kernel, RULE, (), self.n_features_in_, len(self.classes_))
 
-    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> Promise:
+    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return Theorem 10: M ≤ ⌊2(R/γ)²⌋ mistakes, each with one update. A strong margin is a weak one too."""
-        mistakes = math.floor(2.0 * (radius / margin) ** 2)
-        return Promise(updates=mistakes, mistakes=mistakes, expected_mistakes=mistakes)
+        mistakes = BOUNDS["10"].claim(radius=radius, margin=margin)
+        return mistakes, replace(mistakes, about="updates")
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

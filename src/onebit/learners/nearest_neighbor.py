@@ -6,10 +6,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from onebit.bounds import BOUNDS, Claim, is_safe_reach
 from onebit.compiled import compiled, inlined
 from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, Integers, Rows, check_number, dense
-from onebit.learners.base import Learner, Promise
+from onebit.learners.base import Learner
 from onebit.loop import FULL, READY, UNSCORED, Game, Memory, grown
 from onebit.rounds import Answer
 
@@ -61,12 +62,12 @@ class NearestNeighbor(Learner):
         self.classes = classes
         self.seed = seed
 
-    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> Promise:
+    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return Theorem 21 for this learner's radius, if the margin is large enough for it."""
-        if self.radius >= math.sqrt(2.0) * margin:
-            return Promise()
-        remembered = (2.0 * radius / self.radius + 1.0) ** n_features
-        return Promise(updates=remembered, expected_mistakes=(n_classes - 1) * remembered)
+        if not is_safe_reach(self.radius, margin):
+            return ()
+        numbers = {"radius": radius, "reach": self.radius, "dimension": n_features}
+        return BOUNDS["21-memory"].claim(**numbers), BOUNDS["21-reach"].claim(n_classes=n_classes, **numbers)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -18,20 +18,16 @@ import math
 
 import numpy as np
 
+from onebit.bounds import BOUNDS
+from onebit.bounds.lower import bandit_examples, full_information_examples, most_directions
+from onebit.exact import squared_ratio
 from onebit.inputs import check_integer
-from onebit.streams.hard_sequence import (
-    Claim,
-    HardSequence,
-    check_size,
-    exact_ratio,
-    proved_margin,
-    random_labels,
-)
+from onebit.streams.hard_sequence import Game, HardSequence, check_size, proved_margin, random_labels
 from onebit.streams.ignorant_adversary import IgnorantAdversary
-from onebit.streams.packing import Packing, most_directions, pack_directions
+from onebit.streams.packing import Packing, pack_directions
 
 __all__ = [
-    "Claim",
+    "Game",
     "HardSequence",
     "IgnorantAdversary",
     "Packing",
@@ -72,8 +68,7 @@ def bandit_sequence(n_classes: int, margin: float, radius: float = 1.0, seed: in
     Beygelzimer et al. (2019). ICML. Theorem 3.
     """
     K = check_integer("n_classes", n_classes, low=2)
-    ratio = exact_ratio(radius, margin)
-    M = math.floor(ratio / 4)
+    ratio, M = squared_ratio(radius, margin), bandit_examples(radius, margin)
     if ratio < K:
         raise ValueError(
             f"n_classes must be at most (radius/margin)² = {float(ratio):.6g} for Theorem 3; got {K}. Use a smaller "
@@ -89,12 +84,14 @@ def bandit_sequence(n_classes: int, margin: float, radius: float = 1.0, seed: in
     v = np.zeros((M, M + 1))
     v[:, :M] = np.eye(M)
     v[:, M] = 1.0
+    # The common coordinate pulls every score down by γ/2, a label's own coordinate lifts its score by γ.
     w = np.zeros((K, M + 1))
     w[labels, np.arange(M)] = math.sqrt(2.0) * margin / radius
     w[:, M] = -margin / (math.sqrt(2.0) * radius)
-    bound = (K - 1) * M / 2
+    claim = BOUNDS["3"].claim(n_classes=K, radius=radius, margin=margin)
     return HardSequence(
-        Claim("Theorem 3", "bandit learners", "strong", K, M + 1, M * (K - 1), radius, margin, bound, bound),
+        Game("Theorem 3", "strong", K, M + 1, M * (K - 1), radius, margin, stated=claim, forced=claim),
+        # K−1 times: after as many wrong guesses the label is known, and another round would force nothing.
         np.repeat(v * (radius / math.sqrt(2.0)), K - 1, axis=0),
         np.repeat(labels, K - 1),
         w,
@@ -129,17 +126,18 @@ def one_example_sequence(n_classes: int, margin: float, radius: float = 1.0, see
     Beygelzimer et al. (2019). ICML. Remark after Theorem 3.
     """
     K = check_integer("n_classes", n_classes, low=2)
-    if 4 * exact_ratio(radius, margin) < K:
+    if 4 * squared_ratio(radius, margin) < K:
         raise ValueError(
             f"margin must be at most 2·radius/√n_classes = {2 * radius / math.sqrt(K):.6g}: {K} classes have no larger "
             f"strong margin within radius {radius!r}; got {margin!r}. Use a smaller margin or fewer classes"
         )
     label = int(random_labels(1, K, seed)[0])
+    # In one feature: the right class scores γ/2, every other −γ/2.
     w = np.full((K, 1), -margin / (2.0 * radius))
     w[label] *= -1.0
-    bound = (K - 1) / 2
+    claim = BOUNDS["3-remark"].claim(n_classes=K, radius=radius, margin=margin)
     return HardSequence(
-        Claim("Remark", "bandit learners", "strong", K, 1, K, radius, margin, bound, bound),
+        Game("Remark", "strong", K, 1, K, radius, margin, stated=claim, forced=claim),
         np.full((K, 1), float(radius)),
         np.full(K, label, dtype=np.int64),
         w,
@@ -174,7 +172,7 @@ def full_information_sequence(n_classes: int, margin: float, radius: float = 1.0
     Beygelzimer et al. (2019). ICML. Theorem 11.
     """
     K = check_integer("n_classes", n_classes, low=2)
-    T = math.floor(exact_ratio(radius, margin))
+    T = full_information_examples(radius, margin)
     if T == 0:
         raise ValueError(
             f"margin must be at most radius = {radius!r}, or Theorem 11 has no example to show; got {margin!r}. Use a "
@@ -182,10 +180,14 @@ def full_information_sequence(n_classes: int, margin: float, radius: float = 1.0
         )
     check_size(T, T, margin)
     labels = random_labels(T, K, seed)
+    # Each class adds up (γ/R)e_t over its own rounds, so that Σ‖w‖² = T(γ/R)² ≤ 1.
     w = np.zeros((K, T))
     w[labels, np.arange(T)] = margin / radius
+    stated, forced = (
+        BOUNDS[theorem].claim(n_classes=K, radius=radius, margin=margin) for theorem in ("11", "11-sharp")
+    )
     return HardSequence(
-        Claim("Theorem 11", "every learner", "weak", K, T, T, radius, margin, T / 2, T * (1 - 1 / K)),
+        Game("Theorem 11", "weak", K, T, T, radius, margin, stated, forced),
         radius * np.eye(T),
         labels,
         w,

@@ -1,26 +1,26 @@
 """What a lower bound hands over: labelled examples, vectors that separate them, and the mistakes they force."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-from numpy.random import Generator, Philox
 
-from onebit.draws import STREAM
-from onebit.inputs import Floats, Integers, check_number, check_seed
+from onebit.bounds import Claim
+from onebit.draws import stream_generator
+from onebit.inputs import Floats, Integers, check_seed
 
+# The separators' squared lengths sum to 1 but for rounding.
 _SLACK = 1e-12
+# Two gigabytes of floats.
 _MOST_NUMBERS = 250_000_000
 
 
 @dataclass(frozen=True)
-class Claim:
-    """What a theorem says about a game; known before it is played."""
+class Game:
+    """What is known of a lower bound's game before it is played: its size, its margin, and the mistakes it forces."""
 
-    theorem: str
-    binds: Literal["every learner", "bandit learners", "ignorant learners"]
-    """Whose mistakes are bounded. Bandit learners hear one bit; ignorant ones never change after a mistake."""
+    name: str
+    """Where it comes from: "Theorem 3"."""
     kind: Literal["weak", "strong"]
     """Which of the two separabilities of Definition 1 is proved."""
     n_classes: int
@@ -30,9 +30,9 @@ class Claim:
     """No example is longer."""
     margin: float
     """γ, the margin with which the examples are separable, at least."""
-    lower_bound: float
-    """Expected mistakes, as the theorem states them, over the labels' and the learner's random numbers."""
-    sharp_lower_bound: float
+    stated: Claim
+    """The theorem as stated: expected mistakes over the labels' and the learner's random numbers, and whom it binds."""
+    forced: Claim
     """The most that the same construction forces on everyone it binds."""
 
 
@@ -42,15 +42,15 @@ class HardSequence:
 
     Attributes
     ----------
-    claim : Claim
-        The theorem's numbers.
+    game : Game
+        Its size, and the theorem's numbers.
     X, y : arrays of shape (rounds, features) and (rounds,)
-        The examples, in order. A label may never occur: tell the learner ``classes=claim.n_classes``.
+        The examples, in order. A label may never occur: tell the learner ``classes=game.n_classes``.
     separators : array of shape (classes, features)
         The vectors of the proof, Σ‖wᵢ‖² ≤ 1; `proved_margin` says how large a margin they prove.
     """
 
-    claim: Claim
+    game: Game
     X: Floats
     y: Integers
     separators: Floats
@@ -58,21 +58,21 @@ class HardSequence:
     @property
     def radius(self) -> float:
         """No example is longer."""
-        return self.claim.radius
+        return self.game.radius
 
     @property
     def margin(self) -> float:
         """γ, which the separators prove."""
-        return self.claim.margin
+        return self.game.margin
 
     @property
-    def lower_bound(self) -> float:
-        """Expected mistakes of any learner that the theorem binds."""
-        return self.claim.lower_bound
+    def lower_bound(self) -> float | None:
+        """Expected mistakes of any learner that the theorem binds; None beyond a float."""
+        return self.game.stated.value
 
     def proved_margin(self) -> float:
         """Return the margin that the separators prove, by Definition 1."""
-        return proved_margin(self.X, self.y, self.separators, self.claim.kind)
+        return proved_margin(self.X, self.y, self.separators, self.game.kind)
 
 
 def proved_margin(X: Floats, y: Integers, separators: Floats, kind: str) -> float:
@@ -101,21 +101,12 @@ def proved_margin(X: Floats, y: Integers, separators: Floats, kind: str) -> floa
     if size > 1.0 + _SLACK:
         raise ValueError(f"separators must have Σ‖w‖² at most 1; got {size!r}. Divide them by {size**0.5:.6g}")
     scores = X @ separators.T
+    # The best of the other scores decides for both kinds: weak compares it with the own score, strong with −γ/2.
     is_own = np.arange(len(separators)) == y[:, None]
     own, best_other = scores[is_own], np.where(is_own, -np.inf, scores).max(axis=1)
     if kind == "weak":
         return float((own - best_other).min())
     return 2.0 * float(np.minimum(own, -best_other).min())
-
-
-def exact_ratio(radius: float, margin: float) -> Fraction:
-    """Return (R/γ)² with both taken as the decimals they are written as: (1/0.1)² is 100, not 99.99….
-
-    >>> exact_ratio(0.3, 0.1)
-    Fraction(9, 1)
-    """
-    R, gamma = (check_number(name, value, above=0.0) for name, value in (("radius", radius), ("margin", margin)))
-    return (Fraction(repr(R)) / Fraction(repr(gamma))) ** 2
 
 
 def check_size(rounds: int, n_features: int, margin: float) -> None:
@@ -129,5 +120,5 @@ def check_size(rounds: int, n_features: int, margin: float) -> None:
 
 def random_labels(n: int, n_classes: int, seed: int) -> Integers:
     """Return labels drawn uniformly, from the stream's random numbers of that seed."""
-    numbers = Generator(Philox(key=[check_seed(seed), STREAM])).random(n)
+    numbers = stream_generator(check_seed(seed)).random(n)
     return np.minimum((numbers * n_classes).astype(np.int64), n_classes - 1)

@@ -5,11 +5,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from onebit.bounds import BOUNDS
 from onebit.inputs import Floats
 from onebit.streams.adaptive import LearnerView
-from onebit.streams.hard_sequence import Claim, HardSequence
+from onebit.streams.hard_sequence import Game, HardSequence
 from onebit.streams.packing import Packing
 
+# The labels of the two phases.
 _FIRST, _SECOND = 0, 1
 
 
@@ -53,7 +55,7 @@ class IgnorantAdversary:
     def __init__(self, packing: Packing) -> None:
         self.packing = packing
         self.n_features = packing.n_features
-        self.claim = _claim(packing)
+        self.game = _game(packing)
         self._shown: list[int] = []
         self._labels: list[int] = []
         self._turned: int | None = None
@@ -63,6 +65,7 @@ class IgnorantAdversary:
         t, T = len(self._shown), len(self.packing)
         if t == T:
             return None
+        # In phase 2 it need not look any more: an ignorant learner stays as it was.
         if self._turned is None:
             chances = learner.probabilities(self.packing.v[t])
             if len(chances) != self.classes:
@@ -86,21 +89,21 @@ class IgnorantAdversary:
             normal[-1] = -math.sqrt(0.5)
         else:
             normal = self.packing.u[self._turned] / 2.0
-        return HardSequence(
-            self.claim, self.packing.v[self._shown], np.array(self._labels), np.array([-normal, normal])
-        )
+        return HardSequence(self.game, self.packing.v[self._shown], np.array(self._labels), np.array([-normal, normal]))
 
 
 def _is_turn(first: float, second: float, T: int) -> bool:
     """Return whether phase 2 starts here."""
+    # q₀ = 1/√T would be 1, and the proof's 1 − q₀ nothing; the less likely label costs half a mistake.
     if T == 1:
         return second < first
     return first >= 1.0 - 1.0 / math.sqrt(T)
 
 
-def _claim(packing: Packing) -> Claim:
+def _game(packing: Packing) -> Game:
     T, gamma, d = len(packing), packing.margin, packing.n_features
-    stated = (1.0 / (160.0 * gamma)) ** ((d - 2) / 4) if packing.is_complete else math.sqrt(T)
-    root = math.sqrt(T)
-    sharp = (root - 1.0) * (1.0 - (1.0 - 1.0 / root) ** T) if T > 1 else 0.5
-    return Claim("Theorem 24", "ignorant learners", "strong", 2, d, T, 1.0, gamma, stated / 10.0, sharp)
+    # Only all of Lemma 25's directions give the theorem's number; with fewer, their own number takes its place.
+    whole = BOUNDS["24"].claim(margin=gamma, dimension=d)
+    stated = whole if packing.is_complete else BOUNDS["24-directions"].claim(directions=T)
+    forced = BOUNDS["24-directions-sharp"].claim(directions=T)
+    return Game("Theorem 24", "strong", 2, d, T, 1.0, gamma, stated, forced)

@@ -16,17 +16,17 @@ Neural Networks 6. Lemma 6.
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
-from numpy.random import Generator, Philox
 
-from onebit.draws import STREAM
-from onebit.inputs import Floats, check_integer, check_number, check_seed
+from onebit.bounds.lower import most_directions
+from onebit.draws import stream_generator
+from onebit.inputs import Floats, check_integer, check_seed
 
 FEASIBLE_DIRECTIONS = 100_000
 """More take minutes to find and hours to play: time grows with their square."""
 
+# Directions drawn at a time, so that comparing them with those kept is one matrix product.
 _BLOCK = 128
 
 
@@ -48,31 +48,6 @@ class Packing:
     def n_features(self) -> int:
         """The dimension d."""
         return int(self.v.shape[1])
-
-
-def most_directions(margin: float, n_features: int) -> int:
-    """Return ⌊N⌋ with N = (1/(160γ))^((d−2)/2), the number of directions that Lemma 25 has; exact at any size.
-
-    Parameters
-    ----------
-    margin : float
-        γ, below 1/160.
-    n_features : int
-        d, at least 2.
-
-    Examples
-    --------
-    >>> [most_directions(0.001, d) for d in (2, 4, 8, 12, 20)]
-    [1, 6, 244, 9536, 14551915]
-    """
-    d = check_integer("n_features", n_features, low=2)
-    gamma = Fraction(repr(check_number("margin", margin, above=0.0)))
-    if 160 * gamma >= 1:
-        raise ValueError(
-            f"margin must be below 1/160 = {1 / 160} for Lemma 25; got {margin!r}. Use a smaller margin: for larger "
-            "ones Theorem 24 says nothing that one example does not"
-        )
-    return math.isqrt(math.floor((1 / (160 * gamma)) ** (d - 2)))
 
 
 def pack_directions(margin: float, n_features: int, directions: int | None = None, seed: int = 0) -> Packing:
@@ -107,6 +82,7 @@ def pack_directions(margin: float, n_features: int, directions: int | None = Non
     n = check_integer(
         "directions", most if directions is None else directions, low=1, high=min(most, FEASIBLE_DIRECTIONS)
     )
+    # The lemma's own numbers: an angle of √(40γ) gives ⟨z_i, z_j⟩ ≤ 1 − 8γ.
     z = _spread(n, n_features - 1, math.cos(math.sqrt(40.0 * margin)), check_seed(seed))
     half = np.full((n, 1), 0.5)
     u, v = np.hstack([0.5 * z, -half * (1.0 - 4.0 * margin)]), np.hstack([0.5 * z, half])
@@ -117,13 +93,14 @@ def pack_directions(margin: float, n_features: int, directions: int | None = Non
 
 def _spread(n: int, dimension: int, most_cosine: float, seed: int) -> Floats:
     """Return unit vectors no two of which have a larger inner product, greedily."""
-    generator = Generator(Philox(key=[seed, STREAM]))
+    generator = stream_generator(seed)
     kept, size = np.empty((n, dimension)), 0
     while size < n:
         drawn = generator.standard_normal((_BLOCK, dimension))
         drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
         nearest = (drawn @ kept[:size].T).max(axis=1, initial=-1.0)
         before = size
+        # Those far enough from what was kept before the block must still be far enough from each other.
         for z in drawn[nearest <= most_cosine]:
             if size < n and (kept[before:size] @ z).max(initial=-1.0) <= most_cosine:
                 kept[size] = z

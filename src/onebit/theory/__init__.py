@@ -2,7 +2,6 @@
 
 from onebit import bounds
 from onebit.bounds.margin_transformation import TransformedMargin, sharper_margin, transformed_margin
-from onebit.bounds.promises import Guarantee
 from onebit.theory.certificates import Certificate, verify_certificate
 from onebit.theory.feature_map import FeatureMap
 from onebit.theory.looseness import Looseness, measure_looseness
@@ -14,7 +13,6 @@ __all__ = [
     "Certificate",
     "ChebyshevConstruction",
     "FeatureMap",
-    "Guarantee",
     "Halfspaces",
     "Looseness",
     "Margin",

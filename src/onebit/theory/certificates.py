@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from onebit.inputs import Floats, Integers, SparseRows, check_rows, densify
+from onebit.inputs import Floats, Integers, check_rows, dense
 from onebit.kernels import Kernel, as_kernel
 
 TOLERANCE = 1e-7
@@ -26,6 +26,7 @@ TOLERANCE = 1e-7
 KERNEL_TOLERANCE = 1e-6
 """The same in a kernel's space, where a length is the square root of a rounded number."""
 
+# Rows whose Gram matrix is formed at a time, when only its diagonal is wanted.
 _BLOCK = 128
 
 
@@ -70,19 +71,21 @@ def verify_certificate(
     >>> verify_certificate(twins, [[1.0, 2.0], [1.0, 2.0]], ["a", "b"])
     True
     """
-    rows, kernel, weights = check_rows(X), as_kernel(kernel), certificate.weights
-    dense = densify(rows, 0, len(rows)) if isinstance(rows, SparseRows) else rows
-    dense = dense / (float(np.abs(dense).max()) or 1.0) if kernel is None else dense
-    points, own, asked = dense[certificate.examples], np.asarray(y)[certificate.examples], certificate.classes
+    rows, kernel, weights = dense(check_rows(X)), as_kernel(kernel), certificate.weights
+    # Squares of very large or small numbers would leave the float's range; without a kernel only proportions count.
+    rows = rows / (float(np.abs(rows).max()) or 1.0) if kernel is None else rows
+    points, own, asked = rows[certificate.examples], np.asarray(y)[certificate.examples], certificate.classes
     is_own = own == asked
+    # 10⁻⁹ forgives the rounding of a sum; the own class has no place in a weak certificate.
     if (weights < 0.0).any() or abs(weights.sum() - 1.0) > 1e-9 or (certificate.kind == "weak" and is_own.any()):
         return False
+    # The combination has one block for each class, and its squared length is the sum of theirs.
     square = 0.0
     for label in np.unique(np.concatenate([own, asked])):
         gains = (own == label) & (is_own | (certificate.kind == "weak"))
         shares = weights * (gains.astype(float) - ((asked == label) & ~is_own))
         square += float(shares @ kernel(points) @ shares) if kernel else float(np.sum((shares @ points) ** 2))
-    longest = math.sqrt(float(squared_lengths(dense, kernel).max()))
+    longest = math.sqrt(float(squared_lengths(rows, kernel).max()))
     allowed = tolerance if tolerance is not None else (KERNEL_TOLERANCE if kernel else TOLERANCE)
     return math.sqrt(max(square, 0.0)) <= allowed * longest
 
@@ -107,11 +110,13 @@ def _equal_neighbors(X: Floats) -> tuple[Integers, npt.NDArray[np.bool_]]:
     words = (X + 0.0).view(np.uint64)  # adding 0 turns −0 into 0, so that equal numbers have equal bits
     keys = np.zeros(len(X), dtype=np.uint64)
     for column in words.T:
+        # An odd multiplier carries every bit upwards, the shift brings them down again.
         keys = (keys ^ column) * np.uint64(0x9E3779B97F4A7C15)
         keys ^= keys >> np.uint64(29)
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     is_same = ordered[1:] == ordered[:-1]
     places = np.flatnonzero(is_same)
+    # Equal keys are only a suspicion: the rows themselves decide.
     is_same[places] = (X[order[places]] == X[order[places + 1]]).all(axis=1)
     return order, is_same

@@ -16,8 +16,11 @@ from onebit.inputs import Floats
 from onebit.kernels import Kernel
 from onebit.theory.certificates import squared_lengths
 
+# A share of the largest k(x, x) that is a few units of a float's last place: what is left then is rounding.
 _ROUNDING = 1e-15
+# How far L·Lᵀ may miss the kernel: far more than rounding does, far less than a kernel that is not positive definite.
 _NEGATIVE = 1e-8
+# So many examples are compared with the kernel itself; all of them would cost n² kernel values.
 _BLOCK = 256
 
 
@@ -53,6 +56,7 @@ class LinearCoordinates:
         self.radius = largest * math.sqrt(float(squared_lengths(X / largest, None).max()))
         points = self._scaled = X / (self.radius or 1.0)
         self._basis = None
+        # The vectors of a solution lie in the span of the examples, which has fewer coordinates then.
         if X.shape[1] > X.shape[0]:
             basis, triangle = scipy.linalg.qr(points.T, mode="economic")
             points, self._basis = np.ascontiguousarray(triangle.T), basis.T
@@ -95,12 +99,14 @@ class KernelCoordinates:
             pivot = int(np.argmax(left))
             if left[pivot] <= _ROUNDING * self.radius**2:
                 break
+            # Doubled when full: how many columns there will be depends on the kernel and is not known before.
             if count == columns.shape[1]:
                 columns = np.concatenate([columns, np.empty_like(columns)], axis=1)
             column = self._kernel.matrix(self._X, self._X[pivot : pivot + 1])[:, 0]
             column -= columns[:, :count] @ columns[pivot, :count]
             columns[:, count] = column / math.sqrt(left[pivot])
             left -= columns[:, count] ** 2
+            # It is used up, whatever rounding leaves of it, and must not be chosen again.
             left[pivot] = 0.0
             count += 1
         return np.ascontiguousarray(columns[:, : max(count, 1)]) if count else np.zeros((len(left), 1))
@@ -122,6 +128,7 @@ class KernelCoordinates:
         """Return Σ_s coefficient[i, s]·k(x_s, x_t), divided by the radius."""
         support = np.flatnonzero(vectors.any(axis=0))
         rows, some = self._X[support], vectors[:, support].T / self.radius
+        # In blocks, so that the kernel's values of all rows with the support need not fit in memory.
         blocks = np.split(self._X, range(4096, len(self._X), 4096))
         return np.concatenate([self._kernel.matrix(block, rows) @ some for block in blocks])
 
@@ -130,4 +137,5 @@ class KernelCoordinates:
         support = np.flatnonzero(vectors.any(axis=0))
         rows, some = self._X[support], vectors[:, support]
         squares: Floats = np.einsum("ij,ij->i", some @ self._kernel.matrix(rows, rows), some)
+        # Rounding can make the form of a short vector negative.
         return np.maximum(squares, 0.0)

@@ -31,6 +31,7 @@ from onebit.kernels import Multinomial, Polynomial, Rational
 from onebit.theory.polynomials.monomials import exponents_of_degree, multinomial
 from onebit.theory.polynomials.multivariate import MultivariatePolynomial
 
+# Eight megabytes for a single row.
 MAX_FEATURES = 1_000_000
 """The most coordinates a feature map will list."""
 
@@ -127,6 +128,7 @@ class FeatureMap:
     def __call__(self, X: Any) -> Floats:
         """Return φ of every row, in floating point."""
         rows = self.kernel.prepare(check_dense_rows("X", X, self.n_variables))
+        # Powers of the entries first: every feature is then d products, whatever its degree.
         powers = np.ones((self.last_degree + 1, *rows.shape))
         for degree in range(1, self.last_degree + 1):
             powers[degree] = powers[degree - 1] * rows
@@ -140,6 +142,7 @@ class FeatureMap:
         """Return ⟨φ(x), φ(x')⟩, exactly, one coordinate at a time; ``normalize`` is not applied."""
         left = check_point("x", x, self.n_variables)
         right = check_point("other", other, self.n_variables)
+        # x^α·x'^α = (xx')^α, entry by entry, so that powers are taken once.
         products = [a * b for a, b in zip(left, right, strict=True)]
         return sum(
             (
@@ -204,6 +207,7 @@ def squared_vector_norm_bound(polynomial: MultivariatePolynomial) -> Fraction:
     >>> FeatureMap(Rational(), n_variables=2, degree=2).squared_vector_norm(p), squared_vector_norm_bound(p)
     (Fraction(16, 1), Fraction(24, 1))
     """
+    # The lemma's proof: a_|α| ≥ 2^(−deg p), and multinomial(α) ≥ 1.
     return Fraction(2) ** polynomial.degree * polynomial.squared_norm
 
 

@@ -16,6 +16,7 @@ from onebit.theory.coordinates import Coordinates
 from onebit.theory.minimum_norm import NearestPoint, Vertices, nearest_point
 from onebit.theory.signed_examples import AgainstRest, AgainstRivals
 
+# Three digits beyond the six that are printed.
 _GAP = 1e-9
 
 
@@ -46,6 +47,7 @@ class Task(NamedTuple):
 
         def report(gap: float) -> None:
             nonlocal furthest
+            # The gap falls by factors, so its logarithm advances evenly.
             furthest = max(furthest, math.log(min(max(gap, _GAP), 1.0)) / math.log(_GAP))
             self.on_progress(Progress(round(start + share * furthest, 9), problem, gap))
 
@@ -53,6 +55,7 @@ class Task(NamedTuple):
 
     def length(self, point: NearestPoint, coefficients: Floats) -> float:
         """Return the nearest point's length, which no margin exceeds; in a kernel's space by the kernel itself."""
+        # The points stand for the examples up to rounding; in a kernel's space the kernel decides.
         if self.coordinates.in_kernel_space and self.coordinates.radius > 0.0:
             return math.sqrt(float(self.coordinates.squares(coefficients).sum())) / self.coordinates.radius
         return point.upper
@@ -83,11 +86,13 @@ class _ClassVector(NamedTuple):
 def largest_weak(task: Task) -> Side:
     """Return the largest weak margin: the distance of one hull."""
     K, coordinates = len(task.classes), task.coordinates
+    # Two equal examples with different labels refute every margin, and no hull need be looked at.
     if task.conflict is not None:
         pair = np.array(task.conflict)
         rivals = task.classes[task.codes[pair[::-1]]]
         return Side(0.0, None, (Certificate("weak", pair, rivals, np.full(2, 0.5), 0.0),), 0.0)
     hull = AgainstRivals(coordinates.points, task.codes, K)
+    # The weak problem is one half of the progress bar, the K strong ones are the other.
     point = task.solve(hull, "weak", 0.0, 0.5)
     examples, rivals = hull.conditions(point.codes)
     coefficients = np.zeros((K, len(task.codes)))
@@ -98,6 +103,7 @@ def largest_weak(task: Task) -> Side:
         residual = upper * coordinates.radius
         return Side(0.0, None, (Certificate("weak", examples, task.classes[rivals], point.weights, residual),), 0.0)
     vectors = coordinates.vectors(point.direction.reshape(K, -1), coefficients)
+    # Judged on all the data: the margin that is returned is attained, whatever the solver believed.
     worst = float(hull.leads(coordinates.scores(vectors))[0].min())
     length = math.sqrt(float(coordinates.squares(vectors).sum()))
     attained = _check_attained(worst / length, upper, "weak")
@@ -111,6 +117,7 @@ def largest_strong(task: Task) -> Side:
     if certificates:
         return Side(0.0, None, certificates, 0.0)
     solved = [each for each in found if isinstance(each, _ClassVector)]
+    # The shortest wᵢ with products of at least ½ has length 1/(2δᵢ); all are then scaled to Σ‖wᵢ‖² = 1.
     attained = 2.0 / math.sqrt(sum(each.lower**-2 for each in solved))
     bound = 2.0 / math.sqrt(sum(each.upper**-2 for each in solved))
     vectors = attained * np.array([each.vector / (2.0 * each.worst) for each in solved])

@@ -10,6 +10,7 @@ from onebit.kernels import Rational
 from onebit.streams import paper_weak, wedges
 from onebit.theory.separability import margin
 
+# Half a decade apart, up to where the margins hardly fall any more.
 SIZES = (30, 100, 300, 1000, 3000, 10_000)
 """How many rounds of `paper_weak` the table takes by default."""
 
@@ -96,6 +97,7 @@ def measure_one(data: str, X: Floats, y: Integers) -> Looseness:
 def _sets(sizes: Sequence[int], seed: int) -> Iterator[tuple[str, Floats, Integers]]:
     yield "wedges", *wedges()
     counts = [check_integer("sizes", size, low=1) for size in sizes]
+    # One draw for all sizes: a smaller set is the beginning of a larger one, so its margins are no smaller.
     X, y = paper_weak(rounds=max(counts, default=1), seed=seed)
     for count in counts:
         yield "paper_weak", X[:count], y[:count]

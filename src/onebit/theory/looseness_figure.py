@@ -7,9 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from onebit.bounds.margin_transformation import sharper_margin, transformed_margin
+from onebit.reporting.style import PALETTE, looks, new_figure
 from onebit.theory.looseness import Looseness
 
-_MEASURED, _SHARPER, _STATED = "#0072b2", "#e69f00", "#d55e00"
+_MEASURED, _SHARPER, _STATED = PALETTE[0], PALETTE[4], PALETTE[1]
 
 
 def draw_looseness(rows: Sequence[Looseness]) -> Figure:
@@ -30,20 +31,20 @@ def draw_looseness(rows: Sequence[Looseness]) -> Figure:
     """
     if not rows or len({row.n_classes for row in rows}) != 1:
         raise ValueError(f"rows must be at least one and share their number of classes; got {list(rows)!r}")
-    figure = Figure(figsize=(10, 4.2), layout="constrained")
-    by_size, by_margin = figure.subplots(1, 2, sharey=True)
-    _draw_by_size(by_size, rows)
-    _draw_by_margin(by_margin, rows)
-    for axes in (by_size, by_margin):
-        axes.grid(color="0.92")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.set_axisbelow(True)
-    by_size.set_ylim(top=3)
+    with looks():
+        figure, (by_size, by_margin) = new_figure(1, 2, 10.0, 4.4)
+        by_margin.sharey(by_size)
+        _draw_by_size(by_size, rows)
+        _draw_by_margin(by_margin, rows)
+        by_size.set_ylim(top=3)
+        by_margin.tick_params(axis="y", labelleft=False)
+        figure.legend(loc="outside lower center", ncols=3)
     return figure
 
 
 def _draw_by_size(axes: Axes, rows: Sequence[Looseness]) -> None:
     sized = sorted((row for row in rows if row.data != "wedges"), key=lambda row: row.n_examples)
+    # The wedges have no size to grow by: they stand beside the curve, not on it.
     others = [row for row in rows if row.data == "wedges"]
     for name, colour, label in [
         ("measured_log2", _MEASURED, "measured"),
@@ -60,12 +61,12 @@ def _draw_by_size(axes: Axes, rows: Sequence[Looseness]) -> None:
     axes.set_xscale("log")
     axes.set_xlabel("examples (●: first rounds of paper_weak,  ◇: wedges)")
     axes.set_ylabel("log₂ of the strong margin\nafter the rational kernel")
-    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(0.0, 0.72))
 
 
 def _draw_by_margin(axes: Axes, rows: Sequence[Looseness]) -> None:
     K = rows[0].n_classes
     weak = np.array([row.weak for row in rows])
+    # Enough points that the steps, where a ceiling of the theorem jumps, look upright.
     grid = np.geomspace(min(0.04, 0.8 * weak.min()), 1.0, 600)
     axes.plot(grid, [transformed_margin(K, g).log2 for g in grid], color=_STATED)
     axes.plot(grid, [sharper_margin(K, g).log2 for g in grid], color=_SHARPER)

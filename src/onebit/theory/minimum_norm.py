@@ -22,10 +22,15 @@ from onebit.inputs import Floats, Integers
 
 # The last coordinate c of every vertex. Distances well below it still show in the residual, which is about (δ/c)².
 _LAST = 1e-3
+# Vertices worked through between two passes over all of them: the worst stay among the worst for a while.
 _POOL = 256
+# A pool is done when the worst of it is ten times less violated than at first: then a pass over all pays.
 _POOL_SHARE = 0.1
+# A vertex so near to the span of the active ones, relative to its length, would make the triangle singular.
 _DEPENDENT = 1e-13
+# Vertices have length about 1, so a combination as short as this is zero but for rounding.
 _ZERO = 1e-12
+# One pass can be held up by rounding; three in a row mean that no further step is possible.
 _STALLED_PASSES = 3
 
 
@@ -134,6 +139,7 @@ class _ActiveSet:
     """The vertices of positive weight, with the QR factors of the matrix whose columns are (z, c)."""
 
     def __init__(self, dimension: int) -> None:
+        # Doubled when full; few problems end with more active vertices.
         size = min(dimension + 1, 64)
         self.codes: list[int] = []
         self.weights = np.empty(0)
@@ -146,6 +152,7 @@ class _ActiveSet:
         q = self._q[: len(self.codes)]
         residual = -q[:, -1] @ q
         residual[-1] += 1.0
+        # Twice: where little is left, the first subtraction leaves mostly rounding.
         residual -= (q @ residual) @ q
         self.direction = -residual[:-1]
         self.level = float(residual[-1]) * _LAST
@@ -161,6 +168,7 @@ class _ActiveSet:
             count = len(self.codes)
             target = np.empty(count)
             _back_substitute(self._r, self._q[:count, -1].copy(), target)
+            # Lawson and Hanson's inner loop: towards the target only as far as no weight falls below zero.
             falling = np.flatnonzero(target <= 0.0)
             if not len(falling):
                 self.weights = target
@@ -184,6 +192,7 @@ class _ActiveSet:
         q = self._q[:count]
         products = q @ column
         rest = column - products @ q
+        # Twice, as in `_project`: a column that is nearly dependent must not pass because of rounding.
         again = q @ rest
         rest -= again @ q
         length = float(np.linalg.norm(rest))

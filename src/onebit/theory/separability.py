@@ -19,17 +19,9 @@ from typing import Any
 
 import numpy.typing as npt
 
-from onebit.bounds.promises import Guarantee, promises
-from onebit.inputs import (
-    Floats,
-    SparseRows,
-    check_classes,
-    check_labels,
-    check_rows,
-    densify,
-    encode_labels,
-    infer_classes,
-)
+from onebit.bounds import Claim
+from onebit.bounds.promises import promises
+from onebit.inputs import Floats, check_classes, check_labels, check_rows, dense, encode_labels, infer_classes
 from onebit.kernels import Kernel, as_kernel
 from onebit.theory.certificates import Certificate, conflicting_pair
 from onebit.theory.coordinates import KernelCoordinates, LinearCoordinates
@@ -66,7 +58,7 @@ class Margin:
     kernel: Kernel | None
 
     @property
-    def promises(self) -> list[Guarantee]:
+    def promises(self) -> list[Claim]:
         """What Theorems 2, 4, 5, 10, 21 and Corollary 6 say about these data."""
         return promises(
             n_classes=len(self.classes),
@@ -116,7 +108,7 @@ def margin(
     Beygelzimer et al. (2019). ICML. Definition 1.
     """
     kernel = as_kernel(kernel)
-    rows = check_rows(X)
+    rows = dense(check_rows(X))
     labels = check_labels(y, len(rows))
     names = check_classes(classes) if classes is not None else infer_classes(labels)
     if len(names) < 2:
@@ -125,11 +117,12 @@ def margin(
             "classes have no example"
         )
     codes = encode_labels(labels, names)
-    dense = densify(rows, 0, len(rows)) if isinstance(rows, SparseRows) else rows
-    dense = kernel.prepare(dense) if kernel is not None else dense
-    coordinates = KernelCoordinates(dense, kernel) if kernel is not None else LinearCoordinates(dense)
+    # A kernel that normalizes works on rows of length 1; from here on these are the examples.
+    rows = kernel.prepare(rows) if kernel is not None else rows
+    coordinates = KernelCoordinates(rows, kernel) if kernel is not None else LinearCoordinates(rows)
     report = on_progress if on_progress is not None else _ignore
-    task = Task(coordinates, codes, names, conflicting_pair(dense, codes), report)
+    # Equal rows are found by comparing bits: a solver cannot tell such a pair from a tiny margin.
+    task = Task(coordinates, codes, names, conflicting_pair(rows, codes), report)
     weak, strong = largest_weak(task), largest_strong(task)
     report(Progress(1.0, "done", max(weak.gap, strong.gap)))
     return Margin(
@@ -143,7 +136,7 @@ def margin(
         strong_gap=strong.gap,
         radius=coordinates.radius,
         classes=names,
-        n_features=dense.shape[1],
+        n_features=rows.shape[1],
         kernel=kernel,
     )
 

@@ -38,6 +38,7 @@ class AgainstRivals:
     def shortest(self) -> int:
         """Return an example of least length, and any rival."""
         example = int(np.argmin(np.einsum("ij,ij->i", self._points, self._points)))
+        # With any rival the vector has length √2·‖x‖.
         return example * self._n_classes + (int(self._labels[example]) + 1) % self._n_classes
 
     def price(self, direction: Floats) -> tuple[Floats, Integers]:
@@ -48,6 +49,7 @@ class AgainstRivals:
     def leads(self, scores: Floats) -> tuple[Floats, Integers]:
         """Return, from every example's scores, its own class's lead and its strongest rival; the scores are spoilt."""
         own = scores[self._all, self._labels]
+        # The own class is no rival.
         scores[self._all, self._labels] = -np.inf
         rivals = scores.argmax(axis=1)
         return own - scores[self._all, rivals], rivals

@@ -4,12 +4,12 @@ import math
 from collections.abc import Iterator
 from typing import Any, Self
 
+from onebit.bounds import BOUNDS, Claim
 from onebit.inputs import check_integer, check_number
 from onebit.kernels import Gaussian, Linear, Rational, as_kernel
 from onebit.learners.bandit_svm.facts import Settings
 from onebit.learners.bandit_svm.kernel_facts import KernelFactMemory
 from onebit.learners.bandit_svm.linear_facts import LinearFactMemory
-from onebit.learners.base import Promise
 from onebit.learners.space_learner import SpaceLearner
 from onebit.loop import Memory
 
@@ -100,16 +100,16 @@ class BanditSVM(SpaceLearner):
         self.classes = classes
         self.seed = seed
 
-    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> Promise:
+    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return max(1, K/p − 1)·⌊4(R/γ)²⌋ expected mistakes, p the chance of a uniform guess where no class claims x.
 
         Promised where nothing can be forgotten: without a kernel, and with a hard margin.
         """
         settings = self._checked_settings()
         if settings.mix == 0.0 or settings.softness > 0.0 or self.kernel is not None:
-            return Promise()
-        steps = math.floor(4.0 * (radius / margin) ** 2)
-        return Promise(expected_mistakes=max(1.0, n_classes / settings.mix - 1.0) * steps)
+            return ()
+        numbers = {"n_classes": n_classes, "radius": radius, "margin": margin, "exploration": settings.mix}
+        return (BOUNDS["BanditSVM"].claim(**numbers),)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -102,6 +102,7 @@ class ChebyshevConstruction(HalfspacePolynomial):
     @property
     def r(self) -> int:
         """⌈log₂ 2m⌉, the power."""
+        # ⌈log₂ n⌉ is the bit length of n − 1.
         return (2 * self.halfspaces.n_halfspaces - 1).bit_length()
 
     @property
@@ -131,6 +132,7 @@ class ChebyshevConstruction(HalfspacePolynomial):
         """Return sign p and log₂|p| for rows of ⟨v₁,x⟩,…,⟨v_m,x⟩, in floating point."""
         signs, sizes = _signs_and_log2_of_chebyshev(self.s, 1.0 - scores)
         sizes = self.r * sizes
+        # The powers outgrow a float, so all terms are taken relative to the largest.
         scale = np.maximum(sizes.max(axis=1), 0.0)
         powers = (signs**self.r * np.exp2(sizes - scale[:, None])).sum(axis=1)
         values = (scores.shape[1] + 0.5) * np.exp2(-scale) - powers
@@ -142,6 +144,7 @@ class ChebyshevConstruction(HalfspacePolynomial):
         (z,) = MultivariatePolynomial.variables(1)
         power = MultivariatePolynomial.ridge(chebyshev_coefficients(self.s), [1]) ** self.r
         shifted = sum((value * (1 - z) ** j for (j,), value in power.coefficients.items()), 0 * z).coefficients
+        # Tₛ(1 − z)ʳ in one variable first: each direction then needs no product of polynomials.
         ridge = [shifted.get((j,), Fraction(0)) for j in range(self.degree_bound + 1)]
         p = MultivariatePolynomial.constant(self.halfspaces.n_variables, self.halfspaces.n_halfspaces + Fraction(1, 2))
         for v in self.halfspaces.directions:
@@ -152,6 +155,7 @@ class ChebyshevConstruction(HalfspacePolynomial):
 def _signs_and_log2_of_chebyshev(n: int, z: Floats) -> tuple[Floats, Floats]:
     """Return sign Tₙ and log₂|Tₙ|: cos(n·arccos z) within [−1, 1], and cosh(n·arccosh z) in logarithms beyond."""
     inner = np.cos(n * np.arccos(np.clip(z, -1.0, 1.0)))
+    # log₂ cosh t = (t + log(1 + e^(−2t)))/log 2 − 1, which overflows nowhere.
     grown = n * np.arccosh(np.maximum(z, 1.0))
     outer = (grown + np.log1p(np.exp(-2.0 * grown))) / math.log(2.0) - 1.0
     with np.errstate(divide="ignore"):

@@ -21,6 +21,7 @@ from onebit.exact import Number, Point, check_dense_rows, check_fraction_between
 from onebit.inputs import Floats, Integers
 from onebit.theory.polynomials.multivariate import MultivariatePolynomial
 
+# What normalizing in floats adds to a squared length, with much to spare.
 _UNIT_BALL_SLACK = Fraction(1, 10**9)
 
 
@@ -69,6 +70,7 @@ class Halfspaces:
     def side(self, x: Sequence[Number]) -> int:
         """Return 1 if x is in R⁺, −1 if it is in R⁻, 0 if it is in neither; exactly."""
         point = check_point("x", x, self.n_variables)
+        # Both regions are parts of the unit ball.
         if dot(point, point) > 1:
             return 0
         scores = [dot(v, point) for v in self.directions]
@@ -133,6 +135,7 @@ class HalfspacePolynomial(ABC):
     def signs_and_log2(self, X: Any) -> tuple[Floats, Floats]:
         """Return sign p and log₂|p| for rows within the unit ball, in floating point: p itself often overflows."""
         rows = check_dense_rows("X", X, self.halfspaces.n_variables)
+        # Beyond the ball the theorems promise nothing, and the sizes below may overflow.
         squares = np.einsum("ij,ij->i", rows, rows)
         if squares.max() > 1.0 + float(_UNIT_BALL_SLACK):
             row = int(np.argmax(squares))

@@ -33,5 +33,6 @@ def multinomial(alpha: Exponents) -> int:
     result, total = 1, 0
     for a in alpha:
         total += a
+        # As a product of binomial coefficients it stays a whole number at every step.
         result *= math.comb(total, a)
     return result

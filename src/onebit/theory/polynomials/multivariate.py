@@ -76,6 +76,7 @@ class MultivariatePolynomial:
         >>> print(MultivariatePolynomial.ridge([1, 0, 3], direction=[1, -1]))
         1 + 3 x1^2 - 6 x1 x2 + 3 x2^2
         """
+        # ⟨v,x⟩ʲ = Σ_{|α|=j} multinomial(α)·v^α·x^α: no products of polynomials are needed.
         g = check_point("coefficients", coefficients)
         v = check_point("direction", direction)
         powers = [[Fraction(1)] for _ in v]
@@ -167,6 +168,7 @@ class MultivariatePolynomial:
     __rmul__ = __mul__
 
     def __pow__(self, n: int) -> "MultivariatePolynomial":
+        # Not by squaring: two large polynomials cost more to multiply than a large and a small one, n times.
         result = self.constant(self.n_variables, 1)
         for _ in range(check_integer("n", n, low=0)):
             result = result * self

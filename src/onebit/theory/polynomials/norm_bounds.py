@@ -42,6 +42,7 @@ def squared_norm_bound_of_power(base: MultivariatePolynomial, n: int) -> Fractio
 def squared_norm_bound_of_sum(terms: Sequence[MultivariatePolynomial]) -> Fraction:
     """Return Lemma 14(3)'s bound on the squared norm of a sum: n·Σ‖pⱼ‖²."""
     _check_some("terms", terms)
+    # (Σ‖pⱼ‖)² ≤ n·Σ‖pⱼ‖², by Cauchy and Schwarz; the squares are fractions, the norms are not.
     return len(terms) * sum((term.squared_norm for term in terms), Fraction(0))
 
 

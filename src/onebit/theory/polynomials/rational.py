@@ -85,6 +85,7 @@ class RationalConstruction(HalfspacePolynomial):
     @property
     def r(self) -> int:
         """2⌈¼·log₂(4m+1)⌉ + 1, the power; always odd."""
+        # ⌈log₂(4m+1)⌉ is the bit length of 4m, and −(−a // 4) rounds a/4 up.
         return 2 * -(-(4 * self.halfspaces.n_halfspaces).bit_length() // 4) + 1
 
     @property

@@ -32,6 +32,7 @@ class Fact(NamedTuple):
 
     def allows(self, scores: Sequence[Fraction] | Objects) -> bool:
         """Return whether the scores ⟨w₁,x⟩,…,⟨w_K,x⟩ agree with this."""
+        # Strictly, as the definition has it: a tie agrees with nothing.
         own = scores[self.label]
         others = [score for label, score in enumerate(scores) if label != self.label]
         return all(own > score for score in others) if self.holds else any(score > own for score in others)
@@ -93,10 +94,12 @@ class WeakLabeling:
     @cached_property
     def whole_features(self) -> Objects:
         """The features of every fact, times their common denominator, as whole numbers: comparisons stay the same."""
+        # Each fact by its own denominator: only the scores of one fact are ever compared.
         return np.array([whole_multiple(fact.features) for fact in self.facts], dtype=object)
 
     def broken_by(self, weights: Any) -> list[Fact]:
         """Return the facts that the weights contradict; decided exactly."""
+        # In fractions: whether scores tie is what the problem turns on.
         checked = self.check_weights(weights)
         return [fact for fact in self.facts if not fact.allows([dot(w, fact.features) for w in checked])]
 

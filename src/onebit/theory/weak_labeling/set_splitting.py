@@ -22,14 +22,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
-from onebit.draws import STREAM
+from onebit.draws import stream_generator
 from onebit.exact import dot
 from onebit.inputs import check_integer, check_seed
 from onebit.theory.weak_labeling.instance import WeakLabeling, Weights, it_is, it_is_not
 
 N_CLASSES = 3
+# The label of the subsets and of the origin, which the other two labels have to beat at the elements.
 _WHOLE = 2
 
 
@@ -77,6 +76,7 @@ class SetSplitting:
 
     def solve_by_enumeration(self) -> frozenset[int] | None:
         """Return a first part that solves the problem, or None, after trying all 2^(N−1) splits."""
+        # A split and its mirror image are one, so the last element may stay in the second part.
         for mask in range(2 ** (self.n_elements - 1)):
             first = frozenset(i for i in range(self.n_elements) if mask >> i & 1)
             if self.is_solved_by(first):
@@ -100,6 +100,7 @@ class SetSplitting:
         """
         if not self.is_solved_by(first):
             raise ValueError(f"first must split every subset; {sorted(first)} leaves one whole")
+        # One −N outweighs all the 1s that a subset can have; the bias of −½ lets a single element win, and no origin.
         low, bias = Fraction(-self.n_elements), Fraction(-1, 2)
         inside = [Fraction(1) if i in first else low for i in range(self.n_elements)]
         outside = [low if i in first else Fraction(1) for i in range(self.n_elements)]
@@ -131,6 +132,6 @@ def random_set_splitting(n_elements: int, n_subsets: int, size: int, seed: int) 
     check_integer("n_elements", n_elements, low=1)
     check_integer("n_subsets", n_subsets, low=0)
     check_integer("size", size, low=1, high=n_elements)
-    generator = np.random.Generator(np.random.Philox(key=[check_seed(seed), STREAM]))
+    generator = stream_generator(check_seed(seed))
     subsets: Sequence[set[int]] = [set(generator.permutation(n_elements)[:size].tolist()) for _ in range(n_subsets)]
     return SetSplitting(n_elements, subsets)

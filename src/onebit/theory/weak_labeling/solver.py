@@ -66,11 +66,13 @@ def solve(problem: WeakLabeling, max_nodes: int | None = None) -> Answer:
         choices = stack.pop()
         n_nodes += 1
         weights = agreeing_weights(problem, choices)
+        # A leaf: these choices contradict each other, whatever is chosen besides.
         if weights is None:
             continue
         broken = _first_broken(problem, weights)
         if broken is None:
             return Answer(weights, n_nodes)
+        # Depth first keeps few nodes at a time; reversed, so that the lowest label is tried first.
         stack.extend((*choices, (broken, winner)) for winner in reversed(_winners(problem, choices, broken)))
     return Answer(None, n_nodes)
 
@@ -94,6 +96,7 @@ def agreeing_weights(problem: WeakLabeling, choices: Choices) -> Weights | None:
     flat = positive_solution(_inequalities(problem, choices))
     if flat is None:
         return None
+    # The last class, whose weights are 0.
     flat += (Fraction(0),) * d
     return tuple(flat[start : start + d] for start in range(0, len(flat), d))
 
@@ -105,6 +108,7 @@ def _winners(problem: WeakLabeling, choices: Choices, broken: int) -> list[int]:
 
 
 def _first_broken(problem: WeakLabeling, weights: Weights) -> int | None:
+    # Only comparisons count, and on whole numbers they need no fractions to be reduced.
     whole = np.array([whole_multiple([entry for w in weights for entry in w])], dtype=object)
     scores = problem.whole_features @ whole.reshape(problem.n_classes, problem.n_features).T
     return next((i for i, fact in enumerate(problem.facts) if not fact.allows(scores[i])), None)
@@ -123,4 +127,5 @@ def _inequalities(problem: WeakLabeling, choices: Choices) -> Objects:
     rows = np.zeros((len(beats), problem.n_classes, problem.n_features), dtype=object)
     for row, (index, winner, loser) in zip(rows, beats, strict=True):
         row[winner], row[loser] = problem.whole_features[index], -problem.whole_features[index]
+    # The last class's weights are 0, so its columns drop out.
     return rows[:, :-1].reshape(len(beats), (problem.n_classes - 1) * problem.n_features)

@@ -19,7 +19,9 @@ from scipy.optimize import linprog
 from onebit.exact import Objects, Point, whole_multiple
 from onebit.inputs import Floats
 
+# Simple weights first: whoever reads them, or goes on calculating with them, has less to do.
 _DENOMINATORS = (1, 2, 10, 100, 10_000)
+# Multipliers below this share of the largest are the linear program's rounding.
 _SUPPORT = 1e-9
 
 Matrix = list[list[Fraction]]
@@ -83,6 +85,7 @@ def _contradicts(rows: Objects, multipliers: Floats) -> bool:
         return False
     support = np.flatnonzero(multipliers > _SUPPORT * largest)
     pivots, reduced = _row_echelon([[Fraction(entry) for entry in row] for row in rows[support].T if row.any()])
+    # Where y is free any fraction near the proposal will do; the other entries follow from those exactly.
     y = [Fraction(value).limit_denominator(1000) for value in (multipliers[support] / largest).tolist()]
     free = [j for j in range(len(y)) if j not in pivots]
     for row, pivot in zip(reduced, pivots, strict=True):
@@ -136,6 +139,7 @@ def solve_by_simplex(rows: Sequence[Sequence[Fraction]]) -> Point | None:
     tableau.append(costs)
     basis = list(range(n_rows, n_rows + n_free + 1))
     while True:
+        # Bland's rule: the first column that helps, and of equal ratios the one with the smallest variable.
         entering = next((j for j in range(n_rows) if tableau[-1][j] < 0), None)
         if entering is None:
             break

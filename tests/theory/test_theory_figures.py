@@ -7,9 +7,10 @@ import sys
 import pytest
 from matplotlib.figure import Figure
 
-from onebit.theory.drawing import draw_regions, draw_solving_time, figure_2_halfspaces
+from onebit.theory.figure_2 import draw_regions, figure_2_halfspaces
 from onebit.theory.polynomials import ChebyshevConstruction, Halfspaces
 from onebit.theory.weak_labeling import measure_solving
+from onebit.theory.weak_labeling.hardness_figure import draw_solving_time
 
 
 def saves(figure: Figure) -> bool:
@@ -58,11 +59,11 @@ def test_bad_input_is_named() -> None:
         draw_solving_time([])
 
 
-def test_matplotlib_is_imported_by_the_drawing_module_alone() -> None:
+def test_matplotlib_is_imported_by_the_figures_alone() -> None:
     code = (
         "import sys, onebit.theory.feature_map, onebit.theory.polynomials, onebit.theory.weak_labeling;"
         "assert 'matplotlib' not in sys.modules;"
-        "import onebit.theory.drawing;"
+        "import onebit.theory.figure_2, onebit.theory.weak_labeling.hardness_figure;"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

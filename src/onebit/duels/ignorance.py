@@ -1,0 +1,48 @@
+"""Whether a learner ignores its mistakes, which is whom Theorem 24 speaks of."""
+
+import numpy as np
+from sklearn.base import clone
+
+from onebit.draws import stream_generator
+from onebit.learners import Learner
+
+# Points at which guesses are compared. In three features a few change with nearly every update, wherever it happens.
+_N_PROBES = 16
+_N_FEATURES = 3
+
+
+def is_ignorant(learner: Learner, rounds: int = 200) -> bool:
+    """Return whether a learner seems to ignore its mistakes: what it would guess never changed after one.
+
+    It is tried on random points with random labels, and its probabilities are compared at a few of them before and
+    after every mistake. A change proves that it is not ignorant; no change proves nothing, but is hard to come by.
+
+    Parameters
+    ----------
+    learner : Learner
+        Not changed: a copy with two classes plays.
+    rounds : int
+        How many examples to try.
+
+    Examples
+    --------
+    >>> import onebit
+    >>> is_ignorant(onebit.NearestNeighbor()), is_ignorant(onebit.BanditPerceptron())
+    (True, False)
+
+    References
+    ----------
+    Beygelzimer et al. (2019). ICML. Definition 23 (ignorant algorithm).
+    """
+    copy: Learner = clone(learner).set_params(classes=2)
+    generator = stream_generator(seed=0)
+    X, labels = generator.uniform(-0.5, 0.5, (rounds, _N_FEATURES)), generator.random(rounds) < 0.5
+    for t, label in enumerate(labels.astype(int)):
+        probes = [*X[:_N_PROBES], X[t]]
+        guess = copy.guess(X[t])
+        correct = bool(guess.label == label)
+        before = [copy.probabilities(x) for x in probes]
+        copy.tell(guess, correct, **({"label": label} if copy.hears_label else {}))
+        if not correct and not np.array_equal(before, [copy.probabilities(x) for x in probes]):
+            return False
+    return True

@@ -1,0 +1,54 @@
+"""The table of a duel: mistakes beside those that cannot be avoided and those that are promised."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from onebit.reporting.tables import number, write_csv
+from onebit.streams.adversaries import Game
+
+# The game's size is repeated in every line, so that each can be read alone.
+_COLUMNS = (
+    *("adversary", "binds", "n_classes", "n_features", "radius", "margin", "rounds"),
+    *("learner", "runs", "mean", "standard_error", "lower_bound", "sharp_lower_bound", "upper_bound"),
+)
+
+
+@dataclass(frozen=True)
+class DuelRow:
+    """One learner against one adversary, over all runs."""
+
+    game: Game
+    """The adversary's game, with the theorem that it comes from."""
+    learner: str
+    """Its settings; "γ" stands for a radius that equals the margin."""
+    runs: int
+    mean: float
+    """Mistakes."""
+    standard_error: float
+    is_bound: bool
+    """Whether the theorem speaks of such learners."""
+    upper_bound: float | None
+    """Expected mistakes that the learner's own theorem promises for this margin; None if it promises nothing."""
+
+    @property
+    def lower_bound(self) -> float | None:
+        """Expected mistakes that the theorem forces on this learner; None if it does not speak of such learners."""
+        return self.game.stated.value if self.is_bound else None
+
+    @property
+    def sharp_lower_bound(self) -> float | None:
+        """The same with the construction's best constant."""
+        return self.game.forced.value if self.is_bound else None
+
+
+def write_duel(rows: Iterable[DuelRow], path: Path) -> None:
+    """Write a table as CSV, one line per row; what no theorem speaks of is left empty."""
+    write_csv(path, _COLUMNS, (_line(row) for row in rows))
+
+
+def _line(row: DuelRow) -> list[object]:
+    game = row.game
+    size = [game.n_classes, game.n_features, number(game.radius), number(game.margin), game.rounds]
+    numbers = (row.mean, row.standard_error, row.lower_bound, row.sharp_lower_bound, row.upper_bound)
+    return [game.name, game.stated.binds, *size, row.learner, row.runs, *map(number, numbers)]

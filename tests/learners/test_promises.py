@@ -1,0 +1,70 @@
+"""Learners promise what their theorems say, to the last mistake."""
+
+import math
+from typing import Any
+
+import pytest
+
+import onebit
+from onebit.bounds import at_most
+from onebit.kernels import Linear
+from onebit.learners import Learner
+
+
+def promised(learner: Learner, about: Any, radius: float, margin: float, n_classes: int = 3) -> float:
+    claims = learner.promise(n_classes=n_classes, n_features=2, radius=radius, margin=margin)
+    assert all(claim.side == "upper" for claim in claims)
+    return at_most(claims, about)
+
+
+@pytest.mark.parametrize(("radius", "margin", "updates"), [(0.7, 0.07, 400), (0.3, 0.1, 36), (1.0, 0.3, 44)])
+def test_floors_are_exact(radius: float, margin: float, updates: int) -> None:
+    # In floats, 4(0.7/0.07)² is below 400 and 4(0.3/0.1)² below 36.
+    hard = onebit.BanditSVM(None, C=math.inf, exploration="uniform")
+    told = onebit.FullInformationSVM(None, C=math.inf)
+    for learner in (onebit.BanditPerceptron(), onebit.BanditPerceptron(Linear())):
+        assert promised(learner, "updates", radius, margin) == updates
+        assert promised(learner, "mistakes", radius, margin) == math.inf
+        assert promised(learner, "expected mistakes", radius, margin) == 2 * updates
+    assert promised(hard, "expected mistakes", radius, margin) == 2 * updates
+    assert promised(told, "mistakes", radius, margin) == promised(told, "expected mistakes", radius, margin) == updates
+    for about in ("updates", "mistakes", "expected mistakes"):
+        assert promised(onebit.MulticlassPerceptron(), about, radius, margin) == updates // 2
+
+
+def test_the_largest_margin_still_costs_a_mistake() -> None:
+    # √2 in floats is a little more than √2, and ⌊2(R/γ)²⌋ must not fall to 0 for it.
+    assert promised(onebit.MulticlassPerceptron(), "mistakes", 1.0, math.sqrt(2.0), n_classes=2) == 1
+
+
+def test_a_claim_names_its_theorem() -> None:
+    numbers: dict[str, Any] = {"n_classes": 3, "n_features": 2, "radius": 1.0, "margin": 0.1}
+    assert [claim.theorem for claim in onebit.BanditPerceptron().promise(**numbers)] == ["2-updates", "2"]
+    assert [claim.theorem for claim in onebit.BanditPerceptron(Linear()).promise(**numbers)] == ["2-updates", "4"]
+
+
+def test_nearest_neighbour_needs_a_reach_below_the_distance_of_classes() -> None:
+    near = onebit.NearestNeighbor(radius=0.1)
+    assert promised(near, "updates", 1.0, 0.1) == 21**2
+    assert promised(near, "expected mistakes", 1.0, 0.0708) == 2 * 21**2
+    assert promised(near, "expected mistakes", 1.0, 0.0707) == math.inf
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        onebit.UniformGuess(),
+        onebit.Banditron(),
+        onebit.BanditSVM(),
+        onebit.BanditSVM(None),
+        onebit.FullInformationSVM(),
+    ],
+    ids=repr,
+)
+def test_no_theorem_no_promise(learner: Learner) -> None:
+    assert learner.promise(n_classes=3, n_features=2, radius=1.0, margin=0.1) == ()
+
+
+def test_impossible_margins_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"margin must be at most 2·radius/√n_classes = 1\.1547"):
+        promised(onebit.BanditPerceptron(), "updates", 1.0, 1.2)
