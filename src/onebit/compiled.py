@@ -10,12 +10,14 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+from onebit.code_cache import keep_on_disk
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def compiled(function: _Function) -> _Function:
     """Compile a function that Python calls."""
-    return cast(_Function, numba.njit(error_model="numpy")(function))
+    return cast(_Function, keep_on_disk(numba.njit(error_model="numpy")(function)))
 
 
 def frugal(function: _Function) -> _Function:
@@ -26,7 +28,7 @@ def frugal(function: _Function) -> _Function:
     """
     # Numba keeps this option to itself, by its underscore; without it the code is the same, and slower.
     without_counting: Any = {"_nrt": False}
-    return cast(_Function, numba.njit(error_model="numpy", **without_counting)(function))
+    return cast(_Function, keep_on_disk(numba.njit(error_model="numpy", **without_counting)(function)))
 
 
 def inlined(function: _Function) -> _Function:

@@ -237,6 +237,18 @@ def default_checkpoints(n_rounds: int, *, linear: int = 100, per_decade: int = 1
     return points[points > 0]
 
 
+class Sight(NamedTuple):
+    """Scratch paper for one round of a rule on scores: one number per class each."""
+
+    scores: Floats
+    """Those the guess was made from."""
+    current: Floats
+    """Those of now: the same array, unless feedback comes late."""
+    gains: Floats
+    """How much of x each class gains."""
+    chances: Floats
+
+
 class Board(ABC):
     """What the loop plays on: named arrays, scratch paper for one round, and the functions that know them."""
 
@@ -289,9 +301,12 @@ class Memory(Board):
     _unnamed: tuple[Any, Any, Any]
     """What `_plain` returned last, and what it was made from."""
 
-    @abstractmethod
+    n_classes: int
+
     def new_sight(self) -> Any:
-        """Return scratch paper that fits the arrays."""
+        """Return scratch paper that fits the arrays: by default a rule's."""
+        scores, gains, chances = np.empty((3, self.n_classes))
+        return Sight(scores, scores, gains, chances)
 
     @abstractmethod
     def score_rows(self, rows: Rows) -> Floats:

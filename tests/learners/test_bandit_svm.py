@@ -219,3 +219,37 @@ def test_learned_arrays_say_when_they_are_there() -> None:
         _ = onebit.BanditSVM(classes=2).fit(np.eye(2), [0, 1]).weights_
     with pytest.raises(AttributeError, match="support_"):
         _ = onebit.BanditSVM(None, classes=2).fit(np.eye(2), [0, 1]).support_
+
+
+def test_one_row_is_learned_without_copying_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = noisy_problem(200)
+    learner = onebit.BanditSVM(classes=4).fit(problem.X[:150], problem.y[:150])
+
+    def refuse() -> None:
+        raise AssertionError("the memory was copied")
+
+    monkeypatch.setattr(memory_of(learner), "bookmark", refuse)
+    learner.partial_fit(problem.X[150:151], problem.y[150:151])
+    with pytest.raises(AssertionError, match="copied"):
+        learner.partial_fit(problem.X[150:152], problem.y[150:152])
+
+
+def test_an_answer_at_once_needs_no_second_look() -> None:
+    problem = noisy_problem(60)
+    learner = onebit.BanditSVM(classes=4).fit(problem.X[:50], problem.y[:50])
+    looks: list[Any] = []
+    memory = memory_of(learner)
+    measure = memory.measure
+
+    def counted(*rows: Any) -> None:
+        looks.append(rows)
+        measure(*rows)
+
+    memory.measure = counted
+    first = learner.guess(problem.X[50])
+    learner.tell(first, False)
+    assert not looks
+    second, third = learner.guess(problem.X[51]), learner.guess(problem.X[52])
+    learner.tell(second, True)
+    learner.tell(third, True)
+    assert len(looks) == 2

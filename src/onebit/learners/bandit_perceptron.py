@@ -9,9 +9,9 @@ from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, check_choice
 from onebit.kernels import Gaussian, Rational
 from onebit.learners.space_learner import SpaceLearner
-from onebit.loop import Memory, clear, highest
+from onebit.loop import Memory, Sight, clear, highest
 from onebit.rounds import Answer
-from onebit.spaces import Rule, RuleSight, space_for
+from onebit.spaces import Rule, space_for
 
 
 class BanditPerceptron(SpaceLearner):
@@ -167,7 +167,7 @@ def _probabilities_random(scores: Floats, _settings: Any, out: Floats) -> None:
 
 
 @inlined
-def _learn_printed(answer: Answer, sight: RuleSight, _settings: Any) -> bool:
+def _learn_printed(answer: Answer, sight: Sight, _settings: Any) -> bool:
     label, correct = answer.label, answer.correct
     # Steps 7–9 and 11–13 of Algorithm 1: a lucky draw earns x, a claim that proved wrong loses it.
     if answer.explored != correct:
@@ -181,7 +181,7 @@ def _learn_printed(answer: Answer, sight: RuleSight, _settings: Any) -> bool:
 
 
 @inlined
-def _learn_authors(answer: Answer, sight: RuleSight, _settings: Any) -> bool:
+def _learn_authors(answer: Answer, sight: Sight, _settings: Any) -> bool:
     label, current, gains, changed = answer.label, sight.current, sight.gains, False
     clear(gains)
     if answer.correct:

@@ -8,9 +8,9 @@ from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, check_number
 from onebit.kernels import Polynomial
 from onebit.learners.space_learner import SpaceLearner
-from onebit.loop import Memory, highest
+from onebit.loop import Memory, Sight, highest
 from onebit.rounds import Answer
-from onebit.spaces import Rule, RuleSight, space_for
+from onebit.spaces import Rule, space_for
 
 
 class Banditron(SpaceLearner):
@@ -86,7 +86,7 @@ def _probabilities(scores: Floats, settings: Any, out: Floats) -> None:
 
 
 @inlined
-def _learn(answer: Answer, sight: RuleSight, settings: Any) -> bool:
+def _learn(answer: Answer, sight: Sight, settings: Any) -> bool:
     scores, gains, label = sight.scores, sight.gains, answer.label
     greedy = highest(scores) if answer.explored else label
     for i in range(gains.shape[0]):

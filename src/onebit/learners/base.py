@@ -119,13 +119,15 @@ class Learner(Estimator):
         """
         row = self._one_row(features)
         if self._tickets is None:
-            self._begin(row.shape[1], None, None)
+            if not self._started:
+                self._begin(row.shape[1], None, None)
+            self._tickets = Tickets()
         t = self.n_rounds_
         index, explored, probability, scores, kept = self._memory.look(row, self._key, t)
         self.n_rounds_ = t + 1
         self.n_uniform_guesses_ += explored
-        run = self._tickets.run  # type: ignore[union-attr]
-        return Guess(t, self._labels[index], probability, explored, index, kept, scores, self.n_updates_, run)
+        label, run = self._labels[index], self._tickets.run
+        return Guess(t, label, probability, explored, index, kept, scores, self.n_updates_, run)
 
     def tell(self, guess: Guess, correct: bool, label: Any = None) -> None:
         """Say whether a guess was right: at once, late, in any order, or never, but only once.
@@ -242,7 +244,7 @@ class Learner(Estimator):
         """
         before = dict(self.__dict__)
         bookmark = None
-        if self._tickets is not None and not fresh:
+        if self._started and not fresh:
             before["_tickets"] = copy.copy(self._tickets)
             if rounds != 1 or self._memory.plays_by_hand:
                 bookmark = self._memory.bookmark()
@@ -266,13 +268,13 @@ class Learner(Estimator):
     _key: int
     """The seed of the present run."""
     _tickets: Tickets | None = None
-    """None before the first run."""
+    """None before the first guess of a run: whole streams issue no tickets."""
     _row_shape: tuple[int] | None = None
     """The shape of one round's features, once it is known."""
 
     @property
     def _started(self) -> bool:
-        return self._tickets is not None
+        return "_memory" in self.__dict__
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._started
@@ -300,7 +302,7 @@ class Learner(Estimator):
             self._row_shape = (n_features,)
             self._memory = self._new_memory()
         self.n_rounds_ = self.n_mistakes_ = self.n_updates_ = self.n_uniform_guesses_ = 0
-        self._tickets = Tickets()
+        self._tickets = None
 
     def _draw(self, round: int) -> float:
         """Return the round's uniform number in [0, 1)."""

@@ -10,9 +10,9 @@ from onebit.draws import Draw
 from onebit.inputs import Floats
 from onebit.kernels import Multinomial
 from onebit.learners.space_learner import SpaceLearner
-from onebit.loop import Memory, clear, highest
+from onebit.loop import Memory, Sight, clear, highest
 from onebit.rounds import Answer
-from onebit.spaces import Rule, RuleSight, space_for
+from onebit.spaces import Rule, space_for
 
 
 class MulticlassPerceptron(SpaceLearner):
@@ -83,7 +83,7 @@ def _probabilities(scores: Floats, _settings: Any, out: Floats) -> None:
 
 
 @inlined
-def _learn(answer: Answer, sight: RuleSight, _settings: Any) -> bool:
+def _learn(answer: Answer, sight: Sight, _settings: Any) -> bool:
     if answer.correct:
         return False
     clear(sight.gains)

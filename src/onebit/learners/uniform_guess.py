@@ -6,9 +6,9 @@ from onebit.compiled import inlined
 from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats
 from onebit.learners.space_learner import SpaceLearner
-from onebit.loop import Memory
+from onebit.loop import Memory, Sight
 from onebit.rounds import Answer
-from onebit.spaces import Rule, RuleSight, space_for
+from onebit.spaces import Rule, space_for
 
 
 class UniformGuess(SpaceLearner):
@@ -55,7 +55,7 @@ def _probabilities(scores: Floats, _settings: Any, out: Floats) -> None:
 
 
 @inlined
-def _learn(_answer: Answer, _sight: RuleSight, _settings: Any) -> bool:
+def _learn(_answer: Answer, _sight: Sight, _settings: Any) -> bool:
     return False
 
 

@@ -9,24 +9,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from onebit.draws import Draw
 from onebit.inputs import Floats, Rows
-from onebit.loop import Game, Memory, plugged
+from onebit.loop import Game, Memory, Sight, plugged
 from onebit.rounds import Answer
-
-
-class RuleSight(NamedTuple):
-    """A rule's scratch paper for one round: one number per class each."""
-
-    scores: Floats
-    """Those the guess was made from."""
-    current: Floats
-    """Those of now: the same array, unless feedback comes late."""
-    gains: Floats
-    """How much of x each class gains."""
-    chances: Floats
 
 
 class Numbers(NamedTuple):
@@ -57,7 +43,7 @@ class Rule(NamedTuple):
     home: str
     guess: Callable[[Floats, Draw, Any], tuple[int, bool]]
     probabilities: Callable[[Floats, Any, Floats], None]
-    learn: Callable[[Answer, RuleSight, Any], bool]
+    learn: Callable[[Answer, Sight, Any], bool]
     hears_label: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -76,16 +62,10 @@ class Space(Memory):
     """The memory of a learner that follows a rule."""
 
     rule: Rule
-    n_classes: int
 
-    def new_sight(self) -> RuleSight:
-        """Return scratch paper."""
-        scores, gains, chances = np.empty((3, self.n_classes))
-        return RuleSight(scores, scores, gains, chances)
-
-    def sight_of_late(self, scores: Floats) -> RuleSight:
+    def sight_of_late(self, scores: Floats) -> Sight:
         """Let the rule see the scores of then beside those of now."""
-        sight: RuleSight = self.sight._replace(scores=scores)
+        sight: Sight = self.sight._replace(scores=scores)
         return sight
 
 
@@ -108,16 +88,16 @@ def rule_game(
     """
     guess, probabilities, learn = rule.guess, rule.probabilities, rule.learn
 
-    def measure(memory: Any, X: Rows, t: int, sight: RuleSight, settings: Numbers) -> Any:
+    def measure(memory: Any, X: Rows, t: int, sight: Sight, settings: Numbers) -> Any:
         return score(memory, X, t, settings.kernel, sight.current)
 
-    def decide(sight: RuleSight, draw: Draw, settings: Numbers) -> tuple[int, bool]:
+    def decide(sight: Sight, draw: Draw, settings: Numbers) -> tuple[int, bool]:
         return guess(sight.current, draw, settings.rule)
 
-    def weigh(sight: RuleSight, settings: Numbers) -> None:
+    def weigh(sight: Sight, settings: Numbers) -> None:
         probabilities(sight.current, settings.rule, sight.chances)
 
-    def hear(memory: Any, X: Rows, t: int, sight: RuleSight, answer: Answer, settings: Numbers) -> bool:
+    def hear(memory: Any, X: Rows, t: int, sight: Sight, answer: Answer, settings: Numbers) -> bool:
         changed = learn(answer, sight, settings.rule)
         if changed:
             step(memory, X, t, sight.gains)

@@ -1,0 +1,116 @@
+"""A learner of one's own, written as four methods: it plays everywhere, and nothing of it is lost on an error."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import onebit
+from onebit.checks import LEARNER_CHECKS
+from onebit.checks.problems import noisy_problem, snapshot
+from onebit.inputs import Floats, Rows, dense
+from onebit.learners import Learner
+from onebit.rounds import Answer, Guess
+
+
+class EpsPerceptron(Learner):
+    """Banditron's exploration with a plain perceptron step, by hand.
+
+    Parameters
+    ----------
+    rate : float
+        How often a label is drawn uniformly.
+    classes, seed
+        As for every learner.
+    """
+
+    def __init__(self, rate: float = 0.1, *, classes: Any = None, seed: int = 0) -> None:
+        self.rate = rate
+        self.classes = classes
+        self.seed = seed
+
+    def _start(self) -> None:
+        self._weights = np.zeros((len(self.classes_), self.n_features_in_))
+
+    def _scores(self, row: Rows) -> Floats:
+        scores: Floats = self._weights @ dense(row)[0]
+        if not np.isfinite(scores).all():
+            raise ValueError("features must be finite")
+        return scores
+
+    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float]:
+        chances, number = self._probabilities(row), self._draw(round)
+        index = min(int(np.searchsorted(np.cumsum(chances), number, side="right")), len(chances) - 1)
+        return index, False, float(chances[index])
+
+    def _probabilities(self, row: Rows) -> Floats:
+        scores = self._scores(row)
+        chances = np.full(len(scores), self.rate / len(scores))
+        chances[int(np.argmax(scores))] += 1.0 - self.rate
+        return chances
+
+    def _hear(self, guess: Guess, answer: Answer) -> bool:
+        if answer.correct:
+            self._weights[answer.label] += 0.1 * dense(guess.row)[0]
+        else:
+            self._weights[answer.label] -= dense(guess.row)[0]
+        return True
+
+
+class Fragile(EpsPerceptron):
+    """Fails in the middle of a step, after it has changed something."""
+
+    def _hear(self, guess: Guess, answer: Answer) -> bool:
+        super()._hear(guess, answer)
+        if self.n_rounds_ == 30:
+            raise RuntimeError("out of luck")
+        return True
+
+
+@pytest.mark.parametrize("check", LEARNER_CHECKS, ids=lambda check: check.__name__)
+def test_it_keeps_the_contract(check: Any) -> None:
+    check(EpsPerceptron(0.2))
+
+
+@pytest.mark.parametrize("engine", ["stream", "rounds"])
+@pytest.mark.parametrize("rounds", [1, 10])
+def test_an_error_inside_it_loses_nothing(engine: str, rounds: int) -> None:
+    problem = noisy_problem(60)
+    learner = Fragile(classes=4)
+    onebit.play(learner, problem.X[:25], problem.y[:25])
+    if rounds == 1:
+        for x in problem.X[25:29]:
+            learner.guess(x)
+    known = snapshot(learner)
+    with pytest.raises(RuntimeError, match="out of luck"):
+        onebit.play(learner, problem.X[29 : 29 + rounds], problem.y[29 : 29 + rounds], fresh=False, engine=engine)
+    assert snapshot(learner) == known
+
+
+def test_it_can_be_saved() -> None:
+    problem = noisy_problem(60)
+    learner = EpsPerceptron(classes=4)
+    onebit.play(learner, problem.X[:30], problem.y[:30])
+    twin = pickle.loads(pickle.dumps(learner))
+    for player in (learner, twin):
+        player.partial_fit(problem.X[30:], problem.y[30:])
+    assert snapshot(twin) == snapshot(learner)
+
+
+def test_a_learner_without_anything_says_what_is_missing() -> None:
+    class Empty(Learner):
+        """Nothing.
+
+        Parameters
+        ----------
+        classes, seed
+            As for every learner.
+        """
+
+        def __init__(self, *, classes: Any = None, seed: int = 0) -> None:
+            self.classes = classes
+            self.seed = seed
+
+    with pytest.raises(TypeError, match="_new_memory"):
+        Empty(classes=2).guess([1.0])

@@ -1,0 +1,91 @@
+"""Compiled code is kept on disk: found by the next process, never wrong, never in the way."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from onebit.code_cache import CodeCache, identity
+from onebit.compiled import compiled, inlined
+from onebit.learners.bandit_perceptron import HIGHEST
+from onebit.learners.banditron import RULE
+from onebit.loop import Game, moves
+from onebit.spaces.base import rule_game
+from onebit.spaces.linear import score, step
+
+GAME = """
+import onebit
+from onebit.learners.banditron import RULE
+from onebit.loop import moves
+learner = onebit.Banditron(classes=3, seed=1)
+said = []
+for t in range(20):
+    guess = learner.guess([0.2, -0.4, t % 3])
+    learner.tell(guess, guess.index == t % 3)
+    said.append(guess.index)
+ready = learner._memory._ready_moves[False]
+print(said, sum(ready.look.stats.cache_hits.values()) if hasattr(ready.look, "stats") else "plain")
+"""
+
+
+def play(folder: Path, **environment: str) -> tuple[str, str]:
+    """Return what a new process guesses, and how often it found compiled code."""
+    run = subprocess.run(
+        [sys.executable, "-c", GAME],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(folder), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    said, _, hits = run.stdout.strip().rpartition(" ")
+    return said, hits
+
+
+def test_the_next_process_does_not_compile_again(tmp_path: Path) -> None:
+    first, hits = play(tmp_path)
+    assert hits == "0"
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")}
+    assert files
+    assert play(tmp_path) == (first, "1")
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")} == files
+    # A torn file is as good as none, and is replaced.
+    for path in files:
+        path.write_bytes(path.read_bytes()[:100])
+    assert play(tmp_path) == (first, "0")
+    assert play(tmp_path) == (first, "1")
+
+
+def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    assert play(blocked)[0] == play(tmp_path / "other")[0]
+
+
+def test_what_a_function_is_made_of() -> None:
+    @inlined
+    def strange(scores: object, draw: object, settings: object) -> tuple[int, bool]:
+        return 0, False
+
+    ours = rule_game(RULE, score, step)
+    theirs = rule_game(RULE._replace(guess=strange), score, step)
+    assert isinstance(ours, Game)
+    assert isinstance(getattr(moves(ours).loop, "_cache", None), CodeCache)
+    assert not isinstance(getattr(moves(theirs).loop, "_cache", None), CodeCache), "a stranger's code was kept"
+    assert identity(moves(ours).loop) != identity(moves(rule_game(RULE, score, step, pauses=True)).loop)
+    assert identity(ours.decide) != identity(rule_game(HIGHEST, score, step).decide)
+    assert identity(object()) is None
+
+
+@pytest.mark.parametrize("constant", [1, 2.5, "word", None, True])
+def test_constants_tell_functions_apart(constant: object) -> None:
+    def make(value: object) -> object:
+        def function() -> object:
+            return value
+
+        function.__module__ = "onebit.made_up"
+        return function
+
+    assert identity(make(constant)) != identity(make(7))
+    assert identity(compiled) is not None
