@@ -26,8 +26,8 @@ LEARNER = 1
 STREAM = 2
 """Second word of the key for a stream's draws: the same seed may be given to both."""
 
-_MASK = 0xFFFFFFFFFFFFFFFF
-_ROUNDS = 10
+_MASK = 0xFFFFFFFFFFFFFFFF  # plain Python integers do not wrap around by themselves
+_ROUNDS = 10  # of mixing: the variant that NumPy has
 
 
 class Draw(NamedTuple):
@@ -56,7 +56,7 @@ def _multiply(a: int, b: int) -> tuple[int, int]:
 @intrinsic
 def _multiply_words(_context: Any, a: Type, b: Type) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        wide = ir.IntType(128)
+        wide = ir.IntType(128)  # one machine instruction gives both halves; Numba has no such type
         product = builder.mul(builder.zext(arguments[0], wide), builder.zext(arguments[1], wide))
         high = builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
         low = builder.trunc(product, ir.IntType(64))
@@ -87,6 +87,7 @@ def philox(seed: int, purpose: int, counter: int, attempt: int) -> tuple[int, in
     k0, k1 = _word(seed), _word(purpose)
     c0, c1, c2, c3 = _word(counter), _word(attempt), _word(0), _word(0)
     for _ in range(_ROUNDS):
+        # Constants of Salmon et al.: multipliers, then the golden ratio and √3 − 1 for the key.
         high0, low0 = _multiply(_word(0xD2E7470EE14C6C93), c0)
         high1, low1 = _multiply(_word(0xCA5A826395121157), c2)
         c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
@@ -98,7 +99,7 @@ def philox(seed: int, purpose: int, counter: int, attempt: int) -> tuple[int, in
 @inlined
 def to_unit(word: int) -> float:
     """Turn a word into a number in [0, 1) with 53 random bits, as NumPy does."""
-    return float(word >> _word(11)) * 2.0**-53
+    return float(word >> _word(11)) * 2.0**-53  # 53 bits: every double of this grid, none twice as likely
 
 
 @inlined
@@ -114,6 +115,7 @@ def uniform(draw: Draw) -> float:
     True
     """
     lane = draw.round % 4
+    # NumPy raises the counter before it draws, four numbers at a time.
     w0, w1, w2, w3 = philox(draw.seed, LEARNER, draw.round // 4 + 1, 0)
     if lane == 0:
         return to_unit(w0)

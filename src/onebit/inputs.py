@@ -16,9 +16,9 @@ from onebit.compiled import compiled
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-MAX_SEED = 2**63 - 1
-_REAL_KINDS = "fiub"
-_BLOCK = 1 << 20
+MAX_SEED = 2**63 - 1  # compiled code reads seeds as signed 64-bit integers
+_REAL_KINDS = "fiub"  # floats, signed and unsigned integers, booleans
+_BLOCK = 1 << 20  # rows looked at together, labels told apart in one pass
 
 
 class SparseRows(NamedTuple):
@@ -44,6 +44,7 @@ Rows = Floats | SparseRows
 def check_integer(name: str, value: Any, *, low: int, high: int | None = None) -> int:
     """Return a whole number within [low, high], or raise a ValueError that names it."""
     span = f"at least {low}" if high is None else f"between {low} and {high}"
+    # True is an int to Python; as a count it is a slip.
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise ValueError(f"{name} must be a whole number {span}; got {value!r}")
     if value < low or (high is not None and value > high):
@@ -110,6 +111,7 @@ def check_finite(array: Floats, name: str) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         if math.isfinite(float(array.sum())):
             return
+    # The sum may have overflowed although every number is finite: look closer.
     rows = array.reshape(len(array), -1)
     for start in range(0, len(rows), _BLOCK):
         bad = ~np.isfinite(rows[start : start + _BLOCK])
@@ -128,6 +130,7 @@ def _check_sparse(X: Any, name: str) -> SparseRows:
         raise ValueError(f"{name} is empty: shape {X.shape}; give at least one round and one feature")
     _check_real(X.data if hasattr(X, "data") and isinstance(X.data, np.ndarray) else np.empty(0, X.dtype), name)
     matrix = X.tocsr()
+    # Repeated entries mean their sum to scipy, but would be read one by one here.
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
@@ -179,6 +182,7 @@ def check_classes(classes: Any) -> npt.NDArray[Any]:
 def infer_classes(y: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the distinct labels of a stream, sorted."""
     if y.dtype.kind in "iu":
+        # One pass over millions of labels, where sorting them takes seconds.
         seen = np.zeros(_BLOCK, dtype=np.bool_)
         if _mark_seen(y, seen):
             return np.flatnonzero(seen)
@@ -204,7 +208,7 @@ def check_labels(y: Any, n_rounds: int, name: str = "y") -> npt.NDArray[Any]:
         if not np.isfinite(labels).all():
             at = int(np.argmin(np.isfinite(labels)))
             raise ValueError(f"{name} must hold labels; {name}[{at}] is {labels[at]}")
-        whole = labels.astype(np.int64)
+        whole = labels.astype(np.int64)  # 1.0 and 2.0 are what spreadsheets make of 1 and 2
         if not np.array_equal(whole, labels):
             raise ValueError(f"{name} must hold labels, not real numbers; got {labels[whole != labels][0]!r}")
         labels = whole

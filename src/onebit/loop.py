@@ -116,9 +116,10 @@ def moves(game: Game, memory_of: Any = tuple, sight_of: Any = tuple, settings_of
                 why = measure(memory, X, t, sight, settings)
                 if why != READY:
                     break
+                # The label is fixed before the guess is drawn: `decide` never sees y.
                 label, explored = decide(sight, Draw(seed, first_round + start + t), settings)
                 correct = label == y[t]
-                answer = Answer(label, explored, correct, y[t] if hears_label else -1)
+                answer = Answer(label, explored, correct, y[t] if hears_label else -1)  # bandits hear one bit
                 changed = hear(memory, X, t, sight, answer, settings)
                 mistakes += not correct
                 updates += changed
@@ -126,12 +127,13 @@ def moves(game: Game, memory_of: Any = tuple, sight_of: Any = tuple, settings_of
                 if keep_guesses:
                     record.guesses[start + t] = label
                 t += 1
-                if pauses and changed:
+                if pauses and changed:  # a constant when compiled: others do not pay for it
                     why = CHANGED
                     break
             record.counts[MISTAKES] += mistakes
             record.counts[UPDATES] += updates
             record.counts[EXPLORED] += n_explored
+            # Left half-way, the loop comes back to the same checkpoint.
             if t == checkpoint and passed < record.checkpoints.shape[0]:
                 record.cumulative[passed] = record.counts[MISTAKES]
                 record.counts[PASSED] = passed + 1
@@ -340,7 +342,7 @@ class Memory(Board):
         if why != READY:
             self._seen = -1
             self._settle(why, prepared, 0, row)
-            return self.look(row, seed, round)
+            return self.look(row, seed, round)  # the same draw: the same round
         self._seen = round
         return label, explored, probability, self.sight.scores.copy(), prepared
 
@@ -394,7 +396,7 @@ class Memory(Board):
         if why != FULL:
             super()._settle(why, rows, t, named)
         self.make_room(rows, t)
-        self.sight = self.new_sight()
+        self.sight = self.new_sight()  # some of it is as long as the arrays
 
     # Copies.
 

@@ -99,7 +99,7 @@ def _ask_stream(learner: Learner, rounds: _Watched, t: int, sight: AtHand, _sett
     if chosen is None:
         return ENDED
     features, label = chosen
-    rounds.codes[t] = learner.index_of(label)
+    rounds.codes[t] = learner.index_of(label)  # before the guess is drawn, as the game demands
     sight.guess = learner.guess(features)
     return READY
 
@@ -118,6 +118,7 @@ def _play_adaptive(
 ) -> Trace:
     limit = check_integer("max_rounds", max_rounds, low=1)
     record = new_record(limit, checkpoints, keep_guesses)
+    # The stream's end is not known: there is room for the most rounds it may have.
     rounds = _Watched(stream, np.zeros(limit, dtype=np.int64))
     with learner.all_or_nothing(fresh):
         learner.begin(stream.n_features, stream.classes, seed=seed, fresh=fresh)
@@ -128,7 +129,7 @@ def _play_adaptive(
 
 
 def _trace(learner: Learner, record: Record, n_rounds: int) -> Trace:
-    inside = record.checkpoints < n_rounds
+    inside = record.checkpoints < n_rounds  # an adaptive stream may end before its last checkpoint
     mistakes = int(record.counts[MISTAKES])
     return Trace(
         rounds=n_rounds,

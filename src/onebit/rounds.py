@@ -50,7 +50,7 @@ class Guess(NamedTuple):
         )
 
     def __eq__(self, other: object) -> bool:
-        return self is other
+        return self is other  # two rounds are never the same ticket, and arrays have no truth value
 
     def __hash__(self) -> int:
         return hash((self.learner, self.round))

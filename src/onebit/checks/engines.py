@@ -22,20 +22,20 @@ def _same_game(learner: Learner, X: Floats, y: Integers, *, rows: object = None)
 
 def check_engines_agree_on_noisy_data(learner: Learner) -> None:
     """Round for round the same guesses and the same memory, over several blocks."""
-    problem = noisy_problem(900)
+    problem = noisy_problem(900)  # blocks have 256 rows: several of them, the last one short
     _same_game(learner, problem.X, problem.y)
 
 
 def check_engines_agree_in_few_dimensions(learner: Learner) -> None:
     """The same where a polynomial may stand in for a support set."""
-    X, y = paper_weak(rounds=2500, seed=3)
+    X, y = paper_weak(rounds=2500, seed=3)  # three features: the rational kernel has a screen here
     _same_game(learner, X, y)
 
 
 def check_engines_agree_on_ties(learner: Learner) -> None:
     """The same on a handful of repeated points, where scores cancel and tie exactly."""
     generator = np.random.default_rng(0)
-    points = generator.integers(-1, 2, size=(7, 3)) / 2.0
+    points = generator.integers(-1, 2, size=(7, 3)) / 2.0  # sums of halves are exact: ties stay ties
     picks = generator.integers(7, size=600)
     _same_game(learner, points[picks], generator.integers(3, size=600))
 
@@ -49,7 +49,7 @@ def check_engines_agree_on_many_features(learner: Learner) -> None:
 def check_sparse_rows_are_the_same_game(learner: Learner) -> None:
     """Sparse and dense rows of the same numbers give the same game."""
     problem = noisy_problem(300, n_features=12)
-    X = np.where(np.abs(problem.X) > 0.1, problem.X, 0.0)
+    X = np.where(np.abs(problem.X) > 0.1, problem.X, 0.0)  # some entries missing, no row empty
     rows = scipy.sparse.csr_array(X)
     _same_game(learner, X, problem.y, rows=rows)
     by_round = fresh(learner)

@@ -70,6 +70,7 @@ def check_probabilities_match_frequencies(learner: Learner, guesses: int = 3000)
     for x in rest[:4]:
         expected = player.probabilities(x)
         drawn = np.bincount([player.guess(x).index for _ in range(guesses)], minlength=len(expected)) / guesses
+        # Five standard errors, a few labels and rows: a false alarm in a million.
         tolerance = 5.0 * np.sqrt(expected * (1.0 - expected) / guesses) + 1e-12
         assert np.all(np.abs(drawn - expected) <= tolerance), f"guessed {drawn}, but probabilities are {expected}"
 
@@ -78,7 +79,7 @@ def check_inputs_are_untouched(learner: Learner) -> None:
     """Features and labels are never written to, and later changes to them do not reach the learner."""
     problem = noisy_problem(80)
     X, y = problem.X.copy(), problem.y.copy()
-    X.flags.writeable = y.flags.writeable = False
+    X.flags.writeable = y.flags.writeable = False  # a write would be an error, not a silent change
     play(fresh(learner), X, y, seed=1)
     play(fresh(learner), X, y, seed=1, engine="rounds")
     assert np.array_equal(X, problem.X)
@@ -133,7 +134,7 @@ def check_feedback_may_come_late_or_never(learner: Learner) -> None:
     problem = noisy_problem(60)
     player = fresh(learner, classes=problem.n_classes)
     tickets = [player.guess(x) for x in problem.X]
-    order = np.random.default_rng(0).permutation(60)
+    order = np.random.default_rng(0).permutation(60)  # the last twenty are never told
     for t in order[:40]:
         _tell(player, tickets[t], problem.y[t])
     wrong = sum(tickets[t].label != problem.y[t] for t in order[:40])

@@ -12,6 +12,7 @@ from onebit.learners import BanditPerceptron
 def _points(n: int, d: int, seed: int = 0) -> Floats:
     generator = np.random.default_rng(seed)
     X = generator.normal(size=(n, d))
+    # Uniform in the ball, so that its rim, where kernels are steepest, is well covered.
     X *= generator.random((n, 1)) ** (1.0 / d) / np.linalg.norm(X, axis=1, keepdims=True)
     return X
 
@@ -21,6 +22,7 @@ def check_symmetric_and_positive_semidefinite(kernel: Kernel) -> None:
     for n, d in ((30, 2), (25, 7)):
         matrix = kernel(_points(n, d))
         assert np.allclose(matrix, matrix.T, rtol=1e-12, atol=1e-12)
+        # Rounding moves eigenvalues by about n·2⁻⁵³ times the largest entry.
         assert np.linalg.eigvalsh(matrix).min() >= -1e-9 * np.abs(matrix).max(), (
             "the matrix is not positive semidefinite"
         )
@@ -53,7 +55,7 @@ def check_sensitivity_bounds_the_kernel(kernel: Kernel) -> None:
     if isinstance(kernel, Custom):
         return
     X, Y = kernel.prepare(_points(40, 3, seed=5)), kernel.prepare(_points(40, 3, seed=6))
-    products, rounding = X @ Y.T, 1e-9
+    products, rounding = X @ Y.T, 1e-9  # far above 2⁻⁵³, so that the check's own rounding drowns
     squares = [np.einsum("ij,ij->i", Z, Z) for Z in (X, Y)]
     value = kernel.of_products(products.copy(), *squares)
     moved = kernel.of_products(

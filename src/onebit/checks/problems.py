@@ -24,10 +24,10 @@ def separable_problem(
     rounds: int, n_classes: int = 3, n_features: int = 4, margin: float = 0.2, seed: int = 0
 ) -> Problem:
     """Return examples within the unit ball that wᵢ = eᵢ/√K separate strongly with at least that margin."""
-    generator = np.random.default_rng([seed, n_classes, n_features])
+    generator = np.random.default_rng([seed, n_classes, n_features])  # each size its own draw
     labels = generator.integers(n_classes, size=rounds)
     signs = np.where(np.arange(n_classes) == labels[:, None], 1.0, -1.0)
-    least = margin * np.sqrt(n_classes) / 2.0
+    least = margin * np.sqrt(n_classes) / 2.0  # wᵢ = eᵢ/√K asks for xᵢ/√K ≥ γ/2
     room = np.sqrt(1.0 / n_features) - least
     X = np.empty((rounds, n_features))
     X[:, :n_classes] = signs * (least + room * generator.random((rounds, n_classes)))
@@ -40,6 +40,7 @@ def noisy_problem(rounds: int, n_classes: int = 4, n_features: int = 5, seed: in
     generator = np.random.default_rng([seed, n_classes, n_features])
     centres = generator.normal(size=(n_classes, n_features))
     labels = generator.integers(n_classes, size=rounds)
+    # Spread nearly as wide as the centres lie apart: learners never stop changing.
     X = centres[labels] + 0.8 * generator.normal(size=(rounds, n_features))
     return Problem(X / np.linalg.norm(X, axis=1).max(), labels, n_classes, radius=1.0, margin=0.0)
 

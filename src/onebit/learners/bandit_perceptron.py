@@ -114,9 +114,9 @@ def _nth_claim(scores: Floats, n: int) -> int:
 @inlined
 def _guess_highest(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]:
     best = highest(scores)
-    if scores[best] >= 0.0:
+    if scores[best] >= 0.0:  # line 14 of Algorithm 1: some label of S
         return best, False
-    return uniform_label(uniform(draw), scores.shape[0]), True
+    return uniform_label(uniform(draw), scores.shape[0]), True  # line 6: S is empty
 
 
 @inlined
@@ -130,7 +130,7 @@ def _guess_first(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]
 @inlined
 def _guess_random(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]:
     n_claims = _count_claims(scores)
-    number = uniform(draw)
+    number = uniform(draw)  # one number a round, whoever uses it
     if n_claims > 0:
         return _nth_claim(scores, uniform_label(number, n_claims)), False
     return uniform_label(number, scores.shape[0]), True
@@ -169,7 +169,7 @@ def _probabilities_random(scores: Floats, _settings: Any, out: Floats) -> None:
 @inlined
 def _learn_printed(answer: Answer, sight: Sight, _settings: Any) -> bool:
     label, correct = answer.label, answer.correct
-    # Steps 7–9 and 11–13 of Algorithm 1: a lucky draw earns x, a claim that proved wrong loses it.
+    # Lines 12 and 18 of Algorithm 1: a lucky draw earns x, a claim that proved wrong loses it.
     if answer.explored != correct:
         return False
     # With feedback at once the next line always holds; late feedback may find that the step is no longer due.
@@ -182,6 +182,7 @@ def _learn_printed(answer: Answer, sight: Sight, _settings: Any) -> bool:
 
 @inlined
 def _learn_authors(answer: Answer, sight: Sight, _settings: Any) -> bool:
+    # Not the printed algorithm: what the authors' program does (docs/experiments/paper.md).
     label, current, gains, changed = answer.label, sight.current, sight.gains, False
     clear(gains)
     if answer.correct:

@@ -88,7 +88,7 @@ def _probabilities(scores: Floats, settings: Any, out: Floats) -> None:
 @inlined
 def _learn(answer: Answer, sight: Sight, settings: Any) -> bool:
     scores, gains, label = sight.scores, sight.gains, answer.label
-    greedy = highest(scores) if answer.explored else label
+    greedy = highest(scores) if answer.explored else label  # an unexplored guess was the greedy one
     for i in range(gains.shape[0]):
         gains[i] = -1.0 if i == greedy else 0.0
     if answer.correct:

@@ -148,6 +148,7 @@ class Learner(Estimator):
             raise ValueError(f"correct must be True or False; got {correct!r}")
         right = bool(correct)
         truth = -1 if label is None and not self.hears_label else self._truth(guess, right, label)
+        # Crossed off only after it was heard: an error leaves the ticket open.
         self.n_updates_ += self._memory.hear(guess, right, truth)
         self._tickets.cross_off(place, bit)
         self.n_mistakes_ += not right
@@ -156,6 +157,7 @@ class Learner(Estimator):
         """Return the chance that `guess` would give to each of `classes_` now. Nothing is changed."""
         row = self._one_row(features)
         if not self._started:
+            # Looking must not start a run: a twin starts it instead.
             blank = self.__class__(**self.get_params(deep=False))
             blank._begin(row.shape[1], None, None)
             return blank._memory.chances(row)
@@ -210,7 +212,7 @@ class Learner(Estimator):
     ) -> Integers:
         """Get ready for the first round of a stream that was checked, and return its labels as indices."""
         if not fresh and self._started:
-            codes = encode_labels(labels, self.classes_)
+            codes = encode_labels(labels, self.classes_)  # first, so that an unknown label changes nothing
             self.begin(rows.shape[1], None, seed=seed, fresh=False)
         else:
             chosen = self.classes if self.classes is not None else classes
@@ -251,7 +253,7 @@ class Learner(Estimator):
         try:
             yield
         except BaseException:
-            self.__dict__.clear()
+            self.__dict__.clear()  # what was added meanwhile must go too
             self.__dict__.update(before)
             if bookmark is not None:
                 self._memory.restore(bookmark)

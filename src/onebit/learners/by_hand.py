@@ -106,7 +106,7 @@ class ByHand(Memory):
         """Return copies of all that the learner keeps beside its settings."""
         settings = self._learner.get_params(deep=False)
         kept = {name: value for name, value in vars(self._learner).items() if name not in settings}
-        kept.pop("_memory")
+        kept.pop("_memory")  # this object, which refers back to the learner
         return copy.deepcopy(kept)
 
     def restore(self, bookmark: dict[str, Any]) -> None:

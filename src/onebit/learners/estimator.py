@@ -79,6 +79,7 @@ class Estimator(ABC):
     def __sklearn_tags__(self) -> Any:
         from sklearn.base import BaseEstimator, ClassifierMixin
 
+        # Their tags, whatever they are in the version at hand.
         class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             pass
 

@@ -86,7 +86,7 @@ def _probabilities(scores: Floats, _settings: Any, out: Floats) -> None:
 def _learn(answer: Answer, sight: Sight, _settings: Any) -> bool:
     if answer.correct:
         return False
-    clear(sight.gains)
+    clear(sight.gains)  # the update of Algorithm 3
     sight.gains[answer.truth] = 1.0
     sight.gains[answer.label] = -1.0
     return True

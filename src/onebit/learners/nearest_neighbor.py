@@ -14,7 +14,7 @@ from onebit.learners.base import Learner
 from onebit.loop import FULL, READY, UNSCORED, Game, Memory, grown
 from onebit.rounds import Answer
 
-_FIRST_CAPACITY = 16
+_FIRST_CAPACITY = 16  # doubled when full
 # Sparse rows are made dense 32 MB at a time.
 _ENTRIES_AT_ONCE = 1 << 22
 
@@ -183,6 +183,7 @@ def _measure(memory: Neighbors, X: Floats, t: int, sight: NeighborSight, setting
     sight.near[0] = -1
     for s in range(size):
         distance = _square_distance(memory.points, s, X, t)
+        # Strictly nearer: of equals the one remembered first stays.
         if distance <= settings.radius_squared and distance < best:
             sight.near[0], best = memory.labels[s], distance
     return READY

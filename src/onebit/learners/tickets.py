@@ -12,7 +12,7 @@ class Tickets:
     """The book of one run: one bit per round."""
 
     def __init__(self) -> None:
-        self.run = uuid.uuid4().hex
+        self.run = uuid.uuid4().hex  # names no seed and no process: unique wherever it travels
         """Names the run; every ticket carries it."""
         self._told = bytearray()
 

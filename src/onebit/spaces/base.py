@@ -53,7 +53,7 @@ class Rule(NamedTuple):
 
 def find_rule(home: str) -> Rule:
     """Return the rule that lives there."""
-    module, _, name = home.partition(":")
+    module, _, name = home.partition(":")  # importing it defines the rule
     rule: Rule = getattr(importlib.import_module(module), name)
     return rule
 

@@ -94,7 +94,7 @@ class Block(Board):
         self.n_updates += 1
         self.space.add(row, gains)
         self._measure_margins()
-        if t + 1 < len(self.rows):
+        if t + 1 < len(self.rows):  # rows before t were played already
             if self._gram is None:
                 values = self.space.kernel.matrix(row, self.rows[t + 1 :])[0]
             else:
@@ -115,7 +115,7 @@ def _known_score(memory: BlockScores, _X: Floats, t: int, _kernel: Any, out: Flo
 @inlined
 def _is_in_doubt(scores: Floats, margins: Floats) -> bool:
     """Say whether a comparison of two scores, or of one with zero, could go the other way without rounding."""
-    doubt = False
+    doubt = False  # no early return: without branches the comparisons are vectorised
     for i in range(margins.shape[0]):
         if margins[i] > 0.0:
             doubt |= abs(scores[i]) <= margins[i]

@@ -98,6 +98,6 @@ def space_for(kernel: Any, rule: Rule, settings: tuple[float, ...], n_features: 
     n_features, n_classes : int
         The size of a round.
     """
-    if kernel is None:
+    if kernel is None:  # weights, not examples: time and memory do not grow with the rounds
         return LinearSpace(rule, settings, n_features, n_classes)
     return SupportSet(as_kernel(kernel), rule, settings, n_features, n_classes)

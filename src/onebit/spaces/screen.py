@@ -14,8 +14,8 @@ from onebit.compiled import compiled
 from onebit.inputs import Floats, Integers
 from onebit.kernels import Kernel, Series
 
-_MOST_TERMS = 512
-_TILE = 64
+_MOST_TERMS = 512  # beyond, a few hundred examples are scored faster one by one
+_TILE = 64  # rows at once: terms × 64 numbers stay in the second-level cache
 
 
 class Screen:
@@ -30,6 +30,7 @@ class Screen:
         place = {powers: m for m, powers in enumerate(exponents)}
         self.n_terms = len(exponents)
         self._series = series
+        # Monomials in order of degree: each is one made before, times one more variable.
         self._parents = np.array([place[powers[:-1]] if powers else 0 for powers in exponents])
         self._variables = np.array([powers[-1] if powers else 0 for powers in exponents])
         self._scale = np.array([series.coefficients[len(powers)] * _orderings(powers) for powers in exponents])
@@ -63,7 +64,9 @@ class Screen:
         """Return the most a score can be off for each unit of coefficient, on a ball of that radius."""
         powers = radius ** (2.0 * np.arange(len(self._series.coefficients)))
         size = float(np.abs(self._series.coefficients) @ powers)
-        return self._series.error + rounding * (self.n_terms + self._n_points + 64) * size
+        return (
+            self._series.error + rounding * (self.n_terms + self._n_points + 64) * size
+        )  # 64: spare terms, as in blocks
 
 
 def _orderings(powers: tuple[int, ...]) -> int:

@@ -19,7 +19,7 @@ from onebit.spaces.base import Numbers, Rule, Space, rule_game
 from onebit.spaces.blocks import Block, rows_in_block
 from onebit.spaces.screen import Screen
 
-_FIRST_CAPACITY = 16
+_FIRST_CAPACITY = 16  # doubled when full: a copy per doubling, none per round
 # A matrix of similarities this large (32 MB) is big enough for fast products and small enough for any machine.
 _ENTRIES_AT_ONCE = 1 << 22
 # Above one update in sixteen rounds, the kernel's values within a block are had cheaper all at once.
@@ -145,6 +145,7 @@ def store(memory: Examples, X: Floats, t: int, gains: Floats) -> None:
     for i in range(gains.shape[0]):
         memory.coefficients[s, i] = gains[i]
         memory.totals[i] += abs(gains[i])
+    # Blocks measure their rounding errors against totals and radius.
     memory.radius[0] = max(memory.radius[0], square**0.5)
     memory.size[0] = s + 1
 
@@ -167,7 +168,7 @@ def _exact_score(value: Value) -> Callable[..., int]:
             square += X[t, j] * X[t, j]
         for i in range(out.shape[0]):
             out[i] = 0.0
-        for s in range(size):
+        for s in range(size):  # in the order of the store, so that every engine gets the same bits
             dot = 0.0
             for j in range(X.shape[1]):
                 dot += X[t, j] * memory.points[s, j]

@@ -122,6 +122,7 @@ class BanditSVM(SpaceLearner):
         yield cls(Linear(), exploration=0.5, budget=30)
 
     def _checked_settings(self) -> Settings:
+        # 1/(2C) is what the squared slack adds to the diagonal of the Gram matrix; C = ∞ adds nothing.
         is_hard = isinstance(self.C, float) and math.isinf(self.C) and self.C > 0.0
         softness = 0.0 if is_hard else 0.5 / check_number("C", self.C, above=0.0)
         replays, budget = check_integer("replays", self.replays, low=0), check_integer("budget", self.budget, low=1)

@@ -179,7 +179,7 @@ def add_up(memory: KernelFacts, similarities: Floats, out: Floats) -> None:
 def worst_fact(memory: KernelFacts, i: int, settings: Settings) -> int:
     """Return the fact of class i whose dual slope is steepest, or −1 if none is beyond the tolerance."""
     signs, alphas, scores = memory.signs[i], memory.alphas[i], memory.scores[i]
-    worst, steepest = -1, settings.tolerance
+    worst, steepest = -1, settings.tolerance  # the steepest first: the fewest steps to the optimum
     for s in range(memory.counts[SIZE]):
         slope = 1.0 - signs[s] * scores[s] - alphas[s] * settings.softness
         if signs[s] != 0 and ((slope > steepest) or (-slope > steepest and alphas[s] > 0.0)):
@@ -217,7 +217,7 @@ def make_place(memory: KernelFacts, sight: KernelSight) -> int:
     for s in range(1, size):
         if memory.weight[s] < memory.weight[place]:
             place = s
-    removed = memory.counts[REMOVED]
+    removed = memory.counts[REMOVED]  # counts removals, so that turns go on across calls
     memory.counts[REMOVED] = removed + 1
     if removed % _TURNOVER == 0:
         place = removed // _TURNOVER % size
@@ -231,11 +231,13 @@ def make_place(memory: KernelFacts, sight: KernelSight) -> int:
         if share != 0.0:
             _gain(memory, i, place, -share)
             scores[i] -= share * similarities[place]
+            # The projection of k(x, ·) onto k(heir, ·): the least that is lost by one example's going.
             if heir >= 0 and gram[heir, heir] > 0.0:
                 inherited = share * gram[place, heir] / gram[heir, heir]
                 _gain(memory, i, heir, inherited)
                 scores[i] += inherited * similarities[heir]
                 old = memory.alphas[i, heir]
+                # An inherited share counts as the heir's own only where it has the heir's sign.
                 memory.alphas[i, heir] = max(0.0, old + memory.signs[i, heir] * inherited)
                 memory.totals[i] += memory.alphas[i, heir] - old
     return place
@@ -282,7 +284,7 @@ def hear_facts(memory: KernelFacts, X: Floats, t: int, sight: KernelSight, answe
     """Take in an answer: forget what is out of date, then learn what it proves. Say whether anything changed."""
     prove(answer, sight.signs)
     if is_outdated(memory.watch, answer.correct, sight.signs.shape[0], settings.softness):
-        memory.counts[SIZE] = 0
+        memory.counts[SIZE] = 0  # what is stored is overwritten place by place
         memory.totals[:] = 0.0
         sight.scores[:] = 0.0
     size = memory.counts[SIZE]
@@ -330,7 +332,7 @@ def _comparing(value: Value) -> Callable[..., None]:
         for j in range(X.shape[1]):
             entry = X[t, j]
             square += entry * entry
-            if entry != 0.0:
+            if entry != 0.0:  # bits, one-hot columns and pixels are mostly zero
                 column = points[j]
                 for s in range(size):
                     out[s] += entry * column[s]

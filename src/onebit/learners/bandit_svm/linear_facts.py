@@ -21,7 +21,7 @@ from onebit.loop import FULL, Game, Memory, grown, ready_if_finite
 from onebit.rounds import Answer
 
 SIZE, NEXT = range(2)
-_FIRST_CAPACITY = 16
+_FIRST_CAPACITY = 16  # doubled when full, up to the budget
 # Most visits find nothing to do: this many of them cost about as much as one replay with a kernel.
 _VISITS_PER_REPLAY = 50
 
@@ -222,6 +222,7 @@ def step_on(memory: LinearFacts, i: int, s: int, settings: Settings) -> bool:
     for e in range(memory.lengths[s]):
         total += values[e] * memory.weights[columns[e], i]
     new = stepped(old, sign, total, memory.squares[s], settings.softness)
+    # Smaller steps would only polish, and replays would never end.
     if abs(new - old) <= settings.tolerance:
         return False
     memory.alphas[i, s] = new
@@ -240,7 +241,7 @@ def replay(memory: LinearFacts, i: int, settings: Settings) -> None:
         if memory.signs[i, s] != 0 and step_on(memory, i, s, settings):
             quiet = 0
         else:
-            quiet += 1
+            quiet += 1  # a whole turn without a step: all facts are satisfied
             if quiet == size:
                 break
     memory.cursors[i] = s
@@ -278,7 +279,7 @@ def linear_game(is_sparse: bool, hears_label: bool) -> Game:
         capacity = memory.squares.shape[0]
         if memory.counts[SIZE] == capacity and capacity < settings.budget:
             return FULL
-        if width(X, t) > sight.values.shape[0]:
+        if width(X, t) > sight.values.shape[0]:  # a longer row than any before
             return FULL
         n = entries(X, t, sight.columns, sight.values)
         sight.length[0], sight.square[0] = n, shorten(sight.values, n)
