@@ -20,6 +20,7 @@ from onebit.inputs import Floats, Rows, check_integer, check_number, check_rows,
 
 Value = Callable[[float, float, float, tuple[float, ...]], float]
 
+ENTRIES_AT_ONCE = 1 << 22  # 32 MB: long enough for fast products, small enough for any machine
 _UNIT_BALL_SLACK = 1e-9  # rows that were normalised elsewhere are off by rounding
 
 
@@ -70,6 +71,15 @@ class Kernel(ABC):
             raise TypeError(f"{self!r} is computed from rows, not from inner products")
         _apply(value)(products, squares_x, squares_y, self.parameters)
         return products
+
+    def combine(self, X: Floats, points: Floats, coefficients: Floats) -> Floats:
+        """Return Σₛ k(x, pointsₛ)·coefficientsₛ for every prepared row x, in pieces that fit in memory."""
+        out = np.zeros((len(X), coefficients.shape[1]))
+        at_once = max(1, ENTRIES_AT_ONCE // max(1, len(points)))
+        for start in range(0, len(X) if len(points) else 0, at_once):
+            rows = slice(start, start + at_once)
+            out[rows] = self.matrix(X[rows], points) @ coefficients
+        return out
 
     def __repr__(self) -> str:
         """Name the kernel and the settings that differ from their defaults."""

@@ -10,13 +10,12 @@ from onebit.bounds import BOUNDS, Claim, is_safe_reach
 from onebit.compiled import compiled, inlined
 from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, Integers, Rows, check_number, dense
+from onebit.kernels import ENTRIES_AT_ONCE
 from onebit.learners.base import Learner
 from onebit.loop import FULL, READY, UNSCORED, Game, Memory, grown
 from onebit.rounds import Answer
 
 _FIRST_CAPACITY = 16  # doubled when full
-# Sparse rows are made dense 32 MB at a time.
-_ENTRIES_AT_ONCE = 1 << 22
 
 
 class NearestNeighbor(Learner):
@@ -121,14 +120,14 @@ class _Remembered(Memory):
     arrays: Neighbors
 
     def __init__(self, radius: float, n_features: int, n_classes: int) -> None:
-        self.settings, self._n_classes = NeighborSettings(radius**2), n_classes
+        self.settings, self.n_classes = NeighborSettings(radius**2), n_classes
         points, labels = np.empty((_FIRST_CAPACITY, n_features)), np.empty(_FIRST_CAPACITY, dtype=np.int64)
         self.arrays = Neighbors(points, labels, np.zeros(1, dtype=np.int64))
         self.sight = self.new_sight()
 
     def new_sight(self) -> NeighborSight:
         """Return scratch paper."""
-        return NeighborSight(np.empty(0), np.empty(1, dtype=np.int64), np.empty(self._n_classes))
+        return NeighborSight(np.empty(0), np.empty(1, dtype=np.int64), np.empty(self.n_classes))
 
     def game(self, is_sparse: bool) -> Game:
         """Return Algorithm 4; rows are dense by now."""
@@ -140,7 +139,7 @@ class _Remembered(Memory):
 
     def rows_at_once(self, n_features: int) -> int:
         """Return how many sparse rows to make dense at a time."""
-        return max(1, _ENTRIES_AT_ONCE // n_features)
+        return max(1, ENTRIES_AT_ONCE // n_features)
 
     def make_room(self, rows: Rows, t: int) -> None:
         """Double the store."""
@@ -151,7 +150,7 @@ class _Remembered(Memory):
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return minus the distance to each class's nearest example; −∞ for a class without one."""
-        out = np.full((rows.shape[0], self._n_classes), -np.inf)
+        out = np.full((rows.shape[0], self.n_classes), -np.inf)
         _nearness(self.arrays, dense(rows), out)
         return out
 

@@ -20,8 +20,6 @@ from onebit.spaces.blocks import Block, rows_in_block
 from onebit.spaces.screen import Screen
 
 _FIRST_CAPACITY = 16  # doubled when full: a copy per doubling, none per round
-# A matrix of similarities this large (32 MB) is big enough for fast products and small enough for any machine.
-_ENTRIES_AT_ONCE = 1 << 22
 # Above one update in sixteen rounds, the kernel's values within a block are had cheaper all at once.
 _MANY_UPDATES = 1 / 16
 
@@ -91,13 +89,8 @@ class SupportSet(Space):
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return every row's scores by matrix products."""
-        out = np.zeros((len(rows), self.n_classes))
-        chunk = max(1, _ENTRIES_AT_ONCE // max(1, self.size))
         with np.errstate(invalid="ignore", over="ignore"):  # whoever asked looks for scores that are not finite
-            for start in range(0, len(rows) if self.size else 0, chunk):
-                part = dense(take(rows, start, start + chunk))
-                out[start : start + chunk] = self.kernel.matrix(part, self.points) @ self.coefficients
-        return out
+            return self.kernel.combine(dense(rows), self.points, self.coefficients)
 
     def make_room(self, rows: Rows, t: int) -> None:
         """Double the store."""

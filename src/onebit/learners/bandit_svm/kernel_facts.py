@@ -14,8 +14,8 @@ import numpy as np
 
 from onebit.compiled import frugal, inlined
 from onebit.draws import Draw
-from onebit.inputs import Floats, Integers, Rows, check_finite, dense, take
-from onebit.kernels import Kernel, Value
+from onebit.inputs import Floats, Integers, Rows, check_finite, dense
+from onebit.kernels import ENTRIES_AT_ONCE, Kernel, Value
 from onebit.learners.bandit_svm.drift import is_outdated, new_watch
 from onebit.learners.bandit_svm.facts import (
     Numbers,
@@ -32,8 +32,6 @@ from onebit.rounds import Answer
 
 SIZE, REMOVED = range(2)
 _FIRST_CAPACITY = 16
-# Rows are prepared, and scored for prediction, 32 MB at a time.
-_ENTRIES_AT_ONCE = 1 << 22
 # One removal in four goes in turn: enough to wash noise out, too few to lose what is needed.
 _TURNOVER = 4
 
@@ -110,7 +108,7 @@ class KernelFactMemory(Memory):
 
     def rows_at_once(self, n_features: int) -> int:
         """Return how many rows to prepare at a time."""
-        return max(1, _ENTRIES_AT_ONCE // n_features)
+        return max(1, ENTRIES_AT_ONCE // n_features)
 
     def make_room(self, rows: Rows, t: int) -> None:
         """Double the places, up to the budget."""
@@ -130,12 +128,7 @@ class KernelFactMemory(Memory):
     def score_rows(self, rows: Rows) -> Floats:
         """Return every row's scores by matrix products."""
         learned = self.learned()
-        out = np.zeros((len(rows), len(self.arrays.totals)))
-        chunk = max(1, _ENTRIES_AT_ONCE // max(1, self.size))
-        for start in range(0, len(rows) if self.size else 0, chunk):
-            part = dense(take(rows, start, start + chunk))
-            out[start : start + chunk] = self.kernel.matrix(part, learned["support"]) @ learned["coefficients"]
-        return out
+        return self.kernel.combine(dense(rows), learned["support"], learned["coefficients"])
 
     def learned(self) -> dict[str, Floats]:
         """Return the examples and their coefficients, one column per class."""
