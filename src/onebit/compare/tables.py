@@ -5,15 +5,13 @@ from html import escape
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
 from rich.markup import escape as plain
 from rich.table import Table
 
-from onebit.arena import vowpal_wabbit
 from onebit.compare.comparison import Outcome
 from onebit.compare.statistics import LEVEL, LOSS, TIE, WIN, ComparisonRow, Tally
-from onebit.reporting import pages as report
+from onebit.reporting import pages
 from onebit.reporting.style import FigureFile
 from onebit.reporting.tables import grouped, number, replace_file, write_csv
 
@@ -87,13 +85,8 @@ def _comparison_line(row: ComparisonRow) -> tuple[object, ...]:
 
 
 def _curve_lines(outcome: Outcome) -> list[tuple[object, ...]]:
-    n_runs = len(outcome.final)
-    means = outcome.mistakes.mean(axis=0)
-    errors = outcome.mistakes.std(axis=0, ddof=1) / np.sqrt(n_runs) if n_runs > 1 else np.zeros(len(means))
-    return [
-        (outcome.dataset, outcome.entry.title, t, number(mean), number(error))
-        for t, mean, error in zip(outcome.rounds.tolist(), means.tolist(), errors.tolist(), strict=True)
-    ]
+    curve = zip(outcome.rounds.tolist(), outcome.means.tolist(), outcome.errors.tolist(), strict=True)
+    return [(outcome.dataset, outcome.entry.key, t, number(mean), number(error)) for t, mean, error in curve]
 
 
 def print_tables(console: Console, rows: Sequence[ComparisonRow], tallies: Sequence[Tally], baseline: str) -> None:
@@ -135,11 +128,11 @@ def _print_tally(console: Console, tallies: Sequence[Tally], baseline: str) -> N
 
 
 def _legend(baseline: str, rows: Sequence[ComparisonRow]) -> str:
-    has_rival = any(row.outcome.entry.spec.name == vowpal_wabbit.NAME for row in rows)
+    notes = dict.fromkeys(row.outcome.entry.note for row in rows if row.outcome.entry.note)
     return (
         f"win/tie/loss: this learner against {baseline}; paired t-test over the runs, Holm-corrected, level {LEVEL:g}"
         "\n/ told: mistakes over those of the first learner that is told the label"
-        + ("\nVW's time has its start-up and the reading of its text in it" if has_rival else "")
+        + "".join(f"\n{note}" for note in notes)
     )
 
 
@@ -159,7 +152,7 @@ def write_report(
     rows, tallies : sequences of ComparisonRow and Tally
         What came out.
     figures : sequence of FigureFile
-        From `compare_figures.draw_all`.
+        From `onebit.compare.figures.draw_all`.
     details : mapping
         Lines for "What was run", by name; "Command" is what to type to get the same again, "Baseline" who all are
         compared with.
@@ -168,16 +161,16 @@ def write_report(
     command = listed.pop("Command")
     parts = [
         _INTRO,
-        f"<h2>What was run</h2>\n<dl>\n{report.facts(listed)}\n</dl>",
+        f"<h2>What was run</h2>\n<dl>\n{pages.facts(listed)}\n</dl>",
         *([_tally_html(tallies, details["Baseline"])] if tallies and len(_datasets(rows)) > 1 else []),
-        *(report.figure(figure) for figure in figures[:1]),
+        *(pages.figure(figure) for figure in figures[:1]),
         f"<h2>Every data set</h2>\n<p>{escape(_legend(details['Baseline'], rows)).replace(chr(10), '.<br>')}.</p>",
         *(_dataset_html([row for row in rows if row.outcome.dataset == dataset]) for dataset in _datasets(rows)),
         "<h2>Curves</h2>",
-        *(report.figure(figure) for figure in figures[1:]),
+        *(pages.figure(figure) for figure in figures[1:]),
         f"<h2>How to get it again</h2>\n<pre><code>{escape(command)}</code></pre>",
     ]
-    replace_file(path, report.page("Learners compared", "\n".join(parts) + "\n").encode())
+    replace_file(path, pages.page("Learners compared", "\n".join(parts) + "\n").encode())
 
 
 def _datasets(rows: Sequence[ComparisonRow]) -> list[str]:
@@ -199,7 +192,7 @@ def _tally_html(tallies: Sequence[Tally], baseline: str) -> str:
         f"Wins, ties and losses of each learner against {baseline} on the single data sets; the geometric mean of the "
         "ratios of mistakes; Wilcoxon's signed-rank test across the data sets, Holm-corrected."
     )
-    return f"<h2>Over all data sets</h2>\n<p>{escape(said)}</p>\n{report.table(columns, lines)}"
+    return f"<h2>Over all data sets</h2>\n<p>{escape(said)}</p>\n{pages.table(columns, lines)}"
 
 
 def _dataset_html(rows: Sequence[ComparisonRow]) -> str:
@@ -219,4 +212,4 @@ def _dataset_html(rows: Sequence[ComparisonRow]) -> str:
     ]
     first = rows[0].outcome
     heading = f"{first.dataset}: {grouped(first.rounds[-1])} rounds"
-    return f"<h3>{escape(heading)}</h3>\n{report.table(columns, lines)}"
+    return f"<h3>{escape(heading)}</h3>\n{pages.table(columns, lines)}"

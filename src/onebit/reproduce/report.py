@@ -6,11 +6,12 @@ from importlib.metadata import version
 from pathlib import Path
 from string import Template
 
-from onebit.reporting import pages as report
+from onebit.compare.comparison import Outcome
+from onebit.reporting import pages
 from onebit.reporting.style import FigureFile, save
 from onebit.reporting.tables import grouped, replace_file
 from onebit.reproduce import boundaries, curves, figure_1, figure_3
-from onebit.reproduce.contestants import DATASETS, PAPER_ROUNDS, PAPER_RUNS, Outcome
+from onebit.reproduce.contestants import DATASETS, PAPER_ROUNDS, PAPER_RUNS
 from onebit.reproduce.summary import SummaryRow
 
 TITLE = "Bandit multiclass linear classification: the experiments, reproduced"
@@ -34,7 +35,7 @@ def draw_all(outcomes: list[Outcome], folder: Path, seed: int) -> list[FigureFil
             about = curves.title(dataset, is_log), curves.caption(outcomes, dataset, is_log)
             drawn.append((name, *about, curves.draw(outcomes, dataset, is_log)))
     for name, key in boundaries.FIGURES.items():
-        mine = [outcome for outcome in outcomes if outcome.contestant.key == key]
+        mine = [outcome for outcome in outcomes if outcome.entry.key == key]
         if mine:
             about = boundaries.title(name, mine[0]), boundaries.caption(mine)
             drawn.append((name, *about, boundaries.draw(mine, seed)))
@@ -60,7 +61,7 @@ def write_report(
         Lines for "What was run", by name; they come after, or replace, the rounds, runs and version that are always
         there. "Command" is what to type to get the same results.
     """
-    titles = {outcome.contestant.key: outcome.contestant.title for outcome in outcomes}
+    titles = {outcome.entry.key: outcome.entry.shown for outcome in outcomes}
     tables = [
         _table(heading, [row for row in rows if row.dataset == dataset], titles)
         for dataset, heading in DATASETS.items()
@@ -69,11 +70,11 @@ def write_report(
         intro=_intro(outcomes),
         facts=_facts(outcomes, details),
         tables="\n".join(tables),
-        figures="\n".join(report.figure(figure) for figure in figures),
+        figures="\n".join(pages.figure(figure) for figure in figures),
         command=escape(details.get("Command", _command(outcomes))),
         citation=escape(CITATION),
     )
-    replace_file(path, report.page(TITLE, body).encode())
+    replace_file(path, pages.page(TITLE, body).encode())
 
 
 def _intro(outcomes: list[Outcome]) -> str:
@@ -95,7 +96,7 @@ def _facts(outcomes: list[Outcome], details: Mapping[str, str]) -> str:
         **details,
     }
     listed.pop("Command", None)
-    return report.facts(listed)
+    return pages.facts(listed)
 
 
 def _command(outcomes: list[Outcome]) -> str:
@@ -105,7 +106,7 @@ def _command(outcomes: list[Outcome]) -> str:
 def _table(heading: str, rows: list[SummaryRow], titles: dict[str, str]) -> str:
     if not rows:
         return ""
-    body = report.table(_COLUMNS, [_cells(row, titles.get(row.learner, row.learner)) for row in rows])
+    body = pages.table(_COLUMNS, [_cells(row, titles.get(row.learner, row.learner)) for row in rows])
     return f"<h3>{escape(heading.capitalize())} set</h3>\n{body}"
 
 

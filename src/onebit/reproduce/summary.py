@@ -11,9 +11,11 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from onebit.arena.players import NOT_SETTINGS, build
+from onebit.compare.comparison import Outcome
 from onebit.learners import Learner
 from onebit.reporting.tables import grouped, number, write_csv
-from onebit.reproduce.contestants import PAPER_ROUNDS, PAPER_RUNS, Outcome
+from onebit.reproduce.contestants import PAPER_ROUNDS, PAPER_RUNS
 from onebit.reproduce.published import published_mistakes
 
 SUMMARY_COLUMNS = ("dataset", "learner", "parameters", "mean", "standard_error", "min", "max", "published", "remark")
@@ -67,17 +69,16 @@ def summarize(outcomes: Iterable[Outcome]) -> list[SummaryRow]:
 
 
 def _row(outcome: Outcome) -> SummaryRow:
-    last = outcome.mistakes[:, -1]
-    in_paper = published_mistakes(outcome.dataset, outcome.contestant.published)
+    in_paper = published_mistakes(outcome.dataset, outcome.entry.key)
     is_comparable = int(outcome.rounds[-1]) == PAPER_ROUNDS
     return SummaryRow(
         dataset=outcome.dataset,
-        learner=outcome.contestant.key,
-        parameters=parameters(outcome.contestant.learner),
-        mean=float(outcome.mean[-1]),
-        standard_error=float(outcome.standard_error[-1]),
-        minimum=int(last.min()),
-        maximum=int(last.max()),
+        learner=outcome.entry.key,
+        parameters=parameters(build(outcome.entry.spec)),
+        mean=outcome.mean,
+        standard_error=outcome.standard_error,
+        minimum=int(outcome.final.min()),
+        maximum=int(outcome.final.max()),
         published=in_paper if is_comparable else None,
         remark=_remark(outcome, in_paper, is_comparable),
     )
@@ -93,7 +94,7 @@ def parameters(learner: Learner) -> str:
     defaults: dict[str, Any] = type(learner)().get_params(deep=False)
     settings: dict[str, Any] = learner.get_params(deep=False)
     changed = [name for name in sorted(settings) if settings[name] != defaults[name]]
-    return ", ".join(f"{name}={_short(settings[name])}" for name in changed if name not in ("classes", "seed"))
+    return ", ".join(f"{name}={_short(settings[name])}" for name in changed if name not in NOT_SETTINGS)
 
 
 def _short(setting: Any) -> str:
@@ -109,12 +110,12 @@ def _remark(outcome: Outcome, published: float | None, is_comparable: bool) -> s
         return "not in the paper"
     if not is_comparable:
         return f"not comparable: {grouped(outcome.rounds[-1])} rounds instead of {grouped(PAPER_ROUNDS)}"
-    mean, standard_error = float(outcome.mean[-1]), float(outcome.standard_error[-1])
+    mean = outcome.mean
     away = f"{100 * (mean / published - 1):+.1f} %".replace("-", "−")
-    error = standard_error * math.sqrt(1 + len(outcome.mistakes) / PAPER_RUNS)
+    error = outcome.standard_error * math.sqrt(1 + len(outcome.mistakes) / PAPER_RUNS)
     if error > 0:
         away += f", {abs(mean - published) / error:.1f} standard errors"
-    known = EXPLANATIONS.get((outcome.dataset, outcome.contestant.key))
+    known = EXPLANATIONS.get((outcome.dataset, outcome.entry.key))
     if abs(mean - published) <= _SHARE * published:
         is_far = error > 0 and abs(mean - published) > _STANDARD_ERRORS * error
         verdict = "agrees to within 5 %, not to within the spread of the runs: unexplained" if is_far else "agrees"
@@ -147,12 +148,12 @@ def write_summary(rows: Iterable[SummaryRow], path: Path) -> None:
 def write_curves(outcomes: Iterable[Outcome], path: Path) -> None:
     """Write every curve as CSV; the same outcomes give the same bytes."""
     lines = [
-        (outcome.dataset, outcome.contestant.key, t, number(mean), number(error), low, high)
+        (outcome.dataset, outcome.entry.key, t, number(mean), number(error), low, high)
         for outcome in outcomes
         for t, mean, error, low, high in zip(
             outcome.rounds.tolist(),
-            outcome.mean.tolist(),
-            outcome.standard_error.tolist(),
+            outcome.means.tolist(),
+            outcome.errors.tolist(),
             outcome.mistakes.min(axis=0).tolist(),
             outcome.mistakes.max(axis=0).tolist(),
             strict=True,

@@ -45,6 +45,11 @@ class DataSet:
         """Whether the rows are sparse."""
         return bool(scipy.sparse.issparse(self.X))
 
+    def shuffled(self, seed: int, rounds: int) -> tuple[Matrix, Integers]:
+        """Return the first rows and labels of the order ``np.random.default_rng(seed).permutation(n)``."""
+        order = np.random.default_rng(seed).permutation(len(self.y))[:rounds]
+        return self.X[order], self.y[order]
+
     @cached_property
     def content(self) -> str:
         """A hash of rows and labels: the same data under another name or in another format has the same."""
