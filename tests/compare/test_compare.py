@@ -14,9 +14,10 @@ from onebit.arena import CellError, Spec, vowpal_wabbit
 from onebit.commands.compare import Request, compare_command
 from onebit.compare.comparison import Comparison, Outcome, make_rounds, run_comparison
 from onebit.compare.entries import enter
-from onebit.compare.figures import draw_all, look_of
+from onebit.compare.figures import drawings, look_of
 from onebit.learners import BanditPerceptron, Banditron
 from onebit.play import play
+from onebit.reporting.drawing import draw_files
 from onebit.streams import paper_weak, preprocess
 from onebit.streams.sources import Source, find_sources, load
 
@@ -212,18 +213,18 @@ def outcome(dataset: str, title: str, n_runs: int, n_rounds: int) -> Outcome:
 
 def test_figures_of_many_sets_many_learners_one_run(tmp_path: Path) -> None:
     outcomes = [outcome(f"set {s}", t, 1, 20) for s in range(5) for t in (*"abcdefghij", "told")]
-    drawn = draw_all(outcomes, tmp_path / "figures")
+    drawn = draw_files(drawings(outcomes), tmp_path / "figures")
     assert [figure.name for figure in drawn] == ["overview", "curves_1", "curves_2"]
     assert all(figure.png.read_bytes().startswith(b"\x89PNG") for figure in drawn)
     assert "a single run" in drawn[1].caption
-    again = draw_all(outcomes, tmp_path / "again")
+    again = draw_files(drawings(outcomes), tmp_path / "again")
     assert [a.svg.read_bytes() == b.svg.read_bytes() for a, b in zip(drawn, again, strict=True)] == [True] * 3
     titles = list(dict.fromkeys(outcome.entry.title for outcome in outcomes))
     assert len({look_of(outcome, titles)[:2] for outcome in outcomes[:11]}) == 11, "everyone can be told apart"
 
 
 def test_figures_of_the_shortest_game(tmp_path: Path) -> None:
-    assert draw_all([outcome("one", "a", 2, 1)], tmp_path)[0].png.stat().st_size > 1000
+    assert draw_files(drawings([outcome("one", "a", 2, 1)]), tmp_path)[0].png.stat().st_size > 1000
 
 
 def onebit(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -16,12 +16,13 @@ from onebit.compare.entries import Entry
 from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
 from onebit.play import play
+from onebit.reporting.drawing import draw_files
 from onebit.reporting.style import FigureFile, save, spread
 from onebit.reproduce import boundaries, curves, figure_1, figure_3
 from onebit.reproduce.contestants import PAPER_ROUNDS, contestants
 from onebit.reproduce.figure_3 import sample
 from onebit.reproduce.looks import PUBLISHED_COLOR
-from onebit.reproduce.report import CITATION, draw_all, write_report
+from onebit.reproduce.report import CITATION, drawings, write_report
 from onebit.reproduce.summary import summarize
 
 ROUNDS, RUNS = 2000, 2
@@ -50,7 +51,7 @@ def outcomes() -> list[Outcome]:
 
 @pytest.fixture(scope="module")
 def figures(outcomes: list[Outcome], tmp_path_factory: pytest.TempPathFactory) -> list[FigureFile]:
-    return draw_all(outcomes, tmp_path_factory.mktemp("results") / "figures", seed=0)
+    return draw_files(drawings(outcomes, seed=0), tmp_path_factory.mktemp("results") / "figures", jobs=2)
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +152,7 @@ def test_end_labels_keep_their_distance() -> None:
 
 def test_shortest_game_of_one_data_set_can_be_drawn(tmp_path: Path) -> None:
     few = [played("strong", who, 1, 1)[0] for who in contestants()[:3]]
-    drawn = draw_all(few, tmp_path / "figures", seed=3)
+    drawn = draw_files(drawings(few, seed=3), tmp_path / "figures")
     assert [figure.name for figure in drawn] == [f"figure_{name}" for name in ("1", "3", "4", "4_loglog", "7", "8")]
     write_report(tmp_path / "report.html", few, summarize(few), drawn, {})
     assert "onebit reproduce --rounds 1 --runs 1" in (tmp_path / "report.html").read_text("utf-8")

@@ -112,6 +112,7 @@ def run(
         try:
             chosen.start(play_batch, todo)
             for played in chosen.results():
+                # At once: whatever happens from here on, this cell need not be played again.
                 store.put(*played)
                 n_done += 1
                 if on_progress is not None:
@@ -120,12 +121,18 @@ def run(
             chosen.stop()
 
 
-def _local_executor(jobs: int | None) -> Executor:
+def number_of_jobs(jobs: int | None) -> int:
+    """Return how many processes to use, all cores that this process may use for None, or raise ValueError."""
     if jobs is None:
-        jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if type(jobs) is not int or jobs < 1:
         raise ValueError(f"jobs must be a whole number of at least 1, or None for all cores; got jobs={jobs!r}")
-    return InThisProcess() if jobs == 1 else LocalProcesses(jobs)
+    return jobs
+
+
+def _local_executor(jobs: int | None) -> Executor:
+    n_workers = number_of_jobs(jobs)
+    return InThisProcess() if n_workers == 1 else LocalProcesses(n_workers)
 
 
 def in_order(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
@@ -207,6 +214,7 @@ class LocalProcesses:
                 # Were it open here too, the pipe would not close with the worker.
                 theirs.close()
                 self._workers[ours] = worker
+        # Only now: to send waits for the worker to read, and the others can start meanwhile.
         for pipe in self._workers:
             self._hand_out(pipe)
 
@@ -217,6 +225,7 @@ class LocalProcesses:
                 assert isinstance(pipe, Connection)
                 message = self._receive(pipe)
                 if isinstance(message, Played):
+                    # What is left of its batch names the suspect should the worker die.
                     self._left[pipe].pop(0)
                     yield message
                 elif isinstance(message, _Failure):

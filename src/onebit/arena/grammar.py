@@ -80,6 +80,7 @@ def _split_class(text: str) -> tuple[Any, str]:
     """Return the class that a text begins with, and the settings after it."""
     known = {cls.__name__: cls for cls in all_learners()}
     name, _, tail = text.partition(":")
+    # Our own names come first, so that Banditron:exploration is a setting without its value and no import path.
     if name in known:
         return known[name], tail
     second, _, settings = tail.partition(":")
@@ -107,6 +108,7 @@ def _setting(name: str, part: str) -> tuple[str, Any]:
 def _value(text: str) -> JSON:
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
+    # A whole number stays one: 1 and 1.0 are different settings, and a degree must be an int.
     for kind in (int, float):
         try:
             return kind(text)

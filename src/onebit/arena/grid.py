@@ -39,6 +39,7 @@ class Spec:
         for setting, value in self.settings.items():
             _require_type(f"the name of a setting of {self.name}", setting, str)
             _require_exact_json(f"setting {setting!r} of {self.name}", value)
+        # Through JSON and back: a copy that nobody else holds, and what a stored result will be compared with.
         object.__setattr__(self, "settings", json.loads(_canonical_json(dict(self.settings))))
 
     @cached_property
@@ -158,6 +159,7 @@ def batches(cells: Iterable[Cell]) -> list[Batch]:
     cells : iterable of Cell
         The cells to group.
     """
+    # A dict keeps the order of first appearance, so that the same cells are always played in the same order.
     groups: dict[tuple[Spec, int], list[Cell]] = {}
     for cell in cells:
         groups.setdefault((cell.stream, cell.seed), []).append(cell)

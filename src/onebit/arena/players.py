@@ -28,7 +28,7 @@ from onebit.strangers import find_by_import_path, import_path_of
 
 NOT_SETTINGS = ("classes", "seed")
 """What the game decides, not the settings of a learner."""
-_LEARNED = "learned."
+_LEARNED = "learned."  # keeps a learner's arrays apart from the curve, whatever it calls them
 _WARM_UP_ROUNDS = 1000  # reaches every branch of a learner; a few milliseconds
 _WARMED_UP: set[tuple[Spec, bool]] = set()
 
@@ -130,6 +130,7 @@ class LearnerPlayer(Player):
     def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> Game:
         """Play a stream with a fresh learner."""
         self._warm_up(X, y, n_classes)
+        # Told, not found out: a short stream may lack a label that others of its kind have.
         learner = build(self.spec).set_params(classes=n_classes)
         start = time.perf_counter()
         trace = play(learner, X, y, seed=seed)
@@ -138,6 +139,7 @@ class LearnerPlayer(Player):
 
     def _warm_up(self, X: Any, y: Integers, n_classes: int) -> None:
         """Play a little once per process, so that compiling is not taken for playing."""
+        # Sparse rows are played by other compiled code than dense ones.
         kind = self.spec, isinstance(X, np.ndarray)
         if kind not in _WARMED_UP:
             _WARMED_UP.add(kind)
@@ -195,6 +197,7 @@ def _describe_value(value: Any) -> JSON:
         parts: Any = value
         settings = {field.name: _describe_value(getattr(value, field.name)) for field in fields(parts)}
         return {"kernel": _name_of(type(value), onebit.kernels), **settings}
+    # A plain function(X, Y) is a kernel too.
     described: JSON = {"function": import_path_of(value)} if callable(value) else value
     return described
 

@@ -27,7 +27,8 @@ from onebit.strangers import import_path_of
 FAMILY = "VW"
 DEFAULT = "--epsilon 0.05"
 """What one gets without tuning: this exploration, the default learning rate."""
-LEARNING_RATES = ("0.1", "0.5", "2")
+LEARNING_RATES = ("0.1", "0.5", "2")  # its default, a fifth of it and four times it
+# One or two of every way in which it can explore; where costs of −1 and 0 instead of 0 and 1 help, with those.
 EXPLORATIONS = (
     "--epsilon 0.05",
     "--epsilon 0.02 --loss0 -1 --loss1 0",
@@ -144,6 +145,7 @@ def play_rounds(options: str, n_classes: int, rounds: Path, y: Integers) -> Play
         The labels, to hold its own count of mistakes against.
     """
     predictions = rounds.with_suffix(".predictions")
+    # What the setting before left there must not be taken for this one's.
     predictions.unlink(missing_ok=True)
     start = time.perf_counter()
     run = subprocess.run(command(options, n_classes, rounds, predictions), capture_output=True, text=True, check=False)
@@ -158,6 +160,7 @@ def play_rounds(options: str, n_classes: int, rounds: Path, y: Integers) -> Play
 
 def read_predictions(path: Path, n_rounds: int) -> Integers:
     """Return the guesses, counted from 0, one for every round."""
+    # A crash in the middle leaves a shorter file and, sometimes, status 0.
     words = path.read_text(encoding="ascii").split()
     if len(words) != n_rounds:
         raise RuntimeError(f"Vowpal Wabbit answered {len(words)} of {n_rounds} rounds")
@@ -171,7 +174,7 @@ def check_loss(said: str, mistakes: int, n_rounds: int) -> None:
         loss = float(found.group(1)) if found else float("nan")
     except ValueError:
         loss = float("nan")
-    # It prints six decimals.
+    # It prints six decimals of the average, and half a mistake tells two counts apart.
     if not abs(loss * n_rounds - mistakes) <= 0.5 + 1e-6 * n_rounds:
         raise RuntimeError(
             f"Vowpal Wabbit reports an average loss of {loss:g} over {n_rounds} rounds, but its predictions hold "

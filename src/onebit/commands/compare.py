@@ -7,17 +7,19 @@ from pathlib import Path
 
 from rich.console import Console
 
+from onebit.arena.executors import number_of_jobs
 from onebit.compare.comparison import ROUNDS, RUNS, Comparison, run_comparison
 from onebit.compare.entries import Entry, check_distinct, default_entries, enter, rival_entries
-from onebit.compare.figures import draw_all
+from onebit.compare.figures import drawings
 from onebit.compare.hindsight import settle_in_hindsight
 from onebit.compare.statistics import compare, tally
 from onebit.compare.tables import print_tables, write_report, write_tables
+from onebit.reporting.drawing import draw_files
 from onebit.reporting.progress import prepare_folder, progress_bar
 from onebit.streams.preprocess import describe_preprocessing
 from onebit.streams.sources import find_sources
 
-_WIDTH = 140
+_WIDTH = 140  # of a table that goes to a file or pipe: no column is broken
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ def compare_command(request: Request) -> None:
     comparison = _comparison(request)
     baseline = _baseline(request, comparison.entries)
     said = _preprocessing(comparison)
+    # After everything that can be wrong with the request, before anything is played.
     prepare_folder(request.out)
     console = Console()
     console.print(f"Preprocessing, the same for all: {said}.", highlight=False, soft_wrap=True)
@@ -60,7 +63,7 @@ def compare_command(request: Request) -> None:
         rows = compare(outcomes, baseline)
         tallies = tally(rows, baseline)
         write_tables(request.out, rows, tallies, comparison.seed)
-        figures = draw_all(outcomes, request.out / "figures")
+        figures = draw_files(drawings(outcomes), request.out / "figures", number_of_jobs(request.jobs))
         details = _details(request, comparison, baseline, said)
         write_report(request.out / "report.html", rows, tallies, figures, details)
     wide = console if console.is_terminal else Console(width=_WIDTH)

@@ -28,6 +28,7 @@ def margin_command(data: str, label: str | None, kernel: str | None, standardize
     found = as_data_set(find_source(data, label), _DRAWN_ROUNDS)
     if standardize:
         found = make_data_set(found.name, preprocess(found.X, "standardize"), found.y, data, found.label_names)
+    # With --json standard output is for the JSON alone.
     with progress_bar(Console(stderr=as_json), f"Margins of {found.name}") as show:
 
         def on_progress(progress: Progress) -> None:
@@ -82,6 +83,7 @@ def _print(name: str, n_examples: int, result: Margin) -> None:
 def _shown(promise: Guarantee) -> str:
     if promise.log2 is None:
         return promise.silent_because
+    # Kernel bounds have hundreds of digits; beyond what one reads at a glance only the exponent says something.
     if promise.value is None or not 1e-6 < promise.value < 1e15:
         return f"2^{promise.log2:.4g}"
     return f"{promise.value:,.6g}" if promise.value < 1 else f"{promise.value:,.0f}"

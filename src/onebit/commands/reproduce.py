@@ -6,12 +6,15 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from onebit.arena.executors import number_of_jobs
 from onebit.compare.comparison import Comparison, run_comparison
+from onebit.reporting.drawing import draw_files
 from onebit.reporting.progress import prepare_folder, progress_bar
 from onebit.reproduce.contestants import PAPER_ROUNDS, PAPER_RUNS, QUICK_ROUNDS, QUICK_RUNS, paper_comparison
-from onebit.reproduce.report import draw_all, write_report
+from onebit.reproduce.report import drawings, write_report
 from onebit.reproduce.summary import SummaryRow, summarize, write_curves, write_summary
 
+# Apart, so that a quick look does not overwrite the tables of a full run.
 _FULL_FOLDER, _QUICK_FOLDER = Path("results"), Path("results/quick")
 
 
@@ -33,7 +36,7 @@ def reproduce_command(
         rows = summarize(outcomes)
         write_summary(rows, folder / "summary.csv")
         write_curves(outcomes, folder / "mistakes.csv")
-        figures = draw_all(outcomes, folder / "figures", comparison.seed)
+        figures = draw_files(drawings(outcomes, comparison.seed), folder / "figures", number_of_jobs(jobs))
         write_report(folder / "report.html", outcomes, rows, figures, _details(comparison))
     _print_table(rows, console)
     console.print(f"Tables, figures and report.html are in [bold]{folder}[/].")

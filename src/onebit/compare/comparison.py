@@ -158,6 +158,7 @@ def make_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Integers,
         X, y, n_classes = draw(source.stream, settings["rounds"], seed)
     else:
         data = load(source)
+        # The parent keyed the results by what it read; a worker must not store those of other rows under that key.
         if data.content != settings["content"]:
             raise ValueError(f"{source.path or source.name} has changed while it was being played; run again")
         X, y = data.shuffled(seed, settings["rounds"])
@@ -168,6 +169,7 @@ def make_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Integers,
 def play_batch(sources: dict[str, Source], keep_learned: bool, batch: Batch) -> Iterator[Played]:
     """Make the rounds once and let every player of the batch play them."""
     X, y, n_classes = make_rounds(batch.stream, sources[batch.stream.canonical], batch.seed)
+    # A generator's `with` ends when the last cell is taken, or when the batch is given up.
     with tempfile.TemporaryDirectory(prefix="onebit-") as scratch:
         for cell in batch.cells:
             player = player_from(cell.player)

@@ -40,6 +40,7 @@ class Entry:
     """What to say about it under a table."""
 
     def __post_init__(self) -> None:
+        # A frozen dataclass sets its defaults this way.
         object.__setattr__(self, "key", self.key or self.title)
 
     @property

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,7 +12,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from onebit.compare.comparison import Outcome
 from onebit.reporting import style
-from onebit.reporting.style import Dashes, FigureFile
+from onebit.reporting.drawing import Drawing
+from onebit.reporting.style import Dashes
 from onebit.reporting.tables import grouped
 
 PANELS = 4
@@ -20,20 +21,21 @@ PANELS = 4
 _TOLD: Dashes = (0, (1.2, 1.0))
 _SOLID: Dashes = (0, ())
 _LONG: Dashes = (0, (6, 2))
+# Every step is at least a fifth, so that labels on a logarithmic axis do not touch.
 _TICKS = (0.1, 0.2, 0.5, 1, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
-def draw_all(outcomes: Sequence[Outcome], folder: Path) -> list[FigureFile]:
-    """Draw the overview and all curves, save each as PNG and SVG, and return them."""
-    folder.mkdir(parents=True, exist_ok=True)
+def drawings(outcomes: Sequence[Outcome]) -> list[Drawing]:
+    """Return what to draw: the overview, then all curves."""
     datasets = list(dict.fromkeys(outcome.dataset for outcome in outcomes))
-    drawn = [("overview", "Mistakes relative to the best", _overview_caption(outcomes), draw_overview(outcomes))]
+    overview = partial(draw_overview, outcomes)
+    listed = [Drawing("overview", "Mistakes relative to the best", _overview_caption(outcomes), overview)]
     for start in range(0, len(datasets), PANELS):
         shown = datasets[start : start + PANELS]
-        name = f"curves_{start // PANELS + 1}"
         title = f"Mistakes round by round: {', '.join(shown)}"
-        drawn.append((name, title, _curves_caption(outcomes), draw_curves(outcomes, shown)))
-    return [FigureFile(name, title, said, *style.save(figure, folder, name)) for name, title, said, figure in drawn]
+        curves = partial(draw_curves, outcomes, shown)
+        listed.append(Drawing(f"curves_{start // PANELS + 1}", title, _curves_caption(outcomes), curves))
+    return listed
 
 
 def _overview_caption(outcomes: Sequence[Outcome]) -> str:
@@ -61,6 +63,7 @@ def draw_curves(outcomes: Sequence[Outcome], datasets: Sequence[str]) -> Figure:
         figure, panels = style.new_figure(n_rows, n_columns, width, height)
         for axes, dataset in zip(panels, datasets, strict=False):
             _draw_panel(axes, [outcome for outcome in outcomes if outcome.dataset == dataset], titles)
+        # An odd number of data sets leaves a panel over.
         for axes in panels[len(datasets) :]:
             axes.set_visible(False)
         figure.legend(
@@ -103,6 +106,7 @@ def draw_overview(outcomes: Sequence[Outcome]) -> Figure:
             bandits = [outcome for outcome in mine if not outcome.entry.hears_label] or mine
             unit = max(1.0, min(outcome.mean for outcome in bandits))
             for k, outcome in enumerate(mine):
+                # A perfect game has no place on a logarithmic axis: half a mistake stands for it.
                 ratio = max(outcome.mean, 0.5) / unit
                 # Marks a little above and below their line, so that equal ones can both be seen.
                 height = place + 0.5 * ((k + 0.5) / len(mine) - 0.5)

@@ -44,6 +44,7 @@ def _best_setting(family: str, tuned: list[Outcome]) -> Outcome:
 
 
 def _best_per_run(family: str, tuned: list[Outcome]) -> Outcome:
+    # The first of equal settings, as in `min` above.
     finals = np.stack([outcome.final for outcome in tuned])
     picked = [tuned[int(k)] for k in np.argmin(finals, axis=0)]
     return replace(

@@ -26,6 +26,7 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 _LOOKS: dict[Any, Any] = {
+    # Comes with matplotlib, so that figures are the same everywhere.
     "font.family": "DejaVu Sans",
     "font.size": 11,
     "axes.titlesize": 12,
@@ -42,7 +43,9 @@ _LOOKS: dict[Any, Any] = {
     "text.color": INK,
     "hatch.color": "#8C8C8C",
     "hatch.linewidth": 0.6,
+    # Without a salt of our own, ids in an SVG would be drawn anew each time.
     "svg.hashsalt": "onebit",
+    # Letters as outlines look the same where the font is missing.
     "svg.fonttype": "path",
 }
 
@@ -66,6 +69,7 @@ def looks() -> AbstractContextManager[None]:
 
 def new_figure(n_rows: int, n_columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     """Return an empty figure, its size in inches, and its axes row by row. Call it within `looks`."""
+    # Not pyplot's: it would keep every figure alive, and choose a window system.
     figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
     return figure, list(figure.subplots(n_rows, n_columns, squeeze=False).ravel())
 
@@ -73,6 +77,7 @@ def new_figure(n_rows: int, n_columns: int, width: float, height: float) -> tupl
 def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
     """Write a figure as PNG and SVG and return both paths; the same figure gives the same bytes."""
     paths = []
+    # Dates and program versions in a file would make equal figures differ.
     for suffix, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
         content = io.BytesIO()
         with looks():

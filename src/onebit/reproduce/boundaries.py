@@ -22,8 +22,11 @@ FIGURES = {"figure_6": "banditron-0.02", "figure_7": "algorithm-1", "figure_8": 
 """Whose regions each figure shows, by contestant key."""
 UNCLAIMED = 3
 
-_GRID, _N_POINTS, _N_JUDGED, _CHUNK = 401, 1200, 20_000, 4096
-_TIE_ANGLES = np.deg2rad([15.0, -15.0, 180.0])
+_GRID = 401  # a cell of the grid is a pixel or two of the saved figure
+_N_POINTS = 1200  # dots that show the data and still leave the regions to be seen
+_N_JUDGED = 20_000  # shares are good to a tenth of a percent
+_CHUNK = 4096  # rows scored at once: their kernel matrix stays below 100 MB
+_TIE_ANGLES = np.deg2rad([15.0, -15.0, 180.0])  # where the two largest entries of Wx are equal (Section 6)
 
 
 def title(name: str, outcome: Outcome) -> str:
@@ -70,6 +73,7 @@ def regions(outcome: Outcome, X: Floats) -> Integers:
     values = scores(outcome, X)
     guesses: Integers = values.argmax(axis=1)
     if _leaves_unclaimed(outcome):
+        # Algorithm 1's set S is empty: no class has a score of at least 0.
         guesses[values.max(axis=1) < 0] = UNCLAIMED
     return guesses
 
@@ -104,6 +108,7 @@ def _paint(axes: Axes, outcome: Outcome) -> None:
     X = np.column_stack([(first * shrink).ravel(), (second * shrink).ravel(), np.full(_GRID**2, planes.DISC)])
     guesses = regions(outcome, X).reshape(_GRID, _GRID)
     disc = Circle((0, 0), planes.DISC, transform=axes.transData)
+    # imshow counts from the outer edges of its cells, the grid from their centres.
     half = planes.DISC * (1 + 1 / (_GRID - 1))
     image = axes.imshow(
         guesses,

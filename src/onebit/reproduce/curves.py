@@ -21,6 +21,7 @@ from onebit.reproduce.published import published_curves, published_learner
 NUMBERS = {"strong": 4, "weak": 5}
 """The paper's number of the figure for each data set."""
 
+# Whose curves a linear plot of everyone cannot tell from zero. On the weak set Algorithm 1 has no guarantee.
 _LOW = {
     "strong": ("algorithm-1", "algorithm-1-authors", "algorithm-2", "algorithm-2-authors", "multiclass-perceptron"),
     "weak": ("algorithm-2", "algorithm-2-authors", "multiclass-perceptron"),
@@ -171,6 +172,7 @@ def _log_axes(axes: Axes, lines: _Lines) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log", nonpositive="clip")
     axes.set_xlim(min(10.0, last / 10), last)
+    # Below one mistake there is nothing to see, above the top there is room for the legend.
     axes.set_ylim(1, lines.top * 1.6)
     axes.set_xlabel("round")
 
@@ -184,6 +186,7 @@ def _label_ends(axes: Axes, named: _Lines) -> None:
         height = to_axes.transform((line.rounds[-1], max(line.mean[-1], 1e-9)))[1]
         labels.append((max(float(height), 0.0), line.title, color))
     labels.sort()
+    # 0.056 of a panel's height is a line of text and a little air.
     places = style.spread([height for height, _, _ in labels], 0.056)
     for (height, text, color), place in zip(labels, places, strict=True):
         axes.plot([1.0, 1.03], [height, place], transform=axes.transAxes, color=color, linewidth=1.3, clip_on=False)

@@ -14,6 +14,7 @@ CAPTION = (
     "line through the centre, but the other two classes together span 240°."
 )
 
+# Where two of the three scores tie, with the paper's labels.
 _RAYS = ((0.0, "⟨w₃ − w₁, x⟩ = 0"), (120.0, "⟨w₁ − w₂, x⟩ = 0"), (240.0, "⟨w₂ − w₃, x⟩ = 0"))
 
 
@@ -27,6 +28,7 @@ def draw() -> Figure:
     with style.looks():
         figure, (axes,) = style.new_figure(1, 1, 7.0, 5.3)
         planes.as_plane(axes, 1.0)
+        # Wider than high: the equations stand beside the disc.
         axes.set_xlim(-1.15, 1.75)
         axes.set_ylim(-1.08, 1.08)
         for label, (color, marker) in enumerate(zip(planes.CLASS_COLORS, planes.CLASS_MARKERS, strict=True)):

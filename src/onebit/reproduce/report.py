@@ -1,6 +1,7 @@
 """The report of an experiment: one HTML file with the table and all figures, and nothing loaded from elsewhere."""
 
 from collections.abc import Mapping
+from functools import partial
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
@@ -8,7 +9,8 @@ from string import Template
 
 from onebit.compare.comparison import Outcome
 from onebit.reporting import pages
-from onebit.reporting.style import FigureFile, save
+from onebit.reporting.drawing import Drawing
+from onebit.reporting.style import FigureFile
 from onebit.reporting.tables import grouped, replace_file
 from onebit.reproduce import boundaries, curves, figure_1, figure_3
 from onebit.reproduce.contestants import DATASETS, PAPER_ROUNDS, PAPER_RUNS
@@ -20,26 +22,26 @@ CITATION = (
     "classification: efficient algorithms for the separable case. International Conference on Machine Learning (ICML)."
 )
 _COLUMNS = ("learner", "settings", "mistakes", "least to most", "published", "ours / published", "remark")
+# A remark begins with one of these words, which is also the CSS class of its cell.
 _KINDS = ("agrees", "explained", "unexplained")
 
 
-def draw_all(outcomes: list[Outcome], folder: Path, seed: int) -> list[FigureFile]:
-    """Draw every figure that the outcomes allow, save each as PNG and SVG, and return them in the paper's order."""
-    folder.mkdir(parents=True, exist_ok=True)
-    drawn = [("figure_1", figure_1.TITLE, figure_1.CAPTION, figure_1.draw())]
-    drawn.append(("figure_3", figure_3.TITLE, figure_3.CAPTION, figure_3.draw(seed)))
-    played = {outcome.dataset for outcome in outcomes}
+def drawings(outcomes: list[Outcome], seed: int) -> list[Drawing]:
+    """Return what to draw: every figure that the outcomes allow, in the paper's order."""
+    listed = [Drawing("figure_1", figure_1.TITLE, figure_1.CAPTION, figure_1.draw)]
+    listed.append(Drawing("figure_3", figure_3.TITLE, figure_3.CAPTION, partial(figure_3.draw, seed)))
     for dataset, number in curves.NUMBERS.items():
-        for is_log in (False, True) if dataset in played else ():
+        mine = [outcome for outcome in outcomes if outcome.dataset == dataset]
+        for is_log in (False, True) if mine else ():
             name = f"figure_{number}_loglog" if is_log else f"figure_{number}"
-            about = curves.title(dataset, is_log), curves.caption(outcomes, dataset, is_log)
-            drawn.append((name, *about, curves.draw(outcomes, dataset, is_log)))
+            about = curves.title(dataset, is_log), curves.caption(mine, dataset, is_log)
+            listed.append(Drawing(name, *about, partial(curves.draw, mine, dataset, is_log)))
     for name, key in boundaries.FIGURES.items():
         mine = [outcome for outcome in outcomes if outcome.entry.key == key]
         if mine:
             about = boundaries.title(name, mine[0]), boundaries.caption(mine)
-            drawn.append((name, *about, boundaries.draw(mine, seed)))
-    return [FigureFile(name, title, caption, *save(figure, folder, name)) for name, title, caption, figure in drawn]
+            listed.append(Drawing(name, *about, partial(boundaries.draw, mine, seed)))
+    return listed
 
 
 def write_report(
@@ -56,7 +58,7 @@ def write_report(
     rows : list of SummaryRow
         The table.
     figures : list of FigureFile
-        From `draw_all`.
+        From `draw_files`.
     details : mapping
         Lines for "What was run", by name; they come after, or replace, the rounds, runs and version that are always
         there. "Command" is what to type to get the same results.
@@ -79,6 +81,7 @@ def write_report(
 
 def _intro(outcomes: list[Outcome]) -> str:
     rounds = int(outcomes[0].rounds[-1])
+    # Mistakes of a shorter game are not a share of a longer one's: curves flatten.
     if rounds == PAPER_ROUNDS:
         return "As many rounds as in the paper: the numbers can be compared."
     return (

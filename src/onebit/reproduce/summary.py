@@ -20,7 +20,8 @@ from onebit.reproduce.published import published_mistakes
 
 SUMMARY_COLUMNS = ("dataset", "learner", "parameters", "mean", "standard_error", "min", "max", "published", "remark")
 CURVE_COLUMNS = ("dataset", "learner", "round", "mean", "standard_error", "min", "max")
-_STANDARD_ERRORS, _SHARE = 3.0, 0.05
+_STANDARD_ERRORS = 3.0  # among twenty comparisons a difference of two is no surprise
+_SHARE = 0.05  # what is lost in reading curves off a figure, and a reader would still call the same
 
 _OTHER_PROGRAM = (
     "explained: the authors' program differs from the printed algorithm (after any right guess it also takes x away "
@@ -34,6 +35,7 @@ _SCALING = (
     "unexplained: features that are not divided by √2, which explain the strong set, give 200 to 350 mistakes here; "
     "other scalings of the features move this number from 200 to 6000, but none that was tried gives the paper's curve"
 )
+# A cause is named only where an experiment shows it; docs/experiments/paper.md has the experiments.
 EXPLANATIONS: dict[tuple[str, str], str] = {
     ("strong", "algorithm-1"): _OTHER_PROGRAM,
     ("weak", "algorithm-1"): f"{_OTHER_PROGRAM}; the printed one also varies widely from run to run on this set",
@@ -91,6 +93,7 @@ def parameters(learner: Learner) -> str:
     >>> parameters(Banditron(0.02, classes=3, seed=7))
     'exploration=0.02'
     """
+    # The same words as in a constructor call, so that a reader can type them.
     defaults: dict[str, Any] = type(learner)().get_params(deep=False)
     settings: dict[str, Any] = learner.get_params(deep=False)
     changed = [name for name in sorted(settings) if settings[name] != defaults[name]]
@@ -112,6 +115,7 @@ def _remark(outcome: Outcome, published: float | None, is_comparable: bool) -> s
         return f"not comparable: {grouped(outcome.rounds[-1])} rounds instead of {grouped(PAPER_ROUNDS)}"
     mean = outcome.mean
     away = f"{100 * (mean / published - 1):+.1f} %".replace("-", "−")
+    # Of the difference of two means: ours over our runs, and the paper's over its own, taken to spread alike.
     error = outcome.standard_error * math.sqrt(1 + len(outcome.mistakes) / PAPER_RUNS)
     if error > 0:
         away += f", {abs(mean - published) / error:.1f} standard errors"

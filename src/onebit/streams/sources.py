@@ -74,6 +74,7 @@ def find_source(text: str, label: str | None = None) -> Source:
     if text in _exported(["rounds", "seed"]):
         return Source(text, stream=text)
     if is_import_path(text):
+        # Found now rather than by a worker.
         draw_function(text)
         return Source(text, stream=text)
     known = ", ".join(sorted([*BUNDLED, *_exported([]), *_exported(["rounds", "seed"])]))
@@ -99,6 +100,7 @@ def _file(path: Path, label: str | None) -> Source:
 
 def _with_distinct_names(sources: list[Source]) -> list[Source]:
     """Use the file's whole name, then its path, where two sets would have the same."""
+    # animals.csv beside animals.npz, then a/animals.csv beside b/animals.csv.
     for longer in (lambda path: path.name, str):
         names = [source.name for source in sources]
         sources = [
