@@ -135,23 +135,9 @@ def compare(
     """Play learners on the same shuffles of your data; write tables, figures and report.html."""
     from onebit.commands.compare import Request, compare_command
 
-    compare_command(
-        Request(
-            data=data,
-            learners=learners or (),
-            rival=rival,
-            grid=grid,
-            baseline=baseline,
-            label=label,
-            rounds=rounds,
-            runs=runs,
-            seed=seed,
-            preprocessing=preprocess,
-            unit_length=unit_length,
-            jobs=jobs,
-            out=out,
-        )
-    )
+    size = rounds, runs, seed
+    rows = preprocess, unit_length
+    compare_command(Request(data, learners or (), rival, grid, baseline, label, *size, *rows, jobs, out))
 
 
 def main() -> None:

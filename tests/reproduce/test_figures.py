@@ -6,7 +6,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pytest
 
@@ -17,8 +16,8 @@ from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
 from onebit.play import play
 from onebit.reporting.drawing import draw_files
-from onebit.reporting.style import FigureFile, save, spread
-from onebit.reproduce import boundaries, curves, figure_1, figure_3
+from onebit.reporting.style import FigureFile, save
+from onebit.reproduce import boundaries, curves, figure_3
 from onebit.reproduce.contestants import PAPER_ROUNDS, contestants
 from onebit.reproduce.figure_3 import sample
 from onebit.reproduce.looks import PUBLISHED_COLOR
@@ -90,12 +89,6 @@ def test_drawing_again_gives_the_same_bytes(outcomes: list[Outcome], figures: li
         assert svg.read_bytes() == first[name].svg.read_bytes()
 
 
-def test_drawing_leaves_matplotlib_as_it_was(tmp_path: Path) -> None:
-    before = dict(matplotlib.rcParams)
-    save(figure_1.draw(), tmp_path, "figure_1")
-    assert dict(matplotlib.rcParams) == before
-
-
 def test_package_does_not_load_matplotlib() -> None:
     code = "import sys, onebit, onebit.reproduce.summary; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -139,15 +132,6 @@ def test_published_curves_are_drawn_only_where_the_paper_has_points(outcomes: li
     assert greys([stretched(outcome) for outcome in outcomes]) == 8
     assert "grey" not in curves.caption(outcomes, "weak", False)
     assert "grey" in curves.caption([stretched(outcome) for outcome in outcomes], "weak", False)
-
-
-def test_end_labels_keep_their_distance() -> None:
-    places = np.array(spread([0.0, 0.0, 0.01, 0.5, 0.99, 1.0, 1.0], 0.06))
-    assert (np.diff(places) > 0.06 - 1e-12).all()
-    assert places.min() >= 0
-    assert places.max() <= 1
-    assert spread([], 0.1) == []
-    assert min(spread([1.0] * 30, 0.06)) > -1e-9
 
 
 def test_shortest_game_of_one_data_set_can_be_drawn(tmp_path: Path) -> None:

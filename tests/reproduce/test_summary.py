@@ -1,5 +1,4 @@
 import csv
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -138,17 +137,3 @@ def test_curves_file_matches_numpy(tmp_path: Path) -> None:
         assert float(line["mean"]) == pytest.approx(sum(column) / 3)
         assert float(line["standard_error"]) == pytest.approx(np.std(column, ddof=1) / 3**0.5)
         assert (int(line["min"]), int(line["max"])) == (min(column), max(column))
-
-
-def test_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "summary.csv"
-    path.write_text("old")
-
-    def fail(*_: object) -> None:
-        raise OSError("disk full")
-
-    monkeypatch.setattr("os.replace", fail)
-    with pytest.raises(OSError, match="disk full"):
-        write_summary([replace(row_of("strong", "algorithm-1", [1]), remark="new")], path)
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]

@@ -47,8 +47,7 @@ def _overview_caption(outcomes: Sequence[Outcome]) -> str:
 
 
 def _curves_caption(outcomes: Sequence[Outcome]) -> str:
-    n_runs = len(outcomes[0].final)
-    shown = f"the mean of {n_runs} runs with a band of ± 1 standard error" if n_runs > 1 else "a single run"
+    shown = style.what_lines_are(len(outcomes[0].final))
     told = " Dotted lines are learners that are told the label." if any(o.entry.hears_label for o in outcomes) else ""
     return f"Each line is {shown}.{told}"
 
@@ -80,8 +79,7 @@ def _draw_panel(axes: Axes, outcomes: Sequence[Outcome], titles: Sequence[str]) 
         color, dashes, _ = look_of(outcome, titles)
         # Everyone begins with no mistakes in round 0.
         rounds, mean, error = (np.insert(curve, 0, 0) for curve in (outcome.rounds, outcome.means, outcome.errors))
-        axes.fill_between(rounds, mean - error, mean + error, color=color, alpha=0.18, linewidth=0)
-        axes.plot(rounds, mean, color=color, linestyle=dashes)
+        style.draw_mean(axes, rounds, mean, error, color, dashes)
     top = max(outcome.mean + outcome.standard_error for outcome in outcomes)
     axes.set_title(outcomes[0].dataset, loc="left", fontweight="bold")
     axes.set_xlim(0, last)

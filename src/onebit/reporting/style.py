@@ -74,6 +74,18 @@ def new_figure(n_rows: int, n_columns: int, width: float, height: float) -> tupl
     return figure, list(figure.subplots(n_rows, n_columns, squeeze=False).ravel())
 
 
+def draw_mean(axes: Axes, rounds: Any, mean: Any, error: Any, color: str, dashes: Dashes) -> None:
+    """Draw a mean curve with a band of ± 1 standard error."""
+    axes.fill_between(rounds, mean - error, mean + error, color=color, alpha=0.2, linewidth=0)
+    # In front of everyone's band and of published curves.
+    axes.plot(rounds, mean, color=color, linestyle=dashes, zorder=3)
+
+
+def what_lines_are(n_runs: int) -> str:
+    """Say in a caption what `draw_mean` shows."""
+    return f"the mean of {n_runs} runs with a band of ± 1 standard error" if n_runs > 1 else "a single run"
+
+
 def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
     """Write a figure as PNG and SVG and return both paths; the same figure gives the same bytes."""
     paths = []

@@ -130,9 +130,7 @@ def _paint(axes: Axes, outcome: Outcome) -> None:
 def _overlay(axes: Axes, outcome: Outcome, seed: int) -> None:
     """Draw a sample of the points and the true boundaries."""
     X, y = sample(outcome.dataset, _N_POINTS, seed)
-    for label, color in enumerate(planes.CLASS_COLORS):
-        points = X[y == label]
-        axes.scatter(points[:, 0], points[:, 1], s=6, color=color, alpha=0.55, linewidths=0, rasterized=True, zorder=6)
+    planes.scatter(axes, X, y, s=6, alpha=0.55)
     for angle in _TIE_ANGLES:
         end = planes.DISC * np.array([np.cos(angle), np.sin(angle)])
         axes.plot([0, end[0]], [0, end[1]], color=style.INK, linestyle=(0, (4, 3)), linewidth=1.3, zorder=7)

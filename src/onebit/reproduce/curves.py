@@ -69,8 +69,7 @@ def title(dataset: str, is_log: bool) -> str:
 def caption(outcomes: list[Outcome], dataset: str, is_log: bool) -> str:
     """Return two sentences with the numbers of this experiment."""
     mine = [outcome for outcome in outcomes if outcome.dataset == dataset]
-    n_runs = len(mine[0].mistakes)
-    shown = f"the mean of {n_runs} runs with a band of ± 1 standard error" if n_runs > 1 else "a single run"
+    shown = style.what_lines_are(len(mine[0].mistakes))
     if _lines(outcomes, dataset, is_log).published:
         shown += "; grey lines are the paper's"
     if is_log:
@@ -151,9 +150,7 @@ def _plot(axes: Axes, lines: _Lines) -> None:
     for line in lines.published:
         axes.plot(line.rounds, line.mean, color=PUBLISHED_COLOR, linewidth=3.2, zorder=2)
     for line in lines.ours:
-        color, low, high = color_of(line.key), line.mean - line.error, line.mean + line.error
-        axes.fill_between(line.rounds, low, high, color=color, alpha=0.2, linewidth=0)
-        axes.plot(line.rounds, line.mean, color=color, linestyle=dashes_of(line.key), zorder=3)
+        style.draw_mean(axes, line.rounds, line.mean, line.error, color_of(line.key), dashes_of(line.key))
     axes.set_ylabel("mean cumulative mistakes")
 
 

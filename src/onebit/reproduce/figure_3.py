@@ -1,6 +1,5 @@
 """Figure 3 of the paper: the two data sets of the experiments."""
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from onebit.inputs import Floats, Integers
@@ -36,22 +35,7 @@ def draw(seed: int) -> Figure:
         for axes, (dataset, title) in zip(panels, DATASETS.items(), strict=True):
             planes.as_plane(axes, planes.DISC)
             axes.set_title(title)
-            _scatter(axes, *sample(dataset, N_POINTS, seed))
+            planes.scatter(axes, *sample(dataset, N_POINTS, seed), s=5)
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3, markerscale=3)
     return figure
-
-
-def _scatter(axes: Axes, X: Floats, y: Integers) -> None:
-    for label, color in enumerate(planes.CLASS_COLORS):
-        points = X[y == label]
-        axes.scatter(
-            points[:, 0],
-            points[:, 1],
-            s=5,
-            c=color,
-            linewidths=0,
-            label=f"class {label + 1}",
-            rasterized=True,
-            zorder=6,
-        )

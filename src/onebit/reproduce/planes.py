@@ -1,8 +1,11 @@
 """How the paper's data are shown: the plane of their first two features, and the colours of the three classes."""
 
+from typing import Any
+
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle
 
+from onebit.inputs import Floats, Integers
 from onebit.reporting.style import PALETTE
 
 DISC = 0.5**0.5
@@ -24,3 +27,12 @@ def as_plane(axes: Axes, radius: float) -> None:
     axes.set_yticks([])
     axes.spines[:].set_visible(False)
     axes.add_patch(Circle((0, 0), radius, fill=False, edgecolor="#777777", linewidth=0.9, zorder=5))
+
+
+def scatter(axes: Axes, X: Floats, y: Integers, **looks: Any) -> None:
+    """Show points in their first two features, coloured by class."""
+    # Rasterised: thousands of circles would make an SVG of megabytes.
+    looks = {"linewidths": 0, "rasterized": True, "zorder": 6, **looks}
+    for label, color in enumerate(CLASS_COLORS):
+        points = X[y == label]
+        axes.scatter(points[:, 0], points[:, 1], color=color, label=f"class {label + 1}", **looks)
