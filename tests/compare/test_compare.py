@@ -17,7 +17,7 @@ from onebit.compare.entries import enter
 from onebit.compare.figures import drawings, look_of
 from onebit.learners import BanditPerceptron, Banditron
 from onebit.play import play
-from onebit.reporting.drawing import draw_files
+from onebit.reporting.style import draw_files
 from onebit.streams import paper_weak, preprocess
 from onebit.streams.sources import Source, find_sources, load
 

@@ -1,7 +1,6 @@
 """Where cells are computed: in this process, or in worker processes. The parent alone writes the store.
 
-`run` hands batches to an *executor* and stores what comes back, cell by cell, as soon as it comes. An executor is any
-object with the three methods of `Executor`; those here are `InThisProcess` and `LocalProcesses`.
+`run` hands batches to an *executor*, any object with the three methods of `Executor`, and stores what comes back.
 """
 
 import multiprocessing
@@ -51,9 +50,10 @@ class CellError(RuntimeError):
 class Executor(Protocol):
     """Where batches are computed. Another place (a cluster) is a class with these three methods, and nothing else.
 
-    It must play every batch with one thread for linear algebra, since sums in another order would be other bits; use
-    `in_order` to turn what goes wrong into a `CellError` that names the cell; and hand over each cell as soon as it is
-    played, not when its batch is, so that a run that is broken off loses little.
+    Its workers must be able to import what this process has imported, strangers' code too, and play every batch with one
+    thread for linear algebra, since sums in another order would be other bits. It uses `in_order`, which turns what goes
+    wrong into a `CellError` that names the cell, and hands over each cell as soon as it is played, not when its batch
+    is, so that a run that is broken off loses little.
     """
 
     def start(self, play_batch: PlayBatch, todo: Sequence[Batch]) -> None:
@@ -136,15 +136,7 @@ def _local_executor(jobs: int | None) -> Executor:
 
 
 def in_order(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
-    """Play a batch, hold it to the order of its cells, and raise a CellError that names the cell that fails.
-
-    Parameters
-    ----------
-    play_batch : callable
-        What plays it.
-    batch : Batch
-        What to play.
-    """
+    """Play a batch, hold it to the order of its cells, and raise a CellError that names the cell that fails."""
     results = _started_late(play_batch, batch)
     for cell in batch.cells:
         try:
@@ -223,7 +215,10 @@ class LocalProcesses:
         while self._left:
             for pipe in wait(list(self._left)):
                 assert isinstance(pipe, Connection)
-                message = self._receive(pipe)
+                try:
+                    message = pipe.recv()
+                except (EOFError, OSError) as error:
+                    raise self._died(pipe) from error
                 if isinstance(message, Played):
                     # What is left of its batch names the suspect should the worker die.
                     self._left[pipe].pop(0)
@@ -252,13 +247,6 @@ class LocalProcesses:
             pipe.send(batch)
         except OSError as error:
             raise self._died(pipe) from error
-
-    def _receive(self, pipe: Connection) -> object:
-        try:
-            message: object = pipe.recv()
-        except (EOFError, OSError) as error:
-            raise self._died(pipe) from error
-        return message
 
     def _died(self, pipe: Connection) -> CellError:
         where = f" while playing {self._left[pipe][0].label}" if self._left[pipe] else " after its last cell"

@@ -14,8 +14,8 @@ from onebit.compare.figures import drawings
 from onebit.compare.hindsight import settle_in_hindsight
 from onebit.compare.statistics import compare, tally
 from onebit.compare.tables import print_tables, write_report, write_tables
-from onebit.reporting.drawing import draw_files
 from onebit.reporting.progress import prepare_folder, progress_bar
+from onebit.reporting.style import draw_files
 from onebit.streams.preprocess import describe_preprocessing
 from onebit.streams.sources import find_sources
 

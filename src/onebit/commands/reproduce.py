@@ -8,8 +8,8 @@ from rich.table import Table
 
 from onebit.arena.executors import number_of_jobs
 from onebit.compare.comparison import Comparison, run_comparison
-from onebit.reporting.drawing import draw_files
 from onebit.reporting.progress import prepare_folder, progress_bar
+from onebit.reporting.style import draw_files
 from onebit.reproduce.contestants import PAPER_ROUNDS, PAPER_RUNS, QUICK_ROUNDS, QUICK_RUNS, paper_comparison
 from onebit.reproduce.report import drawings, write_report
 from onebit.reproduce.summary import SummaryRow, summarize, write_curves, write_summary

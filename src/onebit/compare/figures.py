@@ -12,8 +12,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from onebit.compare.comparison import Outcome
 from onebit.reporting import style
-from onebit.reporting.drawing import Drawing
-from onebit.reporting.style import Dashes
+from onebit.reporting.style import Dashes, Drawing
 from onebit.reporting.tables import grouped
 
 PANELS = 4

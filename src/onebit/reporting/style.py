@@ -1,14 +1,17 @@
-"""How every figure looks and is saved: fonts, lines, files.
+"""How every figure looks, is drawn and is saved: fonts, lines, files.
 
 Nothing here changes matplotlib's global settings.
 """
 
 import io
-from collections.abc import Sequence
+import multiprocessing
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -17,7 +20,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from onebit.reporting.tables import replace_file
 
-INK = "#222222"
+INK = "#222222"  # nearly black: softer than black on white
 Dashes = tuple[float, Sequence[float]]
 """Offset, and lengths of strokes and gaps in line widths."""
 
@@ -25,6 +28,8 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7
 """Okabe and Ito's palette, which the colour-blind can tell apart; its yellow (too pale for lines) replaced by brown."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
+# Another process needs a second or two to import matplotlib, in which this one draws four figures.
+_FEW = 4
 _LOOKS: dict[Any, Any] = {
     # Comes with matplotlib, so that figures are the same everywhere.
     "font.family": "DejaVu Sans",
@@ -62,6 +67,17 @@ class FigureFile:
     svg: Path
 
 
+class Drawing(NamedTuple):
+    """A figure that is to be drawn."""
+
+    name: str
+    """Of its files, such as "figure_4"."""
+    title: str
+    caption: str
+    draw: Callable[[], Figure]
+    """A top-level function, or a `functools.partial` of one: another process may call it."""
+
+
 def looks() -> AbstractContextManager[None]:
     """Return a context in which matplotlib draws in our style; afterwards its settings are as before."""
     return matplotlib.rc_context(_LOOKS)
@@ -97,6 +113,32 @@ def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
         paths.append(folder / f"{name}.{suffix}")
         replace_file(paths[-1], content.getvalue())
     return paths[0], paths[1]
+
+
+def draw_files(drawings: Sequence[Drawing], folder: Path, jobs: int = 1) -> list[FigureFile]:
+    """Draw figures, save each as PNG and SVG, and return them in their order.
+
+    Parameters
+    ----------
+    drawings : sequence of Drawing
+        What to draw.
+    folder : Path
+        Where to; made if it is missing.
+    jobs : int
+        The most processes to draw in; the files are the same.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    n_workers = min(jobs, len(drawings) // _FEW)
+    if n_workers < 2:
+        return [_draw(folder, drawing) for drawing in drawings]
+    with ProcessPoolExecutor(n_workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        # Last first: those with the most to compute come last in a report.
+        return list(pool.map(partial(_draw, folder), reversed(drawings)))[::-1]
+
+
+def _draw(folder: Path, drawing: Drawing) -> FigureFile:
+    name, title, caption, draw = drawing
+    return FigureFile(name, title, caption, *save(draw(), folder, name))
 
 
 def spread(heights: list[float], gap: float) -> list[float]:

@@ -9,8 +9,7 @@ from string import Template
 
 from onebit.compare.comparison import Outcome
 from onebit.reporting import pages
-from onebit.reporting.drawing import Drawing
-from onebit.reporting.style import FigureFile
+from onebit.reporting.style import Drawing, FigureFile
 from onebit.reporting.tables import grouped, replace_file
 from onebit.reproduce import boundaries, curves, figure_1, figure_3
 from onebit.reproduce.contestants import DATASETS, PAPER_ROUNDS, PAPER_RUNS
