@@ -50,10 +50,10 @@ class CellError(RuntimeError):
 class Executor(Protocol):
     """Where batches are computed. Another place (a cluster) is a class with these three methods, and nothing else.
 
-    Its workers must be able to import what this process has imported, strangers' code too, and play every batch with one
-    thread for linear algebra, since sums in another order would be other bits. It uses `in_order`, which turns what goes
-    wrong into a `CellError` that names the cell, and hands over each cell as soon as it is played, not when its batch
-    is, so that a run that is broken off loses little.
+    Its workers must be able to import what this process has imported, strangers' code too, and play every batch with
+    one thread for linear algebra, since sums in another order would be other bits. It uses `in_order`, which turns what
+    goes wrong into a `CellError` that names the cell, and hands over each cell as soon as it is played, not when its
+    batch is, so that a run that is broken off loses little.
     """
 
     def start(self, play_batch: PlayBatch, todo: Sequence[Batch]) -> None:
