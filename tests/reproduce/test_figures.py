@@ -49,7 +49,7 @@ def outcomes() -> list[Outcome]:
 
 @pytest.fixture(scope="module")
 def figures(outcomes: list[Outcome], tmp_path_factory: pytest.TempPathFactory) -> list[FigureFile]:
-    return draw_files(drawings(outcomes, seed=0), tmp_path_factory.mktemp("results") / "figures", jobs=2)
+    return draw_files(drawings(outcomes, seed=0), tmp_path_factory.mktemp("results") / "figures")
 
 
 @pytest.fixture(scope="module")

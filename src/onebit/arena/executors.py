@@ -121,18 +121,13 @@ def run(
             chosen.stop()
 
 
-def number_of_jobs(jobs: int | None) -> int:
-    """Return how many processes to use, all cores that this process may use for None, or raise ValueError."""
+def _local_executor(jobs: int | None) -> Executor:
     if jobs is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        # Containers and batch systems lend fewer cores than the machine has.
+        jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if type(jobs) is not int or jobs < 1:
         raise ValueError(f"jobs must be a whole number of at least 1, or None for all cores; got jobs={jobs!r}")
-    return jobs
-
-
-def _local_executor(jobs: int | None) -> Executor:
-    n_workers = number_of_jobs(jobs)
-    return InThisProcess() if n_workers == 1 else LocalProcesses(n_workers)
+    return InThisProcess() if jobs == 1 else LocalProcesses(jobs)
 
 
 def in_order(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from onebit.arena.executors import number_of_jobs
 from onebit.compare.comparison import ROUNDS, RUNS, Comparison, run_comparison
 from onebit.compare.entries import Entry, check_distinct, default_entries, enter, rival_entries
 from onebit.compare.figures import drawings
@@ -63,7 +62,7 @@ def compare_command(request: Request) -> None:
         rows = compare(outcomes, baseline)
         tallies = tally(rows, baseline)
         write_tables(request.out, rows, tallies, comparison.seed)
-        figures = draw_files(drawings(outcomes), request.out / "figures", number_of_jobs(request.jobs))
+        figures = draw_files(drawings(outcomes), request.out / "figures")
         details = _details(request, comparison, baseline, said)
         write_report(request.out / "report.html", rows, tallies, figures, details)
     wide = console if console.is_terminal else Console(width=_WIDTH)

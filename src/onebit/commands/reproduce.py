@@ -6,7 +6,6 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from onebit.arena.executors import number_of_jobs
 from onebit.compare.comparison import Comparison, run_comparison
 from onebit.reporting.progress import prepare_folder, progress_bar
 from onebit.reporting.style import draw_files
@@ -36,7 +35,7 @@ def reproduce_command(
         rows = summarize(outcomes)
         write_summary(rows, folder / "summary.csv")
         write_curves(outcomes, folder / "mistakes.csv")
-        figures = draw_files(drawings(outcomes, comparison.seed), folder / "figures", number_of_jobs(jobs))
+        figures = draw_files(drawings(outcomes, comparison.seed), folder / "figures")
         write_report(folder / "report.html", outcomes, rows, figures, _details(comparison))
     _print_table(rows, console)
     console.print(f"Tables, figures and report.html are in [bold]{folder}[/].")

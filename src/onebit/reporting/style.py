@@ -4,12 +4,9 @@ Nothing here changes matplotlib's global settings.
 """
 
 import io
-import multiprocessing
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,8 +25,6 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7
 """Okabe and Ito's palette, which the colour-blind can tell apart; its yellow (too pale for lines) replaced by brown."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
-# Another process needs a second or two to import matplotlib, in which this one draws four figures.
-_FEW = 4
 _LOOKS: dict[Any, Any] = {
     # Comes with matplotlib, so that figures are the same everywhere.
     "font.family": "DejaVu Sans",
@@ -75,7 +70,7 @@ class Drawing(NamedTuple):
     title: str
     caption: str
     draw: Callable[[], Figure]
-    """A top-level function, or a `functools.partial` of one: another process may call it."""
+    """Called when its turn comes: a drawn figure takes megabytes."""
 
 
 def looks() -> AbstractContextManager[None]:
@@ -115,30 +110,11 @@ def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
     return paths[0], paths[1]
 
 
-def draw_files(drawings: Sequence[Drawing], folder: Path, jobs: int = 1) -> list[FigureFile]:
-    """Draw figures, save each as PNG and SVG, and return them in their order.
-
-    Parameters
-    ----------
-    drawings : sequence of Drawing
-        What to draw.
-    folder : Path
-        Where to; made if it is missing.
-    jobs : int
-        The most processes to draw in; the files are the same.
-    """
+def draw_files(drawings: Sequence[Drawing], folder: Path) -> list[FigureFile]:
+    """Draw figures, save each as PNG and SVG in the folder, which is made if it is missing, and return them."""
     folder.mkdir(parents=True, exist_ok=True)
-    n_workers = min(jobs, len(drawings) // _FEW)
-    if n_workers < 2:
-        return [_draw(folder, drawing) for drawing in drawings]
-    with ProcessPoolExecutor(n_workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        # Last first: those with the most to compute come last in a report.
-        return list(pool.map(partial(_draw, folder), reversed(drawings)))[::-1]
-
-
-def _draw(folder: Path, drawing: Drawing) -> FigureFile:
-    name, title, caption, draw = drawing
-    return FigureFile(name, title, caption, *save(draw(), folder, name))
+    # One after the other: other processes would spend the time they save on importing matplotlib (measured).
+    return [FigureFile(name, title, caption, *save(draw(), folder, name)) for name, title, caption, draw in drawings]
 
 
 def spread(heights: list[float], gap: float) -> list[float]:
