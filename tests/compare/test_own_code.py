@@ -10,13 +10,9 @@ from pathlib import Path
 import pytest
 
 MINE = """
-from dataclasses import dataclass
-
 import numpy as np
 
 from onebit.arena import Game, Player, Spec
-from onebit.compiled import inlined
-from onebit.kernels import Kernel
 from onebit.learners import Banditron
 from onebit.rounds import default_checkpoints
 

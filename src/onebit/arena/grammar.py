@@ -11,7 +11,7 @@ choice.
 """
 
 import inspect
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 import onebit.kernels
@@ -142,14 +142,8 @@ def _kernel_of(cls: type, given: dict[str, Any]) -> Any:
 
 def _split_kernel(text: str) -> tuple[Any, str]:
     """Return the class or function that a text begins with, and the settings after it."""
-    # Not Kernel itself and not Custom: a kernel that can be named needs nothing but numbers.
-    known: dict[str, Any] = {
-        name.lower(): cls
-        for name, cls in inspect.getmembers(onebit.kernels, inspect.isclass)
-        if issubclass(cls, Kernel)
-        and not inspect.isabstract(cls)
-        and all(field.default is not MISSING for field in fields(cls))  # type: ignore[arg-type]
-    }
+    classes = inspect.getmembers(onebit.kernels, inspect.isclass)
+    known: dict[str, Any] = {name.lower(): cls for name, cls in classes if _can_be_named(cls)}
     name, _, tail = text.partition(":")
     if name.lower() in known:
         return known[name.lower()], tail
@@ -164,6 +158,12 @@ def _split_kernel(text: str) -> tuple[Any, str]:
     if not callable(found):
         raise ValueError(f"kernel {name}:{second}: must be a subclass of Kernel, or a function(X, Y); is {found!r}")
     return found, settings
+
+
+def _can_be_named(cls: Any) -> bool:
+    # Not Kernel itself and not Custom: a kernel that a name is enough for has a default for every setting.
+    is_kernel = issubclass(cls, Kernel) and is_dataclass(cls)
+    return is_kernel and all(field.default is not MISSING for field in fields(cls))
 
 
 def _kernel_settings(made: Any) -> list[str]:
