@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, cast
 
 from threadpoolctl import threadpool_limits
 
@@ -208,8 +208,7 @@ class LocalProcesses:
     def results(self) -> Iterator[Played]:
         """Yield what the workers send, and give the next batch to those who have finished one."""
         while self._left:
-            for pipe in wait(list(self._left)):
-                assert isinstance(pipe, Connection)
+            for pipe in cast(list[Connection], wait(list(self._left))):
                 try:
                     message = pipe.recv()
                 except (EOFError, OSError) as error:
@@ -231,6 +230,8 @@ class LocalProcesses:
             pipe.close()
         for worker in self._workers.values():
             worker.join()
+        self._workers.clear()
+        self._left.clear()
 
     def _hand_out(self, pipe: Connection) -> None:
         batch = next(self._todo, None)
