@@ -8,10 +8,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+# Every command imports what it needs when it is called: `onebit --help` answers without numba and matplotlib.
 app = typer.Typer(
     help='Learn a K-way classifier when the only answer you ever get is "right" or "wrong".',
     no_args_is_help=True,
     add_completion=False,
+    # A bug is shown as Python shows it; `main` turns what a user can mend into one line.
     pretty_exceptions_enable=False,
 )
 
@@ -133,23 +135,9 @@ def compare(
     """Play learners on the same shuffles of your data; write tables, figures and report.html."""
     from onebit.commands.compare import Request, compare_command
 
-    compare_command(
-        Request(
-            data=data,
-            learners=learners or (),
-            rival=rival,
-            grid=grid,
-            baseline=baseline,
-            label=label,
-            rounds=rounds,
-            runs=runs,
-            seed=seed,
-            preprocessing=preprocess,
-            unit_length=unit_length,
-            jobs=jobs,
-            out=out,
-        )
-    )
+    size = rounds, runs, seed
+    rows = preprocess, unit_length
+    compare_command(Request(data, learners or (), rival, grid, baseline, label, *size, *rows, jobs, out))
 
 
 def main() -> None:
@@ -158,7 +146,7 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         Console(stderr=True).print("Stopped. What was finished is kept; the same command goes on from there.")
-        sys.exit(130)
+        sys.exit(130)  # what shells expect after Ctrl-C
     except (ValueError, RuntimeError) as error:
         # As text, not as markup: what a user typed must come back letter for letter.
         message = Text.assemble(("error: ", "bold red"), str(error))

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_info
 
-from onebit.arena import Batch, Cell, Result, Spec, grid, run
+from onebit.arena import Batch, Cell, Played, Result, Spec, grid, run
 
 LOG_VARIABLE = "ARENA_TEST_LOG"
 STUCK_VARIABLE = "ARENA_TEST_STUCK_FROM_SEED"
 
 
-def play(batch: Batch) -> Iterator[tuple[Cell, Result]]:
+def play(batch: Batch) -> Iterator[Played]:
     """What a cell gives depends on the cell alone; who is played is appended to a log."""
     for cell in batch.cells:
         log(cell)
@@ -23,34 +23,34 @@ def play(batch: Batch) -> Iterator[tuple[Cell, Result]]:
         generator = np.random.Generator(np.random.Philox(int(cell.key[:8], 16)))
         n_threads = max((library["num_threads"] for library in threadpool_info()), default=1)
         numbers: dict[str, int | float] = {"mistakes": int(generator.integers(1000)), "n_threads": n_threads}
-        yield cell, Result(numbers, {"curve": generator.random(5)})
+        yield Played(cell, Result(numbers, {"curve": generator.random(5)}), seconds=time.monotonic())
 
 
 def act(cell: Cell) -> None:
     if cell.seed >= int(os.environ.get(STUCK_VARIABLE, "1000")):
         time.sleep(300)
-    elif cell.learner.name == "Broken":
+    elif cell.player.name == "Broken":
         raise ZeroDivisionError("no rounds to divide by")
-    elif cell.learner.name == "Crash":
+    elif cell.player.name == "Crash":
         os._exit(3)
 
 
-def play_backwards(batch: Batch) -> Iterator[tuple[Cell, Result]]:
+def play_backwards(batch: Batch) -> Iterator[Played]:
     for cell in reversed(batch.cells):
-        yield cell, Result()
+        yield Played(cell, Result())
 
 
-def play_too_few(batch: Batch) -> Iterator[tuple[Cell, Result]]:
+def play_too_few(batch: Batch) -> Iterator[Played]:
     for cell in batch.cells[:-1]:
-        yield cell, Result()
+        yield Played(cell, Result())
 
 
-def play_too_many(batch: Batch) -> Iterator[tuple[Cell, Result]]:
+def play_too_many(batch: Batch) -> Iterator[Played]:
     for cell in (*batch.cells, batch.cells[0]):
-        yield cell, Result()
+        yield Played(cell, Result())
 
 
-def refuse(batch: Batch) -> Iterator[tuple[Cell, Result]]:
+def refuse(batch: Batch) -> Iterator[Played]:
     raise OSError(f"no such stream: {batch.stream.name}")
 
 

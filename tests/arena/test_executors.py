@@ -1,20 +1,22 @@
 import importlib
 import os
+import queue
 import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from onebit.arena import Cell, CellError, Spec, Store, StoreError, grid, run
-from onebit.arena.executors import THREAD_VARIABLES
+from onebit.arena import Batch, Cell, CellError, Played, Spec, Store, StoreError, grid, run
+from onebit.arena.executors import THREAD_VARIABLES, PlayBatch, in_order
 
 FOLDER = Path(__file__).parent
 STREAMS = [Spec("paper_weak", {"rounds": 10}), Spec("paper_strong")]
@@ -123,8 +125,8 @@ def test_a_failing_cell_is_named(tmp_path: Path, players: Any, jobs: int, monkey
     stream = next(cell.stream for cell in cells if str(caught.value).startswith(cell.label))
     with Store(path) as store:
         finished = store.finished(keys(cells))
-    assert finished >= {cell.key for cell in cells if cell.stream == stream and cell.learner in GOOD}
-    assert not finished & {cell.key for cell in cells if cell.learner not in GOOD}
+    assert finished >= {cell.key for cell in cells if cell.stream == stream and cell.player in GOOD}
+    assert not finished & {cell.key for cell in cells if cell.player not in GOOD}
 
 
 def test_a_dead_worker_names_who_may_have_killed_it(tmp_path: Path, players: Any) -> None:
@@ -223,3 +225,48 @@ def test_interrupt_stops_at_once_and_keeps_what_is_done(tmp_path: Path, players:
         process.communicate(timeout=20)
     assert process.returncode == 77
     assert sorted(quick) == [row[0] for row in rows(path)]
+
+
+class Elsewhere:
+    """What a cluster must provide: three methods. This one plays in a thread, last batch first."""
+
+    def start(self, play_batch: PlayBatch, todo: Sequence[Batch]) -> None:
+        self.n_stops = 0
+        self.queue: queue.Queue[Played | Exception | None] = queue.Queue()
+
+        def play() -> None:
+            try:
+                for batch in reversed(todo):
+                    for played in in_order(play_batch, batch):
+                        self.queue.put(played)
+                self.queue.put(None)
+            except CellError as error:
+                self.queue.put(error)
+
+        threading.Thread(target=play).start()
+
+    def results(self) -> Iterator[Played]:
+        while (message := self.queue.get()) is not None:
+            if isinstance(message, Exception):
+                raise message
+            yield message
+
+    def stop(self) -> None:
+        self.n_stops += 1
+
+
+def test_another_executor_needs_no_other_change(tmp_path: Path, players: Any) -> None:
+    here, there = tmp_path / "here.sqlite", tmp_path / "there.sqlite"
+    calls: list[tuple[int, int]] = []
+    elsewhere = Elsewhere()
+    run(CELLS, here, players.play, jobs=1)
+    run(CELLS, there, players.play, executor=elsewhere, on_progress=lambda done, total: calls.append((done, total)))
+    assert [row[0] for row in rows(here)] == [row[0] for row in rows(there)]
+    assert calls == [(done, len(CELLS)) for done in range(len(CELLS) + 1)]
+    assert elsewhere.n_stops == 1
+    broken = grid(STREAMS, [GOOD[0], Spec("Broken")], [1], "test")
+    with pytest.raises(CellError, match="Broken, seed 1 failed with ZeroDivisionError"):
+        run(broken, there, players.play, executor=elsewhere)
+    assert elsewhere.n_stops == 1, "stopped once in each run"
+    with Store(there) as store:
+        assert len(store.finished(keys(broken))) == 2, "those of the first run, and nothing of what came after"

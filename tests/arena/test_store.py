@@ -11,8 +11,8 @@ from onebit.arena import Cell, MissingResultError, Result, Spec, Store, StoreErr
 from onebit.arena.store import APPLICATION_ID, FORMAT_VERSION
 
 CELL = Cell(Spec("paper_weak", {"rounds": 10}), Spec("Banditron", {"exploration": 0.02}), 3, "1")
-OTHER_CELL = Cell(CELL.stream, CELL.learner, 4, "1")
-RESULT = Result({"mistakes": 7, "seconds": 0.1}, {"curve": np.arange(2000) / 7})
+OTHER_CELL = Cell(CELL.stream, CELL.player, 4, "1")
+RESULT = Result({"mistakes": 7, "updates": 3}, {"curve": np.arange(2000) / 7})
 
 
 @pytest.fixture
@@ -246,9 +246,20 @@ def test_a_locked_file_is_explained(path: Path, monkeypatch: pytest.MonkeyPatch)
             store.put(OTHER_CELL, RESULT)
 
 
-def test_data_version_changes_with_the_writes_of_others(path: Path) -> None:
-    with Store(path) as store, Store(path) as other:
-        before = store.data_version
-        assert store.data_version == before
-        other.put(OTHER_CELL, RESULT)
-        assert store.data_version != before
+def test_times_are_beside_the_results_and_the_first_stays(path: Path) -> None:
+    with Store(path) as store:
+        assert store.seconds(CELL) is None
+        store.put(OTHER_CELL, RESULT, seconds=1.5)
+        before = path.read_bytes()
+        store.put(OTHER_CELL, RESULT, seconds=9.0)
+        assert store.seconds(OTHER_CELL) == 1.5
+        assert store.get(OTHER_CELL) == RESULT
+    assert path.read_bytes() == before
+
+
+def test_a_store_of_the_first_format_is_refused(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 1")
+        connection.execute("DROP TABLE timings")
+    with pytest.raises(StoreError, match=r"found a store of format 1, this onebit reads 2\. Move it away or choose"):
+        Store(path)

@@ -9,11 +9,9 @@ import pytest
 import scipy.sparse
 
 from onebit.arena import vowpal_wabbit
-from onebit.arena.grid import Spec
-from onebit.compare.comparison import Comparison, Outcome
-from onebit.compare.entries import Entry
-from onebit.compare.rivals import rival_entries, settle_in_hindsight
-from onebit.compare.sources import Source, make_rounds
+from onebit.arena.players import player_from
+from onebit.compare.comparison import Comparison, make_rounds
+from onebit.streams.sources import Source
 
 FAKE = """
 import sys
@@ -103,6 +101,24 @@ def test_a_game(fake: Path, tmp_path: Path) -> None:
     assert played.seconds > 0
 
 
+def test_the_player_writes_the_rounds_once(fake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    y, rounds = np.array([0, 1, 0, 2]), tmp_path / "rounds.vw"
+    for player in vowpal_wabbit.players()[:3]:
+        assert player_from(player.spec).title == player.title
+        game = player_from(player.spec).play(np.eye(4), y, 3, seed=0, scratch=tmp_path)
+        assert game.curve.tolist() == [0, 1, 1, 2]
+        result = game.result(keep_learned=True)
+        assert (result.numbers, list(result.arrays)) == ({"mistakes": 2}, ["curve"])
+        assert rounds.exists()
+        monkeypatch.setattr(vowpal_wabbit, "write_rounds", None)
+
+
+def test_its_games_outlive_our_learners(fake: Path) -> None:
+    player = vowpal_wabbit.players(whole_grid=False)[0]
+    assert player.code() == {"onebit.arena.vowpal_wabbit"}
+    assert player.spec.settings == {"options": "--epsilon 0.05", "version": "0.0"}
+
+
 def test_a_game_that_fails_says_why(fake: Path, tmp_path: Path) -> None:
     vowpal_wabbit.write_rounds(tmp_path / "rounds.vw", np.eye(2), np.array([0, 1]))
     fake.write_text("import sys; sys.exit('vw: unrecognised option --epsilom')")
@@ -113,37 +129,4 @@ def test_a_game_that_fails_says_why(fake: Path, tmp_path: Path) -> None:
 def test_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(RuntimeError, match=r"not installed; install it with: pip install 'onebit\[rivals\]'"):
-        rival_entries("vw")
-
-
-def test_entries_of_the_rival(fake: Path) -> None:
-    assert [entry.title for entry in rival_entries("vw", whole_grid=False)] == ["VW default"]
-    assert len(rival_entries("vw")) == 31
-    with pytest.raises(ValueError, match="--rival must be one of 'vw'; got 'coba'"):
-        rival_entries("coba")
-
-
-def test_hindsight_takes_the_best_of_the_grid(fake: Path) -> None:
-    entries = rival_entries("vw")[:4]
-    finals = ([9, 9], [5, 8], [8, 4], [7, 7])
-    outcomes = [
-        Outcome(name, entry, np.array([1, 50]), np.array([[1, last] for last in final]), np.full(2, k + 1.0))
-        for name in ("a", "b")
-        for k, (entry, final) in enumerate(zip(entries, finals, strict=True))
-    ]
-    outcomes.insert(0, Outcome("a", Entry("Ours", Spec("Ours")), np.array([1, 50]), np.array([[0, 3]] * 2), np.ones(2)))
-    settled = settle_in_hindsight(outcomes)
-    assert [(o.dataset, o.entry.title, o.mean) for o in settled] == [
-        ("a", "Ours", 3.0),
-        ("a", "VW default", 9.0),
-        ("a", "VW best setting", 6.0),
-        ("a", "VW best per run", 4.5),
-        ("b", "VW default", 9.0),
-        ("b", "VW best setting", 6.0),
-        ("b", "VW best per run", 4.5),
-    ]
-    best, oracle = settled[2:4]
-    assert best.remark == vowpal_wabbit.GRID[1]
-    assert oracle.remark == f"{vowpal_wabbit.GRID[0]}; {vowpal_wabbit.GRID[1]}"
-    assert oracle.final.tolist() == [5, 4]
-    assert oracle.seconds.tolist() == [2.0, 3.0]
+        vowpal_wabbit.players()

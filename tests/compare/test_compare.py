@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onebit.arena import CellError, vowpal_wabbit
+from onebit.arena import CellError, Spec, vowpal_wabbit
 from onebit.commands.compare import Request, compare_command
-from onebit.compare.comparison import Comparison, Outcome, run_comparison
-from onebit.compare.entries import parse_entry
-from onebit.compare.figures import draw_all, look_of
-from onebit.compare.sources import Source, find_sources, load, make_rounds
+from onebit.compare.comparison import Comparison, Outcome, make_rounds, run_comparison
+from onebit.compare.entries import enter
+from onebit.compare.figures import drawings, look_of
 from onebit.learners import BanditPerceptron, Banditron
 from onebit.play import play
+from onebit.reporting.style import draw_files
 from onebit.streams import paper_weak, preprocess
+from onebit.streams.sources import Source, find_sources, load
 
 LEARNERS = ("BanditPerceptron", "Banditron:exploration=0.1", "MulticlassPerceptron")
-ENTRIES = tuple(parse_entry(text) for text in LEARNERS)
+ENTRIES = tuple(enter(text) for text in LEARNERS)
 SAME_BYTES = ("comparison.csv", "curves.csv", "runs.csv", "tally.csv")
 FAKE_VW = """
 import sys
@@ -72,12 +73,13 @@ def test_everyone_plays_the_rows_that_the_seed_names(table: Path, tmp_path: Path
 
 
 def test_streams_of_the_paper_are_drawn_anew(tmp_path: Path) -> None:
-    source = Source("paper_weak")
+    source = Source("paper_weak", stream="paper_weak")
     wanted = comparison(source, preprocessing="none")
     X, y, n_classes = make_rounds(wanted.streams[source], source, 7)
     assert np.array_equal(X, paper_weak(150, 7)[0])
     assert np.array_equal(y, paper_weak(150, 7)[1])
     assert n_classes == 3
+    assert make_rounds(Spec("paper_weak", {**wanted.streams[source].settings, "rounds": 1}), source, 7)[2] == 3
 
 
 def test_key_knows_data_preprocessing_and_rounds(table: Path) -> None:
@@ -111,33 +113,10 @@ def test_a_file_that_changes_while_it_is_played(table: Path) -> None:
 
 
 def test_a_learner_that_cannot_play_is_named(table: Path, tmp_path: Path) -> None:
-    entry = parse_entry("BanditPerceptron:kernel=Rational")
+    entry = enter("BanditPerceptron:kernel=Rational")
     wanted = replace(comparison(*find_sources([str(table)])), entries=(entry,))
     with pytest.raises(CellError, match=r"animals.*BanditPerceptron.*unit ball"):
         run_comparison(wanted, tmp_path, jobs=1)
-
-
-def test_sources(table: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "sets"
-    folder.mkdir()
-    (folder / "animals.csv").write_text(table.read_text())
-    np.savez(folder / "animals.npz", X=np.eye(4), y=[0, 1, 0, 1])
-    np.savez(folder / "b_csr.npz", X=np.eye(4), y=[0, 1, 0, 1])
-    (folder / "README.md").write_text("not data")
-    names = [source.name for source in find_sources([str(folder), "wine", "paper_weak"], label="animal")]
-    assert names == ["animals.csv", "animals.npz", "b", "wine", "paper_weak"]
-    assert [source.label for source in find_sources([str(folder)], label="animal")] == ["animal", None, None]
-    (tmp_path / "empty").mkdir()
-    for given, words in (
-        ([str(tmp_path / "empty")], "no data set"),
-        (["nothing"], r"nothing: .*breast_cancer, digits, iris, paper_strong, paper_weak, wine"),
-        (["wine", "wine"], "wine: the data set is named twice"),
-        ([str(table), str(table)], "named twice"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            find_sources(given)
-    with pytest.raises(ValueError, match="no such file"):
-        load(find_sources([str(tmp_path / "lost.csv")])[0])
 
 
 @pytest.mark.parametrize(
@@ -228,24 +207,24 @@ def test_bad_requests_play_nothing(settings: dict[str, Any], words: str, tmp_pat
 
 def outcome(dataset: str, title: str, n_runs: int, n_rounds: int) -> Outcome:
     mistakes = np.cumsum(np.ones((n_runs, n_rounds), dtype=np.int64), axis=1) // 2
-    entry = replace(ENTRIES[2] if title == "told" else ENTRIES[0], title=title)
+    entry = replace(ENTRIES[2] if title == "told" else ENTRIES[0], title=title, key=title)
     return Outcome(dataset, entry, np.arange(1, n_rounds + 1), mistakes, np.ones(n_runs))
 
 
 def test_figures_of_many_sets_many_learners_one_run(tmp_path: Path) -> None:
     outcomes = [outcome(f"set {s}", t, 1, 20) for s in range(5) for t in (*"abcdefghij", "told")]
-    drawn = draw_all(outcomes, tmp_path / "figures")
+    drawn = draw_files(drawings(outcomes), tmp_path / "figures")
     assert [figure.name for figure in drawn] == ["overview", "curves_1", "curves_2"]
     assert all(figure.png.read_bytes().startswith(b"\x89PNG") for figure in drawn)
     assert "a single run" in drawn[1].caption
-    again = draw_all(outcomes, tmp_path / "again")
+    again = draw_files(drawings(outcomes), tmp_path / "again")
     assert [a.svg.read_bytes() == b.svg.read_bytes() for a, b in zip(drawn, again, strict=True)] == [True] * 3
     titles = list(dict.fromkeys(outcome.entry.title for outcome in outcomes))
     assert len({look_of(outcome, titles)[:2] for outcome in outcomes[:11]}) == 11, "everyone can be told apart"
 
 
 def test_figures_of_the_shortest_game(tmp_path: Path) -> None:
-    assert draw_all([outcome("one", "a", 2, 1)], tmp_path)[0].png.stat().st_size > 1000
+    assert draw_files(drawings([outcome("one", "a", 2, 1)]), tmp_path)[0].png.stat().st_size > 1000
 
 
 def onebit(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -261,6 +240,30 @@ def test_a_users_csv_in_one_command(table: Path, tmp_path: Path) -> None:
     assert len(rows_of(out / "comparison.csv")) == 2
     for name in ("figures/overview.png", "figures/curves_1.svg", "report.html", "timing.csv"):
         assert (out / name).stat().st_size > 50
+
+
+def test_two_commands_into_one_folder_do_not_collide(table: Path, tmp_path: Path) -> None:
+    """Both play every cell, and both find the same: only how long it took differs, which is no part of a result."""
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "onebit", "compare", str(table), "--learners", "Banditron", "--jobs", "1"]
+    both = [
+        subprocess.Popen([*command, "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    for process in both:
+        _, said = process.communicate(timeout=120)
+        assert process.returncode == 0, said
+    run_comparison(replace(comparison(*find_sources([str(table)])), rounds=240, runs=5), out, jobs=1)
+    assert len(rows_of(out / "runs.csv")) == 5
+
+
+def test_the_key_of_a_cell_counts_code_that_plays() -> None:
+    wanted = comparison(Source("paper_weak", stream="paper_weak"))
+    versions = {cell.player.name: cell.version for cell in wanted.cells()}
+    assert len(set(versions.values())) == 3, "every learner has code of its own"
+    assert all(version.startswith("code ") and "numpy" in version for version in versions.values())
+    kept = {cell.key for cell in replace(wanted, keep_learned=True).cells()}
+    assert not kept & {cell.key for cell in wanted.cells()}, "a game stored without what was learned is another"
 
 
 def test_errors_are_one_line(table: Path, tmp_path: Path) -> None:

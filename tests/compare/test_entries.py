@@ -1,56 +1,62 @@
+from pathlib import Path
+
 import pytest
 
-from onebit.arena.specs import build
-from onebit.compare.entries import default_entries, parse_entry
-from onebit.kernels import Gaussian, Polynomial, Rational
-from onebit.learners import BanditPerceptron, Banditron, MulticlassPerceptron, all_learners
+from onebit.arena import vowpal_wabbit
+from onebit.arena.grid import Spec
+from onebit.arena.players import Game, Player
+from onebit.compare.entries import check_distinct, default_entries, enter, rival_entries
+from onebit.inputs import Integers
+from onebit.learners import Banditron, MulticlassPerceptron
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("BanditPerceptron", BanditPerceptron()),
-        ("Banditron:exploration=0.02", Banditron(0.02)),
-        ("BanditPerceptron:kernel=Rational,normalize=true", BanditPerceptron(Rational(normalize=True))),
-        ("BanditPerceptron:kernel=Polynomial,kernel.degree=3", BanditPerceptron(Polynomial(3))),
-        ("MulticlassPerceptron:kernel=Gaussian,width=0.5", MulticlassPerceptron(Gaussian(0.5))),
-        ("BanditPerceptron:ties=first,kernel=none", BanditPerceptron(ties="first")),
-    ],
-)
-def test_text_names_a_learner(text: str, expected: object) -> None:
-    entry = parse_entry(text)
-    assert repr(build(entry.spec)) == repr(expected)
-    assert entry.title == text
-    assert entry.hears_label == isinstance(expected, MulticlassPerceptron)
-    assert ("told the label" in entry.shown) == entry.hears_label
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("Perceptron", ["no learner 'Perceptron'", "Banditron", "MulticlassPerceptron"]),
-        ("Learner", ["no learner 'Learner'"]),
-        ("Banditron:rate=0.1", ["Banditron has no setting 'rate'", "exploration, kernel"]),
-        ("Banditron:seed=1", ["no setting 'seed'"]),
-        ("Banditron:exploration", ["setting=value", "'exploration'"]),
-        ("Banditron:exploration=7", ["Banditron:exploration=7", "exploration must be"]),
-        ("Banditron:kernel=RBF", ["no kernel 'RBF'", "Gaussian", "Rational"]),
-        ("Banditron:kernel=Custom", ["no kernel 'Custom'"]),
-        ("Banditron:kernel=Gaussian,kernel.degree=2", ["Gaussian of Banditron", "no setting 'degree'", "width"]),
-        ("Banditron:kernel=Gaussian,width=-2", ["width"]),
-        ("BanditPerceptron:ties=best", ["ties must be one of"]),
-    ],
-)
-def test_errors_say_what_there_is(text: str, words: list[str]) -> None:
-    with pytest.raises(ValueError, match=r".") as caught:
-        parse_entry(text)
-    for word in words:
-        assert word in str(caught.value)
-
-
-def test_every_learner_can_be_named_and_the_defaults_play() -> None:
-    for cls in all_learners():
-        assert parse_entry(cls.__name__).spec.name == cls.__name__
-    entries = [parse_entry(text) for text in default_entries()]
+def test_the_defaults_play() -> None:
+    entries = [enter(text) for text in default_entries()]
     assert any(entry.hears_label for entry in entries)
     assert not entries[0].hears_label
+
+
+def test_an_entry_is_named_by_its_text_or_as_told() -> None:
+    told = enter("MulticlassPerceptron")
+    assert (told.title, told.key, told.shown) == (
+        "MulticlassPerceptron",
+        "MulticlassPerceptron",
+        "MulticlassPerceptron (told the label)",
+    )
+    named = enter(Banditron(0.1), "Banditron, ε = 0.1", "banditron-0.1")
+    assert (named.title, named.key, named.shown) == ("Banditron, ε = 0.1", "banditron-0.1", "Banditron, ε = 0.1")
+    assert enter(MulticlassPerceptron).spec == told.spec
+    assert enter(Banditron).title == "Banditron(exploration=0.05, kernel=None)"
+
+
+class AlwaysFirst(Player):
+    """A rival of the user's own: it always says the first label."""
+
+    def __init__(self, size: int = 1) -> None:
+        self.size = size
+        self.family = "Firsts"
+
+    @property
+    def spec(self) -> Spec:
+        return Spec("mine:AlwaysFirst", {"size": self.size})
+
+    def play(self, X: object, y: Integers, n_classes: int, seed: int, scratch: Path) -> Game:
+        return Game(y.cumsum())
+
+
+def test_a_player_of_ones_own() -> None:
+    entry = enter(AlwaysFirst(3))
+    assert (entry.title, entry.family, entry.hears_label) == ("mine:AlwaysFirst(size=3)", "Firsts", False)
+
+
+def test_names_are_distinct() -> None:
+    with pytest.raises(ValueError, match="Banditron: the learner is named twice"):
+        check_distinct([enter("Banditron"), enter("Banditron")])
+
+
+def test_entries_of_the_rival(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vowpal_wabbit, "require", lambda: "0.0")
+    assert [entry.title for entry in rival_entries("vw", whole_grid=False)] == ["VW default"]
+    assert len(rival_entries("vw")) == 31
+    with pytest.raises(ValueError, match="--rival must be one of 'vw'; got 'coba'"):
+        rival_entries("coba")

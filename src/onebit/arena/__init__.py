@@ -1,7 +1,8 @@
-"""Learners × streams × seeds: what to play, where results are kept, and who plays."""
+"""Players × streams × seeds: what to play, who can be entered, where results are kept, and where they are computed."""
 
-from onebit.arena.executors import CellError, run
+from onebit.arena.executors import CellError, Executor, InThisProcess, LocalProcesses, Played, run
 from onebit.arena.grid import JSON, Batch, Cell, Spec, batches, grid
+from onebit.arena.players import Game, LearnerPlayer, Player, player_from
 from onebit.arena.store import MissingResultError, Result, Store, StoreError
 
 __all__ = [
@@ -9,12 +10,20 @@ __all__ = [
     "Batch",
     "Cell",
     "CellError",
+    "Executor",
+    "Game",
+    "InThisProcess",
+    "LearnerPlayer",
+    "LocalProcesses",
     "MissingResultError",
+    "Played",
+    "Player",
     "Result",
     "Spec",
     "Store",
     "StoreError",
     "batches",
     "grid",
+    "player_from",
     "run",
 ]

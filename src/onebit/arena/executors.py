@@ -1,26 +1,39 @@
-"""Who plays: worker processes that take batches in order and store every result as soon as it is there."""
+"""Where cells are computed: in this process, or in worker processes. The parent alone writes the store.
+
+`run` hands batches to an *executor*, any object with the three methods of `Executor`, and stores what comes back.
+"""
 
 import multiprocessing
 import os
 import signal
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
-from typing import TypeAlias
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import NamedTuple, Protocol, TypeAlias, cast
 
 from threadpoolctl import threadpool_limits
 
 from onebit.arena.grid import Batch, Cell, batches
 from onebit.arena.store import Result, Store
 
-PlayBatch: TypeAlias = Callable[[Batch], Iterator[tuple[Cell, Result]]]
+
+class Played(NamedTuple):
+    """What a cell gave."""
+
+    cell: Cell
+    result: Result
+    seconds: float | None = None
+    """How long it took; no part of the result."""
+
+
+PlayBatch: TypeAlias = Callable[[Batch], Iterator[Played]]
+"""A top-level function (or a `functools.partial` of one) that yields the batch's cells in their order."""
 OnProgress: TypeAlias = Callable[[int, int], None]
 
-POLL_SECONDS = 0.2
+# Every library that numpy, scipy or numba may compute with reads its own.
 THREAD_VARIABLES = (
     "OPENBLAS_NUM_THREADS",
     "OMP_NUM_THREADS",
@@ -34,12 +47,35 @@ class CellError(RuntimeError):
     """A cell could not be played; the message says which one and why."""
 
 
+class Executor(Protocol):
+    """Where batches are computed. Another place (a cluster) is a class with these three methods, and nothing else.
+
+    Its workers must be able to import what this process has imported, strangers' code too, and play every batch with
+    one thread for linear algebra, since sums in another order would be other bits. It uses `in_order`, which turns what
+    goes wrong into a `CellError` that names the cell, and hands over each cell as soon as it is played, not when its
+    batch is, so that a run that is broken off loses little.
+    """
+
+    def start(self, play_batch: PlayBatch, todo: Sequence[Batch]) -> None:
+        """Begin to play at least one batch, the first ones first. Nothing need be played when this returns."""
+
+    def results(self) -> Iterator[Played]:
+        """Yield every cell of every batch once, in any order, and wait for those to come.
+
+        The first cell that fails, or whose worker died, raises a CellError; cells that came before it are yielded.
+        """
+
+    def stop(self) -> None:
+        """Let go of all workers at once, whatever they do. Called exactly once, also after an error."""
+
+
 def run(
     cells: Iterable[Cell],
     store_path: str | os.PathLike[str],
     play_batch: PlayBatch,
     jobs: int | None = None,
     on_progress: OnProgress | None = None,
+    executor: Executor | None = None,
 ) -> None:
     """Play all cells that have no result yet.
 
@@ -54,134 +90,180 @@ def run(
     store_path : str or path
         The SQLite file of the results.
     play_batch : callable
-        A top-level function from a batch to an iterator over (cell, result), in the order of the batch's cells.
+        A top-level function from a batch to an iterator over `Played`, in the order of the batch's cells.
     jobs : int, optional
         Number of worker processes; all cores this process may use by default. With 1, everything is played in this
         process, to the same results.
     on_progress : callable, optional
-        Told the number of finished cells and of all cells, at the start and whenever the former has grown.
+        Told the number of finished cells and of all cells, at the start and after every cell.
+    executor : Executor, optional
+        Where to play, instead of `jobs` processes on this machine.
     """
-    n_workers = _number_of_workers(jobs)
+    chosen = _local_executor(jobs) if executor is None else executor
     wanted = {cell.key: cell for cell in cells}
     with Store(store_path) as store:
-        progress = _Progress(store, set(wanted), on_progress)
-        todo = batches(cell for key, cell in wanted.items() if key in progress.missing)
-        if n_workers == 1:
-            # One thread here too: sums in another order would be other bits.
-            with threadpool_limits(limits=1):
-                for batch in todo:
-                    for cell in _play_and_store(batch, store, play_batch):
-                        progress.add({cell.key})
-        elif todo:
-            _play_in_workers(todo, store, play_batch, min(n_workers, len(todo)), progress)
+        finished = store.finished(wanted)
+        todo = batches(cell for key, cell in wanted.items() if key not in finished)
+        n_done = len(finished)
+        if on_progress is not None:
+            on_progress(n_done, len(wanted))
+        if not todo:
+            return
+        try:
+            chosen.start(play_batch, todo)
+            for played in chosen.results():
+                # At once: whatever happens from here on, this cell need not be played again.
+                store.put(*played)
+                n_done += 1
+                if on_progress is not None:
+                    on_progress(n_done, len(wanted))
+        finally:
+            chosen.stop()
 
 
-class _Progress:
-    """Knows which cells are missing and tells the caller when there are fewer."""
-
-    def __init__(self, store: Store, keys: set[str], on_progress: OnProgress | None) -> None:
-        self.missing = keys - store.finished(keys)
-        self._store = store
-        self._total = len(keys)
-        self._on_progress = on_progress
-        self._data_version = store.data_version
-        self._report()
-
-    def add(self, finished: set[str]) -> None:
-        if finished:
-            self.missing -= finished
-            self._report()
-
-    def look(self) -> None:
-        """Find out what the workers have finished."""
-        data_version = self._store.data_version
-        if data_version != self._data_version:
-            self._data_version = data_version
-            self.add(self._store.finished(self.missing))
-
-    def _report(self) -> None:
-        if self._on_progress is not None:
-            self._on_progress(self._total - len(self.missing), self._total)
-
-
-def _number_of_workers(jobs: int | None) -> int:
+def _local_executor(jobs: int | None) -> Executor:
     if jobs is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        # Containers and batch systems lend fewer cores than the machine has.
+        jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if type(jobs) is not int or jobs < 1:
         raise ValueError(f"jobs must be a whole number of at least 1, or None for all cores; got jobs={jobs!r}")
-    return jobs
+    return InThisProcess() if jobs == 1 else LocalProcesses(jobs)
 
 
-def _play_and_store(batch: Batch, store: Store, play_batch: PlayBatch) -> Iterator[Cell]:
-    """Play a batch and yield each of its cells once its result is committed."""
-    results = _started_late(batch, play_batch)
+def in_order(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
+    """Play a batch, hold it to the order of its cells, and raise a CellError that names the cell that fails."""
+    results = _started_late(play_batch, batch)
     for cell in batch.cells:
-        store.put(cell, _result_of(cell, results))
-        yield cell
-    for played, _ in results:
-        raise CellError(f"{played.label}: play_batch yielded it after the last cell of the batch")
+        try:
+            played = next(results)
+            if played.cell.key != cell.key:
+                raise ValueError(f"play_batch must keep the order of its cells, but yielded {played.cell.label}")
+        except StopIteration:
+            raise CellError(f"{cell.label} failed: play_batch ended before it") from None
+        except (Exception, SystemExit) as error:
+            raise CellError(f"{cell.label} failed with {type(error).__name__}: {error}") from error
+        yield played
+    for played in results:
+        raise CellError(f"{played.cell.label}: play_batch yielded it after the last cell of the batch")
 
 
-def _started_late(batch: Batch, play_batch: PlayBatch) -> Iterator[tuple[Cell, Result]]:
+def _started_late(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
     """Call play_batch at the first ``next``, so that errors of the call itself come from there."""
     yield from play_batch(batch)
 
 
-def _result_of(cell: Cell, results: Iterator[tuple[Cell, Result]]) -> Result:
-    try:
-        played, result = next(results)
-        if played.key != cell.key:
-            raise ValueError(f"play_batch must keep the order of its cells, but yielded {played.label}")
-        return result
-    except StopIteration:
-        raise CellError(f"{cell.label} failed: play_batch ended before it") from None
-    except (Exception, SystemExit) as error:
-        raise CellError(f"{cell.label} failed with {type(error).__name__}: {error}") from error
+class InThisProcess:
+    """Plays one batch after the other, here."""
+
+    def start(self, play_batch: PlayBatch, todo: Sequence[Batch]) -> None:
+        """Take note of what to play."""
+        self._play_batch, self._todo = play_batch, todo
+        # One thread, as in the workers: the same bits.
+        self._limits = threadpool_limits(limits=1)
+
+    def results(self) -> Iterator[Played]:
+        """Play, and yield each cell."""
+        for batch in self._todo:
+            yield from in_order(self._play_batch, batch)
+
+    def stop(self) -> None:
+        """Give the libraries their threads back."""
+        self._limits.restore_original_limits()
 
 
-def _play_in_workers(
-    todo: Sequence[Batch], store: Store, play_batch: PlayBatch, n_workers: int, progress: _Progress
-) -> None:
-    context = multiprocessing.get_context("spawn")
-    with _single_threaded_children():
-        pool = ProcessPoolExecutor(n_workers, mp_context=context, initializer=_prepare_worker)
+class LocalProcesses:
+    """Plays in worker processes on this machine, each with a pipe of its own.
+
+    A pipe closes when its worker dies, even in the middle of a message, so the parent always knows who died and what
+    that worker was playing; a queue shared by all would be left locked.
+
+    Parameters
+    ----------
+    n_workers : int
+        At most this many; never more than there are batches.
+    """
+
+    def __init__(self, n_workers: int) -> None:
+        self.n_workers = n_workers
+        self._workers: dict[Connection, SpawnProcess] = {}
+        self._left: dict[Connection, list[Cell]] = {}
+
+    def start(self, play_batch: PlayBatch, todo: Sequence[Batch]) -> None:
+        """Start the workers and give each a batch."""
+        self._todo = iter(todo)
+        # Not forked: a copy of this process would inherit its threads' locks, numba's among them.
+        context = multiprocessing.get_context("spawn")
+        with _single_threaded_children():
+            for _ in range(min(self.n_workers, len(todo))):
+                ours, theirs = context.Pipe()
+                worker = context.Process(target=_work, args=(theirs, play_batch), daemon=True)
+                worker.start()
+                # Were it open here too, the pipe would not close with the worker.
+                theirs.close()
+                self._workers[ours] = worker
+        # Only now: to send waits for the worker to read, and the others can start meanwhile.
+        for pipe in self._workers:
+            self._hand_out(pipe)
+
+    def results(self) -> Iterator[Played]:
+        """Yield what the workers send, and give the next batch to those who have finished one."""
+        while self._left:
+            for pipe in cast(list[Connection], wait(list(self._left))):
+                try:
+                    message = pipe.recv()
+                except (EOFError, OSError) as error:
+                    raise self._died(pipe) from error
+                if isinstance(message, Played):
+                    # What is left of its batch names the suspect should the worker die.
+                    self._left[pipe].pop(0)
+                    yield message
+                elif isinstance(message, _Failure):
+                    raise CellError(message.said) from _InWorkerError(message.traceback)
+                else:
+                    self._hand_out(pipe)
+
+    def stop(self) -> None:
+        """End the workers: the idle ones by closing their pipe, the others at once."""
+        for pipe, worker in self._workers.items():
+            if pipe in self._left:
+                worker.terminate()
+            pipe.close()
+        for worker in self._workers.values():
+            worker.join()
+        self._workers.clear()
+        self._left.clear()
+
+    def _hand_out(self, pipe: Connection) -> None:
+        batch = next(self._todo, None)
+        if batch is None:
+            self._left.pop(pipe, None)
+            return
+        self._left[pipe] = list(batch.cells)
         try:
-            futures = [pool.submit(_work, batch, store.path, play_batch) for batch in todo]
-            _wait_for_all(futures, progress)
-        except BrokenProcessPool as error:
-            _stop_at_once(pool)
-            raise CellError(_who_was_playing(todo, store, n_workers)) from error
-        except BaseException:
-            _stop_at_once(pool)
-            raise
-        pool.shutdown()
+            pipe.send(batch)
+        except OSError as error:
+            raise self._died(pipe) from error
+
+    def _died(self, pipe: Connection) -> CellError:
+        where = f" while playing {self._left[pipe][0].label}" if self._left[pipe] else " after its last cell"
+        return CellError(
+            f"a worker process died{where}. Was it killed, out of memory, or is run() called by a script without "
+            "`if __name__ == '__main__':`?"
+        )
 
 
-def _wait_for_all(futures: Sequence[Future[None]], progress: _Progress) -> None:
-    pending = set(futures)
-    while pending:
-        done, pending = wait(pending, timeout=POLL_SECONDS, return_when=FIRST_EXCEPTION)
-        for future in done:
-            future.result()
-        progress.look()
+class _Failure(NamedTuple):
+    """What a worker sends instead of a cell that failed."""
+
+    said: str
+    traceback: str
 
 
-def _stop_at_once(pool: ProcessPoolExecutor) -> None:
-    # Python 3.14 has terminate_workers() for this. SQLite undoes a half-written row when the file is next opened.
-    for worker in list(pool._processes.values()):
-        worker.terminate()
-    pool.shutdown(cancel_futures=True)
+class _InWorkerError(Exception):
+    """Shows the worker's own traceback."""
 
-
-def _who_was_playing(todo: Sequence[Batch], store: Store, n_workers: int) -> str:
-    """Batches are taken in order, so the dead worker had one of the first that are not finished."""
-    finished = store.finished(cell.key for batch in todo for cell in batch.cells)
-    first_missing = [next((cell for cell in batch.cells if cell.key not in finished), None) for batch in todo]
-    suspects = [cell.label for cell in first_missing if cell is not None][:n_workers]
-    return (
-        f"a worker process died while playing {' or '.join(suspects)}. Was it killed, out of memory, or is run() "
-        "called by a script without `if __name__ == '__main__':`?"
-    )
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
 
 
 @contextmanager
@@ -198,25 +280,26 @@ def _single_threaded_children() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _prepare_worker() -> None:
+def _work(pipe: Connection, play_batch: PlayBatch) -> None:
+    """Play what comes through the pipe until it closes."""
     # Ctrl-C reaches the whole process group; the parent alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, daemon=True).start()
+    # The pipe breaks when the parent stops while we send: nobody is left to be told.
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            batch = pipe.recv()
+            try:
+                for played in in_order(play_batch, batch):
+                    pipe.send(played)
+                pipe.send(None)
+            except CellError as error:
+                pipe.send(_Failure(str(error), traceback.format_exc()))
 
 
 def _die_with_parent() -> None:
+    """End a worker whose parent was killed, even in the middle of a game."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-def _work(batch: Batch, store_path: Path, play_batch: PlayBatch) -> None:
-    for _ in _play_and_store(batch, _store_of_this_process(store_path), play_batch):
-        pass
-
-
-@cache
-def _store_of_this_process(path: Path) -> Store:
-    """Open the store once per worker, because opening checks the whole file."""
-    return Store(path)

@@ -1,4 +1,4 @@
-"""What is played: cells (a learner on a stream with a seed), each known by a hash of all that defines it."""
+"""What is played: cells (a player on a stream with a seed), each known by a hash of all that defines it."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | Non
 
 @dataclass(frozen=True, eq=False)
 class Spec:
-    """A stream or a learner by name, with its settings.
+    """A stream or a player by name, with its settings.
 
     Settings are copied and sorted by name. Two specs are equal when their canonical JSON is:
     ``1`` and ``1.0`` are different settings, the order in which settings are given does not matter.
@@ -21,9 +21,9 @@ class Spec:
     Parameters
     ----------
     name : str
-        What the stream or learner is called.
+        What the stream or player is called.
     settings : mapping of str to JSON value
-        Only what survives JSON exactly: None, bool, int, finite float, str, and lists and dicts of these.
+        Only what survives JSON exactly: None, bool, int, float other than NaN, str, and lists and dicts of these.
 
     Examples
     --------
@@ -39,6 +39,7 @@ class Spec:
         for setting, value in self.settings.items():
             _require_type(f"the name of a setting of {self.name}", setting, str)
             _require_exact_json(f"setting {setting!r} of {self.name}", value)
+        # Through JSON and back: a copy that nobody else holds, and what a stored result will be compared with.
         object.__setattr__(self, "settings", json.loads(_canonical_json(dict(self.settings))))
 
     @cached_property
@@ -62,12 +63,12 @@ class Spec:
 
 @dataclass(frozen=True)
 class Cell:
-    """One learner on one stream with one seed, under one version of the code.
+    """One player on one stream with one seed, under one version of the code.
 
     Parameters
     ----------
-    stream, learner : Spec
-        Who plays against what.
+    stream, player : Spec
+        Who plays what.
     seed : int
         The seed of the cell.
     version : str
@@ -79,11 +80,11 @@ class Cell:
     >>> cell.label
     'paper_weak(rounds=500) × Banditron(exploration=0.02), seed 3'
     >>> cell.key[:12]
-    'bc4155ef51ce'
+    '7743f6df64cf'
     """
 
     stream: Spec
-    learner: Spec
+    player: Spec
     seed: int
     version: str
 
@@ -94,14 +95,8 @@ class Cell:
     @cached_property
     def canonical(self) -> str:
         """The one JSON text of this cell, which its key is the hash of."""
-        return _canonical_json(
-            {
-                "stream": json.loads(self.stream.canonical),
-                "learner": json.loads(self.learner.canonical),
-                "seed": self.seed,
-                "version": self.version,
-            }
-        )
+        specs = {"stream": json.loads(self.stream.canonical), "player": json.loads(self.player.canonical)}
+        return _canonical_json({**specs, "seed": self.seed, "version": self.version})
 
     @cached_property
     def key(self) -> str:
@@ -111,7 +106,7 @@ class Cell:
     @property
     def label(self) -> str:
         """The cell for people to read."""
-        return f"{self.stream.label} × {self.learner.label}, seed {self.seed}"
+        return f"{self.stream.label} × {self.player.label}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -140,20 +135,20 @@ class Batch:
                 raise ValueError(f"{cell.label} cannot be in the batch of {self.stream.label}, seed {self.seed}")
 
 
-def grid(streams: Iterable[Spec], learners: Iterable[Spec], seeds: Iterable[int], version: str) -> list[Cell]:
-    """Every learner on every stream with every seed: streams outermost, then seeds, then learners.
+def grid(streams: Iterable[Spec], players: Iterable[Spec], seeds: Iterable[int], version: str) -> list[Cell]:
+    """Every player on every stream with every seed: streams outermost, then seeds, then players.
 
     Parameters
     ----------
-    streams, learners : iterable of Spec
-        Who plays against what.
+    streams, players : iterable of Spec
+        Who plays what.
     seeds : iterable of int
         One cell per seed.
     version : str
         The version all cells carry.
     """
-    learners, seeds = list(learners), list(seeds)
-    return [Cell(stream, learner, seed, version) for stream in streams for seed in seeds for learner in learners]
+    players, seeds = list(players), list(seeds)
+    return [Cell(stream, player, seed, version) for stream in streams for seed in seeds for player in players]
 
 
 def batches(cells: Iterable[Cell]) -> list[Batch]:
@@ -164,6 +159,7 @@ def batches(cells: Iterable[Cell]) -> list[Batch]:
     cells : iterable of Cell
         The cells to group.
     """
+    # A dict keeps the order of first appearance, so that the same cells are always played in the same order.
     groups: dict[tuple[Spec, int], list[Cell]] = {}
     for cell in cells:
         groups.setdefault((cell.stream, cell.seed), []).append(cell)
@@ -172,7 +168,14 @@ def batches(cells: Iterable[Cell]) -> list[Batch]:
 
 def _canonical_json(value: JSON) -> str:
     """Sorted names, no spaces, ASCII only, floats by repr: equal values give equal text on every machine."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(name)}:{_canonical_json(value[name])}" for name in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_canonical_json, value)) + "]"
+    if isinstance(value, float) and math.isinf(value):
+        # JSON has no word for infinity, but this number is beyond every double and is read back as one.
+        return "1e999" if value > 0 else "-1e999"
+    return json.dumps(value, allow_nan=False)
 
 
 def _require_type(what: str, value: object, kind: type) -> None:
@@ -189,8 +192,8 @@ def _require_exact_json(where: str, value: object) -> None:
         for name, item in value.items():
             _require_type(f"{where}, the name of an item", name, str)
             _require_exact_json(f"{where}, item {name!r}", item)
-    elif type(value) is float and not math.isfinite(value):
-        raise ValueError(f"{where} is {value!r}, which JSON cannot hold; use a finite number, or None")
+    elif type(value) is float and math.isnan(value):
+        raise ValueError(f"{where} is nan, which is not equal to itself; use a number, or None")
     elif value is not None and type(value) not in (bool, int, float, str):
         raise TypeError(
             f"{where} is {value!r} of type {type(value).__name__}, which does not survive JSON exactly; "

@@ -17,13 +17,14 @@ import numpy as np
 from onebit.arena.grid import Cell
 
 APPLICATION_ID = 0x31424954  # "1BIT": marks a SQLite file as ours
-FORMAT_VERSION = 1
-BUSY_SECONDS = 60.0
+FORMAT_VERSION = 2  # 1 had the seconds among the numbers, and keys of the old code
+BUSY_SECONDS = 60.0  # a commit takes milliseconds: who waits longer has met a process that hangs
 KEYS_PER_QUERY = 500  # SQLite may allow no more than 999 parameters
 
 _REMEDY = "Move it away or choose another --out."
-_HEADER_BYTES = 100
-_SCHEMA = """
+_HEADER_BYTES = 100  # of a SQLite file; its format and application are in it
+_SCHEMA = (
+    """
 CREATE TABLE results (
     key TEXT PRIMARY KEY NOT NULL,
     cell TEXT NOT NULL,
@@ -31,7 +32,10 @@ CREATE TABLE results (
     arrays BLOB NOT NULL,
     checksum TEXT NOT NULL
 )
-"""
+""",
+    # Apart from the results, which are the same whenever and wherever they are played.
+    "CREATE TABLE timings (key TEXT PRIMARY KEY NOT NULL, seconds REAL NOT NULL)",
+)
 
 
 class StoreError(ValueError):
@@ -52,7 +56,7 @@ class Result:
     Parameters
     ----------
     numbers : dict of str to int or float
-        Plain numbers: mistakes, updates, seconds.
+        Plain numbers: mistakes, updates. No clocks: a result is the same whenever it is played.
     arrays : dict of str to ndarray
         Curves and the like, of any dtype but object.
     """
@@ -118,12 +122,6 @@ class Store:
         """Let go of the file."""
         self._connection.close()
 
-    @property
-    def data_version(self) -> int:
-        """A number that changes whenever another process has written: far cheaper than looking."""
-        with self._explaining():
-            return int(self._value("PRAGMA data_version"))
-
     def finished(self, keys: Iterable[str]) -> set[str]:
         """Which of these keys have a result.
 
@@ -142,7 +140,7 @@ class Store:
                 found.update(key for (key,) in rows)
         return found
 
-    def put(self, cell: Cell, result: Result) -> None:
+    def put(self, cell: Cell, result: Result, seconds: float | None = None) -> None:
         """Keep the result of a cell; when this returns, it survives a kill.
 
         Parameters
@@ -151,6 +149,8 @@ class Store:
             What was played.
         result : Result
             What it gave. Putting the same result again changes nothing; a different one is an error.
+        seconds : float, optional
+            How long it took. The first time stays, so that who plays a cell again changes nothing.
         """
         contents = (cell.canonical, _pack_numbers(result.numbers), _pack_arrays(result.arrays))
         row = (*contents, _checksum(cell.key, *contents))
@@ -158,6 +158,8 @@ class Store:
             stored = self._row(cell.key)
             if stored is None:
                 self._connection.execute("INSERT INTO results VALUES (?, ?, ?, ?, ?)", (cell.key, *row))
+                if seconds is not None:
+                    self._connection.execute("INSERT INTO timings VALUES (?, ?)", (cell.key, seconds))
             elif stored != row:
                 raise StoreError(
                     f"{self.path}: a different result of {cell.label} is already stored. A cell must give the same "
@@ -181,6 +183,18 @@ class Store:
             raise StoreError(f"{self.path}: the result of {cell.label} is damaged (wrong checksum). {_REMEDY}")
         return Result(json.loads(numbers), _unpack_arrays(arrays))
 
+    def seconds(self, cell: Cell) -> float | None:
+        """Return how long a cell took when it was played first, or None if that was not measured.
+
+        Parameters
+        ----------
+        cell : Cell
+            What was played.
+        """
+        with self._explaining():
+            row = self._connection.execute("SELECT seconds FROM timings WHERE key = ?", (cell.key,)).fetchone()
+        return None if row is None else float(row[0])
+
     def _check_and_initialise(self) -> None:
         problem = self._value("PRAGMA quick_check(1)")
         if problem != "ok":
@@ -195,7 +209,8 @@ class Store:
             with self._transaction():
                 # Another process may have been faster.
                 if self._value("PRAGMA application_id") == 0:
-                    self._connection.execute(_SCHEMA)
+                    for table in _SCHEMA:
+                        self._connection.execute(table)
                     self._connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
                     self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         self._row("")  # fails when the table is not there

@@ -19,12 +19,16 @@ import numpy as np
 import scipy.sparse
 
 from onebit.arena.grid import Spec
+from onebit.arena.players import Game, Player
 from onebit.inputs import Integers
+from onebit.loop import default_checkpoints
+from onebit.strangers import import_path_of
 
-NAME = "VowpalWabbit"
+FAMILY = "VW"
 DEFAULT = "--epsilon 0.05"
 """What one gets without tuning: this exploration, the default learning rate."""
-LEARNING_RATES = ("0.1", "0.5", "2")
+LEARNING_RATES = ("0.1", "0.5", "2")  # its default, a fifth of it and four times it
+# One or two of every way in which it can explore; where costs of −1 and 0 instead of 0 and 1 help, with those.
 EXPLORATIONS = (
     "--epsilon 0.05",
     "--epsilon 0.02 --loss0 -1 --loss1 0",
@@ -52,16 +56,58 @@ class Played(NamedTuple):
     """The whole command: its start-up and the reading of its text are in it."""
 
 
+class VowpalWabbit(Player):
+    """One setting of Vowpal Wabbit.
+
+    Parameters
+    ----------
+    options : str
+        How it explores and learns, such as `DEFAULT`.
+    version : str, optional
+        The version that plays; the installed one by default.
+    """
+
+    note = f"{FAMILY}'s time has its start-up and the reading of its text in it"
+
+    def __init__(self, options: str, version: str | None = None) -> None:
+        self.options = options
+        self.version = require() if version is None else version
+        self.family = None if options == DEFAULT else FAMILY
+
+    @property
+    def spec(self) -> Spec:
+        """Its options and its version."""
+        return Spec(import_path_of(type(self)), {"options": self.options, "version": self.version})
+
+    @property
+    def title(self) -> str:
+        """The options; the default is called so."""
+        return f"{FAMILY} default" if self.options == DEFAULT else f"{FAMILY} {self.options}"
+
+    def code(self) -> set[str]:
+        """Return this module alone: its grid is slow to play, and our learners' code is nothing to it."""
+        return {__name__}
+
+    def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> Game:
+        """Play rounds that the first setting to play them has written for all."""
+        rounds = scratch / "rounds.vw"
+        if not rounds.exists():
+            write_rounds(rounds, X, y)
+        played = play_rounds(self.options, n_classes, rounds, y)
+        curve = np.cumsum(played.guesses != y)[default_checkpoints(len(y)) - 1]
+        return Game(curve, seconds=played.seconds)
+
+
+def players(whole_grid: bool = True) -> list[Player]:
+    """Return its default and, unless that is enough, the settings of its grid."""
+    return [VowpalWabbit(options) for options in (DEFAULT, *(GRID if whole_grid else ()))]
+
+
 def require() -> str:
     """Return the version that is installed, or raise an error that says how to install it."""
     if importlib.util.find_spec("vowpalwabbit") is None:
         raise RuntimeError("Vowpal Wabbit is not installed; install it with: pip install 'onebit[rivals]'")
     return importlib.metadata.version("vowpalwabbit")
-
-
-def spec(options: str) -> Spec:
-    """Return what names one setting of the installed version."""
-    return Spec(NAME, {"options": options, "version": require()})
 
 
 def write_rounds(path: Path, X: Any, y: Integers) -> None:
@@ -99,6 +145,7 @@ def play_rounds(options: str, n_classes: int, rounds: Path, y: Integers) -> Play
         The labels, to hold its own count of mistakes against.
     """
     predictions = rounds.with_suffix(".predictions")
+    # What the setting before left there must not be taken for this one's.
     predictions.unlink(missing_ok=True)
     start = time.perf_counter()
     run = subprocess.run(command(options, n_classes, rounds, predictions), capture_output=True, text=True, check=False)
@@ -113,6 +160,7 @@ def play_rounds(options: str, n_classes: int, rounds: Path, y: Integers) -> Play
 
 def read_predictions(path: Path, n_rounds: int) -> Integers:
     """Return the guesses, counted from 0, one for every round."""
+    # A crash in the middle leaves a shorter file and, sometimes, status 0.
     words = path.read_text(encoding="ascii").split()
     if len(words) != n_rounds:
         raise RuntimeError(f"Vowpal Wabbit answered {len(words)} of {n_rounds} rounds")
@@ -126,7 +174,7 @@ def check_loss(said: str, mistakes: int, n_rounds: int) -> None:
         loss = float(found.group(1)) if found else float("nan")
     except ValueError:
         loss = float("nan")
-    # It prints six decimals.
+    # It prints six decimals of the average, and half a mistake tells two counts apart.
     if not abs(loss * n_rounds - mistakes) <= 0.5 + 1e-6 * n_rounds:
         raise RuntimeError(
             f"Vowpal Wabbit reports an average loss of {loss:g} over {n_rounds} rounds, but its predictions hold "

@@ -8,16 +8,17 @@ from pathlib import Path
 from rich.console import Console
 
 from onebit.compare.comparison import ROUNDS, RUNS, Comparison, run_comparison
-from onebit.compare.entries import Entry, default_entries, parse_entry
-from onebit.compare.figures import draw_all
-from onebit.compare.rivals import rival_entries, settle_in_hindsight
-from onebit.compare.sources import find_sources
+from onebit.compare.entries import Entry, check_distinct, default_entries, enter, rival_entries
+from onebit.compare.figures import drawings
+from onebit.compare.hindsight import settle_in_hindsight
 from onebit.compare.statistics import compare, tally
 from onebit.compare.tables import print_tables, write_report, write_tables
 from onebit.reporting.progress import prepare_folder, progress_bar
+from onebit.reporting.style import draw_files
 from onebit.streams.preprocess import describe_preprocessing
+from onebit.streams.sources import find_sources
 
-_WIDTH = 140
+_WIDTH = 140  # of a table that goes to a file or pipe: no column is broken
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ def compare_command(request: Request) -> None:
     comparison = _comparison(request)
     baseline = _baseline(request, comparison.entries)
     said = _preprocessing(comparison)
+    # After everything that can be wrong with the request, before anything is played.
     prepare_folder(request.out)
     console = Console()
     console.print(f"Preprocessing, the same for all: {said}.", highlight=False, soft_wrap=True)
@@ -60,7 +62,7 @@ def compare_command(request: Request) -> None:
         rows = compare(outcomes, baseline)
         tallies = tally(rows, baseline)
         write_tables(request.out, rows, tallies, comparison.seed)
-        figures = draw_all(outcomes, request.out / "figures")
+        figures = draw_files(drawings(outcomes), request.out / "figures")
         details = _details(request, comparison, baseline, said)
         write_report(request.out / "report.html", rows, tallies, figures, details)
     wide = console if console.is_terminal else Console(width=_WIDTH)
@@ -74,13 +76,10 @@ def _size(comparison: Comparison) -> str:
 
 
 def _comparison(request: Request) -> Comparison:
-    entries = [parse_entry(text) for text in request.learner_texts]
+    entries = [enter(text) for text in request.learner_texts]
     if request.rival is not None:
         entries += rival_entries(request.rival, whole_grid=request.grid)
-    titles = [entry.title for entry in entries]
-    for title in titles:
-        if titles.count(title) > 1:
-            raise ValueError(f"{title}: the learner is named twice")
+    check_distinct(entries)
     return Comparison(
         tuple(find_sources(request.data, request.label)),
         tuple(entries),

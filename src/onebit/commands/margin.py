@@ -1,37 +1,34 @@
 """What ``onebit margin`` does: the largest margins of a data set, and what the theorems promise for it."""
 
 import json
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from onebit import kernels
+from onebit.arena.grammar import parse_kernel
 from onebit.bounds import Claim
-from onebit.inputs import Floats, Integers
-from onebit.kernels import Kernel
+from onebit.kernels import as_kernel
 from onebit.reporting.progress import progress_bar
-from onebit.streams import DataSet, bundled, paper_strong, paper_weak, preprocess, read_table, wedges
+from onebit.streams import preprocess
 from onebit.streams.data_set import make_data_set
-from onebit.streams.files import BUNDLED, SUFFIXES
+from onebit.streams.sources import as_data_set, find_source
 from onebit.theory import Margin, Progress, margin
 
-_OUR_SETS: dict[str, Callable[[], tuple[Floats, Integers]]] = {
-    "wedges": wedges,
-    "paper_strong": partial(paper_strong, 50_000),
-    "paper_weak": partial(paper_weak, 50_000),
-}
+_DRAWN_ROUNDS = 50_000  # of a stream: by then the paper's margins have settled to three digits
 
 
 def margin_command(data: str, label: str | None, kernel: str | None, standardize: bool, as_json: bool) -> None:
     """Measure a file or a named set and print what is found."""
-    chosen = _kernel(kernel)
-    found = _load(data, label)
+    try:
+        chosen = None if kernel is None else as_kernel(parse_kernel(kernel))
+    except ValueError as error:
+        raise ValueError(f"--kernel {kernel}: {error}") from error
+    found = as_data_set(find_source(data, label), _DRAWN_ROUNDS)
     if standardize:
         found = make_data_set(found.name, preprocess(found.X, "standardize"), found.y, data, found.label_names)
+    # With --json standard output is for the JSON alone.
     with progress_bar(Console(stderr=as_json), f"Margins of {found.name}") as show:
 
         def on_progress(progress: Progress) -> None:
@@ -42,41 +39,6 @@ def margin_command(data: str, label: str | None, kernel: str | None, standardize
         print(json.dumps(_as_dict(found.name, len(found.y), result)))
     else:
         _print(found.name, len(found.y), result)
-
-
-def _load(data: str, label: str | None) -> DataSet:
-    if data in _OUR_SETS:
-        X, y = _OUR_SETS[data]()
-        return make_data_set(data, X, y, data)
-    if data in BUNDLED:
-        return bundled(data)
-    if "." not in data:
-        known = ", ".join([*_OUR_SETS, *BUNDLED])
-        raise ValueError(f"there is no set {data!r}; give a file ({', '.join(SUFFIXES)}) or one of {known}")
-    return read_table(data, label)
-
-
-def _kernel(name: str | None) -> Kernel | None:
-    """Return a kernel by name, such as ``rational`` or ``gaussian:0.5``."""
-    if name is None:
-        return None
-    word, _, number = name.partition(":")
-    known = {cls.__name__.lower(): cls for cls in (kernels.Linear, kernels.Rational)}
-    with_number: dict[str, Any] = {
-        "polynomial": lambda text: kernels.Polynomial(int(text)),
-        "multinomial": lambda text: kernels.Multinomial(int(text)),
-        "gaussian": lambda text: kernels.Gaussian(float(text)),
-    }
-    try:
-        if word in known and not number:
-            return known[word]()
-        if word in with_number:
-            made: Kernel = with_number[word](number)
-            return made
-    except ValueError as error:
-        raise ValueError(f"--kernel {name}: {error}") from error
-    choices = ", ".join([*known, *(f"{word}:NUMBER" for word in with_number)])
-    raise ValueError(f"--kernel must be one of {choices}; got {name!r}")
 
 
 def _as_dict(name: str, n_examples: int, result: Margin) -> dict[str, Any]:
@@ -121,6 +83,7 @@ def _print(name: str, n_examples: int, result: Margin) -> None:
 def _shown(promise: Claim) -> str:
     if promise.log2 is None:
         return promise.silent_because
+    # Kernel bounds have hundreds of digits; beyond what one reads at a glance only the exponent says something.
     if promise.value is None or not 1e-6 < promise.value < 1e15:
         return f"2^{promise.log2:.4g}"
     return f"{promise.value:,.6g}" if promise.value < 1 else f"{promise.value:,.0f}"

@@ -6,17 +6,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from onebit.compare.comparison import Comparison, run_comparison
 from onebit.reporting.progress import prepare_folder, progress_bar
-from onebit.reproduce.contestants import PAPER_ROUNDS, PAPER_RUNS
-from onebit.reproduce.experiment import (
-    QUICK_ROUNDS,
-    QUICK_RUNS,
-    Experiment,
-    run_experiment,
-)
-from onebit.reproduce.report import draw_all, write_report
+from onebit.reporting.style import draw_files
+from onebit.reproduce.contestants import PAPER_ROUNDS, PAPER_RUNS, QUICK_ROUNDS, QUICK_RUNS, paper_comparison
+from onebit.reproduce.report import drawings, write_report
 from onebit.reproduce.summary import SummaryRow, summarize, write_curves, write_summary
 
+# Apart, so that a quick look does not overwrite the tables of a full run.
 _FULL_FOLDER, _QUICK_FOLDER = Path("results"), Path("results/quick")
 
 
@@ -24,7 +21,7 @@ def reproduce_command(
     rounds: int | None, runs: int | None, seed: int, jobs: int | None, out: Path | None, quick: bool
 ) -> None:
     """Play, then write tables, figures and the report into the folder."""
-    experiment = Experiment(
+    comparison = paper_comparison(
         rounds=(QUICK_ROUNDS if quick else PAPER_ROUNDS) if rounds is None else rounds,
         runs=(QUICK_RUNS if quick else PAPER_RUNS) if runs is None else runs,
         seed=seed,
@@ -32,24 +29,24 @@ def reproduce_command(
     folder = out if out is not None else _QUICK_FOLDER if quick else _FULL_FOLDER
     prepare_folder(folder)
     console = Console()
-    with progress_bar(console, f"{experiment.runs} runs of {experiment.rounds:,} rounds") as show:
-        outcomes = run_experiment(experiment, folder, jobs=jobs, on_progress=show)
+    with progress_bar(console, f"{comparison.runs} runs of {comparison.rounds:,} rounds") as show:
+        outcomes = run_comparison(comparison, folder, jobs=jobs, on_progress=show)
     with console.status("Drawing figures and writing the report …"):
         rows = summarize(outcomes)
         write_summary(rows, folder / "summary.csv")
         write_curves(outcomes, folder / "mistakes.csv")
-        figures = draw_all(outcomes, folder / "figures", experiment.seed)
-        write_report(folder / "report.html", outcomes, rows, figures, _details(experiment))
+        figures = draw_files(drawings(outcomes, comparison.seed), folder / "figures")
+        write_report(folder / "report.html", outcomes, rows, figures, _details(comparison))
     _print_table(rows, console)
     console.print(f"Tables, figures and report.html are in [bold]{folder}[/].")
 
 
-def _details(experiment: Experiment) -> dict[str, str]:
+def _details(comparison: Comparison) -> dict[str, str]:
     return {
-        "Rounds": f"{experiment.rounds:,}",
-        "Runs": f"{experiment.runs}, each on data and random numbers of its own",
-        "Seeds": f"{experiment.seed} to {experiment.seed + experiment.runs - 1}",
-        "Command": f"onebit reproduce --rounds {experiment.rounds} --runs {experiment.runs} --seed {experiment.seed}",
+        "Rounds": f"{comparison.rounds:,}",
+        "Runs": f"{comparison.runs}, each on data and random numbers of its own",
+        "Seeds": f"{comparison.seed} to {comparison.seed + comparison.runs - 1}",
+        "Command": f"onebit reproduce --rounds {comparison.rounds} --runs {comparison.runs} --seed {comparison.seed}",
     }
 
 

@@ -1,37 +1,33 @@
-"""Learners on the same shuffles of the same data sets: what is played, and what came out.
+"""Players on the same rounds of the same data sets: what is played, and what came out.
 
-Run r plays the rows ``np.random.default_rng(seed + r).permutation(n)[:rounds]``; the streams of the paper are drawn
-anew with seed + r instead. Everyone gets the same preprocessed rows in the same order. A cell is keyed by the content
-of the data set, the preprocessing, the rounds, the learner's settings and the code.
+Run r plays the rows ``np.random.default_rng(seed + r).permutation(n)[:rounds]`` of a data set; streams are drawn anew
+with seed + r instead. Everyone gets the same preprocessed rows in the same order. A cell is keyed by the content of the
+data set or the code of the stream, the preprocessing, the rounds, the player's settings and the player's code.
 """
 
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from onebit.arena import vowpal_wabbit
-from onebit.arena.executors import OnProgress, run
-from onebit.arena.grid import JSON, Batch, Cell, Spec, grid
-from onebit.arena.specs import PLAYED, build, code_version
-from onebit.arena.store import Result, Store
+from onebit.arena.code import code_version, reachable
+from onebit.arena.executors import Executor, OnProgress, Played, run
+from onebit.arena.grid import JSON, Batch, Cell, Spec
+from onebit.arena.players import learned_arrays, player_from
+from onebit.arena.store import Store
 from onebit.compare.entries import Entry
-from onebit.compare.sources import DRAWN, Source, load, make_rounds
 from onebit.inputs import Floats, Integers, check_choice, check_integer, check_seed
 from onebit.loop import default_checkpoints
-from onebit.play import play
-from onebit.streams.preprocess import METHODS
+from onebit.streams.preprocess import METHODS, preprocess
+from onebit.streams.sources import Source, draw, draw_function, load
 
+# Ten thousand rounds show what learners differ in, five runs are the fewest that a t-test makes sense of.
 ROUNDS, RUNS = 10_000, 5
-# A rival's results outlive changes of our learners: its grid is slow to play. The content of a data set is in its key.
-_ROUNDS_CODE = ("draws.py", "streams/paper.py", "streams/preprocess.py", "compare/sources.py")
-_WARM_UP_ROUNDS = 1000
-_WARMED_UP: set[tuple[Spec, bool]] = set()
 
 
 @dataclass(frozen=True)
@@ -44,8 +40,11 @@ class Comparison:
     """At most this many rounds; fewer where a data set has fewer rows."""
     runs: int = RUNS
     seed: int = 0
+    """Run r plays data and random numbers of seed + r."""
     preprocessing: str = "standardize"
     unit_length: bool = False
+    keep_learned: bool = False
+    """Whether to store what everyone had learned at the end."""
 
     def __post_init__(self) -> None:
         check_integer("rounds", self.rounds, low=1)
@@ -55,12 +54,12 @@ class Comparison:
 
     @property
     def streams(self) -> dict[Source, Spec]:
-        """Every data set with all that its rounds depend on."""
+        """Every source with all that its rounds depend on, except code."""
         return {source: stream for source, (stream, _) in self._read.items()}
 
     @property
     def sparse(self) -> dict[str, bool]:
-        """Whether the rows of each data set are sparse, by its name."""
+        """Whether the rows of each source are sparse, by its name."""
         return {source.name: is_sparse for source, (_, is_sparse) in self._read.items()}
 
     @cached_property
@@ -69,23 +68,34 @@ class Comparison:
         settings: dict[str, JSON] = {"preprocessing": self.preprocessing, "unit_length": self.unit_length}
         specs = {}
         for source in self.sources:
-            if source.name in DRAWN and source.path is None:
-                specs[source] = Spec(source.name, {"rounds": self.rounds, **settings}), False
+            if source.stream is not None:
+                specs[source] = Spec(source.stream, {"rounds": self.rounds, **settings}), False
             else:
                 data = load(source)
-                n_rounds = min(self.rounds, len(data.y))
-                content: dict[str, JSON] = {"content": data.content, "rounds": n_rounds}
+                content: dict[str, JSON] = {"content": data.content, "rounds": min(self.rounds, len(data.y))}
                 specs[source] = Spec(source.name, {**content, **settings}), data.is_sparse
         return specs
 
     def cells(self) -> list[Cell]:
-        """Return every entry on every data set in every run."""
-        learners = [entry.spec for entry in self.entries if entry.spec.name != vowpal_wabbit.NAME]
-        rivals = [entry.spec for entry in self.entries if entry.spec.name == vowpal_wabbit.NAME]
-        streams, seeds = self.streams.values(), range(self.seed, self.seed + self.runs)
-        return grid(streams, learners, seeds, code_version((*PLAYED, *_ROUNDS_CODE))) + grid(
-            streams, rivals, seeds, code_version((*_ROUNDS_CODE, "arena/vowpal_wabbit.py"))
-        )
+        """Return every entry on every source in every run."""
+        codes = {entry.spec: player_from(entry.spec).code() for entry in self.entries}
+        # Games that were stored without what was learned are of no use to who needs it.
+        kept = ", with what was learned" if self.keep_learned else ""
+        cells = []
+        for source, stream in self.streams.items():
+            of_rounds = _code_of_rounds(source)
+            versions = {player: code_version(code | of_rounds) + kept for player, code in codes.items()}
+            seeds = range(self.seed, self.seed + self.runs)
+            cells += [Cell(stream, player, seed, version) for seed in seeds for player, version in versions.items()]
+        return cells
+
+
+def _code_of_rounds(source: Source) -> set[str]:
+    """Return the modules that decide the rounds. A data set is known by its content, whoever read it from a file."""
+    if source.stream is None:
+        return reachable("onebit.streams.preprocess", "onebit.streams.data_set")
+    module, path, _ = source.stream.partition(":")
+    return reachable("onebit.streams.preprocess", module if path else draw_function(source.stream).__module__)
 
 
 @dataclass(frozen=True)
@@ -101,6 +111,8 @@ class Outcome:
     seconds: Floats
     """How long each run took."""
     remark: str = ""
+    learned: dict[str, Floats] = field(default_factory=dict)
+    """What the first run had learned at the end, by name, if that was kept."""
 
     @property
     def final(self) -> Integers:
@@ -116,7 +128,22 @@ class Outcome:
     @property
     def standard_error(self) -> float:
         """Standard error of the mean; zero if there was one run."""
-        return float(self.final.std(ddof=1) / np.sqrt(len(self.final))) if len(self.final) > 1 else 0.0
+        return float(self.errors[-1])
+
+    @property
+    def means(self) -> Floats:
+        """The mean curve."""
+        curve: Floats = self.mistakes.mean(axis=0)
+        return curve
+
+    @property
+    def errors(self) -> Floats:
+        """The standard error of the mean curve; zero if there was one run."""
+        n_runs = len(self.mistakes)
+        if n_runs == 1:
+            return np.zeros(len(self.rounds))
+        spread: Floats = self.mistakes.std(axis=0, ddof=1) / np.sqrt(n_runs)
+        return spread
 
     @property
     def microseconds_per_round(self) -> float:
@@ -124,63 +151,76 @@ class Outcome:
         return float(self.seconds.mean() / self.rounds[-1] * 1e6)
 
 
-def play_batch(sources: dict[str, Source], batch: Batch) -> Iterator[tuple[Cell, Result]]:
-    """Make the rounds once and let every entry of the batch play them."""
+def make_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Integers, int]:
+    """Return the rows and labels of one run, in order and preprocessed, and the number of classes."""
+    settings: dict[str, Any] = dict(stream.settings)
+    if source.stream is not None:
+        X, y, n_classes = draw(source.stream, settings["rounds"], seed)
+    else:
+        data = load(source)
+        # The parent keyed the results by what it read; a worker must not store those of other rows under that key.
+        if data.content != settings["content"]:
+            raise ValueError(f"{source.path or source.name} has changed while it was being played; run again")
+        X, y = data.shuffled(seed, settings["rounds"])
+        n_classes = data.n_classes
+    return preprocess(X, settings["preprocessing"], settings["unit_length"]), y, n_classes
+
+
+def play_batch(sources: dict[str, Source], keep_learned: bool, batch: Batch) -> Iterator[Played]:
+    """Make the rounds once and let every player of the batch play them."""
     X, y, n_classes = make_rounds(batch.stream, sources[batch.stream.canonical], batch.seed)
-    with tempfile.TemporaryDirectory(prefix="onebit-") as folder:
-        rounds = Path(folder) / "rounds.vw"
+    # A generator's `with` ends when the last cell is taken, or when the batch is given up.
+    with tempfile.TemporaryDirectory(prefix="onebit-") as scratch:
         for cell in batch.cells:
-            if cell.learner.name != vowpal_wabbit.NAME:
-                yield cell, _play_learner(cell, X, y, n_classes)
-                continue
-            if not rounds.exists():
-                vowpal_wabbit.write_rounds(rounds, X, y)
-            played = vowpal_wabbit.play_rounds(str(cell.learner.settings["options"]), n_classes, rounds, y)
-            curve = np.cumsum(played.guesses != y)[default_checkpoints(len(y)) - 1]
-            yield cell, Result({"mistakes": int(curve[-1]), "seconds": played.seconds}, {"curve": curve})
-
-
-def _play_learner(cell: Cell, X: Any, y: Integers, n_classes: int) -> Result:
-    _warm_up(cell.learner, X, y, n_classes)
-    learner = build(cell.learner).set_params(classes=n_classes)
-    start = time.perf_counter()
-    trace = play(learner, X, y, seed=cell.seed)
-    seconds = time.perf_counter() - start
-    return Result({"mistakes": trace.mistakes, "seconds": seconds}, {"curve": trace.curve.mistakes})
-
-
-def _warm_up(learner: Spec, X: Any, y: Integers, n_classes: int) -> None:
-    """Play a little once per process, so that compiling is not taken for playing."""
-    kind = learner, isinstance(X, np.ndarray)
-    if kind not in _WARMED_UP:
-        _WARMED_UP.add(kind)
-        n = min(len(y), _WARM_UP_ROUNDS)
-        play(build(learner).set_params(classes=n_classes), X[:n], y[:n], seed=0)
+            player = player_from(cell.player)
+            start = time.perf_counter()
+            game = player.play(X, y, n_classes, cell.seed, Path(scratch))
+            seconds = time.perf_counter() - start if game.seconds is None else game.seconds
+            yield Played(cell, game.result(keep_learned), seconds)
 
 
 def run_comparison(
-    comparison: Comparison, folder: Path, *, jobs: int | None = None, on_progress: OnProgress | None = None
+    comparison: Comparison,
+    folder: Path,
+    *,
+    jobs: int | None = None,
+    on_progress: OnProgress | None = None,
+    executor: Executor | None = None,
 ) -> list[Outcome]:
-    """Play what is not stored in the folder yet, and return all outcomes: by data set, then by entry."""
+    """Play what is not stored in the folder yet, and return all outcomes: by source, then by entry.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What to play.
+    folder : Path
+        Where ``arena.sqlite`` is, or will be.
+    jobs, on_progress, executor
+        As for `onebit.arena.run`.
+    """
     cells, path = comparison.cells(), folder / "arena.sqlite"
     sources = {stream.canonical: source for source, stream in comparison.streams.items()}
-    run(cells, path, partial(play_batch, sources), jobs=jobs, on_progress=on_progress)
-    stored: dict[tuple[Spec, Spec], list[Result]] = {}
+    play = partial(play_batch, sources, comparison.keep_learned)
+    run(cells, path, play, jobs=jobs, on_progress=on_progress, executor=executor)
+    of_entry: dict[tuple[Spec, Spec], list[Cell]] = {}
+    for cell in cells:
+        of_entry.setdefault((cell.stream, cell.player), []).append(cell)
     with Store(path) as store:
-        for cell in cells:
-            stored.setdefault((cell.stream, cell.learner), []).append(store.get(cell))
-    return [
-        _outcome(source.name, entry, int(str(stream.settings["rounds"])), stored[stream, entry.spec])
-        for source, stream in comparison.streams.items()
-        for entry in comparison.entries
-    ]
+        return [
+            _outcome(source.name, entry, of_entry[stream, entry.spec], store)
+            for source, stream in comparison.streams.items()
+            for entry in comparison.entries
+        ]
 
 
-def _outcome(dataset: str, entry: Entry, n_rounds: int, results: list[Result]) -> Outcome:
+def _outcome(dataset: str, entry: Entry, cells: list[Cell], store: Store) -> Outcome:
+    results = [store.get(cell) for cell in cells]
+    seconds = [store.seconds(cell) for cell in cells]
     return Outcome(
         dataset,
         entry,
-        default_checkpoints(n_rounds),
+        default_checkpoints(int(str(cells[0].stream.settings["rounds"]))),
         np.stack([result.arrays["curve"] for result in results]),
-        np.array([result.numbers["seconds"] for result in results]),
+        np.array([np.nan if taken is None else taken for taken in seconds]),
+        learned=learned_arrays(results[0]),
     )

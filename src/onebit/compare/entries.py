@@ -1,21 +1,18 @@
-"""Who plays in a comparison: learners as they are written on the command line.
+"""Who plays in a comparison, under which name."""
 
-``Banditron`` or ``Banditron:exploration=0.02`` or ``BanditPerceptron:kernel=Rational,normalize=true``: the name of a
-class in `onebit.learners`, then settings. A kernel is named by its class in `onebit.kernels`; a setting that only the
-kernel has goes to the kernel, and ``kernel.degree=3`` says so outright.
-"""
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-import inspect
-from dataclasses import dataclass, fields
-from typing import Any
-
-import onebit.kernels
-import onebit.learners
-from onebit.arena.grid import JSON, Spec
-from onebit.arena.specs import build, describe
-from onebit.kernels import Custom, Kernel
+from onebit.arena import vowpal_wabbit
+from onebit.arena.grammar import parse_player
+from onebit.arena.grid import Spec
+from onebit.arena.players import LearnerPlayer, Player
+from onebit.inputs import check_choice
 from onebit.learners import Learner, all_learners
 
+RIVALS = {"vw": vowpal_wabbit.players}
+"""Programs from elsewhere, by their name on the command line."""
+# One of each kind: ours, the paper's two algorithms, its rival, and what full information would give.
 _DEFAULTS = (
     "BanditSVM",
     "BanditPerceptron",
@@ -24,8 +21,6 @@ _DEFAULTS = (
     "FullInformationSVM",
     "MulticlassPerceptron",
 )
-_NOT_SETTINGS = ("self", "classes", "seed")
-_WORDS: dict[str, JSON] = {"true": True, "false": False, "none": None}
 
 
 @dataclass(frozen=True)
@@ -33,15 +28,51 @@ class Entry:
     """One who plays."""
 
     title: str
-    """Its name in tables and figures."""
+    """Its name in figures, and in tables unless it has another there."""
     spec: Spec
     hears_label: bool = False
     """Whether it plays the full-information game."""
+    key: str = ""
+    """Its name in tables."""
+    family: str | None = None
+    """The tuned family that it is one setting of."""
+    note: str = ""
+    """What to say about it under a table."""
+
+    def __post_init__(self) -> None:
+        # A frozen dataclass sets its defaults this way.
+        object.__setattr__(self, "key", self.key or self.title)
 
     @property
     def shown(self) -> str:
         """The title, with a word of warning where one has it easier."""
         return f"{self.title} (told the label)" if self.hears_label else self.title
+
+
+def enter(who: str | Learner | type[Learner] | Player, title: str | None = None, key: str = "") -> Entry:
+    """Return the entry of a learner, a rival, or of either as it is written on the command line.
+
+    Parameters
+    ----------
+    who : str, Learner, subclass of Learner, or Player
+        A text such as "Banditron:exploration=0.02", or the thing itself. A class plays with its default settings.
+    title : str, optional
+        Its name in figures and tables; by default the text, or what it calls itself.
+    key : str
+        Its name in tables, if that is to be another.
+
+    Examples
+    --------
+    >>> from onebit.learners import Banditron
+    >>> enter(Banditron(0.1), "Banditron, ε = 0.1", "banditron").spec == enter("Banditron:exploration=0.1").spec
+    True
+    """
+    if isinstance(who, str):
+        title, who = title or who.strip(), parse_player(who)
+    if isinstance(who, type):
+        who = who()
+    player = LearnerPlayer(who) if isinstance(who, Learner) else who
+    return Entry(title or player.title, player.spec, player.hears_label, key, player.family, player.note)
 
 
 def default_entries() -> list[str]:
@@ -50,90 +81,23 @@ def default_entries() -> list[str]:
     return [text for text in _DEFAULTS if text.partition(":")[0] in known]
 
 
-def parse_entry(text: str) -> Entry:
-    """Read a learner with its settings.
+def rival_entries(rival: str, *, whole_grid: bool = True) -> list[Entry]:
+    """Return the entries of a rival: its default, then the settings of its grid.
 
     Parameters
     ----------
-    text : str
-        ``Name`` or ``Name:setting=value,setting=value``.
-
-    Examples
-    --------
-    >>> parse_entry("Banditron:exploration=0.1").spec.label
-    'Banditron(exploration=0.1, kernel=None)'
-    >>> parse_entry("Banditron:rate=0.1")
-    Traceback (most recent call last):
-        ...
-    ValueError: Banditron has no setting 'rate'; it has exploration, kernel
+    rival : {"vw"}
+        Who.
+    whole_grid : bool
+        False for the default alone.
     """
-    name, _, tail = text.strip().partition(":")
-    known = {cls.__name__: cls for cls in all_learners()}
-    if name not in known:
-        raise ValueError(f"there is no learner {name!r}; there are {', '.join(sorted(known))}")
-    given = dict(_setting(name, part) for part in tail.split(",") if part)
-    if "kernel" in given:
-        given["kernel"] = _kernel(name, known[name], given)
-    _check_settings(name, known[name], given)
-    try:
-        learner = known[name](**given)
-        spec = describe(learner)
-        # A game of one round finds what only the start of a game can tell.
-        build(spec).begin(1, 2)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{text}: {error}") from error
-    return Entry(text.strip(), spec, known[name].hears_label)
+    check_choice("--rival", rival, RIVALS)
+    return [enter(player) for player in RIVALS[rival](whole_grid)]
 
 
-def _setting(name: str, part: str) -> tuple[str, Any]:
-    setting, equals, value = part.partition("=")
-    if not equals or not setting.strip():
-        raise ValueError(f"settings of {name} are written setting=value, with commas between; got {part!r}")
-    return setting.strip(), _value(value.strip())
-
-
-def _value(text: str) -> JSON:
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text
-
-
-def _kernel(name: str, cls: type[Learner], given: dict[str, Any]) -> Kernel | None:
-    """Return the kernel, and take its settings out of those given."""
-    kernels = {
-        kernel.__name__: kernel
-        for _, kernel in inspect.getmembers(onebit.kernels, inspect.isclass)
-        if issubclass(kernel, Kernel) and kernel not in (Kernel, Custom)
-    }
-    chosen = given["kernel"]
-    if chosen is None:
-        return None
-    if chosen not in kernels:
-        raise ValueError(f"there is no kernel {chosen!r}; there are {', '.join(sorted(kernels))}")
-    kernel: Any = kernels[chosen]
-    own = [field.name for field in fields(kernel)]
-    mine: dict[str, Any] = {}
-    for setting in list(given):
-        short = setting.removeprefix("kernel.")
-        if short != setting or (setting in own and setting not in _settings(cls)):
-            if short not in own:
-                raise ValueError(f"the kernel {chosen} of {name} has no setting {short!r}; it has {', '.join(own)}")
-            mine[short] = given.pop(setting)
-    made: Kernel = kernel(**mine)
-    return made
-
-
-def _settings(cls: type[Learner]) -> list[str]:
-    return [name for name in inspect.signature(cls.__init__).parameters if name not in _NOT_SETTINGS]
-
-
-def _check_settings(name: str, cls: type[Learner], given: dict[str, Any]) -> None:
-    known = _settings(cls)
-    for setting in given:
-        if setting not in known:
-            raise ValueError(f"{name} has no setting {setting!r}; it has {', '.join(known) or 'none'}")
+def check_distinct(entries: Iterable[Entry]) -> None:
+    """Raise if two have the same name."""
+    titles = [entry.title for entry in entries]
+    for title in titles:
+        if titles.count(title) > 1:
+            raise ValueError(f"{title}: the learner is named twice")

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,8 +11,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from onebit.compare.comparison import Outcome
-from onebit.reporting import style as figures
-from onebit.reporting.style import Dashes, FigureFile
+from onebit.reporting import style
+from onebit.reporting.style import Dashes, Drawing
 from onebit.reporting.tables import grouped
 
 PANELS = 4
@@ -20,20 +20,21 @@ PANELS = 4
 _TOLD: Dashes = (0, (1.2, 1.0))
 _SOLID: Dashes = (0, ())
 _LONG: Dashes = (0, (6, 2))
+# Every step is at least a fifth, so that labels on a logarithmic axis do not touch.
 _TICKS = (0.1, 0.2, 0.5, 1, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
-def draw_all(outcomes: Sequence[Outcome], folder: Path) -> list[FigureFile]:
-    """Draw the overview and all curves, save each as PNG and SVG, and return them."""
-    folder.mkdir(parents=True, exist_ok=True)
+def drawings(outcomes: Sequence[Outcome]) -> list[Drawing]:
+    """Return what to draw: the overview, then all curves."""
     datasets = list(dict.fromkeys(outcome.dataset for outcome in outcomes))
-    drawn = [("overview", "Mistakes relative to the best", _overview_caption(outcomes), draw_overview(outcomes))]
+    overview = partial(draw_overview, outcomes)
+    listed = [Drawing("overview", "Mistakes relative to the best", _overview_caption(outcomes), overview)]
     for start in range(0, len(datasets), PANELS):
         shown = datasets[start : start + PANELS]
-        name = f"curves_{start // PANELS + 1}"
         title = f"Mistakes round by round: {', '.join(shown)}"
-        drawn.append((name, title, _curves_caption(outcomes), draw_curves(outcomes, shown)))
-    return [FigureFile(name, title, said, *figures.save(figure, folder, name)) for name, title, said, figure in drawn]
+        curves = partial(draw_curves, outcomes, shown)
+        listed.append(Drawing(f"curves_{start // PANELS + 1}", title, _curves_caption(outcomes), curves))
+    return listed
 
 
 def _overview_caption(outcomes: Sequence[Outcome]) -> str:
@@ -45,8 +46,7 @@ def _overview_caption(outcomes: Sequence[Outcome]) -> str:
 
 
 def _curves_caption(outcomes: Sequence[Outcome]) -> str:
-    n_runs = len(outcomes[0].final)
-    shown = f"the mean of {n_runs} runs with a band of ± 1 standard error" if n_runs > 1 else "a single run"
+    shown = style.what_lines_are(len(outcomes[0].final))
     told = " Dotted lines are learners that are told the label." if any(o.entry.hears_label for o in outcomes) else ""
     return f"Each line is {shown}.{told}"
 
@@ -56,11 +56,12 @@ def draw_curves(outcomes: Sequence[Outcome], datasets: Sequence[str]) -> Figure:
     n_columns = min(2, len(datasets))
     n_rows = math.ceil(len(datasets) / n_columns)
     titles = _titles(outcomes)
-    with figures.looks():
+    with style.looks():
         width, height = 5.4 * n_columns + 0.2, 3.9 * n_rows + 0.28 * math.ceil(len(titles) / n_columns)
-        figure, panels = figures.new_figure(n_rows, n_columns, width, height)
+        figure, panels = style.new_figure(n_rows, n_columns, width, height)
         for axes, dataset in zip(panels, datasets, strict=False):
             _draw_panel(axes, [outcome for outcome in outcomes if outcome.dataset == dataset], titles)
+        # An odd number of data sets leaves a panel over.
         for axes in panels[len(datasets) :]:
             axes.set_visible(False)
         figure.legend(
@@ -75,11 +76,9 @@ def _draw_panel(axes: Axes, outcomes: Sequence[Outcome], titles: Sequence[str]) 
     last = int(outcomes[0].rounds[-1])
     for outcome in outcomes:
         color, dashes, _ = look_of(outcome, titles)
-        rounds, mistakes = np.insert(outcome.rounds, 0, 0), np.insert(outcome.mistakes, 0, 0, axis=1)
-        mean, n_runs = mistakes.mean(axis=0), len(mistakes)
-        error = mistakes.std(axis=0, ddof=1) / np.sqrt(n_runs) if n_runs > 1 else np.zeros(len(mean))
-        axes.fill_between(rounds, mean - error, mean + error, color=color, alpha=0.18, linewidth=0)
-        axes.plot(rounds, mean, color=color, linestyle=dashes)
+        # Everyone begins with no mistakes in round 0.
+        rounds, mean, error = (np.insert(curve, 0, 0) for curve in (outcome.rounds, outcome.means, outcome.errors))
+        style.draw_mean(axes, rounds, mean, error, color, dashes)
     top = max(outcome.mean + outcome.standard_error for outcome in outcomes)
     axes.set_title(outcomes[0].dataset, loc="left", fontweight="bold")
     axes.set_xlim(0, last)
@@ -95,15 +94,16 @@ def draw_overview(outcomes: Sequence[Outcome]) -> Figure:
     """Draw everyone's mistakes on every data set as multiples of the best."""
     datasets = list(dict.fromkeys(outcome.dataset for outcome in outcomes))
     titles = _titles(outcomes)
-    with figures.looks():
+    with style.looks():
         height = 1.5 + 0.42 * len(datasets) + 0.26 * math.ceil(len(titles) / 2)
-        figure, (axes,) = figures.new_figure(1, 1, 9.5, height)
+        figure, (axes,) = style.new_figure(1, 1, 9.5, height)
         extremes = [1.0]
         for place, dataset in enumerate(datasets):
             mine = [outcome for outcome in outcomes if outcome.dataset == dataset]
             bandits = [outcome for outcome in mine if not outcome.entry.hears_label] or mine
             unit = max(1.0, min(outcome.mean for outcome in bandits))
             for k, outcome in enumerate(mine):
+                # A perfect game has no place on a logarithmic axis: half a mistake stands for it.
                 ratio = max(outcome.mean, 0.5) / unit
                 # Marks a little above and below their line, so that equal ones can both be seen.
                 height = place + 0.5 * ((k + 0.5) / len(mine) - 0.5)
@@ -132,7 +132,7 @@ def _overview_axes(axes: Axes, datasets: Sequence[str], low: float, high: float)
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
-    axes.axvline(1.0, color=figures.INK, linewidth=1.0, zorder=1)
+    axes.axvline(1.0, color=style.INK, linewidth=1.0, zorder=1)
     axes.set_yticks(range(len(datasets)), datasets)
     axes.set_ylim(len(datasets) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
@@ -154,8 +154,8 @@ def _representatives(outcomes: Sequence[Outcome]) -> list[Outcome]:
 def look_of(outcome: Outcome, titles: Sequence[str]) -> tuple[str, Dashes, str]:
     """Return the colour, dashes and marker of an entry: the same in all figures, and no two alike up to sixteen."""
     at = titles.index(outcome.entry.title)
-    dashes = _TOLD if outcome.entry.hears_label else _LONG if at >= len(figures.PALETTE) else _SOLID
-    return figures.PALETTE[at % len(figures.PALETTE)], dashes, figures.MARKERS[at % len(figures.MARKERS)]
+    dashes = _TOLD if outcome.entry.hears_label else _LONG if at >= len(style.PALETTE) else _SOLID
+    return style.PALETTE[at % len(style.PALETTE)], dashes, style.MARKERS[at % len(style.MARKERS)]
 
 
 def _handle(outcome: Outcome, titles: Sequence[str], *, is_line: bool) -> Line2D:

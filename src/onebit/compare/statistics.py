@@ -22,7 +22,7 @@ import numpy as np
 from onebit.compare.comparison import Outcome
 from onebit.inputs import Integers
 
-LEVEL = 0.05
+LEVEL = 0.05  # customary; Holm's method keeps it for the whole table
 WIN, TIE, LOSS = "win", "tie", "loss"
 
 
@@ -76,7 +76,9 @@ def paired_p(first: Integers, second: Integers) -> float | None:
     if len(differences) < 2:
         return None
     if np.all(differences == differences[0]):
+        # n signs that all agree have probability 2·2⁻ⁿ under no difference.
         return 1.0 if differences[0] == 0 else min(1.0, 2.0 * 0.5 ** len(differences))
+    # Imported when it is needed: it takes half a second, and most who import this module only read outcomes.
     from scipy.stats import ttest_rel
 
     return float(ttest_rel(first, second).pvalue)
@@ -179,6 +181,7 @@ def _count(rows: Sequence[ComparisonRow], verdict: str) -> int:
 def _across(differences: list[float]) -> float | None:
     if len(differences) < 2:
         return None
+    # SciPy has no p for ranks of nothing.
     if not any(differences):
         return 1.0
     from scipy.stats import wilcoxon

@@ -5,15 +5,13 @@ from html import escape
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
 from rich.markup import escape as plain
 from rich.table import Table
 
-from onebit.arena import vowpal_wabbit
 from onebit.compare.comparison import Outcome
 from onebit.compare.statistics import LEVEL, LOSS, TIE, WIN, ComparisonRow, Tally
-from onebit.reporting import pages as report
+from onebit.reporting import pages
 from onebit.reporting.style import FigureFile
 from onebit.reporting.tables import grouped, number, replace_file, write_csv
 
@@ -38,6 +36,9 @@ _INTRO = (
     "<p>Each round a learner is shown a row, names its label and hears only whether it was right; a learner that is "
     "told the label marks how far one could get with full information. All play the same rows in the same order.</p>"
 )
+_TALLIED = ("learner", "wins", "ties", "losses", "mistakes / baseline's", "p across")
+_TALLY_CSS = ("name", *["number"] * 5)
+# On the screen, and by the CSS classes that the page has for verdicts on the paper's numbers.
 _COLORS = {WIN: "green", TIE: "dim", LOSS: "red"}
 _KINDS = {WIN: "agrees", TIE: "plain", LOSS: "unexplained"}
 
@@ -65,6 +66,7 @@ def write_tables(folder: Path, rows: Sequence[ComparisonRow], tallies: Sequence[
     write_csv(folder / "runs.csv", RUN_COLUMNS, runs)
     told = [(row.title, row.wins, row.ties, row.losses, number(row.ratio), number(row.p)) for row in tallies]
     write_csv(folder / "tally.csv", TALLY_COLUMNS, told)
+    # In a file of its own: the only numbers here that depend on the machine and the day.
     times = [(outcome.dataset, outcome.entry.title, f"{outcome.microseconds_per_round:.4g}") for outcome in outcomes]
     write_csv(folder / "timing.csv", TIMING_COLUMNS, times)
 
@@ -87,13 +89,8 @@ def _comparison_line(row: ComparisonRow) -> tuple[object, ...]:
 
 
 def _curve_lines(outcome: Outcome) -> list[tuple[object, ...]]:
-    n_runs = len(outcome.final)
-    means = outcome.mistakes.mean(axis=0)
-    errors = outcome.mistakes.std(axis=0, ddof=1) / np.sqrt(n_runs) if n_runs > 1 else np.zeros(len(means))
-    return [
-        (outcome.dataset, outcome.entry.title, t, number(mean), number(error))
-        for t, mean, error in zip(outcome.rounds.tolist(), means.tolist(), errors.tolist(), strict=True)
-    ]
+    curve = zip(outcome.rounds.tolist(), outcome.means.tolist(), outcome.errors.tolist(), strict=True)
+    return [(outcome.dataset, outcome.entry.key, t, number(mean), number(error)) for t, mean, error in curve]
 
 
 def print_tables(console: Console, rows: Sequence[ComparisonRow], tallies: Sequence[Tally], baseline: str) -> None:
@@ -108,38 +105,57 @@ def print_tables(console: Console, rows: Sequence[ComparisonRow], tallies: Seque
         is_first = at == 0 or rows[at - 1].outcome.dataset != outcome.dataset
         if is_first and at:
             table.add_section()
+        learner, *numbers, verdict, time = _shown(row)
         table.add_row(
             plain(f"{outcome.dataset} ({grouped(outcome.rounds[-1])})") if is_first else "",
-            plain(outcome.entry.shown),
-            f"{grouped(outcome.mean)} ± {grouped(outcome.standard_error)}",
-            f"{outcome.mean / outcome.rounds[-1]:.1%}",
-            "" if row.ratio is None else f"{row.ratio:.2f}",
-            "" if row.p_adjusted is None else f"{row.p_adjusted:.2g}",
-            f"[{_COLORS[row.verdict]}]{row.verdict}[/]" if row.verdict else "",
-            f"{outcome.microseconds_per_round:,.1f}",
+            plain(learner),
+            *numbers,
+            f"[{_COLORS[verdict]}]{verdict}[/]" if verdict else "",
+            time,
         )
     console.print(table)
-    if tallies and len(_datasets(rows)) > 1:
-        _print_tally(console, tallies, baseline)
+    if _is_tallied(rows, tallies):
+        table = Table(title=plain(f"Against {baseline}, over the data sets"))
+        table.add_column(_TALLIED[0], overflow="fold")
+        for name in _TALLIED[1:]:
+            table.add_column(name, justify="right", no_wrap=True)
+        for tally in tallies:
+            learner, *numbers = _shown_tally(tally)
+            table.add_row(plain(learner), *numbers)
+        console.print(table)
 
 
-def _print_tally(console: Console, tallies: Sequence[Tally], baseline: str) -> None:
-    table = Table(title=plain(f"Against {baseline}, over the data sets"))
-    table.add_column("learner", overflow="fold")
-    for name in ("wins", "ties", "losses", "mistakes / baseline's", "p across"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in tallies:
-        p = "" if row.p is None else f"{row.p:.2g}"
-        table.add_row(plain(row.title), str(row.wins), str(row.ties), str(row.losses), f"{row.ratio:.2f}", p)
-    console.print(table)
+def _shown(row: ComparisonRow) -> list[str]:
+    """Return what people read of a row, on the screen and on the page: from its learner to its time per round."""
+    outcome = row.outcome
+    return [
+        outcome.entry.shown,
+        f"{grouped(outcome.mean)} ± {grouped(outcome.standard_error)}",
+        f"{outcome.mean / outcome.rounds[-1]:.1%}",
+        "" if row.ratio is None else f"{row.ratio:.2f}",
+        "" if row.p_adjusted is None else f"{row.p_adjusted:.2g}",
+        row.verdict,
+        f"{outcome.microseconds_per_round:,.1f}",
+    ]
 
 
+def _shown_tally(row: Tally) -> list[str]:
+    counts = [str(count) for count in (row.wins, row.ties, row.losses)]
+    return [row.title, *counts, f"{row.ratio:.2f}", "" if row.p is None else f"{row.p:.2g}"]
+
+
+def _is_tallied(rows: Sequence[ComparisonRow], tallies: Sequence[Tally]) -> bool:
+    # Over a single data set it would say the same as the table above it.
+    return bool(tallies) and len(_datasets(rows)) > 1
+
+
+# What every reader asks first, so it is under the table and not in the documentation alone.
 def _legend(baseline: str, rows: Sequence[ComparisonRow]) -> str:
-    has_rival = any(row.outcome.entry.spec.name == vowpal_wabbit.NAME for row in rows)
+    notes = dict.fromkeys(row.outcome.entry.note for row in rows if row.outcome.entry.note)
     return (
         f"win/tie/loss: this learner against {baseline}; paired t-test over the runs, Holm-corrected, level {LEVEL:g}"
         "\n/ told: mistakes over those of the first learner that is told the label"
-        + ("\nVW's time has its start-up and the reading of its text in it" if has_rival else "")
+        + "".join(f"\n{note}" for note in notes)
     )
 
 
@@ -159,7 +175,7 @@ def write_report(
     rows, tallies : sequences of ComparisonRow and Tally
         What came out.
     figures : sequence of FigureFile
-        From `compare_figures.draw_all`.
+        From `draw_files`.
     details : mapping
         Lines for "What was run", by name; "Command" is what to type to get the same again, "Baseline" who all are
         compared with.
@@ -168,16 +184,16 @@ def write_report(
     command = listed.pop("Command")
     parts = [
         _INTRO,
-        f"<h2>What was run</h2>\n<dl>\n{report.facts(listed)}\n</dl>",
-        *([_tally_html(tallies, details["Baseline"])] if tallies and len(_datasets(rows)) > 1 else []),
-        *(report.figure(figure) for figure in figures[:1]),
+        f"<h2>What was run</h2>\n<dl>\n{pages.facts(listed)}\n</dl>",
+        *([_tally_html(tallies, details["Baseline"])] if _is_tallied(rows, tallies) else []),
+        *(pages.figure(figure) for figure in figures[:1]),
         f"<h2>Every data set</h2>\n<p>{escape(_legend(details['Baseline'], rows)).replace(chr(10), '.<br>')}.</p>",
         *(_dataset_html([row for row in rows if row.outcome.dataset == dataset]) for dataset in _datasets(rows)),
         "<h2>Curves</h2>",
-        *(report.figure(figure) for figure in figures[1:]),
+        *(pages.figure(figure) for figure in figures[1:]),
         f"<h2>How to get it again</h2>\n<pre><code>{escape(command)}</code></pre>",
     ]
-    replace_file(path, report.page("Learners compared", "\n".join(parts) + "\n").encode())
+    replace_file(path, pages.page("Learners compared", "\n".join(parts) + "\n").encode())
 
 
 def _datasets(rows: Sequence[ComparisonRow]) -> list[str]:
@@ -185,38 +201,20 @@ def _datasets(rows: Sequence[ComparisonRow]) -> list[str]:
 
 
 def _tally_html(tallies: Sequence[Tally], baseline: str) -> str:
-    columns = ("learner", "wins", "ties", "losses", "mistakes / baseline's", "p across")
-    lines = [
-        [
-            ("name", escape(row.title)),
-            *(("number", str(count)) for count in (row.wins, row.ties, row.losses)),
-            ("number", f"{row.ratio:.2f}"),
-            ("number", "–" if row.p is None else f"{row.p:.2g}"),
-        ]
-        for row in tallies
-    ]
     said = (
         f"Wins, ties and losses of each learner against {baseline} on the single data sets; the geometric mean of the "
         "ratios of mistakes; Wilcoxon's signed-rank test across the data sets, Holm-corrected."
     )
-    return f"<h2>Over all data sets</h2>\n<p>{escape(said)}</p>\n{report.table(columns, lines)}"
+    lines = [pages.cells(_shown_tally(row), _TALLY_CSS) for row in tallies]
+    return f"<h2>Over all data sets</h2>\n<p>{escape(said)}</p>\n{pages.table(_TALLIED, lines)}"
 
 
 def _dataset_html(rows: Sequence[ComparisonRow]) -> str:
     columns = ("learner", "mistakes", "rate", "/ told the label", "p", "verdict", "µs per round", "remark")
-    lines = [
-        [
-            ("name", escape(row.outcome.entry.shown)),
-            ("number", f"{grouped(row.outcome.mean)} ± {grouped(row.outcome.standard_error)}"),
-            ("number", f"{row.outcome.mean / row.outcome.rounds[-1]:.1%}"),
-            ("number", "–" if row.ratio is None else f"{row.ratio:.2f}"),
-            ("number", "–" if row.p_adjusted is None else f"{row.p_adjusted:.2g}"),
-            (_KINDS.get(row.verdict, "plain"), row.verdict or "–"),
-            ("number", f"{row.outcome.microseconds_per_round:,.1f}"),
-            ("", escape(row.outcome.remark) or "–"),
-        ]
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        css = ("name", *["number"] * 4, _KINDS.get(row.verdict, "plain"), "number", "")
+        lines.append(pages.cells([*_shown(row), row.outcome.remark], css))
     first = rows[0].outcome
     heading = f"{first.dataset}: {grouped(first.rounds[-1])} rounds"
-    return f"<h3>{escape(heading)}</h3>\n{report.table(columns, lines)}"
+    return f"<h3>{escape(heading)}</h3>\n{pages.table(columns, lines)}"

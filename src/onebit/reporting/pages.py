@@ -32,8 +32,18 @@ def _table_row(columns: Sequence[str], row: Sequence[tuple[str, str]]) -> str:
     )
 
 
+def cells(texts: Sequence[str], classes: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the cells of a row from plain texts and their CSS classes; a dash stands for nothing.
+
+    >>> cells(["a < b", ""], ["name", "number"])
+    [('name', 'a &lt; b'), ('number', '–')]
+    """
+    return [(css, escape(text) or "–") for css, text in zip(classes, texts, strict=True)]
+
+
 def figure(drawn: FigureFile) -> str:
     """Return a figure with its title and caption; the picture is inside."""
+    # Inside the page, not beside it: a report that is mailed stays whole.
     image = base64.b64encode(drawn.svg.read_bytes()).decode("ascii")
     return (
         f'<figure id="{escape(drawn.name)}">\n<h3>{escape(drawn.title)}</h3>\n'
@@ -42,6 +52,7 @@ def figure(drawn: FigureFile) -> str:
     )
 
 
+# Two columns of colours, for light and for dark screens; on a phone every row of a table becomes a card.
 _PAGE = Template("""<!DOCTYPE html>
 <html lang="en">
 <head>

@@ -34,6 +34,7 @@ def prepare_folder(folder: Path) -> None:
     """Make sure that results can be written, before anything is played."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        # To have the right to write is not enough: the disk may be full, or read-only.
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:

@@ -1,14 +1,14 @@
-"""How every figure looks and is saved: fonts, lines, files.
+"""How every figure looks, is drawn and is saved: fonts, lines, files.
 
 Nothing here changes matplotlib's global settings.
 """
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -17,7 +17,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from onebit.reporting.tables import replace_file
 
-INK = "#222222"
+INK = "#222222"  # nearly black: softer than black on white
 Dashes = tuple[float, Sequence[float]]
 """Offset, and lengths of strokes and gaps in line widths."""
 
@@ -26,6 +26,7 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 _LOOKS: dict[Any, Any] = {
+    # Comes with matplotlib, so that figures are the same everywhere.
     "font.family": "DejaVu Sans",
     "font.size": 11,
     "axes.titlesize": 12,
@@ -42,7 +43,9 @@ _LOOKS: dict[Any, Any] = {
     "text.color": INK,
     "hatch.color": "#8C8C8C",
     "hatch.linewidth": 0.6,
+    # Without a salt of our own, ids in an SVG would be drawn anew each time.
     "svg.hashsalt": "onebit",
+    # Letters as outlines look the same where the font is missing.
     "svg.fonttype": "path",
 }
 
@@ -59,6 +62,17 @@ class FigureFile:
     svg: Path
 
 
+class Drawing(NamedTuple):
+    """A figure that is to be drawn."""
+
+    name: str
+    """Of its files, such as "figure_4"."""
+    title: str
+    caption: str
+    draw: Callable[[], Figure]
+    """Called when its turn comes: a drawn figure takes megabytes."""
+
+
 def looks() -> AbstractContextManager[None]:
     """Return a context in which matplotlib draws in our style; afterwards its settings are as before."""
     return matplotlib.rc_context(_LOOKS)
@@ -66,13 +80,27 @@ def looks() -> AbstractContextManager[None]:
 
 def new_figure(n_rows: int, n_columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     """Return an empty figure, its size in inches, and its axes row by row. Call it within `looks`."""
+    # Not pyplot's: it would keep every figure alive, and choose a window system.
     figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
     return figure, list(figure.subplots(n_rows, n_columns, squeeze=False).ravel())
+
+
+def draw_mean(axes: Axes, rounds: Any, mean: Any, error: Any, color: str, dashes: Dashes) -> None:
+    """Draw a mean curve with a band of ± 1 standard error."""
+    axes.fill_between(rounds, mean - error, mean + error, color=color, alpha=0.2, linewidth=0)
+    # In front of everyone's band and of published curves.
+    axes.plot(rounds, mean, color=color, linestyle=dashes, zorder=3)
+
+
+def what_lines_are(n_runs: int) -> str:
+    """Say in a caption what `draw_mean` shows."""
+    return f"the mean of {n_runs} runs with a band of ± 1 standard error" if n_runs > 1 else "a single run"
 
 
 def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
     """Write a figure as PNG and SVG and return both paths; the same figure gives the same bytes."""
     paths = []
+    # Dates and program versions in a file would make equal figures differ.
     for suffix, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
         content = io.BytesIO()
         with looks():
@@ -80,6 +108,13 @@ def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
         paths.append(folder / f"{name}.{suffix}")
         replace_file(paths[-1], content.getvalue())
     return paths[0], paths[1]
+
+
+def draw_files(drawings: Sequence[Drawing], folder: Path) -> list[FigureFile]:
+    """Draw figures, save each as PNG and SVG in the folder, which is made if it is missing, and return them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # One after the other: other processes would spend the time they save on importing matplotlib (measured).
+    return [FigureFile(name, title, caption, *save(draw(), folder, name)) for name, title, caption, draw in drawings]
 
 
 def spread(heights: list[float], gap: float) -> list[float]:

@@ -22,6 +22,7 @@ def number(value: float | None) -> str:
     >>> number(1 / 3), number(None)
     ('0.3333333333', '')
     """
+    # Ten digits: more than anyone reads, fewer than differ between machines.
     return "" if value is None else f"{value:.10g}"
 
 
@@ -36,6 +37,7 @@ def write_csv(path: Path, columns: Sequence[str], lines: Iterable[Sequence[objec
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file whole or not at all: a reader finds the old content or the new, never half of it."""
+    # In the same folder, since only there a rename is atomic; with the process id, since two may write at once.
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         unfinished.write_bytes(content)

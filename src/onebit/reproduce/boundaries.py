@@ -7,31 +7,36 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Patch
 
+from onebit.arena.players import build
+from onebit.compare.comparison import Outcome
 from onebit.inputs import Floats, Integers
 from onebit.kernels import as_kernel
 from onebit.learners import BanditPerceptron
-from onebit.reporting import style as figures
+from onebit.reporting import style
 from onebit.reporting.tables import grouped
-from onebit.reproduce import style
-from onebit.reproduce.contestants import DATASETS, Outcome
+from onebit.reproduce import planes
+from onebit.reproduce.contestants import DATASETS
 from onebit.reproduce.figure_3 import sample
 
 FIGURES = {"figure_6": "banditron-0.02", "figure_7": "algorithm-1", "figure_8": "algorithm-2"}
 """Whose regions each figure shows, by contestant key."""
 UNCLAIMED = 3
 
-_GRID, _N_POINTS, _N_JUDGED, _CHUNK = 401, 1200, 20_000, 4096
-_TIE_ANGLES = np.deg2rad([15.0, -15.0, 180.0])
+_GRID = 401  # a cell of the grid is a pixel or two of the saved figure
+_N_POINTS = 1200  # dots that show the data and still leave the regions to be seen
+_N_JUDGED = 20_000  # shares are good to a tenth of a percent
+_CHUNK = 4096  # rows scored at once: their kernel matrix stays below 100 MB
+_TIE_ANGLES = np.deg2rad([15.0, -15.0, 180.0])  # where the two largest entries of Wx are equal (Section 6)
 
 
 def title(name: str, outcome: Outcome) -> str:
     """Return the heading of a figure that shows this contestant."""
-    return f"Figure {name.removeprefix('figure_')}: final decision regions, {outcome.contestant.title}"
+    return f"Figure {name.removeprefix('figure_')}: final decision regions, {outcome.entry.title}"
 
 
 def caption(outcomes: list[Outcome]) -> str:
     """Return two sentences about one contestant's regions."""
-    if isinstance(outcomes[0].contestant.learner, BanditPerceptron):
+    if _leaves_unclaimed(outcomes[0]):
         rest = "Where it is hatched no class claims the point, and the learner guesses uniformly."
     else:
         rest = "Its exploration is left out: the regions show its best guess."
@@ -42,13 +47,18 @@ def caption(outcomes: list[Outcome]) -> str:
     )
 
 
+def _leaves_unclaimed(outcome: Outcome) -> bool:
+    """Say whether a learner guesses uniformly where no class has a score of at least 0."""
+    return outcome.entry.spec.name == BanditPerceptron.__name__
+
+
 def scores(outcome: Outcome, X: Floats) -> Floats:
     """Return every row's score for every class, from what the first run had learned."""
     learned = outcome.learned
     if "weights" in learned:
         product: Floats = X @ learned["weights"].T
         return product
-    kernel = as_kernel(outcome.contestant.learner.get_params()["kernel"])
+    kernel = as_kernel(build(outcome.entry.spec).get_params()["kernel"])
     assert kernel is not None
     out = np.zeros((len(X), learned["coefficients"].shape[1]))
     if len(learned["support"]):
@@ -62,7 +72,8 @@ def regions(outcome: Outcome, X: Floats) -> Integers:
     """Return every row's guess, or `UNCLAIMED` where a bandit perceptron would guess uniformly."""
     values = scores(outcome, X)
     guesses: Integers = values.argmax(axis=1)
-    if isinstance(outcome.contestant.learner, BanditPerceptron):
+    if _leaves_unclaimed(outcome):
+        # Algorithm 1's set S is empty: no class has a score of at least 0.
         guesses[values.max(axis=1) < 0] = UNCLAIMED
     return guesses
 
@@ -74,14 +85,14 @@ def draw(outcomes: list[Outcome], seed: int) -> Figure:
     class has a score of at least 0 are left white and hatched, for the bandit perceptrons only. A sample of the
     stream lies on top; the dashed rays at ±15° and 180° are where the two best entries of Wx tie.
     """
-    with figures.looks():
-        figure, panels = figures.new_figure(1, len(outcomes), 4.5 * len(outcomes), 5.4)
+    with style.looks():
+        figure, panels = style.new_figure(1, len(outcomes), 4.5 * len(outcomes), 5.4)
         for axes, outcome in zip(panels, outcomes, strict=True):
-            style.as_plane(axes, style.DISC)
+            planes.as_plane(axes, planes.DISC)
             _paint(axes, outcome)
             _overlay(axes, outcome, seed)
             axes.set_title(f"{DATASETS[outcome.dataset]}\n{_judged(outcome, seed)}")
-        claims = isinstance(outcomes[0].contestant.learner, BanditPerceptron)
+        claims = _leaves_unclaimed(outcomes[0])
         figure.legend(
             handles=_legend(claims), loc="outside lower center", ncols=5 if len(outcomes) > 1 else 2, columnspacing=1.2
         )
@@ -90,19 +101,20 @@ def draw(outcomes: list[Outcome], seed: int) -> Figure:
 
 def _paint(axes: Axes, outcome: Outcome) -> None:
     """Colour the disc by the guess."""
-    ticks = np.linspace(-style.DISC, style.DISC, _GRID)
+    ticks = np.linspace(-planes.DISC, planes.DISC, _GRID)
     first, second = np.meshgrid(ticks, ticks)
     # Corners of the square are pulled onto the circle: the kernel ends there, and the clipping hides them.
-    shrink = np.minimum(1.0, style.DISC / np.maximum(np.hypot(first, second), 1e-12))
-    X = np.column_stack([(first * shrink).ravel(), (second * shrink).ravel(), np.full(_GRID**2, style.DISC)])
+    shrink = np.minimum(1.0, planes.DISC / np.maximum(np.hypot(first, second), 1e-12))
+    X = np.column_stack([(first * shrink).ravel(), (second * shrink).ravel(), np.full(_GRID**2, planes.DISC)])
     guesses = regions(outcome, X).reshape(_GRID, _GRID)
-    disc = Circle((0, 0), style.DISC, transform=axes.transData)
-    half = style.DISC * (1 + 1 / (_GRID - 1))
+    disc = Circle((0, 0), planes.DISC, transform=axes.transData)
+    # imshow counts from the outer edges of its cells, the grid from their centres.
+    half = planes.DISC * (1 + 1 / (_GRID - 1))
     image = axes.imshow(
         guesses,
         origin="lower",
         extent=(-half, half, -half, half),
-        cmap=ListedColormap([*style.CLASS_TINTS, "white"]),
+        cmap=ListedColormap([*planes.CLASS_TINTS, "white"]),
         vmin=0,
         vmax=UNCLAIMED,
         interpolation="nearest",
@@ -118,12 +130,10 @@ def _paint(axes: Axes, outcome: Outcome) -> None:
 def _overlay(axes: Axes, outcome: Outcome, seed: int) -> None:
     """Draw a sample of the points and the true boundaries."""
     X, y = sample(outcome.dataset, _N_POINTS, seed)
-    for label, color in enumerate(style.CLASS_COLORS):
-        points = X[y == label]
-        axes.scatter(points[:, 0], points[:, 1], s=6, color=color, alpha=0.55, linewidths=0, rasterized=True, zorder=6)
+    planes.scatter(axes, X, y, s=6, alpha=0.55)
     for angle in _TIE_ANGLES:
-        end = style.DISC * np.array([np.cos(angle), np.sin(angle)])
-        axes.plot([0, end[0]], [0, end[1]], color=figures.INK, linestyle=(0, (4, 3)), linewidth=1.3, zorder=7)
+        end = planes.DISC * np.array([np.cos(angle), np.sin(angle)])
+        axes.plot([0, end[0]], [0, end[1]], color=style.INK, linestyle=(0, (4, 3)), linewidth=1.3, zorder=7)
 
 
 def _judged(outcome: Outcome, seed: int) -> str:
@@ -138,9 +148,9 @@ def _judged(outcome: Outcome, seed: int) -> str:
 def _legend(claims: bool) -> list[Patch | Line2D]:
     handles: list[Patch | Line2D] = [
         Patch(facecolor=tint, edgecolor=color, label=f"class {label + 1}")
-        for label, (tint, color) in enumerate(zip(style.CLASS_TINTS, style.CLASS_COLORS, strict=True))
+        for label, (tint, color) in enumerate(zip(planes.CLASS_TINTS, planes.CLASS_COLORS, strict=True))
     ]
-    handles.append(Line2D([], [], color=figures.INK, linestyle=(0, (4, 3)), linewidth=1.3, label="true boundary"))
+    handles.append(Line2D([], [], color=style.INK, linestyle=(0, (4, 3)), linewidth=1.3, label="true boundary"))
     if claims:
         handles.append(Patch(facecolor="white", edgecolor="#8C8C8C", hatch="////", label="no class claims it"))
     return handles

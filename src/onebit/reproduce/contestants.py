@@ -1,86 +1,49 @@
-"""Who plays in the paper's experiments, and what their games left behind."""
+"""Who plays what in the paper's experiments: a comparison on its two streams."""
 
-from dataclasses import dataclass
-
-import numpy as np
-
-from onebit.inputs import Floats, Integers
+from onebit.compare.comparison import Comparison
+from onebit.compare.entries import Entry, enter
 from onebit.kernels import Rational
-from onebit.learners import BanditPerceptron, Banditron, Learner, MulticlassPerceptron
+from onebit.learners import BanditPerceptron, Banditron, MulticlassPerceptron
+from onebit.streams.sources import Source
 
 DATASETS = {"strong": "strongly separable", "weak": "weakly separable"}
+STREAMS = {"strong": "paper_strong", "weak": "paper_weak"}
 RATES = (0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)
 """Banditron's exploration rates in the paper."""
-PAPER_ROUNDS, PAPER_RUNS = 5_000_000, 20
+PAPER_ROUNDS, PAPER_RUNS = 5_000_000, 20  # Section 6
+QUICK_ROUNDS, QUICK_RUNS = 100_000, 5  # seconds, and the order of the curves is already that of the full game
 
 
-@dataclass(frozen=True)
-class Contestant:
-    """A learner of the experiments."""
-
-    key: str
-    """Its name in the tables, such as "banditron-0.02"."""
-    title: str
-    """Its name in figures, such as "Banditron, ε = 0.02"."""
-    learner: Learner
-    """With its settings; never played itself, only cloned."""
-    published: str | None
-    """The paper's name of its curve, if the paper has one."""
-
-
-def contestants() -> list[Contestant]:
+def contestants() -> list[Entry]:
     """Return everyone who plays, in the order of the tables."""
-    listed = [
-        Contestant("algorithm-1", "Algorithm 1", BanditPerceptron(), "perceptron-linear"),
-        Contestant(
-            "algorithm-1-authors",
-            "Algorithm 1, authors' update",
-            BanditPerceptron(update="authors"),
-            "perceptron-linear",
-        ),
-        Contestant("algorithm-2", "Algorithm 2", BanditPerceptron(Rational()), "perceptron-rational"),
-        Contestant(
-            "algorithm-2-authors",
-            "Algorithm 2, authors' update",
-            BanditPerceptron(Rational(), update="authors"),
-            "perceptron-rational",
-        ),
+    return [
+        enter(BanditPerceptron(), "Algorithm 1", "algorithm-1"),
+        enter(BanditPerceptron(update="authors"), "Algorithm 1, authors' update", "algorithm-1-authors"),
+        enter(BanditPerceptron(Rational()), "Algorithm 2", "algorithm-2"),
+        enter(BanditPerceptron(Rational(), update="authors"), "Algorithm 2, authors' update", "algorithm-2-authors"),
+        *(enter(Banditron(rate), f"Banditron, ε = {rate:g}", f"banditron-{rate:g}") for rate in RATES),
+        enter(MulticlassPerceptron(), "Multiclass Perceptron", "multiclass-perceptron"),
     ]
-    listed += [
-        Contestant(f"banditron-{rate:g}", f"Banditron, ε = {rate:g}", Banditron(rate), f"banditron-{rate:g}")
-        for rate in RATES
-    ]
-    listed.append(
-        Contestant("multiclass-perceptron", "Multiclass Perceptron (told the label)", MulticlassPerceptron(), None)
+
+
+def paper_comparison(rounds: int = PAPER_ROUNDS, runs: int = PAPER_RUNS, seed: int = 0) -> Comparison:
+    """Return what is played; the paper's size by default.
+
+    Parameters
+    ----------
+    rounds, runs : int
+        How much.
+    seed : int
+        Run r plays data and random numbers of seed + r.
+    """
+    return Comparison(
+        tuple(Source(dataset, stream=stream) for dataset, stream in STREAMS.items()),
+        tuple(contestants()),
+        rounds=rounds,
+        runs=runs,
+        seed=seed,
+        # The paper's features have length at most 1 by construction, as the rational kernel needs.
+        preprocessing="none",
+        # Figures 6 to 8 show what was learned.
+        keep_learned=True,
     )
-    return listed
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """All runs of one contestant on one data set."""
-
-    dataset: str
-    """ "strong" or "weak"."""
-    contestant: Contestant
-    rounds: Integers
-    """The checkpoints, increasing; the last is the number of rounds."""
-    mistakes: Integers
-    """Cumulative mistakes, one row per run, one column per checkpoint."""
-    learned: dict[str, Floats]
-    """What the first run had learned at the end: "weights" (K, d), or "support" (n, d) and "coefficients" (n, K)."""
-
-    @property
-    def mean(self) -> Floats:
-        """Mean curve over the runs."""
-        curve: Floats = self.mistakes.mean(axis=0)
-        return curve
-
-    @property
-    def standard_error(self) -> Floats:
-        """Standard error of the mean curve; zero if there was one run."""
-        n_runs = len(self.mistakes)
-        if n_runs == 1:
-            return np.zeros(self.mistakes.shape[1])
-        spread: Floats = self.mistakes.std(axis=0, ddof=1) / np.sqrt(n_runs)
-        return spread

@@ -10,16 +10,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from onebit.compare.comparison import Outcome
 from onebit.inputs import Floats
-from onebit.reporting import style as figures
+from onebit.reporting import style
 from onebit.reporting.tables import grouped
-from onebit.reproduce import style
-from onebit.reproduce.contestants import DATASETS, Outcome
-from onebit.reproduce.published import published_curves
+from onebit.reproduce.contestants import DATASETS
+from onebit.reproduce.looks import PUBLISHED_COLOR, color_of, dashes_of
+from onebit.reproduce.published import published_curves, published_learner
 
 NUMBERS = {"strong": 4, "weak": 5}
 """The paper's number of the figure for each data set."""
 
+# Whose curves a linear plot of everyone cannot tell from zero. On the weak set Algorithm 1 has no guarantee.
 _LOW = {
     "strong": ("algorithm-1", "algorithm-1-authors", "algorithm-2", "algorithm-2-authors", "multiclass-perceptron"),
     "weak": ("algorithm-2", "algorithm-2-authors", "multiclass-perceptron"),
@@ -67,13 +69,12 @@ def title(dataset: str, is_log: bool) -> str:
 def caption(outcomes: list[Outcome], dataset: str, is_log: bool) -> str:
     """Return two sentences with the numbers of this experiment."""
     mine = [outcome for outcome in outcomes if outcome.dataset == dataset]
-    n_runs = len(mine[0].mistakes)
-    shown = f"the mean of {n_runs} runs with a band of ± 1 standard error" if n_runs > 1 else "a single run"
+    shown = style.what_lines_are(len(mine[0].mistakes))
     if _lines(outcomes, dataset, is_log).published:
         shown += "; grey lines are the paper's"
     if is_log:
         return f"Each line is {shown}. A line that has become flat belongs to a learner that makes no more mistakes."
-    ends = [(float(outcome.mean[-1]), outcome.contestant) for outcome in mine]
+    ends = [(outcome.mean, outcome.entry) for outcome in mine]
     banditrons = [(end, who.title) for end, who in ends if who.key.startswith("banditron-")]
     told = [f"{grouped(end)} by {who.title}" for end, who in ends if who.key in ("algorithm-1", "algorithm-2")]
     told += [
@@ -94,14 +95,14 @@ def draw(outcomes: list[Outcome], dataset: str, is_log: bool) -> Figure:
     """
     lines = _lines(outcomes, dataset, is_log)
     low = lines.low(dataset)
-    with figures.looks():
+    with style.looks():
         if is_log:
-            figure, panels = figures.new_figure(1, 1, 9.5, 6.6)
+            figure, panels = style.new_figure(1, 1, 9.5, 6.6)
             _plot(panels[0], lines)
             _log_axes(panels[0], lines)
             _label_ends(panels[0], _Lines(lines.ours, low.published))
         else:
-            figure, panels = figures.new_figure(2, 1, 9.5, 9.6)
+            figure, panels = style.new_figure(2, 1, 9.5, 9.6)
             for axes, top, named, heading in (
                 (panels[0], lines.top, _Lines(lines.ours, []), "all learners"),
                 (panels[1], low.top, low, "the same, enlarged near zero"),
@@ -111,7 +112,7 @@ def draw(outcomes: list[Outcome], dataset: str, is_log: bool) -> Figure:
                 _label_ends(axes, named)
                 axes.set_title(heading, loc="left")
         if lines.published:
-            panels[0].plot([], [], color=style.PUBLISHED_COLOR, linewidth=3.2, label=_published_title(dataset))
+            panels[0].plot([], [], color=PUBLISHED_COLOR, linewidth=3.2, label=_published_title(dataset))
             panels[0].legend(loc="upper left")
     return figure
 
@@ -126,14 +127,15 @@ def _lines(outcomes: list[Outcome], dataset: str, is_log: bool) -> _Lines:
     for outcome in outcomes:
         if outcome.dataset != dataset:
             continue
-        who, last = outcome.contestant, float(outcome.rounds[-1])
+        who, last = outcome.entry, float(outcome.rounds[-1])
         # A linear plot begins at zero mistakes in round zero, which a logarithmic one cannot show.
-        curves = np.array([outcome.rounds, outcome.mean, outcome.standard_error])
-        lines.ours.append(_Line(who.key, who.title, *(curves if is_log else np.insert(curves, 0, 0.0, axis=1))))
-        if who.published is None or who.published in drawn:
+        curves = np.array([outcome.rounds, outcome.means, outcome.errors])
+        lines.ours.append(_Line(who.key, who.shown, *(curves if is_log else np.insert(curves, 0, 0.0, axis=1))))
+        published = published_learner(who.key)
+        if published is None or published in drawn:
             continue
-        drawn.add(who.published)
-        rounds, mistakes = published_curves()[dataset, who.published]
+        drawn.add(published)
+        rounds, mistakes = published_curves()[dataset, published]
         inside = (rounds < last) & (rounds >= (1 if is_log else 0))
         end = min(last, float(rounds[-1]))
         xs = np.append(rounds[inside], end)
@@ -146,11 +148,9 @@ def _lines(outcomes: list[Outcome], dataset: str, is_log: bool) -> _Lines:
 
 def _plot(axes: Axes, lines: _Lines) -> None:
     for line in lines.published:
-        axes.plot(line.rounds, line.mean, color=style.PUBLISHED_COLOR, linewidth=3.2, zorder=2)
+        axes.plot(line.rounds, line.mean, color=PUBLISHED_COLOR, linewidth=3.2, zorder=2)
     for line in lines.ours:
-        color, low, high = style.color_of(line.key), line.mean - line.error, line.mean + line.error
-        axes.fill_between(line.rounds, low, high, color=color, alpha=0.2, linewidth=0)
-        axes.plot(line.rounds, line.mean, color=color, linestyle=style.dashes_of(line.key), zorder=3)
+        style.draw_mean(axes, line.rounds, line.mean, line.error, color_of(line.key), dashes_of(line.key))
     axes.set_ylabel("mean cumulative mistakes")
 
 
@@ -169,6 +169,7 @@ def _log_axes(axes: Axes, lines: _Lines) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log", nonpositive="clip")
     axes.set_xlim(min(10.0, last / 10), last)
+    # Below one mistake there is nothing to see, above the top there is room for the legend.
     axes.set_ylim(1, lines.top * 1.6)
     axes.set_xlabel("round")
 
@@ -178,11 +179,12 @@ def _label_ends(axes: Axes, named: _Lines) -> None:
     to_axes = axes.transData + axes.transAxes.inverted()
     labels = []
     for line in named.ours + named.published:
-        color = "#777777" if line.title.startswith("published") else style.color_of(line.key)
+        color = "#777777" if line.title.startswith("published") else color_of(line.key)
         height = to_axes.transform((line.rounds[-1], max(line.mean[-1], 1e-9)))[1]
         labels.append((max(float(height), 0.0), line.title, color))
     labels.sort()
-    places = figures.spread([height for height, _, _ in labels], 0.056)
+    # 0.056 of a panel's height is a line of text and a little air.
+    places = style.spread([height for height, _, _ in labels], 0.056)
     for (height, text, color), place in zip(labels, places, strict=True):
         axes.plot([1.0, 1.03], [height, place], transform=axes.transAxes, color=color, linewidth=1.3, clip_on=False)
         axes.text(1.035, place, text, transform=axes.transAxes, va="center", fontsize=10)

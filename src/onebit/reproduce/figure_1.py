@@ -3,8 +3,8 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from onebit.reporting import style as figures
-from onebit.reproduce import style
+from onebit.reporting import style
+from onebit.reproduce import planes
 from onebit.streams import wedges
 
 TITLE = "Figure 1: weakly but not strongly separable"
@@ -14,6 +14,7 @@ CAPTION = (
     "line through the centre, but the other two classes together span 240°."
 )
 
+# Where two of the three scores tie, with the paper's labels.
 _RAYS = ((0.0, "⟨w₃ − w₁, x⟩ = 0"), (120.0, "⟨w₁ − w₂, x⟩ = 0"), (240.0, "⟨w₂ − w₃, x⟩ = 0"))
 
 
@@ -24,19 +25,20 @@ def draw() -> Figure:
     wedges the number of their class. The points are the 78 of the paper's figure, scaled into the unit disc.
     """
     X, y = wedges()
-    with figures.looks():
-        figure, (axes,) = figures.new_figure(1, 1, 7.0, 5.3)
-        style.as_plane(axes, 1.0)
+    with style.looks():
+        figure, (axes,) = style.new_figure(1, 1, 7.0, 5.3)
+        planes.as_plane(axes, 1.0)
+        # Wider than high: the equations stand beside the disc.
         axes.set_xlim(-1.15, 1.75)
         axes.set_ylim(-1.08, 1.08)
-        for label, (color, marker) in enumerate(zip(style.CLASS_COLORS, style.CLASS_MARKERS, strict=True)):
+        for label, (color, marker) in enumerate(zip(planes.CLASS_COLORS, planes.CLASS_MARKERS, strict=True)):
             points = X[y == label]
             axes.scatter(
                 points[:, 0], points[:, 1], s=34, color=color, marker=marker, label=f"class {label + 1}", zorder=3
             )
         for angle, equation in _RAYS:
             end = np.array([np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))])
-            axes.plot([0, end[0]], [0, end[1]], color=figures.INK, linewidth=2.2, solid_capstyle="round")
+            axes.plot([0, end[0]], [0, end[1]], color=style.INK, linewidth=2.2, solid_capstyle="round")
             axes.text(1.06 * end[0], 1.06 * end[1], equation, ha="left" if angle == 0 else "right", va="center")
         axes.legend(loc="upper right")
     return figure

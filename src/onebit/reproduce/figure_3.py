@@ -1,13 +1,12 @@
 """Figure 3 of the paper: the two data sets of the experiments."""
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from onebit.inputs import Floats, Integers
-from onebit.reporting import style as figures
-from onebit.reproduce import style
-from onebit.reproduce.contestants import DATASETS
-from onebit.streams import paper_strong, paper_weak
+from onebit.reporting import style
+from onebit.reproduce import planes
+from onebit.reproduce.contestants import DATASETS, STREAMS
+from onebit.streams.sources import draw_function
 
 TITLE = "Figure 3: the two data sets"
 CAPTION = (
@@ -15,14 +14,13 @@ CAPTION = (
     "Eight in ten points belong to class 1, which fills the angles within ±15°, and points too close "
     "to a boundary are left out."
 )
-N_POINTS = 6000
-
-_STREAMS = {"strong": paper_strong, "weak": paper_weak}
+N_POINTS = 6000  # as dense as the paper's figure
 
 
 def sample(dataset: str, n_points: int, seed: int) -> tuple[Floats, Integers]:
     """Return the first rounds of a data set's stream."""
-    return _STREAMS[dataset](n_points, seed)
+    X, y = draw_function(STREAMS[dataset])(n_points, seed)
+    return X, y
 
 
 def draw(seed: int) -> Figure:
@@ -32,27 +30,12 @@ def draw(seed: int) -> Figure:
     on the weak set they fill the disc. Colours are the paper's red, green and blue in variants that the colour-blind
     can tell apart.
     """
-    with figures.looks():
-        figure, panels = figures.new_figure(1, 2, 9.0, 5.2)
+    with style.looks():
+        figure, panels = style.new_figure(1, 2, 9.0, 5.2)
         for axes, (dataset, title) in zip(panels, DATASETS.items(), strict=True):
-            style.as_plane(axes, style.DISC)
+            planes.as_plane(axes, planes.DISC)
             axes.set_title(title)
-            _scatter(axes, *sample(dataset, N_POINTS, seed))
+            planes.scatter(axes, *sample(dataset, N_POINTS, seed), s=5)
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3, markerscale=3)
     return figure
-
-
-def _scatter(axes: Axes, X: Floats, y: Integers) -> None:
-    for label, color in enumerate(style.CLASS_COLORS):
-        points = X[y == label]
-        axes.scatter(
-            points[:, 0],
-            points[:, 1],
-            s=5,
-            c=color,
-            linewidths=0,
-            label=f"class {label + 1}",
-            rasterized=True,
-            zorder=6,
-        )

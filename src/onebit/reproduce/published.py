@@ -12,6 +12,13 @@ import numpy as np
 
 from onebit.inputs import Floats
 
+_LEARNERS = {
+    # The paper has one curve of each algorithm; its authors' program and the printed one are both held against it.
+    "algorithm-1": "perceptron-linear",
+    "algorithm-1-authors": "perceptron-linear",
+    "algorithm-2": "perceptron-rational",
+    "algorithm-2-authors": "perceptron-rational",
+}
 Curve = tuple[Floats, Floats]
 """Rounds, and mean cumulative mistakes."""
 
@@ -33,8 +40,17 @@ def published_curves() -> dict[tuple[str, str], Curve]:
     return {key: (np.array(curve)[:, 0], np.array(curve)[:, 1]) for key, curve in points.items()}
 
 
-def published_mistakes(dataset: str, learner: str | None) -> float | None:
-    """Return the end point of a published curve, or None if the paper has none."""
-    if learner is None:
-        return None
-    return float(published_curves()[dataset, learner][1][-1])
+def published_learner(key: str) -> str | None:
+    """Return the paper's name of a contestant, or None if the paper has none.
+
+    >>> published_learner("algorithm-2"), published_learner("multiclass-perceptron")
+    ('perceptron-rational', None)
+    """
+    name = _LEARNERS.get(key, key)
+    return name if any(learner == name for _, learner in published_curves()) else None
+
+
+def published_mistakes(dataset: str, key: str) -> float | None:
+    """Return the end point of a contestant's published curve, or None if the paper has none."""
+    name = published_learner(key)
+    return None if name is None else float(published_curves()[dataset, name][1][-1])

@@ -1,16 +1,18 @@
 """The report of an experiment: one HTML file with the table and all figures, and nothing loaded from elsewhere."""
 
 from collections.abc import Mapping
+from functools import partial
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from string import Template
 
-from onebit.reporting import pages as report
-from onebit.reporting.style import FigureFile, save
+from onebit.compare.comparison import Outcome
+from onebit.reporting import pages
+from onebit.reporting.style import Drawing, FigureFile
 from onebit.reporting.tables import grouped, replace_file
 from onebit.reproduce import boundaries, curves, figure_1, figure_3
-from onebit.reproduce.contestants import DATASETS, PAPER_ROUNDS, PAPER_RUNS, Outcome
+from onebit.reproduce.contestants import DATASETS, PAPER_ROUNDS, PAPER_RUNS
 from onebit.reproduce.summary import SummaryRow
 
 TITLE = "Bandit multiclass linear classification: the experiments, reproduced"
@@ -19,26 +21,26 @@ CITATION = (
     "classification: efficient algorithms for the separable case. International Conference on Machine Learning (ICML)."
 )
 _COLUMNS = ("learner", "settings", "mistakes", "least to most", "published", "ours / published", "remark")
+# A remark begins with one of these words, which is also the CSS class of its cell.
 _KINDS = ("agrees", "explained", "unexplained")
 
 
-def draw_all(outcomes: list[Outcome], folder: Path, seed: int) -> list[FigureFile]:
-    """Draw every figure that the outcomes allow, save each as PNG and SVG, and return them in the paper's order."""
-    folder.mkdir(parents=True, exist_ok=True)
-    drawn = [("figure_1", figure_1.TITLE, figure_1.CAPTION, figure_1.draw())]
-    drawn.append(("figure_3", figure_3.TITLE, figure_3.CAPTION, figure_3.draw(seed)))
-    played = {outcome.dataset for outcome in outcomes}
+def drawings(outcomes: list[Outcome], seed: int) -> list[Drawing]:
+    """Return what to draw: every figure that the outcomes allow, in the paper's order."""
+    listed = [Drawing("figure_1", figure_1.TITLE, figure_1.CAPTION, figure_1.draw)]
+    listed.append(Drawing("figure_3", figure_3.TITLE, figure_3.CAPTION, partial(figure_3.draw, seed)))
     for dataset, number in curves.NUMBERS.items():
-        for is_log in (False, True) if dataset in played else ():
+        mine = [outcome for outcome in outcomes if outcome.dataset == dataset]
+        for is_log in (False, True) if mine else ():
             name = f"figure_{number}_loglog" if is_log else f"figure_{number}"
-            about = curves.title(dataset, is_log), curves.caption(outcomes, dataset, is_log)
-            drawn.append((name, *about, curves.draw(outcomes, dataset, is_log)))
+            about = curves.title(dataset, is_log), curves.caption(mine, dataset, is_log)
+            listed.append(Drawing(name, *about, partial(curves.draw, mine, dataset, is_log)))
     for name, key in boundaries.FIGURES.items():
-        mine = [outcome for outcome in outcomes if outcome.contestant.key == key]
+        mine = [outcome for outcome in outcomes if outcome.entry.key == key]
         if mine:
             about = boundaries.title(name, mine[0]), boundaries.caption(mine)
-            drawn.append((name, *about, boundaries.draw(mine, seed)))
-    return [FigureFile(name, title, caption, *save(figure, folder, name)) for name, title, caption, figure in drawn]
+            listed.append(Drawing(name, *about, partial(boundaries.draw, mine, seed)))
+    return listed
 
 
 def write_report(
@@ -55,12 +57,12 @@ def write_report(
     rows : list of SummaryRow
         The table.
     figures : list of FigureFile
-        From `draw_all`.
+        From `draw_files`.
     details : mapping
         Lines for "What was run", by name; they come after, or replace, the rounds, runs and version that are always
         there. "Command" is what to type to get the same results.
     """
-    titles = {outcome.contestant.key: outcome.contestant.title for outcome in outcomes}
+    titles = {outcome.entry.key: outcome.entry.shown for outcome in outcomes}
     tables = [
         _table(heading, [row for row in rows if row.dataset == dataset], titles)
         for dataset, heading in DATASETS.items()
@@ -69,15 +71,16 @@ def write_report(
         intro=_intro(outcomes),
         facts=_facts(outcomes, details),
         tables="\n".join(tables),
-        figures="\n".join(report.figure(figure) for figure in figures),
+        figures="\n".join(pages.figure(figure) for figure in figures),
         command=escape(details.get("Command", _command(outcomes))),
         citation=escape(CITATION),
     )
-    replace_file(path, report.page(TITLE, body).encode())
+    replace_file(path, pages.page(TITLE, body).encode())
 
 
 def _intro(outcomes: list[Outcome]) -> str:
     rounds = int(outcomes[0].rounds[-1])
+    # Mistakes of a shorter game are not a share of a longer one's: curves flatten.
     if rounds == PAPER_ROUNDS:
         return "As many rounds as in the paper: the numbers can be compared."
     return (
@@ -95,7 +98,7 @@ def _facts(outcomes: list[Outcome], details: Mapping[str, str]) -> str:
         **details,
     }
     listed.pop("Command", None)
-    return report.facts(listed)
+    return pages.facts(listed)
 
 
 def _command(outcomes: list[Outcome]) -> str:
@@ -105,7 +108,7 @@ def _command(outcomes: list[Outcome]) -> str:
 def _table(heading: str, rows: list[SummaryRow], titles: dict[str, str]) -> str:
     if not rows:
         return ""
-    body = report.table(_COLUMNS, [_cells(row, titles.get(row.learner, row.learner)) for row in rows])
+    body = pages.table(_COLUMNS, [_cells(row, titles.get(row.learner, row.learner)) for row in rows])
     return f"<h3>{escape(heading.capitalize())} set</h3>\n{body}"
 
 

@@ -17,9 +17,10 @@ from onebit.streams.data_set import DataSet, make_data_set
 LABEL_NAMES = ("label", "class", "target", "y")
 """A column of this name is the label unless another is asked for; without one it is the last column."""
 
+# What spreadsheets, R, pandas and UCI files write for a missing value.
 _MISSING = frozenset(("", "?", "nan", "na", "n/a", "null"))
 _DELIMITERS = ",;\t"
-_MANY = 100
+_MANY = 100  # a column with more words than this, most of them different, is a name or free text
 
 
 class _Line(NamedTuple):
@@ -64,9 +65,11 @@ def read_csv(path: Path, name: str, label: str | int | None = None) -> DataSet:
 
 def _read_lines(path: Path) -> list[_Line]:
     try:
+        # "-sig": Excel begins its files with a mark that would become part of the first name.
         with path.open(newline="", encoding="utf-8-sig") as file:
             first = file.readline()
             file.seek(0)
+            # The first line decides: it has no free text in which the others may occur.
             delimiter = max(_DELIMITERS, key=first.count)
             reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
             lines = [_Line(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if cells]
@@ -146,6 +149,7 @@ def _encode(table: _Table, j: int) -> Floats:
             raise ValueError(f"{table.at(row, j)}: is {cells[row]}; numbers must be finite")
         return column[:, None]
     are_numbers = [_is_number(cell) for cell in cells]
+    # Mostly numbers: the odd word is a slip, and one column per number would hide it.
     if 2 * sum(are_numbers) > len(cells):
         row = are_numbers.index(False)
         raise ValueError(f"{table.at(row, j)}: is {cells[row]!r} where most rows have a number")

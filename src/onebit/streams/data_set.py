@@ -45,15 +45,22 @@ class DataSet:
         """Whether the rows are sparse."""
         return bool(scipy.sparse.issparse(self.X))
 
+    def shuffled(self, seed: int, rounds: int) -> tuple[Matrix, Integers]:
+        """Return the first rows and labels of the order ``np.random.default_rng(seed).permutation(n)``."""
+        order = np.random.default_rng(seed).permutation(len(self.y))[:rounds]
+        return self.X[order], self.y[order]
+
     @cached_property
     def content(self) -> str:
         """A hash of rows and labels: the same data under another name or in another format has the same."""
         digest = hashlib.sha256()
         parts = (self.X.data, self.X.indices, self.X.indptr) if self.is_sparse else (self.X,)
         for array in (*parts, self.y):
+            # Shapes too: the same bytes in another shape are other rows.
             digest.update(f"{array.dtype.kind}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
         digest.update(f"{self.X.shape} {self.n_classes}".encode())
+        # 80 bits: no two data sets of anybody's collection will share them.
         return digest.hexdigest()[:20]
 
 
@@ -81,6 +88,7 @@ def make_data_set(name: str, X: Any, y: Any, where: str, label_names: Sequence[s
     names, codes = np.unique(labels, return_inverse=True)
     if len(names) < 2:
         raise ValueError(f"{where}: all {len(labels)} rows have the label {names[0]!s}; at least two labels are needed")
+    # An identifier or a measurement taken for the label: every guess would be a mistake.
     if len(names) == len(labels) > 2:
         raise ValueError(f"{where}: every row has a label of its own ({names[0]!s}, {names[1]!s}, …); is it the label?")
     shown = _names(names, label_names)

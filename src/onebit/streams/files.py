@@ -20,6 +20,7 @@ SUFFIXES = {
     ".libsvm": "svmlight",
     ".npz": "npz",
 }
+# The names under which scipy.sparse.save_npz keeps a CSR matrix.
 _SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
 
@@ -59,6 +60,7 @@ def read_table(path: str | Path, label: str | int | None = None) -> DataSet:
         raise ValueError(f"{path}: there is no such file")
     if label is not None and kind != "csv":
         raise ValueError(f"{path}: only CSV files have a label column to choose; got label={label!r}")
+    # Sparse npz files are commonly marked so; the mark is no part of the name.
     name = path.stem.removesuffix("_csr")
     if kind == "csv":
         return read_csv(path, name, label)

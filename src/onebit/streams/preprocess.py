@@ -60,6 +60,7 @@ def standardize(X: Any) -> Any:
         scaled = X.tocsc()[:, used] @ scipy.sparse.diags_array(1.0 / sizes[used])
         return _with_ones(scaled)
     deviations = X.std(axis=0)
+    # Both: rounding gives a constant column a tiny deviation, and underflow a varying one a deviation of 0.
     varies = (np.ptp(X, axis=0) > 0) & (deviations > 0)
     standard = (X[:, varies] - X[:, varies].mean(axis=0)) / deviations[varies]
     return np.column_stack([standard, np.ones(len(X))])
@@ -116,5 +117,6 @@ def _scale_online(values: Floats, columns: Integers, starts: Integers, squares: 
     for t in range(starts.shape[0] - 1):
         for at in range(starts[t], starts[t + 1]):
             squares[columns[at]] += values[at] ** 2
+            # A stored zero may be the first of its column, with nothing to divide by.
             if values[at] != 0.0:
                 values[at] /= np.sqrt(squares[columns[at]] / (t + 1))

@@ -1,0 +1,224 @@
+"""Who can be entered: anything that plays a stream and says what happened. Learners are players, and so are rivals.
+
+A player is known by its spec, a name with plain settings, so that a cell can be hashed, stored and played in another
+process: `player_from` makes the player again. The name is that of a learner of onebit, or the import path of anything
+else: a learner of the user's own, or a subclass of `Player`.
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import onebit.kernels
+import onebit.learners
+from onebit.arena.code import reachable
+from onebit.arena.grid import JSON, Spec
+from onebit.arena.store import Result
+from onebit.inputs import Integers
+from onebit.kernels import Kernel
+from onebit.learners import Learner, all_learners
+from onebit.play import play
+from onebit.strangers import find_by_import_path, import_path_of
+
+NOT_SETTINGS = ("classes", "seed")
+"""What the game decides, not the settings of a learner."""
+_LEARNED = "learned."  # keeps a learner's arrays apart from the curve, whatever it calls them
+_WARM_UP_ROUNDS = 1000  # reaches every branch of a learner; a few milliseconds
+_WARMED_UP: set[tuple[Spec, bool]] = set()
+
+
+class Game(NamedTuple):
+    """What happened when a player played a stream."""
+
+    curve: Integers
+    """Cumulative mistakes at `onebit.rounds.default_checkpoints`; the last is the number of mistakes."""
+    updates: int | None = None
+    uniform_guesses: int | None = None
+    learned: Mapping[str, Any] = {}
+    """The arrays it holds at the end, by name."""
+    seconds: float | None = None
+    """How long it took; no part of the result."""
+
+    def result(self, keep_learned: bool) -> Result:
+        """Return what is stored of it."""
+        counts = {"mistakes": int(self.curve[-1]), "updates": self.updates, "uniform_guesses": self.uniform_guesses}
+        learned = {_LEARNED + name: array for name, array in self.learned.items()} if keep_learned else {}
+        numbers: dict[str, int | float] = {name: count for name, count in counts.items() if count is not None}
+        return Result(numbers, {"curve": self.curve, **learned})
+
+
+def learned_arrays(result: Result) -> dict[str, Any]:
+    """Return the arrays that a player had learned, from what was stored of its game."""
+    return {name.removeprefix(_LEARNED): array for name, array in result.arrays.items() if name.startswith(_LEARNED)}
+
+
+class Player(ABC):
+    """Something that can be entered. A subclass gives `spec` and `play`, and changes the rest where it differs."""
+
+    hears_label: bool = False
+    """Whether it plays the full-information game."""
+    family: str | None = None
+    """The name of the tuned family that this is one setting of; the best of a family is found in hindsight."""
+    note: str = ""
+    """What to say about it under a table."""
+
+    @property
+    @abstractmethod
+    def spec(self) -> Spec:
+        """Its import path and the settings that its class takes, plus whatever else its results depend on."""
+
+    @property
+    def title(self) -> str:
+        """What it is called in tables and figures."""
+        return self.spec.label
+
+    def code(self) -> set[str]:
+        """Return the names of the modules that decide what it does."""
+        return reachable(type(self).__module__)
+
+    @abstractmethod
+    def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> Game:
+        """Play a stream from its first round to its last.
+
+        Parameters
+        ----------
+        X : array or scipy CSR array of shape (rounds, features)
+            The rows, in order.
+        y : array of int
+            Their labels, 0 to n_classes − 1: for answering right or wrong.
+        n_classes : int
+            How many labels there are.
+        seed : int
+            Names its random numbers.
+        scratch : Path
+            A folder that lives as long as the stream is played. What one player leaves there, the next of its kind
+            finds: a file of the rounds need be written only once.
+        """
+
+
+class LearnerPlayer(Player):
+    """A learner as a player.
+
+    Parameters
+    ----------
+    learner : Learner
+        With its settings. It is not played itself: `play` makes another with the same settings.
+    """
+
+    def __init__(self, learner: Learner) -> None:
+        self.spec_ = describe(learner)
+        self.hears_label = type(learner).hears_label
+        # A learner has no other way to say that a setting is wrong than to begin.
+        build(self.spec_).begin(1, 2)
+
+    @property
+    def spec(self) -> Spec:
+        """The learner's class and settings."""
+        return self.spec_
+
+    def code(self) -> set[str]:
+        """Return the modules of the learner, of what its settings name, of `play`, and this one."""
+        roots = {_class_of(self.spec.name).__module__, *_modules_of(list(self.spec.settings.values()))}
+        return reachable("onebit.play", *roots) | {__name__}
+
+    def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> Game:
+        """Play a stream with a fresh learner."""
+        self._warm_up(X, y, n_classes)
+        # Told, not found out: a short stream may lack a label that others of its kind have.
+        learner = build(self.spec).set_params(classes=n_classes)
+        start = time.perf_counter()
+        trace = play(learner, X, y, seed=seed)
+        seconds = time.perf_counter() - start
+        return Game(trace.curve.mistakes, trace.updates, trace.uniform_guesses, learner.learned(), seconds)
+
+    def _warm_up(self, X: Any, y: Integers, n_classes: int) -> None:
+        """Play a little once per process, so that compiling is not taken for playing."""
+        # Sparse rows are played by other compiled code than dense ones.
+        kind = self.spec, isinstance(X, np.ndarray)
+        if kind not in _WARMED_UP:
+            _WARMED_UP.add(kind)
+            n = min(len(y), _WARM_UP_ROUNDS)
+            play(build(self.spec).set_params(classes=n_classes), X[:n], y[:n], seed=0)
+
+
+def player_from(spec: Spec) -> Player:
+    """Return the player that a spec names.
+
+    >>> player_from(Spec("Banditron", {"exploration": 0.1})).spec.label
+    'Banditron(exploration=0.1, kernel=None)'
+    """
+    cls = _class_of(spec.name)
+    if issubclass(cls, Learner):
+        return LearnerPlayer(build(spec))
+    player: Player = cls(**spec.settings)
+    return player
+
+
+def describe(learner: Learner) -> Spec:
+    """Return a learner's class and settings.
+
+    >>> describe(onebit.learners.Banditron(0.02)).label
+    'Banditron(exploration=0.02, kernel=None)'
+    """
+    given = learner.get_params(deep=False)
+    settings = {name: _describe_value(value) for name, value in given.items() if name not in NOT_SETTINGS}
+    return Spec(_name_of(type(learner), onebit.learners), settings)
+
+
+def build(spec: Spec) -> Learner:
+    """Return the learner that `describe` described.
+
+    >>> build(describe(onebit.learners.Banditron(0.02)))
+    Banditron(exploration=0.02)
+    """
+    learner: Learner = _class_of(spec.name)(**{name: _build_value(value) for name, value in spec.settings.items()})
+    return learner
+
+
+def _class_of(name: str) -> Any:
+    if ":" in name:
+        return find_by_import_path(name, "learner")
+    return {cls.__name__: cls for cls in all_learners()}[name]
+
+
+def _name_of(cls: type, home: ModuleType) -> str:
+    """Return the name under which onebit exports a class, or the import path of a stranger's."""
+    return cls.__name__ if getattr(home, cls.__name__, None) is cls else import_path_of(cls)
+
+
+def _describe_value(value: Any) -> JSON:
+    if isinstance(value, Kernel):
+        parts: Any = value
+        settings = {field.name: _describe_value(getattr(value, field.name)) for field in fields(parts)}
+        return {"kernel": _name_of(type(value), onebit.kernels), **settings}
+    # A plain function(X, Y) is a kernel too.
+    described: JSON = {"function": import_path_of(value)} if callable(value) else value
+    return described
+
+
+def _build_value(value: JSON) -> Any:
+    if isinstance(value, dict) and "kernel" in value:
+        settings = {name: _build_value(setting) for name, setting in value.items()}
+        name = settings.pop("kernel")
+        cls = find_by_import_path(name, "kernel") if ":" in name else getattr(onebit.kernels, name)
+        return cls(**settings)
+    if isinstance(value, dict) and "function" in value:
+        return find_by_import_path(str(value["function"]), "kernel")
+    return value
+
+
+def _modules_of(value: JSON) -> set[str]:
+    """Return the modules of all strangers that settings name, kernels and functions, however deep."""
+    if isinstance(value, dict):
+        named = {str(value[kind]) for kind in ("kernel", "function") if kind in value}
+        inside = _modules_of(list(value.values()))
+        return inside | {name.partition(":")[0] for name in named if ":" in name}
+    if isinstance(value, list):
+        return {module for item in value for module in _modules_of(item)}
+    return set()

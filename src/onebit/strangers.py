@@ -1,0 +1,64 @@
+"""Things of the user's own, named by import path: ``package.module:name``."""
+
+import importlib
+import os
+import sys
+from typing import Any
+
+
+def is_import_path(text: str) -> bool:
+    """Say whether a text has the form ``package.module:name``.
+
+    >>> is_import_path("mypackage.mine:EpsPerceptron"), is_import_path("gaussian:0.5")
+    (True, False)
+    """
+    module, _, name = text.partition(":")
+    return name.isidentifier() and all(part.isidentifier() for part in module.split("."))
+
+
+def import_path_of(thing: Any) -> str:
+    """Return where another process finds a class or function, or raise ValueError if it cannot.
+
+    >>> from fractions import Fraction
+    >>> import_path_of(Fraction)
+    'fractions:Fraction'
+    """
+    name = getattr(thing, "__qualname__", repr(thing))
+    module = getattr(thing, "__module__", None)
+    # A spawned worker starts without the objects of a session or of a function's body: it can only import.
+    if module in (None, "__main__") or not name.isidentifier():
+        where = "the script or session itself" if name.isidentifier() else "another function or an object"
+        raise ValueError(
+            f"{name} is defined in {where}, where other processes cannot find it; put it at the top level of a module "
+            "that can be imported"
+        )
+    return f"{module}:{name}"
+
+
+def find_by_import_path(path: str, what: str) -> Any:
+    """Import what an import path names; errors begin with what it is for.
+
+    Parameters
+    ----------
+    path : str
+        Such as ``mypackage.mine:EpsPerceptron``. The current folder is searched after everything that is installed.
+    what : str
+        For errors: "learner", "kernel", "stream".
+    """
+    module_name, _, name = path.partition(":")
+    # `python -m` looks into the current folder, the script `onebit` does not. Spawned workers inherit sys.path.
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise ValueError(f"{what} {path}: {module_name} needs {error.name!r}, which is not installed") from error
+        raise ValueError(
+            f"{what} {path}: there is no module {error.name!r}; start in the folder that holds it, or install it"
+        ) from error
+    except Exception as error:
+        raise ValueError(f"{what} {path}: importing it failed with {type(error).__name__}: {error}") from error
+    if not hasattr(module, name):
+        raise ValueError(f"{what} {path}: the module {module_name} ({module.__file__}) has no {name!r}")
+    return getattr(module, name)

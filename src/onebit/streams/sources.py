@@ -1,0 +1,161 @@
+"""Where rounds come from, by name: the one registry of data sets and streams for all commands.
+
+A source is a file, a set that comes with scikit-learn or with onebit, or a stream that is drawn anew for every seed. Of
+onebit's own there is no list: every function that `onebit.streams` exports is known by its name, as a stream if it
+takes ``(rounds, seed)``, as a data set if it takes nothing. A stream of the user's own is named by import path.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import onebit.streams
+from onebit.inputs import Integers
+from onebit.strangers import find_by_import_path, is_import_path
+from onebit.streams.data_set import DataSet, make_data_set
+from onebit.streams.files import BUNDLED, SUFFIXES, bundled, read_table
+
+# A short stream may lack a rare label; its own continuation tells how many there are.
+_ENOUGH_ROUNDS = 1000
+
+
+class Source(NamedTuple):
+    """Where rounds come from; a worker reads or draws them again from there."""
+
+    name: str
+    """In tables and figures."""
+    path: Path | None = None
+    """Of a file; None for a set or stream that is known by its name."""
+    label: str | None = None
+    """The label column of a CSV file."""
+    stream: str | None = None
+    """The name or import path of a stream that is drawn; None for a data set."""
+
+
+def find_sources(given: Sequence[str], label: str | None = None) -> list[Source]:
+    """Return the sources behind files, folders, names and import paths.
+
+    Parameters
+    ----------
+    given : sequence of str
+        Paths of files, of folders (every data set in them, by name), names of sets and streams that come with onebit,
+        or import paths of functions ``stream(rounds, seed)``.
+    label : str, optional
+        The label column of CSV files.
+    """
+    found: list[Source] = []
+    for text in given:
+        path = Path(text)
+        if path.is_dir():
+            inside = sorted(child for child in path.iterdir() if child.suffix.lower() in SUFFIXES)
+            if not inside:
+                raise ValueError(f"{path}: the folder has no data set; files end in {', '.join(SUFFIXES)}")
+            found += [_file(child, label) for child in inside]
+        else:
+            found.append(find_source(text, label))
+    return _with_distinct_names(found)
+
+
+def find_source(text: str, label: str | None = None) -> Source:
+    """Return the source behind a file, a name or an import path.
+
+    >>> find_source("paper_weak")
+    Source(name='paper_weak', path=None, label=None, stream='paper_weak')
+    """
+    path = Path(text)
+    if path.is_file() or path.suffix.lower() in SUFFIXES:
+        return _file(path, label)
+    if text in BUNDLED or text in _exported([]):
+        return Source(text)
+    if text in _exported(["rounds", "seed"]):
+        return Source(text, stream=text)
+    if is_import_path(text):
+        # Found now rather than by a worker.
+        draw_function(text)
+        return Source(text, stream=text)
+    known = ", ".join(sorted([*BUNDLED, *_exported([]), *_exported(["rounds", "seed"])]))
+    raise ValueError(
+        f"{text}: there is no such file or folder, and no data set of that name ({known}). Files end in "
+        f"{', '.join(SUFFIXES)}; a stream of your own is named by import path, such as mypackage.streams:mine"
+    )
+
+
+def _exported(parameters: list[str]) -> dict[str, Callable[..., Any]]:
+    """Return the functions that `onebit.streams` exports with these parameters."""
+    return {
+        name: function
+        for name, function in inspect.getmembers(onebit.streams, inspect.isfunction)
+        if list(inspect.signature(function).parameters) == parameters
+    }
+
+
+def _file(path: Path, label: str | None) -> Source:
+    is_csv = SUFFIXES.get(path.suffix.lower()) == "csv"
+    return Source(path.stem.removesuffix("_csr"), path.resolve(), label if is_csv else None)
+
+
+def _with_distinct_names(sources: list[Source]) -> list[Source]:
+    """Use the file's whole name, then its path, where two sets would have the same."""
+    # animals.csv beside animals.npz, then a/animals.csv beside b/animals.csv.
+    for longer in (lambda path: path.name, str):
+        names = [source.name for source in sources]
+        sources = [
+            source._replace(name=longer(source.path)) if names.count(source.name) > 1 and source.path else source
+            for source in sources
+        ]
+    for source in sources:
+        if [other.name for other in sources].count(source.name) > 1:
+            raise ValueError(f"{source.name}: the data set is named twice")
+    return sources
+
+
+def draw_function(stream: str) -> Callable[..., Any]:
+    """Return the function ``stream(rounds, seed)`` behind a name or an import path."""
+    if not is_import_path(stream):
+        return _exported(["rounds", "seed"])[stream]
+    function: Callable[..., Any] = find_by_import_path(stream, "stream")
+    if not callable(function):
+        raise ValueError(f"stream {stream}: must be a function stream(rounds, seed) that returns X, y; is {function!r}")
+    return function
+
+
+def draw(stream: str, rounds: int, seed: int) -> tuple[Any, Integers, int]:
+    """Return the rows and labels of a stream, and the number of classes.
+
+    >>> X, y, n_classes = draw("paper_weak", 5, seed=0)
+    >>> X.shape, n_classes
+    ((5, 3), 3)
+    """
+    function = draw_function(stream)
+    X, y = function(rounds, seed)
+    labels = np.asarray(y if rounds >= _ENOUGH_ROUNDS else function(_ENOUGH_ROUNDS, seed)[1])
+    if labels.dtype.kind not in "iu" or labels.min() < 0:
+        raise ValueError(f"stream {stream}: labels must be whole numbers, counted from 0; got {labels[:3].tolist()}, …")
+    return X, np.asarray(y), int(labels.max()) + 1
+
+
+@lru_cache(maxsize=2)  # a worker plays the runs of one data set one after the other; all sets at once need not fit
+def load(source: Source) -> DataSet:
+    """Read a data set, kept for the next call."""
+    if source.path is not None:
+        return read_table(source.path, source.label)
+    if source.name in BUNDLED:
+        return bundled(source.name)
+    X, y = _exported([])[source.name]()
+    return make_data_set(source.name, X, y, source.name)
+
+
+def as_data_set(source: Source, rounds: int) -> DataSet:
+    """Return a data set, or the first rounds of a stream as one.
+
+    >>> as_data_set(Source("wedges"), 50).X.shape, as_data_set(find_source("paper_weak"), 50).X.shape
+    ((78, 2), (50, 3))
+    """
+    if source.stream is None:
+        return load(source)
+    X, y, _ = draw(source.stream, rounds, seed=0)
+    return make_data_set(source.name, X, y, source.name)

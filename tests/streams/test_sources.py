@@ -1,0 +1,70 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onebit.streams import paper_weak, wedges
+from onebit.streams.sources import Source, as_data_set, draw, find_source, find_sources, load
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "animals.csv"
+    path.write_text("height,animal\n1,cat\n2,dog\n3,cat\n")
+    return path
+
+
+def test_sources(table: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "sets"
+    folder.mkdir()
+    (folder / "animals.csv").write_text(table.read_text())
+    np.savez(folder / "animals.npz", X=np.eye(4), y=[0, 1, 0, 1])
+    np.savez(folder / "b_csr.npz", X=np.eye(4), y=[0, 1, 0, 1])
+    (folder / "README.md").write_text("not data")
+    names = [source.name for source in find_sources([str(folder), "wine", "paper_weak"], label="animal")]
+    assert names == ["animals.csv", "animals.npz", "b", "wine", "paper_weak"]
+    assert [source.label for source in find_sources([str(folder)], label="animal")] == ["animal", None, None]
+    (tmp_path / "empty").mkdir()
+    for given, words in (
+        ([str(tmp_path / "empty")], "no data set"),
+        (["nothing"], r"nothing: .*breast_cancer, digits, iris, paper_strong, paper_weak, wedges, wine"),
+        (["wine", "wine"], "wine: the data set is named twice"),
+        ([str(table), str(table)], "named twice"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            find_sources(given)
+    with pytest.raises(ValueError, match="no such file"):
+        load(find_sources([str(tmp_path / "lost.csv")])[0])
+
+
+def test_every_stream_and_set_of_onebit_is_known_by_its_name() -> None:
+    assert find_source("paper_weak") == Source("paper_weak", stream="paper_weak")
+    assert find_source("wedges") == Source("wedges")
+    assert np.array_equal(load(Source("wedges")).X, wedges()[0])
+    assert as_data_set(find_source("paper_weak"), 70).y.tolist() == paper_weak(70)[1].tolist()
+
+
+def test_a_short_stream_knows_how_many_labels_there_are() -> None:
+    X, y, n_classes = draw("paper_strong", 1, seed=4)
+    assert (X.shape, y.shape, n_classes) == ((1, 3), (1,), 3)
+
+
+def test_a_stream_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_streams.py").write_text(
+        "import numpy as np\n"
+        "def good(rounds, seed):\n"
+        "    return np.random.default_rng(seed).random((rounds, 2)), np.arange(rounds) % 4\n"
+        "def words(rounds, seed):\n"
+        "    return np.zeros((rounds, 1)), np.array(['a', 'b'] * rounds)[:rounds]\n"
+        "nothing = 3\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    source = find_source("own_streams:good")
+    assert source.stream == source.name == "own_streams:good"
+    assert draw("own_streams:good", 3, 0)[2] == 4
+    with pytest.raises(ValueError, match=r"own_streams:words: labels must be whole numbers, counted from 0; got \['a'"):
+        draw("own_streams:words", 3, 0)
+    with pytest.raises(ValueError, match="own_streams:nothing: must be a function"):
+        find_source("own_streams:nothing")
+    with pytest.raises(ValueError, match="no module 'lost'"):
+        find_source("lost.streams:good")
