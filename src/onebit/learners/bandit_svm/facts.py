@@ -7,6 +7,8 @@ s·f + α/(2C) = 1, or α = 0. Every such step raises the dual value, whichever 
 replays keeps the guarantee (docs/theory/bandit-svm.md).
 """
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +17,8 @@ import numpy.typing as npt
 from onebit.compiled import inlined
 from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats
-from onebit.loop import highest
+from onebit.learners.bandit_svm.drift import is_outdated
+from onebit.loop import Game, highest, plugged
 from onebit.rounds import Answer
 
 Signs = npt.NDArray[np.int8]
@@ -113,3 +116,49 @@ def stepped(alpha: float, sign: int, score: float, square: float, softness: floa
     if curvature <= 0.0:
         return alpha
     return max(0.0, alpha + (1.0 - sign * score - alpha * softness) / curvature)
+
+
+SIZE = 0
+"""Where a memory of facts counts its examples."""
+
+
+@cache
+def fact_game(
+    measure: Callable[..., int],
+    learn: Callable[..., None],
+    forget: Callable[..., None],
+    hears_label: bool,
+    is_compiled: bool = True,
+) -> Game:
+    """Return the game of a memory of facts.
+
+    Parameters
+    ----------
+    measure : as for `Game`
+        Writes the scores, and k(x, x) to ``sight.itself``.
+    learn : (memory, X, t, sight, settings)
+        Stores row t with what ``sight.signs`` says is proved of it, and lets the separators take their steps.
+    forget : (memory)
+        Forgets all facts.
+    hears_label, is_compiled : bool
+        As for `Game`.
+    """
+
+    def decide(sight: Any, draw: Draw, settings: Numbers) -> tuple[int, bool]:
+        return choose(sight.scores, draw, settings.facts)
+
+    def weigh(sight: Any, settings: Numbers) -> None:
+        chances_of(sight.scores, settings.facts, sight.chances)
+
+    def hear(memory: Any, X: Any, t: int, sight: Any, answer: Answer, settings: Numbers) -> bool:
+        prove(answer, sight.signs)
+        if is_outdated(memory.watch, answer.correct, sight.signs.shape[0], settings.facts.softness):
+            forget(memory)
+            sight.scores[:] = 0.0  # what an empty memory says
+        size = memory.counts[SIZE]
+        if not is_worth_storing(sight.signs, sight.scores, sight.itself[0], memory.totals, size, settings.facts):
+            return False
+        learn(memory, X, t, sight, settings.facts)
+        return True
+
+    return plugged(Game(measure, decide, weigh, hear, hears_label=hears_label, is_compiled=is_compiled))

@@ -13,24 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onebit.compiled import frugal, inlined
-from onebit.draws import Draw
 from onebit.inputs import Floats, Integers, Rows, check_finite, dense
 from onebit.kernels import ENTRIES_AT_ONCE, Kernel, Value
-from onebit.learners.bandit_svm.drift import is_outdated, new_watch
-from onebit.learners.bandit_svm.facts import (
-    Numbers,
-    Settings,
-    Signs,
-    chances_of,
-    choose,
-    is_worth_storing,
-    prove,
-    stepped,
-)
-from onebit.loop import FULL, Game, Memory, grown, plugged, ready_if_finite
-from onebit.rounds import Answer
+from onebit.learners.bandit_svm.drift import new_watch
+from onebit.learners.bandit_svm.facts import SIZE, Numbers, Settings, Signs, fact_game, stepped
+from onebit.loop import FULL, Game, Memory, grown, ready_if_finite
 
-SIZE, REMOVED = range(2)
+REMOVED = 1  # behind SIZE in `counts`
 _FIRST_CAPACITY = 16
 # One removal in four goes in turn: enough to wash noise out, too few to lose what is needed.
 _TURNOVER = 4
@@ -69,8 +58,10 @@ class KernelSight(NamedTuple):
     """What the answer proves."""
     similarities: Floats
     """With every stored example."""
-    squares: Floats
-    """‖x‖² and k(x, x)."""
+    square: Floats
+    """‖x‖², the only entry."""
+    itself: Floats
+    """k(x, x), the only entry."""
     chances: Floats
 
 
@@ -88,7 +79,12 @@ class KernelFactMemory(Memory):
         """Return scratch paper."""
         n_classes, n = self.arrays.signs.shape
         return KernelSight(
-            np.empty(n_classes), np.empty(n_classes, np.int8), np.zeros(n), np.empty(2), np.empty(n_classes)
+            scores=np.empty(n_classes),
+            signs=np.empty(n_classes, np.int8),
+            similarities=np.zeros(n),
+            square=np.empty(1),
+            itself=np.empty(1),
+            chances=np.empty(n_classes),
         )
 
     def game(self, is_sparse: bool) -> Game:
@@ -248,7 +244,7 @@ def store(memory: KernelFacts, X: Floats, t: int, sight: KernelSight) -> int:
         memory.points[j, place] = X[t, j]
     for s in range(memory.counts[SIZE]):
         memory.gram[place, s] = memory.gram[s, place] = sight.similarities[s]
-    memory.squares[place], memory.gram[place, place] = sight.squares[0], sight.squares[1]
+    memory.squares[place], memory.gram[place, place] = sight.square[0], sight.itself[0]
     memory.weight[place] = 0.0
     for i in range(sight.scores.shape[0]):
         memory.signs[i, place], memory.scores[i, place] = sight.signs[i], sight.scores[i]
@@ -272,27 +268,17 @@ def learn(memory: KernelFacts, X: Floats, t: int, sight: KernelSight, settings: 
                 step_on(memory, i, worst, settings)
 
 
-@inlined
-def hear_facts(memory: KernelFacts, X: Floats, t: int, sight: KernelSight, answer: Answer, settings: Settings) -> bool:
-    """Take in an answer: forget what is out of date, then learn what it proves. Say whether anything changed."""
-    prove(answer, sight.signs)
-    if is_outdated(memory.watch, answer.correct, sight.signs.shape[0], settings.softness):
-        memory.counts[SIZE] = 0  # what is stored is overwritten place by place
-        memory.totals[:] = 0.0
-        sight.scores[:] = 0.0
-    size = memory.counts[SIZE]
-    if not is_worth_storing(sight.signs, sight.scores, sight.squares[1], memory.totals, size, settings):
-        return False
-    learn(memory, X, t, sight, settings)
-    return True
+@frugal
+def forget(memory: KernelFacts) -> None:
+    """Forget everything but how the guesses went; what is stored is overwritten place by place."""
+    memory.counts[SIZE] = 0
+    memory.totals[:] = 0.0
 
 
 @cache
 def kernel_game(value: Value | None, hears_label: bool) -> Game:
     """Return the game with a kernel; None stands for kernels that are Python functions of rows."""
-    is_compiled = value is not None
     compare = _compare_by_function if value is None else _comparing(value)
-    hear_one = hear_facts if is_compiled else _hear_from_python
 
     def measure(memory: KernelFacts, X: Floats, t: int, sight: KernelSight, settings: Numbers) -> int:
         capacity = memory.squares.shape[0]
@@ -302,16 +288,7 @@ def kernel_game(value: Value | None, hears_label: bool) -> Game:
         add_up(memory, sight.similarities, sight.scores)
         return ready_if_finite(sight.scores)
 
-    def decide(sight: KernelSight, draw: Draw, settings: Numbers) -> tuple[int, bool]:
-        return choose(sight.scores, draw, settings.facts)
-
-    def weigh(sight: KernelSight, settings: Numbers) -> None:
-        chances_of(sight.scores, settings.facts, sight.chances)
-
-    def hear(memory: KernelFacts, X: Floats, t: int, sight: KernelSight, answer: Answer, settings: Numbers) -> bool:
-        return hear_one(memory, X, t, sight, answer, settings.facts)
-
-    return plugged(Game(measure, decide, weigh, hear, hears_label=hears_label, is_compiled=is_compiled))
+    return fact_game(measure, learn, forget, hears_label, is_compiled=value is not None)
 
 
 def _comparing(value: Value) -> Callable[..., None]:
@@ -331,7 +308,7 @@ def _comparing(value: Value) -> Callable[..., None]:
                     out[s] += entry * column[s]
         for s in range(size):
             out[s] = value(out[s], square, memory.squares[s], parameters)
-        sight.squares[0], sight.squares[1] = square, value(square, square, square, parameters)
+        sight.square[0], sight.itself[0] = square, value(square, square, square, parameters)
 
     return compare
 
@@ -341,11 +318,4 @@ def _compare_by_function(memory: KernelFacts, X: Floats, t: int, kernel: Kernel,
     row, size = X[t : t + 1], memory.counts[SIZE]
     if size:
         sight.similarities[:size] = kernel.matrix(row, support(memory))[0]
-    sight.squares[:] = row[0] @ row[0], kernel.matrix(row, row)[0, 0]
-
-
-@frugal
-def _hear_from_python(
-    memory: KernelFacts, X: Floats, t: int, sight: KernelSight, answer: Answer, settings: Settings
-) -> bool:
-    return hear_facts(memory, X, t, sight, answer, settings)
+    sight.square[0], sight.itself[0] = row[0] @ row[0], kernel.matrix(row, row)[0, 0]

@@ -13,14 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from onebit.compiled import compiled, frugal, inlined
-from onebit.draws import Draw
 from onebit.inputs import Floats, Integers, Rows, SparseRows
-from onebit.learners.bandit_svm.drift import is_outdated, new_watch
-from onebit.learners.bandit_svm.facts import Settings, Signs, chances_of, choose, is_worth_storing, prove, stepped
+from onebit.learners.bandit_svm.drift import new_watch
+from onebit.learners.bandit_svm.facts import SIZE, Numbers, Settings, Signs, fact_game, stepped
 from onebit.loop import FULL, Game, Memory, grown, ready_if_finite
-from onebit.rounds import Answer
 
-SIZE, NEXT = range(2)
+NEXT = 1  # behind SIZE in `counts`
 _FIRST_CAPACITY = 16  # doubled when full, up to the budget
 # Most visits find nothing to do: this many of them cost about as much as one replay with a kernel.
 _VISITS_PER_REPLAY = 50
@@ -61,7 +59,7 @@ class LinearSight(NamedTuple):
     values: Floats
     length: Integers
     """How many entries there are, the only entry."""
-    square: Floats
+    itself: Floats
     """The squared length, 1 but for rounding and for a row of zeros; the only entry."""
     chances: Floats
 
@@ -70,10 +68,9 @@ class LinearFactMemory(Memory):
     """One weight vector per class, on rows divided by their length."""
 
     arrays: LinearFacts
-    settings: Settings
 
     def __init__(self, settings: Settings, hears_label: bool, n_features: int, n_classes: int) -> None:
-        self.settings, self._hears_label = settings, hears_label
+        self.settings, self._hears_label = Numbers(settings, ()), hears_label
         self.arrays = new_facts(n_features, n_classes, min(settings.budget, _FIRST_CAPACITY), width=1)
         self.sight = self.new_sight()
 
@@ -86,7 +83,7 @@ class LinearFactMemory(Memory):
             columns=np.empty(width, np.int64),
             values=np.empty(width),
             length=np.empty(1, np.int64),
-            square=np.empty(1),
+            itself=np.empty(1),
             chances=np.empty(n_classes),
         )
 
@@ -103,7 +100,7 @@ class LinearFactMemory(Memory):
         """Double the places if they are full, up to the budget; widen them if a row is longer than any before."""
         now, n_classes, n = self.arrays, len(self.arrays.totals), len(self.arrays.squares)
         if now.counts[SIZE] == n:
-            n = min(self.settings.budget, 2 * n)
+            n = min(self.settings.facts.budget, 2 * n)
         width = max(now.columns.shape[1], _longest(rows))
         self.arrays = now._replace(
             columns=grown(now.columns, (n, width)),
@@ -248,7 +245,7 @@ def replay(memory: LinearFacts, i: int, settings: Settings) -> None:
 
 
 @frugal
-def learn(memory: LinearFacts, sight: LinearSight, settings: Settings) -> None:
+def learn(memory: LinearFacts, _X: Rows, _t: int, sight: LinearSight, settings: Settings) -> None:
     """Store an example, step on the violated facts about it, and replay others."""
     place, capacity, n = memory.counts[SIZE], memory.squares.shape[0], sight.length[0]
     if place < capacity:
@@ -256,7 +253,7 @@ def learn(memory: LinearFacts, sight: LinearSight, settings: Settings) -> None:
     else:
         place = memory.counts[NEXT]
         memory.counts[NEXT] = place + 1 if place + 1 < capacity else 0
-    memory.lengths[place], memory.squares[place] = n, sight.square[0]
+    memory.lengths[place], memory.squares[place] = n, sight.itself[0]
     for e in range(n):
         memory.columns[place, e], memory.values[place, e] = sight.columns[e], sight.values[e]
     for i in range(sight.signs.shape[0]):
@@ -274,39 +271,18 @@ def linear_game(is_sparse: bool, hears_label: bool) -> Game:
     entries: Callable[..., int] = sparse_entries if is_sparse else dense_entries
     width: Callable[..., int] = sparse_width if is_sparse else dense_width
 
-    @inlined
-    def measure(memory: LinearFacts, X: Rows, t: int, sight: LinearSight, settings: Settings) -> int:
+    def measure(memory: LinearFacts, X: Rows, t: int, sight: LinearSight, settings: Numbers) -> int:
         capacity = memory.squares.shape[0]
-        if memory.counts[SIZE] == capacity and capacity < settings.budget:
+        if memory.counts[SIZE] == capacity and capacity < settings.facts.budget:
             return FULL
         if width(X, t) > sight.values.shape[0]:  # a longer row than any before
             return FULL
         n = entries(X, t, sight.columns, sight.values)
-        sight.length[0], sight.square[0] = n, shorten(sight.values, n)
+        sight.length[0], sight.itself[0] = n, shorten(sight.values, n)
         score(memory.weights, sight.columns, sight.values, n, sight.scores)
         return ready_if_finite(sight.scores)
 
-    @inlined
-    def decide(sight: LinearSight, draw: Draw, settings: Settings) -> tuple[int, bool]:
-        return choose(sight.scores, draw, settings)
-
-    @inlined
-    def weigh(sight: LinearSight, settings: Settings) -> None:
-        chances_of(sight.scores, settings, sight.chances)
-
-    @inlined
-    def hear(memory: LinearFacts, _X: Rows, _t: int, sight: LinearSight, answer: Answer, settings: Settings) -> bool:
-        prove(answer, sight.signs)
-        if is_outdated(memory.watch, answer.correct, sight.signs.shape[0], settings.softness):
-            forget(memory)
-            sight.scores[:] = 0.0
-        size = memory.counts[SIZE]
-        if not is_worth_storing(sight.signs, sight.scores, sight.square[0], memory.totals, size, settings):
-            return False
-        learn(memory, sight, settings)
-        return True
-
-    return Game(measure, decide, weigh, hear, hears_label=hears_label)
+    return fact_game(measure, learn, forget, hears_label)
 
 
 @frugal
