@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from onebit.arena import Batch, Cell, CellError, Played, Spec, Store, StoreError, grid, run
+from onebit.arena import Batch, Cell, CellError, LocalProcesses, Played, Spec, Store, StoreError, grid, run
 from onebit.arena.executors import THREAD_VARIABLES, PlayBatch, in_order
 
 FOLDER = Path(__file__).parent
@@ -270,3 +270,10 @@ def test_another_executor_needs_no_other_change(tmp_path: Path, players: Any) ->
     assert elsewhere.n_stops == 1, "stopped once in each run"
     with Store(there) as store:
         assert len(store.finished(keys(broken))) == 2, "those of the first run, and nothing of what came after"
+
+
+def test_local_processes_can_be_used_again(tmp_path: Path, players: Any) -> None:
+    executor, path = LocalProcesses(2), tmp_path / "arena.sqlite"
+    run(CELLS[:1], path, players.play, executor=executor)
+    run(CELLS, path, players.play, executor=executor)
+    assert len(rows(path)) == len(CELLS)
