@@ -60,7 +60,7 @@ def reachable(*roots: str) -> set[str]:
     Examples
     --------
     >>> sorted(reachable("onebit.draws"))
-    ['onebit.compiled', 'onebit.draws']
+    ['onebit.code_cache', 'onebit.compiled', 'onebit.draws']
     """
     found: set[str] = set()
     todo = list(roots)
