@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from onebit.arena.grid import Spec
-from onebit.arena.players import Game, LearnerPlayer, build, describe, learned_arrays, player_from
+from onebit.arena.players import LearnerPlayer, PlayerTrace, build, describe, learned_arrays, player_from
 from onebit.arena.store import Result
 from onebit.kernels import Rational
 from onebit.learners import BanditPerceptron, Banditron, BanditSVM, MulticlassPerceptron, all_learners
@@ -43,8 +43,8 @@ def test_a_learner_plays_as_it_would_alone(tmp_path: Path) -> None:
 def test_no_clock_in_a_result() -> None:
     curve = np.array([1, 2])
     assert (
-        Game(curve, seconds=1.0).result(False)
-        == Game(curve, seconds=2.0).result(False)
+        PlayerTrace(curve, seconds=1.0).result(False)
+        == PlayerTrace(curve, seconds=2.0).result(False)
         == Result({"mistakes": 2}, {"curve": curve})
     )
 

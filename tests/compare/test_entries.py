@@ -4,7 +4,7 @@ import pytest
 
 from onebit.arena import vowpal_wabbit
 from onebit.arena.grid import Spec
-from onebit.arena.players import Game, Player
+from onebit.arena.players import Player, PlayerTrace
 from onebit.compare.entries import check_distinct, default_entries, enter, rival_entries
 from onebit.inputs import Integers
 from onebit.learners import Banditron, MulticlassPerceptron
@@ -40,8 +40,8 @@ class AlwaysFirst(Player):
     def spec(self) -> Spec:
         return Spec("mine:AlwaysFirst", {"size": self.size})
 
-    def play(self, X: object, y: Integers, n_classes: int, seed: int, scratch: Path) -> Game:
-        return Game(y.cumsum())
+    def play(self, X: object, y: Integers, n_classes: int, seed: int, scratch: Path) -> PlayerTrace:
+        return PlayerTrace(y.cumsum())
 
 
 def test_a_player_of_ones_own() -> None:

@@ -12,7 +12,7 @@ import pytest
 MINE = """
 import numpy as np
 
-from onebit.arena import Game, Player, Spec
+from onebit.arena import PlayerTrace, Player, Spec
 from onebit.learners import Banditron
 from onebit.loop import default_checkpoints
 
@@ -45,7 +45,7 @@ class AlwaysFirst(Player):
         return Spec("mypackage.mine:AlwaysFirst")
 
     def play(self, X, y, n_classes, seed, scratch):
-        return Game(np.cumsum(y != 0)[default_checkpoints(len(y)) - 1])
+        return PlayerTrace(np.cumsum(y != 0)[default_checkpoints(len(y)) - 1])
 """
 
 

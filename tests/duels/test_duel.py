@@ -36,8 +36,8 @@ def growth() -> list[DuelRow]:
 
 
 def test_everyone_plays_everyone(rows: list[DuelRow]) -> None:
-    assert set(Counter((row.game.name, row.learner) for row in rows).values()) == {1}
-    assert {row.game.name for row in rows} == {"Theorem 3", "Remark", "Theorem 11", "Theorem 24"}
+    assert set(Counter((row.challenge.name, row.learner) for row in rows).values()) == {1}
+    assert {row.challenge.name for row in rows} == {"Theorem 3", "Remark", "Theorem 11", "Theorem 24"}
     assert {row.learner.partition("(")[0] for row in rows} == {cls.__name__ for cls in all_learners()}
     assert len(rows) == 4 * len(contestants(0.1))
 
@@ -51,8 +51,10 @@ def test_nobody_is_better_than_the_bound(rows: list[DuelRow]) -> None:
 
 def test_theorem_11_is_exact_for_everyone(rows: list[DuelRow]) -> None:
     for row in rows:
-        if row.game.name == "Theorem 11":
-            assert abs(row.mean - row.game.rounds * (1 - 1 / row.game.n_classes)) <= 3 * row.standard_error, row
+        if row.challenge.name == "Theorem 11":
+            assert abs(row.mean - row.challenge.rounds * (1 - 1 / row.challenge.n_classes)) <= 3 * row.standard_error, (
+                row
+            )
 
 
 def test_promises_hold(rows: list[DuelRow]) -> None:
@@ -70,12 +72,12 @@ def test_a_theorem_binds_only_whom_it_names(rows: list[DuelRow]) -> None:
             "bandit learners": not hears,
             "every learner": True,
             "ignorant learners": row.learner in IGNORANT,
-        }[row.game.stated.binds]
+        }[row.challenge.stated.binds]
         assert (row.lower_bound is not None) == is_bound, row
 
 
 def test_full_information_is_cheaper(rows: list[DuelRow]) -> None:
-    means = {row.learner: row.mean for row in rows if row.game.name == "Theorem 3"}
+    means = {row.learner: row.mean for row in rows if row.challenge.name == "Theorem 3"}
     # Each of the 25 vectors costs the Multiclass Perceptron at most one mistake.
     assert means["MulticlassPerceptron()"] <= 25
     assert min(mean for name, mean in means.items() if not name.startswith(TOLD_THE_LABEL)) > 35
@@ -83,11 +85,11 @@ def test_full_information_is_cheaper(rows: list[DuelRow]) -> None:
 
 def test_nearest_neighbour_suffers_exponentially_and_algorithm_1_does_not(growth: list[DuelRow]) -> None:
     suffering = [row for row in growth if row.learner == "NearestNeighbor(radius=γ)"]
-    assert [row.game.rounds for row in suffering] == [6, 15, 39, 97, 244, 610]
+    assert [row.challenge.rounds for row in suffering] == [6, 15, 39, 97, 244, 610]
     for row in suffering:
         # It knows nothing about a new direction, so its mistakes are those of a fair coin.
-        assert abs(row.mean - row.game.rounds / 2) <= 3 * math.sqrt(row.game.rounds / 4 / row.runs), row
-    slope = np.polyfit([row.game.n_features for row in suffering], [math.log(row.mean) for row in suffering], 1)[0]
+        assert abs(row.mean - row.challenge.rounds / 2) <= 3 * math.sqrt(row.challenge.rounds / 4 / row.runs), row
+    slope = np.polyfit([row.challenge.n_features for row in suffering], [math.log(row.mean) for row in suffering], 1)[0]
     assert math.exp(slope) == pytest.approx(math.sqrt(1 / 0.16), rel=0.05)
     others = [row for row in growth if row.learner == "BanditPerceptron()"]
     assert [row.mean for row in others] == [1.0] * 6
@@ -109,7 +111,7 @@ def test_trying_does_not_touch_the_learner() -> None:
 
 def test_same_games_same_table(rows: list[DuelRow], tmp_path: Path) -> None:
     again = duel([partial(one_example_sequence, 10, 0.5)], [onebit.Banditron()])
-    assert again == [row for row in rows if row.game.name == "Remark" and row.learner == "Banditron()"]
+    assert again == [row for row in rows if row.challenge.name == "Remark" and row.learner == "Banditron()"]
     write_duel(rows, tmp_path / "duel.csv")
     text = (tmp_path / "duel.csv").read_text(encoding="utf-8")
     table = list(csv.DictReader(io.StringIO(text)))

@@ -45,7 +45,7 @@ BOUNDS: dict[str, Callable[..., float]] = {
 
 
 def title(hard: HardSequence) -> str:
-    return f"{hard.game.name}, K={hard.game.n_classes}, R={hard.radius}, γ={hard.margin}"
+    return f"{hard.challenge.name}, K={hard.challenge.n_classes}, R={hard.radius}, γ={hard.margin}"
 
 
 def satisfies_definition(hard: HardSequence) -> bool:
@@ -53,9 +53,9 @@ def satisfies_definition(hard: HardSequence) -> bool:
     W, gamma, slack = hard.separators, hard.margin, 1e-12 * hard.radius
     for x, y in zip(hard.X, hard.y, strict=True):
         for i in range(len(W)):
-            if hard.game.kind == "weak" and i != y and not W[y] @ x >= W[i] @ x + gamma - slack:
+            if hard.challenge.kind == "weak" and i != y and not W[y] @ x >= W[i] @ x + gamma - slack:
                 return False
-            if hard.game.kind == "strong":
+            if hard.challenge.kind == "strong":
                 kept = W[i] @ x >= gamma / 2 - slack if i == y else W[i] @ x <= -gamma / 2 + slack
                 if not kept:
                     return False
@@ -66,24 +66,24 @@ def satisfies_definition(hard: HardSequence) -> bool:
 def test_vectors_prove_the_margin(hard: HardSequence) -> None:
     assert satisfies_definition(hard)
     assert hard.proved_margin() == pytest.approx(hard.margin, rel=1e-12)
-    assert hard.separators.shape == (hard.game.n_classes, hard.game.n_features)
+    assert hard.separators.shape == (hard.challenge.n_classes, hard.challenge.n_features)
     assert np.linalg.norm(hard.X, axis=1).max() <= hard.radius * (1 + 1e-15)
-    assert hard.X.shape == (hard.game.rounds, hard.game.n_features)
+    assert hard.X.shape == (hard.challenge.rounds, hard.challenge.n_features)
 
 
 @pytest.mark.parametrize("hard", SEQUENCES, ids=title)
 def test_the_solver_finds_at_least_that_margin(hard: HardSequence) -> None:
-    found = margin(hard.X, hard.y, classes=hard.game.n_classes)
-    largest = found.weak if hard.game.kind == "weak" else found.strong
+    found = margin(hard.X, hard.y, classes=hard.challenge.n_classes)
+    largest = found.weak if hard.challenge.kind == "weak" else found.strong
     assert largest >= hard.margin * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("hard", SEQUENCES, ids=title)
 def test_numbers_are_the_theorems(hard: HardSequence) -> None:
-    stated = BOUNDS[hard.game.name](n_classes=hard.game.n_classes, radius=hard.radius, margin=hard.margin)
+    stated = BOUNDS[hard.challenge.name](n_classes=hard.challenge.n_classes, radius=hard.radius, margin=hard.margin)
     assert hard.lower_bound == stated
-    assert hard.game.forced.value is not None
-    assert hard.game.forced.value >= stated
+    assert hard.challenge.forced.value is not None
+    assert hard.challenge.forced.value >= stated
 
 
 def test_theorem_3_shows_each_vector_often_enough() -> None:
@@ -105,9 +105,9 @@ def test_labels_are_uniform_and_named_by_the_seed() -> None:
 
 def test_quotients_are_exact() -> None:
     # As floats, (0.3/0.1)² is below 9 and (0.7/0.1)² below 49.
-    assert full_information_sequence(2, 0.1, radius=0.3).game.rounds == 9
-    assert full_information_sequence(2, 0.1, radius=0.7).game.rounds == 49
-    assert bandit_sequence(9, 0.1, radius=0.3).game.rounds == 2 * 8
+    assert full_information_sequence(2, 0.1, radius=0.3).challenge.rounds == 9
+    assert full_information_sequence(2, 0.1, radius=0.7).challenge.rounds == 49
+    assert bandit_sequence(9, 0.1, radius=0.3).challenge.rounds == 2 * 8
 
 
 def test_the_remark_is_attained() -> None:
@@ -174,7 +174,7 @@ def test_fewer_directions_are_the_beginning_of_more() -> None:
     assert np.array_equal(few.v, many.v[:200])
     assert not few.is_complete
     assert not np.array_equal(few.v, pack_directions(0.001, 8, directions=200, seed=4).v)
-    assert IgnorantAdversary(few).game.stated.value == pytest.approx(math.sqrt(200) / 10)
+    assert IgnorantAdversary(few).challenge.stated.value == pytest.approx(math.sqrt(200) / 10)
 
 
 def test_greedy_packing_cannot_fail() -> None:
@@ -242,7 +242,7 @@ def test_a_single_direction_takes_the_less_likely_label(chance: float, label: in
     for d, directions in ((2, None), (6, 1)):
         hard, _ = run_script([chance], d, directions)
         assert hard.y.tolist() == [label]
-        assert hard.game.forced.value == 0.5
+        assert hard.challenge.forced.value == 0.5
         assert satisfies_definition(hard)
 
 
@@ -257,13 +257,13 @@ def test_theorem_24s_numbers() -> None:
         for d in range(2, 9):
             if most_directions(gamma, d) > 5000:
                 continue
-            game = IgnorantAdversary(pack_directions(gamma, d)).game
-            assert game.stated.value is not None
-            assert game.forced.value is not None
-            assert game.stated.value == pytest.approx(bounds.ignorant_lower_bound(gamma, d))
-            assert game.forced.value >= game.stated.value
-            if game.rounds > 4:
-                assert game.forced.value >= bounds.ignorant_lower_bound_sharp(gamma, d)
+            challenge = IgnorantAdversary(pack_directions(gamma, d)).challenge
+            assert challenge.stated.value is not None
+            assert challenge.forced.value is not None
+            assert challenge.stated.value == pytest.approx(bounds.ignorant_lower_bound(gamma, d))
+            assert challenge.forced.value >= challenge.stated.value
+            if challenge.rounds > 4:
+                assert challenge.forced.value >= bounds.ignorant_lower_bound_sharp(gamma, d)
 
 
 def test_the_first_turn_is_the_cheapest() -> None:
@@ -289,5 +289,5 @@ def test_some_ignorant_learner_makes_no_more_mistakes() -> None:
             mistakes += not knows
         counts.append(mistakes)
     error = np.std(counts, ddof=1) / math.sqrt(len(counts))
-    assert adversary.game.forced.value is not None
-    assert abs(np.mean(counts) - adversary.game.forced.value) <= 3 * error
+    assert adversary.challenge.forced.value is not None
+    assert abs(np.mean(counts) - adversary.challenge.forced.value) <= 3 * error

@@ -2,7 +2,7 @@
 
 from onebit.arena.executors import CellError, Executor, InThisProcess, LocalProcesses, Played, run
 from onebit.arena.grid import JSON, Batch, Cell, Spec, batches, grid
-from onebit.arena.players import Game, LearnerPlayer, Player, player_from
+from onebit.arena.players import LearnerPlayer, Player, PlayerTrace, player_from
 from onebit.arena.store import MissingResultError, Result, Store, StoreError
 
 __all__ = [
@@ -11,13 +11,13 @@ __all__ = [
     "Cell",
     "CellError",
     "Executor",
-    "Game",
     "InThisProcess",
     "LearnerPlayer",
     "LocalProcesses",
     "MissingResultError",
     "Played",
     "Player",
+    "PlayerTrace",
     "Result",
     "Spec",
     "Store",

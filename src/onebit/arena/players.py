@@ -33,7 +33,7 @@ _WARM_UP_ROUNDS = 1000  # reaches every branch of a learner; a few milliseconds
 _WARMED_UP: set[tuple[Spec, bool]] = set()
 
 
-class Game(NamedTuple):
+class PlayerTrace(NamedTuple):
     """What happened when a player played a stream."""
 
     curve: Integers
@@ -83,7 +83,7 @@ class Player(ABC):
         return reachable(type(self).__module__)
 
     @abstractmethod
-    def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> Game:
+    def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> PlayerTrace:
         """Play a stream from its first round to its last.
 
         Parameters
@@ -127,7 +127,7 @@ class LearnerPlayer(Player):
         roots = {_class_of(self.spec.name).__module__, *_modules_of(list(self.spec.settings.values()))}
         return reachable("onebit.play", *roots) | {__name__}
 
-    def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> Game:
+    def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> PlayerTrace:
         """Play a stream with a fresh learner."""
         self._warm_up(X, y, n_classes)
         # Told, not found out: a short stream may lack a label that others of its kind have.
@@ -135,7 +135,7 @@ class LearnerPlayer(Player):
         start = time.perf_counter()
         trace = play(learner, X, y, seed=seed)
         seconds = time.perf_counter() - start
-        return Game(trace.curve.mistakes, trace.updates, trace.uniform_guesses, learner.learned(), seconds)
+        return PlayerTrace(trace.curve.mistakes, trace.updates, trace.uniform_guesses, learner.learned(), seconds)
 
     def _warm_up(self, X: Any, y: Integers, n_classes: int) -> None:
         """Play a little once per process, so that compiling is not taken for playing."""

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse
 
 from onebit.arena.grid import Spec
-from onebit.arena.players import Game, Player
+from onebit.arena.players import Player, PlayerTrace
 from onebit.inputs import Integers
 from onebit.loop import default_checkpoints
 from onebit.strangers import import_path_of
@@ -88,14 +88,14 @@ class VowpalWabbit(Player):
         """Return this module alone: its grid is slow to play, and our learners' code is nothing to it."""
         return {__name__}
 
-    def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> Game:
+    def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> PlayerTrace:
         """Play rounds that the first setting to play them has written for all."""
         rounds = scratch / "rounds.vw"
         if not rounds.exists():
             write_rounds(rounds, X, y)
         played = play_rounds(self.options, n_classes, rounds, y)
         curve = np.cumsum(played.guesses != y)[default_checkpoints(len(y)) - 1]
-        return Game(curve, seconds=played.seconds)
+        return PlayerTrace(curve, seconds=played.seconds)
 
 
 def players(whole_grid: bool = True) -> list[Player]:

@@ -16,7 +16,7 @@ from onebit.reporting.style import save
 def adversary_command(theorem: str | None, runs: int, out: Path) -> None:
     """Play, print the table, and write tables and figures into the folder."""
     check_integer("--runs", runs, low=2)
-    makers = {make(seed=0).game.name.removeprefix("Theorem ").lower(): make for make in paper_adversaries()}
+    makers = {make(seed=0).challenge.name.removeprefix("Theorem ").lower(): make for make in paper_adversaries()}
     if theorem is not None and theorem.lower() not in makers:
         raise ValueError(f"there is no adversary {theorem!r}; there are {', '.join(makers)}")
     chosen = list(makers.values()) if theorem is None else [makers[theorem.lower()]]
@@ -46,5 +46,5 @@ def _print(rows: list[DuelRow], console: Console) -> None:
     for row in rows:
         bounds = (row.lower_bound, row.upper_bound)
         shown = ["" if value is None else f"{value:,.6g}" for value in bounds]
-        table.add_row(row.game.name, row.learner, f"{row.mean:,.1f} ± {row.standard_error:.1f}", *shown)
+        table.add_row(row.challenge.name, row.learner, f"{row.mean:,.1f} ± {row.standard_error:.1f}", *shown)
     console.print(table)

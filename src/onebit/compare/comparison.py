@@ -174,9 +174,9 @@ def play_batch(sources: dict[str, Source], keep_learned: bool, batch: Batch) -> 
         for cell in batch.cells:
             player = player_from(cell.player)
             start = time.perf_counter()
-            game = player.play(X, y, n_classes, cell.seed, Path(scratch))
-            seconds = time.perf_counter() - start if game.seconds is None else game.seconds
-            yield Played(cell, game.result(keep_learned), seconds)
+            trace = player.play(X, y, n_classes, cell.seed, Path(scratch))
+            seconds = time.perf_counter() - start if trace.seconds is None else trace.seconds
+            yield Played(cell, trace.result(keep_learned), seconds)
 
 
 def run_comparison(

@@ -20,7 +20,7 @@ from onebit.inputs import check_integer
 from onebit.learners import BanditPerceptron, Learner, NearestNeighbor, all_learners
 from onebit.play import play
 from onebit.streams.adversaries import (
-    Game,
+    Challenge,
     HardSequence,
     IgnorantAdversary,
     Packing,
@@ -92,17 +92,17 @@ def duel(
     Examples
     --------
     >>> (row,) = duel([partial(one_example_sequence, 5, 0.5)], [BanditPerceptron()])
-    >>> row.game.name, row.mean, round(row.standard_error, 2), row.lower_bound, row.upper_bound
+    >>> row.challenge.name, row.mean, round(row.standard_error, 2), row.lower_bound, row.upper_bound
     ('Remark', 1.95, 0.31, 2.0, 64)
     """
     n = check_integer("runs", runs, low=2)
     rows = []
     for make in paper_adversaries() if makers is None else makers:
-        game = make(seed=0).game
-        for learner in contestants(game.margin) if learners is None else learners:
+        challenge = make(seed=0).challenge
+        for learner in contestants(challenge.margin) if learners is None else learners:
             # A label may never occur, so the stream cannot tell the learner how many there are.
-            player = clone(learner).set_params(classes=game.n_classes)
-            rows.append(_row(game, learner, [_mistakes(player, make(seed=seed), seed) for seed in range(n)]))
+            player = clone(learner).set_params(classes=challenge.n_classes)
+            rows.append(_row(challenge, learner, [_mistakes(player, make(seed=seed), seed) for seed in range(n)]))
     return rows
 
 
@@ -128,7 +128,7 @@ def duel_by_dimension(
     Examples
     --------
     >>> rows = duel_by_dimension((4, 6, 8), learners=[BanditPerceptron()], runs=2)
-    >>> [(row.game.n_features, row.game.rounds, row.mean) for row in rows]
+    >>> [(row.challenge.n_features, row.challenge.rounds, row.mean) for row in rows]
     [(4, 6, 1.0), (6, 39, 1.0), (8, 244, 1.0)]
     """
     if learners is None:
@@ -147,15 +147,15 @@ def _mistakes(learner: Learner, adversary: Adversary, seed: int) -> int:
     return play(learner, *stream, seed=seed, engine="rounds").mistakes
 
 
-def _row(game: Game, learner: Learner, counts: list[int]) -> DuelRow:
+def _row(challenge: Challenge, learner: Learner, counts: list[int]) -> DuelRow:
     return DuelRow(
-        game=game,
-        learner=_name(learner, game.margin),
+        challenge=challenge,
+        learner=_name(learner, challenge.margin),
         runs=len(counts),
         mean=float(np.mean(counts)),
         standard_error=float(np.std(counts, ddof=1)) / math.sqrt(len(counts)),
-        is_bound=_is_bound(game.stated, learner),
-        upper_bound=_upper_bound(game, learner),
+        is_bound=_is_bound(challenge.stated, learner),
+        upper_bound=_upper_bound(challenge, learner),
     )
 
 
@@ -170,12 +170,12 @@ def _is_bound(stated: Claim, learner: Learner) -> bool:
     return stated.binds == "every learner" or is_ignorant(learner)
 
 
-def _upper_bound(game: Game, learner: Learner) -> float | None:
+def _upper_bound(challenge: Challenge, learner: Learner) -> float | None:
     # A promise is about strongly separable examples, in the kernel's space if there is one; those are not claimed.
-    if game.kind == "weak" or not in_linear_space(learner):
+    if challenge.kind == "weak" or not in_linear_space(learner):
         return None
     promise = learner.promise(
-        n_classes=game.n_classes, n_features=game.n_features, radius=game.radius, margin=game.margin
+        n_classes=challenge.n_classes, n_features=challenge.n_features, radius=challenge.radius, margin=challenge.margin
     )
     expected = at_most(promise, "expected mistakes")
     return expected if expected < math.inf else None

@@ -32,7 +32,7 @@ def draw_duel(rows: Sequence[DuelRow]) -> Figure:
     Examples
     --------
     >>> from onebit.streams.adversaries import one_example_sequence
-    >>> row = DuelRow(one_example_sequence(5, 0.5).game, "UniformGuess()", 20, 4.0, 0.3, True, None)
+    >>> row = DuelRow(one_example_sequence(5, 0.5).challenge, "UniformGuess()", 20, 4.0, 0.3, True, None)
     >>> draw_duel([row]).axes[0].get_title()
     'Remark: bandit learners\nK = 5, d = 1, R/γ = 2, 5 rounds'
     """
@@ -62,34 +62,34 @@ def draw_growth(rows: Sequence[DuelRow]) -> Figure:
     Examples
     --------
     >>> from onebit.streams.adversaries import IgnorantAdversary, pack_directions
-    >>> game = IgnorantAdversary(pack_directions(0.001, 8)).game
-    >>> row = DuelRow(game, "UniformGuess()", 20, 122.0, 1.1, True, None)
+    >>> challenge = IgnorantAdversary(pack_directions(0.001, 8)).challenge
+    >>> row = DuelRow(challenge, "UniformGuess()", 20, 122.0, 1.1, True, None)
     >>> draw_growth([row]).axes[0].get_yscale()
     'log'
     """
     _check(rows)
-    if len({(row.game.name, row.game.margin) for row in rows}) != 1:
+    if len({(row.challenge.name, row.challenge.margin) for row in rows}) != 1:
         raise ValueError("rows must be of one adversary and one margin; pass what duel_by_dimension returns")
-    game = rows[0].game
+    challenge = rows[0].challenge
     with looks():
         figure, (axes,) = new_figure(1, 1, 8.4, 6.0)
         for i, learner in enumerate(dict.fromkeys(row.learner for row in rows)):
-            mine = sorted((row for row in rows if row.learner == learner), key=lambda row: row.game.n_features)
+            mine = sorted((row for row in rows if row.learner == learner), key=lambda row: row.challenge.n_features)
             _draw_learner(axes, mine, PALETTE[i % len(PALETTE)], MARKERS[i % len(MARKERS)])
         _draw_growth_bounds(axes, rows)
         axes.set_yscale("log")
         # The stated bound starts at 0.1, in two dimensions.
         axes.set_ylim(bottom=0.05)
-        axes.set_xticks(sorted({row.game.n_features for row in rows}))
+        axes.set_xticks(sorted({row.challenge.n_features for row in rows}))
         axes.set_xlabel("features d")
         axes.set_ylabel("mistakes")
-        axes.set_title(f"{game.name}: mistakes at a margin of {game.margin:g}")
+        axes.set_title(f"{challenge.name}: mistakes at a margin of {challenge.margin:g}")
         figure.legend(loc="outside lower center", ncols=2, fontsize="small")
     return figure
 
 
 def _draw_learner(axes: Axes, rows: Sequence[DuelRow], color: str, marker: str) -> None:
-    dimensions = [row.game.n_features for row in rows]
+    dimensions = [row.challenge.n_features for row in rows]
     means, errors = [row.mean for row in rows], [row.standard_error for row in rows]
     name = _shorten(rows[0].learner)
     axes.errorbar(dimensions, means, errors, fmt=f"{marker}-", color=color, markersize=5, linewidth=1.6, label=name)
@@ -100,7 +100,7 @@ def _draw_growth_bounds(axes: Axes, rows: Sequence[DuelRow]) -> None:
         ("sharp_lower_bound", "--", "forced on ignorant learners by this adversary"),
         ("lower_bound", ":", "forced on ignorant learners, as stated"),
     ]:
-        bounds = sorted({(row.game.n_features, getattr(row, name)) for row in rows if row.is_bound})
+        bounds = sorted({(row.challenge.n_features, getattr(row, name)) for row in rows if row.is_bound})
         if bounds:
             axes.plot(*zip(*bounds, strict=True), style, color=INK, label=label)
     # A promise that depends on d is Theorem 21's, far above everything that can be played.
@@ -150,9 +150,9 @@ def _duel_legend() -> list[Line2D]:
 
 
 def _title(row: DuelRow) -> str:
-    game = row.game
-    size = f"K = {game.n_classes}, d = {game.n_features}, R/γ = {game.radius / game.margin:g}, {game.rounds} rounds"
-    return f"{game.name}: {game.stated.binds}\n{size}"
+    it = row.challenge
+    size = f"K = {it.n_classes}, d = {it.n_features}, R/γ = {it.radius / it.margin:g}, {it.rounds} rounds"
+    return f"{it.name}: {it.stated.binds}\n{size}"
 
 
 def _shorten(learner: str) -> str:

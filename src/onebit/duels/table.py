@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onebit.reporting.tables import number, write_csv
-from onebit.streams.adversaries import Game
+from onebit.streams.adversaries import Challenge
 
 # The game's size is repeated in every line, so that each can be read alone.
 _COLUMNS = (
@@ -18,7 +18,7 @@ _COLUMNS = (
 class DuelRow:
     """One learner against one adversary, over all runs."""
 
-    game: Game
+    challenge: Challenge
     """The adversary's game, with the theorem that it comes from."""
     learner: str
     """Its settings; "γ" stands for a radius that equals the margin."""
@@ -34,12 +34,12 @@ class DuelRow:
     @property
     def lower_bound(self) -> float | None:
         """Expected mistakes that the theorem forces on this learner; None if it does not speak of such learners."""
-        return self.game.stated.value if self.is_bound else None
+        return self.challenge.stated.value if self.is_bound else None
 
     @property
     def sharp_lower_bound(self) -> float | None:
         """The same with the construction's best constant."""
-        return self.game.forced.value if self.is_bound else None
+        return self.challenge.forced.value if self.is_bound else None
 
 
 def write_duel(rows: Iterable[DuelRow], path: Path) -> None:
@@ -48,7 +48,13 @@ def write_duel(rows: Iterable[DuelRow], path: Path) -> None:
 
 
 def _line(row: DuelRow) -> list[object]:
-    game = row.game
-    size = [game.n_classes, game.n_features, number(game.radius), number(game.margin), game.rounds]
+    challenge = row.challenge
+    size = [
+        challenge.n_classes,
+        challenge.n_features,
+        number(challenge.radius),
+        number(challenge.margin),
+        challenge.rounds,
+    ]
     numbers = (row.mean, row.standard_error, row.lower_bound, row.sharp_lower_bound, row.upper_bound)
-    return [game.name, game.stated.binds, *size, row.learner, row.runs, *map(number, numbers)]
+    return [challenge.name, challenge.stated.binds, *size, row.learner, row.runs, *map(number, numbers)]

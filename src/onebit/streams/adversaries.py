@@ -22,12 +22,12 @@ from onebit.bounds import BOUNDS
 from onebit.bounds.lower import bandit_examples, full_information_examples, most_directions
 from onebit.exact import squared_ratio
 from onebit.inputs import check_integer
-from onebit.streams.hard_sequence import Game, HardSequence, check_size, proved_margin, random_labels
+from onebit.streams.hard_sequence import Challenge, HardSequence, check_size, proved_margin, random_labels
 from onebit.streams.ignorant_adversary import IgnorantAdversary
 from onebit.streams.packing import Packing, pack_directions
 
 __all__ = [
-    "Game",
+    "Challenge",
     "HardSequence",
     "IgnorantAdversary",
     "Packing",
@@ -90,7 +90,7 @@ def bandit_sequence(n_classes: int, margin: float, radius: float = 1.0, seed: in
     w[:, M] = -margin / (math.sqrt(2.0) * radius)
     claim = BOUNDS["3"].claim(n_classes=K, radius=radius, margin=margin)
     return HardSequence(
-        Game("Theorem 3", "strong", K, M + 1, M * (K - 1), radius, margin, stated=claim, forced=claim),
+        Challenge("Theorem 3", "strong", K, M + 1, M * (K - 1), radius, margin, stated=claim, forced=claim),
         # K−1 times: after as many wrong guesses the label is known, and another round would force nothing.
         np.repeat(v * (radius / math.sqrt(2.0)), K - 1, axis=0),
         np.repeat(labels, K - 1),
@@ -137,7 +137,7 @@ def one_example_sequence(n_classes: int, margin: float, radius: float = 1.0, see
     w[label] *= -1.0
     claim = BOUNDS["3-remark"].claim(n_classes=K, radius=radius, margin=margin)
     return HardSequence(
-        Game("Remark", "strong", K, 1, K, radius, margin, stated=claim, forced=claim),
+        Challenge("Remark", "strong", K, 1, K, radius, margin, stated=claim, forced=claim),
         np.full((K, 1), float(radius)),
         np.full(K, label, dtype=np.int64),
         w,
@@ -187,7 +187,7 @@ def full_information_sequence(n_classes: int, margin: float, radius: float = 1.0
         BOUNDS[theorem].claim(n_classes=K, radius=radius, margin=margin) for theorem in ("11", "11-sharp")
     )
     return HardSequence(
-        Game("Theorem 11", "weak", K, T, T, radius, margin, stated, forced),
+        Challenge("Theorem 11", "weak", K, T, T, radius, margin, stated, forced),
         radius * np.eye(T),
         labels,
         w,

@@ -16,7 +16,7 @@ _MOST_NUMBERS = 250_000_000
 
 
 @dataclass(frozen=True)
-class Game:
+class Challenge:
     """What is known of a lower bound's game before it is played: its size, its margin, and the mistakes it forces."""
 
     name: str
@@ -42,15 +42,15 @@ class HardSequence:
 
     Attributes
     ----------
-    game : Game
+    challenge : Challenge
         Its size, and the theorem's numbers.
     X, y : arrays of shape (rounds, features) and (rounds,)
-        The examples, in order. A label may never occur: tell the learner ``classes=game.n_classes``.
+        The examples, in order. A label may never occur: tell the learner ``classes=challenge.n_classes``.
     separators : array of shape (classes, features)
         The vectors of the proof, Σ‖wᵢ‖² ≤ 1; `proved_margin` says how large a margin they prove.
     """
 
-    game: Game
+    challenge: Challenge
     X: Floats
     y: Integers
     separators: Floats
@@ -58,21 +58,21 @@ class HardSequence:
     @property
     def radius(self) -> float:
         """No example is longer."""
-        return self.game.radius
+        return self.challenge.radius
 
     @property
     def margin(self) -> float:
         """γ, which the separators prove."""
-        return self.game.margin
+        return self.challenge.margin
 
     @property
     def lower_bound(self) -> float | None:
         """Expected mistakes of any learner that the theorem binds; None beyond a float."""
-        return self.game.stated.value
+        return self.challenge.stated.value
 
     def proved_margin(self) -> float:
         """Return the margin that the separators prove, by Definition 1."""
-        return proved_margin(self.X, self.y, self.separators, self.game.kind)
+        return proved_margin(self.X, self.y, self.separators, self.challenge.kind)
 
 
 def proved_margin(X: Floats, y: Integers, separators: Floats, kind: str) -> float:

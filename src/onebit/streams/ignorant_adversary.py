@@ -8,7 +8,7 @@ import numpy as np
 from onebit.bounds import BOUNDS
 from onebit.inputs import Floats
 from onebit.streams.adaptive import LearnerView
-from onebit.streams.hard_sequence import Game, HardSequence
+from onebit.streams.hard_sequence import Challenge, HardSequence
 from onebit.streams.packing import Packing
 
 # The labels of the two phases.
@@ -55,7 +55,7 @@ class IgnorantAdversary:
     def __init__(self, packing: Packing) -> None:
         self.packing = packing
         self.n_features = packing.n_features
-        self.game = _game(packing)
+        self.challenge = _challenge(packing)
         self._shown: list[int] = []
         self._labels: list[int] = []
         self._turned: int | None = None
@@ -89,7 +89,9 @@ class IgnorantAdversary:
             normal[-1] = -math.sqrt(0.5)
         else:
             normal = self.packing.u[self._turned] / 2.0
-        return HardSequence(self.game, self.packing.v[self._shown], np.array(self._labels), np.array([-normal, normal]))
+        return HardSequence(
+            self.challenge, self.packing.v[self._shown], np.array(self._labels), np.array([-normal, normal])
+        )
 
 
 def _is_turn(first: float, second: float, T: int) -> bool:
@@ -100,10 +102,10 @@ def _is_turn(first: float, second: float, T: int) -> bool:
     return first >= 1.0 - 1.0 / math.sqrt(T)
 
 
-def _game(packing: Packing) -> Game:
+def _challenge(packing: Packing) -> Challenge:
     T, gamma, d = len(packing), packing.margin, packing.n_features
     # Only all of Lemma 25's directions give the theorem's number; with fewer, their own number takes its place.
     whole = BOUNDS["24"].claim(margin=gamma, dimension=d)
     stated = whole if packing.is_complete else BOUNDS["24-directions"].claim(directions=T)
     forced = BOUNDS["24-directions-sharp"].claim(directions=T)
-    return Game("Theorem 24", "strong", 2, d, T, 1.0, gamma, stated, forced)
+    return Challenge("Theorem 24", "strong", 2, d, T, 1.0, gamma, stated, forced)
