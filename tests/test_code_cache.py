@@ -4,12 +4,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import numba
 import pytest
 
-from onebit.code_cache import CodeCache, identity
-from onebit.compiled import compiled, inlined
+from onebit import draws
+from onebit.code_cache import CodeCache, _StrangerError, _types_in, identity, is_ours
+from onebit.compiled import inlined
 from onebit.learners.bandit_perceptron import HIGHEST
+from onebit.learners.bandit_svm import linear_facts
 from onebit.learners.banditron import RULE
 from onebit.loop import Game, moves
 from onebit.spaces.base import rule_game
@@ -72,7 +76,8 @@ def test_what_a_function_is_made_of() -> None:
     theirs = rule_game(RULE._replace(guess=strange), score, step)
     assert isinstance(ours, Game)
     assert isinstance(getattr(moves(ours).loop, "_cache", None), CodeCache)
-    assert not isinstance(getattr(moves(theirs).loop, "_cache", None), CodeCache), "a stranger's code was kept"
+    assert is_ours(moves(ours).loop)
+    assert not is_ours(moves(theirs).loop), "a stranger's code would be kept"
     assert identity(moves(ours).loop) != identity(moves(rule_game(RULE, score, step, pauses=True)).loop)
     assert identity(ours.decide) != identity(rule_game(HIGHEST, score, step).decide)
     assert identity(object()) is None
@@ -88,4 +93,31 @@ def test_constants_tell_functions_apart(constant: object) -> None:
         return function
 
     assert identity(make(constant)) != identity(make(7))
-    assert identity(compiled) is not None
+
+
+def test_a_constant_of_the_module_is_part_of_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba freezes it: code compiled under another value must not be found again."""
+    known = identity(linear_facts.replay), identity(linear_facts.linear_game(False, False).hear)
+    monkeypatch.setattr(linear_facts, "_VISITS_PER_REPLAY", 0)
+    changed = identity(linear_facts.replay), identity(linear_facts.linear_game(False, False).hear)
+    assert None not in known
+    assert all(before != after for before, after in zip(known, changed, strict=True))
+
+
+def test_functions_without_a_home_are_strangers() -> None:
+    made: dict[str, Any] = {}
+    exec("def function(): return 1", {"__name__": None}, made)
+    assert identity(made["function"]) is None
+
+
+def test_named_tuples_are_known_by_their_home_and_fields() -> None:
+    class Draw(NamedTuple):
+        round: int
+        seed: int
+
+    typeof: Any = numba.typeof
+    ours, theirs = (typeof(kind(1, 2)) for kind in (draws.Draw, Draw))
+    assert str(ours) == str(theirs)
+    assert next(iter(_types_in([ours]))) == "onebit.draws.Draw('seed', 'round')"
+    with pytest.raises(_StrangerError):
+        list(_types_in([theirs]))

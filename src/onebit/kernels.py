@@ -45,8 +45,8 @@ class Kernel(ABC):
 
     @property
     @abstractmethod
-    def parameters(self) -> Any:
-        """The numbers that `value` is given; the kernel itself if there is no `value`."""
+    def parameters(self) -> tuple[float, ...]:
+        """The numbers that `value` is given."""
 
     @abstractmethod
     def sensitivity(self, radius: float) -> float:
@@ -388,9 +388,9 @@ class Custom(Kernel):
             raise ValueError(f"function must be callable as function(X, Y); got {self.function!r}")
 
     @property
-    def parameters(self) -> Kernel:
-        """The kernel itself."""
-        return self
+    def parameters(self) -> tuple[float, ...]:
+        """None."""
+        return ()
 
     def sensitivity(self, radius: float) -> float:
         """Return a guess: nothing is known about the function, so its values are trusted to nine digits."""

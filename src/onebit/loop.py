@@ -13,7 +13,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from onebit.compiled import frugal, inlined
+from onebit.code_cache import is_ours
+from onebit.compiled import compiled, frugal, inlined
 from onebit.draws import Draw
 from onebit.inputs import Floats, Integers, Rows, SparseRows, check_rows, take
 from onebit.rounds import Answer, Guess
@@ -40,7 +41,7 @@ class Game(NamedTuple):
     pauses : bool
         Whether the loop stops after every change, for a memory that only Python can change.
     is_compiled : bool
-        False if one of the functions is plain Python (a kernel of the user's own): then so is the loop.
+        False if the functions are plain Python: then so is the loop.
     """
 
     measure: Callable[..., int]
@@ -53,9 +54,7 @@ class Game(NamedTuple):
 
 
 def plugged(game: Game) -> Game:
-    """Return a game whose functions are inlined into the loop, if they are to be compiled."""
-    if not game.is_compiled:
-        return game
+    """Return a game whose functions are inlined into the loop."""
     functions = {name: inlined(getattr(game, name)) for name in ("measure", "decide", "weigh", "hear")}
     return game._replace(**functions)
 
@@ -91,6 +90,8 @@ class Moves(NamedTuple):
 def moves(game: Game, memory_of: Any = tuple, sight_of: Any = tuple, settings_of: Any = tuple) -> Moves:
     """Return a game's moves, compiled once; the types are those of its named tuples."""
     measure, decide, weigh, hear, hears_label, pauses, is_compiled = game
+    # A stranger's functions may make arrays; ours do not, and need not pay for counting them.
+    finished = frugal if all(is_ours(function) for function in (measure, decide, weigh, hear)) else compiled
 
     # The one round loop. Counting in local variables between checkpoints makes it three times as fast as counting in
     # the record, and a status instead of an exception lets it be left and entered again at the same round.
@@ -146,7 +147,7 @@ def moves(game: Game, memory_of: Any = tuple, sight_of: Any = tuple, settings_of
             weigh(seen, numbers)
         return why
 
-    measured = frugal(measure_one) if is_compiled else measure_one
+    measured = finished(measure_one) if is_compiled else measure_one
 
     def look(memory: Any, row: Rows, sight: Any, seed: int, round: int, settings: Any) -> tuple[int, int, bool, float]:
         why = measured(memory, row, sight, settings)
@@ -163,7 +164,7 @@ def moves(game: Game, memory_of: Any = tuple, sight_of: Any = tuple, settings_of
         return hear(memory_of(*memory), row, 0, sight_of(*sight), answer, settings_of(*settings))
 
     if is_compiled:
-        return Moves(frugal(loop), frugal(look), measured, frugal(hear_one))
+        return Moves(finished(loop), finished(look), measured, finished(hear_one))
     return Moves(loop, look, measured, hear_one)
 
 
@@ -295,6 +296,8 @@ class Board(ABC):
 class Memory(Board):
     """What a learner knows. To copy, bookmark or pickle it is to copy its arrays."""
 
+    measures_in_python = False
+    """Whether `fill` has something to do: then a stream is handed to the loop row by row."""
     plays_by_hand: ClassVar[bool] = False
     """Whether rounds are played by the learner's own `guess` and `tell`, which count them, and may fail half-way."""
     _seen = -1
@@ -326,6 +329,9 @@ class Memory(Board):
         """Return rows as the memory takes them; raises ValueError for a row it cannot take."""
         return rows
 
+    def fill(self, row: Rows) -> None:
+        """Write to `sight` what only Python can measure: the values of a kernel of the user's own."""
+
     def make_room(self, rows: Rows, t: int) -> None:
         """Grow, so that row t can be measured and learned from."""
 
@@ -337,14 +343,16 @@ class Memory(Board):
 
     def look(self, row: Rows, seed: int, round: int) -> tuple[int, bool, float, Floats, Rows]:
         """Return a round's label, whether it was explored, its probability, the scores, and the prepared row."""
+        self._seen = -1  # until all has gone well: whatever fails, the scratch paper is not the last round's any more
         prepared, (memory, sight, settings) = self.prepare(row), self._plain()
+        if self.measures_in_python:
+            self.fill(prepared)
         why, label, explored, probability = self._moves(prepared).look(memory, prepared, sight, seed, round, settings)
         if why != READY:
-            self._seen = -1
             self._settle(why, prepared, 0, row)
             return self.look(row, seed, round)  # the same draw: the same round
         self._seen = round
-        return label, explored, probability, self.sight.scores.copy(), prepared
+        return label, explored, float(probability), self.sight.scores.copy(), prepared
 
     def chances(self, row: Rows) -> Floats:
         """Return the chance of each label. Nothing is learned."""
@@ -352,9 +360,11 @@ class Memory(Board):
         chances: Floats = self.sight.chances.copy()
         return chances
 
-    def measure(self, prepared: Rows, row: Rows) -> None:
+    def measure(self, prepared: Rows, row: Rows | str) -> None:
         """Write what is known about a row to `sight`; `row` is what an error names."""
         self._seen, (memory, sight, settings) = -1, self._plain()
+        if self.measures_in_python:
+            self.fill(prepared)
         why = self._moves(prepared).measure(memory, prepared, sight, settings)
         if why != READY:
             self._settle(why, prepared, 0, row)
@@ -384,12 +394,22 @@ class Memory(Board):
 
     def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
         """Play a stream, guess for guess as one round at a time would; raises ValueError at a row it cannot score."""
+        self._seen = -1
         at_once = self.rows_at_once(X.shape[1])
         for start in range(0, len(y), at_once):
             stop = min(start + at_once, len(y))
             rows = self.prepare(X if stop - start == len(y) else take(X, start, stop))
-            self._seen = -1
-            self.run(rows, y[start:stop], start, seed, first_round, record)
+            self.play_prepared(rows, y[start:stop], start, seed, first_round, record)
+
+    def play_prepared(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
+        """Play some rows of a stream, its rounds from `start` on."""
+        if not self.measures_in_python:
+            self.run(rows, y, start, seed, first_round, record)
+            return
+        for t in range(len(y)):
+            row = take(rows, t, t + 1)
+            self.fill(row)
+            self.run(row, y[t : t + 1], start + t, seed, first_round, record)
 
     def _settle(self, why: int, rows: Rows, t: int, named: Rows | str) -> None:
         """Grow if the memory is full."""
@@ -397,6 +417,8 @@ class Memory(Board):
             super()._settle(why, rows, t, named)
         self.make_room(rows, t)
         self.sight = self.new_sight()  # some of it is as long as the arrays
+        if self.measures_in_python:
+            self.fill(take(rows, t, t + 1))
 
     # Copies.
 

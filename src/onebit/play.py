@@ -1,11 +1,11 @@
 """One learner against one stream."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from onebit.inputs import Integers, check_choice, check_integer, check_labels, check_rows
+from onebit.inputs import check_choice, check_integer, check_labels, check_rows
 from onebit.learners import Learner
 from onebit.learners.by_hand import ASKING, AtHand, play_by_hand
 from onebit.loop import ENDED, EXPLORED, MISTAKES, READY, UPDATES, Record, new_record
@@ -85,12 +85,17 @@ def play(
     return _trace(learner, record, len(codes))
 
 
-class _Watched(NamedTuple):
-    """The rounds of an adaptive stream, as the loop sees them."""
+class _Watched:
+    """The rounds of an adaptive stream, as the loop sees them: only the present one is known."""
 
-    stream: AdaptiveStream
-    codes: Integers
-    """The labels' positions, written down when the stream names them."""
+    def __init__(self, stream: AdaptiveStream, limit: int) -> None:
+        self.stream, self._limit, self.code = stream, limit, -1
+
+    def __len__(self) -> int:
+        return self._limit
+
+    def __getitem__(self, t: int) -> int:
+        return self.code
 
 
 def _ask_stream(learner: Learner, rounds: _Watched, t: int, sight: AtHand, _settings: None) -> int:
@@ -99,7 +104,7 @@ def _ask_stream(learner: Learner, rounds: _Watched, t: int, sight: AtHand, _sett
     if chosen is None:
         return ENDED
     features, label = chosen
-    rounds.codes[t] = learner.index_of(label)  # before the guess is drawn, as the game demands
+    rounds.code = learner.index_of(label)  # before the guess is drawn, as the game demands
     sight.guess = learner.guess(features)
     return READY
 
@@ -118,11 +123,10 @@ def _play_adaptive(
 ) -> Trace:
     limit = check_integer("max_rounds", max_rounds, low=1)
     record = new_record(limit, checkpoints, keep_guesses)
-    # The stream's end is not known: there is room for the most rounds it may have.
-    rounds = _Watched(stream, np.zeros(limit, dtype=np.int64))
+    rounds = _Watched(stream, limit)
     with learner.all_or_nothing(fresh):
         learner.begin(stream.n_features, stream.classes, seed=seed, fresh=fresh)
-        played = play_by_hand(learner, rounds, rounds.codes, record, _WATCHED_GAME)
+        played = play_by_hand(learner, rounds, rounds, record, _WATCHED_GAME)
         if played == 0:
             raise ValueError("the adaptive stream ended before its first round")
     return _trace(learner, record, played)

@@ -114,3 +114,28 @@ def test_a_learner_without_anything_says_what_is_missing() -> None:
 
     with pytest.raises(TypeError, match="_new_memory"):
         Empty(classes=2).guess([1.0])
+
+
+def test_a_fresh_start_that_fails_loses_nothing() -> None:
+    class Forgetful(Fragile):
+        """Changes what it keeps in place when it starts.
+
+        Parameters
+        ----------
+        rate, classes, seed
+            As for its parent.
+        """
+
+        def _start(self) -> None:
+            if hasattr(self, "_weights"):
+                self._weights[:] = 0.0
+            else:
+                super()._start()
+
+    problem = noisy_problem(60)
+    learner = Forgetful(classes=4)
+    onebit.play(learner, problem.X[:25], problem.y[:25])
+    known = snapshot(learner)
+    with pytest.raises(RuntimeError, match="out of luck"):
+        onebit.play(learner, problem.X, problem.y)
+    assert snapshot(learner) == known

@@ -56,8 +56,14 @@ class Bound:
             size = float(self.log2(**numbers))
             if not SMALLEST_LOG2 < size < LARGEST_LOG2:
                 return Claim(*named, None, size)
-        value = self.function(**numbers)
-        return Claim(*named, value, math.log2(value) if value > 0 else None)
+        try:
+            value = self.function(**numbers)
+        except OverflowError:
+            value = math.inf
+        if value == 0:
+            return Claim(*named, value, None)
+        size = math.log2(value) if value < math.inf else math.inf
+        return Claim(*named, value if size < LARGEST_LOG2 else None, size)
 
     def silence(self, because: str, binds: str | None = None) -> Claim:
         """Return the claim of a theorem that says nothing, and why."""

@@ -6,18 +6,12 @@ import numpy as np
 
 from onebit.bounds import at_most
 from onebit.checks.problems import fresh, separable_problem
-from onebit.kernels import Linear
 from onebit.learners import Learner
+from onebit.learners.space_learner import in_linear_space
 from onebit.play import play
 
 # Classes, features, margin: as large a margin as `separable_problem` has room for, and a smaller one for more classes.
 _SETTINGS = ((2, 3, 0.3), (3, 4, 0.2), (5, 5, 0.12))
-
-
-def in_linear_space(learner: Learner) -> bool:
-    """Return whether a margin in R^d is one in the space where the learner plays, so that its promise can be asked."""
-    kernel = getattr(learner, "kernel", None)
-    return kernel is None or isinstance(kernel, Linear)
 
 
 def check_promises_that_hold_always(learner: Learner) -> None:

@@ -34,7 +34,7 @@ from onebit.inputs import (
 from onebit.learners.by_hand import ByHand
 from onebit.learners.estimator import Estimator
 from onebit.learners.tickets import Tickets
-from onebit.loop import EXPLORED, MISTAKES, UPDATES, Memory, Record, new_record
+from onebit.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Memory, Record, new_record
 from onebit.rounds import Answer, Guess
 
 _FLOAT64 = np.dtype(np.float64)
@@ -190,16 +190,28 @@ class Learner(Estimator):
         """Play a whole stream, compiled where the learner is; `onebit.play` is the friendlier way in."""
         rows = check_rows(X)
         labels = check_labels(y, rows.shape[0])
-        with self.all_or_nothing(fresh, len(labels)):
+        record = new_record(len(labels), checkpoints, keep_guesses)
+        if len(labels) == 1 and not fresh and self._started and not self._memory.plays_by_hand:
+            # One round happens whole or not at all (only `measure` can fail, which learns nothing): no need to copy a
+            # memory of megabytes in order to give it back.
+            codes = self.begin_stream(rows, labels, seed=seed, fresh=False)
+            try:
+                self._memory.play(rows, codes, self._key, self.n_rounds_, record)
+            finally:
+                self._count(record, int(record.counts[PASSED]))  # also when Ctrl-C came just after the round
+            return record
+        with self.all_or_nothing(fresh):
             codes = self.begin_stream(rows, labels, seed=seed, fresh=fresh, classes=classes)
-            record = new_record(len(codes), checkpoints, keep_guesses)
             self._memory.play(rows, codes, self._key, self.n_rounds_, record)
             if not self._memory.plays_by_hand:
-                self.n_rounds_ += len(codes)
-                self.n_mistakes_ += int(record.counts[MISTAKES])
-                self.n_updates_ += int(record.counts[UPDATES])
-                self.n_uniform_guesses_ += int(record.counts[EXPLORED])
+                self._count(record, len(codes))
         return record
+
+    def _count(self, record: Record, rounds: int) -> None:
+        self.n_rounds_ += rounds
+        self.n_mistakes_ += int(record.counts[MISTAKES])
+        self.n_updates_ += int(record.counts[UPDATES])
+        self.n_uniform_guesses_ += int(record.counts[EXPLORED])
 
     def begin_stream(
         self,
@@ -233,23 +245,20 @@ class Learner(Estimator):
             raise ValueError(f"seed must stay {self._key} when play goes on; got {seed}. Leave it out, or start fresh")
 
     @contextmanager
-    def all_or_nothing(self, fresh: bool = True, rounds: int | None = None) -> Iterator[None]:
+    def all_or_nothing(self, fresh: bool = True) -> Iterator[None]:
         """Give back everything as it was if the game inside is broken off, by an error or by Ctrl-C.
 
         Parameters
         ----------
         fresh : bool
-            Whether the game starts afresh: then the old memory is left alone, and need not be copied.
-        rounds : int, optional
-            How many rounds will be played, if it is known. One round happens whole or not at all (only `measure` can
-            fail, which learns nothing), so nothing need be copied for it either, unless it is played by hand.
+            Whether the game starts afresh: then the old memory is left alone, and need not be copied, unless it is the
+            learner itself, played by hand.
         """
         before = dict(self.__dict__)
         bookmark = None
-        if self._started and not fresh:
+        if self._started and (not fresh or self._memory.plays_by_hand):
             before["_tickets"] = copy.copy(self._tickets)
-            if rounds != 1 or self._memory.plays_by_hand:
-                bookmark = self._memory.bookmark()
+            bookmark = self._memory.bookmark()
         try:
             yield
         except BaseException:
@@ -258,6 +267,10 @@ class Learner(Estimator):
             if bookmark is not None:
                 self._memory.restore(bookmark)
             raise
+
+    def __copy__(self) -> Self:
+        """Return a learner of its own: two that shared a memory would each learn from the other's rounds."""
+        return copy.deepcopy(self)
 
     def index_of(self, label: Any) -> int:
         """Return a label's position among the classes, or raise ValueError."""

@@ -52,7 +52,7 @@ ASKING = Game(ask, said, _nothing_to_weigh, told, is_compiled=False)
 """The game of calling `guess` and `tell`."""
 
 
-def play_by_hand(learner: "Learner", X: Any, y: Integers, record: Record, game: Game = ASKING) -> int:
+def play_by_hand(learner: "Learner", X: Any, y: Any, record: Record, game: Game = ASKING) -> int:
     """Play a stream by calling the learner's `guess` and `tell`; return how many rounds were played."""
     loop = moves(game._replace(hears_label=learner.hears_label)).loop
     played, _ = loop(learner, X, y, 0, 0, 0, 0, None, AtHand(), record)

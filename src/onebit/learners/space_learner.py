@@ -1,6 +1,7 @@
 """What a learner with scores has learned, as people look at it: weights, or examples with coefficients."""
 
 from onebit.inputs import Floats
+from onebit.kernels import Linear
 from onebit.learners.base import Learner
 
 
@@ -34,3 +35,9 @@ class SpaceLearner(Learner):
         if not self._started or name not in (arrays := self.learned()):
             raise AttributeError(f"{name}_ is there once {type(self).__name__} has played with {with_what}")
         return arrays[name]
+
+
+def in_linear_space(learner: Learner) -> bool:
+    """Return whether a margin in R^d is one in the space where the learner plays, so that its promise can be asked."""
+    kernel = getattr(learner, "kernel", None)
+    return kernel is None or isinstance(kernel, Linear)

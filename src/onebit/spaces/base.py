@@ -20,7 +20,7 @@ class Numbers(NamedTuple):
 
     rule: Any
     kernel: Any
-    """The kernel's parameters; for a kernel that is a Python function, the kernel itself."""
+    """The kernel's parameters."""
 
 
 class Rule(NamedTuple):
@@ -48,6 +48,8 @@ class Rule(NamedTuple):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Compiled functions do not travel between processes; a name does.
+        if find_rule(self.home) != self:
+            raise ValueError(f"this rule cannot be saved: {self.home} is another one. Give it the home where it lives")
         return find_rule, (self.home,)
 
 
@@ -70,9 +72,7 @@ class Space(Memory):
 
 
 @cache
-def rule_game(
-    rule: Rule, score: Callable[..., Any], step: Callable[..., None], pauses: bool = False, is_compiled: bool = True
-) -> Game:
+def rule_game(rule: Rule, score: Callable[..., Any], step: Callable[..., None], pauses: bool = False) -> Game:
     """Return the game of a rule in a space.
 
     Parameters
@@ -83,7 +83,7 @@ def rule_game(
         Writes row t's score for every class.
     step : (memory, X, t, gains)
         Lets every class i gain gains[i] times row t.
-    pauses, is_compiled : bool
+    pauses : bool
         As for `Game`.
     """
     guess, probabilities, learn = rule.guess, rule.probabilities, rule.learn
@@ -103,4 +103,4 @@ def rule_game(
             step(memory, X, t, sight.gains)
         return changed
 
-    return plugged(Game(measure, decide, weigh, hear, rule.hears_label, pauses, is_compiled))
+    return plugged(Game(measure, decide, weigh, hear, rule.hears_label, pauses))

@@ -82,8 +82,7 @@ class Block(Board):
         if why == CHANGED:
             self._update(t - 1)
         elif self.arrays.exact[0] != t:
-            row = self.rows[t : t + 1]
-            self.space.measure(row, row)
+            self.space.measure(self.rows[t : t + 1], named)
             self.arrays.scores[t], self.arrays.exact[0] = self.space.sight.current, t
         else:
             super()._settle(why, rows, t, named)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onebit.compiled import compiled, inlined
-from onebit.inputs import Floats, Integers, Rows, check_finite, dense, take
+from onebit.inputs import Floats, Integers, Rows, check_finite, dense
 from onebit.kernels import Kernel, Value
 from onebit.loop import FULL, Game, Record, grown, ready_if_finite
 from onebit.spaces.base import Numbers, Rule, Space, rule_game
@@ -44,12 +44,15 @@ class SupportSet(Space):
     """Examples with a coefficient per class, seen through a kernel."""
 
     arrays: Examples
+    _screen: Screen | None = None
+    _expects_many_updates = False
 
     def __init__(
         self, kernel: Kernel, rule: Rule, settings: tuple[float, ...], n_features: int, n_classes: int
     ) -> None:
         self.kernel, self.rule, self.n_classes = kernel, rule, n_classes
         self.settings = Numbers(settings, kernel.parameters)
+        self.measures_in_python = type(kernel).value is None
         self.arrays = Examples(
             points=np.empty((_FIRST_CAPACITY, n_features)),
             squares=np.empty(_FIRST_CAPACITY),
@@ -63,8 +66,13 @@ class SupportSet(Space):
     def game(self, is_sparse: bool) -> Game:
         """Return the rule's game for one round at a time; streams are played in blocks."""
         value = type(self.kernel).value
-        score = _score_by_function if value is None else _exact_score(value)
-        return rule_game(self.rule, score, store, is_compiled=value is not None)
+        return rule_game(self.rule, _filled_score if value is None else _exact_score(value), store)
+
+    def fill(self, row: Rows) -> None:
+        """Write the scores, added up in the order of the store."""
+        self.sight.current[:] = 0.0
+        if self.size:
+            _add_up(self.kernel.matrix(dense(row), self.points)[0], self.arrays.coefficients, self.sight.current)
 
     @property
     def size(self) -> int:
@@ -109,13 +117,22 @@ class SupportSet(Space):
 
     def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
         """Play a whole stream in blocks of rows that are scored together."""
-        screen = Screen.for_kernel(self.kernel, X.shape[1], self.n_classes)
-        at_once, many_updates = rows_in_block(screen), False
-        for start in range(0, len(y), at_once):
-            rows = self.prepare(take(X, start, start + at_once))
-            block = Block(self, screen, rows, many_updates)
-            block.run(rows, y[start : start + at_once], start, seed, first_round, record)
-            many_updates = block.n_updates > _MANY_UPDATES * len(rows)
+        self._screen = Screen.for_kernel(self.kernel, X.shape[1], self.n_classes)
+        self._expects_many_updates = False
+        try:
+            super().play(X, y, seed, first_round, record)
+        finally:
+            self._screen = None  # it belongs to this stream, not to what was learned
+
+    def rows_at_once(self, n_features: int) -> int:
+        """Return the rows of a block."""
+        return rows_in_block(self._screen)
+
+    def play_prepared(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
+        """Play a block."""
+        block = Block(self, self._screen, dense(rows), self._expects_many_updates)
+        block.run(rows, y, start, seed, first_round, record)
+        self._expects_many_updates = block.n_updates > _MANY_UPDATES * len(y)
 
     def bookmark(self) -> Examples:
         """Return what is needed to come back; the store is shared, because examples are only added behind others."""
@@ -173,19 +190,14 @@ def _exact_score(value: Value) -> Callable[..., int]:
     return score
 
 
-def _score_by_function(memory: Examples, X: Floats, t: int, kernel: Kernel, out: Floats) -> int:
-    """Do the same for a kernel that is a Python function of rows."""
-    size = memory.size[0]
-    if size == len(memory.squares):
-        return FULL
-    out[:] = 0.0
-    if size:
-        _weigh(kernel.matrix(X[t : t + 1], memory.points[:size])[0], memory.coefficients, out)
-    return ready_if_finite(out)
+@inlined
+def _filled_score(memory: Examples, _X: Floats, _t: int, _parameters: Any, out: Floats) -> int:
+    """Take the scores that Python has written, of a kernel that is a function of rows."""
+    return FULL if memory.size[0] == memory.squares.shape[0] else ready_if_finite(out)
 
 
 @compiled
-def _weigh(values: Floats, coefficients: Floats, out: Floats) -> None:
+def _add_up(values: Floats, coefficients: Floats, out: Floats) -> None:
     for s in range(values.shape[0]):
         for i in range(out.shape[0]):
             out[i] += values[s] * coefficients[s, i]

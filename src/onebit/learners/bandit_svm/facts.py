@@ -44,12 +44,12 @@ class Settings(NamedTuple):
     """How far from its due a stored fact may be before it is replayed."""
 
 
-class Numbers(NamedTuple):
+class FactNumbers(NamedTuple):
     """The settings of the game in a space."""
 
     facts: Settings
     kernel: Any
-    """The kernel's parameters; for a kernel that is a Python function, the kernel itself."""
+    """The kernel's parameters."""
 
 
 @inlined
@@ -128,7 +128,6 @@ def fact_game(
     learn: Callable[..., None],
     forget: Callable[..., None],
     hears_label: bool,
-    is_compiled: bool = True,
 ) -> Game:
     """Return the game of a memory of facts.
 
@@ -140,17 +139,17 @@ def fact_game(
         Stores row t with what ``sight.signs`` says is proved of it, and lets the separators take their steps.
     forget : (memory)
         Forgets all facts.
-    hears_label, is_compiled : bool
+    hears_label : bool
         As for `Game`.
     """
 
-    def decide(sight: Any, draw: Draw, settings: Numbers) -> tuple[int, bool]:
+    def decide(sight: Any, draw: Draw, settings: FactNumbers) -> tuple[int, bool]:
         return choose(sight.scores, draw, settings.facts)
 
-    def weigh(sight: Any, settings: Numbers) -> None:
+    def weigh(sight: Any, settings: FactNumbers) -> None:
         chances_of(sight.scores, settings.facts, sight.chances)
 
-    def hear(memory: Any, X: Any, t: int, sight: Any, answer: Answer, settings: Numbers) -> bool:
+    def hear(memory: Any, X: Any, t: int, sight: Any, answer: Answer, settings: FactNumbers) -> bool:
         prove(answer, sight.signs)
         if is_outdated(memory.watch, answer.correct, sight.signs.shape[0], settings.facts.softness):
             forget(memory)
@@ -161,4 +160,4 @@ def fact_game(
         learn(memory, X, t, sight, settings.facts)
         return True
 
-    return plugged(Game(measure, decide, weigh, hear, hears_label=hears_label, is_compiled=is_compiled))
+    return plugged(Game(measure, decide, weigh, hear, hears_label=hears_label))

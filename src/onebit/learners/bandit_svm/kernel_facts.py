@@ -16,7 +16,7 @@ from onebit.compiled import frugal, inlined
 from onebit.inputs import Floats, Integers, Rows, check_finite, dense
 from onebit.kernels import ENTRIES_AT_ONCE, Kernel, Value
 from onebit.learners.bandit_svm.drift import new_watch
-from onebit.learners.bandit_svm.facts import SIZE, Numbers, Settings, Signs, fact_game, stepped
+from onebit.learners.bandit_svm.facts import SIZE, FactNumbers, Settings, Signs, fact_game, stepped
 from onebit.loop import FULL, Game, Memory, grown, ready_if_finite
 
 REMOVED = 1  # behind SIZE in `counts`
@@ -71,7 +71,8 @@ class KernelFactMemory(Memory):
     arrays: KernelFacts
 
     def __init__(self, kernel: Kernel, settings: Settings, hears_label: bool, n_features: int, n_classes: int) -> None:
-        self.kernel, self.settings, self._hears_label = kernel, Numbers(settings, kernel.parameters), hears_label
+        self.kernel, self.settings, self._hears_label = kernel, FactNumbers(settings, kernel.parameters), hears_label
+        self.measures_in_python = type(kernel).value is None
         self.arrays = new_facts(n_features, n_classes, min(settings.budget, _FIRST_CAPACITY))
         self.sight = self.new_sight()
 
@@ -90,6 +91,13 @@ class KernelFactMemory(Memory):
     def game(self, is_sparse: bool) -> Game:
         """Return the game with this kernel; rows are dense by now."""
         return kernel_game(type(self.kernel).value, self._hears_label)
+
+    def fill(self, row: Rows) -> None:
+        """Write the values of a kernel that is a Python function."""
+        x, size = dense(row), self.size
+        if size:
+            self.sight.similarities[:size] = self.kernel.matrix(x, support(self.arrays))[0]
+        self.sight.square[0], self.sight.itself[0] = x[0] @ x[0], self.kernel.matrix(x, x)[0, 0]
 
     @property
     def size(self) -> int:
@@ -278,9 +286,9 @@ def forget(memory: KernelFacts) -> None:
 @cache
 def kernel_game(value: Value | None, hears_label: bool) -> Game:
     """Return the game with a kernel; None stands for kernels that are Python functions of rows."""
-    compare = _compare_by_function if value is None else _comparing(value)
+    compare = _compared_before if value is None else _comparing(value)
 
-    def measure(memory: KernelFacts, X: Floats, t: int, sight: KernelSight, settings: Numbers) -> int:
+    def measure(memory: KernelFacts, X: Floats, t: int, sight: KernelSight, settings: FactNumbers) -> int:
         capacity = memory.squares.shape[0]
         if memory.counts[SIZE] == capacity and capacity < settings.facts.budget:
             return FULL
@@ -288,7 +296,7 @@ def kernel_game(value: Value | None, hears_label: bool) -> Game:
         add_up(memory, sight.similarities, sight.scores)
         return ready_if_finite(sight.scores)
 
-    return fact_game(measure, learn, forget, hears_label, is_compiled=value is not None)
+    return fact_game(measure, learn, forget, hears_label)
 
 
 def _comparing(value: Value) -> Callable[..., None]:
@@ -313,9 +321,6 @@ def _comparing(value: Value) -> Callable[..., None]:
     return compare
 
 
-def _compare_by_function(memory: KernelFacts, X: Floats, t: int, kernel: Kernel, sight: KernelSight) -> None:
-    """Do the same for a kernel that is a Python function of rows."""
-    row, size = X[t : t + 1], memory.counts[SIZE]
-    if size:
-        sight.similarities[:size] = kernel.matrix(row, support(memory))[0]
-    sight.square[0], sight.itself[0] = row[0] @ row[0], kernel.matrix(row, row)[0, 0]
+@inlined
+def _compared_before(_memory: KernelFacts, _X: Floats, _t: int, _parameters: Any, _sight: KernelSight) -> None:
+    """Do nothing: Python has written the values of a kernel that is a function of rows."""

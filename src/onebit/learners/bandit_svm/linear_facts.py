@@ -15,7 +15,7 @@ import numpy as np
 from onebit.compiled import compiled, frugal, inlined
 from onebit.inputs import Floats, Integers, Rows, SparseRows
 from onebit.learners.bandit_svm.drift import new_watch
-from onebit.learners.bandit_svm.facts import SIZE, Numbers, Settings, Signs, fact_game, stepped
+from onebit.learners.bandit_svm.facts import SIZE, FactNumbers, Settings, Signs, fact_game, stepped
 from onebit.loop import FULL, Game, Memory, grown, ready_if_finite
 
 NEXT = 1  # behind SIZE in `counts`
@@ -70,7 +70,7 @@ class LinearFactMemory(Memory):
     arrays: LinearFacts
 
     def __init__(self, settings: Settings, hears_label: bool, n_features: int, n_classes: int) -> None:
-        self.settings, self._hears_label = Numbers(settings, ()), hears_label
+        self.settings, self._hears_label = FactNumbers(settings, ()), hears_label
         self.arrays = new_facts(n_features, n_classes, min(settings.budget, _FIRST_CAPACITY), width=1)
         self.sight = self.new_sight()
 
@@ -271,7 +271,7 @@ def linear_game(is_sparse: bool, hears_label: bool) -> Game:
     entries: Callable[..., int] = sparse_entries if is_sparse else dense_entries
     width: Callable[..., int] = sparse_width if is_sparse else dense_width
 
-    def measure(memory: LinearFacts, X: Rows, t: int, sight: LinearSight, settings: Numbers) -> int:
+    def measure(memory: LinearFacts, X: Rows, t: int, sight: LinearSight, settings: FactNumbers) -> int:
         capacity = memory.squares.shape[0]
         if memory.counts[SIZE] == capacity and capacity < settings.facts.budget:
             return FULL

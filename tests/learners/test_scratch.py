@@ -1,0 +1,170 @@
+"""Scratch paper is never mistaken for another round's, whatever happens between a guess and its answer."""
+
+import copy
+import pickle
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+
+import onebit
+from onebit.checks.problems import noisy_problem, snapshot
+from onebit.inputs import Floats
+from onebit.kernels import Gaussian, Linear, Polynomial
+from onebit.learners import Learner
+from onebit.learners.bandit_perceptron import FIRST, HIGHEST
+from onebit.spaces import space_for
+
+PROBLEM = noisy_problem(120)
+
+
+def laplace(X: Floats, Y: Floats) -> Floats:
+    values: Floats = np.exp(-np.abs(X[:, None, :] - Y[None, :, :]).sum(axis=2))
+    return values
+
+
+LEARNERS = [
+    onebit.BanditPerceptron(update="authors", classes=4),
+    onebit.BanditPerceptron(Gaussian(1.0), update="authors", classes=4),
+    onebit.BanditPerceptron(laplace, update="authors", classes=4),
+    onebit.Banditron(0.3, Gaussian(1.0), classes=4),
+    onebit.BanditSVM(classes=4),
+    onebit.BanditSVM(laplace, classes=4),
+    onebit.BanditSVM(None, classes=4),
+    onebit.NearestNeighbor(0.3, classes=4),
+]
+
+
+def between_nothing(learner: Learner) -> None:
+    pass
+
+
+def between_a_stream(learner: Learner) -> None:
+    learner.partial_fit(PROBLEM.X[1:60], PROBLEM.y[1:60])
+
+
+def between_a_row(learner: Learner) -> None:
+    learner.partial_fit(PROBLEM.X[1:2], PROBLEM.y[1:2])
+
+
+def between_a_look(learner: Learner) -> None:
+    learner.probabilities(PROBLEM.X[1])
+
+
+def between_a_bad_guess(learner: Learner) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        learner.guess(np.full(5, np.nan))
+
+
+def between_a_bad_stream(learner: Learner) -> None:
+    spoiled = PROBLEM.X[:50].copy()
+    spoiled[40] = 1e300  # finite, and too large to be scored
+    with np.errstate(all="ignore"), suppress(ValueError):
+        learner.partial_fit(spoiled, PROBLEM.y[:50])
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: repr(learner).split(" at ")[0])
+@pytest.mark.parametrize(
+    "between",
+    [between_nothing, between_a_stream, between_a_row, between_a_look, between_a_bad_guess, between_a_bad_stream],
+)
+def test_an_answer_is_learned_from_its_own_round(learner: Learner, between: Any) -> None:
+    """Told at once from scratch paper, or told by a copy that has to look again: the same memory."""
+    for start in (0, 13, 14, 15, 16, 17):  # around the first doubling of a store
+        player = copy.deepcopy(learner)
+        player.begin(5, seed=1)
+        for x, label in zip(PROBLEM.X[60 : 60 + start], PROBLEM.y[60 : 60 + start], strict=True):
+            earlier = player.guess(x)
+            player.tell(earlier, bool(earlier.label == label))
+        guess = player.guess(PROBLEM.X[0])
+        between(player)
+        again, ticket = pickle.loads(pickle.dumps((player, guess)))
+        player.tell(guess, bool(guess.label == PROBLEM.y[0]))
+        again.tell(ticket, bool(guess.label == PROBLEM.y[0]))
+        assert snapshot(player) == snapshot(again)
+
+
+def test_a_guess_that_fails_in_the_users_kernel_leaves_no_trace() -> None:
+    is_broken = False
+
+    def kernel(X: Floats, Y: Floats) -> Floats:
+        if is_broken:
+            raise RuntimeError("no values today")
+        return laplace(X, Y)
+
+    learner = onebit.BanditPerceptron(kernel, update="authors", classes=4, seed=1)
+    onebit.play(learner, PROBLEM.X[:40], PROBLEM.y[:40])
+    guess = learner.guess(PROBLEM.X[50])
+    twin = copy.deepcopy(learner)
+    is_broken = True
+    with pytest.raises(RuntimeError, match="today"):
+        learner.guess(PROBLEM.X[51])
+    is_broken = False
+    learner.tell(guess, True)
+    twin.tell(guess, True)
+    assert snapshot(learner) == snapshot(twin)
+
+
+def test_a_copy_is_a_learner_of_its_own() -> None:
+    learner = onebit.BanditSVM(classes=4).fit(PROBLEM.X[:50], PROBLEM.y[:50])
+    known = snapshot(learner)
+    copy.copy(learner).partial_fit(PROBLEM.X[50:], PROBLEM.y[50:])
+    assert snapshot(learner) == known
+
+
+def test_one_row_is_counted_although_ctrl_c_comes_right_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = onebit.BanditPerceptron(classes=4).fit(PROBLEM.X[:50], PROBLEM.y[:50])
+    twin = copy.deepcopy(learner).partial_fit(PROBLEM.X[50:51], PROBLEM.y[50:51])
+    run = learner._memory.run
+
+    def interrupted(*arguments: Any) -> None:
+        run(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(learner._memory, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        learner.partial_fit(PROBLEM.X[50:51], PROBLEM.y[50:51])
+    assert snapshot(learner) == snapshot(twin)
+
+
+def test_a_rule_is_saved_under_its_own_name_only() -> None:
+    mixed = HIGHEST._replace(guess=FIRST.guess)
+    with pytest.raises(ValueError, match="another one"):
+        copy.deepcopy(space_for(None, mixed, (), 3, 2))
+    assert pickle.loads(pickle.dumps(HIGHEST)) is HIGHEST
+
+
+def test_a_strangers_rule_may_make_arrays() -> None:
+    from onebit.compiled import inlined
+
+    @inlined
+    def guess(scores: Any, draw: Any, settings: Any) -> Any:
+        return np.argmax(np.exp(scores - scores.max())), False
+
+    space = space_for(None, HIGHEST._replace(guess=guess), (), 3, 4)
+    assert space.look(np.ones((1, 3)), 0, 0)[0] == 0
+
+
+def test_a_bad_row_of_a_stream_is_named() -> None:
+    X = PROBLEM.X[:30].copy()
+    X[16:19] = 1e200  # two of them have an infinite inner product
+    for learner in (
+        onebit.BanditPerceptron(Polynomial(3), update="authors"),
+        onebit.Banditron(),
+        onebit.BanditSVM(Linear()),
+    ):
+        for engine in ("stream", "rounds"):
+            with np.errstate(all="ignore"), pytest.raises(ValueError, match="NaN or infinite") as caught:
+                onebit.play(learner, X, PROBLEM.y[:30], engine=engine)
+            assert engine == "rounds" or "X[1" in str(caught.value)
+
+
+def test_an_adaptive_stream_may_have_any_limit() -> None:
+    class Short:
+        classes, n_features = 2, 1
+
+        def next(self, learner: Any) -> Any:
+            return (np.ones(1), 1) if learner.round < 5 else None
+
+    assert onebit.play(onebit.BanditPerceptron(), Short(), max_rounds=10**6).rounds == 5
