@@ -112,19 +112,34 @@ def _nth_claim(scores: Floats, n: int) -> int:
 
 
 @inlined
-def _guess_highest(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]:
+def _highest_claim(scores: Floats) -> int:
     best = highest(scores)
-    if scores[best] >= 0.0:  # line 14 of Algorithm 1: some label of S
-        return best, False
-    return uniform_label(uniform(draw), scores.shape[0]), True  # line 6: S is empty
+    return best if scores[best] >= 0.0 else -1
+
+
+@inlined
+def _claim_or_draw(claim: int, draw: Draw, n_classes: int) -> tuple[int, bool]:
+    if claim >= 0:  # line 14 of Algorithm 1: some label of S
+        return claim, False
+    return uniform_label(uniform(draw), n_classes), True  # line 6: S is empty
+
+
+@inlined
+def _certain_or_uniform(claim: int, out: Floats) -> None:
+    for i in range(out.shape[0]):
+        out[i] = 0.0 if claim >= 0 else 1.0 / out.shape[0]
+    if claim >= 0:
+        out[claim] = 1.0
+
+
+@inlined
+def _guess_highest(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]:
+    return _claim_or_draw(_highest_claim(scores), draw, scores.shape[0])
 
 
 @inlined
 def _guess_first(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]:
-    first = _nth_claim(scores, 0)
-    if first >= 0:
-        return first, False
-    return uniform_label(uniform(draw), scores.shape[0]), True
+    return _claim_or_draw(_nth_claim(scores, 0), draw, scores.shape[0])
 
 
 @inlined
@@ -138,22 +153,12 @@ def _guess_random(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool
 
 @inlined
 def _probabilities_highest(scores: Floats, _settings: Any, out: Floats) -> None:
-    best = highest(scores)
-    if scores[best] >= 0.0:
-        clear(out)
-        out[best] = 1.0
-    else:
-        out[:] = 1.0 / scores.shape[0]
+    _certain_or_uniform(_highest_claim(scores), out)
 
 
 @inlined
 def _probabilities_first(scores: Floats, _settings: Any, out: Floats) -> None:
-    first = _nth_claim(scores, 0)
-    if first >= 0:
-        clear(out)
-        out[first] = 1.0
-    else:
-        out[:] = 1.0 / scores.shape[0]
+    _certain_or_uniform(_nth_claim(scores, 0), out)
 
 
 @inlined
