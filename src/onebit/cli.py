@@ -8,6 +8,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+_INTERRUPTED = 130
+
 # Every command imports what it needs when it is called: `onebit --help` answers without numba and matplotlib.
 app = typer.Typer(
     help='Learn a K-way classifier when the only answer you ever get is "right" or "wrong".',
@@ -144,9 +146,10 @@ def main() -> None:
     """Run the command line: one line for an error a user can mend, no traceback."""
     try:
         app()
-    except KeyboardInterrupt:
-        Console(stderr=True).print("Stopped. What was finished is kept; the same command goes on from there.")
-        sys.exit(130)  # what shells expect after Ctrl-C
+    except SystemExit as ended:
+        if ended.code == _INTERRUPTED:  # what typer makes of Ctrl-C, and what shells expect
+            Console(stderr=True).print("Stopped. What was finished is kept; the same command goes on from there.")
+        raise
     except (ValueError, RuntimeError) as error:
         # As text, not as markup: what a user typed must come back letter for letter.
         message = Text.assemble(("error: ", "bold red"), str(error))

@@ -57,8 +57,8 @@ def find_by_import_path(path: str, what: str) -> Any:
         raise ValueError(
             f"{what} {path}: there is no module {error.name!r}; start in the folder that holds it, or install it"
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(f"{what} {path}: importing it failed with {type(error).__name__}: {error}") from error
     if not hasattr(module, name):
-        raise ValueError(f"{what} {path}: the module {module_name} ({module.__file__}) has no {name!r}")
+        raise ValueError(f"{what} {path}: the module {module_name} has no {name!r}")
     return getattr(module, name)

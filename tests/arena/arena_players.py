@@ -2,9 +2,11 @@
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_info
@@ -33,6 +35,23 @@ def act(cell: Cell) -> None:
         raise ZeroDivisionError("no rounds to divide by")
     elif cell.player.name == "Crash":
         os._exit(3)
+
+
+def play_with_a_thread(batch: Batch) -> Iterator[Played]:
+    """Leave a thread behind that would keep the process alive."""
+    threading.Thread(target=time.sleep, args=(300,)).start()
+    yield from play(batch)
+
+
+def play_for_nobody(batch: Batch) -> Iterator[Played]:
+    """Yield what cannot be sent to another process."""
+    for cell in batch.cells:
+        yield Played(cell, Unsendable({"mistakes": 1}))
+
+
+class Unsendable(Result):
+    def __reduce__(self) -> Any:
+        raise TypeError("it stays here")
 
 
 def play_backwards(batch: Batch) -> Iterator[Played]:

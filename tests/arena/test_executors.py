@@ -277,3 +277,38 @@ def test_local_processes_can_be_used_again(tmp_path: Path, players: Any) -> None
     run(CELLS[:1], path, players.play, executor=executor)
     run(CELLS, path, players.play, executor=executor)
     assert len(rows(path)) == len(CELLS)
+
+
+def test_a_thread_that_a_player_leaves_behind_does_not_hold_everyone_up(tmp_path: Path, players: Any) -> None:
+    start = time.monotonic()
+    run(CELLS, tmp_path / "arena.sqlite", players.play_with_a_thread, jobs=2)
+    assert time.monotonic() - start < 60
+    assert len(rows(tmp_path / "arena.sqlite")) == len(CELLS)
+
+
+def test_what_cannot_be_sent_back_is_named(tmp_path: Path, players: Any) -> None:
+    with pytest.raises(CellError, match=r"Banditron.*cannot be sent back: it stays here"):
+        run(CELLS, tmp_path / "arena.sqlite", players.play_for_nobody, jobs=2)
+
+
+def test_an_executor_that_forgets_a_cell_is_noticed(tmp_path: Path, players: Any) -> None:
+    class Forgetful:
+        def start(self, play_batch: PlayBatch, todo: Sequence[Batch]) -> None:
+            self.played = [played for batch in todo for played in in_order(play_batch, batch)]
+
+        def results(self) -> Iterator[Played]:
+            yield from (self.played[0], self.played[0])
+
+        def stop(self) -> None:
+            pass
+
+    told: list[tuple[int, int]] = []
+    with pytest.raises(CellError, match="Forgetful ended without"):
+        run(
+            CELLS,
+            tmp_path / "arena.sqlite",
+            players.play,
+            executor=Forgetful(),
+            on_progress=lambda done, total: told.append((done, total)),
+        )
+    assert told == [(0, len(CELLS)), (1, len(CELLS)), (1, len(CELLS))]

@@ -89,7 +89,9 @@ def test_kernels(text: str, expected: Kernel) -> None:
         ("gaussian:-1", ["gaussian:-1", "width"]),
         ("gaussian:wide", ["gaussian:wide", "width"]),
         ("gaussian:degree=2", ["degree"]),
-        ("math:pi", ["math:pi", "must be a subclass of Kernel, or a function(X, Y)"]),
+        ("math:pi", ["math:pi", "must be a function(X, Y)", "dataclass"]),
+        ("collections:OrderedDict", ["OrderedDict", "must be a function(X, Y)", "dataclass"]),
+        ("polynomial:degree=2,degree=3", ["degree", "twice"]),
     ],
 )
 def test_bad_kernels_say_what_there_is(text: str, words: list[str]) -> None:

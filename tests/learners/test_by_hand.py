@@ -139,3 +139,20 @@ def test_a_fresh_start_that_fails_loses_nothing() -> None:
     with pytest.raises(RuntimeError, match="out of luck"):
         onebit.play(learner, problem.X, problem.y)
     assert snapshot(learner) == known
+
+
+def test_a_position_that_is_none_is_an_error() -> None:
+    class Astray(EpsPerceptron):
+        """Names a class that is not there.
+
+        Parameters
+        ----------
+        rate, classes, seed
+            As for its parent.
+        """
+
+        def _decide(self, row: Rows, round: int) -> tuple[int, bool, float]:
+            return -1, False, 1.0
+
+    with pytest.raises(ValueError, match="among the 3 classes; got -1"):
+        Astray(classes=3).guess([1.0, 2.0])

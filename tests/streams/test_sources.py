@@ -68,3 +68,30 @@ def test_a_stream_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         find_source("own_streams:nothing")
     with pytest.raises(ValueError, match="no module 'lost'"):
         find_source("lost.streams:good")
+
+
+STRANGE = """
+import numpy as np, scipy.sparse
+
+def short(rounds, seed): return np.ones((rounds - 1, 2)), np.zeros(rounds, dtype=int)
+def with_nan(rounds, seed): return np.full((rounds, 2), np.nan), np.zeros(rounds, dtype=int)
+def nothing(rounds, seed): return None
+def lists(rounds, seed): return [[1.0, 2.0]] * rounds, [0, 1] * (rounds // 2)
+def sparse(rounds, seed): return scipy.sparse.eye_array(rounds, 3, format="csr"), np.arange(rounds) % 3
+
+def rare(rounds, seed):
+    y = (np.random.default_rng(seed).random(rounds) < 0.001) * 2
+    return np.ones((rounds, 1)), y
+"""
+
+
+def test_a_strangers_stream_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "strange_streams.py").write_text(STRANGE)
+    monkeypatch.chdir(tmp_path)
+    for name, words in (("short", "one row"), ("with_nan", "finite"), ("nothing", "must return X, y")):
+        with pytest.raises(ValueError, match=f"strange_streams:{name}.*{words}|strange_streams:{name}.*one label"):
+            draw(f"strange_streams:{name}", 50, 0)
+    X, y, n_classes = draw("strange_streams:lists", 50, 0)
+    assert (X.shape, y.tolist()[:3], n_classes) == ((50, 2), [0, 1, 0], 2)
+    assert draw("strange_streams:sparse", 50, 0)[0].shape == (50, 3)
+    assert {draw("strange_streams:rare", 200, seed)[2] for seed in range(8)} == {3}

@@ -1,6 +1,6 @@
 """Players × streams × seeds: what to play, who can be entered, where results are kept, and where they are computed."""
 
-from onebit.arena.executors import CellError, Executor, InThisProcess, LocalProcesses, Played, run
+from onebit.arena.executors import CellError, Executor, InThisProcess, LocalProcesses, Played, in_order, run
 from onebit.arena.grid import JSON, Batch, Cell, Spec, batches, grid
 from onebit.arena.players import LearnerPlayer, Player, PlayerTrace, player_from
 from onebit.arena.store import MissingResultError, Result, Store, StoreError
@@ -24,6 +24,7 @@ __all__ = [
     "StoreError",
     "batches",
     "grid",
+    "in_order",
     "player_from",
     "run",
 ]

@@ -43,12 +43,15 @@ THREAD_VARIABLES = (
 )
 
 
+_PATIENCE = 2.0  # seconds for a worker to end by itself; a player's own threads may need some
+
+
 class CellError(RuntimeError):
     """A cell could not be played; the message says which one and why."""
 
 
 class Executor(Protocol):
-    """Where batches are computed. Another place (a cluster) is a class with these three methods, and nothing else.
+    """Where batches are computed. Another place (a cluster) is a class with these three methods.
 
     Its workers must be able to import what this process has imported, strangers' code too, and play every batch with
     one thread for linear algebra, since sums in another order would be other bits. It uses `in_order`, which turns what
@@ -104,9 +107,8 @@ def run(
     with Store(store_path) as store:
         finished = store.finished(wanted)
         todo = batches(cell for key, cell in wanted.items() if key not in finished)
-        n_done = len(finished)
         if on_progress is not None:
-            on_progress(n_done, len(wanted))
+            on_progress(len(finished), len(wanted))
         if not todo:
             return
         try:
@@ -114,11 +116,14 @@ def run(
             for played in chosen.results():
                 # At once: whatever happens from here on, this cell need not be played again.
                 store.put(*played)
-                n_done += 1
+                finished.add(played.cell.key)
                 if on_progress is not None:
-                    on_progress(n_done, len(wanted))
+                    on_progress(len(finished), len(wanted))
         finally:
             chosen.stop()
+    missing = [cell.label for key, cell in wanted.items() if key not in finished]
+    if missing:
+        raise CellError(f"{type(chosen).__name__} ended without {missing[0]}, and {len(missing) - 1} more")
 
 
 def _local_executor(jobs: int | None) -> Executor:
@@ -138,6 +143,8 @@ def in_order(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
             played = next(results)
             if played.cell.key != cell.key:
                 raise ValueError(f"play_batch must keep the order of its cells, but yielded {played.cell.label}")
+            if not isinstance(played.result, Result):
+                raise TypeError(f"play_batch must yield a Result, but yielded {played.result!r}")
         except StopIteration:
             raise CellError(f"{cell.label} failed: play_batch ended before it") from None
         except (Exception, SystemExit) as error:
@@ -213,6 +220,9 @@ class LocalProcesses:
                     message = pipe.recv()
                 except (EOFError, OSError) as error:
                     raise self._died(pipe) from error
+                except Exception as error:
+                    said = f"{self._left[pipe][0].label} gave something that cannot be read here: {error}"
+                    raise CellError(said) from error
                 if isinstance(message, Played):
                     # What is left of its batch names the suspect should the worker die.
                     self._left[pipe].pop(0)
@@ -229,6 +239,9 @@ class LocalProcesses:
                 worker.terminate()
             pipe.close()
         for worker in self._workers.values():
+            worker.join(_PATIENCE)
+            # A thread of a player's own, or code that ignores the signal, must not hold everyone up.
+            worker.kill()
             worker.join()
         self._workers.clear()
         self._left.clear()
@@ -291,10 +304,19 @@ def _work(pipe: Connection, play_batch: PlayBatch) -> None:
             batch = pipe.recv()
             try:
                 for played in in_order(play_batch, batch):
-                    pipe.send(played)
+                    _send(pipe, played)
                 pipe.send(None)
             except CellError as error:
                 pipe.send(_Failure(str(error), traceback.format_exc()))
+
+
+def _send(pipe: Connection, played: Played) -> None:
+    try:
+        pipe.send(played)
+    except (EOFError, OSError):
+        raise
+    except Exception as error:
+        raise CellError(f"{played.cell.label} gave something that cannot be sent back: {error}") from error
 
 
 def _die_with_parent() -> None:

@@ -11,6 +11,7 @@ choice.
 """
 
 import inspect
+from collections.abc import Iterable
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
@@ -42,7 +43,7 @@ def parse_player(text: str) -> Player:
     ValueError: Banditron has no setting 'rate'; it has exploration, kernel
     """
     cls, tail = _split_class(text.strip())
-    given = dict(_setting(cls.__name__, part) for part in tail.split(",") if part)
+    given = _once(_setting(cls.__name__, part) for part in tail.split(",") if part)
     if "kernel" in given:
         given["kernel"] = _kernel_of(cls, given)
     known = _settings(cls)
@@ -52,8 +53,22 @@ def parse_player(text: str) -> Player:
     try:
         made = cls(**given)
         return LearnerPlayer(made) if isinstance(made, Learner) else made
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{text.strip()}: {error}") from error
+    except (Exception, SystemExit) as error:  # a stranger's constructor may do anything
+        raise ValueError(f"{text.strip()}: {_said(error)}") from error
+
+
+def _said(error: BaseException) -> str:
+    return str(error) if isinstance(error, (ValueError, TypeError)) else f"{type(error).__name__}: {error}"
+
+
+def _once(settings: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return settings by name, or raise if one is given twice."""
+    given: dict[str, Any] = {}
+    for name, value in settings:
+        if name in given:
+            raise ValueError(f"{name} is given twice: {given[name]!r} and {value!r}")
+        given[name] = value
+    return given
 
 
 def parse_kernel(text: str) -> Any:
@@ -72,7 +87,7 @@ def parse_kernel(text: str) -> Any:
     Polynomial(degree=3, normalize=True)
     """
     made, tail = _split_kernel(text.strip())
-    given = dict(_kernel_setting(made, part) for part in tail.split(",") if part)
+    given = _once(_kernel_setting(made, part) for part in tail.split(",") if part)
     return _make_kernel(made, given, text)
 
 
@@ -136,7 +151,7 @@ def _kernel_of(cls: type, given: dict[str, Any]) -> Any:
             if short not in own:
                 has = ", ".join(own) or "none"
                 raise ValueError(f"the kernel {chosen} of {cls.__name__} has no setting {short!r}; it has {has}")
-            mine[short] = given.pop(setting)
+            mine = _once([*mine.items(), (short, given.pop(setting))])
     return _make_kernel(made, mine, f"{cls.__name__}:kernel={chosen}")
 
 
@@ -155,8 +170,12 @@ def _split_kernel(text: str) -> tuple[Any, str]:
             "is named by import path, such as mypackage.kernels:Mine"
         )
     found = find_by_import_path(f"{name}:{second}", "kernel")
-    if not callable(found):
-        raise ValueError(f"kernel {name}:{second}: must be a subclass of Kernel, or a function(X, Y); is {found!r}")
+    is_class = isinstance(found, type)
+    if not callable(found) or (is_class and not (issubclass(found, Kernel) and is_dataclass(found))):
+        raise ValueError(
+            f"kernel {name}:{second}: must be a function(X, Y), or a subclass of Kernel that is a dataclass, with its "
+            f"settings as fields; is {found!r}"
+        )
     return found, settings
 
 
@@ -181,5 +200,5 @@ def _make_kernel(made: Any, given: dict[str, Any], text: str) -> Any:
         return made
     try:
         return made(**given)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{text}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{text}: {_said(error)}") from error

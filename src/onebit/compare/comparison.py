@@ -175,8 +175,19 @@ def play_batch(sources: dict[str, Source], keep_learned: bool, batch: Batch) -> 
             player = player_from(cell.player)
             start = time.perf_counter()
             trace = player.play(X, y, n_classes, cell.seed, Path(scratch))
-            seconds = time.perf_counter() - start if trace.seconds is None else trace.seconds
-            yield Played(cell, trace.result(keep_learned), seconds)
+            seconds = time.perf_counter() - start if trace.seconds is None else float(trace.seconds)
+            _check_curve(trace.curve, len(y))
+            yield Played(cell, trace.result(keep_learned), seconds if np.isfinite(seconds) else None)
+
+
+def _check_curve(curve: Any, n_rounds: int) -> None:
+    """Raise if a stranger's player has returned something that cannot be drawn beside the others."""
+    expected = len(default_checkpoints(n_rounds))
+    if np.shape(curve) != (expected,) or np.asarray(curve).dtype.kind not in "iu":
+        raise ValueError(
+            f"a player's curve must hold whole numbers, its mistakes after each of the {expected} rounds of "
+            f"onebit.loop.default_checkpoints({n_rounds}); got shape {np.shape(curve)}"
+        )
 
 
 def run_comparison(

@@ -79,6 +79,10 @@ class ByHand(Memory):
     def look(self, row: Rows, seed: int, round: int) -> tuple[int, bool, float, Floats, Rows]:
         """Return what the learner decides."""
         index, explored, probability = self._learner._decide(row, round)
+        if not 0 <= index < len(self._learner.classes_):
+            raise ValueError(
+                f"_decide must return a position among the {len(self._learner.classes_)} classes; got {index!r}"
+            )
         return index, explored, probability, np.empty(0), row
 
     def chances(self, row: Rows) -> Floats:

@@ -23,7 +23,13 @@ class Estimator(ABC):
 
     @classmethod
     def _setting_names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+        parameters = inspect.signature(cls.__init__).parameters.values()
+        # A class without a constructor of its own inherits one that takes anything, and has no settings.
+        return [
+            each.name
+            for each in parameters
+            if each.name != "self" and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+        ]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings by name; `deep` is there for scikit-learn and changes nothing."""

@@ -92,7 +92,7 @@ def make_data_set(name: str, X: Any, y: Any, where: str, label_names: Sequence[s
     if len(names) == len(labels) > 2:
         raise ValueError(f"{where}: every row has a label of its own ({names[0]!s}, {names[1]!s}, …); is it the label?")
     shown = _names(names, label_names)
-    return DataSet(name, _matrix(rows), codes.astype(np.int64), shown)
+    return DataSet(name, as_matrix(rows), codes.astype(np.int64), shown)
 
 
 def _names(labels: npt.NDArray[Any], given: Sequence[str] | None) -> tuple[str, ...]:
@@ -101,7 +101,8 @@ def _names(labels: npt.NDArray[Any], given: Sequence[str] | None) -> tuple[str, 
     return tuple(str(label) for label in labels)
 
 
-def _matrix(rows: Floats | SparseRows) -> Matrix:
+def as_matrix(rows: Floats | SparseRows) -> Matrix:
+    """Return checked rows as a NumPy or scipy array."""
     if isinstance(rows, SparseRows):
         return scipy.sparse.csr_array((rows.values, rows.columns, rows.starts), shape=rows.shape)
     return rows

@@ -11,16 +11,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 import onebit.streams
-from onebit.inputs import Integers
+from onebit.inputs import Integers, check_labels, check_rows
 from onebit.strangers import find_by_import_path, is_import_path
-from onebit.streams.data_set import DataSet, make_data_set
+from onebit.streams.data_set import DataSet, as_matrix, make_data_set
 from onebit.streams.files import BUNDLED, SUFFIXES, bundled, read_table
 
-# A short stream may lack a rare label; its own continuation tells how many there are.
-_ENOUGH_ROUNDS = 1000
+# A stream tells how many classes it has by its labels; in so many rounds rare ones occur too.
+_ENOUGH_ROUNDS = 10_000
 
 
 class Source(NamedTuple):
@@ -130,12 +128,37 @@ def draw(stream: str, rounds: int, seed: int) -> tuple[Any, Integers, int]:
     >>> X.shape, n_classes
     ((5, 3), 3)
     """
-    function = draw_function(stream)
-    X, y = function(rounds, seed)
-    labels = np.asarray(y if rounds >= _ENOUGH_ROUNDS else function(_ENOUGH_ROUNDS, seed)[1])
+    X, y = _drawn(stream, rounds, seed)
+    n_classes = _n_classes(stream)
+    if y.max() >= n_classes:
+        raise ValueError(
+            f"stream {stream}: label {y.max()} is missing from the first {_ENOUGH_ROUNDS} rounds of seed 0, which tell "
+            "how many classes there are; let it occur there"
+        )
+    return X, y, n_classes
+
+
+@lru_cache  # the same for every run of a comparison
+def _n_classes(stream: str) -> int:
+    """Return how many classes a stream has: by one draw for all seeds, so that all runs are the same game."""
+    return int(_drawn(stream, _ENOUGH_ROUNDS, seed=0)[1].max()) + 1
+
+
+def _drawn(stream: str, rounds: int, seed: int) -> tuple[Any, Integers]:
+    """Return what the function draws, checked: a stranger's may return anything."""
+    drawn = draw_function(stream)(rounds, seed)
+    if not isinstance(drawn, tuple) or len(drawn) != 2:
+        raise ValueError(f"stream {stream}: must return X, y; returned {type(drawn).__name__}")
+    try:
+        rows = check_rows(drawn[0])
+        labels = check_labels(drawn[1], rounds)
+        if rows.shape[0] != rounds:
+            raise ValueError(f"X must have one row for each of the {rounds} rounds; got {rows.shape[0]}")
+    except ValueError as error:
+        raise ValueError(f"stream {stream}: {error}") from error
     if labels.dtype.kind not in "iu" or labels.min() < 0:
         raise ValueError(f"stream {stream}: labels must be whole numbers, counted from 0; got {labels[:3].tolist()}, …")
-    return X, np.asarray(y), int(labels.max()) + 1
+    return as_matrix(rows), labels
 
 
 @lru_cache(maxsize=2)  # a worker plays the runs of one data set one after the other; all sets at once need not fit
