@@ -1,13 +1,23 @@
 """A learner, a kernel, a stream and a rival of the user's own, entered by import path and played in workers."""
 
 import csv
+import shutil
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from onebit.arena.code import code_version
+from onebit.arena.vowpal_wabbit import VowpalWabbit
+from onebit.compare import comparison as compared
+from onebit.compare.comparison import Comparison, run_comparison
+from onebit.compare.entries import enter
+from onebit.loop import default_checkpoints
+from onebit.streams.sources import Source, find_sources
 
 MINE = """
 import numpy as np
@@ -109,3 +119,83 @@ def test_errors_of_own_code_name_it(folder: Path) -> None:
         folder, "mypackage.mine:EpsPerceptron:speed=2"
     )
     assert "there is no module 'mypackages'" in compare(folder, "mypackages.mine:EpsPerceptron")
+
+
+def test_computing_a_key_runs_nothing_that_is_not_named(folder: Path) -> None:
+    imports = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from gui import Window\n"
+    later = "\n\ndef build():\n    import setup\n    import broken.deep\n"
+    (folder / "mypackage" / "mine.py").write_text(imports + MINE + later)
+    for name in ("gui.py", "setup.py"):
+        (folder / name).write_text("import sys\nsys.exit(0)\n")
+    (folder / "broken").mkdir()
+    (folder / "broken" / "__init__.py").write_text("this is not Python\n")
+    assert compare(folder, "mypackage.mine:EpsPerceptron") == ""
+    assert stored(folder) == 2
+
+
+ROWS = "".join(f"{k},{k % 3 - 1},{'ab'[k % 2]}\n" for k in range(40))
+ENTRIES = (enter("Banditron"), enter("BanditPerceptron"))
+
+
+def keys(*sources: Source) -> list[str]:
+    return [cell.key for cell in Comparison(sources, ENTRIES, rounds=30, runs=2).cells()]
+
+
+def test_another_name_of_a_file_is_the_same_games(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(ROWS)
+    first = keys(*find_sources([str(tmp_path / "a.csv")]))
+    shutil.move(tmp_path / "a.csv", tmp_path / "b.csv")
+    assert keys(*find_sources([str(tmp_path / "b.csv")])) == first
+
+
+def test_two_files_with_the_same_rows(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv", "c.csv"):
+        (tmp_path / name).write_text(ROWS if name < "c" else ROWS.replace("7,", "8,"))
+    sources = tuple(find_sources([str(tmp_path)]))
+    wanted = Comparison(sources, ENTRIES, rounds=30, runs=2)
+    assert len(wanted.cells()) == 8, "what is the same is played once"
+    assert wanted.sparse == {"a": False, "b": False, "c": False}
+    outcomes = run_comparison(wanted, tmp_path, jobs=1)
+    assert [outcome.dataset for outcome in outcomes] == ["a", "a", "b", "b", "c", "c"]
+    assert {outcome.mistakes.shape for outcome in outcomes} == {(2, 30)}
+    for one, other in zip(outcomes[:2], outcomes[2:4], strict=True):
+        assert np.array_equal(one.mistakes, other.mistakes)
+
+
+@pytest.fixture
+def versioned(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
+    """The modules that the keys of two sources are made of."""
+    found: dict[str, set[str]] = {}
+    for name in ("iris", "paper_weak"):
+        seen: set[str] = set()
+
+        def note(modules: set[str], seen: set[str] = seen) -> str:
+            seen |= modules
+            return code_version(modules)
+
+        monkeypatch.setattr(compared, "code_version", note)
+        keys(*find_sources([name]))
+        found[name] = seen
+    return found
+
+
+def test_what_decides_the_rounds_is_in_the_key(versioned: dict[str, set[str]]) -> None:
+    decides = {"onebit.compare.comparison", "onebit.streams.preprocess"}
+    assert versioned["iris"] >= {*decides, "onebit.streams.data_set"}
+    assert versioned["paper_weak"] >= {*decides, "onebit.streams.sources", "onebit.streams.paper"}
+
+
+def test_what_shows_or_stores_is_in_no_key(versioned: dict[str, set[str]]) -> None:
+    beside = ("onebit.reporting", "onebit.commands", "onebit.arena.store", "onebit.arena.executors", "onebit.bounds")
+    others = ("onebit.compare.tables", "onebit.compare.statistics", "onebit.streams.files", "onebit.streams.csv_table")
+    assert not [name for code in versioned.values() for name in code if name.startswith((*beside, *others))]
+
+
+def test_other_checkpoints_are_other_games_of_everyone(monkeypatch: pytest.MonkeyPatch) -> None:
+    rival = VowpalWabbit("--epsilon 0.05", version="0.0")
+    assert not [name for name in rival.code() if name.startswith(("onebit.learners", "onebit.loop"))]
+    entries = (*ENTRIES, enter(rival))
+    wanted = Comparison((Source("iris"),), entries, rounds=30, runs=1)
+    first = {cell.key for cell in wanted.cells()}
+    monkeypatch.setattr(compared, "default_checkpoints", lambda n: default_checkpoints(n, linear=3, per_decade=2))
+    assert not first & {cell.key for cell in wanted.cells()}

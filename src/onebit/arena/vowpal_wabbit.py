@@ -86,6 +86,7 @@ class VowpalWabbit(Player):
 
     def code(self) -> set[str]:
         """Return this module alone: its grid is slow to play, and our learners' code is nothing to it."""
+        # Nor is the module of default_checkpoints, our learners' loop: the checkpoints themselves are in every key.
         return {__name__}
 
     def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> PlayerTrace:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -73,29 +74,55 @@ class Comparison:
             else:
                 data = load(source)
                 content: dict[str, JSON] = {"content": data.content, "rounds": min(self.rounds, len(data.y))}
-                specs[source] = Spec(source.name, {**content, **settings}), data.is_sparse
+                specs[source] = _DataSetSpec("data set", {**content, **settings}, source.name), data.is_sparse
         return specs
 
     def cells(self) -> list[Cell]:
-        """Return every entry on every source in every run."""
+        """Return every entry on every source in every run; once, where two data sets have the same content."""
         codes = {entry.spec: player_from(entry.spec).code() for entry in self.entries}
         # Games that were stored without what was learned are of no use to who needs it.
         kept = ", with what was learned" if self.keep_learned else ""
         cells = []
         for source, stream in self.streams.items():
-            of_rounds = _code_of_rounds(source)
-            versions = {player: code_version(code | of_rounds) + kept for player, code in codes.items()}
+            of_rounds, rest = _code_of_rounds(source), _checkpoints_version(stream) + kept
+            versions = {player: code_version(code | of_rounds) + rest for player, code in codes.items()}
             seeds = range(self.seed, self.seed + self.runs)
             cells += [Cell(stream, player, seed, version) for seed in seeds for player, version in versions.items()]
-        return cells
+        return list(dict.fromkeys(cells))
+
+
+@dataclass(frozen=True, eq=False)
+class _DataSetSpec(Spec):
+    """A data set is known by its content, whatever its file is called; people know it by its name."""
+
+    shown: str = ""
+
+    @property
+    def label(self) -> str:
+        """The spec under the name of the data set, for errors."""
+        return Spec(self.shown, self.settings).label
 
 
 def _code_of_rounds(source: Source) -> set[str]:
     """Return the modules that decide the rounds. A data set is known by its content, whoever read it from a file."""
+    # This module alone: it shuffles and names the seeds. What else it imports shows, stores or plays, and players bring
+    # the code that they play with.
     if source.stream is None:
-        return reachable("onebit.streams.preprocess", "onebit.streams.data_set")
+        return {__name__} | reachable("onebit.streams.preprocess", "onebit.streams.data_set")
     module, path, _ = source.stream.partition(":")
-    return reachable("onebit.streams.preprocess", module if path else draw_function(source.stream).__module__)
+    drawn = reachable("onebit.streams.preprocess", module if path else draw_function(source.stream).__module__)
+    # Alone too: it counts the classes of a stream, and imports the readers of all files.
+    return {__name__, "onebit.streams.sources"} | drawn
+
+
+def _checkpoints_version(stream: Spec) -> str:
+    """Return what tells two sets of checkpoints apart: the curve of every player is written down at them.
+
+    The rounds themselves, not the code that names them: that is in the module of our learners' loop, and other players'
+    games outlive changes there.
+    """
+    points = default_checkpoints(int(str(stream.settings["rounds"])))
+    return f", curve at {sha256(str(points.tolist()).encode()).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True)
