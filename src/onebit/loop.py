@@ -6,8 +6,9 @@ Whatever a learner keeps, a round is the same four steps: **measure** (what does
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -60,7 +61,7 @@ def plugged(game: Game) -> Game:
 
 
 # What a memory holds beside what was learned: scratch paper, and compiled functions.
-_SCRATCH = frozenset(("sight", "_seen", "_named", "_unnamed", "_ready_moves"))
+_SCRATCH = frozenset(("sight", "_seen", "_at_hand", "_ready_moves"))
 # More rows than any stream has.
 _ALL_ROWS = 1 << 62
 
@@ -155,7 +156,7 @@ def moves(game: Game, memory_of: Any = tuple, sight_of: Any = tuple, settings_of
             return why, -1, False, 0.0
         seen = sight_of(*sight)
         label, explored = decide(seen, Draw(seed, round), settings_of(*settings))
-        return why, label, explored, seen.chances[label]
+        return why, label, explored, float(seen.chances[label])
 
     def hear_one(
         memory: Any, row: Rows, sight: Any, label: int, explored: bool, correct: bool, truth: int, settings: Any
@@ -302,9 +303,8 @@ class Memory(Board):
     """Whether rounds are played by the learner's own `guess` and `tell`, which count them, and may fail half-way."""
     _seen = -1
     """The round that `sight` is about, as long as nothing has been learned since."""
-    _named: tuple[Any, Any] = (None, None)
-    _unnamed: tuple[Any, Any, Any]
-    """What `_plain` returned last, and what it was made from."""
+    _at_hand: Mapping[type, tuple[Moves, Any, Any, Any]] = MappingProxyType({})
+    """What a round needs, by kind of rows: looking each up would cost a tenth of the round."""
 
     n_classes: int
 
@@ -344,15 +344,19 @@ class Memory(Board):
     def look(self, row: Rows, seed: int, round: int) -> tuple[int, bool, float, Floats, Rows]:
         """Return a round's label, whether it was explored, its probability, the scores, and the prepared row."""
         self._seen = -1  # until all has gone well: whatever fails, the scratch paper is not the last round's any more
-        prepared, (memory, sight, settings) = self.prepare(row), self._plain()
+        prepared = self.prepare(row)
         if self.measures_in_python:
             self.fill(prepared)
-        why, label, explored, probability = self._moves(prepared).look(memory, prepared, sight, seed, round, settings)
+        try:
+            moves, memory, sight, settings = self._at_hand[type(prepared)]
+        except KeyError:
+            moves, memory, sight, settings = self._put_at_hand(prepared)
+        why, label, explored, probability = moves.look(memory, prepared, sight, seed, round, settings)
         if why != READY:
             self._settle(why, prepared, 0, row)
             return self.look(row, seed, round)  # the same draw: the same round
         self._seen = round
-        return label, explored, float(probability), self.sight.scores.copy(), prepared
+        return label, explored, probability, self.sight.scores.copy(), prepared
 
     def chances(self, row: Rows) -> Floats:
         """Return the chance of each label. Nothing is learned."""
@@ -362,10 +366,11 @@ class Memory(Board):
 
     def measure(self, prepared: Rows, row: Rows | str) -> None:
         """Write what is known about a row to `sight`; `row` is what an error names."""
-        self._seen, (memory, sight, settings) = -1, self._plain()
+        self._seen = -1
         if self.measures_in_python:
             self.fill(prepared)
-        why = self._moves(prepared).measure(memory, prepared, sight, settings)
+        moves, memory, sight, settings = self._put_at_hand(prepared)
+        why = moves.measure(memory, prepared, sight, settings)
         if why != READY:
             self._settle(why, prepared, 0, row)
             self.measure(prepared, row)
@@ -376,19 +381,22 @@ class Memory(Board):
         if self._seen != round:
             # The answer is late: the memory has moved on since the guess.
             self.measure(row, row)
-            memory, _, settings = self._plain()
+            moves, memory, _, settings = self._at_hand[type(row)]
             sight = tuple(self.sight_of_late(scores))
         else:
-            memory, sight, settings = self._plain()
+            moves, memory, sight, settings = self._at_hand[type(row)]
         self._seen = -1
-        return self._moves(row).hear(memory, row, sight, label, explored, correct, truth, settings)
+        return moves.hear(memory, row, sight, label, explored, correct, truth, settings)
 
-    def _plain(self) -> tuple[Any, Any, Any]:
-        """Return arrays, scratch paper and settings as plain tuples."""
-        if self._named[0] is not self.arrays or self._named[1] is not self.sight:
-            self._named = self.arrays, self.sight
-            self._unnamed = tuple(self.arrays), tuple(self.sight), tuple(self.settings)
-        return self._unnamed
+    def _put_at_hand(self, rows: Rows) -> tuple[Moves, Any, Any, Any]:
+        """Return the moves for a kind of rows, and arrays, scratch paper and settings as plain tuples; keep them."""
+        ready = self._moves(rows), tuple(self.arrays), tuple(self.sight), tuple(self.settings)
+        self._at_hand = {**self._at_hand, type(rows): ready}
+        return ready
+
+    def renew(self) -> None:
+        """Put scratch paper and all that is at hand aside; called whenever `arrays` is replaced."""
+        self.sight, self._seen, self._at_hand = self.new_sight(), -1, {}
 
     # A whole stream.
 
@@ -416,7 +424,7 @@ class Memory(Board):
         if why != FULL:
             super()._settle(why, rows, t, named)
         self.make_room(rows, t)
-        self.sight = self.new_sight()  # some of it is as long as the arrays
+        self.renew()
         if self.measures_in_python:
             self.fill(take(rows, t, t + 1))
 
@@ -429,7 +437,7 @@ class Memory(Board):
     def restore(self, bookmark: Any) -> None:
         """Come back to the moment of a bookmark."""
         self.arrays = bookmark
-        self.sight, self._seen = self.new_sight(), -1
+        self.renew()
 
     def __getstate__(self) -> dict[str, Any]:
         # Scratch paper and compiled functions are made again where a saved memory is loaded.

@@ -150,7 +150,7 @@ class Learner(Estimator):
         truth = -1 if label is None and not self.hears_label else self._truth(guess, right, label)
         # Crossed off only after it was heard: an error leaves the ticket open.
         self.n_updates_ += self._memory.hear(guess, right, truth)
-        self._tickets.cross_off(place, bit)
+        self._tickets.told[place] |= bit
         self.n_mistakes_ += not right
 
     def probabilities(self, features: npt.ArrayLike) -> Floats:

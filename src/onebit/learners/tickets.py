@@ -14,7 +14,8 @@ class Tickets:
     def __init__(self) -> None:
         self.run = uuid.uuid4().hex  # names no seed and no process: unique wherever it travels
         """Names the run; every ticket carries it."""
-        self._told = bytearray()
+        self.told = bytearray()
+        """One bit per round; `find` says where."""
 
     def find(self, guess: Guess) -> tuple[int, int]:
         """Return where a ticket is crossed off, or raise ValueError if it is foreign or was told before."""
@@ -24,17 +25,13 @@ class Tickets:
         if guess.learner != self.run:
             raise ValueError(f"guess of round {t} is foreign: another learner, or another run of it, issued it")
         place, bit = t >> 3, 1 << (t & 7)
-        if place >= len(self._told):
-            self._told.extend(bytes(place - len(self._told) + _MORE))
-        if self._told[place] & bit:
+        if place >= len(self.told):
+            self.told.extend(bytes(place - len(self.told) + _MORE))
+        if self.told[place] & bit:
             raise ValueError(f"guess of round {t} was told before; each guess is told once")
         return place, bit
 
-    def cross_off(self, place: int, bit: int) -> None:
-        """Note that the ticket found there has been told."""
-        self._told[place] |= bit
-
     def __copy__(self) -> "Tickets":
         twin = Tickets.__new__(Tickets)
-        twin.run, twin._told = self.run, self._told.copy()
+        twin.run, twin.told = self.run, self.told.copy()
         return twin

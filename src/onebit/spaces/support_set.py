@@ -113,6 +113,7 @@ class SupportSet(Space):
         """Store a prepared row with its gains."""
         if self.size == len(self.arrays.squares):
             self.make_room(row, 0)
+            self.renew()
         _store_one(self.arrays, row, gains)
 
     def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
