@@ -92,6 +92,7 @@ def test_kernels(text: str, expected: Kernel) -> None:
         ("math:pi", ["math:pi", "must be a function(X, Y)", "dataclass"]),
         ("collections:OrderedDict", ["OrderedDict", "must be a function(X, Y)", "dataclass"]),
         ("polynomial:degree=2,degree=3", ["degree", "twice"]),
+        ("math:hypot:width=3", ["math:hypot", "no settings", "width"]),
     ],
 )
 def test_bad_kernels_say_what_there_is(text: str, words: list[str]) -> None:

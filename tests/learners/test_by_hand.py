@@ -156,3 +156,25 @@ def test_a_position_that_is_none_is_an_error() -> None:
 
     with pytest.raises(ValueError, match="among the 3 classes; got -1"):
         Astray(classes=3).guess([1.0, 2.0])
+
+
+def test_what_it_keeps_still_refers_to_it_after_an_error() -> None:
+    class Helped(Fragile):
+        """Has a helper that knows it.
+
+        Parameters
+        ----------
+        rate, classes, seed
+            As for its parent.
+        """
+
+        def _start(self) -> None:
+            super()._start()
+            self.helper = [self]
+
+    problem = noisy_problem(60)
+    learner = Helped(classes=4)
+    onebit.play(learner, problem.X[:25], problem.y[:25])
+    with pytest.raises(RuntimeError, match="out of luck"):
+        onebit.play(learner, problem.X[25:], problem.y[25:], fresh=False)
+    assert learner.helper[0] is learner

@@ -130,8 +130,11 @@ def test_one_row_is_counted_although_ctrl_c_comes_right_after_it(monkeypatch: py
 
 def test_a_rule_is_saved_under_its_own_name_only() -> None:
     mixed = HIGHEST._replace(guess=FIRST.guess)
-    with pytest.raises(ValueError, match="another one"):
-        copy.deepcopy(space_for(None, mixed, (), 3, 2))
+    for lost in (mixed, HIGHEST._replace(home="nowhere:X"), HIGHEST._replace(home=""), FIRST._replace(home="onebit:x")):
+        with pytest.raises(ValueError, match="cannot be saved"):
+            pickle.dumps(space_for(None, lost, (), 3, 2))
+        twin: Any = copy.deepcopy(space_for(None, lost, (), 3, 2))
+        assert twin.rule is lost
     assert pickle.loads(pickle.dumps(HIGHEST)) is HIGHEST
 
 
@@ -168,3 +171,18 @@ def test_an_adaptive_stream_may_have_any_limit() -> None:
             return (np.ones(1), 1) if learner.round < 5 else None
 
     assert onebit.play(onebit.BanditPerceptron(), Short(), max_rounds=10**6).rounds == 5
+
+
+@pytest.mark.parametrize("kernel", [Polynomial(2), Polynomial(3), Linear(), Gaussian(1.0)], ids=repr)
+@pytest.mark.parametrize("size", [1e52, 1e100, 1e160])
+def test_blocks_play_very_long_rows_as_single_rounds_do(kernel: Any, size: float) -> None:
+    X = np.array([[size, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 1.0]])
+    said = []
+    for engine in ("stream", "rounds"):
+        with np.errstate(all="ignore"):
+            try:
+                trace = onebit.play(onebit.BanditPerceptron(kernel), X, [0, 1, 1, 0], engine=engine, keep_guesses=True)
+                said.append(str(trace.guesses))
+            except ValueError as error:
+                said.append(str(error)[:10])
+    assert said[0] == said[1]

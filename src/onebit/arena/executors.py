@@ -123,7 +123,8 @@ def run(
             chosen.stop()
     missing = [cell.label for key, cell in wanted.items() if key not in finished]
     if missing:
-        raise CellError(f"{type(chosen).__name__} ended without {missing[0]}, and {len(missing) - 1} more")
+        others = f" and {len(missing) - 1} others" if len(missing) > 1 else ""
+        raise CellError(f"{type(chosen).__name__} ended without {missing[0]}{others}")
 
 
 def _local_executor(jobs: int | None) -> Executor:

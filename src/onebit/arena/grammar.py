@@ -192,11 +192,17 @@ def _kernel_settings(made: Any) -> list[str]:
 def _kernel_setting(made: Any, part: str) -> tuple[str, Any]:
     """Read one setting of a kernel; a value alone is that of its first."""
     own = _kernel_settings(made)
-    return (own[0], _value(part.strip())) if own and "=" not in part else _setting(made.__name__, part)
+    return (
+        (own[0], _value(part.strip()))
+        if own and "=" not in part
+        else _setting(getattr(made, "__name__", repr(made)), part)
+    )
 
 
 def _make_kernel(made: Any, given: dict[str, Any], text: str) -> Any:
     if not isinstance(made, type):
+        if given:
+            raise ValueError(f"{text}: a function has no settings; got {', '.join(given)}")
         return made
     try:
         return made(**given)

@@ -52,11 +52,11 @@ class Bound:
         200
         """
         named = self.theorem, self.about, self.side, binds or self.binds
-        if self.log2 is not None:
-            size = float(self.log2(**numbers))
-            if not SMALLEST_LOG2 < size < LARGEST_LOG2:
-                return Claim(*named, None, size)
         try:
+            if self.log2 is not None:
+                size = float(self.log2(**numbers))
+                if not SMALLEST_LOG2 < size < LARGEST_LOG2:
+                    return Claim(*named, None, size)
             value = self.function(**numbers)
         except OverflowError:
             value = math.inf

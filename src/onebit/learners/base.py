@@ -333,7 +333,8 @@ class Learner(Estimator):
             if row.shape[0] != 1:
                 raise ValueError(f"features must be one round's; got {row.shape[0]} rows")
             assert isinstance(row, SparseRows)
-            return self._check_width(SparseRows(row.values.copy(), row.columns, row.starts, row.n_columns))
+            values, columns, starts, n_columns = row
+            return self._check_width(SparseRows(values.copy(), columns.copy(), starts.copy(), n_columns))
         array = np.asarray(features)
         if array.dtype.kind not in "fiub":
             raise ValueError(f"features must be real numbers; got dtype {array.dtype}: {features!r}")

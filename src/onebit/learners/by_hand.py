@@ -111,7 +111,8 @@ class ByHand(Memory):
         settings = self._learner.get_params(deep=False)
         kept = {name: value for name, value in vars(self._learner).items() if name not in settings}
         kept.pop("_memory")  # this object, which refers back to the learner
-        return copy.deepcopy(kept)
+        # What the learner keeps may refer back to it; the copies must too.
+        return copy.deepcopy(kept, {id(self._learner): self._learner, id(self): self})
 
     def restore(self, bookmark: dict[str, Any]) -> None:
         """Give them back."""

@@ -48,9 +48,19 @@ class Rule(NamedTuple):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Compiled functions do not travel between processes; a name does.
-        if find_rule(self.home) != self:
-            raise ValueError(f"this rule cannot be saved: {self.home} is another one. Give it the home where it lives")
+        try:
+            found = find_rule(self.home)
+        except (ImportError, AttributeError, ValueError):
+            found = None
+        if found != self:
+            raise ValueError(
+                f"this rule cannot be saved: at home={self.home!r} there is none, or another one. Give it as home the "
+                '"package.module:NAME" where it lives'
+            )
         return find_rule, (self.home,)
+
+    def __deepcopy__(self, _memo: Any) -> "Rule":
+        return self  # it never changes
 
 
 def find_rule(home: str) -> Rule:

@@ -70,12 +70,16 @@ class Block(Board):
 
     def _measure_margins(self) -> None:
         space, rows = self.space, self.rows
-        radius = max(self._radius, float(space.arrays.radius[0]))
+        # NumPy's numbers overflow to infinity where Python's raise: then every row is scored exactly, which is right.
+        radius: Any = np.float64(max(self._radius, float(space.arrays.radius[0])))
         terms = rows.shape[1] + space.size + len(rows) + _SPARE_TERMS
-        error = _ROUNDING * terms * space.kernel.sensitivity(radius)
-        if self._screen is not None:
-            error += self._screen.error(radius, _ROUNDING)
-        self.arrays.margins[:] = error * space.arrays.totals
+        totals = space.arrays.totals
+        with np.errstate(over="ignore", invalid="ignore"):
+            error = _ROUNDING * terms * space.kernel.sensitivity(radius)
+            if self._screen is not None:
+                error += self._screen.error(radius, _ROUNDING)
+            # A class that has gained nothing has a score of exactly 0, however long the rows are.
+            self.arrays.margins[:] = np.where(totals > 0.0, error * totals, 0.0)
 
     def _settle(self, why: int, rows: Rows, t: int, named: Rows | str) -> None:
         """Score a row exactly that is in doubt, or take in the change that row t−1 made."""
