@@ -1,6 +1,7 @@
 """What every learner owes its player, whatever it learns."""
 
 import pickle
+import threading
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,33 @@ def check_feedback_may_come_late_or_never(learner: Learner) -> None:
     wrong = sum(tickets[t].label != problem.y[t] for t in order[:40])
     assert player.n_rounds_ == 60
     assert player.n_mistakes_ == wrong
+
+
+def check_threads_may_share_it(learner: Learner, threads: int = 4) -> None:
+    """Rounds of many threads are each played once and counted once, while its memory grows."""
+    problem = noisy_problem(40 * threads)
+    player = fresh(learner, classes=problem.n_classes)
+    failures: list[BaseException] = []
+    played: list[tuple[int, bool]] = []
+
+    def play_some(start: int) -> None:
+        try:
+            for t in range(start, len(problem.y), threads):
+                guess = player.guess(problem.X[t])
+                player.probabilities(problem.X[t - 1])
+                _tell(player, guess, problem.y[t])
+                played.append((guess.round, bool(guess.label == problem.y[t])))
+        except BaseException as error:
+            failures.append(error)
+
+    workers = [threading.Thread(target=play_some, args=(start,)) for start in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not failures, f"a thread failed: {failures[0]!r}"
+    assert sorted(round for round, _ in played) == list(range(len(problem.y))), "a round was issued twice, or never"
+    assert player.n_mistakes_ == sum(not correct for _, correct in played)
 
 
 def check_settings_survive(learner: Learner) -> None:

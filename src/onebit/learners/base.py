@@ -9,6 +9,7 @@ To write a learner, subclass `Learner` and give it one of two things: four metho
 """
 
 import copy
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
@@ -117,17 +118,18 @@ class Learner(Estimator):
         Guess
             A ticket for `tell`; ``guess.label`` is the label.
         """
-        row = self._one_row(features)
-        if self._tickets is None:
-            if not self._started:
-                self._begin(row.shape[1], None, None)
-            self._tickets = Tickets()
-        t = self.n_rounds_
-        index, explored, probability, scores, kept = self._memory.look(row, self._key, t)
-        self.n_rounds_ = t + 1
-        self.n_uniform_guesses_ += explored
-        label, run = self._labels[index], self._tickets.run
-        return Guess(t, label, probability, explored, index, kept, scores, self.n_updates_, run)
+        with self._lock:
+            row = self._one_row(features)
+            if self._tickets is None:
+                if not self._started:
+                    self._begin(row.shape[1], None, None)
+                self._tickets = Tickets()
+            t = self.n_rounds_
+            index, explored, probability, scores, kept = self._memory.look(row, self._key, t)
+            self.n_rounds_ = t + 1
+            self.n_uniform_guesses_ += explored
+            label, run = self._labels[index], self._tickets.run
+            return Guess(t, label, probability, explored, index, kept, scores, self.n_updates_, run)
 
     def tell(self, guess: Guess, correct: bool, label: Any = None) -> None:
         """Say whether a guess was right: at once, late, in any order, or never, but only once.
@@ -141,21 +143,25 @@ class Learner(Estimator):
         label : object
             The right label; only full-information learners take it.
         """
-        if self._tickets is None:
-            raise ValueError(f"guess must be a ticket of this learner, which has issued none; got {guess!r}")
-        place, bit = self._tickets.find(guess)
-        if not isinstance(correct, (bool, np.bool_)):
-            raise ValueError(f"correct must be True or False; got {correct!r}")
-        right = bool(correct)
-        truth = -1 if label is None and not self.hears_label else self._truth(guess, right, label)
-        # Crossed off only after it was heard: an error leaves the ticket open.
-        self.n_updates_ += self._memory.hear(guess, right, truth)
-        self._tickets.told[place] |= bit
-        self.n_mistakes_ += not right
+        with self._lock:
+            if self._tickets is None:
+                raise ValueError(f"guess must be a ticket of this learner, which has issued none; got {guess!r}")
+            place, bit = self._tickets.find(guess)
+            if not isinstance(correct, (bool, np.bool_)):
+                raise ValueError(f"correct must be True or False; got {correct!r}")
+            right = bool(correct)
+            truth = -1 if label is None and not self.hears_label else self._truth(guess, right, label)
+            # Crossed off only after it was heard: an error leaves the ticket open.
+            self.n_updates_ += self._memory.hear(guess, right, truth)
+            self._tickets.told[place] |= bit
+            self.n_mistakes_ += not right
 
     def probabilities(self, features: npt.ArrayLike) -> Floats:
         """Return the chance that `guess` would give to each of `classes_` now. Nothing is changed."""
-        row = self._one_row(features)
+        with self._lock:
+            return self._chances(self._one_row(features))
+
+    def _chances(self, row: Rows) -> Floats:
         if not self._started:
             # Looking must not start a run: a twin starts it instead.
             blank = self.__class__(**self.get_params(deep=False))
@@ -165,14 +171,16 @@ class Learner(Estimator):
 
     def decision_function(self, X: Any) -> Floats:
         """Return the score of every row (first axis) for every class (second axis)."""
-        self._check_started("decision_function")
-        rows = self._check_width(check_rows(X))
-        return self._memory.score_rows(self._memory.prepare(rows))
+        with self._lock:
+            self._check_started("decision_function")
+            rows = self._check_width(check_rows(X))
+            return self._memory.score_rows(self._memory.prepare(rows))
 
     def learned(self) -> dict[str, Floats]:
         """Return copies of the arrays it has learned, by name."""
-        self._check_started("learned")
-        return self._memory.learned()
+        with self._lock:
+            self._check_started("learned")
+            return self._memory.learned()
 
     # Runs and whole streams.
 
@@ -191,6 +199,13 @@ class Learner(Estimator):
         rows = check_rows(X)
         labels = check_labels(y, rows.shape[0])
         record = new_record(len(labels), checkpoints, keep_guesses)
+        with self._lock:
+            self._play_checked(rows, labels, seed, fresh, classes, record)
+        return record
+
+    def _play_checked(
+        self, rows: Rows, labels: npt.NDArray[Any], seed: int | None, fresh: bool, classes: Any, record: Record
+    ) -> None:
         if len(labels) == 1 and not fresh and self._started and not self._memory.plays_by_hand:
             # One round happens whole or not at all (only `measure` can fail, which learns nothing): no need to copy a
             # memory of megabytes in order to give it back.
@@ -199,13 +214,12 @@ class Learner(Estimator):
                 self._memory.play(rows, codes, self._key, self.n_rounds_, record)
             finally:
                 self._count(record, int(record.counts[PASSED]))  # also when Ctrl-C came just after the round
-            return record
+            return
         with self.all_or_nothing(fresh):
             codes = self.begin_stream(rows, labels, seed=seed, fresh=fresh, classes=classes)
             self._memory.play(rows, codes, self._key, self.n_rounds_, record)
             if not self._memory.plays_by_hand:
                 self._count(record, len(codes))
-        return record
 
     def _count(self, record: Record, rounds: int) -> None:
         self.n_rounds_ += rounds
@@ -254,19 +268,20 @@ class Learner(Estimator):
             Whether the game starts afresh: then the old memory is left alone, and need not be copied, unless it is the
             learner itself, played by hand.
         """
-        before = dict(self.__dict__)
-        bookmark = None
-        if self._started and (not fresh or self._memory.plays_by_hand):
-            before["_tickets"] = copy.copy(self._tickets)
-            bookmark = self._memory.bookmark()
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()  # what was added meanwhile must go too
-            self.__dict__.update(before)
-            if bookmark is not None:
-                self._memory.restore(bookmark)
-            raise
+        with self._lock:
+            before = dict(self.__dict__)
+            bookmark = None
+            if self._started and (not fresh or self._memory.plays_by_hand):
+                before["_tickets"] = copy.copy(self._tickets)
+                bookmark = self._memory.bookmark()
+            try:
+                yield
+            except BaseException:
+                self.__dict__.clear()  # what was added meanwhile must go too
+                self.__dict__.update(before)
+                if bookmark is not None:
+                    self._memory.restore(bookmark)
+                raise
 
     def __copy__(self) -> Self:
         """Return a learner of its own: two that shared a memory would each learn from the other's rounds."""
@@ -278,6 +293,18 @@ class Learner(Estimator):
 
     # What is underneath.
 
+    def __new__(cls, *_settings: Any, **_named: Any) -> Self:
+        """Give every learner a lock: a round is one thread's alone, so that many may share a learner."""
+        learner = super().__new__(cls)
+        learner._lock = threading.RLock()
+        return learner
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy, here or in another process, gets a lock of its own from `__new__`.
+        with self._lock:
+            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    _lock: threading.RLock
     _memory: Memory
     _labels: list[Any]
     _key: int

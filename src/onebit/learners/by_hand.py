@@ -109,8 +109,9 @@ class ByHand(Memory):
     def bookmark(self) -> dict[str, Any]:
         """Return copies of all that the learner keeps beside its settings."""
         settings = self._learner.get_params(deep=False)
-        kept = {name: value for name, value in vars(self._learner).items() if name not in settings}
-        kept.pop("_memory")  # this object, which refers back to the learner
+        # Not this object, which refers back to the learner, nor the lock, which is held.
+        own = {*settings, "_memory", "_lock"}
+        kept = {name: value for name, value in vars(self._learner).items() if name not in own}
         # What the learner keeps may refer back to it; the copies must too.
         return copy.deepcopy(kept, {id(self._learner): self._learner, id(self): self})
 
