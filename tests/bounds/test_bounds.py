@@ -194,3 +194,14 @@ def test_bad_margins_are_named(entry: bounds.Bound, bad: Any) -> None:
 def test_broken_assumptions_are_named(number: str, changes: dict[str, Any], named: str) -> None:
     with pytest.raises(ValueError, match=named):
         call(BOUNDS[number].function, **changes)
+
+
+def test_a_lower_bound_beyond_a_float_is_never_called_infinite() -> None:
+    for theorem, numbers in (
+        ("24-sharp", {"margin": 1e-5, "dimension": 1000}),
+        ("3", {"n_classes": 3, "radius": 1, "margin": 1e-200}),
+    ):
+        with pytest.raises(OverflowError):
+            BOUNDS[theorem].claim(**numbers)
+    claim = BOUNDS["21-sharp"].claim(n_classes=2, radius=1e-3, margin=1e-200, dimension=1)
+    assert claim.value is None

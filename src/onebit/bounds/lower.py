@@ -47,7 +47,7 @@ def most_directions(margin: float, n_features: int) -> int:
 
 @bound("3", "lower", binds="bandit learners")
 def bandit_lower_bound(n_classes: int, radius: float, margin: float) -> float:
-    """Return ½(K−1)⌊¼(R/γ)²⌋: expected mistakes that some strongly separable sequence forces on any learner.
+    """Return ½(K−1)⌊¼(R/γ)²⌋: expected mistakes that some strongly separable sequence forces on any bandit learner.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def bandit_lower_bound(n_classes: int, radius: float, margin: float) -> float:
 
 @bound("3-remark", "lower", binds="bandit learners")
 def one_example_lower_bound(n_classes: int, radius: float, margin: float) -> float:
-    """Return ½(K−1): the expected mistakes of any learner on one example of random label, shown K times.
+    """Return ½(K−1): the expected mistakes of any bandit learner on one example of random label, shown K times.
 
     The paper's remark asks for γ ≤ R; needed is γ ≤ 2R/√K, without which no strongly separable example exists.
 

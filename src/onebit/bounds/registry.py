@@ -59,6 +59,8 @@ class Bound:
                     return Claim(*named, None, size)
             value = self.function(**numbers)
         except OverflowError:
+            if self.side == "lower":  # at least infinity would not be true; at most infinity is
+                raise
             value = math.inf
         if value == 0:
             return Claim(*named, value, None)
@@ -119,5 +121,5 @@ def weak_ratio(n_classes: Any, radius: Any, margin: Any) -> Fraction:
             f"margin must be at most radius·√(K/(K−1)) = {limit:.6g}, the largest weak margin of {K} classes within "
             f"radius {radius!r}; got {margin!r}. Check that margin and radius are in the same units"
         )
-    # As above.
+    # A margin rounded past its limit counts as the limit.
     return max(ratio, Fraction(K - 1, K))

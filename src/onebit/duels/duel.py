@@ -171,7 +171,7 @@ def _is_bound(stated: Claim, learner: Learner) -> bool:
 
 
 def _upper_bound(challenge: Challenge, learner: Learner) -> float | None:
-    # A promise is about strongly separable examples, in the kernel's space if there is one; those are not claimed.
+    # A promise is about strongly separable examples, with a kernel in its space; the challenge speaks of neither.
     if challenge.kind == "weak" or not in_linear_space(learner):
         return None
     promise = learner.promise(

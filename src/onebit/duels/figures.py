@@ -105,6 +105,8 @@ def _draw_growth_bounds(axes: Axes, rows: Sequence[DuelRow]) -> None:
             axes.plot(*zip(*bounds, strict=True), style, color=INK, label=label)
     # A promise that depends on d is Theorem 21's, far above everything that can be played.
     flat: dict[float, str] = {}
+    if len({row.challenge.n_features for row in rows}) == 1:  # then nothing can be seen to depend on d, or not to
+        return
     for learner in dict.fromkeys(row.learner for row in rows):
         promised = {row.upper_bound for row in rows if row.learner == learner}
         value = promised.pop()
