@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
-from onebit.kernels import Custom, Gaussian, Linear, Multinomial, Polynomial, Rational, as_kernel
+import onebit
+from onebit.kernels import Custom, Gaussian, Kernel, Linear, Multinomial, Polynomial, Rational, as_kernel
 
 X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(12, 3))
 Y = np.random.default_rng(1).uniform(-0.5, 0.5, size=(9, 3))
@@ -38,7 +39,40 @@ def test_bad_degrees(make: object) -> None:
         make()  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("width", [0.0, -1.0, np.nan, np.inf])
+@pytest.mark.parametrize("make", [lambda: Polynomial(10**400), lambda: Multinomial(10**7)])
+def test_degrees_that_would_take_for_ever(make: object) -> None:
+    with pytest.raises(ValueError, match="degree must be between 1 and 1000000"):
+        make()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("radius", [0.0, 1e-200, 1e160, 1e300, np.inf])
+@pytest.mark.parametrize(
+    "kernel",
+    [Linear(), Rational(), Polynomial(3), Polynomial(10**6), Multinomial(3), Multinomial(2000), Gaussian(1e-100)],
+    ids=repr,
+)
+def test_sensitivity_is_infinite_where_it_is_beyond_a_float(kernel: Kernel, radius: float) -> None:
+    assert kernel.sensitivity(radius) >= 0.0
+    assert radius < 1.0 or isinstance(kernel, Rational) or kernel.sensitivity(radius) == np.inf
+
+
+@pytest.mark.parametrize("kernel", [Polynomial(5000), Multinomial(5000)], ids=repr)
+def test_long_series_are_not_written_down(kernel: Kernel) -> None:
+    assert kernel.series() is None
+    onebit.play(onebit.BanditPerceptron(kernel), 0.01 * X, (X[:, 0] > 0).astype(int))
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_a_kernel_that_loses_the_rows_says_so(size: float) -> None:
+    y = (X[:, 0] > 0).astype(int)
+    for learner in (onebit.BanditPerceptron(Linear()), onebit.BanditSVM(Linear())):
+        for engine in ("stream", "rounds"):
+            with pytest.raises(ValueError, match=r"too large or too small for the kernel.*normalize=True"):
+                onebit.play(learner, size * X, y, engine=engine)
+        onebit.play(learner, np.zeros_like(X), y)  # a row of zeros is at the origin by right
+
+
+@pytest.mark.parametrize("width", [0.0, -1.0, np.nan, np.inf, 1e-170, 1e200])
 def test_bad_widths(width: float) -> None:
     with pytest.raises(ValueError, match="width must be"):
         Gaussian(width)

@@ -17,11 +17,16 @@ import numpy.typing as npt
 
 from onebit.compiled import compiled, inlined
 from onebit.inputs import Floats, Rows, check_integer, check_number, check_rows, dense
+from onebit.lengths import LEAST_SQUARE, row_lengths, unit_rows
 
 Value = Callable[[float, float, float, tuple[float, ...]], float]
 
 ENTRIES_AT_ONCE = 1 << 22  # 32 MB: long enough for fast products, small enough for any machine
 _UNIT_BALL_SLACK = 1e-9  # rows that were normalised elsewhere are off by rounding
+_MOST_DEGREE = 1_000_000  # a value takes that many products
+# Beyond, a binomial coefficient is no float any more; and no screen has so many terms.
+_MOST_SERIES_DEGREE = 1000
+_LEAST_NORMAL = 2.0**-1022  # below, floats have fewer digits
 
 
 class Series(NamedTuple):
@@ -58,7 +63,7 @@ class Kernel(ABC):
 
     def prepare(self, X: Floats) -> Floats:
         """Return rows as the kernel takes them: divided by their length if `normalize` is set, and checked."""
-        return _unit_rows(X) if self.normalize else X
+        return unit_rows(X) if self.normalize else X
 
     def matrix(self, X: Floats, Y: Floats) -> Floats:
         """Return k for every pair of prepared rows."""
@@ -100,9 +105,26 @@ def _is_set(kernel: Any, field: Field[Any]) -> bool:
     return field.default is MISSING or getattr(kernel, field.name) != field.default
 
 
-def _unit_rows(X: Floats) -> Floats:
-    lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
-    return X / np.where(lengths > 0, lengths, 1.0)[:, None]  # a row of zeros stays
+def _power(base: float, exponent: float) -> float:
+    """Return a power; infinity beyond the largest float, where Python's own raises."""
+    with np.errstate(over="ignore"):
+        return float(np.float64(base) ** exponent)
+
+
+@inlined
+def is_lost(itself: float, square: float, X: Floats, t: int) -> bool:
+    """Say whether k(x, x) of row t is no number, or vanishes only because the row's square does.
+
+    A kernel's other values with that row, at most √k(x, x)√k(x', x'), would be lost too, without a sign of it.
+    """
+    if not math.isfinite(itself):
+        return True
+    # Both: other kernels have their least value elsewhere, where nothing is lost.
+    if itself < _LEAST_NORMAL and square < LEAST_SQUARE:
+        for j in range(X.shape[1]):
+            if X[t, j] != 0.0:
+                return True
+    return False
 
 
 # By value function: kernels that differ in their parameters only share the compiled code.
@@ -153,7 +175,7 @@ class Linear(Kernel):
 
     def sensitivity(self, radius: float) -> float:
         """Return the largest |k|."""
-        return radius**2
+        return _power(radius, 2)
 
     def series(self) -> Series:
         """Return z itself."""
@@ -214,10 +236,10 @@ class Rational(Kernel):
         squares = np.einsum("ij,ij->i", rows, rows)
         if squares.max(initial=0.0) > 1.0 + _UNIT_BALL_SLACK:
             row = int(np.argmax(squares > 1.0 + _UNIT_BALL_SLACK))
+            length = row_lengths(rows[row : row + 1])[0]
             raise ValueError(
-                f"the rational kernel needs rows within the unit ball; row {row} has length "
-                f"{math.sqrt(squares[row]):.6g}. Use Rational(normalize=True) to divide every row by its length, "
-                "or scale the data"
+                f"the rational kernel needs rows within the unit ball; row {row} has length {length:.6g}. "
+                "Use Rational(normalize=True) to divide every row by its length, or scale the data"
             )
         return rows
 
@@ -237,7 +259,7 @@ class Polynomial(Kernel):
     Parameters
     ----------
     degree : int
-        n, at least 1.
+        n, from 1 to 1 000 000.
     normalize : bool
         Divide every row by its length first.
 
@@ -252,7 +274,7 @@ class Polynomial(Kernel):
     value = _polynomial
 
     def __post_init__(self) -> None:
-        check_integer("degree", self.degree, low=1)
+        check_integer("degree", self.degree, low=1, high=_MOST_DEGREE)
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -261,10 +283,12 @@ class Polynomial(Kernel):
 
     def sensitivity(self, radius: float) -> float:
         """Return a bound on |k| + |z·dk/dz| + the rounding of the products."""
-        return float((2 * self.degree + 1) * (1.0 + radius**2) ** self.degree)
+        return (2 * self.degree + 1) * _power(1.0 + _power(radius, 2), self.degree)
 
-    def series(self) -> Series:
-        """Return the binomial expansion, exact."""
+    def series(self) -> Series | None:
+        """Return the binomial expansion, exact, unless it is too long."""
+        if self.degree > _MOST_SERIES_DEGREE:
+            return None
         return Series(np.array([float(math.comb(self.degree, j)) for j in range(self.degree + 1)]), 0.0)
 
 
@@ -283,7 +307,7 @@ class Multinomial(Kernel):
     Parameters
     ----------
     degree : int
-        n, at least 1.
+        n, from 1 to 1 000 000.
     normalize : bool
         Divide every row by its length first.
 
@@ -302,7 +326,7 @@ class Multinomial(Kernel):
     value = _multinomial
 
     def __post_init__(self) -> None:
-        check_integer("degree", self.degree, low=1)
+        check_integer("degree", self.degree, low=1, high=_MOST_DEGREE)
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -311,11 +335,14 @@ class Multinomial(Kernel):
 
     def sensitivity(self, radius: float) -> float:
         """Return a bound on |k| + |z·dk/dz| + the rounding of Horner's scheme."""
-        powers = radius ** (2.0 * np.arange(self.degree + 1))
+        with np.errstate(over="ignore"):
+            powers = np.float64(radius) ** (2.0 * np.arange(self.degree + 1))
         return float((2 * self.degree + 1) * powers.sum())
 
-    def series(self) -> Series:
-        """Return the sum itself, exact."""
+    def series(self) -> Series | None:
+        """Return the sum itself, exact, unless it is too long."""
+        if self.degree > _MOST_SERIES_DEGREE:
+            return None
         return Series(np.ones(self.degree + 1), 0.0)
 
 
@@ -332,7 +359,7 @@ class Gaussian(Kernel):
     Parameters
     ----------
     width : float
-        The distance at which two rows begin to look different; greater than 0.
+        The distance at which two rows begin to look different; from 1e-150 to 1e150, where its square is a float.
     normalize : bool
         Divide every row by its length first.
 
@@ -347,7 +374,7 @@ class Gaussian(Kernel):
     value = _gaussian
 
     def __post_init__(self) -> None:
-        check_number("width", self.width, above=0.0)
+        check_number("width", self.width, above=1e-150, at_most=1e150)
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -356,7 +383,7 @@ class Gaussian(Kernel):
 
     def sensitivity(self, radius: float) -> float:
         """Return 1 + the largest change of the exponent."""
-        return 1.0 + 4.0 * radius**2 * self.parameters[0]
+        return 1.0 + 4.0 * _power(radius, 2) * self.parameters[0]
 
 
 @dataclass(frozen=True, repr=False)
@@ -394,7 +421,7 @@ class Custom(Kernel):
 
     def sensitivity(self, radius: float) -> float:
         """Return a guess: nothing is known about the function, so its values are trusted to nine digits."""
-        return 1e6 * (1.0 + radius**2)  # 10⁶ · 2⁻⁵³ is about 10⁻¹⁰
+        return 1e6 * (1.0 + _power(radius, 2))  # 10⁶ · 2⁻⁵³ is about 10⁻¹⁰
 
     def matrix(self, X: Floats, Y: Floats) -> Floats:
         """Return the function's values, checked."""

@@ -464,6 +464,6 @@ def unscored_error(row: Rows | str) -> ValueError:
         except ValueError as error:
             return error
     return ValueError(
-        f"the scores of {name} are NaN or infinite: the features are too large, or a kernel of your own returned NaN. "
-        "Scale them, use a smaller degree or normalize=True"
+        f"the scores of {name} are NaN or infinite, or vanish: the features are too large or too small for the kernel, "
+        "or a kernel of your own returned NaN. Scale them, use a smaller degree or normalize=True"
     )

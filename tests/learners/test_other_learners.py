@@ -3,6 +3,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 from scipy.spatial import KDTree
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
@@ -148,3 +149,28 @@ def test_what_was_learned_is_named() -> None:
     assert learner.weights_.shape == (2, 2)
     with pytest.raises(AttributeError, match="a kernel"):
         _ = learner.support_
+
+
+@pytest.mark.parametrize("power", [-1050, -565, 532, 1000])
+def test_nearest_neighbours_at_any_scale(power: int) -> None:
+    X = np.random.default_rng(3).integers(-9, 10, size=(200, 3)).astype(float)
+    y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 3)
+    near = onebit.NearestNeighbor(radius=4.0)
+    far = onebit.NearestNeighbor(radius=math.ldexp(4.0, power))
+    expected = guesses_of(near, X, y, seed=1)
+    guesses = guesses_of(far, np.ldexp(X, power), y, seed=1)
+    assert np.array_equal(guesses, expected)
+    scores = np.ldexp(near.decision_function(X), power)
+    np.testing.assert_allclose(far.decision_function(np.ldexp(X, power)), scores, rtol=1e-7)
+
+
+@pytest.mark.parametrize("power", [-1000, -565, 532, 1000])
+def test_linear_learners_score_what_floats_cannot_hold(power: int) -> None:
+    problem = noisy_problem(200, n_features=12)
+    X = np.ldexp(problem.X, power)
+    learner = onebit.MulticlassPerceptron().fit(problem.X, problem.y)
+    scaled = onebit.MulticlassPerceptron().fit(X, problem.y)
+    sparse = onebit.MulticlassPerceptron().fit(scipy.sparse.csr_array(X), problem.y)
+    assert np.array_equal(scaled.predict(X), learner.predict(problem.X))
+    assert np.array_equal(sparse.predict(scipy.sparse.csr_array(X)), learner.predict(problem.X))
+    assert np.array_equal(sparse.weights_, scaled.weights_)

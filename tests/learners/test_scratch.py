@@ -154,7 +154,7 @@ def test_a_bad_row_of_a_stream_is_named() -> None:
     X[16:19] = 1e200  # two of them have an infinite inner product
     for learner in (
         onebit.BanditPerceptron(Polynomial(3), update="authors"),
-        onebit.Banditron(),
+        onebit.Banditron(kernel=Linear()),
         onebit.BanditSVM(Linear()),
     ):
         for engine in ("stream", "rounds"):

@@ -92,3 +92,32 @@ def test_words_say_what_was_done() -> None:
     assert "rows so far" in describe_preprocessing("online", False, False)
     assert "not centred" in describe_preprocessing("online", False, True)
     assert describe_preprocessing("none", True, False) == "rows as they are, then rows divided by their length"
+
+
+@pytest.mark.parametrize("power", [-1000, -565, 532, 1000])
+@pytest.mark.parametrize("unit_length", [False, True])
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+def test_scale_does_not_matter(rows: Floats, method: str, is_sparse: bool, unit_length: bool, power: int) -> None:
+    def ready(X: Floats) -> Floats:
+        done = preprocess(scipy.sparse.csr_array(X) if is_sparse else X, method, unit_length)
+        dense: Floats = done.toarray() if is_sparse else done
+        return dense
+
+    rows[7] = 0.0
+    scaled = np.ldexp(rows, power)
+    if method == "none" and not unit_length:
+        assert np.array_equal(ready(scaled), scaled)
+    else:
+        assert np.array_equal(ready(scaled), ready(rows))
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_online_from_the_smallest_to_the_largest_scale(is_sparse: bool) -> None:
+    column = np.array([[0.0], [3e-310], [1e-200], [-2e-200], [5.0], [7.0], [1e200], [-3e200], [1.7e308]])
+    done = preprocess(scipy.sparse.csr_array(column) if is_sparse else column, "online")
+    ready = (done.toarray() if is_sparse else done)[:, 0]
+    for t in range(1, len(column)):
+        so_far = column[: t + 1, 0] / np.abs(column[: t + 1]).max()
+        mean, size = (0.0, np.sqrt(np.mean(so_far**2))) if is_sparse else (so_far.mean(), so_far.std())
+        assert ready[t] == pytest.approx((so_far[-1] - mean) / size, rel=1e-9)

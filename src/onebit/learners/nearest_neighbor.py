@@ -12,6 +12,7 @@ from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, Integers, Rows, check_number, dense
 from onebit.kernels import ENTRIES_AT_ONCE
 from onebit.learners.base import Learner
+from onebit.lengths import to_unit, unit_of
 from onebit.loop import FULL, READY, UNSCORED, Game, Memory, grown
 from onebit.rounds import Answer
 
@@ -111,7 +112,10 @@ class NeighborSight(NamedTuple):
 class NeighborSettings(NamedTuple):
     """The numbers that the game needs."""
 
+    scale: float
+    """What differences are multiplied by: 1, unless the radius is so large or small that its square would be lost."""
     radius_squared: float
+    """On that scale."""
 
 
 class _Remembered(Memory):
@@ -120,7 +124,8 @@ class _Remembered(Memory):
     arrays: Neighbors
 
     def __init__(self, radius: float, n_features: int, n_classes: int) -> None:
-        self.settings, self.n_classes = NeighborSettings(radius**2), n_classes
+        scale = 1.0 / max(unit_of(radius), 2.0**-1000)  # one over the smallest unit is no float
+        self.settings, self.n_classes = NeighborSettings(scale, (scale * radius) ** 2), n_classes
         points, labels = np.empty((_FIRST_CAPACITY, n_features)), np.empty(_FIRST_CAPACITY, dtype=np.int64)
         self.arrays = Neighbors(points, labels, np.zeros(1, dtype=np.int64))
         self.sight = self.new_sight()
@@ -151,7 +156,7 @@ class _Remembered(Memory):
     def score_rows(self, rows: Rows) -> Floats:
         """Return minus the distance to each class's nearest example; −∞ for a class without one."""
         out = np.full((rows.shape[0], self.n_classes), -np.inf)
-        _nearness(self.arrays, dense(rows), out)
+        _nearness(self.arrays, dense(rows), np.empty(rows.shape[1]), out)
         return out
 
     def learned(self) -> dict[str, Floats]:
@@ -161,10 +166,10 @@ class _Remembered(Memory):
 
 
 @inlined
-def _square_distance(points: Floats, s: int, rows: Floats, t: int) -> float:
+def _square_distance(points: Floats, s: int, rows: Floats, t: int, scale: float) -> float:
     total = 0.0
     for j in range(rows.shape[1]):
-        difference = rows[t, j] - points[s, j]
+        difference = (rows[t, j] - points[s, j]) * scale
         total += difference * difference
     return total
 
@@ -181,7 +186,7 @@ def _measure(memory: Neighbors, X: Floats, t: int, sight: NeighborSight, setting
         return UNSCORED
     sight.near[0] = -1
     for s in range(size):
-        distance = _square_distance(memory.points, s, X, t)
+        distance = _square_distance(memory.points, s, X, t, settings.scale)
         # Strictly nearer: of equals the one remembered first stays.
         if distance <= settings.radius_squared and distance < best:
             sight.near[0], best = memory.labels[s], distance
@@ -223,8 +228,11 @@ _GAME = Game(_measure, _decide, _weigh, _hear)
 
 
 @compiled
-def _nearness(memory: Neighbors, rows: Floats, out: Floats) -> None:
+def _nearness(memory: Neighbors, rows: Floats, differences: Floats, out: Floats) -> None:
     for t in range(rows.shape[0]):
         for s in range(memory.size[0]):
             label = memory.labels[s]
-            out[t, label] = max(out[t, label], -math.sqrt(_square_distance(memory.points, s, rows, t)))
+            for j in range(rows.shape[1]):
+                differences[j] = rows[t, j] - memory.points[s, j]
+            unit, square = to_unit(differences, rows.shape[1])
+            out[t, label] = max(out[t, label], -math.sqrt(square) * unit)

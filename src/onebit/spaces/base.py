@@ -26,6 +26,9 @@ class Numbers(NamedTuple):
 class Rule(NamedTuple):
     """How scores become a guess and feedback becomes a step: three `onebit.compiled.inlined` functions.
 
+    They compare scores of a round with each other and with zero, no more: rounding, and where scores are beyond a float
+    their unit, differ between engines.
+
     Attributes
     ----------
     home : str

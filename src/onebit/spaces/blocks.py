@@ -13,6 +13,7 @@ import numpy as np
 
 from onebit.compiled import compiled, inlined
 from onebit.inputs import Floats, Integers, Rows
+from onebit.lengths import LEAST_SQUARE
 from onebit.loop import CHANGED, UNSCORED, Board, Game, ready_if_finite
 from onebit.spaces.base import Numbers, rule_game
 from onebit.spaces.screen import Screen
@@ -52,7 +53,8 @@ class Block(Board):
         self.space, self.rows, self.sight = space, rows, space.sight
         self.settings = Numbers(space.settings.rule, ())  # scores come from Python: no kernel in the loop
         self.n_updates = 0
-        self._radius = float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max()))
+        squares = np.einsum("ij,ij->i", rows, rows)
+        self._radius = float(np.sqrt(squares.max()))
         # A small store is scored faster than a long polynomial.
         self._screen = screen if screen is not None and screen.n_terms < 2 * space.size else None
         if self._screen is not None:
@@ -60,8 +62,9 @@ class Block(Board):
             scores = self._screen.score_rows(rows)
         else:
             scores = space.score_rows(rows)
+        scores[squares < LEAST_SQUARE] = np.nan  # the products are lost, or nearly: such rows are scored exactly
         self.arrays = BlockScores(scores, np.zeros(scores.shape[1]), np.array([-1]))
-        self._gram = space.kernel.matrix(rows, rows) if expect_many_updates else None
+        self._gram = self._compared(rows, rows) if expect_many_updates else None
         self._measure_margins()
 
     def game(self, is_sparse: bool) -> Game:
@@ -78,8 +81,11 @@ class Block(Board):
             error = _ROUNDING * terms * space.kernel.sensitivity(radius)
             if self._screen is not None:
                 error += self._screen.error(radius, _ROUNDING)
-            # A class that has gained nothing has a score of exactly 0, however long the rows are.
-            self.arrays.margins[:] = np.where(totals > 0.0, error * totals, 0.0)
+            if not np.isfinite(error):
+                self.arrays.margins[:] = np.inf
+            else:
+                # A class that has gained nothing has a score of exactly 0, however long the rows are.
+                self.arrays.margins[:] = np.where(totals > 0.0, error * totals, 0.0)
 
     def _settle(self, why: int, rows: Rows, t: int, named: Rows | str) -> None:
         """Score a row exactly that is in doubt, or take in the change that row t−1 made."""
@@ -98,11 +104,13 @@ class Block(Board):
         self.space.add(row, gains)
         self._measure_margins()
         if t + 1 < len(self.rows):  # rows before t were played already
-            if self._gram is None:
-                values = self.space.kernel.matrix(row, self.rows[t + 1 :])[0]
-            else:
-                values = self._gram[t, t + 1 :]
+            later = slice(t + 1, None)
+            values = self._compared(row, self.rows[later])[0] if self._gram is None else self._gram[t, later]
             _spread(values, gains, self.arrays.scores, t + 1)
+
+    def _compared(self, some: Floats, others: Floats) -> Floats:
+        with np.errstate(over="ignore", invalid="ignore"):  # rows with such values are scored exactly
+            return self.space.kernel.matrix(some, others)
 
 
 @inlined

@@ -1,13 +1,18 @@
-"""The linear space: one weight vector per class, kept feature by feature (d × K), for dense and for sparse rows."""
+"""The linear space: one weight vector per class, kept feature by feature (d × K), for dense and for sparse rows.
+
+Rules only compare scores with each other and with zero. So a row whose scores overflow or vanish, although its features
+and the weights are floats, is scored again, divided by a power of two: the guess that exact scores would give.
+"""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.compiled import compiled, inlined
+from onebit.compiled import compiled, frugal, inlined
 from onebit.inputs import Floats, Rows, SparseRows
 from onebit.kernels import as_kernel
-from onebit.loop import Game, ready_if_finite
+from onebit.lengths import are_safe, power_of_two_below
+from onebit.loop import READY, Game, ready_if_finite
 from onebit.spaces import sparse
 from onebit.spaces.base import Numbers, Rule, Space, rule_game
 from onebit.spaces.support_set import SupportSet
@@ -37,9 +42,11 @@ class LinearSpace(Space):
         return rule_game(self.rule, *((sparse.score, sparse.step) if is_sparse else (score, step)))
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return ⟨wᵢ, x⟩ for every row and class."""
+        """Return ⟨wᵢ, x⟩ for every row and class, or that divided by a power of two where it is no float."""
         if not isinstance(rows, SparseRows):
-            products: Floats = rows @ self.arrays.weights
+            with np.errstate(over="ignore", invalid="ignore"):
+                products: Floats = rows @ self.arrays.weights
+            _mend_rows(self.arrays, rows, products)
             return products
         out = np.empty((len(rows), self.n_classes))
         _score_sparse_rows(self.arrays, rows, out)
@@ -66,6 +73,23 @@ def score(memory: Weights, X: Floats, t: int, _kernel: Any, out: Floats) -> int:
         for j in range(X.shape[1]):
             for i in range(out.shape[0]):
                 out[i] += X[t, j] * weights[j, i]
+    return READY if are_safe(out) else score_scaled(memory, X, t, out)
+
+
+@frugal
+def score_scaled(memory: Weights, X: Floats, t: int, out: Floats) -> int:
+    """Write the scores of row t divided by the power of two just below its largest entry."""
+    largest, off, weights = 0.0, 0.0, memory.weights
+    for j in range(X.shape[1]):
+        largest = max(largest, abs(X[t, j]))
+        off += X[t, j] - X[t, j]
+    for i in range(out.shape[0]):
+        out[i] = off  # NaN, if an entry is NaN or infinite
+    if off == 0.0 and largest > 0.0:
+        unit = power_of_two_below(largest)
+        for j in range(X.shape[1]):
+            for i in range(out.shape[0]):
+                out[i] += X[t, j] / unit * weights[j, i]
     return ready_if_finite(out)
 
 
@@ -76,6 +100,13 @@ def step(memory: Weights, X: Floats, t: int, gains: Floats) -> None:
     for j in range(X.shape[1]):
         for i in range(gains.shape[0]):
             weights[j, i] += X[t, j] * gains[i]
+
+
+@compiled
+def _mend_rows(memory: Weights, rows: Floats, out: Floats) -> None:
+    for t in range(out.shape[0]):
+        if not are_safe(out[t]):
+            score_scaled(memory, rows, t, out[t])
 
 
 @compiled

@@ -6,9 +6,10 @@ its dense twin have the same scores to the last bit.
 
 from typing import Any
 
-from onebit.compiled import inlined
+from onebit.compiled import frugal, inlined
 from onebit.inputs import Floats, SparseRows
-from onebit.loop import ready_if_finite
+from onebit.lengths import are_safe, power_of_two_below
+from onebit.loop import READY, ready_if_finite
 
 
 @inlined
@@ -20,6 +21,23 @@ def score(memory: Any, X: SparseRows, t: int, _kernel: Any, out: Floats) -> int:
     for entry in range(X.starts[t], X.starts[t + 1]):
         for i in range(out.shape[0]):
             out[i] += X.values[entry] * weights[X.columns[entry], i]
+    return READY if are_safe(out) else score_scaled(memory, X, t, out)
+
+
+@frugal
+def score_scaled(memory: Any, X: SparseRows, t: int, out: Floats) -> int:
+    """Write the scores of row t divided by the power of two just below its largest entry."""
+    largest, off, weights = 0.0, 0.0, memory.weights
+    for entry in range(X.starts[t], X.starts[t + 1]):
+        largest = max(largest, abs(X.values[entry]))
+        off += X.values[entry] - X.values[entry]
+    for i in range(out.shape[0]):
+        out[i] = off  # NaN, if an entry is NaN or infinite
+    if off == 0.0 and largest > 0.0:
+        unit = power_of_two_below(largest)
+        for entry in range(X.starts[t], X.starts[t + 1]):
+            for i in range(out.shape[0]):
+                out[i] += X.values[entry] / unit * weights[X.columns[entry], i]
     return ready_if_finite(out)
 
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from onebit.compiled import compiled, inlined
 from onebit.inputs import Floats, Integers, Rows, check_finite, dense
-from onebit.kernels import Kernel, Value
-from onebit.loop import FULL, Game, Record, grown, ready_if_finite
+from onebit.kernels import Kernel, Value, is_lost
+from onebit.loop import FULL, UNSCORED, Game, Record, grown, ready_if_finite
 from onebit.spaces.base import Numbers, Rule, Space, rule_game
 from onebit.spaces.blocks import Block, rows_in_block
 from onebit.spaces.screen import Screen
@@ -177,6 +177,8 @@ def _exact_score(value: Value) -> Callable[..., int]:
             return FULL
         for j in range(X.shape[1]):
             square += X[t, j] * X[t, j]
+        if is_lost(value(square, square, square, parameters), square, X, t):
+            return UNSCORED
         for i in range(out.shape[0]):
             out[i] = 0.0
         for s in range(size):  # in the order of the store, so that every engine gets the same bits

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from onebit.compiled import compiled
+from onebit.compiled import compiled, inlined
 from onebit.inputs import Floats, Integers, check_choice
+from onebit.lengths import columns_to_unit, sparse_rows_to_unit, unit_of, unit_rows
 
 METHODS = ("standardize", "online", "none")
 
@@ -54,6 +55,7 @@ def describe_preprocessing(method: str, unit_length: bool, is_sparse: bool) -> s
 
 def standardize(X: Any) -> Any:
     """Return columns with mean 0 and variance 1 over all rows, constant columns dropped, a column of ones appended."""
+    X = columns_to_unit(X)
     if scipy.sparse.issparse(X):
         sizes = np.sqrt(np.asarray(X.multiply(X).sum(axis=0)).ravel() / X.shape[0])
         used = np.flatnonzero(sizes > 0)
@@ -73,7 +75,8 @@ def standardize_online(X: Any) -> Any:
     """
     if scipy.sparse.issparse(X):
         rows = X.tocsr().astype(np.float64, copy=True)
-        _scale_online(rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64), np.zeros(X.shape[1]))
+        columns, starts = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+        _scale_online(rows.data, columns, starts, np.zeros((3, X.shape[1])))
         return _with_ones(rows)
     out = np.ones((X.shape[0], X.shape[1] + 1))
     _standardize_online(np.ascontiguousarray(X, dtype=np.float64), out)
@@ -82,11 +85,11 @@ def standardize_online(X: Any) -> Any:
 
 def to_unit_length(X: Any) -> Any:
     """Return rows divided by their length; a row of zeros stays."""
-    if scipy.sparse.issparse(X):
-        lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
-        return scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / np.where(lengths > 0, lengths, 1.0)) @ X)
-    lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
-    return X / np.where(lengths > 0, lengths, 1.0)[:, None]
+    if not scipy.sparse.issparse(X):
+        return unit_rows(X)
+    X = sparse_rows_to_unit(X)
+    lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+    return scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / np.where(lengths > 0, lengths, 1.0)) @ X)
 
 
 def _unchanged(X: Any) -> Any:
@@ -101,22 +104,43 @@ def _with_ones(X: Any) -> Any:
 def _standardize_online(X: Floats, out: Floats) -> None:
     """Welford's running mean and sum of squares, one column at a time."""
     for j in range(X.shape[1]):
-        mean, squares = 0.0, 0.0
+        mean, squares, largest, unit = 0.0, 0.0, 0.0, 1.0
         for t in range(X.shape[0]):
-            off = X[t, j] - mean
+            if abs(X[t, j]) > largest:
+                shrink, unit = _larger_unit(largest, unit, X[t, j])
+                largest = abs(X[t, j])
+                mean, squares = mean * shrink, squares * shrink * shrink
+            value = X[t, j] / unit
+            off = value - mean
             mean += off / (t + 1)
-            squares += off * (X[t, j] - mean)
+            squares += off * (value - mean)
             deviation = np.sqrt(squares / (t + 1))
             # Rounding leaves a constant column a speck of variance, which must not be blown up.
             varies = deviation > 1e-12 * abs(mean)
-            out[t, j] = (X[t, j] - mean) / deviation if varies else 0.0
+            out[t, j] = (value - mean) / deviation if varies else 0.0
+
+
+@inlined
+def _larger_unit(largest: float, unit: float, value: float) -> tuple[float, float]:
+    """Return what to multiply by all that was in the old unit, and the unit for a column with a new largest value."""
+    larger = unit_of(abs(value))
+    # Before the first value that is not 0 there is nothing to shrink, and the unit may still become smaller.
+    return (unit / larger if largest > 0.0 else 1.0), larger
 
 
 @compiled
-def _scale_online(values: Floats, columns: Integers, starts: Integers, squares: Floats) -> None:
+def _scale_online(values: Floats, columns: Integers, starts: Integers, state: Floats) -> None:
+    squares, largest, units = state
+    units[:] = 1.0
     for t in range(starts.shape[0] - 1):
         for at in range(starts[t], starts[t + 1]):
-            squares[columns[at]] += values[at] ** 2
+            j = columns[at]
+            if abs(values[at]) > largest[j]:
+                shrink, units[j] = _larger_unit(largest[j], units[j], values[at])
+                largest[j] = abs(values[at])
+                squares[j] *= shrink * shrink
+            values[at] /= units[j]
+            squares[j] += values[at] ** 2
             # A stored zero may be the first of its column, with nothing to divide by.
             if values[at] != 0.0:
-                values[at] /= np.sqrt(squares[columns[at]] / (t + 1))
+                values[at] /= np.sqrt(squares[j] / (t + 1))

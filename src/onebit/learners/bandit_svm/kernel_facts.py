@@ -14,10 +14,10 @@ import numpy as np
 
 from onebit.compiled import frugal, inlined
 from onebit.inputs import Floats, Integers, Rows, check_finite, dense
-from onebit.kernels import ENTRIES_AT_ONCE, Kernel, Value
+from onebit.kernels import ENTRIES_AT_ONCE, Kernel, Value, is_lost
 from onebit.learners.bandit_svm.drift import new_watch
 from onebit.learners.bandit_svm.facts import SIZE, FactNumbers, Settings, Signs, fact_game, stepped
-from onebit.loop import FULL, Game, Memory, grown, ready_if_finite
+from onebit.loop import FULL, UNSCORED, Game, Memory, grown, ready_if_finite
 
 REMOVED = 1  # behind SIZE in `counts`
 _FIRST_CAPACITY = 16
@@ -97,7 +97,8 @@ class KernelFactMemory(Memory):
         x, size = dense(row), self.size
         if size:
             self.sight.similarities[:size] = self.kernel.matrix(x, support(self.arrays))[0]
-        self.sight.square[0], self.sight.itself[0] = x[0] @ x[0], self.kernel.matrix(x, x)[0, 0]
+        # A user's function may give 0 where it likes: only its being a number is asked for.
+        self.sight.square[0], self.sight.itself[0] = 1.0, self.kernel.matrix(x, x)[0, 0]
 
     @property
     def size(self) -> int:
@@ -293,6 +294,8 @@ def kernel_game(value: Value | None, hears_label: bool) -> Game:
         if memory.counts[SIZE] == capacity and capacity < settings.facts.budget:
             return FULL
         compare(memory, X, t, settings.kernel, sight)
+        if is_lost(sight.itself[0], sight.square[0], X, t):
+            return UNSCORED
         add_up(memory, sight.similarities, sight.scores)
         return ready_if_finite(sight.scores)
 

@@ -5,7 +5,6 @@ budget is full the oldest example makes room. Its share stays in the weights: wh
 forgotten example costs nothing, and the guarantee holds whatever the budget.
 """
 
-import math
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from onebit.compiled import compiled, frugal, inlined
 from onebit.inputs import Floats, Integers, Rows, SparseRows
 from onebit.learners.bandit_svm.drift import new_watch
 from onebit.learners.bandit_svm.facts import SIZE, FactNumbers, Settings, Signs, fact_game, stepped
+from onebit.lengths import shorten
 from onebit.loop import FULL, Game, Memory, grown, ready_if_finite
 
 NEXT = 1  # behind SIZE in `counts`
@@ -179,25 +179,6 @@ def sparse_entries(X: SparseRows, t: int, columns: Integers, values: Floats) -> 
             columns[n], values[n] = X.columns[entry], X.values[entry]
             n += 1
     return n
-
-
-@inlined
-def shorten(values: Floats, n: int) -> float:
-    """Divide a row's entries by its length; return its squared length: 1, but for rounding and a row of zeros."""
-    largest, total, square = 1.0, 0.0, 0.0
-    for e in range(n):
-        total += values[e] * values[e]
-    if n > 0 and not 1e-200 < total < 1e200:  # squares that would overflow or vanish
-        largest, total = 0.0, 0.0
-        for e in range(n):
-            largest = max(largest, abs(values[e]))
-        for e in range(n):
-            total += (values[e] / largest) ** 2
-    length = math.sqrt(total)
-    for e in range(n):
-        values[e] = values[e] / largest / length
-        square += values[e] * values[e]
-    return square
 
 
 @inlined
