@@ -1,13 +1,19 @@
 """Compiled, blocked and interactive play are the same game."""
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse
 
 from onebit.checks.problems import fresh, guesses_of, noisy_problem, snapshot
 from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
+from onebit.learners.space_learner import SpaceLearner
 from onebit.play import play
 from onebit.streams import paper_weak
+
+# About 1e-300, 1e-170, 1e160 and 1e300. Multiplying by a power of two rounds nothing.
+_EXTREME_POWERS = (-996, -565, 532, 996)
 
 
 def _same_game(learner: Learner, X: Floats, y: Integers, *, rows: object = None) -> None:
@@ -80,3 +86,45 @@ def check_estimator_face(learner: Learner) -> None:
     assert snapshot(player) == known, "predicting changed the learner"
     assert snapshot(player.fit(problem.X, problem.y)) == known, "fit did not start afresh"
     assert player.n_features_in_ == problem.X.shape[1]
+
+
+def check_engines_agree_at_extreme_scale(learner: Learner) -> None:
+    """The same where squares of features overflow or vanish: the same game, or the same kind of error."""
+    problem = noisy_problem(300)
+    for power in _EXTREME_POWERS:
+        X = np.ldexp(problem.X, power)
+        whole, by_round = (_outcome(learner, X, problem.y, engine) for engine in ("stream", "rounds"))
+        assert whole == by_round, f"the engines part on features times 2**{power}: {whole[0]} and {by_round[0]}"
+
+
+def _outcome(learner: Learner, X: Floats, y: Integers, engine: str) -> tuple[Any, ...]:
+    """Return the guesses and what was learned, or that the features were refused."""
+    player = fresh(learner)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # a user's own kernel may not mind
+            guesses = guesses_of(player, X, y, seed=8, engine=engine)
+    except ValueError as error:
+        return ("refused", bool(str(error)))
+    return guesses.tolist(), snapshot(player)
+
+
+def check_scale_does_not_matter(learner: Learner) -> None:
+    """Features times a power of two give the same guesses to learners that are blind to scale, however large or small.
+
+    These are learners with a kernel that divides rows by their length, and without a kernel: rules only compare.
+    """
+    if not _is_blind_to_scale(learner):
+        return
+    problem = noisy_problem(300)
+    expected = guesses_of(fresh(learner), problem.X, problem.y, seed=8)
+    for power in _EXTREME_POWERS:
+        guesses = guesses_of(fresh(learner), np.ldexp(problem.X, power), problem.y, seed=8)
+        assert np.array_equal(guesses, expected), f"features times 2**{power} gave other guesses"
+
+
+def _is_blind_to_scale(learner: Learner) -> bool:
+    settings = learner.get_params(deep=False)
+    if not isinstance(learner, SpaceLearner) or "kernel" not in settings:
+        return False
+    kernel: Any = settings["kernel"]
+    return kernel is None or isinstance(kernel, str) or getattr(kernel, "normalize", False)
