@@ -188,10 +188,38 @@ def test_rows_may_have_any_length_and_be_zero() -> None:
     y = np.array([0, 1, 1, 0] * 20)
     for kernel in ("auto", None):
         learner = onebit.BanditSVM(kernel, C=math.inf)
-        with np.errstate(over="ignore"):
-            trace = onebit.play(learner, X[:, :] if kernel is None else np.clip(X, -1e3, 1e3), y)
+        trace = onebit.play(learner, X, y)
         assert trace.mistakes < 40
         assert all(np.isfinite(array).all() for array in learner.learned().values())
+
+
+@pytest.mark.parametrize("kernel", ["auto", None], ids=repr)
+@pytest.mark.parametrize("C", [1e-200, 1e-6, 1e-4, 5e-4])
+def test_a_soft_margin_still_learns(kernel: Any, C: float) -> None:
+    problem = separable_problem(1500)
+    learner = onebit.BanditSVM(kernel, C=C, classes=3)
+    assert onebit.play(learner, problem.X, problem.y, seed=1).mistakes < 60
+
+
+def test_a_new_fact_on_the_wrong_side_always_takes_its_step() -> None:
+    for C in (1e-200, 1e-6, 5e-4, 0.1, 100.0, math.inf):
+        learner = onebit.FullInformationSVM(None, C=C, classes=3)
+        learner.tell(learner.guess([3.0, 4.0]), False, label=2)
+        assert np.all(memory_of(learner).arrays.alphas[:, 0] > 0.0)
+
+
+def test_linear_solver_finds_the_largest_margin_where_it_is_very_soft() -> None:
+    X = unit_rows(60, 3, 1)
+    signs = facts_of(X, 1)
+    settings = EXACT._replace(softness=0.5 / 1e-5, tolerance=1e-6)
+    memory = linear_facts.new_facts(3, 1, 60, 3)
+    memory.columns[:], memory.values[:], memory.lengths[:] = np.arange(3), X, 3
+    memory.squares[:], memory.signs[0], memory.counts[0] = 1.0, signs, 60
+    linear_facts.replay(memory, 0, settings)
+    alphas = memory.alphas[0]
+    slopes = 1.0 - signs * (X @ memory.weights[:, 0]) - alphas * settings.softness
+    assert np.all(np.abs(slopes) <= 3e-6)
+    assert np.allclose(memory.weights[:, 0], (signs * alphas) @ X, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -199,6 +227,7 @@ def test_rows_may_have_any_length_and_be_zero() -> None:
     [
         ({"C": 0}, ["C", "0"]),
         ({"C": -math.inf}, ["C", "-inf"]),
+        ({"C": 5e-324}, ["C", "5e-324"]),
         ({"C": "hard"}, ["C", "hard"]),
         ({"exploration": "always"}, ["exploration", "always", "greedy"]),
         ({"exploration": 1.5}, ["exploration", "1.5"]),

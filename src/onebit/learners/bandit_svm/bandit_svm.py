@@ -35,7 +35,7 @@ class BanditSVM(SpaceLearner):
         "auto" is ``Gaussian(width=8**-0.5, normalize=True)``, whatever the data; None is the linear space, in which
         rows are divided by their length and weights are kept.
     C : float
-        What a violated fact costs (squared slack); greater than 0, ``math.inf`` for a hard margin. With a finite C
+        What a violated fact costs (squared slack); greater than 1e-300, ``math.inf`` for a hard margin. With a finite C
         facts may be wrong: guesses that become too bad for chance make the learner forget everything and start over.
     exploration : "greedy", "uniform" or float
         What happens when every score is below 0, so that no class claims x. "uniform" draws a label and keeps the
@@ -124,7 +124,7 @@ class BanditSVM(SpaceLearner):
     def _checked_settings(self) -> Settings:
         # 1/(2C) is what the squared slack adds to the diagonal of the Gram matrix; C = ∞ adds nothing.
         is_hard = isinstance(self.C, float) and math.isinf(self.C) and self.C > 0.0
-        softness = 0.0 if is_hard else 0.5 / check_number("C", self.C, above=0.0)
+        softness = 0.0 if is_hard else 0.5 / check_number("C", self.C, above=1e-300)
         replays, budget = check_integer("replays", self.replays, low=0), check_integer("budget", self.budget, low=1)
         if isinstance(self.exploration, str):
             if self.exploration not in ("greedy", "uniform"):

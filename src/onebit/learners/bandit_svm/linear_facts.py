@@ -200,8 +200,9 @@ def step_on(memory: LinearFacts, i: int, s: int, settings: Settings) -> bool:
     for e in range(memory.lengths[s]):
         total += values[e] * memory.weights[columns[e], i]
     new = stepped(old, sign, total, memory.squares[s], settings.softness)
-    # Smaller steps would only polish, and replays would never end.
-    if abs(new - old) <= settings.tolerance:
+    # Smaller steps would only polish, and replays would never end. With a small C all steps are small: none is longer
+    # than what its fact lacks, divided by the softness.
+    if abs(new - old) * max(1.0, settings.softness) <= settings.tolerance:
         return False
     memory.alphas[i, s] = new
     memory.totals[i] += new - old
