@@ -8,8 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import onebit
+from onebit.bounds import BOUNDS
+from onebit.cli import app
+from onebit.commands.bound import OPTIONS
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -52,6 +56,8 @@ def test_margin_of_a_file_in_a_kernels_space(tmp_path: Path) -> None:
         (("bound", "10", "--radius", "1", "--gamma", "0.1", "--k", "3"), ["does not take --k"]),
         (("bound", "2", "--k", "3", "--gamma", "-1", "--radius", "1"), ["margin", "-1"]),
         (("bound", "2", "--k", "3", "--gamma", "5", "--radius", "1"), ["margin must be at most"]),
+        (("bound", "6", "--k", "10", "--gamma", "1.4"), ["margin must be at most", "1.05409", "give margin/R"]),
+        (("bound", "21-reach", "--k", "3", "--radius", "1", "--gamma", "1"), ["--reach", "--dimension"]),
         (("adversary", "17"), ["17", "remark"]),
         (("adversary", "--runs", "0"), ["--runs", "0"]),
     ],
@@ -72,6 +78,34 @@ def test_bounds_by_number() -> None:
     margin = json.loads(run("bound", "5", "--k", "3", "--gamma", "0.1", "--json").stdout)
     assert (margin["side"], round(margin["log2"], 2)) == ("lower", -61.18)
     assert "21-sharp" in run("bound").stdout
+
+
+VALUES = {"n_classes": 3, "radius": 1.0, "margin": 0.1, "dimension": 4, "reach": 0.1}
+VALUES |= {"directions": 9, "exploration": 0.5}
+
+
+@pytest.mark.parametrize("theorem", BOUNDS)
+def test_every_bound_can_be_asked_for(theorem: str) -> None:
+    entry = BOUNDS[theorem]
+    numbers = {name: VALUES[name] for name in entry.parameters}
+    options = [part for name, value in numbers.items() for part in (OPTIONS[name], str(value))]
+    answer = CliRunner().invoke(app, ["bound", theorem, *options, "--json"])
+    assert answer.exit_code == 0, answer.exception
+    found = json.loads(answer.stdout)
+    assert found["value"] == pytest.approx(entry.function(**numbers), rel=1e-12)
+    assert {name: found[name] for name in numbers} == numbers
+    assert theorem in CliRunner().invoke(app, ["bound"]).stdout
+    shown = CliRunner().invoke(app, ["bound", theorem, *options])
+    assert shown.exit_code == 0
+    missing = CliRunner().invoke(app, ["bound", theorem, *options[2:]])
+    assert isinstance(missing.exception, ValueError)
+    assert f"needs {options[0]} as well" in str(missing.exception)
+
+
+def test_a_bound_beyond_a_float_is_a_power_of_two() -> None:
+    answer = run("bound", "3", "--k", "3", "--radius", "1", "--gamma", "1e-200")
+    assert answer.returncode == 0, answer.stderr
+    assert "2^1327" in answer.stdout
 
 
 def test_adversary_writes_its_table(tmp_path: Path) -> None:

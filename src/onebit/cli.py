@@ -69,12 +69,16 @@ def bound(
     gamma: Annotated[float | None, typer.Option(help="γ, the margin.")] = None,
     radius: Annotated[float | None, typer.Option(help="R, the length of the longest example.")] = None,
     dimension: Annotated[int | None, typer.Option(help="d, the number of features.")] = None,
+    reach: Annotated[float | None, typer.Option(help="r, the radius of nearest neighbour.")] = None,
+    directions: Annotated[int | None, typer.Option(help="T, the directions of Theorem 24's adversary.")] = None,
+    exploration: Annotated[float | None, typer.Option(help="p, BanditSVM's chance of a uniform guess.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Evaluate one of the paper's bounds."""
+    """Evaluate one of the paper's bounds, or BanditSVM's."""
     from onebit.commands.bound import bound_command
 
     given = {"n_classes": k, "margin": gamma, "radius": radius, "dimension": dimension}
+    given |= {"reach": reach, "directions": directions, "exploration": exploration}
     bound_command(theorem, given, as_json)
 
 
