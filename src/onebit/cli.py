@@ -95,11 +95,17 @@ def adversary(
 
 
 @app.command()
-def theory(out: Annotated[Path, typer.Option(help="Folder for tables and figures.")] = Path("results/theory")) -> None:
+def theory(
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for tables and figures; results/theory/, or results/theory/quick/ with --quick."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller sets and problems: seconds.")] = False,
+) -> None:
     """Draw Figure 2, the looseness of Theorem 5 and the hardness of weak labelling."""
     from onebit.commands.theory import theory_command
 
-    theory_command(out)
+    theory_command(out, quick)
 
 
 @app.command()

@@ -35,6 +35,7 @@ from onebit.bounds.nearest_neighbor import (
     nearest_neighbor_mistakes,
     nearest_neighbor_mistakes_sharp,
     nearest_neighbor_mistakes_within,
+    packing_bound,
 )
 from onebit.bounds.registry import BOUNDS, Bound
 from onebit.bounds.upper import (
@@ -74,6 +75,7 @@ __all__ = [
     "nearest_neighbor_mistakes_sharp",
     "nearest_neighbor_mistakes_within",
     "one_example_lower_bound",
+    "packing_bound",
     "perceptron_mistakes",
     "perceptron_updates",
     "rational_kernel_margin",

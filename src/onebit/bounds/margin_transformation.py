@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from onebit.bounds.registry import bound, weak_ratio
-from onebit.exact import check_decimal
+from onebit.exact import Number, check_decimal
 
 
 class InversePower(NamedTuple):
@@ -62,14 +62,14 @@ class TransformedMargin(NamedTuple):
         return self.larger.log2
 
 
-def transformed_margin(n_classes: int, margin: float) -> TransformedMargin:
+def transformed_margin(n_classes: int, margin: Number) -> TransformedMargin:
     """Return γ₁ and γ₂ as Theorem 5 states them.
 
     Parameters
     ----------
     n_classes : int
         K, at least 2.
-    margin : float
+    margin : number
         γ, the weak margin in the unit ball: above 0, at most √(K/(K−1)). For examples of length up to R divide
         them by their lengths (``Rational(normalize=True)``) and give γ/R.
 
@@ -99,14 +99,14 @@ def transformed_margin(n_classes: int, margin: float) -> TransformedMargin:
     )
 
 
-def sharper_margin(n_classes: int, margin: float) -> TransformedMargin:
+def sharper_margin(n_classes: int, margin: Number) -> TransformedMargin:
     """Return the margins that the proof of Theorem 5 yields with its constants tightened.
 
     Parameters
     ----------
     n_classes : int
         K, at least 2.
-    margin : float
+    margin : number
         γ, as for `transformed_margin`.
 
     Examples

@@ -14,7 +14,6 @@ from onebit.bounds.registry import LARGEST_LOG2, MOST_EXACT_DIMENSIONS, bound, w
 from onebit.exact import Number, check_decimal, log2
 from onebit.inputs import check_integer
 
-
 # A margin that was measured may be too large by its rounding, and at √2·γ itself the reach is not safe.
 _SLACK = Fraction(1, 10**9)
 
@@ -32,7 +31,7 @@ def is_safe_reach(reach: float, margin: float) -> bool:
 
 
 def packing_bound(radius: Number, distance: Number, dimension: int) -> Fraction:
-    """Return Lemma 20's (2R/r+1)^d, exactly: the most points within radius R of 0 of which any two are more than r apart.
+    """Return Lemma 20's (2R/r+1)^d, exactly: the most points in a ball of radius R, any two more than r apart.
 
     Parameters
     ----------
@@ -76,9 +75,7 @@ def nearest_neighbor_memory(radius: float, reach: float, dimension: int) -> floa
     return nearest_neighbor_mistakes_within(2, radius, reach, dimension)
 
 
-@bound(
-    "21-reach", "upper", binds="nearest neighbour within a safe reach", log2=log2_nearest_neighbor_mistakes_within
-)
+@bound("21-reach", "upper", binds="nearest neighbour within a safe reach", log2=log2_nearest_neighbor_mistakes_within)
 def nearest_neighbor_mistakes_within(n_classes: int, radius: float, reach: float, dimension: int) -> float:
     """Return (K−1)(2R/r+1)^d: the expected mistakes of nearest neighbour within r, which must be a safe reach.
 
