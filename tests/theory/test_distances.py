@@ -15,7 +15,7 @@ from onebit.bounds import is_safe_reach, packing_bound
 from onebit.exact import dot
 from onebit.theory import margin
 from onebit.theory.distances import is_packing, nearest_pair
-from onebit.theory.strong_separators import weak_margin_of
+from onebit.theory.weak_to_strong import weak_margin_of
 
 exactly = settings(derandomize=True, deadline=None, max_examples=50)
 entries = st.fractions(-2, 2, max_denominator=12)

@@ -7,8 +7,8 @@ from onebit.theory.feature_map import FeatureMap
 from onebit.theory.looseness import Looseness, measure_looseness
 from onebit.theory.polynomials import ChebyshevConstruction, Halfspaces, MultivariatePolynomial, RationalConstruction
 from onebit.theory.separability import Margin, Progress, margin
-from onebit.theory.strong_separators import StrongSeparators, strong_separators
 from onebit.theory.weak_labeling import SetSplitting, WeakLabeling
+from onebit.theory.weak_to_strong import StrongSeparators, strong_separators
 
 __all__ = [
     "Certificate",

@@ -14,7 +14,7 @@ from onebit.kernels import Rational
 from onebit.streams import paper_weak, wedges
 from onebit.theory import ChebyshevConstruction, RationalConstruction, StrongSeparators, margin, transformed_margin
 from onebit.theory.feature_map import squared_vector_norm_bound
-from onebit.theory.strong_separators import Construction, strong_separators, weak_margin_of
+from onebit.theory.weak_to_strong import Construction, strong_separators, weak_margin_of
 
 CONSTRUCTIONS: list[Construction] = [ChebyshevConstruction, RationalConstruction]
 HALF = Fraction(1, 2)
