@@ -115,6 +115,14 @@ def test_data_that_are_not_strongly_separable_become_so(construction: Constructi
         assert float(made.margin) == pytest.approx(margin(X, y).weak, rel=1e-9)
 
 
+@pytest.mark.slow
+def test_the_wedges_vectors_by_theorem_8_are_no_longer_than_one() -> None:
+    X, y = wedges()
+    made = strong_separators(X, y, RationalConstruction)
+    assert made.polynomials[0].degree_bound == 66
+    assert 0 < sum(made.squared_norms()) <= 1
+
+
 def test_the_proof_takes_the_larger_margin() -> None:
     few = StrongSeparators([[HALF], [-HALF]], Fraction(1, 10**6))
     many = StrongSeparators([[Fraction(i, 50), Fraction(1, 9)] for i in range(-5, 6)], Fraction(1, 10))

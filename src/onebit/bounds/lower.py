@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 from onebit.bounds.registry import LARGEST_LOG2, MOST_EXACT_DIMENSIONS, bound, strong_ratio, weak_ratio
-from onebit.exact import check_decimal, log2, squared_ratio, to_float
+from onebit.exact import check_decimal, log2, squared_ratio
 from onebit.inputs import check_integer
 
 # Theorem 24's proof, case τ < T/2 + 1: (1−q₀)/q₀·(1−(1−q₀)^(T/2)) is at least this times √T, for T ≥ 2 and q₀ = 1/√T.
@@ -67,7 +67,7 @@ def bandit_lower_bound(n_classes: int, radius: float, margin: float) -> float:
     >>> bandit_lower_bound(n_classes=3, radius=1, margin=0.1)
     25.0
     """
-    return to_float("the bound", _bandit_mistakes(n_classes, radius, margin))
+    return _as_float(_bandit_mistakes(n_classes, radius, margin), "log2_bandit_lower_bound")
 
 
 def _bandit_mistakes(n_classes: int, radius: float, margin: float) -> Fraction:
@@ -104,7 +104,7 @@ def one_example_lower_bound(n_classes: int, radius: float, margin: float) -> flo
     1.0
     """
     strong_ratio(n_classes, radius, margin)
-    return to_float("the bound", Fraction(n_classes - 1, 2))
+    return _as_float(Fraction(n_classes - 1, 2), "log2_one_example_lower_bound")
 
 
 def log2_full_information_lower_bound(n_classes: int, radius: float, margin: float) -> float:
@@ -129,7 +129,7 @@ def full_information_lower_bound(n_classes: int, radius: float, margin: float) -
     """
     weak_ratio(n_classes, radius, margin)
     # Nothing can be known of a label that was drawn: among K ≥ 2 it is guessed wrong with a chance of ½ or more.
-    return to_float("the bound", Fraction(full_information_examples(radius, margin), 2))
+    return _as_float(Fraction(full_information_examples(radius, margin), 2), "log2_full_information_lower_bound")
 
 
 def log2_full_information_lower_bound_sharp(n_classes: int, radius: float, margin: float) -> float:
@@ -153,7 +153,8 @@ def full_information_lower_bound_sharp(n_classes: int, radius: float, margin: fl
     75.0
     """
     weak_ratio(n_classes, radius, margin)
-    return to_float("the bound", Fraction(full_information_examples(radius, margin) * (n_classes - 1), n_classes))
+    mistakes = Fraction(full_information_examples(radius, margin) * (n_classes - 1), n_classes)
+    return _as_float(mistakes, "log2_full_information_lower_bound_sharp")
 
 
 def log2_ignorant_lower_bound(margin: float, dimension: int) -> float:
@@ -230,7 +231,7 @@ def ignorant_lower_bound_sharp(margin: float, dimension: int) -> float:
     if size == -1.0 or dimension > MOST_EXACT_DIMENSIONS:
         return float(2.0**size)
     N = most_directions(margin, dimension)
-    return max(0.5, _IGNORANT_SLOPE * _root(N))
+    return max(0.5, _IGNORANT_SLOPE * _root(N, "log2_ignorant_lower_bound_sharp"))
 
 
 def log2_ignorant_lower_bound_with(directions: int) -> float:
@@ -252,7 +253,7 @@ def ignorant_lower_bound_with(directions: int) -> float:
     >>> ignorant_lower_bound_with(directions=400)
     2.0
     """
-    return _root(check_integer("directions", directions, low=1)) / 10.0
+    return _root(check_integer("directions", directions, low=1), "log2_ignorant_lower_bound_with") / 10.0
 
 
 def log2_ignorant_lower_bound_with_sharp(directions: int) -> float:
@@ -280,15 +281,23 @@ def ignorant_lower_bound_with_sharp(directions: int) -> float:
     19.0
     """
     T = check_integer("directions", directions, low=1)
-    root = _root(T)
+    root = _root(T, "log2_ignorant_lower_bound_with_sharp")
     # (1−1/√T)^T is about e^(−√T): nothing beside 1 from here on, and T need not be a float.
     missed = (1.0 - 1.0 / root) ** T if T < 2**60 else 0.0
     return (root - 1.0) * (1.0 - missed) if T > 1 else 0.5
 
 
-def _root(number: int) -> float:
+def _root(number: int, twin: str) -> float:
     """Return √number, which may still be a float where the number is not one."""
-    return math.sqrt(number) if number < 2**1000 else to_float("the bound", Fraction(math.isqrt(number)))
+    return math.sqrt(number) if number < 2**1000 else _as_float(Fraction(math.isqrt(number)), twin)
+
+
+def _as_float(bound: Fraction, twin: str) -> float:
+    """Return the nearest float, or raise an OverflowError that names the function which has its logarithm."""
+    try:
+        return float(bound)
+    except OverflowError:
+        raise OverflowError(f"the bound is about 2^{log2(bound):.0f}; use {twin} instead") from None
 
 
 def _check_ignorant(margin: Any, dimension: Any) -> tuple[Fraction, int]:
