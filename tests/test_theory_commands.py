@@ -2,14 +2,22 @@
 
 import csv
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
+from typer.testing import CliRunner
 
 import onebit
+from onebit.bounds import BOUNDS
+from onebit.cli import app
+from onebit.commands.bound import OPTIONS
+from onebit.theory.weak_labeling import random_set_splitting
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -52,6 +60,8 @@ def test_margin_of_a_file_in_a_kernels_space(tmp_path: Path) -> None:
         (("bound", "10", "--radius", "1", "--gamma", "0.1", "--k", "3"), ["does not take --k"]),
         (("bound", "2", "--k", "3", "--gamma", "-1", "--radius", "1"), ["margin", "-1"]),
         (("bound", "2", "--k", "3", "--gamma", "5", "--radius", "1"), ["margin must be at most"]),
+        (("bound", "6", "--k", "10", "--gamma", "1.4"), ["margin must be at most", "1.05409", "give margin/R"]),
+        (("bound", "21-reach", "--k", "3", "--radius", "1", "--gamma", "1"), ["--reach", "--dimension"]),
         (("adversary", "17"), ["17", "remark"]),
         (("adversary", "--runs", "0"), ["--runs", "0"]),
     ],
@@ -74,6 +84,34 @@ def test_bounds_by_number() -> None:
     assert "21-sharp" in run("bound").stdout
 
 
+VALUES = {"n_classes": 3, "radius": 1.0, "margin": 0.1, "dimension": 4, "reach": 0.1}
+VALUES |= {"directions": 9, "exploration": 0.5}
+
+
+@pytest.mark.parametrize("theorem", BOUNDS)
+def test_every_bound_can_be_asked_for(theorem: str) -> None:
+    entry = BOUNDS[theorem]
+    numbers = {name: VALUES[name] for name in entry.parameters}
+    options = [part for name, value in numbers.items() for part in (OPTIONS[name], str(value))]
+    answer = CliRunner().invoke(app, ["bound", theorem, *options, "--json"])
+    assert answer.exit_code == 0, answer.exception
+    found = json.loads(answer.stdout)
+    assert found["value"] == pytest.approx(entry.function(**numbers), rel=1e-12)
+    assert {name: found[name] for name in numbers} == numbers
+    assert theorem in CliRunner().invoke(app, ["bound"]).stdout
+    shown = CliRunner().invoke(app, ["bound", theorem, *options])
+    assert shown.exit_code == 0
+    missing = CliRunner().invoke(app, ["bound", theorem, *options[2:]])
+    assert isinstance(missing.exception, ValueError)
+    assert f"needs {options[0]} as well" in str(missing.exception)
+
+
+def test_a_bound_beyond_a_float_is_a_power_of_two() -> None:
+    answer = run("bound", "3", "--k", "3", "--radius", "1", "--gamma", "1e-200")
+    assert answer.returncode == 0, answer.stderr
+    assert "2^1327" in answer.stdout
+
+
 def test_adversary_writes_its_table(tmp_path: Path) -> None:
     answer = run("adversary", "remark", "--runs", "20", "--out", str(tmp_path))
     assert answer.returncode == 0, answer.stderr
@@ -84,3 +122,51 @@ def test_adversary_writes_its_table(tmp_path: Path) -> None:
     assert float(uniform["mean"]) == pytest.approx(9.0, abs=1.0)
     assert (tmp_path / "adversaries.png").stat().st_size > 5_000
     assert np.all([float(row["mean"]) >= 0 for row in rows])
+
+
+def test_theory_writes_tables_and_figures(tmp_path: Path) -> None:
+    answer = run("theory", "--quick", "--out", str(tmp_path))
+    assert answer.returncode == 0, answer.stderr
+    assert str(tmp_path) in "".join(answer.stdout.split())
+    names = {"figure_2", "looseness", "weak_labeling"}
+    tables = {"looseness.csv", "weak_labeling.csv"}
+    assert {path.name for path in tmp_path.iterdir()} == tables | {
+        f"{n}.{end}" for n in names for end in ("png", "svg")
+    }
+
+    with (tmp_path / "looseness.csv").open() as file:
+        loose = list(csv.DictReader(file))
+    assert [(row["data"], int(row["n_examples"])) for row in loose] == [
+        ("wedges", 78),
+        ("paper_weak", 30),
+        ("paper_weak", 100),
+        ("paper_weak", 300),
+    ]
+    for row in loose:
+        weak = float(row["weak"])
+        assert float(row["guaranteed_log2"]) == pytest.approx(BOUNDS["5"].claim(n_classes=3, margin=weak).log2)
+        assert float(row["guaranteed_log2"]) < float(row["sharper_log2"]) < math.log2(float(row["measured"]))
+    assert float(loose[0]["weak"]) == pytest.approx(0.11252667649630912, rel=1e-9)
+    assert float(loose[0]["measured"]) == pytest.approx(0.07291187777715309, rel=1e-6)
+
+    with (tmp_path / "weak_labeling.csv").open() as file:
+        solved = list(csv.DictReader(file))
+    assert [int(row["n_elements"]) for row in solved] == [4] * 5 + [6] * 5 + [8] * 5
+    for row in solved:
+        splitting = random_set_splitting(int(row["n_elements"]), int(row["n_subsets"]), size=3, seed=int(row["seed"]))
+        assert row["is_splittable"] == str(splitting.solve_by_enumeration() is not None)
+        assert int(row["n_nodes"]) >= 1
+        assert float(row["seconds"]) > 0.0
+
+    for name, (width, height) in {
+        "figure_2": (10.2, 6.1),
+        "looseness": (10.0, 4.4),
+        "weak_labeling": (9.2, 4.1),
+    }.items():
+        pixels = imread(tmp_path / f"{name}.png")
+        assert pixels.shape[:2] == (round(150 * height), round(150 * width))
+        # A figure is mostly paper, but not only: its corner is white and many colours are on it.
+        assert pixels[0, 0, :3].tolist() == [1.0, 1.0, 1.0]
+        assert len(np.unique(pixels.reshape(-1, pixels.shape[2]), axis=0)) > 50
+        assert 0.01 < (pixels[..., :3].min(axis=2) < 0.95).mean() < 0.9
+        assert ElementTree.parse(tmp_path / f"{name}.svg").getroot().tag.endswith("svg")

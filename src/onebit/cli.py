@@ -69,12 +69,16 @@ def bound(
     gamma: Annotated[float | None, typer.Option(help="γ, the margin.")] = None,
     radius: Annotated[float | None, typer.Option(help="R, the length of the longest example.")] = None,
     dimension: Annotated[int | None, typer.Option(help="d, the number of features.")] = None,
+    reach: Annotated[float | None, typer.Option(help="r, the radius of nearest neighbour.")] = None,
+    directions: Annotated[int | None, typer.Option(help="T, the directions of Theorem 24's adversary.")] = None,
+    exploration: Annotated[float | None, typer.Option(help="p, BanditSVM's chance of a uniform guess.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Evaluate one of the paper's bounds."""
+    """Evaluate one of the paper's bounds, or BanditSVM's."""
     from onebit.commands.bound import bound_command
 
     given = {"n_classes": k, "margin": gamma, "radius": radius, "dimension": dimension}
+    given |= {"reach": reach, "directions": directions, "exploration": exploration}
     bound_command(theorem, given, as_json)
 
 
@@ -91,11 +95,17 @@ def adversary(
 
 
 @app.command()
-def theory(out: Annotated[Path, typer.Option(help="Folder for tables and figures.")] = Path("results/theory")) -> None:
+def theory(
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for tables and figures; results/theory/, or results/theory/quick/ with --quick."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller sets and problems: seconds.")] = False,
+) -> None:
     """Draw Figure 2, the looseness of Theorem 5 and the hardness of weak labelling."""
     from onebit.commands.theory import theory_command
 
-    theory_command(out)
+    theory_command(out, quick)
 
 
 @app.command()

@@ -112,6 +112,9 @@ def log2(value: Fraction) -> float:
     """
     if value < 0:
         raise ValueError(f"value must not be negative; got {value}")
+    # Near 1 the difference of two logarithms would keep few of its digits.
+    if Fraction(1, 2) < value < 2:
+        return math.log1p(value - 1) / math.log(2.0)
     # Python takes logarithms of whole numbers of any size, of floats only below 2^1024.
     return math.log2(value.numerator) - math.log2(value.denominator) if value else -math.inf
 

@@ -1,5 +1,6 @@
 import inspect
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -23,6 +24,13 @@ def call(function: Callable[..., float], **changes: Any) -> float:
 def test_every_theorem_is_listed() -> None:
     assert {"2", "3", "4", "5", "6", "10", "11", "21", "24"} <= set(BOUNDS)
     assert all(entry.side in ("upper", "lower") for entry in BOUNDS.values())
+
+
+@pytest.mark.parametrize("entry", BOUNDS.values(), ids=BOUNDS)
+def test_a_twin_of_a_bound_is_public(entry: bounds.Bound) -> None:
+    assert entry.function.__name__ in bounds.__all__
+    twin = f"log2_{entry.function.__name__}"
+    assert twin not in vars(inspect.getmodule(entry.function)) or twin in bounds.__all__
 
 
 @pytest.mark.parametrize("entry", BOUNDS.values(), ids=BOUNDS)
@@ -196,12 +204,100 @@ def test_broken_assumptions_are_named(number: str, changes: dict[str, Any], name
         call(BOUNDS[number].function, **changes)
 
 
-def test_a_lower_bound_beyond_a_float_is_never_called_infinite() -> None:
-    for theorem, numbers in (
-        ("24-sharp", {"margin": 1e-5, "dimension": 1000}),
-        ("3", {"n_classes": 3, "radius": 1, "margin": 1e-200}),
+def test_beyond_a_float_a_claim_is_told_by_its_logarithm() -> None:
+    """At least infinity would not be true, and at most infinity says nothing."""
+    huge = 10**400
+    for theorem, numbers, size in (
+        ("24-sharp", {"margin": 1e-5, "dimension": 1000}, 2314.2),
+        ("3", {"n_classes": 3, "radius": 1, "margin": 1e-200}, math.log2(huge // 4)),
+        ("3-remark", {"n_classes": huge, "radius": 1e100, "margin": 1e-200}, math.log2(huge) - 1),
+        ("11", {"n_classes": 3, "radius": 1, "margin": 1e-200}, math.log2(huge) - 1),
+        ("11-sharp", {"n_classes": 2, "radius": 1, "margin": 1e-200}, math.log2(huge) - 1),
+        ("24-directions", {"directions": huge**2}, math.log2(huge) - math.log2(10)),
+        ("24-directions-sharp", {"directions": huge**2}, math.log2(huge)),
+        ("21-sharp", {"n_classes": 2, "radius": 1e-3, "margin": 1e-320, "dimension": 1}, 317 * math.log2(10) + 0.5),
+        ("21-reach", {"n_classes": 3, "radius": 1, "reach": 1, "dimension": 10**9}, 10**9 * math.log2(3)),
+        ("21-memory", {"radius": 1, "reach": 1, "dimension": 10**9}, 10**9 * math.log2(3)),
+        ("BanditSVM", {"n_classes": 4, "radius": 1, "margin": 1e-200, "exploration": 1}, math.log2(12 * huge)),
     ):
-        with pytest.raises(OverflowError):
-            BOUNDS[theorem].claim(**numbers)
-    claim = BOUNDS["21-sharp"].claim(n_classes=2, radius=1e-3, margin=1e-200, dimension=1)
-    assert claim.value is None
+        claim = BOUNDS[theorem].claim(**numbers)
+        assert claim.value is None, theorem
+        assert claim.log2 == pytest.approx(size, rel=1e-4), theorem
+    for function, numbers in (
+        (bounds.bandit_lower_bound, {"n_classes": 3, "radius": 1, "margin": 1e-200}),
+        (bounds.full_information_lower_bound_sharp, {"n_classes": 3, "radius": 1, "margin": 1e-200}),
+        (bounds.ignorant_lower_bound_with, {"directions": huge**2}),
+        (bounds.ignorant_lower_bound_with_sharp, {"directions": huge**2}),
+    ):
+        with pytest.raises(OverflowError, match=r"the bound is about 2\^\d+; use log2_\w+ instead"):
+            function(**numbers)
+    assert bounds.nearest_neighbor_mistakes_within(3, 1, 1, 10**9) == math.inf
+    assert bounds.ignorant_lower_bound(5e-324, 3) == pytest.approx(2.0 ** bounds.log2_ignorant_lower_bound(5e-324, 3))
+
+
+ARGUMENTS: dict[str, st.SearchStrategy[Any]] = {
+    "n_classes": st.integers(1, 10) | st.integers(1, 10**9),
+    "radius": st.floats(1e-300, 1e300) | st.sampled_from([1.0, 0.7, 1e-320]),
+    "margin": st.floats(1e-300, 1e300) | st.sampled_from([1.0, 0.07, 5e-324]),
+    "reach": st.floats(1e-300, 1e300),
+    "dimension": st.integers(1, 20) | st.integers(1, 10**9),
+    "directions": st.integers(1, 10**30),
+    "exploration": st.floats(1e-300, 1.0),
+}
+
+
+@pytest.mark.parametrize("entry", BOUNDS.values(), ids=BOUNDS)
+@given(data=st.data())
+@settings(max_examples=60, derandomize=True, deadline=None)
+def test_every_number_is_finite_or_refused(entry: bounds.Bound, data: st.DataObject) -> None:
+    numbers = {name: data.draw(ARGUMENTS[name], label=name) for name in entry.parameters}
+    refused = ""
+    try:
+        claim = entry.claim(**numbers)
+    except ValueError as error:
+        refused = str(error)
+    if refused:
+        assert re.match(rf"({'|'.join(entry.parameters)}) must be", refused)
+    elif claim.value is None:
+        assert claim.log2 is not None
+        assert math.isfinite(claim.log2)
+        assert abs(claim.log2) > 1000
+    elif claim.value == 0:
+        assert claim.log2 is None
+    else:
+        assert claim.value == entry.function(**numbers)
+        assert 0.0 < claim.value < math.inf
+        assert claim.log2 == pytest.approx(math.log2(claim.value))
+        if entry.log2 is not None:
+            assert entry.log2(**numbers) == pytest.approx(claim.log2, rel=1e-9, abs=1e-9)
+
+
+@given(K=st.integers(2, 50), gamma=st.floats(1e-3, 2.0), R=st.floats(0.5, 2.0))
+@settings(max_examples=100, derandomize=True)
+def test_no_theorem_contradicts_another(K: int, gamma: float, R: float) -> None:
+    """What is forced on everybody is at most what is promised to somebody, wherever both speak."""
+    numbers: dict[str, Any] = {"n_classes": K, "radius": R, "margin": gamma, "exploration": 1.0, "dimension": 3}
+
+    def said(theorem: str) -> float | None:
+        entry = BOUNDS[theorem]
+        try:
+            claim = entry.claim(**{name: numbers[name] for name in entry.parameters})
+        except ValueError:
+            return None
+        return -math.inf if claim.log2 is None else claim.log2
+
+    for lower, uppers in (
+        ("3", ("2", "4", "BanditSVM")),
+        ("3-remark", ("2", "BanditSVM")),
+        ("11", ("10", "2")),
+        ("11-sharp", ("10",)),
+    ):
+        forced = said(lower)
+        for upper in uppers:
+            promised = said(upper)
+            if forced is not None and promised is not None:
+                assert forced <= promised + 1e-9, (lower, upper)
+    for sharp, stated in (("6-sharp", "6"), ("21-sharp", "21")):
+        better, worse = said(sharp), said(stated)
+        assert (better is None) == (worse is None)
+        assert better is None or worse is None or better <= worse

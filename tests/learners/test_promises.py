@@ -50,6 +50,17 @@ def test_nearest_neighbour_needs_a_reach_below_the_distance_of_classes() -> None
     assert promised(near, "expected mistakes", 1.0, 0.0707) == math.inf
 
 
+def test_nearest_neighbour_promises_nothing_at_the_distance_of_classes_itself() -> None:
+    # The points ±1 have the largest margin there is, √2, and each lies within 2 of the other.
+    learner = onebit.NearestNeighbor(radius=2.0)
+    assert learner.promise(n_classes=2, n_features=1, radius=1.0, margin=math.sqrt(2.0)) == ()
+    X = [[1.0], [-1.0]] * 100
+    assert onebit.play(learner, X, ["a", "b"] * 100).mistakes > 90
+    safe = onebit.NearestNeighbor(radius=1.99)
+    assert promised(safe, "updates", 1.0, math.sqrt(2.0), n_classes=2) > 0
+    assert onebit.play(safe, X, ["a", "b"] * 100).mistakes < 20
+
+
 @pytest.mark.parametrize(
     "learner",
     [

@@ -1,4 +1,4 @@
-"""Theorems 7 and 8, Proposition 15, Lemmas 16 and 17: exact, on random halfspaces and points."""
+"""Theorems 7 and 8, Proposition 15, Lemmas 16 to 18: exact, on random halfspaces and points."""
 
 import math
 from fractions import Fraction
@@ -243,6 +243,26 @@ def test_lemmas_16_and_17(n: int, fraction: Fraction, m: int) -> None:
         assert mirrored == (-a, b)
         assert b >= floor
         assert (abs(a / b) <= 1) if z <= 1 else (1 <= a / b <= 1 + Fraction(1, 2 * m))
+
+
+@exactly(150)
+@given(placed=st.sampled_from([1, -1]).flatmap(placed_points))
+def test_lemma_18(placed: tuple[Halfspaces, Vector]) -> None:
+    halfspaces, x = placed
+    p = RationalConstruction(halfspaces)
+    quotient = p.quotient(x)
+    assert (quotient >= HALF) if halfspaces.side(x) == 1 else (quotient <= -HALF)
+    pairs = [numerator_and_denominator(p.s, p.r, score / halfspaces.margin) for score in halfspaces.scores(x)]
+    assert p.evaluate(x) == Fraction(2) ** p.log2_scale * quotient * math.prod(b for _, b in pairs)
+    # The end of the proof of Theorem 8: the denominators only add to the size.
+    assert abs(p.evaluate(x)) >= abs(quotient)
+
+
+def test_lemma_18_asks_for_the_unit_ball() -> None:
+    p = RationalConstruction(Halfspaces([[1, 0], [0.6, 0.8]], 0.25))
+    assert p.quotient([1, 0]) >= HALF
+    with pytest.raises(ValueError, match="x must lie within the unit ball"):
+        p.quotient([1.5, 0])
 
 
 def test_lemma_16_fraction_as_printed_is_upside_down() -> None:

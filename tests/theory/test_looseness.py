@@ -35,6 +35,7 @@ def test_the_figure_has_every_row() -> None:
     figure = draw_looseness(rows)
     measured = figure.axes[0].lines[0].get_ydata()
     assert measured == pytest.approx([rows[1].measured_log2])
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["50"]
     with pytest.raises(ValueError, match="rows must be at least one"):
         draw_looseness([])
 

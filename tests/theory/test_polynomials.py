@@ -1,4 +1,4 @@
-"""Exact polynomials and Lemma 14."""
+"""Exact polynomials and Lemmas 12 to 14."""
 
 import math
 from fractions import Fraction
@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from onebit.theory.polynomials import (
     MultivariatePolynomial,
+    binomial_bound,
     exponents_of_degree,
     multinomial,
     squared_norm_bound_of_power,
     squared_norm_bound_of_product,
     squared_norm_bound_of_sum,
+    squared_sum_bound,
 )
 
 exactly = settings(derandomize=True, deadline=None, max_examples=60)
@@ -65,6 +67,30 @@ def test_a_ridge_is_a_polynomial_of_one_inner_product(g: list[Fraction], v: tupl
     x = (Fraction(1, 3), Fraction(-2, 5))
     z = v[0] * x[0] + v[1] * x[1]
     assert MultivariatePolynomial.ridge(g, v).evaluate(x) == sum(value * z**j for j, value in enumerate(g))
+
+
+@settings(derandomize=True, max_examples=100)
+@given(st.lists(st.fractions(-100, 100, max_denominator=1000), min_size=1, max_size=30))
+def test_lemma_12(numbers: list[Fraction]) -> None:
+    assert sum(numbers) ** 2 <= squared_sum_bound(numbers)
+    assert squared_sum_bound(numbers[:1] * 7) == (7 * numbers[0]) ** 2, "equal numbers meet it"
+
+
+def test_lemma_13_for_every_binomial_coefficient_up_to_200() -> None:
+    for n in range(201):
+        for k in range(n + 1):
+            assert math.comb(n, k) <= binomial_bound(n, k)
+        assert binomial_bound(n, 0) == math.comb(n, 0) == 1
+        assert binomial_bound(n, n) == math.comb(n, n) == 1
+        assert n == 0 or binomial_bound(n, 1) == math.comb(n, 1) == n
+
+
+@exactly
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=5), st.integers(1, 6))
+def test_lemma_13_counts_the_ways_to_split_a_monomial(alpha: list[int], n: int) -> None:
+    """What Lemma 14 needs it for: M_α ≤ n^|α|."""
+    ways = math.prod(math.comb(a + n - 1, a) for a in alpha)
+    assert ways <= math.prod(binomial_bound(a + n - 1, a) for a in alpha) == n ** sum(alpha)
 
 
 @exactly
@@ -140,3 +166,9 @@ def test_bad_input_is_named() -> None:
     with pytest.raises(ValueError, match="factors must hold at least one"):
         squared_norm_bound_of_product([])
     assert x != 1
+    with pytest.raises(ValueError, match="n must be at least 3; got 2"):
+        binomial_bound(2, 3)
+    with pytest.raises(ValueError, match="k must be at least 0; got -1"):
+        binomial_bound(2, -1)
+    with pytest.raises(ValueError, match="numbers must hold at least one number"):
+        squared_sum_bound([])

@@ -14,7 +14,7 @@ Symbols: K = n_classes, R = radius (no example is longer), γ = margin, d = dime
 ('lower', 25.0, 'expected mistakes of bandit learners')
 """
 
-from onebit.bounds.bandit_svm import bandit_svm_mistakes, full_information_svm_mistakes
+from onebit.bounds.bandit_svm import bandit_svm_mistakes, full_information_svm_mistakes, log2_bandit_svm_mistakes
 from onebit.bounds.claim import Claim, at_most
 from onebit.bounds.lower import (
     bandit_lower_bound,
@@ -24,17 +24,27 @@ from onebit.bounds.lower import (
     ignorant_lower_bound_sharp,
     ignorant_lower_bound_with,
     ignorant_lower_bound_with_sharp,
+    log2_bandit_lower_bound,
+    log2_full_information_lower_bound,
+    log2_full_information_lower_bound_sharp,
     log2_ignorant_lower_bound,
+    log2_ignorant_lower_bound_sharp,
+    log2_ignorant_lower_bound_with,
+    log2_ignorant_lower_bound_with_sharp,
+    log2_one_example_lower_bound,
     one_example_lower_bound,
 )
 from onebit.bounds.margin_transformation import rational_kernel_margin
 from onebit.bounds.nearest_neighbor import (
     is_safe_reach,
     log2_nearest_neighbor_mistakes,
+    log2_nearest_neighbor_mistakes_sharp,
+    log2_nearest_neighbor_mistakes_within,
     nearest_neighbor_memory,
     nearest_neighbor_mistakes,
     nearest_neighbor_mistakes_sharp,
     nearest_neighbor_mistakes_within,
+    packing_bound,
 )
 from onebit.bounds.registry import BOUNDS, Bound
 from onebit.bounds.upper import (
@@ -64,8 +74,18 @@ __all__ = [
     "ignorant_lower_bound_with_sharp",
     "is_safe_reach",
     "kernel_perceptron_mistakes",
+    "log2_bandit_lower_bound",
+    "log2_bandit_svm_mistakes",
+    "log2_full_information_lower_bound",
+    "log2_full_information_lower_bound_sharp",
     "log2_ignorant_lower_bound",
+    "log2_ignorant_lower_bound_sharp",
+    "log2_ignorant_lower_bound_with",
+    "log2_ignorant_lower_bound_with_sharp",
     "log2_nearest_neighbor_mistakes",
+    "log2_nearest_neighbor_mistakes_sharp",
+    "log2_nearest_neighbor_mistakes_within",
+    "log2_one_example_lower_bound",
     "log2_rational_kernel_mistakes",
     "log2_rational_kernel_mistakes_sharp",
     "multiclass_perceptron_mistakes",
@@ -74,6 +94,7 @@ __all__ = [
     "nearest_neighbor_mistakes_sharp",
     "nearest_neighbor_mistakes_within",
     "one_example_lower_bound",
+    "packing_bound",
     "perceptron_mistakes",
     "perceptron_updates",
     "rational_kernel_margin",

@@ -3,13 +3,18 @@
 import math
 from fractions import Fraction
 
-from onebit.bounds.registry import bound
+from onebit.bounds.registry import LARGEST_LOG2, bound
 from onebit.bounds.upper import perceptron_updates
-from onebit.exact import check_decimal
+from onebit.exact import check_decimal, log2
 from onebit.inputs import check_number
 
 
-@bound("BanditSVM", "upper", binds="BanditSVM with a hard margin")
+def log2_bandit_svm_mistakes(n_classes: int, radius: float, margin: float, exploration: float) -> float:
+    """Return the base-2 logarithm of `bandit_svm_mistakes`, which says what the parameters mean."""
+    return log2(_mistakes(n_classes, radius, margin, exploration))
+
+
+@bound("BanditSVM", "upper", binds="BanditSVM with a hard margin", log2=log2_bandit_svm_mistakes)
 def bandit_svm_mistakes(n_classes: int, radius: float, margin: float, exploration: float) -> float:
     """Return max(1, K/p−1)·⌊4(R/γ)²⌋: the expected mistakes of BanditSVM, with a hard margin and nothing forgotten.
 
@@ -24,13 +29,8 @@ def bandit_svm_mistakes(n_classes: int, radius: float, margin: float, exploratio
     >>> bandit_svm_mistakes(n_classes=3, radius=1, margin=0.1, exploration=0.5)
     2000.0
     """
-    check_number("exploration", exploration, above=0.0, at_most=1.0)
-    # A mistake where a class claims x counts once; where none does, K/p−1 are made on average for each right guess.
-    factor = max(Fraction(1), n_classes / check_decimal("exploration", exploration) - 1)
-    try:
-        return float(factor * full_information_svm_mistakes(n_classes, radius, margin))
-    except OverflowError:
-        return math.inf
+    mistakes = _mistakes(n_classes, radius, margin, exploration)
+    return float(mistakes) if log2(mistakes) < LARGEST_LOG2 else math.inf
 
 
 @bound("FullInformationSVM", "upper", "mistakes", binds="FullInformationSVM with a hard margin")
@@ -49,3 +49,10 @@ def full_information_svm_mistakes(n_classes: int, radius: float, margin: float) 
     """
     # Both count facts on the wrong side, of which there are as many as Algorithm 1 has updates.
     return perceptron_updates(n_classes, radius, margin)
+
+
+def _mistakes(n_classes: int, radius: float, margin: float, exploration: float) -> Fraction:
+    check_number("exploration", exploration, above=0.0, at_most=1.0)
+    # A mistake where a class claims x counts once; where none does, K/p−1 are made on average for each right guess.
+    factor = max(Fraction(1), n_classes / check_decimal("exploration", exploration) - 1)
+    return factor * full_information_svm_mistakes(n_classes, radius, margin)

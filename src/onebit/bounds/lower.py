@@ -4,12 +4,15 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from onebit.bounds.registry import LARGEST_LOG2, bound, strong_ratio, weak_ratio
+from onebit.bounds.registry import LARGEST_LOG2, MOST_EXACT_DIMENSIONS, bound, strong_ratio, weak_ratio
 from onebit.exact import check_decimal, log2, squared_ratio
 from onebit.inputs import check_integer
 
 # Theorem 24's proof, case τ < T/2 + 1: (1−q₀)/q₀·(1−(1−q₀)^(T/2)) is at least this times √T, for T ≥ 2 and q₀ = 1/√T.
 _IGNORANT_SLOPE = (1.0 - math.sqrt(0.5)) * (1.0 - math.exp(-0.5))
+
+# From here on rounding N down changes log₂ N by less than a float's last digit.
+_ROUNDED_LOG2 = 60.0
 
 
 def bandit_examples(radius: float, margin: float) -> int:
@@ -45,7 +48,12 @@ def most_directions(margin: float, n_features: int) -> int:
     return math.isqrt(math.floor((1 / (160 * gamma)) ** (d - 2)))
 
 
-@bound("3", "lower", binds="bandit learners")
+def log2_bandit_lower_bound(n_classes: int, radius: float, margin: float) -> float:
+    """Return the base-2 logarithm of `bandit_lower_bound`, which says what the parameters mean; −∞ for 0."""
+    return log2(_bandit_mistakes(n_classes, radius, margin))
+
+
+@bound("3", "lower", binds="bandit learners", log2=log2_bandit_lower_bound)
 def bandit_lower_bound(n_classes: int, radius: float, margin: float) -> float:
     """Return ½(K−1)⌊¼(R/γ)²⌋: expected mistakes that some strongly separable sequence forces on any bandit learner.
 
@@ -59,6 +67,10 @@ def bandit_lower_bound(n_classes: int, radius: float, margin: float) -> float:
     >>> bandit_lower_bound(n_classes=3, radius=1, margin=0.1)
     25.0
     """
+    return _as_float(_bandit_mistakes(n_classes, radius, margin), "log2_bandit_lower_bound")
+
+
+def _bandit_mistakes(n_classes: int, radius: float, margin: float) -> Fraction:
     ratio = strong_ratio(n_classes, radius, margin)
     if n_classes > ratio:
         raise ValueError(
@@ -66,10 +78,16 @@ def bandit_lower_bound(n_classes: int, radius: float, margin: float) -> float:
             "one_example_lower_bound has no such condition"
         )
     # With K−1 questions, finding one label by trying costs 0, 1, …, K−1 mistakes with equal chance.
-    return float(Fraction((n_classes - 1) * bandit_examples(radius, margin), 2))
+    return Fraction((n_classes - 1) * bandit_examples(radius, margin), 2)
 
 
-@bound("3-remark", "lower", binds="bandit learners")
+def log2_one_example_lower_bound(n_classes: int, radius: float, margin: float) -> float:
+    """Return the base-2 logarithm of `one_example_lower_bound`, which says what the parameters mean; −∞ for 0."""
+    strong_ratio(n_classes, radius, margin)
+    return log2(Fraction(n_classes - 1, 2))
+
+
+@bound("3-remark", "lower", binds="bandit learners", log2=log2_one_example_lower_bound)
 def one_example_lower_bound(n_classes: int, radius: float, margin: float) -> float:
     """Return ½(K−1): the expected mistakes of any bandit learner on one example of random label, shown K times.
 
@@ -86,10 +104,16 @@ def one_example_lower_bound(n_classes: int, radius: float, margin: float) -> flo
     1.0
     """
     strong_ratio(n_classes, radius, margin)
-    return (n_classes - 1) / 2
+    return _as_float(Fraction(n_classes - 1, 2), "log2_one_example_lower_bound")
 
 
-@bound("11", "lower", binds="every learner")
+def log2_full_information_lower_bound(n_classes: int, radius: float, margin: float) -> float:
+    """Return the base-2 logarithm of `full_information_lower_bound`, which says what the parameters mean; −∞ for 0."""
+    weak_ratio(n_classes, radius, margin)
+    return log2(Fraction(full_information_examples(radius, margin), 2))
+
+
+@bound("11", "lower", binds="every learner", log2=log2_full_information_lower_bound)
 def full_information_lower_bound(n_classes: int, radius: float, margin: float) -> float:
     """Return ½⌊(R/γ)²⌋: expected mistakes that some weakly separable sequence forces on any learner told every label.
 
@@ -105,10 +129,16 @@ def full_information_lower_bound(n_classes: int, radius: float, margin: float) -
     """
     weak_ratio(n_classes, radius, margin)
     # Nothing can be known of a label that was drawn: among K ≥ 2 it is guessed wrong with a chance of ½ or more.
-    return full_information_examples(radius, margin) / 2
+    return _as_float(Fraction(full_information_examples(radius, margin), 2), "log2_full_information_lower_bound")
 
 
-@bound("11-sharp", "lower", binds="every learner")
+def log2_full_information_lower_bound_sharp(n_classes: int, radius: float, margin: float) -> float:
+    """Return the base-2 logarithm of `full_information_lower_bound_sharp`, which has the parameters; −∞ for 0."""
+    weak_ratio(n_classes, radius, margin)
+    return log2(Fraction(full_information_examples(radius, margin) * (n_classes - 1), n_classes))
+
+
+@bound("11-sharp", "lower", binds="every learner", log2=log2_full_information_lower_bound_sharp)
 def full_information_lower_bound_sharp(n_classes: int, radius: float, margin: float) -> float:
     """Return ⌊(R/γ)²⌋(1−1/K): what the construction of Theorem 11 forces; nobody makes more mistakes on average there.
 
@@ -123,7 +153,8 @@ def full_information_lower_bound_sharp(n_classes: int, radius: float, margin: fl
     75.0
     """
     weak_ratio(n_classes, radius, margin)
-    return float(Fraction(full_information_examples(radius, margin) * (n_classes - 1), n_classes))
+    mistakes = Fraction(full_information_examples(radius, margin) * (n_classes - 1), n_classes)
+    return _as_float(mistakes, "log2_full_information_lower_bound_sharp")
 
 
 def log2_ignorant_lower_bound(margin: float, dimension: int) -> float:
@@ -158,10 +189,26 @@ def ignorant_lower_bound(margin: float, dimension: int) -> float:
     size = log2_ignorant_lower_bound(margin, dimension)
     if size >= LARGEST_LOG2:
         raise OverflowError(f"the bound is about 2^{size:.0f}; use log2_ignorant_lower_bound instead")
-    return math.pow(1 / (160 * check_decimal("margin", margin)), (dimension - 2) / 4) / 10.0
+    base = 1 / (160 * check_decimal("margin", margin))
+    # A margin near the smallest float has a base beyond the largest one.
+    return math.pow(base, (dimension - 2) / 4) / 10.0 if base < 2**1000 else 2.0**size
 
 
-@bound("24-sharp", "lower", binds="ignorant learners")
+def log2_ignorant_lower_bound_sharp(margin: float, dimension: int) -> float:
+    """Return the base-2 logarithm of `ignorant_lower_bound_sharp`, which says what the parameters mean."""
+    gamma, d = _check_ignorant(margin, dimension)
+    # Outside the lemma's range only one example of the less likely label is left.
+    if d < 2 or 160 * gamma >= 1:
+        return -1.0
+    size = (d - 2) / 2 * log2(1 / (160 * gamma))
+    # Rounding N down changes its logarithm only while N is small.
+    if size < _ROUNDED_LOG2:
+        is_exact = d <= MOST_EXACT_DIMENSIONS
+        size = math.log2(most_directions(margin, d) if is_exact else max(1, math.floor(2.0**size * (1.0 - 1e-9))))
+    return max(-1.0, math.log2(_IGNORANT_SLOPE) + size / 2)
+
+
+@bound("24-sharp", "lower", binds="ignorant learners", log2=log2_ignorant_lower_bound_sharp)
 def ignorant_lower_bound_sharp(margin: float, dimension: int) -> float:
     """Return max(½, (1−1/√2)(1−1/√e)·√N): what the proof of Theorem 24 gives, with its number of vectors rounded down.
 
@@ -178,19 +225,21 @@ def ignorant_lower_bound_sharp(margin: float, dimension: int) -> float:
     >>> round(ignorant_lower_bound_sharp(margin=1e-5, dimension=10), 1)
     45017.4
     """
-    gamma, d = _check_ignorant(margin, dimension)
-    if log2_ignorant_lower_bound(margin, dimension) >= LARGEST_LOG2:
-        raise OverflowError("the bound exceeds the largest float; log2_ignorant_lower_bound has the stated one")
-    # Outside the lemma's range only one example of the less likely label is left.
-    if d < 2 or 160 * gamma >= 1:
-        return 0.5
-    N = most_directions(margin, d)
-    # Near the end of the floats' range √N still is one where N is not.
-    root = math.sqrt(N) if N < 2**1000 else float(math.isqrt(N))
-    return max(0.5, _IGNORANT_SLOPE * root) if N >= 2 else 0.5
+    size = log2_ignorant_lower_bound_sharp(margin, dimension)
+    if size >= LARGEST_LOG2:
+        raise OverflowError(f"the bound is about 2^{size:.0f}; use log2_ignorant_lower_bound_sharp instead")
+    if size == -1.0 or dimension > MOST_EXACT_DIMENSIONS:
+        return float(2.0**size)
+    N = most_directions(margin, dimension)
+    return max(0.5, _IGNORANT_SLOPE * _root(N, "log2_ignorant_lower_bound_sharp"))
 
 
-@bound("24-directions", "lower", binds="ignorant learners")
+def log2_ignorant_lower_bound_with(directions: int) -> float:
+    """Return the base-2 logarithm of `ignorant_lower_bound_with`, which says what the parameters mean."""
+    return math.log2(check_integer("directions", directions, low=1)) / 2.0 - math.log2(10.0)
+
+
+@bound("24-directions", "lower", binds="ignorant learners", log2=log2_ignorant_lower_bound_with)
 def ignorant_lower_bound_with(directions: int) -> float:
     """Return √T/10: Theorem 24 with T of Lemma 25's directions instead of all of them.
 
@@ -204,10 +253,17 @@ def ignorant_lower_bound_with(directions: int) -> float:
     >>> ignorant_lower_bound_with(directions=400)
     2.0
     """
-    return math.sqrt(check_integer("directions", directions, low=1)) / 10.0
+    return _root(check_integer("directions", directions, low=1), "log2_ignorant_lower_bound_with") / 10.0
 
 
-@bound("24-directions-sharp", "lower", binds="ignorant learners")
+def log2_ignorant_lower_bound_with_sharp(directions: int) -> float:
+    """Return the base-2 logarithm of `ignorant_lower_bound_with_sharp`, which says what the parameters mean."""
+    T = check_integer("directions", directions, low=1)
+    # Beyond these the bound is √T − 1, and the 1 does not matter.
+    return math.log2(ignorant_lower_bound_with_sharp(T)) if T < 2**1000 else math.log2(T) / 2.0
+
+
+@bound("24-directions-sharp", "lower", binds="ignorant learners", log2=log2_ignorant_lower_bound_with_sharp)
 def ignorant_lower_bound_with_sharp(directions: int) -> float:
     """Return (√T−1)(1−(1−1/√T)^T), for T = 1 one half: what Algorithm 5 forces with T directions.
 
@@ -225,8 +281,23 @@ def ignorant_lower_bound_with_sharp(directions: int) -> float:
     19.0
     """
     T = check_integer("directions", directions, low=1)
-    root = math.sqrt(T)
-    return (root - 1.0) * (1.0 - (1.0 - 1.0 / root) ** T) if T > 1 else 0.5
+    root = _root(T, "log2_ignorant_lower_bound_with_sharp")
+    # (1−1/√T)^T is about e^(−√T): nothing beside 1 from here on, and T need not be a float.
+    missed = (1.0 - 1.0 / root) ** T if T < 2**60 else 0.0
+    return (root - 1.0) * (1.0 - missed) if T > 1 else 0.5
+
+
+def _root(number: int, twin: str) -> float:
+    """Return √number, which may still be a float where the number is not one."""
+    return math.sqrt(number) if number < 2**1000 else _as_float(Fraction(math.isqrt(number)), twin)
+
+
+def _as_float(bound: Fraction, twin: str) -> float:
+    """Return the nearest float, or raise an OverflowError that names the function which has its logarithm."""
+    try:
+        return float(bound)
+    except OverflowError:
+        raise OverflowError(f"the bound is about 2^{log2(bound):.0f}; use {twin} instead") from None
 
 
 def _check_ignorant(margin: Any, dimension: Any) -> tuple[Fraction, int]:

@@ -20,33 +20,27 @@ import math
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from onebit.bounds.registry import bound
-from onebit.exact import check_decimal
-from onebit.inputs import check_integer
-
-MOST_WEAK = math.sqrt(2.0)
-"""No weak margin in the unit ball is larger: ⟨w_y − w_i, x⟩ ≤ ‖w_y − w_i‖ ≤ √2."""
-
-# A margin that was measured may exceed √2 by its rounding.
-_SLACK = 1e-9
+from onebit.bounds.registry import bound, weak_ratio
+from onebit.exact import Number, check_decimal
 
 
 class InversePower(NamedTuple):
-    """The positive number 1/√(factor · base^exponent), for whole numbers too large or too small for a float."""
+    """The number 1/√(factor · base^exponent · 2^twos), for whole numbers too large for a float or even for memory."""
 
     factor: int
     base: int
     exponent: int
+    twos: int = 0
 
     @property
     def log2(self) -> float:
         """Its logarithm."""
-        return -0.5 * (math.log2(self.factor) + self.exponent * math.log2(self.base))
+        return -0.5 * (math.log2(self.factor) + self.exponent * math.log2(self.base) + self.twos)
 
     @property
     def inverse_square(self) -> int:
         """1/x², exactly."""
-        return int(self.factor * self.base**self.exponent)
+        return int(self.factor * self.base**self.exponent) << self.twos
 
 
 class TransformedMargin(NamedTuple):
@@ -68,16 +62,16 @@ class TransformedMargin(NamedTuple):
         return self.larger.log2
 
 
-def transformed_margin(n_classes: int, margin: float) -> TransformedMargin:
+def transformed_margin(n_classes: int, margin: Number) -> TransformedMargin:
     """Return γ₁ and γ₂ as Theorem 5 states them.
 
     Parameters
     ----------
     n_classes : int
         K, at least 2.
-    margin : float
-        γ, the weak margin in the unit ball: above 0, at most √2. For examples of length up to R divide them by their
-        lengths (``Rational(normalize=True)``) and give γ/R.
+    margin : number
+        γ, the weak margin in the unit ball: above 0, at most √(K/(K−1)). For examples of length up to R divide
+        them by their lengths (``Rational(normalize=True)``) and give γ/R.
 
     Examples
     --------
@@ -97,21 +91,22 @@ def transformed_margin(n_classes: int, margin: float) -> TransformedMargin:
         # The factors are the statement's denominators, squared: (2√K)² and (4√K·(4K−5)·2^(K−1))².
         InversePower(4 * K, 376 * L * S, L * S),
         InversePower(
-            16 * K * (4 * K - 5) ** 2 * 4 ** (K - 1),
+            16 * K * (4 * K - 5) ** 2,
             2 ** (s + 1) * r * (K - 1) * (4 * s + 2),
             (2 * s + 1) * r * (K - 1),
+            2 * (K - 1),
         ),
     )
 
 
-def sharper_margin(n_classes: int, margin: float) -> TransformedMargin:
+def sharper_margin(n_classes: int, margin: Number) -> TransformedMargin:
     """Return the margins that the proof of Theorem 5 yields with its constants tightened.
 
     Parameters
     ----------
     n_classes : int
         K, at least 2.
-    margin : float
+    margin : number
         γ, as for `transformed_margin`.
 
     Examples
@@ -131,7 +126,10 @@ def sharper_margin(n_classes: int, margin: float) -> TransformedMargin:
     return TransformedMargin(
         InversePower(K, 188 * L * S, L * S),
         InversePower(
-            K * (4 * K - 5) ** 2 * 4 ** (K - 1), 2 ** (s + 1) * r * (K - 1) * (4 * s + 2), (2 * s + 1) * r * (K - 1)
+            K * (4 * K - 5) ** 2,
+            2 ** (s + 1) * r * (K - 1) * (4 * s + 2),
+            (2 * s + 1) * r * (K - 1),
+            2 * (K - 1),
         ),
     )
 
@@ -156,13 +154,8 @@ def rational_kernel_margin(n_classes: int, margin: float) -> float:
 
 
 def _check(n_classes: Any, margin: Any) -> tuple[int, Fraction]:
-    K, gamma = check_integer("n_classes", n_classes, low=2), check_decimal("margin", margin)
-    if gamma > MOST_WEAK * (1.0 + _SLACK):
-        raise ValueError(
-            f"margin must be at most √2, the largest weak margin in the unit ball; got {margin!r}. "
-            "For rows of length up to R give margin/R"
-        )
-    return K, gamma
+    weak_ratio(n_classes, 1, margin, remedy="For rows of length up to R give margin/R")
+    return n_classes, check_decimal("margin", margin)
 
 
 def _class_constants(K: int) -> tuple[int, int]:

@@ -17,8 +17,12 @@ _Function = TypeVar("_Function", bound=Callable[..., float])
 SMALLEST_LOG2, LARGEST_LOG2 = -1022.0, 1023.0
 """Between them a power of 2 is an ordinary float; claims beyond them are told by their logarithm."""
 
+MOST_EXACT_DIMENSIONS = 1000
+"""Powers beyond this are formed from logarithms: exact ones would take seconds, and soon for ever."""
+
 # A margin that was measured may exceed the largest possible one by its rounding.
 _SLACK = Fraction(1, 10**9)
+_SAME_UNITS = "Check that margin and radius are in the same units"
 
 
 @dataclass(frozen=True)
@@ -52,19 +56,14 @@ class Bound:
         200
         """
         named = self.theorem, self.about, self.side, binds or self.binds
-        try:
-            if self.log2 is not None:
-                size = float(self.log2(**numbers))
-                if not SMALLEST_LOG2 < size < LARGEST_LOG2:
-                    return Claim(*named, None, size)
-            value = self.function(**numbers)
-        except OverflowError:
-            if self.side == "lower":  # at least infinity would not be true; at most infinity is
-                raise
-            value = math.inf
+        size = float(self.log2(**numbers)) if self.log2 is not None else 0.0
+        if math.isfinite(size) and not SMALLEST_LOG2 < size < LARGEST_LOG2:
+            return Claim(*named, None, size)
+        value = self.function(**numbers)
         if value == 0:
             return Claim(*named, value, None)
-        size = math.log2(value) if value < math.inf else math.inf
+        # Functions without a logarithm of their own return whole numbers, which have one at any size.
+        size = math.log2(value)
         return Claim(*named, value if size < LARGEST_LOG2 else None, size)
 
     def silence(self, because: str, binds: str | None = None) -> Claim:
@@ -105,13 +104,13 @@ def strong_ratio(n_classes: Any, radius: Any, margin: Any) -> Fraction:
         limit = 2.0 * float(radius) / math.sqrt(K)
         raise ValueError(
             f"margin must be at most 2·radius/√n_classes = {limit:.6g}, the largest strong margin of {K} classes "
-            f"within radius {radius!r}; got {margin!r}. Check that margin and radius are in the same units"
+            f"within radius {radius!r}; got {margin!r}. {_SAME_UNITS}"
         )
     # A margin rounded past its limit counts as the limit.
     return max(ratio, Fraction(K, 4))
 
 
-def weak_ratio(n_classes: Any, radius: Any, margin: Any) -> Fraction:
+def weak_ratio(n_classes: Any, radius: Any, margin: Any, *, remedy: str = _SAME_UNITS) -> Fraction:
     """Return (R/γ)², having checked that a weak margin can be that large: γ² ≤ R²·K/(K−1)."""
     K = check_integer("n_classes", n_classes, low=2)
     ratio = squared_ratio(radius, margin)
@@ -119,7 +118,7 @@ def weak_ratio(n_classes: Any, radius: Any, margin: Any) -> Fraction:
         limit = float(radius) * math.sqrt(K / (K - 1))
         raise ValueError(
             f"margin must be at most radius·√(K/(K−1)) = {limit:.6g}, the largest weak margin of {K} classes within "
-            f"radius {radius!r}; got {margin!r}. Check that margin and radius are in the same units"
+            f"radius {radius!r}; got {margin!r}. {remedy}"
         )
     # A margin rounded past its limit counts as the limit.
     return max(ratio, Fraction(K - 1, K))

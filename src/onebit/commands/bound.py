@@ -1,6 +1,7 @@
-"""What ``onebit bound`` does: one of the paper's bounds, numbers in, number out."""
+"""What ``onebit bound`` does: one of the bounds, numbers in, number out."""
 
 import json
+import math
 from typing import Any
 
 from rich.console import Console
@@ -8,13 +9,16 @@ from rich.table import Table
 
 from onebit.bounds import BOUNDS, Bound
 
-OPTIONS = {"n_classes": "--k", "radius": "--radius", "margin": "--gamma", "dimension": "--dimension"}
-"""The option that gives each argument of a bound."""
-
-# Other bounds need what no option gives, such as a learner's own settings; `Learner.promise` asks those.
-_ASKED = {
-    name: entry for name, entry in BOUNDS.items() if name[0].isdigit() and entry.parameters.keys() <= OPTIONS.keys()
+OPTIONS = {
+    "n_classes": "--k",
+    "radius": "--radius",
+    "margin": "--gamma",
+    "dimension": "--dimension",
+    "reach": "--reach",
+    "directions": "--directions",
+    "exploration": "--exploration",
 }
+"""The option that gives each argument of a bound."""
 
 
 def bound_command(theorem: str | None, given: dict[str, Any], as_json: bool) -> None:
@@ -22,9 +26,9 @@ def bound_command(theorem: str | None, given: dict[str, Any], as_json: bool) -> 
     if theorem is None:
         _print_list()
         return
-    if theorem not in _ASKED:
-        raise ValueError(f"there is no bound for theorem {theorem!r}; there are {', '.join(_ASKED)}")
-    chosen = _ASKED[theorem]
+    if theorem not in BOUNDS:
+        raise ValueError(f"there is no bound for theorem {theorem!r}; there are {', '.join(BOUNDS)}")
+    chosen = BOUNDS[theorem]
     arguments = _arguments(chosen, given)
     claim = chosen.claim(**arguments)
     value, log2 = claim.value, claim.log2
@@ -56,13 +60,18 @@ def _arguments(chosen: Bound, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _print_list() -> None:
-    table = Table(title="The paper's bounds: onebit bound THEOREM …")
+    table = Table(title="The bounds: onebit bound THEOREM …")
     for name in ("theorem", "side", "what", "options"):
         table.add_column(name)
-    # By number, and the sharper version after the stated one.
-    for theorem, entry in sorted(_ASKED.items(), key=lambda item: (int(item[0].split("-")[0]), item[0])):
+    for theorem, entry in sorted(BOUNDS.items(), key=_reading_order):
         table.add_row(theorem, entry.side, _title(entry), " ".join(OPTIONS[name] for name in entry.parameters))
     Console().print(table)
+
+
+def _reading_order(item: tuple[str, Bound]) -> tuple[float, str]:
+    """By number, the sharper version after the stated one; what has no number comes last."""
+    number = item[0].split("-")[0]
+    return (int(number) if number.isdigit() else math.inf), item[0]
 
 
 def _title(entry: Bound) -> str:

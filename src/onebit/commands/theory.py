@@ -8,26 +8,30 @@ from onebit.reporting.progress import prepare_folder
 from onebit.reporting.style import save
 from onebit.reporting.tables import write_csv
 from onebit.theory.figure_2 import draw_regions
-from onebit.theory.looseness import Looseness, measure_looseness
+from onebit.theory.looseness import SIZES, Looseness, measure_looseness
 from onebit.theory.looseness_figure import draw_looseness
 from onebit.theory.weak_labeling.hardness import SolvingRow, measure_solving
 from onebit.theory.weak_labeling.hardness_figure import draw_solving_time
 
-# Six sizes show the growth, and all their problems together take seconds.
-_SIZES = (4, 6, 8, 10, 12, 14)
+# Six sizes show the growth, and all their problems together take seconds; the quick ones show that it works.
+_PROBLEMS, _QUICK_PROBLEMS = (4, 6, 8, 10, 12, 14), (4, 6, 8)
+_QUICK_SIZES = (30, 100, 300)
+# Apart, so that a quick look does not overwrite the tables of a full run.
+_FULL_FOLDER, _QUICK_FOLDER = Path("results/theory"), Path("results/theory/quick")
 
 
-def theory_command(out: Path) -> None:
+def theory_command(out: Path | None, quick: bool) -> None:
     """Measure and draw: Figure 2, how loose Theorem 5 is, how hard weak labelling is."""
+    out = out if out is not None else _QUICK_FOLDER if quick else _FULL_FOLDER
     prepare_folder(out)
     console = Console()
     save(draw_regions(), out, "figure_2")
     with console.status("Measuring margins after the rational kernel …"):
-        rows = measure_looseness()
+        rows = measure_looseness(_QUICK_SIZES if quick else SIZES)
     write_csv(out / "looseness.csv", Looseness._fields, rows)
     save(draw_looseness(rows), out, "looseness")
     with console.status("Solving weak labelling problems …"):
-        solved = measure_solving(_SIZES)
+        solved = measure_solving(_QUICK_PROBLEMS if quick else _PROBLEMS)
     write_csv(out / "weak_labeling.csv", SolvingRow._fields, solved)
     save(draw_solving_time(solved), out, "weak_labeling")
     console.print(f"Figure 2, the looseness of Theorem 5 and the hardness of weak labelling are in [bold]{out}[/].")

@@ -28,7 +28,7 @@ class NearestNeighbor(Learner):
     Parameters
     ----------
     radius : float
-        How near is near; greater than 0. Any radius up to √2·γ is safe on data with weak margin γ (the paper says γ).
+        How near is near; greater than 0. Any radius below √2·γ is safe on data with weak margin γ (the paper says γ).
     classes : None, int or list
         The labels, or how many; `play` and `fit` find out by themselves.
     seed : int

@@ -8,6 +8,7 @@ from onebit.theory.looseness import Looseness, measure_looseness
 from onebit.theory.polynomials import ChebyshevConstruction, Halfspaces, MultivariatePolynomial, RationalConstruction
 from onebit.theory.separability import Margin, Progress, margin
 from onebit.theory.weak_labeling import SetSplitting, WeakLabeling
+from onebit.theory.weak_to_strong import StrongSeparators, strong_separators
 
 __all__ = [
     "Certificate",
@@ -20,12 +21,14 @@ __all__ = [
     "Progress",
     "RationalConstruction",
     "SetSplitting",
+    "StrongSeparators",
     "TransformedMargin",
     "WeakLabeling",
     "bounds",
     "margin",
     "measure_looseness",
     "sharper_margin",
+    "strong_separators",
     "transformed_margin",
     "verify_certificate",
 ]

@@ -59,6 +59,9 @@ def _draw_by_size(axes: Axes, rows: Sequence[Looseness]) -> None:
         )
     axes.set_title("the bound falls with γ, the margin hardly", fontsize="medium")
     axes.set_xscale("log")
+    # Sizes within one decade would get crowded labels of their own accord.
+    axes.set_xticks([row.n_examples for row in sized], [f"{row.n_examples:,}" for row in sized])
+    axes.minorticks_off()
     axes.set_xlabel("examples (●: first rounds of paper_weak,  ◇: wedges)")
     axes.set_ylabel("log₂ of the strong margin\nafter the rational kernel")
 

@@ -25,9 +25,10 @@ class BanditSVM(SpaceLearner):
     """Keeps every proved fact that matters and, class by class, the largest-margin separator consistent with them.
 
     A right guess proves what x is and what it is not; a wrong one proves one thing it is not. When a fact has a margin
-    below 1, its example is stored, the separators it concerns take a step of dual coordinate ascent on it, and up to
-    `replays` other facts that this upset take theirs. The guess is the class with the highest score. Nothing needs
-    tuning: the defaults were chosen once for all data (docs/experiments/bandit-svm.md).
+    below 0.2, or its step would count beside its class's others, its example is stored, each separator that it violates
+    takes a step of dual coordinate ascent on it, and then steps on other facts of that class. The guess is the class
+    with the highest score. Nothing needs tuning: the defaults were chosen once for all data
+    (docs/experiments/bandit-svm.md).
 
     Parameters
     ----------
@@ -44,7 +45,8 @@ class BanditSVM(SpaceLearner):
     budget : int
         The most examples stored; memory is K + budget numbers for each.
     replays : int
-        The most further facts of a class that take a step after a violated one.
+        How many further facts of a class are looked after when one is violated: with a kernel at most
+        replays·budget/(examples stored) take a step, without one 50·replays are visited in turn.
     classes : None, int or list
         The labels, or how many; `play` and `fit` find out by themselves.
     seed : int

@@ -12,9 +12,11 @@ from onebit.theory.polynomials.halfspaces import HalfspacePolynomial, Halfspaces
 from onebit.theory.polynomials.monomials import exponents_of_degree, multinomial
 from onebit.theory.polynomials.multivariate import MultivariatePolynomial
 from onebit.theory.polynomials.norm_bounds import (
+    binomial_bound,
     squared_norm_bound_of_power,
     squared_norm_bound_of_product,
     squared_norm_bound_of_sum,
+    squared_sum_bound,
 )
 from onebit.theory.polynomials.rational import RationalConstruction, numerator_and_denominator, stairs
 
@@ -26,6 +28,7 @@ __all__ = [
     "Halfspaces",
     "MultivariatePolynomial",
     "RationalConstruction",
+    "binomial_bound",
     "chebyshev",
     "chebyshev_coefficients",
     "chebyshev_log2_norm_bound",
@@ -35,5 +38,6 @@ __all__ = [
     "squared_norm_bound_of_power",
     "squared_norm_bound_of_product",
     "squared_norm_bound_of_sum",
+    "squared_sum_bound",
     "stairs",
 ]

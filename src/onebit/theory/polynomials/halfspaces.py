@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from onebit.exact import Number, Point, check_dense_rows, check_fraction_between, check_point, check_points, dot
+from onebit.exact import Number, check_dense_rows, check_fraction_between, check_point, check_points, dot
 from onebit.inputs import Floats, Integers
 from onebit.theory.polynomials.multivariate import MultivariatePolynomial
 
 # What normalizing in floats adds to a squared length, with much to spare.
-_UNIT_BALL_SLACK = Fraction(1, 10**9)
+UNIT_BALL_SLACK = Fraction(1, 10**9)
 
 
 class Halfspaces:
@@ -46,7 +46,7 @@ class Halfspaces:
         self.directions = check_points("directions", directions)
         self.margin = check_fraction_between("margin", margin, 0, 1)
         for i, v in enumerate(self.directions):
-            if dot(v, v) > 1 + _UNIT_BALL_SLACK:
+            if dot(v, v) > 1 + UNIT_BALL_SLACK:
                 raise ValueError(
                     f"directions must have length at most 1; directions[{i}] has length {math.sqrt(dot(v, v)):.6g}. "
                     "Divide the directions and the margin by the largest length"
@@ -67,13 +67,18 @@ class Halfspaces:
         """The directions as rows of floats."""
         return np.array([[float(entry) for entry in v] for v in self.directions])
 
+    def scores(self, x: Sequence[Number]) -> list[Fraction]:
+        """Return ⟨v₁,x⟩,…,⟨v_m,x⟩, exactly."""
+        point = check_point("x", x, self.n_variables)
+        return [dot(v, point) for v in self.directions]
+
     def side(self, x: Sequence[Number]) -> int:
         """Return 1 if x is in R⁺, −1 if it is in R⁻, 0 if it is in neither; exactly."""
         point = check_point("x", x, self.n_variables)
         # Both regions are parts of the unit ball.
         if dot(point, point) > 1:
             return 0
-        scores = [dot(v, point) for v in self.directions]
+        scores = self.scores(point)
         return -1 if min(scores) <= -self.margin else int(min(scores) >= self.margin)
 
     def sides(self, X: Any) -> Integers:
@@ -129,15 +134,14 @@ class HalfspacePolynomial(ABC):
 
     def evaluate(self, x: Sequence[Number]) -> Fraction:
         """Return p(x), exactly."""
-        point: Point = check_point("x", x, self.halfspaces.n_variables)
-        return self.of_scores([dot(v, point) for v in self.halfspaces.directions])
+        return self.of_scores(self.halfspaces.scores(x))
 
     def signs_and_log2(self, X: Any) -> tuple[Floats, Floats]:
         """Return sign p and log₂|p| for rows within the unit ball, in floating point: p itself often overflows."""
         rows = check_dense_rows("X", X, self.halfspaces.n_variables)
         # Beyond the ball the theorems promise nothing, and the sizes below may overflow.
         squares = np.einsum("ij,ij->i", rows, rows)
-        if squares.max() > 1.0 + float(_UNIT_BALL_SLACK):
+        if squares.max() > 1.0 + float(UNIT_BALL_SLACK):
             row = int(np.argmax(squares))
             raise ValueError(
                 f"X must lie within the unit ball; row {row} has length {math.sqrt(squares[row]):.6g}. Scale the rows"

@@ -1,4 +1,4 @@
-"""Lemma 14: the norm of a product, of a power and of a sum of polynomials.
+"""Lemmas 12 to 14: the norm of a product, of a power and of a sum of polynomials.
 
 The norm of a polynomial is the Euclidean norm of its coefficients. It is not submultiplicative; Lemma 14 says by how
 much at most (deg: the degrees of the factors, n: their number):
@@ -7,7 +7,10 @@ much at most (deg: the degrees of the factors, n: their number):
     2. ‖qⁿ‖²      ≤ n^(n·deg q) · ‖q‖²ⁿ
     3. ‖p₁+⋯+pₙ‖  ≤ Σ‖pⱼ‖, and therefore ‖p₁+⋯+pₙ‖² ≤ n·Σ‖pⱼ‖²
 
-The functions return these right hand sides as fractions, so that a comparison with
+A coefficient of the product is a sum over the ways to split its monomial among the factors. Lemma 12 bounds the square
+of such a sum by the number of its terms, Lemma 13 that number: ∏ᵢ (αᵢ+n−1 choose αᵢ) ≤ n^|α|.
+
+The functions return the right hand sides as fractions, so that a comparison with
 `MultivariatePolynomial.squared_norm` involves no rounding.
 """
 
@@ -15,8 +18,34 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+from onebit.exact import Number, check_point
 from onebit.inputs import check_integer
 from onebit.theory.polynomials.multivariate import MultivariatePolynomial
+
+
+def squared_sum_bound(numbers: Sequence[Number]) -> Fraction:
+    """Return Lemma 12's bound on (b₁+⋯+bₙ)²: n·Σbᵢ², exactly.
+
+    Examples
+    --------
+    >>> squared_sum_bound([1, 2, Fraction(1, 2)])
+    Fraction(63, 4)
+    """
+    values = check_point("numbers", numbers)
+    return len(values) * sum((value**2 for value in values), Fraction(0))
+
+
+def binomial_bound(n: int, k: int) -> int:
+    """Return Lemma 13's bound on the binomial coefficient (n choose k), for n ≥ k ≥ 0: (n−k+1)ᵏ.
+
+    Examples
+    --------
+    >>> math.comb(6, 2), binomial_bound(6, 2)
+    (15, 25)
+    """
+    check_integer("k", k, low=0)
+    check_integer("n", n, low=k)
+    return int((n - k + 1) ** k)
 
 
 def squared_norm_bound_of_product(factors: Sequence[MultivariatePolynomial]) -> Fraction:

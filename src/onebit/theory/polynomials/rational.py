@@ -28,7 +28,7 @@ import numpy as np
 
 from onebit.exact import Number, check_fraction
 from onebit.inputs import Floats, check_integer
-from onebit.theory.polynomials.halfspaces import HalfspacePolynomial
+from onebit.theory.polynomials.halfspaces import UNIT_BALL_SLACK, HalfspacePolynomial
 from onebit.theory.polynomials.multivariate import MultivariatePolynomial
 
 
@@ -109,13 +109,34 @@ class RationalConstruction(HalfspacePolynomial):
         """1 − s(s+1)rm, the power of 2 between p and q."""
         return 1 - self.s * (self.s + 1) * self.r * self.halfspaces.n_halfspaces
 
+    def quotient(self, x: Sequence[Number]) -> Fraction:
+        """Return Lemma 18's Q(x) = Σᵢ S(zᵢ) − (m−½), the rational function that p is without its denominators; exactly.
+
+        Q ≥ ½ on R⁺ and Q ≤ −½ on R⁻, and p(x) = 2^(1 − s(s+1)rm)·Q(x)·∏ⱼ B(zⱼ). Beyond |zⱼ| ≤ 2ˢ, which the unit ball
+        is within, B may be 0.
+
+        Examples
+        --------
+        >>> from onebit.theory.polynomials import Halfspaces
+        >>> p = RationalConstruction(Halfspaces([[1, 0], [0, 1]], margin=0.25))
+        >>> p.quotient([0.5, 0.5]), round(float(p.quotient([0.5, -0.25])), 6)
+        (Fraction(1, 2), -1.5)
+        """
+        scores = self.halfspaces.scores(x)
+        if max(map(abs, scores)) > 2**self.s * self.halfspaces.margin * (1 + UNIT_BALL_SLACK):
+            raise ValueError(f"x must lie within the unit ball, where Lemma 18 holds; got {x!r}. Scale it")
+        return sum((a / b for a, b in self._pairs(scores)), Fraction(1, 2) - len(scores))
+
     def of_scores(self, scores: Sequence[Fraction]) -> Fraction:
         """Return p at a point with the given ⟨v₁,x⟩,…,⟨v_m,x⟩, exactly."""
-        pairs = [numerator_and_denominator(self.s, self.r, score / self.halfspaces.margin) for score in scores]
         total, product = Fraction(0), Fraction(1)
-        for a, b in pairs:
+        for a, b in self._pairs(scores):
             total, product = total * b + product * a, product * b
         return Fraction(2) ** self.log2_scale * (total - (len(scores) - Fraction(1, 2)) * product)
+
+    def _pairs(self, scores: Sequence[Fraction]) -> list[tuple[Fraction, Fraction]]:
+        """Return A(zᵢ) and B(zᵢ) for every halfspace."""
+        return [numerator_and_denominator(self.s, self.r, score / self.halfspaces.margin) for score in scores]
 
     def signs_and_log2_of_scores(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return sign p and log₂|p| for rows of ⟨v₁,x⟩,…,⟨v_m,x⟩, in floating point."""
