@@ -151,6 +151,10 @@ def test_labels_are_encoded_by_their_place() -> None:
         encode_labels(np.array([0, 2, 3]), np.arange(3))
     with pytest.raises(ValueError, match="y"):
         encode_labels(np.array([0, 2, 3]), classes)
+    with pytest.raises(ValueError, match=rf"y\[0\] is {2**70}, which is not among"):
+        encode_labels(np.array([2**70]), np.arange(3))
+    with pytest.raises(ValueError, match="y has dtype"):
+        encode_labels(np.array([1]), np.array([None, 1]))
 
 
 def test_labels_must_fit_the_rounds() -> None:
@@ -161,3 +165,9 @@ def test_labels_must_fit_the_rounds() -> None:
     with pytest.raises(ValueError, match="labels, not real numbers"):
         check_labels([0.5, 1.0], 2)
     assert check_labels([1.0, 2.0], 2).dtype == np.int64
+    for bad in (np.ma.MaskedArray([0, 1], mask=[False, True]), [0, 1e300], np.array([0, 1j]), [[0], [1, 2]]):
+        with pytest.raises(ValueError, match="y must"):
+            check_labels(bad, 2)
+    with pytest.raises(ValueError, match="labels of one kind"):
+        infer_classes(np.array([None, 1]))
+    assert infer_classes(np.array([2, 0], dtype=">i4")).tolist() == [0, 2]

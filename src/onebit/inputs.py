@@ -431,8 +431,8 @@ def encode_labels(y: npt.NDArray[Any], classes: npt.NDArray[Any], name: str = "y
         is_known = not len(codes) or (codes.min() >= 0 and codes.max() < n_classes)
         unknown = None if is_known else (codes < 0) | (codes >= n_classes)
     else:
-        order = np.argsort(classes, kind="stable")
         try:
+            order = np.argsort(classes, kind="stable")
             places = np.minimum(np.searchsorted(classes, y, sorter=order), n_classes - 1)
         except TypeError:
             raise ValueError(f"{name} has dtype {y.dtype}, but the classes are {classes.tolist()}") from None
@@ -441,7 +441,7 @@ def encode_labels(y: npt.NDArray[Any], classes: npt.NDArray[Any], name: str = "y
     if unknown is not None and np.any(unknown):
         at = int(np.argmax(unknown))
         raise ValueError(
-            f"{name}[{at}] is {y[at].item()!r}, which is not among the {n_classes} classes "
+            f"{name}[{at}] is {y[at : at + 1].tolist()[0]!r}, which is not among the {n_classes} classes "
             f"{_shorten(classes)}; pass classes= that lists every label"
         )
     return codes

@@ -115,6 +115,7 @@ def malformed_labels(y: Integers) -> Iterator[tuple[str, Any]]:
     yield "an unknown label", np.where(np.arange(len(y)) == 1, 99, y)
     yield "a negative label", np.where(np.arange(len(y)) == 1, -1, y)
     yield "a label beyond 2⁶³", np.where(np.arange(len(y)) == 1, np.uint64(2**64 - 1), y.astype(np.uint64))
+    yield "a label beyond 2⁶⁴", [2**70, *y.tolist()[1:]]
     yield "labels of two kinds", ["one", *y.tolist()[1:]]
     for bad in (np.nan, np.inf, 0.5, 1e300):
         yield f"{bad}", np.where(np.arange(len(y)) == 1, bad, y)
