@@ -68,5 +68,5 @@ def test_no_compiled_learner_does() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["learners", "spaces", "test_contracts.py"])
 def test_the_learners_tests_pass_with_bounds_checked(which: str) -> None:
-    options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-m", "not slow", "-k", "not scratch"]
+    options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-m", "not slow"]
     run("-m", "pytest", str(HERE / which), *options, NUMBA_BOUNDSCHECK="1")
