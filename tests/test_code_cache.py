@@ -61,6 +61,13 @@ def test_the_next_process_does_not_compile_again(tmp_path: Path) -> None:
     assert play(tmp_path) == (first, "1")
 
 
+def test_code_that_checks_bounds_is_kept_apart(tmp_path: Path) -> None:
+    plain, _ = play(tmp_path)
+    assert play(tmp_path, NUMBA_BOUNDSCHECK="1") == (plain, "0")
+    assert play(tmp_path, NUMBA_BOUNDSCHECK="1") == (plain, "1")
+    assert play(tmp_path) == (plain, "1")
+
+
 def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")

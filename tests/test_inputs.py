@@ -28,6 +28,11 @@ from onebit.inputs import (
         ([[1 + 2j]], ["real numbers", "complex"]),
         (scipy.sparse.csr_array(np.array([[0.0, np.nan]])), ["X.data", "nan"]),
         (scipy.sparse.csr_array((0, 3)), ["empty"]),
+        (scipy.sparse.csr_array(([1.0], [10**8], [0, 1]), shape=(1, 4)), ["indices", "between 0 and 3", "100000000"]),
+        (scipy.sparse.csc_matrix(([1.0], [-1], [0, 1]), shape=(4, 1)), ["rows", "between 0 and 3", "-1"]),
+        (np.ma.MaskedArray([[1.0, 2.0]], mask=[[False, True]]), ["masked", "filled"]),
+        ([[1.0], [1.0, 2.0]], ["lists of one length"]),
+        (np.array([[1.0]], dtype=object), ["real numbers", "object"]),
     ],
 )
 def test_bad_rows_are_named(X: object, words: list[str]) -> None:
@@ -69,6 +74,38 @@ def test_duplicate_entries_are_added_up_without_touching_the_caller() -> None:
     assert matrix.nnz == 2
 
 
+@pytest.mark.parametrize("kind", ["?", "i1", "f4"])
+def test_repeated_entries_add_up_as_in_the_dense_matrix(kind: str) -> None:
+    """In the matrix's own type, in the order in which they are stored, whatever it says about that order."""
+    generator = np.random.default_rng(0)
+    values = (100 * generator.normal(size=400)).astype(kind)
+    matrix = scipy.sparse.coo_array((values, generator.integers(3, size=(2, 400))), shape=(3, 3))
+    compressed = scipy.sparse.csr_array((values, generator.integers(3, size=400), [0, 100, 250, 400]), shape=(3, 3))
+    compressed.has_sorted_indices = compressed.has_canonical_format = True
+    for given in (matrix, compressed):
+        rows = check_rows(given)
+        assert isinstance(rows, SparseRows)
+        assert len(rows.values) == 9
+        assert np.array_equal(densify(rows, 0, 3), given.toarray())
+
+
+def test_a_matrix_that_changes_later_is_not_what_was_checked() -> None:
+    matrix = scipy.sparse.csr_array(np.eye(3))
+    rows, y = check_rows(matrix), np.array([0, 1, 2])
+    codes = encode_labels(y, np.arange(3))
+    matrix.indices[:], matrix.indptr[:], y[:] = 10**8, 10**8, 10**8
+    assert isinstance(rows, SparseRows)
+    assert np.array_equal(densify(rows, 0, 3), np.eye(3))
+    assert codes.tolist() == [0, 1, 2]
+
+
+def test_rows_of_ones_own_making_are_checked_too() -> None:
+    with pytest.raises(ValueError, match="indices must lie between 0 and 3; got 7"):
+        check_rows(SparseRows(np.ones(1), np.array([7]), np.array([0, 1]), 4))
+    with pytest.raises(ValueError, match="X is no whole sparse matrix"):
+        check_rows(SparseRows(np.ones(1), np.array([7]), np.array([]), 4))
+
+
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "3", None])
 def test_integers_below_the_limit(value: object) -> None:
     with pytest.raises(ValueError, match="jobs must be"):
@@ -86,7 +123,9 @@ def test_choices_are_listed() -> None:
         check_choice("ties", "best", ("highest", "first"))
 
 
-@pytest.mark.parametrize("classes", [0, -1, [], ["a", "a"], "abc", 2.5, True, [[1, 2]]])
+@pytest.mark.parametrize(
+    "classes", [0, -1, 2**40, [], ["a", "a"], "abc", 2.5, True, [[1, 2]], [[1], 2], [1j, 2j], {1, "a"}]
+)
 def test_bad_classes(classes: object) -> None:
     with pytest.raises(ValueError, match="classes"):
         check_classes(classes)
@@ -112,6 +151,10 @@ def test_labels_are_encoded_by_their_place() -> None:
         encode_labels(np.array([0, 2, 3]), np.arange(3))
     with pytest.raises(ValueError, match="y"):
         encode_labels(np.array([0, 2, 3]), classes)
+    with pytest.raises(ValueError, match=rf"y\[0\] is {2**70}, which is not among"):
+        encode_labels(np.array([2**70]), np.arange(3))
+    with pytest.raises(ValueError, match="y has dtype"):
+        encode_labels(np.array([1]), np.array([None, 1]))
 
 
 def test_labels_must_fit_the_rounds() -> None:
@@ -122,3 +165,9 @@ def test_labels_must_fit_the_rounds() -> None:
     with pytest.raises(ValueError, match="labels, not real numbers"):
         check_labels([0.5, 1.0], 2)
     assert check_labels([1.0, 2.0], 2).dtype == np.int64
+    for bad in (np.ma.MaskedArray([0, 1], mask=[False, True]), [0, 1e300], np.array([0, 1j]), [[0], [1, 2]]):
+        with pytest.raises(ValueError, match="y must"):
+            check_labels(bad, 2)
+    with pytest.raises(ValueError, match="labels of one kind"):
+        infer_classes(np.array([None, 1]))
+    assert infer_classes(np.array([2, 0], dtype=">i4")).tolist() == [0, 2]

@@ -33,8 +33,13 @@ def test_checkpoints_of_ones_own() -> None:
     for engine in ("stream", "rounds"):
         trace = onebit.play(onebit.BanditPerceptron(), problem.X, problem.y, checkpoints=[10, 50], engine=engine)
         assert trace.curve.rounds.tolist() == [10, 50, 100]
-    with pytest.raises(ValueError, match="checkpoints must be whole numbers from 1 to 100"):
-        onebit.play(onebit.BanditPerceptron(), problem.X, problem.y, checkpoints=[0, 50])
+    for bad in ([0, 50], [101], [10**8], np.array([2**64 - 1], dtype=np.uint64)):
+        with pytest.raises(ValueError, match="checkpoints must be whole numbers from 1 to 100"):
+            onebit.play(onebit.BanditPerceptron(), problem.X, problem.y, checkpoints=bad)
+    for same in ([50, 10, 10], np.array([10, 50], dtype=np.uint64), np.array([10, 50], dtype=">i2")):
+        trace = onebit.play(onebit.BanditPerceptron(), problem.X, problem.y, checkpoints=same)
+        assert trace.curve.rounds.tolist() == [10, 50, 100]
+    assert onebit.play(onebit.BanditPerceptron(), problem.X, problem.y, checkpoints=[]).curve.rounds.tolist() == [100]
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 1000, 10**9])
@@ -94,6 +99,8 @@ def test_adaptive_streams_see_the_learner(learner: onebit.Learner) -> None:
     assert cut.rounds == 10
     with pytest.raises(ValueError, match="ended before its first round"):
         onebit.play(learner, Contrary(0))
+    with pytest.raises(ValueError, match="max_rounds must be between"):
+        onebit.play(learner, Contrary(60), max_rounds=2**60)
     with pytest.raises(ValueError, match="y must be left out"):
         onebit.play(learner, Contrary(3), [0, 1, 2])
 

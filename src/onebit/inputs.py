@@ -4,7 +4,8 @@ Every error names the argument, the value and the remedy, and is raised before a
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ Integers = npt.NDArray[np.int64]
 
 MAX_SEED = 2**63 - 1  # compiled code reads seeds as signed 64-bit integers
 _REAL_KINDS = "fiub"  # floats, signed and unsigned integers, booleans
+_NO_LABELS = "cV"  # complex numbers and records
+_MOST_CLASSES = 1 << 24  # each of them is an object of every learner; more is a slip
 _BLOCK = 1 << 20  # rows looked at together, labels told apart in one pass
 
 
@@ -81,29 +84,48 @@ def check_rows(X: Any, name: str = "X") -> Rows:
     Raises
     ------
     ValueError
-        If X is not two-dimensional, is empty, is not numeric, or holds NaN or an infinity.
+        If X is not two-dimensional, is empty, is not numeric, has masked entries, holds NaN or an infinity, or is a
+        sparse matrix whose arrays do not fit together.
     """
-    if scipy.sparse.issparse(X):
+    if scipy.sparse.issparse(X) or isinstance(X, SparseRows):
         return _check_sparse(X, name)
-    if isinstance(X, SparseRows):
-        return X
-    array = np.asarray(X)
-    _check_real(array, name)
+    array = check_real(X, name)
     if array.ndim != 2:
         hint = "; for a single round use guess(x)" if array.ndim == 1 else ""
         raise ValueError(f"{name} must have two dimensions (rounds, features); got shape {array.shape}{hint}")
     if 0 in array.shape:
         raise ValueError(f"{name} is empty: shape {array.shape}; give at least one round and one feature")
-    array = np.ascontiguousarray(array, dtype=np.float64)
+    array = _as_floats(array)
     check_finite(array, name)
     return array
 
 
-def _check_real(array: npt.NDArray[Any], name: str) -> None:
+def check_real(X: Any, name: str) -> npt.NDArray[Any]:
+    """Return an array of real numbers of any shape, or raise a ValueError that names it."""
+    array = _as_array(X, name)
     if array.dtype.kind not in _REAL_KINDS:
         raise ValueError(
             f"{name} must hold real numbers; got dtype {array.dtype}. Convert it first, for example with astype(float)"
         )
+    return array
+
+
+def _as_array(values: Any, name: str) -> npt.NDArray[Any]:
+    """Return a plain array; what masked arrays hide must not come back as numbers."""
+    parts = values if isinstance(values, (list, tuple)) else (values,)
+    for part in parts:
+        if isinstance(part, np.ma.MaskedArray) and np.ma.getmaskarray(part).any():
+            raise ValueError(f"{name} must have no masked entries; fill them with filled(…), or remove their rows")
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name} must be an array, or lists of one length; got {values!r:.80} ({error})") from error
+
+
+def _as_floats(array: npt.NDArray[Any]) -> Floats:
+    """Return float64 as compiled code reads it: in C order, in this machine's bytes, aligned."""
+    with np.errstate(over="ignore"):  # a longer float may become an infinity, which is found later
+        return np.require(array, np.float64, ["C", "A"])
 
 
 def check_finite(array: Floats, name: str) -> None:
@@ -123,20 +145,195 @@ def check_finite(array: Floats, name: str) -> None:
             )
 
 
-def _check_sparse(X: Any, name: str) -> SparseRows:
-    if X.ndim != 2:
-        raise ValueError(f"{name} must have two dimensions (rounds, features); got shape {X.shape}")
-    if 0 in X.shape:
-        raise ValueError(f"{name} is empty: shape {X.shape}; give at least one round and one feature")
-    _check_real(X.data if hasattr(X, "data") and isinstance(X.data, np.ndarray) else np.empty(0, X.dtype), name)
-    matrix = X.tocsr()
-    # Repeated entries mean their sum to scipy, but would be read one by one here.
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-    values = np.ascontiguousarray(matrix.data, dtype=np.float64)
+def check_sparse_row(features: Any, name: str) -> SparseRows:
+    """Return one round's sparse features, a vector or a matrix of one row, as a copy."""
+    row = _check_sparse(features, name, may_be_vector=True)
+    if len(row) != 1:
+        raise ValueError(f"{name} must be one round's; got {len(row)} rows")
+    return SparseRows(row.values.copy(), *row[1:])
+
+
+# Sparse matrices. Whoever has one can change its arrays at will, and neither scipy's compiled code nor ours looks
+# before it reads. So nothing of scipy is called on a matrix from outside: its arrays are read, copied and checked here.
+
+
+class _Entries(NamedTuple):
+    """The entries of a sparse matrix, one by one, as they are stored."""
+
+    rows: Integers
+    columns: Integers
+    values: npt.NDArray[Any]
+
+
+def _check_sparse(X: Any, name: str, *, may_be_vector: bool = False) -> SparseRows:
+    try:
+        shape = tuple(check_integer("its shape", size, low=0, high=MAX_SEED) for size in X.shape)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{name} is no whole sparse matrix: {error}") from error
+    if len(shape) != 2 and not (may_be_vector and len(shape) == 1):
+        raise ValueError(f"{name} must have two dimensions (rounds, features); got shape {shape}")
+    if 0 in shape:
+        raise ValueError(f"{name} is empty: shape {shape}; give at least one round and one feature")
+    n_rows, n_columns = shape if len(shape) == 2 else (1, *shape)
+    try:
+        if isinstance(X, SparseRows):
+            rows = _rows_of_compressed(X.values, X.columns, X.starts, n_rows, n_columns)
+        elif X.format == "csr":
+            rows = _rows_of_compressed(X.data, X.indices, X.indptr, n_rows, n_columns)
+        elif X.format in _READERS:
+            rows = _rows_of_entries(_READERS[X.format](X, n_rows, n_columns), n_rows, n_columns)
+        else:
+            raise ValueError(f"the format must be csr, {', '.join(_READERS)}; got {X.format!r}")
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"{name} is no whole sparse matrix of shape {shape}: {error}") from error
+    values = _as_floats(check_real(rows.values, f"{name}.data"))
     check_finite(values.reshape(-1, 1), f"{name}.data")
-    return SparseRows(values, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64), int(X.shape[1]))
+    return SparseRows(values, *rows[1:])
+
+
+def check_whole_numbers(name: str, values: Any, size: int | None = None) -> Integers:
+    """Return a copy of a list of whole numbers, as int64, or raise a ValueError that names it."""
+    array = _as_array(values, name)
+    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
+        raise ValueError(f"{name} must be a list of whole numbers; got {array.dtype} of shape {array.shape}")
+    if size is not None and len(array) != size:
+        raise ValueError(f"{name} must have {size} entries; got {len(array)}")
+    return array.astype(np.int64)  # beyond 2⁶³ they come out negative: callers look for those
+
+
+def _data(data: Any, n_dimensions: int) -> npt.NDArray[Any]:
+    values = _as_array(data, "data")
+    if values.ndim != n_dimensions:
+        raise ValueError(f"data must have {n_dimensions} dimensions; got shape {values.shape}")
+    return values
+
+
+def _check_places(name: str, places: Integers, size: int) -> None:
+    """Raise if a position does not lie among `size` of them."""
+    if len(places) and (places.min() < 0 or places.max() >= size):
+        wrong = places[(places < 0) | (places >= size)][0]
+        raise ValueError(f"{name} must lie between 0 and {size - 1}; got {wrong}")
+
+
+def _check_starts(indptr: Any, n_lists: int, data: npt.NDArray[Any], indices: Integers) -> Integers:
+    """Return a copy of where each row (or column) of a compressed matrix starts; it may have spare room at its end."""
+    if len(data) != len(indices):
+        raise ValueError(f"data and indices must be of one length; got {len(data)} and {len(indices)}")
+    starts = check_whole_numbers("indptr", indptr, n_lists + 1)
+    if starts[0] != 0 or (starts[1:] < starts[:-1]).any() or starts[-1] > len(data):
+        raise ValueError(f"indptr must rise from 0 to at most {len(data)}; got {starts.tolist()!r:.80}")
+    return starts
+
+
+def _rows_of_compressed(data: Any, indices: Any, indptr: Any, n_rows: int, n_columns: int) -> SparseRows:
+    values, columns = _data(data, 1), check_whole_numbers("indices", indices)
+    starts = _check_starts(indptr, n_rows, values, columns)
+    values, columns = values[: starts[-1]], columns[: starts[-1]]
+    _check_places("indices", columns, n_columns)
+    # What scipy says of the order may be out of date: it is looked at.
+    is_rising = columns[1:] > columns[:-1]
+    borders = starts[1:-1]
+    is_rising[borders[(borders > 0) & (borders < len(columns))] - 1] = True
+    if is_rising.all():
+        return SparseRows(values, columns, starts, n_columns)
+    rows = np.repeat(np.arange(n_rows), np.diff(starts))
+    return _rows_of_entries(_Entries(rows, columns, values), n_rows, n_columns)
+
+
+def _rows_of_entries(entries: _Entries, n_rows: int, n_columns: int) -> SparseRows:
+    """Return entries in order, those of the same place added up in the order and the dtype in which they are stored."""
+    lengths = [len(part) for part in entries]
+    if len(set(lengths)) > 1:
+        raise ValueError(f"rows, columns and data must be of one length; got {lengths}")
+    _check_places("rows", entries.rows, n_rows)
+    _check_places("columns", entries.columns, n_columns)
+    order = np.lexsort((entries.columns, entries.rows))
+    rows, columns, values = entries.rows[order], entries.columns[order], entries.values[order]
+    if len(values):
+        is_new = np.append(True, (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1]))
+        if not is_new.all():
+            sums = np.zeros(np.count_nonzero(is_new), dtype=values.dtype)
+            np.add.at(sums, np.cumsum(is_new) - 1, values)
+            rows, columns, values = rows[is_new], columns[is_new], sums
+    try:
+        starts = np.append(0, np.cumsum(np.bincount(rows, minlength=n_rows)))
+    except MemoryError:
+        raise ValueError(f"{n_rows} rows do not fit in memory") from None
+    return SparseRows(values, columns, starts, n_columns)
+
+
+def _read_csc(X: Any, _n_rows: int, n_columns: int) -> _Entries:
+    values, rows = _data(X.data, 1), check_whole_numbers("indices", X.indices)
+    starts = _check_starts(X.indptr, n_columns, values, rows)
+    columns = np.repeat(np.arange(n_columns), np.diff(starts))
+    return _Entries(rows[: starts[-1]], columns, values[: starts[-1]])
+
+
+def _read_bsr(X: Any, n_rows: int, n_columns: int) -> _Entries:
+    blocks, indices = _data(X.data, 3), check_whole_numbers("indices", X.indices)
+    height, width = blocks.shape[1:]
+    if 0 in (height, width) or n_rows % height or n_columns % width:
+        raise ValueError(f"blocks of {height} × {width} do not fill the shape")
+    starts = _check_starts(X.indptr, n_rows // height, blocks, indices)
+    blocks, indices = blocks[: starts[-1]], indices[: starts[-1]]
+    _check_places("indices", indices, n_columns // width)
+    tops = height * np.repeat(np.arange(n_rows // height), np.diff(starts))
+    rows = tops[:, None, None] + np.arange(height)[:, None] + np.zeros((1, 1, width), np.int64)
+    columns = width * indices[:, None, None] + np.zeros((1, height, 1), np.int64) + np.arange(width)
+    return _Entries(rows.ravel(), columns.ravel(), blocks.ravel())
+
+
+def _read_coo(X: Any, _n_rows: int, _n_columns: int) -> _Entries:
+    places = X.coords if hasattr(X, "coords") else (X.row, X.col)
+    rows, columns = places if len(X.shape) == 2 else (np.zeros(len(places[0]), np.int64), *places)
+    return _Entries(check_whole_numbers("row", rows), check_whole_numbers("col", columns), _data(X.data, 1))
+
+
+def _read_dia(X: Any, n_rows: int, n_columns: int) -> _Entries:
+    offsets, values = check_whole_numbers("offsets", X.offsets), _data(X.data, 2)
+    if len(values) != len(offsets):
+        raise ValueError(f"data must have one row for each of the {len(offsets)} diagonals; got shape {values.shape}")
+    if len(set(offsets.tolist())) != len(offsets):
+        raise ValueError("offsets must not repeat")
+    values = values[:, :n_columns]
+    columns = np.broadcast_to(np.arange(values.shape[1]), values.shape)
+    rows = columns - offsets[:, None]
+    is_inside = (rows >= 0) & (rows < n_rows) & (values != 0)  # zeros are padding
+    return _Entries(rows[is_inside], columns[is_inside], values[is_inside])
+
+
+def _read_lil(X: Any, n_rows: int, _n_columns: int) -> _Entries:
+    lists, held = list(X.rows), list(X.data)
+    lengths = [len(each) for each in lists]
+    if len(lists) != n_rows or [len(each) for each in held] != lengths:
+        raise ValueError("rows and data must have one list for each row, of the same length")
+    columns = check_whole_numbers("rows", list(chain.from_iterable(lists)))
+    return _Entries(np.repeat(np.arange(n_rows), lengths), columns, _listed(held, X.dtype))
+
+
+def _read_dok(X: Any, _n_rows: int, _n_columns: int) -> _Entries:
+    held = list(X.items())
+    places = [place if len(X.shape) == 2 else (0, place) for place, _ in held]
+    rows, columns = zip(*places, strict=True) if places else ((), ())
+    values = _listed([[value for _, value in held]], X.dtype)
+    return _Entries(check_whole_numbers("rows", list(rows)), check_whole_numbers("columns", list(columns)), values)
+
+
+def _listed(lists: Iterable[Iterable[Any]], dtype: Any) -> npt.NDArray[Any]:
+    """Return values that are kept in lists, in the matrix's dtype if they are of that kind."""
+    values = list(chain.from_iterable(lists))
+    array = _as_array(values, "data")
+    return array.astype(dtype) if not values or np.can_cast(array.dtype, dtype, "same_kind") else array
+
+
+_READERS: dict[str, Callable[[Any, int, int], _Entries]] = {
+    "csc": _read_csc,
+    "bsr": _read_bsr,
+    "coo": _read_coo,
+    "dia": _read_dia,
+    "lil": _read_lil,
+    "dok": _read_dok,
+}
 
 
 def densify(rows: SparseRows, start: int, stop: int) -> Floats:
@@ -168,14 +365,19 @@ def take(rows: Rows, start: int, stop: int) -> Rows:
 def check_classes(classes: Any) -> npt.NDArray[Any]:
     """Return the labels a learner may guess: 0…K−1 for a count K, or the labels of a list, in its order."""
     if isinstance(classes, (int, np.integer)) and not isinstance(classes, bool):
-        return np.arange(check_integer("classes", classes, low=1))
+        return np.arange(check_integer("classes", classes, low=1, high=_MOST_CLASSES))
     if isinstance(classes, (str, bytes)) or not isinstance(classes, (Sequence, np.ndarray, set, frozenset, range)):
         raise ValueError(f"classes must be a count or a list of labels; got {classes!r}")
-    labels = np.asarray(sorted(classes) if isinstance(classes, (set, frozenset)) else classes)
-    if labels.ndim != 1 or len(labels) == 0:
-        raise ValueError(f"classes must list at least one label; got {classes!r}")
-    if len(set(labels.tolist())) != len(labels):
-        raise ValueError(f"classes must not repeat a label; got {classes!r}")
+    try:
+        labels = _as_array(sorted(classes) if isinstance(classes, (set, frozenset)) else classes, "classes")
+        is_list = labels.ndim == 1 and 0 < len(labels) <= _MOST_CLASSES and labels.dtype.kind not in _NO_LABELS
+        is_distinct = is_list and len(set(labels.tolist())) == len(labels)
+    except TypeError as error:
+        raise ValueError(f"classes must be labels that can be told apart; got {classes!r:.80} ({error})") from error
+    if not is_list:
+        raise ValueError(f"classes must list at least one label; got {classes!r:.80}")
+    if not is_distinct:
+        raise ValueError(f"classes must not repeat a label; got {classes!r:.80}")
     return labels
 
 
@@ -184,13 +386,16 @@ def infer_classes(y: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if y.dtype.kind in "iu":
         # One pass over millions of labels, where sorting them takes seconds.
         seen = np.zeros(_BLOCK, dtype=np.bool_)
-        if _mark_seen(y, seen):
+        if _mark_seen(np.require(y, np.int64, ["C", "A"]), seen):
             return np.flatnonzero(seen)
-    return np.unique(y)
+    try:
+        return np.unique(y)
+    except TypeError as error:
+        raise ValueError(f"y must hold labels of one kind; got {y.tolist()!r:.80} ({error})") from error
 
 
 @compiled
-def _mark_seen(y: npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> bool:
+def _mark_seen(y: Integers, seen: npt.NDArray[np.bool_]) -> bool:
     """Mark the labels that occur; give up and return False at one that is negative or large."""
     for t in range(y.shape[0]):
         if y[t] < 0 or y[t] >= seen.shape[0]:
@@ -201,14 +406,17 @@ def _mark_seen(y: npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> bool:
 
 def check_labels(y: Any, n_rounds: int, name: str = "y") -> npt.NDArray[Any]:
     """Return the labels of a stream as a one-dimensional array with one entry per round."""
-    labels = np.asarray(y)
+    labels = _as_array(y, name)
     if labels.ndim != 1 or len(labels) != n_rounds:
         raise ValueError(f"{name} must hold one label for each of the {n_rounds} rounds; got shape {labels.shape}")
+    if labels.dtype.kind in _NO_LABELS:
+        raise ValueError(f"{name} must hold labels: whole numbers, words or truth values; got dtype {labels.dtype}")
     if labels.dtype.kind == "f":
         if not np.isfinite(labels).all():
             at = int(np.argmin(np.isfinite(labels)))
             raise ValueError(f"{name} must hold labels; {name}[{at}] is {labels[at]}")
-        whole = labels.astype(np.int64)  # 1.0 and 2.0 are what spreadsheets make of 1 and 2
+        with np.errstate(invalid="ignore"):  # what is too large is no whole number below
+            whole = labels.astype(np.int64)  # 1.0 and 2.0 are what spreadsheets make of 1 and 2
         if not np.array_equal(whole, labels):
             raise ValueError(f"{name} must hold labels, not real numbers; got {labels[whole != labels][0]!r}")
         labels = whole
@@ -219,11 +427,12 @@ def encode_labels(y: npt.NDArray[Any], classes: npt.NDArray[Any], name: str = "y
     """Return each label's position in `classes`, or raise a ValueError for the first label that has none."""
     n_classes = len(classes)
     if y.dtype.kind in "iu" and classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(n_classes)):
-        codes = y.astype(np.int64, copy=False)
-        unknown = None if not len(y) or (y.min() >= 0 and y.max() < n_classes) else (y < 0) | (y >= n_classes)
+        codes = y.astype(np.int64)  # a copy: whoever changes y later cannot change what was checked
+        is_known = not len(codes) or (codes.min() >= 0 and codes.max() < n_classes)
+        unknown = None if is_known else (codes < 0) | (codes >= n_classes)
     else:
-        order = np.argsort(classes, kind="stable")
         try:
+            order = np.argsort(classes, kind="stable")
             places = np.minimum(np.searchsorted(classes, y, sorter=order), n_classes - 1)
         except TypeError:
             raise ValueError(f"{name} has dtype {y.dtype}, but the classes are {classes.tolist()}") from None
@@ -232,7 +441,7 @@ def encode_labels(y: npt.NDArray[Any], classes: npt.NDArray[Any], name: str = "y
     if unknown is not None and np.any(unknown):
         at = int(np.argmax(unknown))
         raise ValueError(
-            f"{name}[{at}] is {y[at].item()!r}, which is not among the {n_classes} classes "
+            f"{name}[{at}] is {y[at : at + 1].tolist()[0]!r}, which is not among the {n_classes} classes "
             f"{_shorten(classes)}; pass classes= that lists every label"
         )
     return codes

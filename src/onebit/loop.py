@@ -17,7 +17,7 @@ import numpy.typing as npt
 from onebit.code_cache import is_ours
 from onebit.compiled import compiled, frugal, inlined
 from onebit.draws import Draw
-from onebit.inputs import Floats, Integers, Rows, SparseRows, check_rows, take
+from onebit.inputs import Floats, Integers, Rows, SparseRows, check_rows, check_whole_numbers, take
 from onebit.rounds import Answer, Guess
 
 
@@ -222,10 +222,10 @@ def new_record(n_rounds: int, checkpoints: npt.ArrayLike | None = None, keep_gue
 
 
 def _check_checkpoints(checkpoints: npt.ArrayLike, n_rounds: int) -> Integers:
-    points = np.unique(np.append(np.asarray(checkpoints), n_rounds))
-    if points.dtype.kind not in "iu" or points[0] < 1 or points[-1] > n_rounds:
+    points = np.unique(np.append(check_whole_numbers("checkpoints", checkpoints), n_rounds))
+    if points[0] < 1 or points[-1] > n_rounds:
         raise ValueError(f"checkpoints must be whole numbers from 1 to {n_rounds}; got {checkpoints!r}")
-    return points.astype(np.int64)
+    return points
 
 
 def default_checkpoints(n_rounds: int, *, linear: int = 100, per_decade: int = 16) -> Integers:

@@ -12,6 +12,8 @@ from onebit.loop import ENDED, EXPLORED, MISTAKES, READY, UPDATES, Record, new_r
 from onebit.rounds import Curve, Trace
 from onebit.streams import AdaptiveStream, LearnerView
 
+_MOST_ROUNDS = 2**53  # checkpoints are floats before they are whole numbers
+
 
 def play(
     learner: Learner,
@@ -75,7 +77,7 @@ def play(
         record = learner.play_stream(
             X, y, seed=seed, fresh=fresh, checkpoints=checkpoints, keep_guesses=keep_guesses
         )  # fmt: skip
-        return _trace(learner, record, len(y))
+        return _trace(learner, record, int(record.checkpoints[-1]))  # the last one is the last round
     rows = check_rows(X)
     labels = check_labels(y, rows.shape[0])
     with learner.all_or_nothing(fresh):
@@ -121,7 +123,7 @@ def _play_adaptive(
     keep_guesses: bool,
     max_rounds: int,
 ) -> Trace:
-    limit = check_integer("max_rounds", max_rounds, low=1)
+    limit = check_integer("max_rounds", max_rounds, low=1, high=_MOST_ROUNDS)
     record = new_record(limit, checkpoints, keep_guesses)
     rounds = _Watched(stream, limit)
     with learner.all_or_nothing(fresh):

@@ -232,6 +232,8 @@ def test_linear_solver_finds_the_largest_margin_where_it_is_very_soft() -> None:
         ({"exploration": "always"}, ["exploration", "always", "greedy"]),
         ({"exploration": 1.5}, ["exploration", "1.5"]),
         ({"budget": 0}, ["budget", "0"]),
+        ({"budget": 2**63}, ["budget", "2147483648"]),
+        ({"replays": 2**60}, ["replays", "2147483648"]),
         ({"replays": -1}, ["replays", "-1"]),
         ({"kernel": "rbf"}, ["kernel", "rbf", "auto"]),
     ],

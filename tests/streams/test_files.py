@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from onebit.streams import bundled, read_table
+from onebit.streams import DataSet, bundled, read_table
 from onebit.streams.files import BUNDLED
 
 
@@ -166,3 +166,9 @@ def test_bundled(name: str) -> None:
 def test_bundled_by_another_name() -> None:
     with pytest.raises(ValueError, match="no bundled data set 'mnist'; there are breast_cancer"):
         bundled("mnist")
+
+
+def test_a_data_set_of_ones_own_is_checked() -> None:
+    damaged = scipy.sparse.csr_array(([1.0, 1.0], [0, 10**8], [0, 1, 2]), shape=(2, 4))
+    with pytest.raises(ValueError, match="indices must lie between 0 and 3"):
+        DataSet("damaged", damaged, np.array([0, 1]), ("a", "b"))

@@ -121,3 +121,10 @@ def test_online_from_the_smallest_to_the_largest_scale(is_sparse: bool) -> None:
         so_far = column[: t + 1, 0] / np.abs(column[: t + 1]).max()
         mean, size = (0.0, np.sqrt(np.mean(so_far**2))) if is_sparse else (so_far.mean(), so_far.std())
         assert ready[t] == pytest.approx((so_far[-1] - mean) / size, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_damaged_rows_are_refused(method: str) -> None:
+    damaged = scipy.sparse.csr_array(([1.0, 1.0], [0, 10**8], [0, 1, 2]), shape=(2, 4))
+    with pytest.raises(ValueError, match="indices must lie between 0 and 3"):
+        preprocess(damaged, method)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from onebit.checks import engines, game, guarantees, kernel_contract, stream_contract
+from onebit.checks import engines, game, guarantees, inputs, kernel_contract, stream_contract
 from onebit.kernels import Kernel
 from onebit.learners import Learner
 
@@ -24,7 +24,7 @@ def _checks(*modules: ModuleType) -> list[Check]:
     return found
 
 
-LEARNER_CHECKS = _checks(game, engines, guarantees)
+LEARNER_CHECKS = _checks(game, engines, guarantees, inputs)
 KERNEL_CHECKS = _checks(kernel_contract)
 STREAM_CHECKS = _checks(stream_contract)
 

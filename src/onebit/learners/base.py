@@ -26,9 +26,12 @@ from onebit.inputs import (
     Rows,
     SparseRows,
     check_classes,
+    check_integer,
     check_labels,
+    check_real,
     check_rows,
     check_seed,
+    check_sparse_row,
     encode_labels,
     infer_classes,
 )
@@ -249,6 +252,7 @@ class Learner(Estimator):
 
     def begin(self, n_features: int, classes: Any = None, *, seed: int | None = None, fresh: bool = True) -> None:
         """Get ready for a game of that many features; with ``fresh=False`` keep what was learned."""
+        check_integer("n_features", n_features, low=1)
         if fresh or not self._started:
             chosen = self.classes if self.classes is not None else classes
             self._begin(n_features, None if chosen is None else check_classes(chosen), seed)
@@ -289,7 +293,7 @@ class Learner(Estimator):
 
     def index_of(self, label: Any) -> int:
         """Return a label's position among the classes, or raise ValueError."""
-        return int(encode_labels(np.asarray([label]), self.classes_, "label")[0])
+        return int(encode_labels(check_labels([label], 1, "label"), self.classes_, "label")[0])
 
     # What is underneath.
 
@@ -355,16 +359,8 @@ class Learner(Estimator):
         if type(features) is np.ndarray and features.dtype is _FLOAT64 and features.shape == self._row_shape:
             return np.array(features, ndmin=2)  # what nearly every call brings
         if scipy.sparse.issparse(features) or isinstance(features, SparseRows):
-            is_vector = not isinstance(features, SparseRows) and features.ndim == 1
-            row = check_rows(features.reshape(1, -1) if is_vector else features, "features")
-            if row.shape[0] != 1:
-                raise ValueError(f"features must be one round's; got {row.shape[0]} rows")
-            assert isinstance(row, SparseRows)
-            values, columns, starts, n_columns = row
-            return self._check_width(SparseRows(values.copy(), columns.copy(), starts.copy(), n_columns))
-        array = np.asarray(features)
-        if array.dtype.kind not in "fiub":
-            raise ValueError(f"features must be real numbers; got dtype {array.dtype}: {features!r}")
+            return self._check_width(check_sparse_row(features, "features"))
+        array = check_real(features, "features")
         if array.ndim != 1 or array.size == 0:
             raise ValueError(f"features must be one round's, of shape (n_features,); got shape {array.shape}")
         if self._started and array.size != self.n_features_in_:

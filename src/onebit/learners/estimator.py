@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from onebit.inputs import Floats
+from onebit.inputs import Floats, check_labels
 
 
 class Estimator(ABC):
@@ -71,7 +71,8 @@ class Estimator(ABC):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of rows that `predict` gets right."""
-        return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
+        guesses = self.predict(X)
+        return float(np.average(guesses == check_labels(y, len(guesses)), weights=sample_weight))
 
     def __repr__(self) -> str:
         parameters = inspect.signature(type(self).__init__).parameters

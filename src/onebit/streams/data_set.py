@@ -35,6 +35,9 @@ class DataSet:
     y: Integers
     label_names: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "X", as_matrix(check_rows(self.X)))  # scipy shuffles rows without looking
+
     @property
     def n_classes(self) -> int:
         """How many labels there are."""
@@ -92,7 +95,7 @@ def make_data_set(name: str, X: Any, y: Any, where: str, label_names: Sequence[s
     if len(names) == len(labels) > 2:
         raise ValueError(f"{where}: every row has a label of its own ({names[0]!s}, {names[1]!s}, …); is it the label?")
     shown = _names(names, label_names)
-    return DataSet(name, as_matrix(rows), codes.astype(np.int64), shown)
+    return DataSet(name, rows, codes.astype(np.int64), shown)
 
 
 def _names(labels: npt.NDArray[Any], given: Sequence[str] | None) -> tuple[str, ...]:

@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse
 
 from onebit.compiled import compiled, inlined
-from onebit.inputs import Floats, Integers, check_choice
+from onebit.inputs import Floats, Integers, check_choice, check_rows
 from onebit.lengths import columns_to_unit, sparse_rows_to_unit, unit_of, unit_rows
+from onebit.streams.data_set import as_matrix
 
 METHODS = ("standardize", "online", "none")
 
@@ -37,7 +38,8 @@ def preprocess(X: Any, method: str, unit_length: bool = False) -> Any:
     [[0.0, 1.0], [1.0, 1.0], [1.373, 1.0]]
     """
     check_choice("preprocessing", method, METHODS)
-    ready = {"standardize": standardize, "online": standardize_online, "none": _unchanged}[method](X)
+    rows = as_matrix(check_rows(X))
+    ready = {"standardize": standardize, "online": standardize_online, "none": _unchanged}[method](rows)
     return to_unit_length(ready) if unit_length else ready
 
 

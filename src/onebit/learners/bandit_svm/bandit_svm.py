@@ -20,6 +20,9 @@ _TRIGGER = 0.1
 # On unit rows this is exp(−8(1−⟨x, x'⟩)): the best single width over the sets it was chosen on.
 _AUTO_KERNEL = Gaussian(width=8.0**-0.5, normalize=True)
 
+# Of examples and of replays: their products stay within the 64 bits of compiled code.
+_MOST = 2**31
+
 
 class BanditSVM(SpaceLearner):
     """Keeps every proved fact that matters and, class by class, the largest-margin separator consistent with them.
@@ -127,7 +130,8 @@ class BanditSVM(SpaceLearner):
         # 1/(2C) is what the squared slack adds to the diagonal of the Gram matrix; C = ∞ adds nothing.
         is_hard = isinstance(self.C, float) and math.isinf(self.C) and self.C > 0.0
         softness = 0.0 if is_hard else 0.5 / check_number("C", self.C, above=1e-300)
-        replays, budget = check_integer("replays", self.replays, low=0), check_integer("budget", self.budget, low=1)
+        replays = check_integer("replays", self.replays, low=0, high=_MOST)
+        budget = check_integer("budget", self.budget, low=1, high=_MOST)
         if isinstance(self.exploration, str):
             if self.exploration not in ("greedy", "uniform"):
                 raise ValueError(
