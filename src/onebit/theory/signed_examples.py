@@ -3,6 +3,7 @@
 import numpy as np
 
 from onebit.inputs import Floats, Integers
+from onebit.theory import double_double
 
 
 class AgainstRest:
@@ -20,6 +21,12 @@ class AgainstRest:
     def price(self, direction: Floats) -> tuple[Floats, Integers]:
         """Return every example's signed product with the direction."""
         return self._signed @ direction, self._codes
+
+    def price_pairs(self, direction: Floats) -> tuple[Floats, Integers]:
+        """Return the same for a direction of pairs."""
+        products = np.empty((len(self._signed), 2))
+        double_double.products_with(self._signed, direction, products)
+        return products[:, 0], self._codes
 
     def rows(self, codes: Integers) -> Floats:
         """Return signed examples."""
@@ -43,24 +50,23 @@ class AgainstRivals:
 
     def price(self, direction: Floats) -> tuple[Floats, Integers]:
         """Return how far every example's own class is ahead of its strongest rival."""
-        leads, rivals = self.leads(self._points @ direction.reshape(self._n_classes, -1).T)
-        return leads, self._all * self._n_classes + rivals
-
-    def leads(self, scores: Floats) -> tuple[Floats, Integers]:
-        """Return, from every example's scores, its own class's lead and its strongest rival; the scores are spoilt."""
+        scores = self._points @ direction.reshape(self._n_classes, -1).T
         own = scores[self._all, self._labels]
         # The own class is no rival.
         scores[self._all, self._labels] = -np.inf
         rivals = scores.argmax(axis=1)
-        return own - scores[self._all, rivals], rivals
+        return own - scores[self._all, rivals], self._all * self._n_classes + rivals
 
-    def conditions(self, codes: Integers) -> tuple[Integers, Integers]:
-        """Return the examples and the rivals of codes."""
-        return codes // self._n_classes, codes % self._n_classes
+    def price_pairs(self, direction: Floats) -> tuple[Floats, Integers]:
+        """Return the same for a direction of pairs."""
+        leads, rivals = np.empty(len(self._points)), np.empty(len(self._points), dtype=np.int64)
+        by_class = direction.reshape(self._n_classes, -1, 2)
+        double_double.leads_with(self._points, self._labels, by_class, leads, rivals)
+        return leads, self._all * self._n_classes + rivals
 
     def rows(self, codes: Integers) -> Floats:
         """Return the vectors with x and −x in their blocks."""
-        examples, rivals = self.conditions(codes)
+        examples, rivals = codes // self._n_classes, codes % self._n_classes
         blocks = np.zeros((len(codes), self._n_classes, self._points.shape[1]))
         each = np.arange(len(codes))
         blocks[each, self._labels[examples]] = self._points[examples]
