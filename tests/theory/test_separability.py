@@ -10,7 +10,7 @@ import scipy.optimize
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_digits, load_wine
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.svm import SVC
 
 from onebit.inputs import Floats, Integers
@@ -292,6 +292,15 @@ def test_wine_is_strongly_separable() -> None:
     assert result.strong == pytest.approx(0.328775, rel=1e-5)
 
 
+def test_breast_cancer_as_it_comes_is_separable() -> None:
+    # Columns from 10⁻³ to 10³: the margin is 10⁻⁸ of the radius, and there.
+    X, y = load_breast_cancer(return_X_y=True)
+    result = margin(X, y)
+    assert result.weak == result.strong == pytest.approx(5.7241146e-5, rel=1e-6)
+    assert result.weak_gap <= 1e-9
+    check_by_fractions(result, X, y)
+
+
 def test_rational_kernel_makes_the_papers_weak_set_strongly_separable() -> None:
     X, y = paper_weak(2000, seed=1)
     result = margin(X, y, Rational())
@@ -456,6 +465,7 @@ def test_more_than_a_float_can_tell_is_left_open() -> None:
     # In R^d the smallest numbers separate too, but vectors of floats need not show how far.
     spread = margin(np.column_stack([1e150 * X[:, 0], 1e-150 * np.sign(X[:, 1])]), y)
     assert 0.0 < spread.strong < spread.strong_limit
+    assert margin([[1e300, 1e-300], [1e300, -1e-300]], [0, 1]).strong == pytest.approx(math.sqrt(2.0) * 1e-300)
 
 
 @pytest.mark.parametrize("factor", [1.0, 2.0**-40])
@@ -557,6 +567,7 @@ def test_promises() -> None:
         ([[1.0], [2.0]], [0, math.nan], {}, r"y\[1\] is nan"),
         ([[1.0], [2.0]], [0, 1, 1], {}, "y must hold one label for each of the 2 rounds"),
         ([1.0, 2.0], [0, 1], {}, "X must have two dimensions"),
+        ([[1.7e308, 1.7e308], [1.0, 2.0]], [0, 1], {}, r"X must have rows no longer than 1e\+307; it holds 1.7e\+308"),
         ([[1.0], [2.0]], [0, 7], {"classes": 3}, r"y\[1\] is 7"),
         ([[1.0], [2.0]], [0, 0], {"classes": 1}, "at least two classes"),
         ([[1.0], [2.0]], [0, 1], {"kernel": "rational"}, "kernel must be None, a kernel"),

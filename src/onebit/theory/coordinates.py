@@ -48,8 +48,7 @@ class LinearCoordinates:
 
     def __init__(self, X: Floats) -> None:
         self.radius = longest(X)
-        # Division by a power of two rounds nothing.
-        points = self.exact_points = np.ldexp(X, -math.frexp(self.radius)[1])
+        points = np.ldexp(X, -math.frexp(self.radius)[1])
         self._basis = None
         # The vectors of a solution lie in the span of the examples, which has fewer coordinates then.
         if X.shape[1] > X.shape[0]:

@@ -282,12 +282,17 @@ def _attempts(
     if isinstance(coordinates, KernelCoordinates) or hull.dimension * len(point.codes) ** 2 > _MOST_WORK:
         return
     # Separability, unlike the margin, does not depend on the columns' units.
-    sizes = np.frexp(np.abs(coordinates.exact_points).max(axis=0))[1]
-    for exponents in (np.zeros_like(sizes), sizes):
-        points = np.ldexp(coordinates.exact_points, -exponents)
+    for exponents in (np.full(task.rows.shape[1], math.frexp(coordinates.radius)[1]), _column_sizes(task.rows)):
+        points = np.ldexp(task.rows, -exponents)
         point = nearest_point(problem.hull(points), gap=_GAP, on_pass=report, pairs=True, first=point.codes)
         weights = np.array([Fraction(high) + Fraction(low) for high, low in point.weights.tolist()], dtype=object)
-        yield np.ldexp(_by_class(point, points), -exponents), point.codes, weights
+        yield np.ldexp(_by_class(point, points), exponents.min() - exponents), point.codes, weights
+
+
+def _column_sizes(rows: Floats) -> npt.NDArray[np.intc]:
+    """Return the powers of two that columns are divided by to hold numbers up to 1, exactly."""
+    sizes: npt.NDArray[np.intc] = np.frexp(np.abs(rows).max(axis=0))[1]
+    return sizes
 
 
 def _by_class(point: NearestPoint, points: Floats) -> Floats:
@@ -296,9 +301,9 @@ def _by_class(point: NearestPoint, points: Floats) -> Floats:
 
 def _exact_zero(task: Task, problem: _Problem, codes: Integers) -> Certificate | None:
     """Return the certificate of length 0 over these vertices, if there is one."""
-    if not isinstance(task.coordinates, LinearCoordinates):
+    if task.kernel is not None:
         return None
-    vertices = problem.hull(task.coordinates.exact_points).rows(codes)
+    vertices = problem.hull(np.ldexp(task.rows, -_column_sizes(task.rows))).rows(codes)
     # Every column in its own units, so that the whole numbers stay short.
     weights = vanishing_weights(np.array([whole(column)[0] for column in vertices.T], dtype=object).T)
     if weights is None:

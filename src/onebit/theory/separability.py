@@ -14,6 +14,7 @@ said when a combination is exactly zero, and never because something is small. W
 margin was found, and it is at most so much.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,9 @@ from onebit.theory.coordinates import KernelCoordinates, LinearCoordinates
 from onebit.theory.largest_margins import Progress, Task, largest_margins
 
 __all__ = ["Margin", "Progress", "margin"]
+
+# Lengths of a few such rows together are floats still.
+_LONGEST = 1e307
 
 
 @dataclass(frozen=True)
@@ -152,6 +156,9 @@ def margin(
             "classes have no example"
         )
     codes = encode_labels(labels, names)
+    largest = float(np.abs(rows).max())
+    if kernel is None and largest * math.sqrt(rows.shape[1]) > _LONGEST:
+        raise ValueError(f"X must have rows no longer than {_LONGEST:g}; it holds {largest!r}. Divide all of X by 1e10")
     # A kernel that normalizes works on rows of length 1; from here on these are the examples.
     rows = kernel.prepare(rows) if kernel is not None else rows
     coordinates = KernelCoordinates(rows, kernel) if kernel is not None else LinearCoordinates(rows)
