@@ -2,7 +2,7 @@
 
 A solver only proposes. What vectors attain and how long combinations are is measured afterwards, on all the data and on
 the safe side (`onebit.theory.evidence`). When the two sides do not meet, R^d is tried again with more effort: is the
-combination exactly zero? What do twice the digits find, in the data's own units and with columns of similar size?
+combination exactly zero? What is found with columns of similar size, and what with twice the digits?
 See `onebit.theory.separability` for the definitions.
 """
 
@@ -20,7 +20,7 @@ from onebit.theory.certificates import Certificate
 from onebit.theory.coordinates import KernelCoordinates, LinearCoordinates
 from onebit.theory.evidence import Kind, attained, combined_length
 from onebit.theory.minimum_norm import NearestPoint, Vertices, nearest_point
-from onebit.theory.signed_examples import AgainstRest, AgainstRivals
+from onebit.theory.signed_examples import AgainstRest, AgainstRivals, rivalries, rivalry_codes
 from onebit.theory.whole_numbers import root_up, vanishing_weights, whole
 
 # Three digits beyond the six that are printed.
@@ -133,12 +133,11 @@ class _Weak:
         return AgainstRivals(points, self._task.codes, len(self._task.classes))
 
     def conditions(self, codes: Integers) -> tuple[Integers, Integers]:
-        K = len(self._task.classes)
-        return codes // K, codes % K
+        return rivalries(codes, len(self._task.classes))
 
     def pair(self, a: int, b: int) -> Integers | None:
-        K, labels = len(self._task.classes), self._task.codes
-        return np.array([a * K + labels[b], b * K + labels[a]])
+        examples = np.array([a, b])
+        return rivalry_codes(examples, self._task.codes[examples[::-1]], len(self._task.classes))
 
     def coefficients(self, codes: Integers, weights: Floats) -> Floats:
         examples, rivals = self.conditions(codes)
@@ -279,14 +278,20 @@ def _attempts(
     point = nearest_point(hull, gap=_GAP, on_pass=report)
     coefficients = problem.coefficients(point.codes, point.weights)
     yield coordinates.vectors(_by_class(point, coordinates.points), coefficients), point.codes, point.weights
-    if isinstance(coordinates, KernelCoordinates) or hull.dimension * len(point.codes) ** 2 > _MOST_WORK:
+    if isinstance(coordinates, KernelCoordinates):
         return
     # Separability, unlike the margin, does not depend on the columns' units.
-    for exponents in (np.full(task.rows.shape[1], math.frexp(coordinates.radius)[1]), _column_sizes(task.rows)):
+    own, similar = np.full(task.rows.shape[1], math.frexp(coordinates.radius)[1]), _column_sizes(task.rows)
+    is_small = hull.dimension * len(point.codes) ** 2 <= _MOST_WORK
+    for exponents, pairs in ((similar, False), (own, True), (similar, True)) if is_small else ((similar, False),):
         points = np.ldexp(task.rows, -exponents)
-        point = nearest_point(problem.hull(points), gap=_GAP, on_pass=report, pairs=True, first=point.codes)
-        weights = np.array([Fraction(high) + Fraction(low) for high, low in point.weights.tolist()], dtype=object)
+        point = nearest_point(problem.hull(points), gap=_GAP, on_pass=report, pairs=pairs, first=point.codes)
+        weights = _as_fractions(point.weights) if pairs else point.weights
         yield np.ldexp(_by_class(point, points), exponents.min() - exponents), point.codes, weights
+
+
+def _as_fractions(pairs: Floats) -> npt.NDArray[np.object_]:
+    return np.array([Fraction(high) + Fraction(low) for high, low in pairs.tolist()], dtype=object)
 
 
 def _column_sizes(rows: Floats) -> npt.NDArray[np.intc]:

@@ -34,6 +34,16 @@ class AgainstRest:
         return rows
 
 
+def rivalry_codes(examples: Integers, rivals: Integers, n_classes: int) -> Integers:
+    """Return one number for an example and a rival of its class."""
+    return examples * n_classes + rivals
+
+
+def rivalries(codes: Integers, n_classes: int) -> tuple[Integers, Integers]:
+    """Return the examples and the rivals of codes."""
+    return codes // n_classes, codes % n_classes
+
+
 class AgainstRivals:
     """Weak separability: x in the block of its own class and −x in a rival's. A code is an example and a rival."""
 
@@ -55,18 +65,18 @@ class AgainstRivals:
         # The own class is no rival.
         scores[self._all, self._labels] = -np.inf
         rivals = scores.argmax(axis=1)
-        return own - scores[self._all, rivals], self._all * self._n_classes + rivals
+        return own - scores[self._all, rivals], rivalry_codes(self._all, rivals, self._n_classes)
 
     def price_pairs(self, direction: Floats) -> tuple[Floats, Integers]:
         """Return the same for a direction of pairs."""
         leads, rivals = np.empty(len(self._points)), np.empty(len(self._points), dtype=np.int64)
         by_class = direction.reshape(self._n_classes, -1, 2)
         double_double.leads_with(self._points, self._labels, by_class, leads, rivals)
-        return leads, self._all * self._n_classes + rivals
+        return leads, rivalry_codes(self._all, rivals, self._n_classes)
 
     def rows(self, codes: Integers) -> Floats:
         """Return the vectors with x and −x in their blocks."""
-        examples, rivals = codes // self._n_classes, codes % self._n_classes
+        examples, rivals = rivalries(codes, self._n_classes)
         blocks = np.zeros((len(codes), self._n_classes, self._points.shape[1]))
         each = np.arange(len(codes))
         blocks[each, self._labels[examples]] = self._points[examples]
