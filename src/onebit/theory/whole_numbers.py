@@ -35,12 +35,11 @@ def whole(values: Any) -> tuple[Objects, int]:
     nonzero = digits != 0
     if not nonzero.any():
         return digits.astype(object), 0
-    # The zeros at the end of every number are no digits.
-    trailing = int(np.log2(digits[nonzero] & -digits[nonzero]).min())
     least = int(exponents[nonzero].min())
-    shifts = np.where(nonzero, exponents - least, 0).astype(object)
-    numbers = digits.astype(object) << shifts
-    return numbers >> trailing, least - 53 + trailing
+    shifts = np.where(nonzero, exponents - least, 0)
+    # The zeros at the end of every number are no digits.
+    trailing = int((np.log2(digits[nonzero] & -digits[nonzero]) + shifts[nonzero]).min())
+    return digits.astype(object) << shifts.astype(object) >> trailing, least - 53 + trailing
 
 
 def root_up(square: Fraction) -> float:
