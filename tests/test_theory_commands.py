@@ -29,7 +29,7 @@ def test_margin_of_a_bundled_set() -> None:
     assert answer.returncode == 0, answer.stderr
     found = json.loads(answer.stdout)
     assert found["weak"] == pytest.approx(0.11252667, rel=1e-6)
-    assert found["strong"] == 0.0
+    assert (found["strong"], found["strong_limit"]) == (0.0, 0.0)
     assert found["classes_not_told_from_the_rest"] == ["0", "1", "2"]
     assert {promise["theorem"] for promise in found["promises"]} == {"2", "5", "6", "10", "21"}
 
@@ -49,11 +49,27 @@ def test_margin_of_a_file_in_a_kernels_space(tmp_path: Path) -> None:
     assert "0.112527" in shown.stdout
 
 
+def test_margin_of_columns_with_an_offset(tmp_path: Path) -> None:
+    path = tmp_path / "clock.csv"
+    path.write_text(
+        "time,switch,label\n" + "".join(f"{1_700_000_000 + i},{2 * (i % 2) - 1},{i % 2}\n" for i in range(40))
+    )
+    shown = run("margin", str(path), "--label", "label", "--kernel", "none")
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.count("1.41421") == 2
+    assert "no hyperplane" not in shown.stdout
+    # In a kernel's space it is lost to rounding, which is no proof.
+    shown = run("margin", str(path), "--label", "label", "--kernel", "linear")
+    assert shown.stdout.count("none found; it is at most") == 2
+    assert "not separable" not in shown.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("margin", "no_such_set"), ["no_such_set"]),
         (("margin", "wedges", "--kernel", "magic"), ["--kernel", "magic", "rational"]),
+        (("margin", "no_such_file.csv", "--kernel", "magic"), ["--kernel", "magic", "Gaussian, Linear"]),
         (("margin", "wedges", "--kernel", "gaussian:-1"), ["--kernel gaussian:-1", "width"]),
         (("bound", "99"), ["99", "21-sharp"]),
         (("bound", "2", "--k", "3"), ["--radius", "--gamma"]),

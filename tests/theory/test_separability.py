@@ -1,6 +1,7 @@
 import math
 import time
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,23 @@ import scipy.optimize
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_digits, load_wine
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.svm import SVC
 
 from onebit.inputs import Floats, Integers
 from onebit.kernels import Gaussian, Kernel, Linear, Polynomial, Rational
 from onebit.streams import paper_strong, paper_weak, wedges
-from onebit.theory import Certificate, Margin, Progress, margin, verify_certificate
+from onebit.theory import (
+    Certificate,
+    Margin,
+    Progress,
+    Separator,
+    margin,
+    verify_certificate,
+    verify_separator,
+)
+from onebit.theory.minimum_norm import nearest_point
+from onebit.theory.signed_examples import AgainstRest
 
 property_test = settings(max_examples=60, derandomize=True, deadline=None)
 
@@ -61,7 +72,9 @@ def check_attained(result: Margin, X: Floats, y: Integers, K: int, kernel: Kerne
         if vectors is None:
             continue
         squares = (vectors * vectors).sum() if kernel is None else np.sum((vectors @ gram) * vectors)
-        assert squares == pytest.approx(1.0, rel=1e-7)
+        # In a kernel's space coefficients grow as the margin shrinks, and rounding with their squares.
+        rounding = 1e-16 * (result.radius / (result.weak if is_weak else result.strong)) ** 2 if kernel else 0.0
+        assert squares == pytest.approx(1.0, rel=1e-7 + rounding)
         scores = gram @ vectors.T
         own = scores[each, y].copy()
         scores[each, y] = -np.inf
@@ -70,15 +83,66 @@ def check_attained(result: Margin, X: Floats, y: Integers, K: int, kernel: Kerne
             assert (own - scores.max(axis=1)).min() == pytest.approx(result.weak, rel=1e-6, abs=slack)
         else:
             assert min(own.min(), -scores.max()) == pytest.approx(result.strong / 2, rel=1e-6, abs=slack)
-    assert (result.weak_vectors is None) == (result.weak_certificate is not None) == (result.weak == 0.0)
-    assert (result.strong_vectors is None) == bool(result.strong_certificates) == (result.strong == 0.0)
+    assert result.weak <= result.weak_limit
+    assert result.strong <= result.strong_limit
+    assert (result.weak_vectors is None) == (result.weak == 0.0)
+    assert (result.strong_vectors is None) == (result.strong == 0.0)
+    assert len(result.strong_certificates) == K
     for certificate in proofs(result):
         assert verify_certificate(certificate, X, y, kernel)
+    for separator in (result.weak_separator, result.strong_separator):
+        assert separator is None or verify_separator(separator, X, y, kernel)
 
 
 def proofs(result: Margin) -> list[Certificate]:
-    first = [result.weak_certificate] if result.weak_certificate is not None else []
-    return first + list(result.strong_certificates)
+    return [result.weak_certificate, *result.strong_certificates]
+
+
+def is_decided(result: Margin) -> bool:
+    return (result.weak > 0.0 or result.weak_limit == 0.0) and (result.strong > 0.0 or result.strong_limit == 0.0)
+
+
+def fractions(values: Any) -> list[Fraction]:
+    return [Fraction(value) for value in np.asarray(values).tolist()]
+
+
+def worst_by_fractions(separator: Separator, X: Floats, y: Integers) -> Fraction:
+    """The margin of vectors, squared, by Definition 1 and nothing else; −1 if it is not positive."""
+    W = [fractions(w) for w in separator.vectors]
+    names, least = separator.classes.tolist(), []
+    for x, label in zip([fractions(x) for x in X], y.tolist(), strict=True):
+        scores = [sum(a * b for a, b in zip(w, x, strict=True)) for w in W]
+        own = scores.pop(names.index(label))
+        least.append(own - max(scores) if separator.kind == "weak" else 2 * min(own, -max(scores)))
+    worst = Fraction(min(least))
+    return worst**2 / sum(a * a for w in W for a in w) if worst > 0 else Fraction(-1)
+
+
+def square_by_fractions(certificate: Certificate, X: Floats, y: Integers) -> Fraction:
+    """The squared length of the combination, by the definition of its vectors and nothing else."""
+    weights = fractions(certificate.weights)
+    blocks: dict[Any, list[Fraction]] = {}
+    for t, i, weight in zip(certificate.examples.tolist(), certificate.classes.tolist(), weights, strict=True):
+        own = y.tolist()[t]
+        assert weight >= 0
+        signs = {own: 1, i: -1} if certificate.kind == "weak" else {i: 1 if i == own else -1}
+        for label, sign in signs.items():
+            block = blocks.setdefault(label, [Fraction(0)] * X.shape[1])
+            blocks[label] = [a + sign * weight * b for a, b in zip(block, fractions(X[t]), strict=True)]
+    return Fraction(sum(a * a for block in blocks.values() for a in block)) / sum(weights) ** 2
+
+
+def check_by_fractions(result: Margin, X: Floats, y: Integers) -> None:
+    """Both sides of both margins, without a float and without a line of the package."""
+    for separator in (result.weak_separator, result.strong_separator):
+        if separator is not None:
+            assert worst_by_fractions(separator, X, y) >= Fraction(separator.margin) ** 2
+    for certificate in proofs(result):
+        assert square_by_fractions(certificate, X, y) <= Fraction(certificate.length) ** 2
+    lengths = fractions([certificate.length for certificate in result.strong_certificates])
+    assert result.weak_limit == result.weak_certificate.length
+    strong = min(4 / sum(1 / length**2 for length in lengths) if all(lengths) else 0, Fraction(result.weak_limit) ** 2)
+    assert Fraction(result.strong_limit) ** 2 >= strong
 
 
 @given(labelled())
@@ -145,7 +209,8 @@ def test_kernels(kernel: Kernel) -> None:
     y = (X[:, 0] * X[:, 1] > 0).astype(int) + (X[:, 0] ** 2 + X[:, 1] ** 2 > 1.0)
     result = margin(X, y, kernel)
     check_attained(result, X, y, 3, kernel)
-    assert max(result.weak_gap, result.strong_gap) <= 1e-7
+    for gap, limit in ((result.weak_gap, result.weak_limit), (result.strong_gap, result.strong_limit)):
+        assert gap <= 1e-7 or limit <= 1e-6 * result.radius
     assert result.radius == pytest.approx(math.sqrt(np.diagonal(kernel(X)).max()))
 
 
@@ -197,17 +262,17 @@ def test_wedges_are_weakly_not_strongly_separable() -> None:
     result = margin(X, y)
     check_attained(result, X, y, 3)
     assert result.weak == pytest.approx(0.112526676, rel=1e-7)
-    assert result.strong == 0.0
-    assert [certificate.classes[0] for certificate in result.strong_certificates] == [0, 1, 2]
-    assert max(certificate.residual for certificate in result.strong_certificates) < 1e-15
+    assert (result.strong, result.strong_limit) == (0.0, 0.0)
+    assert result.mixed_classes == [0, 1, 2]
+    assert [certificate.length for certificate in result.strong_certificates] == [0.0] * 3
 
 
 def test_the_papers_data_sets() -> None:
     strong, weak = margin(*paper_strong(50_000, seed=1)), margin(*paper_weak(50_000, seed=1))
     assert strong.strong == pytest.approx(0.023, abs=5e-4)
     assert weak.weak == pytest.approx(0.0495, abs=1e-4)
-    assert weak.strong == 0.0
-    assert [int(certificate.classes[0]) for certificate in weak.strong_certificates] == [0]
+    assert (weak.strong, weak.strong_limit) == (0.0, 0.0)
+    assert weak.mixed_classes == [0]
 
 
 def test_digits_are_weakly_not_strongly_separable() -> None:
@@ -216,7 +281,7 @@ def test_digits_are_weakly_not_strongly_separable() -> None:
     result = margin(X, y)
     check_attained(result, X, y, 10)
     assert result.weak == pytest.approx(0.0099389, rel=1e-4)
-    assert [int(certificate.classes[0]) for certificate in result.strong_certificates] == [8, 9]
+    assert result.mixed_classes == [8, 9]
 
 
 def test_wine_is_strongly_separable() -> None:
@@ -225,6 +290,15 @@ def test_wine_is_strongly_separable() -> None:
     result = margin(X, y)
     check_attained(result, X, y, 3)
     assert result.strong == pytest.approx(0.328775, rel=1e-5)
+
+
+def test_breast_cancer_as_it_comes_is_separable() -> None:
+    # Columns from 10⁻³ to 10³: the margin is 10⁻⁸ of the radius, and there.
+    X, y = load_breast_cancer(return_X_y=True)
+    result = margin(X, y)
+    assert result.weak == result.strong == pytest.approx(5.7241146e-5, rel=1e-6)
+    assert result.weak_gap <= 1e-9
+    check_by_fractions(result, X, y)
 
 
 def test_rational_kernel_makes_the_papers_weak_set_strongly_separable() -> None:
@@ -245,7 +319,7 @@ def test_equal_examples_with_different_labels_are_the_proof() -> None:
     for kernel in (None, Rational(normalize=True)):
         result = margin(X, y, kernel)
         assert [sorted(certificate.examples) for certificate in proofs(result)] == [[17, 40]] * 3
-        assert all(certificate.residual == 0.0 for certificate in proofs(result))
+        assert all(certificate.length == 0.0 for certificate in proofs(result))
         assert all(verify_certificate(certificate, X, y, kernel) for certificate in proofs(result))
 
 
@@ -261,26 +335,156 @@ def test_the_check_refuses_spoilt_certificates() -> None:
     X, y = wedges()
     good = margin(X, y).strong_certificates[1]
     assert verify_certificate(good, X, y)
-    assert verify_certificate(good, X, y, tolerance=1e-14)
+    assert verify_certificate(replace(good, weights=2 * good.weights), X, y)
+    assert not verify_certificate(replace(good, weights=good.weights.astype(float)), X, y)
+    assert not verify_certificate(replace(good, weights=0 * good.weights), X, y)
+    assert not verify_certificate(replace(good, weights=good.weights[:2]), X, y)
+    assert not verify_certificate(replace(good, examples=good.examples + len(X)), X, y)
     assert not verify_certificate(replace(good, weights=np.roll(good.weights, 1)), X, y)
-    assert not verify_certificate(replace(good, weights=2.0 * good.weights), X, y)
     assert not verify_certificate(replace(good, weights=np.array([1.5, -0.5, 0.0])), X, y)
     assert not verify_certificate(replace(good, classes=good.classes - 1), X, y)
     assert not verify_certificate(replace(good, kind="weak"), X, y)
     assert not verify_certificate(good, X, np.roll(y, 20))
-    assert not verify_certificate(good, X + 0.01, y)
+    assert not verify_certificate(good, X + 1e-15, y)
 
 
-def test_tiny_margins_are_found_until_they_count_as_none() -> None:
-    for size, is_found in [(1e-3, True), (1e-6, True), (1e-9, False)]:
-        X = np.array([[1.0, size], [-1.0, size], [1.0, -size]])
-        result = margin(X, [0, 0, 1])
-        assert (result.strong > 0.0) == is_found
-        if is_found:
-            # The hull of (1, s), (−1, s), (−1, s) is nearest to the origin at (0, s).
-            assert result.strong == pytest.approx(math.sqrt(2.0) * size, rel=1e-6)
-        else:
-            assert result.strong_certificates[0].residual == pytest.approx(size, rel=1e-3)
+def test_the_check_of_vectors_is_exact() -> None:
+    X, y, W = np.array([[3.0, 1.0], [-3.0, 2.0]]), np.array(["a", "b"]), np.array([[1.0, 0.0], [0.0, 0.0]])
+    exact = Separator("weak", np.array(["a", "b"]), W, 3.0)
+    assert verify_separator(exact, X, y)
+    assert verify_separator(replace(exact, vectors=7.0 * W), X, y)
+    assert not verify_separator(replace(exact, margin=math.nextafter(3.0, 4.0)), X, y)
+    assert not verify_separator(replace(exact, kind="strong", margin=0.1), X, y)
+    assert not verify_separator(replace(exact, vectors=0.0 * W), X, y)
+    assert not verify_separator(exact, X, y[::-1])
+    X[1, 0] = math.nextafter(-3.0, 0.0)
+    assert not verify_separator(exact, X, y)
+
+
+def test_columns_with_an_offset() -> None:
+    # Seconds since 1970 beside what tells the classes apart: this was called "not separable", with a proof.
+    y = np.arange(100) % 2
+    X = np.column_stack([1.7e9 + np.arange(100), 2.0 * y - 1.0])
+    result = margin(X, y)
+    assert result.weak == result.strong == pytest.approx(math.sqrt(2.0), rel=1e-12)
+    check_by_fractions(result, X, y)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e-6, 1e-7, 3e-8, 1e-9, 1e-15, 1e-18])
+def test_tiny_margins_are_margins(size: float) -> None:
+    # The hull of (1, s), (−1, s), (−1, s) is nearest to the origin at (0, s).
+    X, y = np.array([[1.0, size], [-1.0, size], [1.0, -size]]), np.array([0, 0, 1])
+    result = margin(X, y)
+    assert result.weak == result.strong == pytest.approx(math.sqrt(2.0) * size, rel=1e-12)
+    check_by_fractions(result, X, y)
+    # Two classes have one margin, and a theorem speaks of it however small it is.
+    promises = {promise.theorem: promise for promise in result.promises}
+    assert promises["2"].log2 == pytest.approx(1.0 - 2.0 * math.log2(size), abs=1e-3)
+    assert promises["10"].log2 == pytest.approx(-2.0 * math.log2(size), abs=1e-3)
+    assert not any(promise.silent_because for promise in promises.values())
+
+
+@st.composite
+def badly_scaled(draw: st.DrawFn) -> tuple[Floats, Integers, float]:
+    """Draw a set whose margins are known, with columns of very different size that tell nothing, and offsets.
+
+    Each of some points a, and its mirror image, comes with every class and has c at the class's own column. So the
+    columns of a cancel in the right combination, and the margins are those of c times the unit vectors.
+    """
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n, d, K = draw(st.integers(1, 6)), draw(st.integers(1, 4)), draw(st.integers(2, 4))
+    a = rng.standard_normal((n, d)) + np.where(rng.random(d) < 0.5, draw(st.sampled_from([0.0, 1.7e9])), 0.0)
+    a *= 10.0 ** rng.uniform(-9.0, 9.0 if np.abs(a).max() < 1e9 else 0.0, size=d)
+    c = 10.0 ** draw(st.integers(-9, 9))
+    y = np.tile(np.arange(K), 2 * n)
+    X = np.column_stack([np.repeat(np.concatenate([a, -a]), K, axis=0), c * np.eye(K)[y]])
+    order = rng.permutation(X.shape[1])
+    return X[:, order], y, c
+
+
+@given(badly_scaled())
+@property_test
+def test_badly_scaled_columns(data: tuple[Floats, Integers, float]) -> None:
+    X, y, c = data
+    K = y.max() + 1
+    result = margin(X, y)
+    assert result.weak == pytest.approx(c / math.sqrt(K - 1), rel=1e-6)
+    assert result.strong == pytest.approx(2.0 * c / K, rel=1e-6)
+    assert result.weak_limit == pytest.approx(c / math.sqrt(K - 1), rel=1e-6)
+    assert result.strong_limit == pytest.approx(2.0 * c / K, rel=1e-6)
+    check_by_fractions(result, X, y)
+
+
+@given(badly_scaled(), st.integers(0, 2**32))
+@property_test
+def test_badly_scaled_columns_without_a_margin(data: tuple[Floats, Integers, float], seed: int) -> None:
+    X, y, _ = data
+    # What is twice as far in another class's name must be told from it by a product of the other sign.
+    X, y = np.concatenate([X, 2.0 * X[:1]]), np.append(y, y[0] + 1)
+    order = np.random.default_rng(seed).permutation(len(X))
+    X, y = X[order], y[order]
+    result = margin(X, y)
+    assert (result.strong, result.strong_limit) == (0.0, 0.0)
+    assert set(result.mixed_classes) >= {0, 1}
+    assert is_decided(result)
+    check_by_fractions(result, X, y)
+
+
+@given(labelled(), st.integers(0, 2**32))
+@property_test
+def test_other_units_change_margins_but_not_separability(data: tuple[Floats, Integers, int], seed: int) -> None:
+    X, y, K = data
+    # Powers of two round nothing.
+    units = 2.0 ** np.random.default_rng(seed).integers(-30, 30, size=X.shape[1])
+    plain, scaled = margin(X, y, classes=K), margin(X * units, y, classes=K)
+    assert is_decided(plain)
+    assert is_decided(scaled)
+    assert (plain.weak > 0.0) == (scaled.weak > 0.0)
+    assert (plain.strong > 0.0) == (scaled.strong > 0.0)
+    check_by_fractions(plain, X, y)
+    check_by_fractions(scaled, X * units, y)
+
+
+@given(labelled(most_classes=2), st.integers(-20, 0))
+@property_test
+def test_two_classes_have_one_margin_at_any_scale(data: tuple[Floats, Integers, int], exponent: int) -> None:
+    X, y, _ = data
+    X[:, 0] *= 10.0**exponent
+    result = margin(X, y, classes=2)
+    assert (result.weak, result.weak_limit) == (result.strong, result.strong_limit)
+
+
+def test_more_than_a_float_can_tell_is_left_open() -> None:
+    # In a kernel's space sums of rounded numbers prove little below 10⁻⁸: that is said, and no more.
+    X, y = np.array([[1.0, 1e-12], [-1.0, 1e-12], [1.0, -1e-12]]), np.array([0, 0, 1])
+    result = margin(X, y, Linear())
+    assert (result.strong, result.strong_vectors) == (0.0, None)
+    assert 1e-12 < result.strong_limit < 1e-7
+    assert result.mixed_classes == []
+    assert result.promises[0].silent_because == f"no strong margin was found; it is at most {result.strong_limit:.3g}"
+    # In R^d the smallest numbers separate too, but vectors of floats need not show how far.
+    spread = margin(np.column_stack([1e150 * X[:, 0], 1e-150 * np.sign(X[:, 1])]), y)
+    assert 0.0 < spread.strong < spread.strong_limit
+    assert margin([[1e300, 1e-300], [1e300, -1e-300]], [0, 1]).strong == pytest.approx(math.sqrt(2.0) * 1e-300)
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0**-40])
+def test_pairs_of_floats_find_what_floats_do(factor: float) -> None:
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((300, 6))
+    signs = np.where(X[:, 0] > 0.0, 1.0, -1.0)
+    X[:, 0] += 0.1 * signs
+    X *= [factor, 1.0, 1.0, 1.0, 1.0, 1.0]
+    X /= 10.0
+    hull = AgainstRest(X, signs)
+    floats, pairs = nearest_point(hull), nearest_point(hull, pairs=True)
+    assert pairs.gap <= 1e-9
+    assert pairs.upper <= floats.upper * (1.0 + 1e-12)
+    assert pairs.lower >= floats.lower * (1.0 - 1e-12)
+    if factor == 1.0:
+        assert sorted(pairs.codes) == sorted(floats.codes)
+    else:
+        assert pairs.lower > 0.01 * factor
 
 
 def test_extreme_units() -> None:
@@ -363,6 +567,7 @@ def test_promises() -> None:
         ([[1.0], [2.0]], [0, math.nan], {}, r"y\[1\] is nan"),
         ([[1.0], [2.0]], [0, 1, 1], {}, "y must hold one label for each of the 2 rounds"),
         ([1.0, 2.0], [0, 1], {}, "X must have two dimensions"),
+        ([[1.7e308, 1.7e308], [1.0, 2.0]], [0, 1], {}, r"X must have rows no longer than 1e\+307; it holds 1.7e\+308"),
         ([[1.0], [2.0]], [0, 7], {"classes": 3}, r"y\[1\] is 7"),
         ([[1.0], [2.0]], [0, 0], {"classes": 1}, "at least two classes"),
         ([[1.0], [2.0]], [0, 1], {"kernel": "rational"}, "kernel must be None, a kernel"),

@@ -22,7 +22,7 @@ _DRAWN_ROUNDS = 50_000  # of a stream: by then the paper's margins have settled 
 def margin_command(data: str, label: str | None, kernel: str | None, standardize: bool, as_json: bool) -> None:
     """Measure a file or a named set and print what is found."""
     try:
-        chosen = None if kernel is None else as_kernel(parse_kernel(kernel))
+        chosen = None if kernel is None or kernel.lower() == "none" else as_kernel(parse_kernel(kernel))
     except ValueError as error:
         raise ValueError(f"--kernel {kernel}: {error}") from error
     found = as_data_set(find_source(data, label), _DRAWN_ROUNDS)
@@ -51,9 +51,11 @@ def _as_dict(name: str, n_examples: int, result: Margin) -> dict[str, Any]:
         "radius": result.radius,
         "weak": result.weak,
         "strong": result.strong,
+        "weak_limit": result.weak_limit,
+        "strong_limit": result.strong_limit,
         "weak_gap": result.weak_gap,
         "strong_gap": result.strong_gap,
-        "classes_not_told_from_the_rest": [str(proof.classes[0]) for proof in result.strong_certificates],
+        "classes_not_told_from_the_rest": [str(label) for label in result.mixed_classes],
         "promises": [promise.as_dict() for promise in result.promises],
     }
 
@@ -64,12 +66,11 @@ def _print(name: str, n_examples: int, result: Margin) -> None:
         f"[bold]{name}[/]: {n_examples:,} examples, {result.n_features} features, {len(result.classes)} classes"
         f"{'' if result.kernel is None else f', in the space of {result.kernel!r}'}, radius {result.radius:.6g}"
     )
-    for kind, value in (("weak", result.weak), ("strong", result.strong)):
-        console.print(
-            f"largest {kind} margin: [bold]{f'{value:.6g}' if value > 0 else f'none; not {kind}ly separable'}[/]"
-        )
-    if result.strong_certificates:
-        names = ", ".join(str(proof.classes[0]) for proof in result.strong_certificates)
+    sides = ("weak", result.weak, result.weak_limit), ("strong", result.strong, result.strong_limit)
+    for kind, value, limit in sides:
+        console.print(f"largest {kind} margin: [bold]{_found(kind, value, limit)}[/]")
+    if result.mixed_classes:
+        names = ", ".join(str(label) for label in result.mixed_classes)
         console.print(f"no hyperplane tells these classes from all the rest: {names}")
     table = Table(title="What the theorems promise")
     table.add_column("theorem")
@@ -78,6 +79,16 @@ def _print(name: str, n_examples: int, result: Margin) -> None:
     for promise in result.promises:
         table.add_row(promise.theorem, promise.subject, _shown(promise))
     console.print(table)
+
+
+def _found(kind: str, margin: float, limit: float) -> str:
+    """Say what was found, and no more than is proved."""
+    if limit == 0.0:
+        return f"none; not {kind}ly separable"
+    if margin == 0.0:
+        return f"none found; it is at most {limit:.3g}"
+    # Six digits are printed, so what differs only after them does not.
+    return f"{margin:.6g}" if margin >= (1.0 - 1e-6) * limit else f"between {margin:.6g} and {limit:.6g}"
 
 
 def _shown(promise: Claim) -> str:

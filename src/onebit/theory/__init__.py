@@ -2,7 +2,7 @@
 
 from onebit import bounds
 from onebit.bounds.margin_transformation import TransformedMargin, sharper_margin, transformed_margin
-from onebit.theory.certificates import Certificate, verify_certificate
+from onebit.theory.certificates import Certificate, Separator, verify_certificate, verify_separator
 from onebit.theory.feature_map import FeatureMap
 from onebit.theory.looseness import Looseness, measure_looseness
 from onebit.theory.polynomials import ChebyshevConstruction, Halfspaces, MultivariatePolynomial, RationalConstruction
@@ -20,6 +20,7 @@ __all__ = [
     "MultivariatePolynomial",
     "Progress",
     "RationalConstruction",
+    "Separator",
     "SetSplitting",
     "StrongSeparators",
     "TransformedMargin",
@@ -31,4 +32,5 @@ __all__ = [
     "strong_separators",
     "transformed_margin",
     "verify_certificate",
+    "verify_separator",
 ]

@@ -1,57 +1,72 @@
-"""Proofs that a data set is not separable, and a check of them that knows nothing of the solver.
+"""Proofs of both sides of a margin, and checks of them that know nothing of the solver.
 
-Definition 1 asks that a number be positive for every example t and class i:
+Definition 1 asks that a number be at least γ (weak) or γ/2 (strong) for every example t and class i:
 
     weak:    ⟨w_y − w_i, x⟩ for i ≠ y = y_t;
     strong:  ⟨w_i, x⟩ for i = y_t, and −⟨w_i, x⟩ for i ≠ y_t.
 
-Each of them is the inner product of (w₁, …, w_K) with a vector made from x. If non-negative weights that sum to 1
-combine such vectors to one of length ε, then for any w₁…w_K with Σ‖wᵢ‖² ≤ 1 the numbers' weighted mean is at most ε, so
-one of them is: the weak margin is at most ε, and the strong margin at most 2ε. For ε = 0 there is no margin at all
-(Farkas).
+A *separator* is vectors that do it, and proves that the margin is no less. Each number is the inner product of
+(w₁, …, w_K) with a vector made from x. If non-negative weights that sum to 1 combine such vectors to one of length ε,
+then for any w₁…w_K with Σ‖wᵢ‖² ≤ 1 the numbers' weighted mean is at most ε, so one of them is: the weak margin is at
+most ε, and the strong margin at most 2ε. This is a *certificate*: it proves that the margin is no more, and for ε = 0
+that there is none (Farkas). In R^d both checks are exact.
 """
 
-import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from onebit.inputs import Floats, Integers, check_rows, dense
-from onebit.kernels import Kernel, as_kernel
-
-TOLERANCE = 1e-7
-"""In R^d a combination shorter than this share of the radius counts as zero: smaller margins are not told from none."""
-KERNEL_TOLERANCE = 1e-6
-"""The same in a kernel's space, where a length is the square root of a rounded number."""
-
-# Rows whose Gram matrix is formed at a time, when only its diagonal is wanted.
-_BLOCK = 128
+from onebit.inputs import Floats, Integers, check_labels, check_rows, dense, encode_labels
+from onebit.kernels import as_kernel
+from onebit.theory.evidence import Kind, combined_length, has_margin
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """Weights over the conditions of Definition 1 that prove that no vectors satisfy them all."""
+    """Weights over the conditions of Definition 1 that prove how large a margin can be at most."""
 
-    kind: Literal["weak", "strong"]
+    kind: Kind
+    """Either "weak" or "strong"."""
     examples: Integers
     """The row t of each condition."""
     classes: npt.NDArray[Any]
     """The label i of each condition."""
-    weights: Floats
-    """Non-negative, sum 1."""
-    residual: float
-    """ε, the length of the combination; zero but for rounding."""
+    weights: npt.NDArray[Any]
+    """Non-negative, in proportion: floats, whole numbers or fractions. Their sum stands for 1."""
+    length: float
+    """ε: the combination is no longer. Only 0.0 proves that there is no margin."""
 
     def __len__(self) -> int:
         return len(self.weights)
 
+    @property
+    def limit(self) -> float:
+        """What no margin of this kind exceeds."""
+        return self.length if self.kind == "weak" else 2.0 * self.length
 
-def verify_certificate(
-    certificate: Certificate, X: Any, y: Any, kernel: Any = None, *, tolerance: float | None = None
-) -> bool:
+
+@dataclass(frozen=True)
+class Separator:
+    """Vectors that prove how large a margin is at least."""
+
+    kind: Kind
+    """Either "weak" or "strong"."""
+    classes: npt.NDArray[Any]
+    """The label of each vector."""
+    vectors: Floats
+    """One row per class; in a kernel's space its coefficients over the examples. Their length stands for 1."""
+    margin: float
+    """γ: every number that Definition 1 asks for is at least this (weak) or its half (strong)."""
+
+
+def verify_certificate(certificate: Certificate, X: Any, y: Any, kernel: Any = None) -> bool:
     """Return whether a certificate proves what it says, from the data alone.
+
+    In R^d the combination is added up in whole numbers and nothing is rounded. In a kernel's space the kernel's values
+    are taken as they are computed, and what adding them up may lose counts against the certificate.
 
     Parameters
     ----------
@@ -61,41 +76,57 @@ def verify_certificate(
         The examples and their labels.
     kernel : None, Kernel or callable
         The space the certificate is about.
-    tolerance : float, optional
-        How long the combination may be, as a share of the longest example; by default `TOLERANCE`, or
-        `KERNEL_TOLERANCE` with a kernel.
 
     Examples
     --------
     >>> twins = Certificate("weak", np.array([0, 1]), np.array(["b", "a"]), np.array([0.5, 0.5]), 0.0)
     >>> verify_certificate(twins, [[1.0, 2.0], [1.0, 2.0]], ["a", "b"])
     True
+    >>> verify_certificate(twins, [[1.0, 2.0], [1.0, 2.000001]], ["a", "b"])
+    False
     """
-    rows, kernel, weights = dense(check_rows(X)), as_kernel(kernel), certificate.weights
-    # Squares of very large or small numbers would leave the float's range; without a kernel only proportions count.
-    rows = rows / (float(np.abs(rows).max()) or 1.0) if kernel is None else rows
-    points, own, asked = rows[certificate.examples], np.asarray(y)[certificate.examples], certificate.classes
-    is_own = own == asked
-    # 10⁻⁹ forgives the rounding of a sum; the own class has no place in a weak certificate.
-    if (weights < 0.0).any() or abs(weights.sum() - 1.0) > 1e-9 or (certificate.kind == "weak" and is_own.any()):
+    rows, kernel, weights = dense(check_rows(X)), as_kernel(kernel), np.asarray(certificate.weights)
+    examples, asked = np.asarray(certificate.examples), np.asarray(certificate.classes)
+    if not len(weights) == len(examples) == len(asked) or len(weights) == 0:
         return False
-    # The combination has one block for each class, and its squared length is the sum of theirs.
-    square = 0.0
-    for label in np.unique(np.concatenate([own, asked])):
-        gains = (own == label) & (is_own | (certificate.kind == "weak"))
-        shares = weights * (gains.astype(float) - ((asked == label) & ~is_own))
-        square += float(shares @ kernel(points) @ shares) if kernel else float(np.sum((shares @ points) ** 2))
-    longest = math.sqrt(float(squared_lengths(rows, kernel).max()))
-    allowed = tolerance if tolerance is not None else (KERNEL_TOLERANCE if kernel else TOLERANCE)
-    return math.sqrt(max(square, 0.0)) <= allowed * longest
+    if examples.min() < 0 or examples.max() >= len(rows):
+        return False
+    numbers = [Fraction(weight) for weight in weights.tolist()]
+    own = check_labels(y, len(rows))[examples]
+    # The own class has no place in a weak certificate.
+    if min(numbers) < 0 or sum(numbers) <= 0 or (certificate.kind == "weak" and (own == asked).any()):
+        return False
+    points = rows[examples] if kernel is None else kernel.prepare(rows)[examples]
+    return combined_length(certificate.kind, weights, points, own, asked, kernel) <= certificate.length
 
 
-def squared_lengths(X: Floats, kernel: Kernel | None) -> Floats:
-    """Return k(x, x) of every row, or ‖x‖² without a kernel."""
-    if kernel is None:
-        squares: Floats = np.einsum("ij,ij->i", X, X)
-        return squares
-    return np.concatenate([np.diagonal(kernel(block)) for block in np.split(X, range(_BLOCK, len(X), _BLOCK))])
+def verify_separator(separator: Separator, X: Any, y: Any, kernel: Any = None) -> bool:
+    """Return whether vectors have the margin that a separator says, on all the data.
+
+    In R^d nothing is rounded. In a kernel's space the kernel's values are taken as they are computed, and what adding
+    them up may lose counts against the separator.
+
+    Parameters
+    ----------
+    separator : Separator
+        From `margin`, or anyone else.
+    X, y : arrays
+        The examples and their labels.
+    kernel : None, Kernel or callable
+        The space the separator is about.
+
+    Examples
+    --------
+    >>> plain = Separator("strong", np.array(["a", "b"]), np.array([[1.0, 0.0], [-1.0, 0.0]]), 1.414)
+    >>> verify_separator(plain, [[1.0, 5.0], [-1.0, 3.0]], ["a", "b"])
+    True
+    >>> verify_separator(plain, [[1.0, 5.0], [-0.9, 3.0]], ["a", "b"])
+    False
+    """
+    rows, kernel = dense(check_rows(X)), as_kernel(kernel)
+    codes = encode_labels(check_labels(y, len(rows)), np.asarray(separator.classes))
+    rows = rows if kernel is None else kernel.prepare(rows)
+    return has_margin(separator.kind, np.asarray(separator.vectors), rows, codes, separator.margin, kernel)
 
 
 def conflicting_pair(X: Floats, codes: Integers) -> tuple[int, int] | None:

@@ -3,7 +3,7 @@
 With a kernel the points are the rows of L in a pivoted Cholesky factorization L·Lᵀ of the Gram matrix, whose columns
 are computed as they are needed. It stops when what is left of k(x, x) is rounding: smooth kernels on few features need
 a hundred columns or so, however many examples there are. Solutions come back as coefficients over the examples and are
-judged by the kernel itself, never by L.
+judged by the kernel itself (`onebit.theory.evidence`), never by L.
 """
 
 import math
@@ -14,7 +14,7 @@ import scipy.linalg
 
 from onebit.inputs import Floats
 from onebit.kernels import Kernel
-from onebit.theory.certificates import squared_lengths
+from onebit.theory.evidence import longest
 
 # A share of the largest k(x, x) that is a few units of a float's last place: what is left then is rounding.
 _ROUNDING = 1e-15
@@ -22,23 +22,20 @@ _ROUNDING = 1e-15
 _NEGATIVE = 1e-8
 # So many examples are compared with the kernel itself; all of them would cost n² kernel values.
 _BLOCK = 256
+# Rows whose Gram matrix is formed at a time, when only its diagonal is wanted.
+_DIAGONAL_BLOCK = 128
 
 
 class Coordinates(Protocol):
     """Points that stand for the examples, and the way back."""
 
     points: Floats
-    """One row per example, none longer than 1."""
+    """One row per example, none longer than about 1."""
     radius: float
-    """What the points were divided by."""
-    in_kernel_space: bool
+    """The length of the longest example."""
 
     def vectors(self, directions: Floats, coefficients: Floats) -> Floats:
         """Return vectors as the user gets them, one row per class, from either form of a solution."""
-        ...
-
-    def scores(self, vectors: Floats) -> Floats:
-        """Return ⟨w_i, x_t⟩ in row t and column i, divided by the radius."""
         ...
 
     def squares(self, vectors: Floats) -> Floats:
@@ -49,12 +46,9 @@ class Coordinates(Protocol):
 class LinearCoordinates:
     """R^d itself, or the span of the examples where they are fewer than d."""
 
-    in_kernel_space = False
-
     def __init__(self, X: Floats) -> None:
-        largest = float(np.abs(X).max()) or 1.0  # squares of very large or small numbers would leave the float's range
-        self.radius = largest * math.sqrt(float(squared_lengths(X / largest, None).max()))
-        points = self._scaled = X / (self.radius or 1.0)
+        self.radius = longest(X)
+        points = np.ldexp(X, -math.frexp(self.radius)[1])
         self._basis = None
         # The vectors of a solution lie in the span of the examples, which has fewer coordinates then.
         if X.shape[1] > X.shape[0]:
@@ -66,10 +60,6 @@ class LinearCoordinates:
         """Return the directions in R^d."""
         return directions if self._basis is None else directions @ self._basis
 
-    def scores(self, vectors: Floats) -> Floats:
-        """Return X·Wᵀ, divided by the radius."""
-        return self._scaled @ vectors.T
-
     def squares(self, vectors: Floats) -> Floats:
         """Return the sums of squares."""
         squares: Floats = np.einsum("ij,ij->i", vectors, vectors)
@@ -79,11 +69,10 @@ class LinearCoordinates:
 class KernelCoordinates:
     """The span of the examples in a kernel's space."""
 
-    in_kernel_space = True
-
     def __init__(self, X: Floats, kernel: Kernel) -> None:
         self._X, self._kernel = X, kernel
-        diagonal = squared_lengths(X, kernel)
+        blocks = np.split(X, range(_DIAGONAL_BLOCK, len(X), _DIAGONAL_BLOCK))
+        diagonal = np.concatenate([np.diagonal(kernel(block)) for block in blocks])
         if not np.isfinite(diagonal).all() or diagonal.min() < 0.0:
             raise ValueError(f"kernel must have finite k(x, x) ≥ 0; {kernel!r} gives {diagonal.min()!r}")
         self.radius = math.sqrt(float(diagonal.max()))
@@ -123,14 +112,6 @@ class KernelCoordinates:
     def vectors(self, directions: Floats, coefficients: Floats) -> Floats:
         """Return the coefficients over the examples."""
         return coefficients
-
-    def scores(self, vectors: Floats) -> Floats:
-        """Return Σ_s coefficient[i, s]·k(x_s, x_t), divided by the radius."""
-        support = np.flatnonzero(vectors.any(axis=0))
-        rows, some = self._X[support], vectors[:, support].T / self.radius
-        # In blocks, so that the kernel's values of all rows with the support need not fit in memory.
-        blocks = np.split(self._X, range(4096, len(self._X), 4096))
-        return np.concatenate([self._kernel.matrix(block, rows) @ some for block in blocks])
 
     def squares(self, vectors: Floats) -> Floats:
         """Return the quadratic forms of the Gram matrix."""

@@ -88,7 +88,8 @@ def measure_one(data: str, X: Floats, y: Integers) -> Looseness:
     K = len(before.classes)
     if before.weak <= 0.0:
         raise ValueError(
-            f"X, y must be weakly separable for Theorem 5; {data!r} is not (see margin().weak_certificate)"
+            f"X, y must be weakly separable for Theorem 5; of {data!r} no weak margin was found, and it is at most "
+            f"{before.weak_limit:.3g} (see margin().weak_certificate)"
         )
     guaranteed, sharper = transformed_margin(K, before.weak).log2, sharper_margin(K, before.weak).log2
     return Looseness(data, len(y), K, before.weak, guaranteed, sharper, after.strong)

@@ -8,54 +8,90 @@ convex hulls:
 - strong: for each class i one hull, of the examples with those of other classes negated, at distance δᵢ; the shortest
   wᵢ with products of at least ½ has length 1/(2δᵢ), so γ = (Σ 1/(4δᵢ²))^(−1/2).
 
-Hulls that contain the origin have no margin, and the weights that show it are the certificate. A margin is always
-computed from the returned vectors on all the data, so it is attained; the gap to the dual bound is reported. In R^d
-margins below 10⁻⁷ of the radius count as none (10⁻⁶ in a kernel's space); the certificate says how small it must be.
+Hulls that contain the origin have no margin. Both sides of an answer are proved: the returned vectors have the margin
+on all the data, and the certificates' combinations show that none is larger. In R^d both are exact; "not separable" is
+said when a combination is exactly zero, and never because something is small. What stays open is told as it is: no
+margin was found, and it is at most so much.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from onebit.bounds import Claim
 from onebit.bounds.promises import promises
 from onebit.inputs import Floats, check_classes, check_labels, check_rows, dense, encode_labels, infer_classes
 from onebit.kernels import Kernel, as_kernel
-from onebit.theory.certificates import Certificate, conflicting_pair
+from onebit.theory.certificates import Certificate, Separator, conflicting_pair
 from onebit.theory.coordinates import KernelCoordinates, LinearCoordinates
-from onebit.theory.largest_margins import Progress, Task, largest_strong, largest_weak
+from onebit.theory.largest_margins import Progress, Task, largest_margins
 
 __all__ = ["Margin", "Progress", "margin"]
+
+# Lengths of a few such rows together are floats still.
+_LONGEST = 1e307
 
 
 @dataclass(frozen=True)
 class Margin:
-    """The largest margins of a data set, with what attains or refutes them.
+    """The largest margins of a data set, each with the proofs of its two sides.
 
     Vectors are scaled to Σ‖wᵢ‖² = 1, one row per class in the order of `classes`. In a kernel's space row i holds the
     coefficients of wᵢ over the examples.
     """
 
     weak: float
-    """The largest weak margin; 0.0 if there is none."""
+    """The largest weak margin that was found; the vectors have it. 0.0 if none was."""
     strong: float
-    """The largest strong margin; 0.0 if there is none."""
+    """The largest strong margin that was found; the vectors have it. 0.0 if none was."""
+    weak_limit: float
+    """No weak margin is larger. 0.0: the set is proved not to be weakly separable."""
+    strong_limit: float
+    """No strong margin is larger. 0.0: the set is proved not to be strongly separable."""
     weak_vectors: Floats | None
     strong_vectors: Floats | None
-    weak_certificate: Certificate | None
-    """Why the set is not weakly separable, if it is not."""
+    weak_certificate: Certificate
+    """Why no weak margin is larger than `weak_limit`."""
     strong_certificates: tuple[Certificate, ...]
-    """Why the set is not strongly separable: one certificate for each class that cannot be told from the rest."""
-    weak_gap: float
-    """The largest margin is at most weak/(1 − weak_gap)."""
-    strong_gap: float
+    """How near each class comes to the rest, in the order of `classes`; length 0.0: no hyperplane tells them apart."""
     radius: float
     """The length of the longest example, in the kernel's space if there is one."""
     classes: npt.NDArray[Any]
     n_features: int
     kernel: Kernel | None
+
+    @property
+    def weak_gap(self) -> float:
+        """The relative distance between `weak` and `weak_limit`; 0.0 also if there is provably none."""
+        return _gap(self.weak, self.weak_limit)
+
+    @property
+    def strong_gap(self) -> float:
+        """The relative distance between `strong` and `strong_limit`; 0.0 also if there is provably none."""
+        return _gap(self.strong, self.strong_limit)
+
+    @property
+    def weak_separator(self) -> Separator | None:
+        """Why the weak margin is at least `weak`; None if none was found."""
+        vectors = self.weak_vectors
+        return None if vectors is None else Separator("weak", self.classes, vectors, self.weak)
+
+    @property
+    def strong_separator(self) -> Separator | None:
+        """Why the strong margin is at least `strong`; None if none was found."""
+        vectors = self.strong_vectors
+        return None if vectors is None else Separator("strong", self.classes, vectors, self.strong)
+
+    @property
+    def mixed_classes(self) -> list[Any]:
+        """The classes that provably no hyperplane through the origin tells from all the rest."""
+        lengths = [certificate.length for certificate in self.strong_certificates]
+        mixed: list[Any] = self.classes[np.equal(lengths, 0.0)].tolist()
+        return mixed
 
     @property
     def promises(self) -> list[Claim]:
@@ -66,6 +102,8 @@ class Margin:
             radius=self.radius,
             weak=self.weak,
             strong=self.strong,
+            weak_limit=self.weak_limit,
+            strong_limit=self.strong_limit,
             in_kernel_space=self.kernel is not None,
         )
 
@@ -82,7 +120,8 @@ def margin(
 
     The work is an active-set method that looks at all examples only now and then (`onebit.theory.minimum_norm`): its
     cost depends on the number of conditions that hold with equality at the end, at most K·d, far more than on the
-    number of examples. With a kernel, d is the numerical rank of the Gram matrix.
+    number of examples. With a kernel, d is the numerical rank of the Gram matrix. Columns may have any units; when
+    floats do not settle the matter, it is tried again with twice the digits, and then in whole numbers.
 
     Parameters
     ----------
@@ -117,28 +156,35 @@ def margin(
             "classes have no example"
         )
     codes = encode_labels(labels, names)
+    largest = float(np.abs(rows).max())
+    if kernel is None and largest * math.sqrt(rows.shape[1]) > _LONGEST:
+        raise ValueError(f"X must have rows no longer than {_LONGEST:g}; it holds {largest!r}. Divide all of X by 1e10")
     # A kernel that normalizes works on rows of length 1; from here on these are the examples.
     rows = kernel.prepare(rows) if kernel is not None else rows
     coordinates = KernelCoordinates(rows, kernel) if kernel is not None else LinearCoordinates(rows)
     report = on_progress if on_progress is not None else _ignore
     # Equal rows are found by comparing bits: a solver cannot tell such a pair from a tiny margin.
-    task = Task(coordinates, codes, names, conflicting_pair(rows, codes), report)
-    weak, strong = largest_weak(task), largest_strong(task)
-    report(Progress(1.0, "done", max(weak.gap, strong.gap)))
+    task = Task(rows, codes, names, kernel, coordinates, conflicting_pair(rows, codes), report)
+    weak, strong = largest_margins(task)
+    report(Progress(1.0, "done", max(_gap(weak.margin, weak.limit), _gap(strong.margin, strong.limit))))
     return Margin(
-        weak=weak.margin * coordinates.radius,
-        strong=strong.margin * coordinates.radius,
+        weak=weak.margin,
+        strong=strong.margin,
+        weak_limit=weak.limit,
+        strong_limit=strong.limit,
         weak_vectors=weak.vectors,
         strong_vectors=strong.vectors,
-        weak_certificate=weak.certificates[0] if weak.certificates else None,
+        weak_certificate=weak.certificates[0],
         strong_certificates=strong.certificates,
-        weak_gap=weak.gap,
-        strong_gap=strong.gap,
         radius=coordinates.radius,
         classes=names,
         n_features=rows.shape[1],
         kernel=kernel,
     )
+
+
+def _gap(margin: float, limit: float) -> float:
+    return max(0.0, 1.0 - margin / limit) if limit > 0.0 else 0.0
 
 
 def _ignore(_progress: Progress) -> None:

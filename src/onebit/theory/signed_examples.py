@@ -3,6 +3,7 @@
 import numpy as np
 
 from onebit.inputs import Floats, Integers
+from onebit.theory import double_double
 
 
 class AgainstRest:
@@ -21,10 +22,26 @@ class AgainstRest:
         """Return every example's signed product with the direction."""
         return self._signed @ direction, self._codes
 
+    def price_pairs(self, direction: Floats) -> tuple[Floats, Integers]:
+        """Return the same for a direction of pairs."""
+        products = np.empty((len(self._signed), 2))
+        double_double.products_with(self._signed, direction, products)
+        return products[:, 0], self._codes
+
     def rows(self, codes: Integers) -> Floats:
         """Return signed examples."""
         rows: Floats = self._signed[codes]
         return rows
+
+
+def rivalry_codes(examples: Integers, rivals: Integers, n_classes: int) -> Integers:
+    """Return one number for an example and a rival of its class."""
+    return examples * n_classes + rivals
+
+
+def rivalries(codes: Integers, n_classes: int) -> tuple[Integers, Integers]:
+    """Return the examples and the rivals of codes."""
+    return codes // n_classes, codes % n_classes
 
 
 class AgainstRivals:
@@ -43,24 +60,23 @@ class AgainstRivals:
 
     def price(self, direction: Floats) -> tuple[Floats, Integers]:
         """Return how far every example's own class is ahead of its strongest rival."""
-        leads, rivals = self.leads(self._points @ direction.reshape(self._n_classes, -1).T)
-        return leads, self._all * self._n_classes + rivals
-
-    def leads(self, scores: Floats) -> tuple[Floats, Integers]:
-        """Return, from every example's scores, its own class's lead and its strongest rival; the scores are spoilt."""
+        scores = self._points @ direction.reshape(self._n_classes, -1).T
         own = scores[self._all, self._labels]
         # The own class is no rival.
         scores[self._all, self._labels] = -np.inf
         rivals = scores.argmax(axis=1)
-        return own - scores[self._all, rivals], rivals
+        return own - scores[self._all, rivals], rivalry_codes(self._all, rivals, self._n_classes)
 
-    def conditions(self, codes: Integers) -> tuple[Integers, Integers]:
-        """Return the examples and the rivals of codes."""
-        return codes // self._n_classes, codes % self._n_classes
+    def price_pairs(self, direction: Floats) -> tuple[Floats, Integers]:
+        """Return the same for a direction of pairs."""
+        leads, rivals = np.empty(len(self._points)), np.empty(len(self._points), dtype=np.int64)
+        by_class = direction.reshape(self._n_classes, -1, 2)
+        double_double.leads_with(self._points, self._labels, by_class, leads, rivals)
+        return leads, rivalry_codes(self._all, rivals, self._n_classes)
 
     def rows(self, codes: Integers) -> Floats:
         """Return the vectors with x and −x in their blocks."""
-        examples, rivals = self.conditions(codes)
+        examples, rivals = rivalries(codes, self._n_classes)
         blocks = np.zeros((len(codes), self._n_classes, self._points.shape[1]))
         each = np.arange(len(codes))
         blocks[each, self._labels[examples]] = self._points[examples]
