@@ -12,9 +12,10 @@ import pytest
 
 from onebit.arena import CellError, Spec, vowpal_wabbit
 from onebit.commands.compare import Request, compare_command
-from onebit.compare.comparison import Comparison, Outcome, make_rounds, run_comparison
+from onebit.compare.comparison import Comparison, Outcome, run_comparison
 from onebit.compare.entries import enter
 from onebit.compare.figures import drawings, look_of
+from onebit.compare.games import make_rounds
 from onebit.learners import BanditPerceptron, Banditron
 from onebit.play import play
 from onebit.reporting.style import draw_files
