@@ -25,7 +25,6 @@ from onebit.arena import (
     Spec,
     Store,
     StoreError,
-    executors,
     grid,
     run,
 )
@@ -317,23 +316,6 @@ def test_workers_of_a_killed_parent_are_gone_at_once_even_within_a_compiled_call
         # Workers hold the other end of this pipe: it closes when the last of them is gone.
         process.communicate(timeout=30)
         assert time.monotonic() - start < 2
-
-
-def test_a_worker_whose_parent_died_before_it_asked_ends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    class EndedError(Exception):
-        pass
-
-    def end(status: int) -> None:
-        raise EndedError(status)
-
-    class Parent:
-        pid = os.getppid() + 1
-
-    monkeypatch.setattr("multiprocessing.parent_process", Parent)
-    monkeypatch.setattr("onebit.arena.executors._ask_kernel_to_kill_with_parent", lambda: True)
-    monkeypatch.setattr(os, "_exit", end)
-    with pytest.raises(EndedError):
-        executors._die_with_parent()
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

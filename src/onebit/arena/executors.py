@@ -3,12 +3,9 @@
 `run` hands batches to an *executor*, any object with the three methods of `Executor`, and stores what comes back.
 """
 
-import ctypes
 import multiprocessing
 import os
 import signal
-import sys
-import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from onebit.arena.grid import Batch, Cell, batches
 from onebit.arena.interrupts import allowed, held, orderly_exit
+from onebit.arena.orphans import end_with_parent
 from onebit.arena.scratch import current_folder, enter_folder, run_folder
 from onebit.arena.store import DamageWarning, Result, Store
 
@@ -51,7 +49,6 @@ THREAD_VARIABLES = (
 _PATIENCE = 2.0  # seconds for a worker to end by itself; a player's own threads may need some
 # A worker takes some 200 MB: far more of them than cores bring a machine down, and are a slip of the finger.
 _JOBS_PER_CORE, _JOBS_ANYWHERE = 4, 64
-_PR_SET_PDEATHSIG = 1  # Linux's prctl
 
 
 class CellError(RuntimeError):
@@ -343,7 +340,7 @@ def _work(pipe: Connection, play_batch: PlayBatch, folder: Path | None) -> None:
     """Play what comes through the pipe until it closes."""
     # Ctrl-C reaches the whole process group; the parent alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _die_with_parent()
+    end_with_parent()
     enter_folder(folder)
     # The pipe breaks when the parent stops while we send: nobody is left to be told.
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
@@ -364,29 +361,3 @@ def _send(pipe: Connection, played: Played) -> None:
         raise
     except Exception as error:
         raise CellError(f"{played.cell.label} gave something that cannot be sent back: {error}") from error
-
-
-def _die_with_parent() -> None:
-    """Let this worker end when its parent is killed, even in the middle of a game."""
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-    # The kernel does it at once; a thread waits for the lock of Python's interpreter, which a long compiled call holds.
-    if not _ask_kernel_to_kill_with_parent():
-        threading.Thread(target=_wait_and_exit, args=(parent.join,), daemon=True).start()
-    elif os.getppid() != parent.pid:  # it was killed before the kernel was asked
-        os._exit(1)
-
-
-def _ask_kernel_to_kill_with_parent() -> bool:
-    if sys.platform != "linux":
-        return False
-    try:
-        return bool(ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0)
-    except (OSError, AttributeError):
-        return False
-
-
-def _wait_and_exit(wait_for_parent: Callable[[], None]) -> None:
-    wait_for_parent()
-    os._exit(1)
