@@ -307,6 +307,8 @@ def test_a_time_that_is_no_number_is_not_kept(path: Path) -> None:
         store.put(OTHER_CELL, RESULT, seconds=float("nan"))
         assert store.seconds(OTHER_CELL) is None
         assert store.get(OTHER_CELL) == RESULT
+        store._connection.execute("INSERT INTO timings VALUES (?, CAST(x'ff' AS TEXT))", (OTHER_CELL.key,))
+        assert store.seconds(OTHER_CELL) is None, "damaged"
 
 
 @pytest.mark.parametrize("every", [997, pytest.param(41, marks=pytest.mark.slow)])

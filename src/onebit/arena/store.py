@@ -42,6 +42,7 @@ CREATE TABLE results (
 )
 # Texts are read and written as bytes: damage may make them anything but text.
 _COLUMNS = ", ".join(f"CAST({column} AS BLOB)" for column in ("key", "cell", "numbers", "arrays", "checksum"))
+_SECONDS = "CASE typeof(seconds) WHEN 'real' THEN seconds END"
 _INSERT = (
     "INSERT OR REPLACE INTO results VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, CAST(? AS TEXT))"
 )
@@ -225,8 +226,8 @@ class Store:
             What was played.
         """
         with self._explaining():
-            row = self._connection.execute("SELECT seconds FROM timings WHERE key = ?", (cell.key,)).fetchone()
-        return None if row is None else float(row[0])
+            row = self._connection.execute(f"SELECT {_SECONDS} FROM timings WHERE key = ?", (cell.key,)).fetchone()
+        return None if row is None else row[0]
 
     def _check_and_initialise(self) -> None:
         # Twice: SQLite calls it a damage too when a disk stumbles once.
@@ -261,7 +262,7 @@ class Store:
     def _rebuild(self, problem: str) -> None:
         """Keep a copy of the damaged file, and put all sound rows into a new one in its place."""
         rows = _readable(self._connection, "results", _COLUMNS)
-        timings = _readable(self._connection, "timings", "CAST(key AS BLOB), seconds")
+        timings = _readable(self._connection, "timings", f"CAST(key AS BLOB), {_SECONDS}")
         sound = {row[0]: row for row in rows if _is_sound(row)}
         if not sound:
             raise StoreError(f"{self.path}: the file is damaged ({problem}), no result in it can be read. {_REMEDY}")
@@ -269,7 +270,7 @@ class Store:
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
             _make_tables(fresh)
             fresh.executemany(_INSERT, sound.values())
-            times = {key: seconds for key, seconds in timings if key in sound and isinstance(seconds, float)}
+            times = {key: seconds for key, seconds in timings if key in sound and seconds is not None}
             fresh.executemany("INSERT INTO timings VALUES (CAST(? AS TEXT), ?)", times.items())
             # In one transaction, under SQLite's own lock: who has the file open goes on with the new one.
             fresh.backup(self._connection)
