@@ -172,6 +172,10 @@ def make_tableless(path: Path) -> None:
         connection.execute("DROP TABLE results")
 
 
+def make_tables_unreadable(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", b"CREATE\xf4TABLE"))
+
+
 @pytest.mark.parametrize(
     ("spoil", "found"),
     [
@@ -183,6 +187,7 @@ def make_tableless(path: Path) -> None:
         (make_overwritten, "no result in it can be read"),
         (make_other_format, f"store of format {FORMAT_VERSION + 1}"),
         (make_tableless, "no such table"),
+        (make_tables_unreadable, "damaged"),
     ],
 )
 def test_files_that_are_no_store_are_refused_and_left_alone(

@@ -248,8 +248,8 @@ class Store:
         """Return what is wrong with the file as such, whatever its rows hold."""
         try:
             problem: str = self._value("PRAGMA integrity_check(1)")
-        except sqlite3.DatabaseError as error:
-            if _code_of(error) != sqlite3.SQLITE_CORRUPT:
+        except _DAMAGE as error:
+            if not _is_damage(error):
                 raise
             return str(error)
         if problem != "ok":
@@ -307,7 +307,7 @@ class Store:
         """Turn errors of SQLite into a StoreError that says what to do."""
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             code = _code_of(error)
             if code == sqlite3.SQLITE_FULL:
                 advice = "The disk is full. Nothing finished was lost: free some space and run again."
@@ -345,9 +345,18 @@ def _require_ours_or_new(path: Path) -> None:
         raise StoreError(f"{path}: found a store of format {version}, this onebit reads {FORMAT_VERSION}. {_REMEDY}")
 
 
-def _code_of(error: sqlite3.Error) -> int:
+def _code_of(error: Exception) -> int:
     code: int = getattr(error, "sqlite_errorcode", 0)
     return code & 0xFF  # the rest says where
+
+
+# Python fails to decode what SQLite says of a table whose very name is damaged.
+_DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError)
+
+
+def _is_damage(error: Exception) -> bool:
+    """Say whether what is on the disk is wrong; a disk that cannot be read now may be read again."""
+    return isinstance(error, UnicodeDecodeError) or _code_of(error) == sqlite3.SQLITE_CORRUPT
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
@@ -377,9 +386,8 @@ def _readable(connection: sqlite3.Connection, table: str, columns: str) -> list[
 def _passing_over_damage() -> Iterator[None]:
     try:
         yield
-    except sqlite3.DatabaseError as error:
-        # A disk that cannot be read now is no damage: whatever is on it may be read again.
-        if _code_of(error) != sqlite3.SQLITE_CORRUPT:
+    except _DAMAGE as error:
+        if not _is_damage(error):
             raise
 
 
