@@ -11,7 +11,6 @@ wrong there, a full disk or a torn file, costs only the time to compile.
 """
 
 import hashlib
-import os
 import pickle
 import shutil
 import sys
@@ -27,6 +26,8 @@ import numba
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, NullCache
 from numba.core.registry import CPUDispatcher
+
+from onebit.files import replace_file
 
 _PACKAGE = __name__.partition(".")[0]
 _FOLDER = "onebit-"
@@ -142,12 +143,7 @@ class CodeCache(NullCache):
             if self._numba.check_cachable(data):
                 path = self._path(sig, data.codegen)
                 _prepare(path.parent)
-                unfinished = path.with_suffix(f".{os.getpid()}")
-                try:
-                    unfinished.write_bytes(pickle.dumps(self._numba.reduce(data)))
-                    os.replace(unfinished, path)
-                finally:
-                    unfinished.unlink(missing_ok=True)
+                replace_file(path, pickle.dumps(self._numba.reduce(data)))
 
     def _path(self, sig: Any, codegen: Any) -> Path:
         made_of = "\n".join(_parts(self._dispatcher, set()))

@@ -1,7 +1,9 @@
 """Play functions that spawned workers can import, and a script that plays with them (run, kill it, run it again)."""
 
+import ctypes
 import os
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 from onebit.arena import Batch, Cell, Played, Result, Spec, grid, run
+from onebit.arena.scratch import batch_folder
 
 LOG_VARIABLE = "ARENA_TEST_LOG"
 STUCK_VARIABLE = "ARENA_TEST_STUCK_FROM_SEED"
@@ -85,10 +88,28 @@ def cells_of_script() -> list[Cell]:
     return grid([Spec("paper_weak", {"rounds": 10})], learners, [1, 2, 3, 4], "test")
 
 
+def play_with_files(batch: Batch) -> Iterator[Played]:
+    """Write into the folder of the batch, and leave something where temporary files go."""
+    with batch_folder() as folder:
+        (folder / "rounds.txt").write_text("1 2 3")
+        if batch.seed > 1:
+            tempfile.mkdtemp(prefix="left-by-a-player-")
+        yield from play(batch)
+
+
+def play_holding_the_interpreter(batch: Batch) -> Iterator[Played]:
+    """Never let another thread run, as a long compiled call does."""
+    for cell in batch.cells:
+        log(cell)
+        ctypes.PyDLL(None).sleep(60)
+        yield Played(cell, Result())
+
+
 def main() -> None:
     """Play into the store given on the command line."""
+    play_batch = globals()[sys.argv[2]] if len(sys.argv) > 2 else play
     try:
-        run(cells_of_script(), sys.argv[1], play, jobs=2)
+        run(cells_of_script(), sys.argv[1], play_batch, jobs=2)
     except KeyboardInterrupt:
         sys.exit(77)
 

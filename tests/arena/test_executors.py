@@ -15,7 +15,19 @@ from typing import Any
 
 import pytest
 
-from onebit.arena import Batch, Cell, CellError, LocalProcesses, Played, Spec, Store, StoreError, grid, run
+from onebit.arena import (
+    Batch,
+    Cell,
+    CellError,
+    DamageWarning,
+    LocalProcesses,
+    Played,
+    Spec,
+    Store,
+    StoreError,
+    grid,
+    run,
+)
 from onebit.arena.executors import THREAD_VARIABLES, PlayBatch, in_order
 
 FOLDER = Path(__file__).parent
@@ -155,6 +167,13 @@ def test_play_functions_must_yield_all_cells_in_order(tmp_path: Path, players: A
         run(grid(STREAMS[:1], GOOD, [1], "test"), tmp_path / "arena.sqlite", getattr(players, name), jobs=1)
 
 
+@pytest.mark.parametrize("jobs", [10**4, 2**63])
+def test_a_machine_can_only_run_so_many_workers(tmp_path: Path, players: Any, jobs: int) -> None:
+    with pytest.raises(ValueError, match=rf"jobs must be at most \d+ on this machine, .* got jobs={jobs}"):
+        run(CELLS, tmp_path / "arena.sqlite", players.play, jobs=jobs)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("jobs", [0, -1, 1.5, True, "2"])
 def test_jobs_must_be_a_whole_number(tmp_path: Path, players: Any, jobs: Any) -> None:
     with pytest.raises(ValueError, match=f"jobs must be a whole number of at least 1, .* got jobs={jobs!r}"):
@@ -175,9 +194,9 @@ def _hear_interrupts() -> None:
 
 
 @contextmanager
-def stuck_run(path: Path, players: Any, seed: int) -> Iterator[subprocess.Popen[bytes]]:
+def stuck_run(path: Path, players: Any, seed: int, play: str = "play") -> Iterator[subprocess.Popen[bytes]]:
     """Play with two workers, in a process group of their own, that never finish a cell from this seed on."""
-    command = [sys.executable, str(FOLDER / "arena_players.py"), str(path)]
+    command = [sys.executable, str(FOLDER / "arena_players.py"), str(path), play]
     environment = os.environ | {players.STUCK_VARIABLE: str(seed)}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, env=environment, start_new_session=True, preexec_fn=_hear_interrupts
@@ -225,6 +244,107 @@ def test_interrupt_stops_at_once_and_keeps_what_is_done(tmp_path: Path, players:
         process.communicate(timeout=20)
     assert process.returncode == 77
     assert sorted(quick) == [row[0] for row in rows(path)]
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary files go, here and in what is started here."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_run_leaves_no_folder_behind(tmp_path: Path, players: Any, jobs: int, temporary: Path) -> None:
+    cells = grid(STREAMS, GOOD, [1], "test")
+    run(cells, tmp_path / "arena.sqlite", players.play_with_files, jobs=jobs)
+    assert list(temporary.iterdir()) == []
+    with pytest.raises(CellError):
+        run(grid(STREAMS, [Spec("Broken")], [1], "test"), tmp_path / "arena.sqlite", players.play_with_files, jobs=jobs)
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_stopped_leaves_no_folder_behind(
+    tmp_path: Path, players: Any, temporary: Path, number: int
+) -> None:
+    with stuck_run(tmp_path / "arena.sqlite", players, 3, "play_with_files") as process:
+        wait_for_rows(tmp_path / "arena.sqlite", 10, process)
+        assert list(temporary.glob("onebit-run-*/files/*"))
+        os.killpg(process.pid, number) if number == signal.SIGINT else process.terminate()
+        process.communicate(timeout=20)
+    assert process.returncode == (77 if number == signal.SIGINT else 128 + signal.SIGTERM)
+    assert list(temporary.iterdir()) == []
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next_and_what_a_living_one_has_is_not(
+    tmp_path: Path, players: Any, temporary: Path
+) -> None:
+    with stuck_run(tmp_path / "arena.sqlite", players, 3, "play_with_files") as process:
+        wait_for_rows(tmp_path / "arena.sqlite", 10, process)
+        (root,) = temporary.glob("onebit-run-*")
+        run(CELLS[:1], tmp_path / "other.sqlite", players.play, jobs=1)
+        assert list((root / "files").iterdir()), "its parent lives"
+        process.kill()
+        process.communicate(timeout=20)
+        assert list((root / "files").iterdir())
+    run(CELLS[1:2], tmp_path / "other.sqlite", players.play, jobs=1)
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_folder_that_is_not_of_a_run_is_left_alone(tmp_path: Path, players: Any, temporary: Path) -> None:
+    (temporary / "onebit-run-without-a-lock").mkdir()
+    run(CELLS[:1], tmp_path / "arena.sqlite", players.play, jobs=1)
+    assert [folder.name for folder in temporary.iterdir()] == ["onebit-run-without-a-lock"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread must wait for the interpreter")
+def test_workers_of_a_killed_parent_are_gone_at_once_even_within_a_compiled_call(
+    tmp_path: Path, players: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "played.txt"
+    monkeypatch.setenv(players.LOG_VARIABLE, str(log))
+    with stuck_run(tmp_path / "arena.sqlite", players, 0, "play_holding_the_interpreter") as process:
+        deadline = time.monotonic() + 60
+        while not log.exists() or len(log.read_text().split()) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.kill()
+        start = time.monotonic()
+        # Workers hold the other end of this pipe: it closes when the last of them is gone.
+        process.communicate(timeout=30)
+        assert time.monotonic() - start < 2
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_damaged_results_alone_are_played_again(
+    tmp_path: Path, players: Any, played: Callable[[], list[str]], jobs: int
+) -> None:
+    path = tmp_path / "arena.sqlite"
+    run(CELLS, path, players.play, jobs=1)
+    played()
+    before = rows(path)
+    some = [CELLS[1], CELLS[6]]
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for cell in some:
+            connection.execute("UPDATE results SET numbers = replace(numbers, ':', ': ') WHERE key = ?", (cell.key,))
+    calls: list[tuple[int, int]] = []
+    said = r"arena\.sqlite: 2 of 8 stored results are damaged .*: paper_weak.*BanditPerceptron, seed 1 and 1 others"
+    with pytest.warns(DamageWarning, match=said):
+        run(CELLS, path, players.play, jobs=jobs, on_progress=lambda done, total: calls.append((done, total)))
+    assert sorted(played()) == sorted(keys(some))
+    assert rows(path) == before
+    assert calls == [(6, 8), (7, 8), (8, 8)]
+
+
+def test_a_run_in_a_thread_of_its_own(tmp_path: Path, players: Any, temporary: Path) -> None:
+    thread = threading.Thread(target=run, args=(CELLS, tmp_path / "arena.sqlite", players.play_with_files, 1))
+    thread.start()
+    thread.join()
+    assert len(rows(tmp_path / "arena.sqlite")) == len(CELLS)
+    assert list(temporary.glob("onebit-run-*")) == []
 
 
 class Elsewhere:

@@ -1,4 +1,6 @@
 import sqlite3
+import warnings
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -7,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onebit.arena import Cell, MissingResultError, Result, Spec, Store, StoreError
+from onebit.arena import Cell, DamageWarning, MissingResultError, Result, Spec, Store, StoreError
 from onebit.arena.store import APPLICATION_ID, FORMAT_VERSION
 
 CELL = Cell(Spec("paper_weak", {"rounds": 10}), Spec("Banditron", {"exploration": 0.02}), 3, "1")
@@ -170,17 +172,22 @@ def make_tableless(path: Path) -> None:
         connection.execute("DROP TABLE results")
 
 
+def make_tables_unreadable(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", b"CREATE\xf4TABLE"))
+
+
 @pytest.mark.parametrize(
     ("spoil", "found"),
     [
         (make_text, "not a (whole) SQLite database"),
         (make_foreign_database, "SQLite database of another program"),
         (make_short, "not a (whole) SQLite database"),
-        (make_truncated, "damaged"),
-        (make_truncated_in_a_page, "damaged"),
-        (make_overwritten, "damaged"),
+        (make_truncated, "damaged (database disk image is malformed), no result in it can be read"),
+        (make_truncated_in_a_page, "damaged (its end is missing), no result in it can be read"),
+        (make_overwritten, "no result in it can be read"),
         (make_other_format, f"store of format {FORMAT_VERSION + 1}"),
         (make_tableless, "no such table"),
+        (make_tables_unreadable, "damaged"),
     ],
 )
 def test_files_that_are_no_store_are_refused_and_left_alone(
@@ -196,24 +203,164 @@ def test_files_that_are_no_store_are_refused_and_left_alone(
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-@pytest.mark.parametrize(
-    "needle", [RESULT.arrays["curve"][1500:1510].tobytes(), b'"mistakes":7', b'"exploration":0.02'], ids=repr
-)
-def test_a_flipped_bit_in_a_row_is_noticed(path: Path, needle: bytes) -> None:
+NEEDLES = [RESULT.arrays["curve"][1500:1510].tobytes(), b'"mistakes":7', b'"seed":3']
+
+
+def flip_after(path: Path, needle: bytes, bit: int = 1) -> None:
     contents = path.read_bytes()
     assert contents.count(needle) == 1
     position = contents.index(needle) + len(needle) - 1
-    path.write_bytes(contents[:position] + bytes([contents[position] ^ 1]) + contents[position + 1 :])
+    path.write_bytes(contents[:position] + bytes([contents[position] ^ bit]) + contents[position + 1 :])
+
+
+@pytest.mark.parametrize("needle", NEEDLES, ids=["array", "number", "cell"])
+@pytest.mark.parametrize("bit", [1, 128], ids=["flipped", "no text"])
+def test_a_damaged_row_is_noticed_and_can_be_put_again(path: Path, needle: bytes, bit: int) -> None:
+    with Store(path) as store:
+        store.put(OTHER_CELL, Result({"mistakes": 1}), seconds=1.0)
+    flip_after(path, needle, bit)
     damaged = path.read_bytes()
-    with Store(path) as store, pytest.raises(StoreError, match=r"seed 3 is damaged .*choose another --out"):
-        store.get(CELL)
+    with Store(path) as store:
+        assert store.look_up([CELL.key, OTHER_CELL.key, "missing"]) == {CELL.key: False, OTHER_CELL.key: True}
+        assert store.finished([CELL.key, OTHER_CELL.key]) == {OTHER_CELL.key}
+        with pytest.raises(StoreError, match=r"seed 3 is damaged \(wrong checksum\)\. Run again: it is played anew\.$"):
+            store.get(CELL)
+        assert path.read_bytes() == damaged, "reading changes nothing"
+        store.put(CELL, RESULT)
+        assert store.get(CELL) == RESULT
+        assert store.get(OTHER_CELL) == Result({"mistakes": 1})
+
+
+def test_a_row_under_the_key_of_another_is_damaged(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE results SET key = ?", (OTHER_CELL.key,))
+    with Store(path) as store:
+        assert store.look_up([CELL.key, OTHER_CELL.key]) == {OTHER_CELL.key: False}
+
+
+def spoil_a_page(path: Path, needle: bytes) -> bytes:
+    """Set the page that holds this to zero, as a disk does that has lost a sector."""
+    contents = path.read_bytes()
+    start = contents.index(needle) // 4096 * 4096
+    path.write_bytes(contents[:start] + bytes(4096) + contents[start + 4096 :])
+    return path.read_bytes()
+
+
+def test_a_damaged_file_is_kept_and_rebuilt_from_what_is_sound(path: Path) -> None:
+    cells = [Cell(CELL.stream, CELL.player, seed, "1") for seed in range(10, 30)]
+    with Store(path) as store:
+        for cell in cells:
+            store.put(cell, Result({"mistakes": cell.seed}, {"curve": np.arange(2000) / cell.seed}), seconds=2.5)
+    damaged = spoil_a_page(path, NEEDLES[0])
+    said = r"arena\.sqlite: the file was damaged .* the 20 results .* kept as arena\.sqlite\.damaged-1"
+    with pytest.warns(DamageWarning, match=said):
+        store = Store(path)
+    with store:
+        assert store.finished([CELL.key, *(cell.key for cell in cells)]) == {cell.key for cell in cells}
+        for cell in cells:
+            assert store.get(cell).numbers == {"mistakes": cell.seed}
+            assert store.seconds(cell) == 2.5
+        store.put(CELL, RESULT)
+    assert path.with_name("arena.sqlite.damaged-1").read_bytes() == damaged
+    with Store(path) as store:
+        assert store.get(CELL) == RESULT
+    damaged = spoil_a_page(path, NEEDLES[0])
+    with pytest.warns(DamageWarning, match="damaged-2"):
+        Store(path).close()
+    assert path.with_name("arena.sqlite.damaged-2").read_bytes() == damaged
+
+
+def test_who_has_a_damaged_file_open_goes_on_with_the_rebuilt_one(path: Path) -> None:
+    with Store(path) as store:
+        store.put(OTHER_CELL, Result({"mistakes": 1}))
+        spoil_a_page(path, NEEDLES[0])
+        with pytest.warns(DamageWarning):
+            Store(path).close()
+        assert store.finished([CELL.key, OTHER_CELL.key]) == {OTHER_CELL.key}
+        store.put(CELL, RESULT)
+    with Store(path) as store:
+        assert store.get(CELL) == RESULT
+
+
+def test_a_damaged_file_of_which_no_copy_can_be_kept_is_left_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store(path) as store:
+        store.put(OTHER_CELL, Result({"mistakes": 1}))
+    damaged = spoil_a_page(path, NEEDLES[0])
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("shutil.copyfileobj", fail)
+    with pytest.raises(StoreError, match=r"no copy can be kept .*No space left.*choose another --out"):
+        Store(path)
     assert path.read_bytes() == damaged
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_text_that_cannot_be_decoded_is_noticed(path: Path) -> None:
-    path.write_bytes(path.read_bytes().replace(b'"mistakes":7', b'"mistakes\xff:7'))
-    with Store(path) as store, pytest.raises(StoreError, match=r"damaged .*choose another --out"):
-        store.get(CELL)
+def test_a_result_beyond_a_row_of_sqlite_is_refused_with_its_size(path: Path) -> None:
+    with Store(path) as store:
+        store._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 50_000)
+        store.put(OTHER_CELL, Result({}, {"curve": np.zeros(6_000)}))
+        big = Cell(CELL.stream, CELL.player, 5, "1")
+        with pytest.raises(StoreError, match=r"seed 5 has 80,\d+ bytes, and a row of SQLite holds 49,000\..*Keep less"):
+            store.put(big, Result({}, {"curve": np.zeros(10_000)}))
+        assert store.finished([CELL.key, OTHER_CELL.key, big.key]) == {CELL.key, OTHER_CELL.key}
+
+
+def test_a_time_that_is_no_number_is_not_kept(path: Path) -> None:
+    with Store(path) as store:
+        store.put(OTHER_CELL, RESULT, seconds=float("nan"))
+        assert store.seconds(OTHER_CELL) is None
+        assert store.get(OTHER_CELL) == RESULT
+        store._connection.execute("INSERT INTO timings VALUES (?, CAST(x'ff' AS TEXT))", (OTHER_CELL.key,))
+        assert store.seconds(OTHER_CELL) is None, "damaged"
+
+
+@pytest.mark.parametrize("every", [997, pytest.param(41, marks=pytest.mark.slow)])
+def test_damage_anywhere_gives_right_rows_or_a_clear_error(path: Path, every: int) -> None:
+    cells = [Cell(CELL.stream, CELL.player, seed, "1") for seed in range(5)]
+    results = {cell.key: Result({"mistakes": cell.seed}, {"curve": np.arange(900) / 7}) for cell in cells}
+    path.unlink()
+    with Store(path) as store:
+        for cell in cells:
+            store.put(cell, results[cell.key], seconds=1.0)
+    whole = path.read_bytes()
+    outcomes: Counter[str] = Counter()
+    for position in [*range(0, 100, 3), *range(100, len(whole), every)]:
+        for damage in ("flip", "zeros", "cut"):
+            spoiled = {
+                "flip": whole[:position] + bytes([whole[position] ^ (1 << position % 8)]) + whole[position + 1 :],
+                "zeros": whole[:position] + bytes(512) + whole[position + 512 :],
+                "cut": whole[:position],
+            }[damage]
+            for left in path.parent.glob("arena.sqlite*"):
+                left.unlink()
+            path.write_bytes(spoiled)
+            outcomes[outcome_of_damage(path, results, cells)] += 1
+    assert set(outcomes) == {"refused", "all right", "some again"}
+    assert outcomes["refused"] < outcomes.total() / 2
+
+
+def outcome_of_damage(path: Path, results: dict[str, Result], cells: list[Cell]) -> str:
+    before = path.read_bytes()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DamageWarning)
+            with Store(path) as store:
+                sound = store.finished(results)
+                assert all(store.get(cell) == results[cell.key] for cell in cells if cell.key in sound)
+                for cell in cells:
+                    store.put(cell, results[cell.key], seconds=1.0)
+            with Store(path) as store:
+                assert all(store.get(cell) == results[cell.key] for cell in cells)
+    except StoreError as error:
+        said, content = str(error), path.read_bytes()
+    else:
+        return "all right" if len(sound) == len(cells) else "some again"
+    assert said.startswith(str(path))
+    assert said.endswith("choose another --out.")
+    assert content == before
+    return "refused"
 
 
 def test_folder_must_exist(tmp_path: Path) -> None:

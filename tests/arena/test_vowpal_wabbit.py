@@ -10,7 +10,8 @@ import scipy.sparse
 
 from onebit.arena import vowpal_wabbit
 from onebit.arena.players import player_from
-from onebit.compare.comparison import Comparison, make_rounds
+from onebit.compare.comparison import Comparison
+from onebit.compare.games import make_rounds
 from onebit.streams.sources import Source
 
 FAKE = """

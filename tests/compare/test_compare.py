@@ -12,9 +12,10 @@ import pytest
 
 from onebit.arena import CellError, Spec, vowpal_wabbit
 from onebit.commands.compare import Request, compare_command
-from onebit.compare.comparison import Comparison, Outcome, make_rounds, run_comparison
+from onebit.compare.comparison import Comparison, Outcome, run_comparison
 from onebit.compare.entries import enter
 from onebit.compare.figures import drawings, look_of
+from onebit.compare.games import make_rounds
 from onebit.learners import BanditPerceptron, Banditron
 from onebit.play import play
 from onebit.reporting.style import draw_files
@@ -278,3 +279,25 @@ def test_errors_are_one_line(table: Path, tmp_path: Path) -> None:
     assert run.returncode == 1
     assert "[0.1]" in run.stderr, "brackets are not taken for markup"
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"runs": 2**63}, "runs must be between 1 and 1000000; got 9223372036854775808"),
+        ({"runs": 0}, "runs must be between 1 and 1000000; got 0"),
+        ({"rounds": 2**63}, "rounds must be between 1 and 1000000000000; got 9223372036854775808"),
+        ({"seed": 2**63 - 2, "runs": 3}, "the seed of the last run must be between 0 and 9223372036854775807"),
+    ],
+)
+def test_sizes_that_are_a_slip_are_refused_at_once(settings: dict[str, int], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        comparison(Source("iris"), **settings)
+
+
+@pytest.mark.parametrize("jobs", [0, -3, 10**6])
+def test_jobs_are_checked_before_a_file_is_read(tmp_path: Path, jobs: int) -> None:
+    missing = Source("missing", path=tmp_path / "missing.csv")
+    with pytest.raises(ValueError, match=f"jobs must be .*got jobs={jobs}"):
+        run_comparison(comparison(missing), tmp_path, jobs=jobs)
+    assert list(tmp_path.iterdir()) == []

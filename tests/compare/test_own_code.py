@@ -180,14 +180,20 @@ def versioned(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
 
 
 def test_what_decides_the_rounds_is_in_the_key(versioned: dict[str, set[str]]) -> None:
-    decides = {"onebit.compare.comparison", "onebit.streams.preprocess"}
+    decides = {"onebit.compare.games", "onebit.streams.preprocess"}
     assert versioned["iris"] >= {*decides, "onebit.streams.data_set"}
     assert versioned["paper_weak"] >= {*decides, "onebit.streams.sources", "onebit.streams.paper"}
 
 
 def test_what_shows_or_stores_is_in_no_key(versioned: dict[str, set[str]]) -> None:
     beside = ("onebit.reporting", "onebit.commands", "onebit.arena.store", "onebit.arena.executors", "onebit.bounds")
-    others = ("onebit.compare.tables", "onebit.compare.statistics", "onebit.streams.files", "onebit.streams.csv_table")
+    others = (
+        "onebit.compare.comparison",
+        "onebit.compare.tables",
+        "onebit.compare.statistics",
+        "onebit.streams.files",
+        "onebit.streams.csv_table",
+    )
     assert not [name for code in versioned.values() for name in code if name.startswith((*beside, *others))]
 
 

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from onebit.reporting.tables import grouped, number, replace_file, write_csv
+from onebit.files import replace_file
+from onebit.reporting.tables import grouped, number, write_csv
 
 
 def test_numbers_for_people_and_for_programs() -> None:

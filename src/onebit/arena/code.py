@@ -47,7 +47,12 @@ class _Module(NamedTuple):
 
 
 def code_version(modules: Iterable[str]) -> str:
-    """Return the version of these modules' code and of the libraries they compute with.
+    """Return the version of these modules' code, and of Python and the libraries they compute with.
+
+    A key covers what somebody decides: code, settings, and the versions that are installed. Not in it is the machine.
+    Games are played with one thread and compiled without liberties in the order of sums, so that cores and load change
+    nothing. What is left is the last digit of functions such as ``exp`` and of a library's products on another kind of
+    processor; a game that was played there is as good as one's own.
 
     Parameters
     ----------
@@ -58,7 +63,9 @@ def code_version(modules: Iterable[str]) -> str:
     for name in sorted(set(modules)):
         digest.update(f"{name} {_read(name).digest}\n".encode())
     libraries = ", ".join(f"{library} {version(library)}" for library in _LIBRARIES)
-    return f"code {digest.hexdigest()[:_DIGITS]}, {libraries}"
+    # Python too: since 3.12 ``sum`` rounds differently, and another one may parse the same code to another tree.
+    python = f"python {sys.version_info.major}.{sys.version_info.minor}"
+    return f"code {digest.hexdigest()[:_DIGITS]}, {python}, {libraries}"
 
 
 def reachable(*roots: str) -> set[str]:

@@ -6,18 +6,22 @@
 import multiprocessing
 import os
 import signal
-import threading
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias, cast
 
 from threadpoolctl import threadpool_limits
 
 from onebit.arena.grid import Batch, Cell, batches
-from onebit.arena.store import Result, Store
+from onebit.arena.interrupts import allowed, held, orderly_exit
+from onebit.arena.orphans import end_with_parent
+from onebit.arena.scratch import current_folder, enter_folder, run_folder
+from onebit.arena.store import DamageWarning, Result, Store
 
 
 class Played(NamedTuple):
@@ -42,8 +46,9 @@ THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
 )
 
-
 _PATIENCE = 2.0  # seconds for a worker to end by itself; a player's own threads may need some
+# A worker takes some 200 MB: far more of them than cores bring a machine down, and are a slip of the finger.
+_JOBS_PER_CORE, _JOBS_ANYWHERE = 4, 64
 
 
 class CellError(RuntimeError):
@@ -69,7 +74,7 @@ class Executor(Protocol):
         """
 
     def stop(self) -> None:
-        """Let go of all workers at once, whatever they do. Called exactly once, also after an error."""
+        """Let go of all workers at once, whatever they do. Called exactly once, also after an error, of `start` too."""
 
 
 def run(
@@ -84,7 +89,8 @@ def run(
 
     Cells that share a stream and a seed form a batch, and a worker plays one batch at a time. Every result is
     committed as soon as it comes, so a run that was killed or interrupted goes on where it stopped.
-    The first cell that fails stops the run.
+    The first cell that fails stops the run. A stored result that is damaged is played again, under a `DamageWarning`.
+    Ctrl-C and SIGTERM end the workers and remove what players have written to scratch folders.
 
     Parameters
     ----------
@@ -95,8 +101,8 @@ def run(
     play_batch : callable
         A top-level function from a batch to an iterator over `Played`, in the order of the batch's cells.
     jobs : int, optional
-        Number of worker processes; all cores this process may use by default. With 1, everything is played in this
-        process, to the same results.
+        Number of worker processes; all cores this process may use by default, at most 64 or four per core. With 1,
+        everything is played in this process, to the same results.
     on_progress : callable, optional
         Told the number of finished cells and of all cells, at the start and after every cell.
     executor : Executor, optional
@@ -105,35 +111,65 @@ def run(
     chosen = _local_executor(jobs) if executor is None else executor
     wanted = {cell.key: cell for cell in cells}
     with Store(store_path) as store:
-        finished = store.finished(wanted)
+        finished = _sound(store, wanted)
         todo = batches(cell for key, cell in wanted.items() if key not in finished)
         if on_progress is not None:
             on_progress(len(finished), len(wanted))
         if not todo:
             return
-        try:
-            chosen.start(play_batch, todo)
-            for played in chosen.results():
-                # At once: whatever happens from here on, this cell need not be played again.
-                store.put(*played)
-                finished.add(played.cell.key)
-                if on_progress is not None:
-                    on_progress(len(finished), len(wanted))
-        finally:
-            chosen.stop()
+        with orderly_exit(), run_folder():
+            try:
+                with allowed():
+                    chosen.start(play_batch, todo)
+                    for played in chosen.results():
+                        # At once: whatever happens from here on, this cell need not be played again.
+                        with held():
+                            store.put(*played)
+                        finished.add(played.cell.key)
+                        if on_progress is not None:
+                            on_progress(len(finished), len(wanted))
+            finally:
+                chosen.stop()
     missing = [cell.label for key, cell in wanted.items() if key not in finished]
     if missing:
         others = f" and {len(missing) - 1} others" if len(missing) > 1 else ""
         raise CellError(f"{type(chosen).__name__} ended without {missing[0]}{others}")
 
 
-def _local_executor(jobs: int | None) -> Executor:
+def _sound(store: Store, wanted: dict[str, Cell]) -> set[str]:
+    """Return the keys that need not be played, and say which results are stored but damaged."""
+    stored = store.look_up(wanted)
+    damaged = [wanted[key].label for key, is_sound in stored.items() if not is_sound]
+    if damaged:
+        others = f" and {len(damaged) - 1} others" if len(damaged) > 1 else ""
+        said = f"{store.path}: {len(damaged)} of {len(stored)} stored results are damaged (wrong checksum)"
+        warnings.warn(f"{said} and will be played again: {damaged[0]}{others}", DamageWarning, stacklevel=3)
+    return {key for key, is_sound in stored.items() if is_sound}
+
+
+def check_jobs(jobs: int | None) -> int:
+    """Return a number of worker processes, all cores for None, or raise a ValueError that says what is wrong.
+
+    Parameters
+    ----------
+    jobs : int, optional
+        What the user asked for.
+    """
+    # Containers and batch systems lend fewer cores than the machine has.
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if jobs is None:
-        # Containers and batch systems lend fewer cores than the machine has.
-        jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return n_cores
     if type(jobs) is not int or jobs < 1:
         raise ValueError(f"jobs must be a whole number of at least 1, or None for all cores; got jobs={jobs!r}")
-    return InThisProcess() if jobs == 1 else LocalProcesses(jobs)
+    most = max(_JOBS_ANYWHERE, _JOBS_PER_CORE * n_cores)
+    if jobs > most:
+        raise ValueError(f"jobs must be at most {most} on this machine, which has {n_cores} cores; got jobs={jobs!r}")
+    return jobs
+
+
+def _local_executor(jobs: int | None) -> Executor:
+    n_workers = check_jobs(jobs)
+    return InThisProcess() if n_workers == 1 else LocalProcesses(n_workers)
 
 
 def in_order(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
@@ -163,11 +199,15 @@ def _started_late(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
 class InThisProcess:
     """Plays one batch after the other, here."""
 
+    def __init__(self) -> None:
+        self._limits: threadpool_limits | None = None
+
     def start(self, play_batch: PlayBatch, todo: Sequence[Batch]) -> None:
         """Take note of what to play."""
         self._play_batch, self._todo = play_batch, todo
         # One thread, as in the workers: the same bits.
-        self._limits = threadpool_limits(limits=1)
+        with held():
+            self._limits = threadpool_limits(limits=1)
 
     def results(self) -> Iterator[Played]:
         """Play, and yield each cell."""
@@ -176,7 +216,8 @@ class InThisProcess:
 
     def stop(self) -> None:
         """Give the libraries their threads back."""
-        self._limits.restore_original_limits()
+        if self._limits is not None:
+            self._limits.restore_original_limits()
 
 
 class LocalProcesses:
@@ -201,10 +242,11 @@ class LocalProcesses:
         self._todo = iter(todo)
         # Not forked: a copy of this process would inherit its threads' locks, numba's among them.
         context = multiprocessing.get_context("spawn")
-        with _single_threaded_children():
+        # A worker that Ctrl-C comes too early for would not be known to `stop`.
+        with held(), _single_threaded_children():
             for _ in range(min(self.n_workers, len(todo))):
                 ours, theirs = context.Pipe()
-                worker = context.Process(target=_work, args=(theirs, play_batch), daemon=True)
+                worker = context.Process(target=_work, args=(theirs, play_batch, current_folder()), daemon=True)
                 worker.start()
                 # Were it open here too, the pipe would not close with the worker.
                 theirs.close()
@@ -294,11 +336,12 @@ def _single_threaded_children() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _work(pipe: Connection, play_batch: PlayBatch) -> None:
+def _work(pipe: Connection, play_batch: PlayBatch, folder: Path | None) -> None:
     """Play what comes through the pipe until it closes."""
     # Ctrl-C reaches the whole process group; the parent alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    end_with_parent()
+    enter_folder(folder)
     # The pipe breaks when the parent stops while we send: nobody is left to be told.
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
@@ -318,11 +361,3 @@ def _send(pipe: Connection, played: Played) -> None:
         raise
     except Exception as error:
         raise CellError(f"{played.cell.label} gave something that cannot be sent back: {error}") from error
-
-
-def _die_with_parent() -> None:
-    """End a worker whose parent was killed, even in the middle of a game."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)

@@ -2,15 +2,19 @@
 
 import hashlib
 import io
+import itertools
 import json
+import math
 import os
+import shutil
 import sqlite3
+import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -19,9 +23,9 @@ from onebit.arena.grid import Cell
 APPLICATION_ID = 0x31424954  # "1BIT": marks a SQLite file as ours
 FORMAT_VERSION = 2  # 1 had the seconds among the numbers, and keys of the old code
 BUSY_SECONDS = 60.0  # a commit takes milliseconds: who waits longer has met a process that hangs
-KEYS_PER_QUERY = 500  # SQLite may allow no more than 999 parameters
 
 _REMEDY = "Move it away or choose another --out."
+_ROW_OVERHEAD = 1000  # bytes of a row beside what is in it; in truth some hundred
 _HEADER_BYTES = 100  # of a SQLite file; its format and application are in it
 _SCHEMA = (
     """
@@ -36,10 +40,23 @@ CREATE TABLE results (
     # Apart from the results, which are the same whenever and wherever they are played.
     "CREATE TABLE timings (key TEXT PRIMARY KEY NOT NULL, seconds REAL NOT NULL)",
 )
+# Texts are read and written as bytes: damage may make them anything but text.
+_COLUMNS = ", ".join(f"CAST({column} AS BLOB)" for column in ("key", "cell", "numbers", "arrays", "checksum"))
+_SECONDS = "CASE typeof(seconds) WHEN 'real' THEN seconds END"
+_INSERT = (
+    "INSERT OR REPLACE INTO results VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, CAST(? AS TEXT))"
+)
+
+_Row: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes]
+"""Key, cell, numbers, arrays and checksum."""
 
 
 class StoreError(ValueError):
     """The file cannot be used as a store; the message says which, why, and what to do."""
+
+
+class DamageWarning(UserWarning):
+    """Something in a store was damaged; the message says what, and what was done."""
 
 
 class MissingResultError(KeyError):
@@ -89,7 +106,8 @@ class Result:
 class Store:
     """The results of one arena, in one SQLite file that many processes may write to at once.
 
-    A file that is not ours, is damaged, or has another format is refused and left as it is.
+    A file that is not ours, cannot be read, or has another format is refused and left as it is. A damaged file of ours
+    is copied aside and rebuilt from the rows that can be read and have the right checksum, under a `DamageWarning`.
     A kill at any moment loses at most the row being written. Use it in a ``with`` statement.
 
     Parameters
@@ -122,23 +140,27 @@ class Store:
         """Let go of the file."""
         self._connection.close()
 
-    def finished(self, keys: Iterable[str]) -> set[str]:
-        """Which of these keys have a result.
+    def look_up(self, keys: Iterable[str]) -> dict[str, bool]:
+        """Return those of these keys that have a row, each with whether the row has the right checksum.
 
         Parameters
         ----------
         keys : iterable of str
             Keys of cells.
         """
-        wanted = list(keys)
-        found: set[str] = set()
         with self._explaining():
-            for start in range(0, len(wanted), KEYS_PER_QUERY):
-                part = wanted[start : start + KEYS_PER_QUERY]
-                marks = ",".join("?" * len(part))
-                rows = self._connection.execute(f"SELECT key FROM results WHERE key IN ({marks})", part)
-                found.update(key for (key,) in rows)
-        return found
+            rows = ((key, self._row(key)) for key in keys)
+            return {key: _is_sound(row, key) for key, row in rows if row is not None}
+
+    def finished(self, keys: Iterable[str]) -> set[str]:
+        """Return which of these keys have a sound result.
+
+        Parameters
+        ----------
+        keys : iterable of str
+            Keys of cells.
+        """
+        return {key for key, is_sound in self.look_up(keys).items() if is_sound}
 
     def put(self, cell: Cell, result: Result, seconds: float | None = None) -> None:
         """Keep the result of a cell; when this returns, it survives a kill.
@@ -152,19 +174,29 @@ class Store:
         seconds : float, optional
             How long it took. The first time stays, so that who plays a cell again changes nothing.
         """
-        contents = (cell.canonical, _pack_numbers(result.numbers), _pack_arrays(result.arrays))
-        row = (*contents, _checksum(cell.key, *contents))
+        texts = cell.key, cell.canonical, _pack_numbers(result.numbers)
+        row = _with_checksum(*(text.encode() for text in texts), _pack_arrays(result.arrays))
+        self._require_room(cell, sum(map(len, row)))
         with self._explaining(), self._transaction():
             stored = self._row(cell.key)
-            if stored is None:
-                self._connection.execute("INSERT INTO results VALUES (?, ?, ?, ?, ?)", (cell.key, *row))
-                if seconds is not None:
-                    self._connection.execute("INSERT INTO timings VALUES (?, ?)", (cell.key, seconds))
-            elif stored != row:
+            if stored is not None and stored != row and _is_sound(stored, cell.key):
                 raise StoreError(
                     f"{self.path}: a different result of {cell.label} is already stored. A cell must give the same "
-                    f"result every time it is played; if the code has changed, so must the version. {_REMEDY}"
+                    "result every time it is played; if the code has changed, so must the version, and other kinds of "
+                    f"processors may differ in last digits. {_REMEDY}"
                 )
+            if stored != row:
+                self._connection.execute(_INSERT, row)
+                if seconds is not None and math.isfinite(seconds):
+                    self._connection.execute("INSERT OR IGNORE INTO timings VALUES (?, ?)", (cell.key, seconds))
+
+    def _require_room(self, cell: Cell, n_bytes: int) -> None:
+        most = self._connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - _ROW_OVERHEAD
+        if n_bytes > most:
+            raise StoreError(
+                f"{self.path}: the result of {cell.label} has {n_bytes:,} bytes, and a row of SQLite holds {most:,}. "
+                "Nothing else was lost. Keep less of it: fewer rounds, or not what was learned."
+            )
 
     def get(self, cell: Cell) -> Result:
         """Read the result of a cell, bit for bit as it was put.
@@ -178,9 +210,11 @@ class Store:
             row = self._row(cell.key)
         if row is None:
             raise MissingResultError(f"{self.path}: no result of {cell.label}; run it first (key {cell.key})")
-        description, numbers, arrays, checksum = row
-        if checksum != _checksum(cell.key, description, numbers, arrays):
-            raise StoreError(f"{self.path}: the result of {cell.label} is damaged (wrong checksum). {_REMEDY}")
+        if not _is_sound(row, cell.key):
+            raise StoreError(
+                f"{self.path}: the result of {cell.label} is damaged (wrong checksum). Run again: it is played anew."
+            )
+        _, _, numbers, arrays, _ = row
         return Result(json.loads(numbers), _unpack_arrays(arrays))
 
     def seconds(self, cell: Cell) -> float | None:
@@ -192,16 +226,14 @@ class Store:
             What was played.
         """
         with self._explaining():
-            row = self._connection.execute("SELECT seconds FROM timings WHERE key = ?", (cell.key,)).fetchone()
-        return None if row is None else float(row[0])
+            row = self._connection.execute(f"SELECT {_SECONDS} FROM timings WHERE key = ?", (cell.key,)).fetchone()
+        return None if row is None else row[0]
 
     def _check_and_initialise(self) -> None:
-        problem = self._value("PRAGMA quick_check(1)")
-        if problem != "ok":
-            raise StoreError(f"{self.path}: the file is damaged ({problem}). {_REMEDY}")
-        # SQLite reads a page that is cut off as if it ended in zeros.
-        if self.path.stat().st_size < self._value("PRAGMA page_count") * self._value("PRAGMA page_size"):
-            raise StoreError(f"{self.path}: the file is damaged (its end is missing). {_REMEDY}")
+        # Twice: SQLite calls it a damage too when a disk stumbles once.
+        problem = self._problem() and self._problem()
+        if problem is not None:
+            self._rebuild(problem)
         # A rollback journal and not a write-ahead log: the store stays one file that can be copied, works on network
         # folders, and with EXTRA a committed row survives kill -9 and power loss; a cell takes seconds, a commit ms.
         self._connection.execute("PRAGMA synchronous = EXTRA")
@@ -209,15 +241,48 @@ class Store:
             with self._transaction():
                 # Another process may have been faster.
                 if self._value("PRAGMA application_id") == 0:
-                    for table in _SCHEMA:
-                        self._connection.execute(table)
-                    self._connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-                    self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                    _make_tables(self._connection)
         self._row("")  # fails when the table is not there
 
-    def _row(self, key: str) -> tuple[str, str, bytes, str] | None:
-        query = "SELECT cell, numbers, arrays, checksum FROM results WHERE key = ?"
-        row: tuple[str, str, bytes, str] | None = self._connection.execute(query, (key,)).fetchone()
+    def _problem(self) -> str | None:
+        """Return what is wrong with the file as such, whatever its rows hold."""
+        try:
+            problem: str = self._value("PRAGMA integrity_check(1)")
+        except _DAMAGE as error:
+            if not _is_damage(error):
+                raise
+            return str(error)
+        if problem != "ok":
+            return problem.replace("\n", " ")
+        # SQLite reads a page that is cut off as if it ended in zeros.
+        n_bytes = self._value("PRAGMA page_count") * self._value("PRAGMA page_size")
+        # Only now: another process may add to the file meanwhile, and none takes from it.
+        return "its end is missing" if self.path.stat().st_size < n_bytes else None
+
+    def _rebuild(self, problem: str) -> None:
+        """Keep a copy of the damaged file, and put all sound rows into a new one in its place."""
+        rows = _readable(self._connection, "results", _COLUMNS)
+        timings = _readable(self._connection, "timings", f"CAST(key AS BLOB), {_SECONDS}")
+        sound = {row[0]: row for row in rows if _is_sound(row)}
+        if not sound:
+            raise StoreError(f"{self.path}: the file is damaged ({problem}), no result in it can be read. {_REMEDY}")
+        copy = _copy_aside(self.path)
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+            _make_tables(fresh)
+            fresh.executemany(_INSERT, sound.values())
+            times = {key: seconds for key, seconds in timings if key in sound and seconds is not None}
+            fresh.executemany("INSERT INTO timings VALUES (CAST(? AS TEXT), ?)", times.items())
+            # In one transaction, under SQLite's own lock: who has the file open goes on with the new one.
+            fresh.backup(self._connection)
+        warnings.warn(
+            f"{self.path}: the file was damaged ({problem}). It was rebuilt from the {len(sound)} results in it that "
+            f"are sound; the damaged file is kept as {copy.name}",
+            DamageWarning,
+            stacklevel=4,
+        )
+
+    def _row(self, key: str) -> _Row | None:
+        row: _Row | None = self._connection.execute(f"SELECT {_COLUMNS} FROM results WHERE key = ?", (key,)).fetchone()
         return row
 
     def _value(self, query: str) -> Any:
@@ -231,9 +296,10 @@ class Store:
             yield
             self._connection.execute("COMMIT")
         except BaseException:
-            # SQLite has already rolled back by itself after some errors, a full disk among them.
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+            # SQLite rolls back by itself after some errors, a full disk among them, and when it is closed.
+            with suppress(sqlite3.ProgrammingError):
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
             raise
 
     @contextmanager
@@ -241,14 +307,16 @@ class Store:
         """Turn errors of SQLite into a StoreError that says what to do."""
         try:
             yield
-        except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            code = _code_of(error)
             if code == sqlite3.SQLITE_FULL:
                 advice = "The disk is full. Nothing finished was lost: free some space and run again."
             elif code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 advice = f"Another process kept the file locked for {BUSY_SECONDS:.0f} s. Run again when it is done."
             elif code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
                 advice = "The file and its folder must be writable. Change that or choose another --out."
+            elif code == sqlite3.SQLITE_IOERR:
+                advice = "The disk could not be read or written. Nothing finished was lost: see to it and run again."
             else:
                 advice = f"The file is damaged or cannot be used. {_REMEDY}"
             raise StoreError(f"{self.path}: {error}. {advice}") from error
@@ -277,12 +345,83 @@ def _require_ours_or_new(path: Path) -> None:
         raise StoreError(f"{path}: found a store of format {version}, this onebit reads {FORMAT_VERSION}. {_REMEDY}")
 
 
-def _checksum(key: str, cell: str, numbers: str, arrays: bytes) -> str:
+def _code_of(error: Exception) -> int:
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF  # the rest says where
+
+
+# Python fails to decode what SQLite says of a table whose very name is damaged.
+_DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError)
+
+
+def _is_damage(error: Exception) -> bool:
+    """Say whether what is on the disk is wrong; a disk that cannot be read now may be read again."""
+    return isinstance(error, UnicodeDecodeError) or _code_of(error) == sqlite3.SQLITE_CORRUPT
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    for table in _SCHEMA:
+        connection.execute(table)
+    connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def _readable(connection: sqlite3.Connection, table: str, columns: str) -> list[Any]:
+    """Return the rows of a damaged table that can be reached, through the table or its index, from either end."""
+    ids: set[int] = set()
+    for way in ("NOT INDEXED ORDER BY rowid", f"INDEXED BY sqlite_autoindex_{table}_1 ORDER BY key"):
+        for direction in ("ASC", "DESC"):
+            with _passing_over_damage():
+                for (found,) in connection.execute(f"SELECT rowid FROM {table} {way} {direction}"):
+                    # The neighbours too: Python keeps back the row before the one that cannot be read.
+                    ids.update((found - 1, found, found + 1))
+    rows: list[Any] = []
+    for number in sorted(number for number in ids if abs(number) < 2**63):
+        with _passing_over_damage():
+            rows += connection.execute(f"SELECT {columns} FROM {table} WHERE rowid = ?", (number,)).fetchall()
+    return rows
+
+
+@contextmanager
+def _passing_over_damage() -> Iterator[None]:
+    try:
+        yield
+    except _DAMAGE as error:
+        if not _is_damage(error):
+            raise
+
+
+def _copy_aside(path: Path) -> Path:
+    for number in itertools.count(1):
+        copy = path.with_name(f"{path.name}.damaged-{number}")
+        try:
+            with path.open("rb") as damaged, copy.open("xb") as file:
+                shutil.copyfileobj(damaged, file)
+                file.flush()
+                os.fsync(file.fileno())
+            return copy
+        except FileExistsError:
+            continue
+        except OSError as error:
+            copy.unlink(missing_ok=True)
+            raise StoreError(f"{path}: the file is damaged, and no copy can be kept ({error}). {_REMEDY}") from error
+    raise AssertionError
+
+
+def _is_sound(row: _Row, key: str | None = None) -> bool:
+    """Say whether a row is as it was written, under this key."""
+    if any(type(part) is not bytes for part in row) or (key is not None and row[0] != key.encode()):
+        return False
+    return row == _with_checksum(*row[:-1])
+
+
+def _with_checksum(*contents: bytes) -> _Row:
     digest = hashlib.sha256()
-    for part in (key.encode(), cell.encode(), numbers.encode(), arrays):
+    for part in contents:
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
-    return digest.hexdigest()
+    key, cell, numbers, arrays = contents
+    return key, cell, numbers, arrays, digest.hexdigest().encode()
 
 
 def _pack_numbers(numbers: dict[str, int | float]) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse
 
 from onebit.arena.grid import Spec
+from onebit.arena.orphans import ask_kernel
 from onebit.arena.players import Player, PlayerTrace
 from onebit.inputs import Integers
 from onebit.loop import default_checkpoints
@@ -149,7 +150,13 @@ def play_rounds(options: str, n_classes: int, rounds: Path, y: Integers) -> Play
     # What the setting before left there must not be taken for this one's.
     predictions.unlink(missing_ok=True)
     start = time.perf_counter()
-    run = subprocess.run(command(options, n_classes, rounds, predictions), capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        command(options, n_classes, rounds, predictions),
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=ask_kernel if sys.platform == "linux" else None,  # a worker may be killed while this plays
+    )
     seconds = time.perf_counter() - start
     if run.returncode != 0 or not predictions.exists():
         said = [line for line in run.stderr.splitlines() if line.strip()][-1:] or ["nothing"]

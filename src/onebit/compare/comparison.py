@@ -5,30 +5,29 @@ with seed + r instead. Everyone gets the same preprocessed rows in the same orde
 data set or the code of the stream, the preprocessing, the rounds, the player's settings and the player's code.
 """
 
-import tempfile
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from onebit.arena.code import code_version, reachable
-from onebit.arena.executors import Executor, OnProgress, Played, run
-from onebit.arena.grid import JSON, Batch, Cell, Spec
+from onebit.arena.executors import Executor, OnProgress, check_jobs, run
+from onebit.arena.grid import JSON, Cell, Spec
 from onebit.arena.players import learned_arrays, player_from
 from onebit.arena.store import Store
+from onebit.compare import games
 from onebit.compare.entries import Entry
-from onebit.inputs import Floats, Integers, check_choice, check_integer, check_seed
+from onebit.inputs import MAX_SEED, Floats, Integers, check_choice, check_integer, check_seed
 from onebit.loop import default_checkpoints
-from onebit.streams.preprocess import METHODS, preprocess
-from onebit.streams.sources import Source, draw, draw_function, load
+from onebit.streams.preprocess import METHODS
+from onebit.streams.sources import Source, draw_function, load
 
 # Ten thousand rounds show what learners differ in, five runs are the fewest that a t-test makes sense of.
 ROUNDS, RUNS = 10_000, 5
+# More than anyone has time for: beyond, it is a slip, and the list of games alone would fill the memory.
+_MOST_ROUNDS, _MOST_RUNS = 10**12, 10**6
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,10 @@ class Comparison:
     """Whether to store what everyone had learned at the end."""
 
     def __post_init__(self) -> None:
-        check_integer("rounds", self.rounds, low=1)
-        check_integer("runs", self.runs, low=1)
+        check_integer("rounds", self.rounds, low=1, high=_MOST_ROUNDS)
+        check_integer("runs", self.runs, low=1, high=_MOST_RUNS)
         check_seed(self.seed)
+        check_integer("the seed of the last run", self.seed + self.runs - 1, low=0, high=MAX_SEED)
         check_choice("preprocessing", self.preprocessing, METHODS)
 
     @property
@@ -105,14 +105,14 @@ class _DataSetSpec(Spec):
 
 def _code_of_rounds(source: Source) -> set[str]:
     """Return the modules that decide the rounds. A data set is known by its content, whoever read it from a file."""
-    # This module alone: it shuffles and names the seeds. What else it imports shows, stores or plays, and players bring
-    # the code that they play with.
+    # Alone: it names the rows and their order. What else it imports stores or plays, and players bring the code that
+    # they play with.
     if source.stream is None:
-        return {__name__} | reachable("onebit.streams.preprocess", "onebit.streams.data_set")
+        return {games.__name__} | reachable("onebit.streams.preprocess", "onebit.streams.data_set")
     module, path, _ = source.stream.partition(":")
     drawn = reachable("onebit.streams.preprocess", module if path else draw_function(source.stream).__module__)
     # Alone too: it counts the classes of a stream, and imports the readers of all files.
-    return {__name__, "onebit.streams.sources"} | drawn
+    return {games.__name__, "onebit.streams.sources"} | drawn
 
 
 def _checkpoints_version(stream: Spec) -> str:
@@ -178,45 +178,6 @@ class Outcome:
         return float(self.seconds.mean() / self.rounds[-1] * 1e6)
 
 
-def make_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Integers, int]:
-    """Return the rows and labels of one run, in order and preprocessed, and the number of classes."""
-    settings: dict[str, Any] = dict(stream.settings)
-    if source.stream is not None:
-        X, y, n_classes = draw(source.stream, settings["rounds"], seed)
-    else:
-        data = load(source)
-        # The parent keyed the results by what it read; a worker must not store those of other rows under that key.
-        if data.content != settings["content"]:
-            raise ValueError(f"{source.path or source.name} has changed while it was being played; run again")
-        X, y = data.shuffled(seed, settings["rounds"])
-        n_classes = data.n_classes
-    return preprocess(X, settings["preprocessing"], settings["unit_length"]), y, n_classes
-
-
-def play_batch(sources: dict[str, Source], keep_learned: bool, batch: Batch) -> Iterator[Played]:
-    """Make the rounds once and let every player of the batch play them."""
-    X, y, n_classes = make_rounds(batch.stream, sources[batch.stream.canonical], batch.seed)
-    # A generator's `with` ends when the last cell is taken, or when the batch is given up.
-    with tempfile.TemporaryDirectory(prefix="onebit-") as scratch:
-        for cell in batch.cells:
-            player = player_from(cell.player)
-            start = time.perf_counter()
-            trace = player.play(X, y, n_classes, cell.seed, Path(scratch))
-            seconds = time.perf_counter() - start if trace.seconds is None else float(trace.seconds)
-            _check_curve(trace.curve, len(y))
-            yield Played(cell, trace.result(keep_learned), seconds if np.isfinite(seconds) else None)
-
-
-def _check_curve(curve: Any, n_rounds: int) -> None:
-    """Raise if a stranger's player has returned something that cannot be drawn beside the others."""
-    expected = len(default_checkpoints(n_rounds))
-    if np.shape(curve) != (expected,) or np.asarray(curve).dtype.kind not in "iu":
-        raise ValueError(
-            f"a player's curve must hold whole numbers, its mistakes after each of the {expected} rounds of "
-            f"onebit.loop.default_checkpoints({n_rounds}); got shape {np.shape(curve)}"
-        )
-
-
 def run_comparison(
     comparison: Comparison,
     folder: Path,
@@ -236,9 +197,10 @@ def run_comparison(
     jobs, on_progress, executor
         As for `onebit.arena.run`.
     """
+    check_jobs(jobs)  # before any file is read
     cells, path = comparison.cells(), folder / "arena.sqlite"
     sources = {stream.canonical: source for source, stream in comparison.streams.items()}
-    play = partial(play_batch, sources, comparison.keep_learned)
+    play = partial(games.play_batch, sources, comparison.keep_learned)
     run(cells, path, play, jobs=jobs, on_progress=on_progress, executor=executor)
     of_entry: dict[tuple[Spec, Spec], list[Cell]] = {}
     for cell in cells:

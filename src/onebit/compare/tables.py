@@ -11,9 +11,10 @@ from rich.table import Table
 
 from onebit.compare.comparison import Outcome
 from onebit.compare.statistics import LEVEL, LOSS, TIE, WIN, ComparisonRow, Tally
+from onebit.files import replace_file
 from onebit.reporting import pages
 from onebit.reporting.style import FigureFile
-from onebit.reporting.tables import grouped, number, replace_file, write_csv
+from onebit.reporting.tables import grouped, number, write_csv
 
 COMPARISON_COLUMNS = (
     "dataset",

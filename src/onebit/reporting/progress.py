@@ -2,17 +2,23 @@
 
 import os
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
 
 
 @contextmanager
 def progress_bar(console: Console, description: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar with the time left; the function it gives is told how much is done, and of how much."""
+    """Show a bar with the time left; the function it gives is told how much is done, and of how much.
+
+    Warnings meant for users (`UserWarning`) are shown above it, as one line each.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -21,13 +27,29 @@ def progress_bar(console: Console, description: str) -> Iterator[Callable[[int, 
         TextColumn("time left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console) as progress:
+    with Progress(*columns, console=console) as progress, _warnings_as_lines(console):
         task = progress.add_task(description, total=None)
 
         def show(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total)
 
         yield show
+
+
+@contextmanager
+def _warnings_as_lines(console: Console) -> Iterator[None]:
+    with warnings.catch_warnings():
+        show_usual = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, UserWarning):
+                # As text, not as markup: there may be names of files in it.
+                console.print(Text.assemble(("note: ", "bold"), str(message)), soft_wrap=True)
+            else:
+                show_usual(message, category, *where, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def prepare_folder(folder: Path) -> None:

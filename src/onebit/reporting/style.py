@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from onebit.reporting.tables import replace_file
+from onebit.files import replace_file
 
 INK = "#222222"  # nearly black: softer than black on white
 Dashes = tuple[float, Sequence[float]]

@@ -1,10 +1,11 @@
-"""Tables as files: numbers for people, CSV for programs, and files that are written whole or not at all."""
+"""Tables as files: numbers for people, CSV for programs."""
 
 import csv
 import io
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+from onebit.files import replace_file
 
 
 def grouped(number: float) -> str:
@@ -33,14 +34,3 @@ def write_csv(path: Path, columns: Sequence[str], lines: Iterable[Sequence[objec
     writer.writerow(columns)
     writer.writerows(lines)
     replace_file(path, text.getvalue().encode())
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: a reader finds the old content or the new, never half of it."""
-    # In the same folder, since only there a rename is atomic; with the process id, since two may write at once.
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        unfinished.write_bytes(content)
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)

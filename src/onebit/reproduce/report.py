@@ -8,9 +8,10 @@ from pathlib import Path
 from string import Template
 
 from onebit.compare.comparison import Outcome
+from onebit.files import replace_file
 from onebit.reporting import pages
 from onebit.reporting.style import Drawing, FigureFile
-from onebit.reporting.tables import grouped, replace_file
+from onebit.reporting.tables import grouped
 from onebit.reproduce import boundaries, curves, figure_1, figure_3
 from onebit.reproduce.contestants import DATASETS, PAPER_ROUNDS, PAPER_RUNS
 from onebit.reproduce.summary import SummaryRow

@@ -1,0 +1,36 @@
+"""Processes that end with their parent, however that ends."""
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+_PR_SET_PDEATHSIG = 1
+# Looked up now: a program that is being started may not load libraries any more.
+_PRCTL: Any = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
+
+
+def end_with_parent() -> None:
+    """Let this worker end when its parent is killed, even in the middle of a game."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+    # A thread must wait for the lock of Python's interpreter, which a long compiled call holds; the kernel does not.
+    if not ask_kernel():
+        threading.Thread(target=_wait_and_exit, args=(parent.join,), daemon=True).start()
+    elif os.getppid() != parent.pid:  # it was killed before the kernel was asked
+        os._exit(1)
+
+
+def ask_kernel() -> bool:
+    """Have this process killed when its parent ends, where the kernel can (Linux); say whether it will."""
+    return _PRCTL is not None and bool(_PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0)
+
+
+def _wait_and_exit(wait_for_parent: Callable[[], None]) -> None:
+    wait_for_parent()
+    os._exit(1)

@@ -1,0 +1,58 @@
+"""The games of a comparison: which rows are played in which order, and by whom.
+
+All that decides a game beside the players' own code is here, since this module is in the key of every stored game.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from onebit.arena.executors import Played
+from onebit.arena.grid import Batch, Spec
+from onebit.arena.players import player_from
+from onebit.arena.scratch import batch_folder
+from onebit.inputs import Integers
+from onebit.loop import default_checkpoints
+from onebit.streams.preprocess import preprocess
+from onebit.streams.sources import Source, draw, load
+
+
+def make_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Integers, int]:
+    """Return the rows and labels of one run, in order and preprocessed, and the number of classes."""
+    settings: dict[str, Any] = dict(stream.settings)
+    if source.stream is not None:
+        X, y, n_classes = draw(source.stream, settings["rounds"], seed)
+    else:
+        data = load(source)
+        # The parent keyed the results by what it read; a worker must not store those of other rows under that key.
+        if data.content != settings["content"]:
+            raise ValueError(f"{source.path or source.name} has changed while it was being played; run again")
+        X, y = data.shuffled(seed, settings["rounds"])
+        n_classes = data.n_classes
+    return preprocess(X, settings["preprocessing"], settings["unit_length"]), y, n_classes
+
+
+def play_batch(sources: dict[str, Source], keep_learned: bool, batch: Batch) -> Iterator[Played]:
+    """Make the rounds once and let every player of the batch play them."""
+    X, y, n_classes = make_rounds(batch.stream, sources[batch.stream.canonical], batch.seed)
+    # A generator's `with` ends when the last cell is taken, or when the batch is given up.
+    with batch_folder() as scratch:
+        for cell in batch.cells:
+            player = player_from(cell.player)
+            start = time.perf_counter()
+            trace = player.play(X, y, n_classes, cell.seed, scratch)
+            seconds = time.perf_counter() - start if trace.seconds is None else float(trace.seconds)
+            _check_curve(trace.curve, len(y))
+            yield Played(cell, trace.result(keep_learned), seconds if np.isfinite(seconds) else None)
+
+
+def _check_curve(curve: Any, n_rounds: int) -> None:
+    """Raise if a stranger's player has returned something that cannot be drawn beside the others."""
+    expected = len(default_checkpoints(n_rounds))
+    if np.shape(curve) != (expected,) or np.asarray(curve).dtype.kind not in "iu":
+        raise ValueError(
+            f"a player's curve must hold whole numbers, its mistakes after each of the {expected} rounds of "
+            f"onebit.loop.default_checkpoints({n_rounds}); got shape {np.shape(curve)}"
+        )

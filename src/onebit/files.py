@@ -1,0 +1,115 @@
+"""Files that are written whole or not at all, and a lock that tells what a killed process has left behind."""
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows: what is left behind stays
+    fcntl = None  # type: ignore[assignment]
+
+_UNFINISHED = ".onebit-{}.part"
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, so that it survives a loss of power.
+
+    A reader finds the old content or the new, never half of it. What a killed process has left half-written in this
+    folder is cleared away.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its folder must exist.
+    content : bytes
+        All that will be in it.
+    """
+    try:
+        for left in path.parent.glob(_UNFINISHED.format("*")):
+            with abandoned(left) as is_left:
+                if is_left:
+                    left.unlink(missing_ok=True)
+        _write_and_rename(path, content)
+    except OSError as error:
+        # A failed write does not know its file, and the user knows no other than this.
+        raise OSError(error.errno, f"cannot be written ({error.strerror or error})", str(path)) from error
+
+
+def _write_and_rename(path: Path, content: bytes) -> None:
+    # In the same folder, since only there a rename is atomic; by chance, since two may write at once.
+    unfinished = path.with_name(_UNFINISHED.format(secrets.token_hex(8)))
+    try:
+        with claimed(unfinished):
+            with unfinished.open("wb") as file:
+                file.write(content)
+                file.flush()
+                # Before the rename: the other way round a loss of power would leave a new file with nothing in it.
+                os.fsync(file.fileno())
+            os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let a rename in the folder survive a loss of power."""
+    if os.name != "posix":
+        return
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network folders cannot
+            raise
+    finally:
+        os.close(opened)
+
+
+@contextmanager
+def claimed(path: Path) -> Iterator[None]:
+    """Hold a lock file, made if it is missing; the lock goes with this process, however that ends."""
+    opened = _open_locked(path) if fcntl is not None else None
+    try:
+        yield
+    finally:
+        if opened is not None:
+            os.close(opened)
+
+
+def _open_locked(path: Path) -> int:
+    while True:
+        opened = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            # Without locks on this file system nobody can tell what is abandoned, and everything is left alone.
+            with suppress(OSError):
+                fcntl.flock(opened, fcntl.LOCK_EX)
+            # Somebody may have found it before it was locked, and cleared it away.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(path.stat(), os.fstat(opened)):
+                    return opened
+        except BaseException:
+            os.close(opened)
+            raise
+        os.close(opened)
+
+
+@contextmanager
+def abandoned(path: Path) -> Iterator[bool]:
+    """Say whether the process that claimed a file is gone; nobody else can claim it within the ``with``."""
+    opened = None
+    try:
+        with suppress(OSError):
+            opened = os.open(path, os.O_RDWR) if fcntl is not None else None
+        is_free = False
+        if opened is not None:
+            with suppress(OSError):
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                is_free = True
+        yield is_free
+    finally:
+        if opened is not None:
+            os.close(opened)
