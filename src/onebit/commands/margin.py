@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from onebit.arena.grammar import parse_kernel
 from onebit.bounds import Claim
 from onebit.kernels import as_kernel
+from onebit.reporting.names import on_screen
 from onebit.reporting.progress import progress_bar
 from onebit.streams import preprocess
 from onebit.streams.data_set import make_data_set
@@ -60,17 +62,16 @@ def _as_dict(name: str, n_examples: int, result: Margin) -> dict[str, Any]:
 
 def _print(name: str, n_examples: int, result: Margin) -> None:
     console = Console(highlight=False)
-    console.print(
-        f"[bold]{name}[/]: {n_examples:,} examples, {result.n_features} features, {len(result.classes)} classes"
-        f"{'' if result.kernel is None else f', in the space of {result.kernel!r}'}, radius {result.radius:.6g}"
-    )
+    space = "" if result.kernel is None else f", in the space of {result.kernel!r}"
+    size = f"{n_examples:,} examples, {result.n_features} features, {len(result.classes)} classes"
+    console.print(Text.assemble(on_screen(name, "bold"), on_screen(f": {size}{space}, radius {result.radius:.6g}")))
     for kind, value in (("weak", result.weak), ("strong", result.strong)):
         console.print(
             f"largest {kind} margin: [bold]{f'{value:.6g}' if value > 0 else f'none; not {kind}ly separable'}[/]"
         )
     if result.strong_certificates:
         names = ", ".join(str(proof.classes[0]) for proof in result.strong_certificates)
-        console.print(f"no hyperplane tells these classes from all the rest: {names}")
+        console.print(on_screen(f"no hyperplane tells these classes from all the rest: {names}"))
     table = Table(title="What the theorems promise")
     table.add_column("theorem")
     table.add_column("about")

@@ -22,13 +22,14 @@ from onebit.arena.grid import JSON, Batch, Cell, Spec
 from onebit.arena.players import learned_arrays, player_from
 from onebit.arena.store import Store
 from onebit.compare.entries import Entry
-from onebit.inputs import Floats, Integers, check_choice, check_integer, check_seed
+from onebit.inputs import MAX_SEED, Floats, Integers, check_choice, check_integer, check_seed
 from onebit.loop import default_checkpoints
 from onebit.streams.preprocess import METHODS, preprocess
 from onebit.streams.sources import Source, draw, draw_function, load
 
 # Ten thousand rounds show what learners differ in, five runs are the fewest that a t-test makes sense of.
 ROUNDS, RUNS = 10_000, 5
+MAX_RUNS = 100_000  # each is a line in a table, and a game of every learner
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,9 @@ class Comparison:
 
     def __post_init__(self) -> None:
         check_integer("rounds", self.rounds, low=1)
-        check_integer("runs", self.runs, low=1)
+        check_integer("runs", self.runs, low=1, high=MAX_RUNS)
         check_seed(self.seed)
+        check_integer("seed + runs", self.seed + self.runs, low=1, high=MAX_SEED)
         check_choice("preprocessing", self.preprocessing, METHODS)
 
     @property
@@ -154,7 +156,7 @@ class Outcome:
 
     @property
     def standard_error(self) -> float:
-        """Standard error of the mean; zero if there was one run."""
+        """Standard error of the mean; NaN if there was one run, which has none."""
         return float(self.errors[-1])
 
     @property
@@ -165,10 +167,10 @@ class Outcome:
 
     @property
     def errors(self) -> Floats:
-        """The standard error of the mean curve; zero if there was one run."""
+        """The standard error of the mean curve; NaN if there was one run, which has none."""
         n_runs = len(self.mistakes)
         if n_runs == 1:
-            return np.zeros(len(self.rounds))
+            return np.full(len(self.rounds), np.nan)
         spread: Floats = self.mistakes.std(axis=0, ddof=1) / np.sqrt(n_runs)
         return spread
 

@@ -8,13 +8,16 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+
+from onebit.reporting.names import on_screen, printable
 
 
 @contextmanager
 def progress_bar(console: Console, description: str) -> Iterator[Callable[[int, int], None]]:
     """Show a bar with the time left; the function it gives is told how much is done, and of how much."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -22,7 +25,7 @@ def progress_bar(console: Console, description: str) -> Iterator[Callable[[int, 
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as progress:
-        task = progress.add_task(description, total=None)
+        task = progress.add_task(printable(description), total=None)
 
         def show(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total)
@@ -40,3 +43,8 @@ def prepare_folder(folder: Path) -> None:
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise ValueError(f"--out {folder} cannot be written ({reason}); choose another folder") from error
+
+
+def say_where(console: Console, what: str, folder: Path) -> None:
+    """Print what is in the folder now."""
+    console.print(Text.assemble(f"{what} in ", on_screen(str(folder), "bold"), "."), soft_wrap=True)
