@@ -13,7 +13,7 @@ from html import escape
 
 from rich.text import Text
 
-_SCREEN = 44  # letters in a cell of a table: two such columns still leave room for numbers
+_SCREEN = 60  # letters in a cell of a table: longer ones are broken into lines
 _FIGURE = 40  # as wide as a panel is
 _FORMULA = frozenset("=+-@")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?(inf|nan)", re.IGNORECASE)
