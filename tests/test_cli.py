@@ -1,15 +1,29 @@
 """The command line as a user meets it."""
 
+import errno
 import os
+import re
+import shlex
 import signal
 import sqlite3
 import stat
 import subprocess
 import sys
 import time
+import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+
+from onebit import __version__
+from onebit.arena.grammar import kernel_names
+from onebit.cli import main
+from onebit.learners import all_learners
+from onebit.streams.sources import known_names
+
+Capture = pytest.CaptureFixture[str]
 
 SMALL = ("--rounds", "3000", "--runs", "3", "--seed", "5")
 TABLES = ("summary.csv", "mistakes.csv")
@@ -17,6 +31,21 @@ TABLES = ("summary.csv", "mistakes.csv")
 
 def onebit(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "onebit", *arguments], capture_output=True, text=True, cwd=cwd)
+
+
+def run_here(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """Call `onebit` in this process, as its script does, and return the exit code."""
+    monkeypatch.setattr(sys, "argv", ["onebit", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+def raising(error: Exception) -> Callable[..., NoReturn]:
+    def fail(*_: object) -> NoReturn:
+        raise error
+
+    return fail
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +122,95 @@ def test_bad_numbers_are_one_line_errors(arguments: tuple[str, str], words: list
     for word in words:
         assert word in run.stderr
     assert not (tmp_path / "new" / "arena.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("reproduce", "--quick", "true"), "--quick takes no value: give it or leave it out; got 'true'"),
+        (("compare", "iris", "--unit-length", "no"), "--unit-length takes no value"),
+        (("margin", "iris", "--json", "1"), "--json takes no value"),
+        (("compare", "iris", "--jobs", "0"), "--jobs must be at least 1; got 0"),
+        (("compare", "iris", "--runs", "9223372036854775808"), "runs must be between 1 and 100000"),
+        (("compare", "iris", "--seed", "9223372036854775806"), "seed + runs must be"),
+        (("adversary", "--runs", "9223372036854775808"), "--runs must be between 2 and"),
+        (("compare", "iris", "--learners", "Banditon:exploration"), "no module 'Banditon'; .*Did you mean Banditron?"),
+        (("compare", "iris", "--learners", "bandit_svm"), "no learner 'bandit_svm'.*Did you mean BanditSVM?"),
+        (("compare", "iris", "--learners", "Banditron:kernel=ratoinal"), "Did you mean rational?"),
+        (("compare", "paper_weka"), "Did you mean paper_weak?"),
+        (("margin", "."), ".: is a folder; name one file in it"),
+    ],
+)
+def test_slips_are_named(
+    arguments: tuple[str, ...], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_here(monkeypatch, *arguments) == (2 if "takes no value" in words else 1)
+    said = capfd.readouterr().err
+    assert re.search(words.replace("?", r"\?").replace("+", r"\+"), said), said
+    assert said.startswith("error: ")
+    assert not list(tmp_path.iterdir())
+
+
+def test_version_and_help(monkeypatch: pytest.MonkeyPatch, capfd: Capture) -> None:
+    assert run_here(monkeypatch, "--version") == 0
+    assert capfd.readouterr().out == f"onebit {__version__}\n"
+    monkeypatch.setenv("COLUMNS", "300")
+    assert run_here(monkeypatch, "compare", "--help") == 0
+    said = capfd.readouterr().out
+    for name in (*known_names(), *(cls.__name__ for cls in all_learners()), "mypackage.mine:Mine", ".streams:mine"):
+        assert name in said
+    assert run_here(monkeypatch, "margin", "--help") == 0
+    said = capfd.readouterr().out
+    for name in (*known_names(), *kernel_names(), "mypackage.kernels:Mine"):
+        assert name in said
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (OSError(errno.ENOSPC, "whatever"), 1, "error: No space left on device; make room and give the same command"),
+        (
+            PermissionError(errno.EACCES, "whatever", "a/b.csv"),
+            1,
+            "error: a/b.csv: Permission denied; ask for the right",
+        ),
+        (OSError("it is broken"), 1, "error: it is broken; mend it"),
+        (MemoryError(), 1, "error: there is not enough memory; use fewer --rounds"),
+        (MemoryError("Unable to allocate 5 TiB"), 1, "not enough memory (Unable to allocate 5 TiB)"),
+        (ValueError("two\nlines\x1b[2J"), 1, "error: two\nlines\\x1b[2J\n"),
+    ],
+)
+def test_what_a_user_can_mend_is_no_traceback(
+    error: Exception, code: int, words: str, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    monkeypatch.setattr("onebit.commands.bound.bound_command", raising(error))
+    assert run_here(monkeypatch, "bound") == code
+    said = capfd.readouterr().err
+    assert words in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), TypeError("y"), AssertionError("z"), ZeroDivisionError()])
+def test_a_bug_is_shown_and_asks_to_be_reported(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.commands.bound.bound_command", raising(error))
+    monkeypatch.setattr(sys, "argv", ["onebit", "bound"])
+    with pytest.raises(type(error)) as caught:
+        main()
+    assert "please report it" in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_disk_that_fills_up_while_figures_are_drawn(tmp_path: Path) -> None:
+    """A limit on the size of files stands for the end of the disk: what is played fits, the pictures do not."""
+    (tmp_path / "a.csv").write_text("x,class\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(9)))
+    command = "ulimit -f 32; exec " + shlex.join(
+        [sys.executable, "-m", "onebit", "compare", "a.csv", "--learners", "UniformGuess", "--runs", "1", "--jobs", "1"]
+    )
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert run.returncode == 1
+    assert run.stderr.startswith("error: File too large; make room and give the same command again")
+    assert not list(tmp_path.rglob("*.part"))
 
 
 def test_out_that_cannot_be_written(tmp_path: Path) -> None:

@@ -1,10 +1,13 @@
 """The house rules that a test can hold: imports, versions, examples in the README."""
 
+import ast
 import doctest
 import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import packages_distributions
+from itertools import chain
 from pathlib import Path
 
 import onebit
@@ -40,6 +43,30 @@ def test_pins_cover_what_is_installed_and_name_no_index() -> None:
     for path in (ROOT / "requirements").glob("*.txt"):
         for line in path.read_text(encoding="utf-8").splitlines():
             assert line.startswith("#") or re.fullmatch(r"[A-Za-z0-9_.-]+==[\w.]+", line), f"{path.name}: {line}"
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[^\w.-]", line)[0].lower() for line in requirements}
+
+
+def test_what_is_imported_is_declared_and_pinned() -> None:
+    """A library that comes with another one today need not come with it tomorrow."""
+    imported = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                imported.add(str(node.module).partition(".")[0])
+    distributions = packages_distributions()
+    strangers = imported - set(sys.stdlib_module_names) - {"onebit"}
+    used = {distributions.get(name, [name])[0].lower().replace("_", "-") for name in strangers}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed, extra = names(project["dependencies"]), names(list(chain(*project["optional-dependencies"].values())))
+    assert used - needed - extra == set(), "imported, not declared"
+    assert needed - used == set(), "declared, never imported"
+    pins = (ROOT / "requirements" / "base.txt").read_text(encoding="utf-8").lower()
+    assert all(f"\n{name}==" in pins for name in needed)
 
 
 def test_imports_go_one_way() -> None:

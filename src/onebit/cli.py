@@ -1,16 +1,31 @@
 """The command line: ``onebit --help``."""
 
+import errno
+import io
+import os
 import sys
+from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-_INTERRUPTED = 130
+from onebit.arena.grammar import kernel_names
+from onebit.learners import all_learners
+from onebit.reporting.names import printable
+from onebit.streams.sources import known_names
 
-# Every command imports what it needs when it is called: `onebit --help` answers without numba and matplotlib.
+_INTERRUPTED = 130
+_TRUTHS = ("true", "false", "yes", "no", "on", "off", "1", "0")
+
+_NAMES = ", ".join([*known_names(), "or a stream of your own, mypackage.streams:mine"])
+_KERNELS = ", ".join(kernel_names())
+_LEARNERS = ", ".join(sorted(cls.__name__ for cls in all_learners()))
+
+# Every command imports what it needs when it is called: `onebit --help` answers without matplotlib.
 app = typer.Typer(
     help='Learn a K-way classifier when the only answer you ever get is "right" or "wrong".',
     no_args_is_help=True,
@@ -20,8 +35,18 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"onebit {version('onebit')}")
+        raise typer.Exit
+
+
 @app.callback()
-def onebit() -> None:
+def onebit(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
     """Learn a K-way classifier when the only answer you ever get is "right" or "wrong"."""
 
 
@@ -46,11 +71,9 @@ def reproduce(
 
 @app.command()
 def margin(
-    data: Annotated[str, typer.Argument(help="A file (CSV, svmlight, npz), or the name of a bundled set.")],
+    data: Annotated[str, typer.Argument(help=f"A file (CSV, svmlight, npz), or a name: {_NAMES}.")],
     label: Annotated[str | None, typer.Option(help="The column of a CSV file that holds the label.")] = None,
-    kernel: Annotated[
-        str | None, typer.Option(help="rational, gaussian:WIDTH, polynomial:DEGREE, …; none: R^d.")
-    ] = None,
+    kernel: Annotated[str | None, typer.Option(help=f"{_KERNELS}, or mypackage.kernels:Mine. Without: R^d.")] = None,
     standardize: Annotated[
         bool, typer.Option("--standardize", help="Standardise the columns and add a constant one first.")
     ] = False,
@@ -112,14 +135,14 @@ def theory(
 def compare(
     data: Annotated[
         list[str],
-        typer.Argument(
-            help="Files (CSV, svmlight, npz), folders of them, or names: breast_cancer, digits, iris, wine, "
-            "paper_strong, paper_weak."
-        ),
+        typer.Argument(help=f"Files (CSV, svmlight, npz), folders of them, or names: {_NAMES}."),
     ],
     learners: Annotated[
         list[str] | None,
-        typer.Option(help='Such as "BanditPerceptron Banditron:exploration=0.02"; repeat it or put spaces between.'),
+        typer.Option(
+            help='Such as "BanditPerceptron Banditron:exploration=0.02"; repeat it or put spaces between. '
+            f"There are {_LEARNERS}; one of your own is mypackage.mine:Mine."
+        ),
     ] = None,
     rival: Annotated[
         str | None, typer.Option(help="vw adds Vowpal Wabbit: its default, and its grid tuned in hindsight.")
@@ -152,8 +175,24 @@ def compare(
     compare_command(Request(data, learners or (), rival, grid, baseline, label, *size, *rows, jobs, out))
 
 
+_REMEDIES = {
+    errno.ENOSPC: "make room and give the same command again",
+    errno.EDQUOT: "make room and give the same command again",
+    errno.EFBIG: "make room and give the same command again",
+    errno.EROFS: "choose another folder with --out",
+    errno.EACCES: "ask for the right to it, or choose another",
+    errno.EPERM: "ask for the right to it, or choose another",
+    errno.ENAMETOOLONG: "use a shorter name",
+}
+
+
 def main() -> None:
-    """Run the command line: one line for an error a user can mend, no traceback."""
+    """Run the command line: one line for an error a user can mend, a traceback for a bug of ours."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that lacks a letter is no reason to fail when everything has been played.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    _check_switches(sys.argv[1:])
     try:
         app()
     except SystemExit as ended:
@@ -161,7 +200,32 @@ def main() -> None:
             Console(stderr=True).print("Stopped. What was finished is kept; the same command goes on from there.")
         raise
     except (ValueError, RuntimeError) as error:
-        # As text, not as markup: what a user typed must come back letter for letter.
-        message = Text.assemble(("error: ", "bold red"), str(error))
-        Console(stderr=True, highlight=False, soft_wrap=True).print(message)
-        sys.exit(1)
+        _fail(str(error))
+    except OSError as error:
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        remedy = _REMEDIES.get(error.errno or 0, "mend it and give the same command again")
+        _fail(f"{where}{reason}; {remedy}. What was finished is kept")
+    except MemoryError as error:
+        said = f" ({error})" if str(error) else ""
+        _fail(f"there is not enough memory{said}; use fewer --rounds, a smaller data set or a smaller number")
+    except Exception as error:
+        error.add_note("This is a bug of onebit: please report it, with the command and these lines.")
+        raise
+
+
+def _check_switches(words: list[str]) -> None:
+    """Refuse a value after a switch: it would be taken for one more argument, such as a data set."""
+    commands = getattr(typer.main.get_command(app), "commands", {})
+    options = commands[words[0]].params if words and words[0] in commands else []
+    switches = {name for option in options if getattr(option, "is_flag", False) for name in option.opts}
+    for switch, value in pairwise(words):
+        if switch in switches and value.lower() in _TRUTHS:
+            _fail(f"{switch} takes no value: give it or leave it out; got {value!r}", code=2)
+
+
+def _fail(message: str, code: int = 1) -> NoReturn:
+    # As text, not as markup, and nothing that the terminal obeys: what a user typed comes back letter for letter.
+    said = Text.assemble(("error: ", "bold red"), printable(message, keep="\n"))
+    Console(stderr=True, highlight=False, soft_wrap=True).print(said)
+    sys.exit(code)

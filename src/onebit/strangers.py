@@ -1,8 +1,10 @@
 """Things of the user's own, named by import path: ``package.module:name``."""
 
+import difflib
 import importlib
 import os
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -35,7 +37,18 @@ def import_path_of(thing: Any) -> str:
     return f"{module}:{name}"
 
 
-def find_by_import_path(path: str, what: str) -> Any:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a question that names the nearest of ours, or nothing if none is near.
+
+    >>> did_you_mean("bandit_svm", ["BanditSVM", "Banditron"]), did_you_mean("forest", ["BanditSVM"])
+    ('. Did you mean BanditSVM?', '')
+    """
+    plain = {ours.lower().replace("_", ""): ours for ours in known}
+    near = difflib.get_close_matches(name.lower().replace("_", ""), plain, n=1)
+    return f". Did you mean {plain[near[0]]}?" if near else ""
+
+
+def find_by_import_path(path: str, what: str, known: Iterable[str] = ()) -> Any:
     """Import what an import path names; errors begin with what it is for.
 
     Parameters
@@ -44,6 +57,8 @@ def find_by_import_path(path: str, what: str) -> Any:
         Such as ``mypackage.mine:EpsPerceptron``. The current folder is searched after everything that is installed.
     what : str
         For errors: "learner", "kernel", "stream".
+    known : iterable of str
+        Names of our own, one of which may have been meant if there is no such module.
     """
     module_name, _, name = path.partition(":")
     # `python -m` looks into the current folder, the script `onebit` does not. Spawned workers inherit sys.path.
@@ -56,6 +71,7 @@ def find_by_import_path(path: str, what: str) -> Any:
             raise ValueError(f"{what} {path}: {module_name} needs {error.name!r}, which is not installed") from error
         raise ValueError(
             f"{what} {path}: there is no module {error.name!r}; start in the folder that holds it, or install it"
+            f"{did_you_mean(module_name, known)}"
         ) from error
     except (Exception, SystemExit) as error:
         raise ValueError(f"{what} {path}: importing it failed with {type(error).__name__}: {error}") from error

@@ -1,6 +1,8 @@
 """A learner, a kernel, a stream and a rival of the user's own, entered by import path and played in workers."""
 
 import csv
+import re
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -205,3 +207,19 @@ def test_other_checkpoints_are_other_games_of_everyone(monkeypatch: pytest.Monke
     first = {cell.key for cell in wanted.cells()}
     monkeypatch.setattr(compared, "default_checkpoints", lambda n: default_checkpoints(n, linear=3, per_decade=2))
     assert not first & {cell.key for cell in wanted.cells()}
+
+
+def test_the_player_of_the_manual_plays(tmp_path: Path) -> None:
+    """The recipe is taken out of the page, as a reader would."""
+    page = (Path(__file__).parents[2] / "docs" / "compare.md").read_text(encoding="utf-8")
+    recipe = next(code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "class Often(Player)" in code)
+    (tmp_path / "often.py").write_text(recipe, encoding="utf-8")
+    command = re.findall(r"`onebit (compare [^`]*often:Often[^`]*)`", page)[0]
+    words = [*shlex.split(command), "--runs", "2", "--jobs", "2", "--out", "out"]
+    script = str(Path(sys.executable).parent / "onebit")
+    run = subprocess.run([script, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    with (tmp_path / "out" / "comparison.csv").open(newline="", encoding="utf-8") as file:
+        mistakes = {row["learner"]: float(row["mean"]) for row in csv.DictReader(file)}
+    assert list(mistakes) == ["often:Often", "often:Often:exploration=0.3", "BanditPerceptron"]
+    assert mistakes["BanditPerceptron"] < mistakes["often:Often"] < 150

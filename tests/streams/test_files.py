@@ -1,3 +1,6 @@
+import errno
+import io
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +175,93 @@ def test_a_data_set_of_ones_own_is_checked() -> None:
     damaged = scipy.sparse.csr_array(([1.0, 1.0], [0, 10**8], [0, 1, 2]), shape=(2, 4))
     with pytest.raises(ValueError, match="indices must lie between 0 and 3"):
         DataSet("damaged", damaged, np.array([0, 1]), ("a", "b"))
+
+
+def test_npz_that_asks_for_more_than_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, X=np.zeros((500_000, 8)), y=np.arange(500_000) % 2)
+    assert path.stat().st_size < 100_000
+    monkeypatch.setattr("onebit.streams.files._memory", lambda: 2e7)
+    monkeypatch.setattr("onebit.streams.files._array", lambda *_: pytest.fail("memory was taken"))
+    with pytest.raises(ValueError, match=r"a\.npz: does not fit into memory \(it asks for 0\.0335 GiB"):
+        read_table(path)
+
+
+def test_a_header_may_not_promise_more_than_the_file_holds(tmp_path: Path) -> None:
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (700_000_000, 1)})
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("X.npy", header.getvalue() + bytes(80))
+        archive.writestr("y.npy", b"")
+    with pytest.raises(ValueError, match=r"a\.npz: is not a whole npz file .*X has 80 bytes where .* needs 5600000000"):
+        read_table(tmp_path / "a.npz")
+
+
+def test_any_damage_to_an_npz_is_one_kind_of_error(tmp_path: Path) -> None:
+    """Flipped bytes reach zlib, the headers, the checksums and the flags of the archive."""
+    generator = np.random.default_rng(0)
+    X, y = generator.normal(size=(40, 3)), np.arange(40) % 2
+    path = tmp_path / "a.npz"
+    n_refused = 0
+    for save in (np.savez, np.savez_compressed):
+        save(path, X=X, y=y)
+        whole = path.read_bytes()
+        for at in generator.integers(len(whole), size=300):
+            damaged = bytearray(whole)
+            damaged[at] ^= int(generator.integers(1, 256))
+            path.write_bytes(damaged)
+            try:
+                data = read_table(path)
+            except ValueError as error:
+                n_refused += "a.npz" in str(error)
+            else:
+                assert np.array_equal(data.X, X), "what is read is what was written"
+    assert n_refused > 400
+
+
+def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(ValueError, match=r"folder\.csv: is a folder"):
+        read_table(tmp_path / "folder.csv")
+
+    def refuse(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "whatever", str(path))
+
+    path = write(tmp_path, "a,class\n1,x\n2,y\n3,x\n")
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(ValueError, match=r"table\.csv: cannot be read \(Permission denied\)"):
+        read_table(path)
+
+
+def test_no_memory_for_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise MemoryError("Unable to allocate 32 GiB")
+
+    monkeypatch.setattr("onebit.streams.files.read_csv", refuse)
+    with pytest.raises(ValueError, match=r"table\.csv: does not fit into memory \(Unable to allocate 32 GiB\)"):
+        read_table(write(tmp_path, "a,class\n1,x\n2,y\n3,x\n"))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("a,class\n1,x\n2,y\n3,x\n".encode("utf-16"), r"is not UTF-8 text .*save it as UTF-8"),
+        ("a,class\n1,x\n2,y\n3,x\n".encode("utf-16-le"), r"line 1: has a zero byte"),
+        (b"a,class\n1,x\n2,y\x00\n3,x\n", r"line 3: has a zero byte"),
+        (b"a,class\n1," + b"x" * 200_000 + b"\n", r"line 2: field larger than"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", r"table\.csv"),
+    ],
+)
+def test_csv_that_is_no_text(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "table.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=words):
+        read_table(tmp_path / "table.csv")
+
+
+def test_quoted_line_breaks_and_very_many_columns(tmp_path: Path) -> None:
+    data = read_table(write(tmp_path, 'a,"the\nclass"\n1,"x\ny"\n2,z\n3,z\n'))
+    assert data.label_names == ("x\ny", "z")
+    n = 20_000
+    lines = [",".join([*(f"c{j}" for j in range(n)), "class"])]
+    lines += [",".join([*(str(i * j % 7) for j in range(n)), "xyx"[i % 3]]) for i in range(4)]
+    assert read_table(write(tmp_path, "\n".join(lines))).X.shape == (4, n)

@@ -20,7 +20,7 @@ from onebit.arena.grid import JSON
 from onebit.arena.players import NOT_SETTINGS, LearnerPlayer, Player
 from onebit.kernels import Kernel
 from onebit.learners import Learner, all_learners
-from onebit.strangers import find_by_import_path, is_import_path
+from onebit.strangers import did_you_mean, find_by_import_path, is_import_path
 
 _WORDS: dict[str, JSON] = {"true": True, "false": False, "none": None}
 
@@ -103,9 +103,9 @@ def _split_class(text: str) -> tuple[Any, str]:
     if not is_import_path(path):
         raise ValueError(
             f"there is no learner {name!r}; there are {', '.join(sorted(known))}. One of your own is named by import "
-            "path, such as mypackage.mine:EpsPerceptron"
+            f"path, such as mypackage.mine:EpsPerceptron{did_you_mean(name, known)}"
         )
-    found = find_by_import_path(path, "learner")
+    found = find_by_import_path(path, "learner", known)
     if not (isinstance(found, type) and issubclass(found, (Learner, Player))):
         raise ValueError(
             f"learner {path}: must be a subclass of onebit.Learner, or of onebit.arena.Player; is {found!r}"
@@ -157,8 +157,7 @@ def _kernel_of(cls: type, given: dict[str, Any]) -> Any:
 
 def _split_kernel(text: str) -> tuple[Any, str]:
     """Return the class or function that a text begins with, and the settings after it."""
-    classes = inspect.getmembers(onebit.kernels, inspect.isclass)
-    known: dict[str, Any] = {name.lower(): cls for name, cls in classes if _can_be_named(cls)}
+    known = _kernels()
     name, _, tail = text.partition(":")
     if name.lower() in known:
         return known[name.lower()], tail
@@ -167,9 +166,9 @@ def _split_kernel(text: str) -> tuple[Any, str]:
         names = ", ".join(sorted(cls.__name__ for cls in known.values()))
         raise ValueError(
             f"there is no kernel {name!r}; there are {names}, such as rational or gaussian:0.5. One of your own "
-            "is named by import path, such as mypackage.kernels:Mine"
+            f"is named by import path, such as mypackage.kernels:Mine{did_you_mean(name, known)}"
         )
-    found = find_by_import_path(f"{name}:{second}", "kernel")
+    found = find_by_import_path(f"{name}:{second}", "kernel", known)
     is_class = isinstance(found, type)
     if not callable(found) or (is_class and not (issubclass(found, Kernel) and is_dataclass(found))):
         raise ValueError(
@@ -177,6 +176,25 @@ def _split_kernel(text: str) -> tuple[Any, str]:
             f"settings as fields; is {found!r}"
         )
     return found, settings
+
+
+def _kernels() -> dict[str, Any]:
+    """Return the kernels that a name is enough for, by their name in lower case."""
+    classes = inspect.getmembers(onebit.kernels, inspect.isclass)
+    return {name.lower(): cls for name, cls in classes if _can_be_named(cls)}
+
+
+def kernel_names() -> list[str]:
+    """Return how our kernels are written, each with its first setting.
+
+    >>> kernel_names()[:2]
+    ['gaussian:WIDTH', 'linear']
+    """
+    first = {
+        name: [setting for setting in _kernel_settings(cls) if setting != "normalize"]
+        for name, cls in _kernels().items()
+    }
+    return [f"{name}:{settings[0].upper()}" if settings else name for name, settings in first.items()]
 
 
 def _can_be_named(cls: Any) -> bool:

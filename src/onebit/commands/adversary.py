@@ -9,13 +9,15 @@ from onebit.duels.duel import duel, duel_by_dimension, paper_adversaries
 from onebit.duels.figures import draw_duel, draw_growth
 from onebit.duels.table import DuelRow, write_duel
 from onebit.inputs import check_integer
-from onebit.reporting.progress import prepare_folder
+from onebit.reporting.progress import prepare_folder, say_where
 from onebit.reporting.style import save
+
+_MAX_RUNS = 100_000  # a thousand already tell all that the tables show
 
 
 def adversary_command(theorem: str | None, runs: int, out: Path) -> None:
     """Play, print the table, and write tables and figures into the folder."""
-    check_integer("--runs", runs, low=2)
+    check_integer("--runs", runs, low=2, high=_MAX_RUNS)
     makers = {make(seed=0).challenge.name.removeprefix("Theorem ").lower(): make for make in paper_adversaries()}
     if theorem is not None and theorem.lower() not in makers:
         raise ValueError(f"there is no adversary {theorem!r}; there are {', '.join(makers)}")
@@ -34,7 +36,7 @@ def adversary_command(theorem: str | None, runs: int, out: Path) -> None:
             growth = duel_by_dimension()
         write_duel(growth, out / "adversaries_by_dimension.csv")
         save(draw_growth(growth), out, "adversaries_by_dimension")
-    console.print(f"Tables and figures are in [bold]{out}[/].")
+    say_where(console, "Tables and figures are", out)
 
 
 def _print(rows: list[DuelRow], console: Console) -> None:

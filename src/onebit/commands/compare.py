@@ -1,6 +1,5 @@
 """What ``onebit compare`` does, with a progress bar and a table at the end."""
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,9 @@ from onebit.compare.figures import drawings
 from onebit.compare.hindsight import settle_in_hindsight
 from onebit.compare.statistics import compare, tally
 from onebit.compare.tables import print_tables, write_report, write_tables
-from onebit.reporting.progress import prepare_folder, progress_bar
+from onebit.inputs import check_integer
+from onebit.reporting.names import in_shell, on_screen
+from onebit.reporting.progress import prepare_folder, progress_bar, say_where
 from onebit.reporting.style import draw_files
 from onebit.streams.preprocess import describe_preprocessing
 from onebit.streams.sources import find_sources
@@ -48,13 +49,15 @@ class Request:
 
 def compare_command(request: Request) -> None:
     """Play, then write tables, figures and the report into the folder."""
+    if request.jobs is not None:
+        check_integer("--jobs", request.jobs, low=1)
     comparison = _comparison(request)
     baseline = _baseline(request, comparison.entries)
     said = _preprocessing(comparison)
     # After everything that can be wrong with the request, before anything is played.
     prepare_folder(request.out)
     console = Console()
-    console.print(f"Preprocessing, the same for all: {said}.", highlight=False, soft_wrap=True)
+    console.print(on_screen(f"Preprocessing, the same for all: {said}."), highlight=False, soft_wrap=True)
     with progress_bar(console, _size(comparison)) as show:
         played = run_comparison(comparison, request.out, jobs=request.jobs, on_progress=show)
     with console.status("Drawing figures and writing the report …"):
@@ -67,7 +70,7 @@ def compare_command(request: Request) -> None:
         write_report(request.out / "report.html", rows, tallies, figures, details)
     wide = console if console.is_terminal else Console(width=_WIDTH)
     print_tables(wide, rows, tallies, baseline)
-    console.print(f"Tables, figures and report.html are in [bold]{request.out}[/].", soft_wrap=True)
+    say_where(console, "Tables, figures and report.html are", request.out)
 
 
 def _size(comparison: Comparison) -> str:
@@ -127,7 +130,7 @@ def _details(request: Request, comparison: Comparison, baseline: str, said: str)
 
 def _command(request: Request) -> str:
     """Return what to type to get the same again."""
-    words = ["onebit", "compare", *request.data]
+    words = ["onebit", "compare"]
     for text in request.learner_texts:
         words += ["--learners", text]
     options = {"--rival": request.rival, "--baseline": request.baseline, "--label": request.label}
@@ -136,4 +139,5 @@ def _command(request: Request) -> str:
     words += [] if request.grid else ["--no-grid"]
     words += ["--rounds", str(request.rounds), "--runs", str(request.runs), "--seed", str(request.seed)]
     words += ["--preprocess", request.preprocessing, *(["--unit-length"] if request.unit_length else [])]
-    return shlex.join(words)
+    # After the options: a file's name may begin with a dash.
+    return in_shell([*words, *(["--"] if any(name.startswith("-") for name in request.data) else []), *request.data])

@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from onebit.arena.grammar import parse_kernel
 from onebit.bounds import Claim
 from onebit.kernels import as_kernel
+from onebit.reporting.names import on_screen
 from onebit.reporting.progress import progress_bar
 from onebit.streams import preprocess
 from onebit.streams.data_set import make_data_set
@@ -62,16 +64,15 @@ def _as_dict(name: str, n_examples: int, result: Margin) -> dict[str, Any]:
 
 def _print(name: str, n_examples: int, result: Margin) -> None:
     console = Console(highlight=False)
-    console.print(
-        f"[bold]{name}[/]: {n_examples:,} examples, {result.n_features} features, {len(result.classes)} classes"
-        f"{'' if result.kernel is None else f', in the space of {result.kernel!r}'}, radius {result.radius:.6g}"
-    )
+    space = "" if result.kernel is None else f", in the space of {result.kernel!r}"
+    size = f"{n_examples:,} examples, {result.n_features} features, {len(result.classes)} classes"
+    console.print(Text.assemble(on_screen(name, "bold"), on_screen(f": {size}{space}, radius {result.radius:.6g}")))
     sides = ("weak", result.weak, result.weak_limit), ("strong", result.strong, result.strong_limit)
     for kind, value, limit in sides:
         console.print(f"largest {kind} margin: [bold]{_found(kind, value, limit)}[/]")
     if result.mixed_classes:
         names = ", ".join(str(label) for label in result.mixed_classes)
-        console.print(f"no hyperplane tells these classes from all the rest: {names}")
+        console.print(on_screen(f"no hyperplane tells these classes from all the rest: {names}"))
     table = Table(title="What the theorems promise")
     table.add_column("theorem")
     table.add_column("about")

@@ -7,8 +7,10 @@ from rich.console import Console
 from rich.table import Table
 
 from onebit.compare.comparison import Comparison, run_comparison
-from onebit.reporting.progress import prepare_folder, progress_bar
+from onebit.inputs import check_integer
+from onebit.reporting.progress import prepare_folder, progress_bar, say_where
 from onebit.reporting.style import draw_files
+from onebit.reporting.tables import grouped, what_means_are, with_error
 from onebit.reproduce.contestants import PAPER_ROUNDS, PAPER_RUNS, QUICK_ROUNDS, QUICK_RUNS, paper_comparison
 from onebit.reproduce.report import drawings, write_report
 from onebit.reproduce.summary import SummaryRow, summarize, write_curves, write_summary
@@ -21,6 +23,8 @@ def reproduce_command(
     rounds: int | None, runs: int | None, seed: int, jobs: int | None, out: Path | None, quick: bool
 ) -> None:
     """Play, then write tables, figures and the report into the folder."""
+    if jobs is not None:
+        check_integer("--jobs", jobs, low=1)
     comparison = paper_comparison(
         rounds=(QUICK_ROUNDS if quick else PAPER_ROUNDS) if rounds is None else rounds,
         runs=(QUICK_RUNS if quick else PAPER_RUNS) if runs is None else runs,
@@ -37,8 +41,8 @@ def reproduce_command(
         write_curves(outcomes, folder / "mistakes.csv")
         figures = draw_files(drawings(outcomes, comparison.seed), folder / "figures")
         write_report(folder / "report.html", outcomes, rows, figures, _details(comparison))
-    _print_table(rows, console)
-    console.print(f"Tables, figures and report.html are in [bold]{folder}[/].")
+    _print_table(rows, comparison.runs, console)
+    say_where(console, "Tables, figures and report.html are", folder)
 
 
 def _details(comparison: Comparison) -> dict[str, str]:
@@ -50,8 +54,8 @@ def _details(comparison: Comparison) -> dict[str, str]:
     }
 
 
-def _print_table(rows: list[SummaryRow], console: Console) -> None:
-    table = Table(title="Mistakes: mean over the runs ± standard error", box=box.SIMPLE, padding=(0, 1, 0, 0))
+def _print_table(rows: list[SummaryRow], n_runs: int, console: Console) -> None:
+    table = Table(title=what_means_are(n_runs), box=box.SIMPLE, padding=(0, 1, 0, 0))
     for name in ("data", "learner"):
         table.add_column(name, no_wrap=True)
     for name in ("mean", "min", "max", "paper"):
@@ -60,9 +64,9 @@ def _print_table(rows: list[SummaryRow], console: Console) -> None:
         table.add_row(
             row.dataset,
             row.learner,
-            f"{row.mean:,.0f} ± {row.standard_error:,.0f}",
-            f"{row.minimum:,}",
-            f"{row.maximum:,}",
-            "" if row.published is None else f"{row.published:,.0f}",
+            with_error(row.mean, row.standard_error),
+            grouped(row.minimum),
+            grouped(row.maximum),
+            "" if row.published is None else grouped(row.published),
         )
     console.print(table)

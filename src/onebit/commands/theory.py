@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from onebit.reporting.progress import prepare_folder
+from onebit.reporting.progress import prepare_folder, say_where
 from onebit.reporting.style import save
 from onebit.reporting.tables import write_csv
 from onebit.theory.figure_2 import draw_regions
@@ -34,4 +34,4 @@ def theory_command(out: Path | None, quick: bool) -> None:
         solved = measure_solving(_QUICK_PROBLEMS if quick else _PROBLEMS)
     write_csv(out / "weak_labeling.csv", SolvingRow._fields, solved)
     save(draw_solving_time(solved), out, "weak_labeling")
-    console.print(f"Figure 2, the looseness of Theorem 5 and the hardness of weak labelling are in [bold]{out}[/].")
+    say_where(console, "Figure 2, the looseness of Theorem 5 and the hardness of weak labelling are", out)

@@ -27,7 +27,7 @@ from onebit.streams.sources import Source, draw_function, load
 # Ten thousand rounds show what learners differ in, five runs are the fewest that a t-test makes sense of.
 ROUNDS, RUNS = 10_000, 5
 # More than anyone has time for: beyond, it is a slip, and the list of games alone would fill the memory.
-_MOST_ROUNDS, _MOST_RUNS = 10**12, 10**6
+MAX_ROUNDS, MAX_RUNS = 10**12, 100_000
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class Comparison:
     """Whether to store what everyone had learned at the end."""
 
     def __post_init__(self) -> None:
-        check_integer("rounds", self.rounds, low=1, high=_MOST_ROUNDS)
-        check_integer("runs", self.runs, low=1, high=_MOST_RUNS)
+        check_integer("rounds", self.rounds, low=1, high=MAX_ROUNDS)
+        check_integer("runs", self.runs, low=1, high=MAX_RUNS)
         check_seed(self.seed)
-        check_integer("the seed of the last run", self.seed + self.runs - 1, low=0, high=MAX_SEED)
+        check_integer("seed + runs", self.seed + self.runs, low=1, high=MAX_SEED)
         check_choice("preprocessing", self.preprocessing, METHODS)
 
     @property
@@ -154,7 +154,7 @@ class Outcome:
 
     @property
     def standard_error(self) -> float:
-        """Standard error of the mean; zero if there was one run."""
+        """Standard error of the mean; NaN if there was one run, which has none."""
         return float(self.errors[-1])
 
     @property
@@ -165,10 +165,10 @@ class Outcome:
 
     @property
     def errors(self) -> Floats:
-        """The standard error of the mean curve; zero if there was one run."""
+        """The standard error of the mean curve; NaN if there was one run, which has none."""
         n_runs = len(self.mistakes)
         if n_runs == 1:
-            return np.zeros(len(self.rounds))
+            return np.full(len(self.rounds), np.nan)
         spread: Floats = self.mistakes.std(axis=0, ddof=1) / np.sqrt(n_runs)
         return spread
 

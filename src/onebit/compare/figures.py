@@ -12,11 +12,13 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from onebit.compare.comparison import Outcome
 from onebit.reporting import style
+from onebit.reporting.names import in_figure
 from onebit.reporting.style import Dashes, Drawing
 from onebit.reporting.tables import grouped
 
 PANELS = 4
 """Data sets in one figure of curves."""
+_LEGEND = 72  # letters: two names side by side fill a figure
 _TOLD: Dashes = (0, (1.2, 1.0))
 _SOLID: Dashes = (0, ())
 _LONG: Dashes = (0, (6, 2))
@@ -38,10 +40,11 @@ def drawings(outcomes: Sequence[Outcome]) -> list[Drawing]:
 
 
 def _overview_caption(outcomes: Sequence[Outcome]) -> str:
+    bars = "bars are ± 1 standard error" if len(outcomes[0].final) > 1 else "a single run has no standard error"
     told = " Hollow marks are learners that are told the label." if any(o.entry.hears_label for o in outcomes) else ""
     return (
-        "Mean mistakes of each learner over those of the best that hears only right or wrong, one line per data set; "
-        f"bars are ± 1 standard error.{told}"
+        f"Mean mistakes of each learner over those of the best that hears only right or wrong, one line per data set; "
+        f"{bars}.{told}"
     )
 
 
@@ -79,8 +82,8 @@ def _draw_panel(axes: Axes, outcomes: Sequence[Outcome], titles: Sequence[str]) 
         # Everyone begins with no mistakes in round 0.
         rounds, mean, error = (np.insert(curve, 0, 0) for curve in (outcome.rounds, outcome.means, outcome.errors))
         style.draw_mean(axes, rounds, mean, error, color, dashes)
-    top = max(outcome.mean + outcome.standard_error for outcome in outcomes)
-    axes.set_title(outcomes[0].dataset, loc="left", fontweight="bold")
+    top = max(np.nansum([outcome.mean, outcome.standard_error]) for outcome in outcomes)
+    axes.set_title(in_figure(outcomes[0].dataset), loc="left", fontweight="bold")
     axes.set_xlim(0, last)
     axes.set_ylim(0, max(1.0, 1.05 * top))
     axes.set_xlabel("round")
@@ -133,7 +136,7 @@ def _overview_axes(axes: Axes, datasets: Sequence[str], low: float, high: float)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
     axes.axvline(1.0, color=style.INK, linewidth=1.0, zorder=1)
-    axes.set_yticks(range(len(datasets)), datasets)
+    axes.set_yticks(range(len(datasets)), [in_figure(dataset) for dataset in datasets])
     axes.set_ylim(len(datasets) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
     for edge in range(1, len(datasets)):
@@ -158,9 +161,13 @@ def look_of(outcome: Outcome, titles: Sequence[str]) -> tuple[str, Dashes, str]:
     return style.PALETTE[at % len(style.PALETTE)], dashes, style.MARKERS[at % len(style.MARKERS)]
 
 
+def _legend_name(outcome: Outcome) -> str:
+    return in_figure(outcome.entry.shown, most=_LEGEND)
+
+
 def _handle(outcome: Outcome, titles: Sequence[str], *, is_line: bool) -> Line2D:
     color, dashes, marker = look_of(outcome, titles)
     if is_line:
-        return Line2D([], [], color=color, linestyle=dashes, label=outcome.entry.shown)
+        return Line2D([], [], color=color, linestyle=dashes, label=_legend_name(outcome))
     fill = "white" if outcome.entry.hears_label else color
-    return Line2D([], [], color=color, marker=marker, markerfacecolor=fill, linestyle="", label=outcome.entry.shown)
+    return Line2D([], [], color=color, marker=marker, markerfacecolor=fill, linestyle="", label=_legend_name(outcome))

@@ -1,20 +1,20 @@
 """The tables of a comparison: files for programs, a table on the screen, a page to read."""
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from importlib.metadata import version
 from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape as plain
 from rich.table import Table
+from rich.text import Text
 
 from onebit.compare.comparison import Outcome
 from onebit.compare.statistics import LEVEL, LOSS, TIE, WIN, ComparisonRow, Tally
 from onebit.files import replace_file
 from onebit.reporting import pages
+from onebit.reporting.names import in_cell, in_page, on_screen
 from onebit.reporting.style import FigureFile
-from onebit.reporting.tables import grouped, number, write_csv
+from onebit.reporting.tables import grouped, number, what_means_are, with_error, write_csv
 
 COMPARISON_COLUMNS = (
     "dataset",
@@ -96,7 +96,7 @@ def _curve_lines(outcome: Outcome) -> list[tuple[object, ...]]:
 
 def print_tables(console: Console, rows: Sequence[ComparisonRow], tallies: Sequence[Tally], baseline: str) -> None:
     """Print everyone on every data set, then wins, ties and losses."""
-    table = Table(title="Mistakes: mean over the runs ± standard error", caption=plain(_legend(baseline, rows)))
+    table = Table(title=what_means_are(len(rows[0].outcome.final)), caption=_on_lines(_legend(baseline, rows)))
     for name in ("data", "learner"):
         table.add_column(name, overflow="fold")
     for name in ("mistakes", "rate", "/ told", "p", "", "µs/round"):
@@ -108,21 +108,21 @@ def print_tables(console: Console, rows: Sequence[ComparisonRow], tallies: Seque
             table.add_section()
         learner, *numbers, verdict, time = _shown(row)
         table.add_row(
-            plain(f"{outcome.dataset} ({grouped(outcome.rounds[-1])})") if is_first else "",
-            plain(learner),
+            in_cell(outcome.dataset).append(f" ({grouped(outcome.rounds[-1])})") if is_first else "",
+            in_cell(learner),
             *numbers,
             f"[{_COLORS[verdict]}]{verdict}[/]" if verdict else "",
             time,
         )
     console.print(table)
     if _is_tallied(rows, tallies):
-        table = Table(title=plain(f"Against {baseline}, over the data sets"))
+        table = Table(title=on_screen(f"Against {baseline}, over the data sets"))
         table.add_column(_TALLIED[0], overflow="fold")
         for name in _TALLIED[1:]:
             table.add_column(name, justify="right", no_wrap=True)
         for tally in tallies:
             learner, *numbers = _shown_tally(tally)
-            table.add_row(plain(learner), *numbers)
+            table.add_row(in_cell(learner), *numbers)
         console.print(table)
 
 
@@ -131,7 +131,7 @@ def _shown(row: ComparisonRow) -> list[str]:
     outcome = row.outcome
     return [
         outcome.entry.shown,
-        f"{grouped(outcome.mean)} ± {grouped(outcome.standard_error)}",
+        with_error(outcome.mean, outcome.standard_error),
         f"{outcome.mean / outcome.rounds[-1]:.1%}",
         "" if row.ratio is None else f"{row.ratio:.2f}",
         "" if row.p_adjusted is None else f"{row.p_adjusted:.2g}",
@@ -150,14 +150,19 @@ def _is_tallied(rows: Sequence[ComparisonRow], tallies: Sequence[Tally]) -> bool
     return bool(tallies) and len(_datasets(rows)) > 1
 
 
+def _on_lines(texts: Sequence[str]) -> Text:
+    return Text("\n").join(on_screen(text) for text in texts)
+
+
 # What every reader asks first, so it is under the table and not in the documentation alone.
-def _legend(baseline: str, rows: Sequence[ComparisonRow]) -> str:
+def _legend(baseline: str, rows: Sequence[ComparisonRow]) -> list[str]:
     notes = dict.fromkeys(row.outcome.entry.note for row in rows if row.outcome.entry.note)
-    return (
-        f"win/tie/loss: this learner against {baseline}; paired t-test over the runs, Holm-corrected, level {LEVEL:g}"
-        "\n/ told: mistakes over those of the first learner that is told the label"
-        + "".join(f"\n{note}" for note in notes)
-    )
+    return [
+        f"win/tie/loss: this learner against {baseline}; paired t-test over the runs, Holm-corrected, level {LEVEL:g}",
+        "/ told: mistakes over those of the first learner that is told the label",
+        *notes,
+        *(["a single run has no standard error and no p"] if len(rows[0].outcome.final) == 1 else []),
+    ]
 
 
 def write_report(
@@ -188,11 +193,11 @@ def write_report(
         f"<h2>What was run</h2>\n<dl>\n{pages.facts(listed)}\n</dl>",
         *([_tally_html(tallies, details["Baseline"])] if _is_tallied(rows, tallies) else []),
         *(pages.figure(figure) for figure in figures[:1]),
-        f"<h2>Every data set</h2>\n<p>{escape(_legend(details['Baseline'], rows)).replace(chr(10), '.<br>')}.</p>",
+        f"<h2>Every data set</h2>\n<p>{'.<br>'.join(map(in_page, _legend(details['Baseline'], rows)))}.</p>",
         *(_dataset_html([row for row in rows if row.outcome.dataset == dataset]) for dataset in _datasets(rows)),
         "<h2>Curves</h2>",
         *(pages.figure(figure) for figure in figures[1:]),
-        f"<h2>How to get it again</h2>\n<pre><code>{escape(command)}</code></pre>",
+        f"<h2>How to get it again</h2>\n<pre><code>{in_page(command)}</code></pre>",
     ]
     replace_file(path, pages.page("Learners compared", "\n".join(parts) + "\n").encode())
 
@@ -207,7 +212,7 @@ def _tally_html(tallies: Sequence[Tally], baseline: str) -> str:
         "ratios of mistakes; Wilcoxon's signed-rank test across the data sets, Holm-corrected."
     )
     lines = [pages.cells(_shown_tally(row), _TALLY_CSS) for row in tallies]
-    return f"<h2>Over all data sets</h2>\n<p>{escape(said)}</p>\n{pages.table(_TALLIED, lines)}"
+    return f"<h2>Over all data sets</h2>\n<p>{in_page(said)}</p>\n{pages.table(_TALLIED, lines)}"
 
 
 def _dataset_html(rows: Sequence[ComparisonRow]) -> str:
@@ -218,4 +223,4 @@ def _dataset_html(rows: Sequence[ComparisonRow]) -> str:
         lines.append(pages.cells([*_shown(row), row.outcome.remark], css))
     first = rows[0].outcome
     heading = f"{first.dataset}: {grouped(first.rounds[-1])} rounds"
-    return f"<h3>{escape(heading)}</h3>\n{pages.table(columns, lines)}"
+    return f"<h3>{in_page(heading)}</h3>\n{pages.table(columns, lines)}"

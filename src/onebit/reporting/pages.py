@@ -2,20 +2,20 @@
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from string import Template
 
+from onebit.reporting.names import in_page
 from onebit.reporting.style import FigureFile
 
 
 def page(title: str, body: str) -> str:
     """Return a whole page; the body is HTML, the title plain text."""
-    return _PAGE.substitute(title=escape(title), body=body)
+    return _PAGE.substitute(title=in_page(title), body=body)
 
 
 def facts(listed: Mapping[str, str]) -> str:
     """Return names and values, plain text both, as a list."""
-    return "\n".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in listed.items())
+    return "\n".join(f"<dt>{in_page(name)}</dt><dd>{in_page(value)}</dd>" for name, value in listed.items())
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[tuple[str, str]]]) -> str:
@@ -38,7 +38,7 @@ def cells(texts: Sequence[str], classes: Sequence[str]) -> list[tuple[str, str]]
     >>> cells(["a < b", ""], ["name", "number"])
     [('name', 'a &lt; b'), ('number', '–')]
     """
-    return [(css, escape(text) or "–") for css, text in zip(classes, texts, strict=True)]
+    return [(css, in_page(text) or "–") for css, text in zip(classes, texts, strict=True)]
 
 
 def figure(drawn: FigureFile) -> str:
@@ -46,9 +46,9 @@ def figure(drawn: FigureFile) -> str:
     # Inside the page, not beside it: a report that is mailed stays whole.
     image = base64.b64encode(drawn.svg.read_bytes()).decode("ascii")
     return (
-        f'<figure id="{escape(drawn.name)}">\n<h3>{escape(drawn.title)}</h3>\n'
-        f'<div class="card"><img alt="{escape(drawn.title)}" src="data:image/svg+xml;base64,{image}"></div>\n'
-        f"<figcaption>{escape(drawn.caption)}</figcaption>\n</figure>"
+        f'<figure id="{in_page(drawn.name)}">\n<h3>{in_page(drawn.title)}</h3>\n'
+        f'<div class="card"><img alt="{in_page(drawn.title)}" src="data:image/svg+xml;base64,{image}"></div>\n'
+        f"<figcaption>{in_page(drawn.caption)}</figcaption>\n</figure>"
     )
 
 

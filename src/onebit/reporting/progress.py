@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
+from onebit.reporting.names import on_screen, printable
+
 
 @contextmanager
 def progress_bar(console: Console, description: str) -> Iterator[Callable[[int, int], None]]:
@@ -20,7 +22,7 @@ def progress_bar(console: Console, description: str) -> Iterator[Callable[[int, 
     Warnings meant for users (`UserWarning`) are shown above it, as one line each.
     """
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -28,7 +30,7 @@ def progress_bar(console: Console, description: str) -> Iterator[Callable[[int, 
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as progress, _warnings_as_lines(console):
-        task = progress.add_task(description, total=None)
+        task = progress.add_task(printable(description), total=None)
 
         def show(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total)
@@ -43,8 +45,7 @@ def _warnings_as_lines(console: Console) -> Iterator[None]:
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
             if issubclass(category, UserWarning):
-                # As text, not as markup: there may be names of files in it.
-                console.print(Text.assemble(("note: ", "bold"), str(message)), soft_wrap=True)
+                console.print(Text.assemble(("note: ", "bold"), on_screen(str(message))), soft_wrap=True)
             else:
                 show_usual(message, category, *where, **more)
 
@@ -62,3 +63,8 @@ def prepare_folder(folder: Path) -> None:
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise ValueError(f"--out {folder} cannot be written ({reason}); choose another folder") from error
+
+
+def say_where(console: Console, what: str, folder: Path) -> None:
+    """Print what is in the folder now."""
+    console.print(Text.assemble(f"{what} in ", on_screen(str(folder), "bold"), "."), soft_wrap=True)

@@ -4,6 +4,7 @@ Nothing here changes matplotlib's global settings.
 """
 
 import io
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -103,7 +104,9 @@ def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
     # Dates and program versions in a file would make equal figures differ.
     for suffix, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
         content = io.BytesIO()
-        with looks():
+        with looks(), warnings.catch_warnings():
+            # A letter that the font lacks is drawn as a box; tables have the whole name.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
             figure.savefig(content, format=suffix, dpi=150, facecolor="white", metadata=metadata)
         paths.append(folder / f"{name}.{suffix}")
         replace_file(paths[-1], content.getvalue())

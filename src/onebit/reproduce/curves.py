@@ -41,7 +41,7 @@ class _Line(NamedTuple):
 
     @property
     def top(self) -> float:
-        return float(self.mean[-1] + self.error[-1])
+        return float(np.nansum([self.mean[-1], self.error[-1]]))
 
 
 class _Lines(NamedTuple):

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import partial
-from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from string import Template
@@ -10,8 +9,9 @@ from string import Template
 from onebit.compare.comparison import Outcome
 from onebit.files import replace_file
 from onebit.reporting import pages
+from onebit.reporting.names import in_page
 from onebit.reporting.style import Drawing, FigureFile
-from onebit.reporting.tables import grouped
+from onebit.reporting.tables import grouped, with_error
 from onebit.reproduce import boundaries, curves, figure_1, figure_3
 from onebit.reproduce.contestants import DATASETS, PAPER_ROUNDS, PAPER_RUNS
 from onebit.reproduce.summary import SummaryRow
@@ -73,8 +73,8 @@ def write_report(
         facts=_facts(outcomes, details),
         tables="\n".join(tables),
         figures="\n".join(pages.figure(figure) for figure in figures),
-        command=escape(details.get("Command", _command(outcomes))),
-        citation=escape(CITATION),
+        command=in_page(details.get("Command", _command(outcomes))),
+        citation=in_page(CITATION),
     )
     replace_file(path, pages.page(TITLE, body).encode())
 
@@ -110,7 +110,7 @@ def _table(heading: str, rows: list[SummaryRow], titles: dict[str, str]) -> str:
     if not rows:
         return ""
     body = pages.table(_COLUMNS, [_cells(row, titles.get(row.learner, row.learner)) for row in rows])
-    return f"<h3>{escape(heading.capitalize())} set</h3>\n{body}"
+    return f"<h3>{in_page(heading.capitalize())} set</h3>\n{body}"
 
 
 def _cells(row: SummaryRow, title: str) -> list[tuple[str, str]]:
@@ -118,13 +118,13 @@ def _cells(row: SummaryRow, title: str) -> list[tuple[str, str]]:
     ratio = "–" if not row.published else f"{row.mean / row.published:.2f}"
     kind = next((kind for kind in _KINDS if row.remark.startswith(kind)), "plain")
     return [
-        ("name", f"{escape(title)} <code>{escape(row.learner)}</code>"),
-        ("", escape(row.parameters) or "–"),
-        ("number", f"{grouped(row.mean)} ± {grouped(row.standard_error)}"),
+        ("name", f"{in_page(title)} <code>{in_page(row.learner)}</code>"),
+        ("", in_page(row.parameters) or "–"),
+        ("number", with_error(row.mean, row.standard_error)),
         ("number", f"{grouped(row.minimum)} to {grouped(row.maximum)}"),
         ("number", published),
         ("number", ratio),
-        (f"remark {kind}", escape(row.remark)),
+        (f"remark {kind}", in_page(row.remark)),
     ]
 
 
@@ -136,7 +136,8 @@ names a label each round and hears only whether it was right. $intro</p>
 $facts
 </dl>
 <h2>Mistakes, beside the published numbers</h2>
-<p>Mean number of mistakes after the last round ± its standard error, and the least and the most of any run. A row
+<p>Mean number of mistakes after the last round ± its standard error (a single run has none), and the least and the most
+of any run. A row
 <span class="agrees">agrees</span> if its mean is within 5&nbsp;% of the published one or, where no cause of a
 difference is known, within three standard errors (taking the authors' runs to spread as ours do). Every other
 difference is <span class="explained">explained</span> or called <span class="unexplained">unexplained</span>.</p>

@@ -58,6 +58,7 @@ class SummaryRow:
     """Its settings that differ from the defaults."""
     mean: float
     standard_error: float
+    """NaN for a single run."""
     minimum: int
     maximum: int
     published: float | None

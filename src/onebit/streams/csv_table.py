@@ -5,7 +5,7 @@ a number or comes again in its column. Nothing is guessed about what is missing:
 """
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,10 +71,12 @@ def _read_lines(path: Path) -> list[_Line]:
             file.seek(0)
             # The first line decides: it has no free text in which the others may occur.
             delimiter = max(_DELIMITERS, key=first.count)
-            reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
+            reader = csv.reader(_without_zeros(path, file), delimiter=delimiter, skipinitialspace=True, strict=True)
             lines = [_Line(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if cells]
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start})") from error
+        raise ValueError(
+            f"{path}: is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8"
+        ) from error
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: {error}; is the file cut off?") from error
     if not lines:
@@ -86,6 +88,14 @@ def _read_lines(path: Path) -> list[_Line]:
                 f"{path}, line {line.number}: has {len(line.cells)} columns where the first line has {width}"
             )
     return lines
+
+
+def _without_zeros(path: Path, file: Iterable[str]) -> Iterator[str]:
+    """Yield the lines, or raise where there is a zero byte: Python reads it as a letter, and nothing shows it."""
+    for number, line in enumerate(file, 1):
+        if "\0" in line:
+            raise ValueError(f"{path}, line {number}: has a zero byte; save the file as UTF-8 text, not UTF-16")
+        yield line
 
 
 def _split_header(path: Path, lines: list[_Line], label: str | int | None) -> tuple[list[str], list[_Line]]:
@@ -159,7 +169,9 @@ def _encode(table: _Table, j: int) -> Floats:
             f"{table.path}: column {table.names[j]!r} has {len(words)} different words in {len(cells)} rows. "
             "A name or free text is no feature: remove the column, or turn it into numbers first"
         )
-    return np.eye(len(words))[places]
+    column = np.zeros((len(cells), len(words)))
+    column[np.arange(len(cells)), places] = 1.0
+    return column
 
 
 def _labels(table: _Table, target: int) -> Any:

@@ -1,11 +1,16 @@
 """Data sets from files (CSV, svmlight, npz), and the ones that come with scikit-learn, by name."""
 
+import math
+import os
+import struct
 import zipfile
+import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import scipy.sparse
+from numpy.lib import format as npy
 
 from onebit.streams.csv_table import read_csv
 from onebit.streams.data_set import DataSet, make_data_set
@@ -56,15 +61,23 @@ def read_table(path: str | Path, label: str | int | None = None) -> DataSet:
     kind = SUFFIXES.get(path.suffix.lower())
     if kind is None:
         raise ValueError(f"{path}: the ending must be one of {', '.join(SUFFIXES)}; got {path.suffix!r}")
+    if path.is_dir():
+        raise ValueError(f"{path}: is a folder; name a file in it")
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file")
     if label is not None and kind != "csv":
         raise ValueError(f"{path}: only CSV files have a label column to choose; got label={label!r}")
     # Sparse npz files are commonly marked so; the mark is no part of the name.
     name = path.stem.removesuffix("_csr")
-    if kind == "csv":
-        return read_csv(path, name, label)
-    return _read_svmlight(path, name) if kind == "svmlight" else _read_npz(path, name)
+    try:
+        if kind == "csv":
+            return read_csv(path, name, label)
+        return _read_svmlight(path, name) if kind == "svmlight" else _read_npz(path, name)
+    except MemoryError as error:
+        raise ValueError(f"{path}: does not fit into memory ({error}); keep fewer rows or columns of it") from error
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise ValueError(f"{path}: cannot be read ({reason})") from error
 
 
 def bundled(name: str) -> DataSet:
@@ -95,19 +108,60 @@ def _read_svmlight(path: Path, name: str) -> DataSet:
 
 def _read_npz(path: Path, name: str) -> DataSet:
     try:
-        # Opened here: NumPy leaves a file that is not whole open.
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            held = {part: file[part] for part in file.files if part in ("X", "y", "classes", *_SPARSE_PARTS)}
-            found = list(file.files)
-    except (zipfile.BadZipFile, ValueError, OSError, EOFError, AttributeError) as error:
+        with zipfile.ZipFile(path) as archive:
+            found = [entry.removesuffix(".npy") for entry in archive.namelist()]
+            wanted = [part for part in ("X", "y", "classes", *_SPARSE_PARTS) if part in found]
+            # Before any memory is taken: a small file can ask for more than there is.
+            needed = sum(_n_bytes(archive, part) for part in wanted)
+            if needed > _memory():
+                raise MemoryError(f"it asks for {needed / 2**30:.3g} GiB, there are {_memory() / 2**30:.3g}")
+            held = {part: _array(archive, part) for part in wanted}
+    # Encrypted files, and versions of zip from the future, come as the two kinds of RuntimeError.
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, RuntimeError, struct.error, OverflowError) as error:
         raise ValueError(f"{path}: is not a whole npz file of plain arrays ({error})") from error
     is_sparse = all(part in held for part in _SPARSE_PARTS)
     if "y" not in held or not ("X" in held or is_sparse):
         raise ValueError(
             f"{path}: must hold X and y, or {', '.join(_SPARSE_PARTS)} and y; it holds {', '.join(found) or 'nothing'}"
         )
-    names = held["classes"].tolist() if "classes" in held else None
+    names = held["classes"].ravel().tolist() if "classes" in held else None
     return make_data_set(name, held["X"] if "X" in held else _sparse(path, held), held["y"], str(path), names)
+
+
+def _array(archive: zipfile.ZipFile, part: str) -> Any:
+    with archive.open(f"{part}.npy") as file:
+        return npy.read_array(file, allow_pickle=False)
+
+
+def _n_bytes(archive: zipfile.ZipFile, part: str) -> int:
+    """Return how much memory an array will take, by its header, or raise if the file is not as long as that says."""
+    with archive.open(f"{part}.npy") as file:
+        version = npy.read_magic(file)
+        if version not in ((1, 0), (2, 0)):
+            raise ValueError(f"{part} has a header of version {version}")
+        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, _, dtype = read_header(file)
+        n_bytes = math.prod(shape) * dtype.itemsize
+        there = archive.getinfo(f"{part}.npy").file_size - file.tell()
+    if dtype.hasobject:
+        raise ValueError(f"{part} holds Python objects, which are never loaded")
+    if there != n_bytes:
+        raise ValueError(f"{part} has {there} bytes where its shape {shape} needs {n_bytes}")
+    return n_bytes
+
+
+def _memory() -> float:
+    """Return how many bytes this process may take: what the machine has, or what its container or shell allows."""
+    limits = [math.inf]
+    with suppress(ImportError, OSError, ValueError):
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        import resource  # not on Windows
+
+        allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
+        limits += [allowed] if allowed != resource.RLIM_INFINITY else []
+        # A word instead of a number means that there is no limit.
+        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return min(limits)
 
 
 def _sparse(path: Path, held: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import onebit.streams
 from onebit.inputs import Integers, check_labels, check_rows
-from onebit.strangers import find_by_import_path, is_import_path
+from onebit.strangers import did_you_mean, find_by_import_path, is_import_path
 from onebit.streams.data_set import DataSet, as_matrix, make_data_set
 from onebit.streams.files import BUNDLED, SUFFIXES, bundled, read_table
 
@@ -75,11 +75,23 @@ def find_source(text: str, label: str | None = None) -> Source:
         # Found now rather than by a worker.
         draw_function(text)
         return Source(text, stream=text)
-    known = ", ".join(sorted([*BUNDLED, *_exported([]), *_exported(["rounds", "seed"])]))
+    if path.is_dir():
+        raise ValueError(f"{text}: is a folder; name one file in it")
+    known = known_names()
     raise ValueError(
-        f"{text}: there is no such file or folder, and no data set of that name ({known}). Files end in "
+        f"{text}: there is no such file or folder, and no data set of that name ({', '.join(known)}). Files end in "
         f"{', '.join(SUFFIXES)}; a stream of your own is named by import path, such as mypackage.streams:mine"
+        f"{did_you_mean(text, known)}"
     )
+
+
+def known_names() -> list[str]:
+    """Return the names of all sets and streams that come with scikit-learn or onebit.
+
+    >>> known_names()
+    ['breast_cancer', 'digits', 'iris', 'paper_strong', 'paper_weak', 'wedges', 'wine']
+    """
+    return sorted([*BUNDLED, *_exported([]), *_exported(["rounds", "seed"])])
 
 
 def _exported(parameters: list[str]) -> dict[str, Callable[..., Any]]:
@@ -115,7 +127,7 @@ def draw_function(stream: str) -> Callable[..., Any]:
     """Return the function ``stream(rounds, seed)`` behind a name or an import path."""
     if not is_import_path(stream):
         return _exported(["rounds", "seed"])[stream]
-    function: Callable[..., Any] = find_by_import_path(stream, "stream")
+    function: Callable[..., Any] = find_by_import_path(stream, "stream", known_names())
     if not callable(function):
         raise ValueError(f"stream {stream}: must be a function stream(rounds, seed) that returns X, y; is {function!r}")
     return function

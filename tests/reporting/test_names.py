@@ -1,0 +1,106 @@
+import csv
+import io
+import os
+import subprocess
+import warnings
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from onebit.reporting.names import in_cell, in_csv, in_figure, in_page, in_shell, on_screen, printable, shortened
+from onebit.reporting.style import looks, new_figure, save
+
+STRANGE = (
+    "cost_$5_to_$10",
+    "$\\frac{",
+    "a\\$b$c",
+    "[/red]",
+    "o[/]",
+    "[bold]\\",
+    "\x1b[2J\x1b[31mred",
+    "two\nlines\r\ttab",
+    "\u202egnp.exe",
+    os.fsdecode(b"caf\xe9"),
+    "=HYPERLINK(A1)",
+    "+1+1",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1",
+    "<script>alert(1)</script>&",
+    "_hidden",
+    "x" * 250,
+    "日本語 😀",
+)
+"""Names of files that were seen, or that somebody may try."""
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_a_name_is_shown_letter_for_letter_and_obeyed_by_nobody(name: str) -> None:
+    seen = printable(name)
+    assert seen.isprintable()
+    seen.encode()
+    printed = io.StringIO()
+    Console(file=printed, width=400, force_terminal=True, color_system=None).print(on_screen(name, "bold"))
+    assert seen in printed.getvalue()
+    assert "\x1b" not in printed.getvalue()
+    assert "<" not in in_page(name)
+    assert len(in_cell(name).plain) <= 60
+
+
+def test_a_figure_shows_every_strange_name(tmp_path: Path) -> None:
+    with looks():
+        figure, (axes,) = new_figure(1, 1, 6.0, 8.0)
+        axes.set_yticks(range(len(STRANGE)), [in_figure(name) for name in STRANGE])
+        axes.plot([], [], label=in_figure("$x_1^"))
+        figure.legend(loc="outside lower center")
+        axes.set_title(in_figure("a$b"))
+    png, _ = save(figure, tmp_path, "names")
+    assert png.stat().st_size > 5000
+
+
+@given(st.text(alphabet=st.characters(codec=None)))
+def test_any_text_can_be_shown_everywhere(name: str) -> None:
+    seen = printable(name)
+    assert seen.isprintable()
+    assert printable(seen) == seen
+    assert in_figure(name).replace(r"\$", "").count("$") == 0
+    cell = in_csv(name)
+    assert isinstance(cell, str)
+    assert cell[:1] not in set("=+-@\t\r") or float(cell) is not None
+
+
+@pytest.mark.parametrize("cell", ["-61.18", "1e-05", "+3", "-inf", "nan", "", "0", "-.5", "2.", 7, -7, 1.5, None])
+def test_numbers_stay_numbers(cell: object) -> None:
+    assert in_csv(cell) == cell
+
+
+@pytest.mark.parametrize("cell", ["=1", "+a", "-1+1", "-1_000", "@x", "＝1", "--1", "-"])
+def test_what_a_spreadsheet_would_compute_is_marked(cell: str) -> None:
+    assert in_csv(cell) == f"'{cell}"
+    text = io.StringIO()
+    csv.writer(text).writerow([in_csv(cell)])
+    assert text.getvalue().startswith("'")
+
+
+def test_what_is_typed_is_what_was_meant() -> None:
+    """Bash reads the words back, byte for byte."""
+    said = subprocess.run(["bash", "-c", f"printf '%s\\0' {in_shell(STRANGE)}"], capture_output=True, check=True).stdout
+    assert [os.fsdecode(word) for word in said.split(b"\0")[:-1]] == list(STRANGE)
+
+
+def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
+    assert shortened("abc", 3) == "abc"
+    assert [len(shortened("x" * 300, most)) for most in (2, 3, 40, 41)] == [2, 3, 40, 41]
+    assert shortened("a" * 50 + "b" * 50, 21) == "a" * 10 + "…" + "b" * 10
+
+
+def test_letters_that_the_font_lacks_are_no_warning(tmp_path: Path) -> None:
+    with looks():
+        figure, (axes,) = new_figure(1, 1, 4.0, 3.0)
+        axes.set_title("日本語")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        save(figure, tmp_path, "title")
