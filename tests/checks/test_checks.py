@@ -53,13 +53,14 @@ def test_a_learner_by_hand_as_documented() -> None:
         "check_promises_that_hold_always",
         "check_promises_that_hold_late",
         "check_promises_that_hold_on_average",
+        "check_scale_does_not_matter",
     }
     assert "promises nothing" in left_out["check_promises_that_hold_always"]
 
 
 @pytest.mark.parametrize("classes", [None, 2, ["yes", "no", "perhaps"]])
 def test_the_classes_of_a_checked_learner_do_not_matter(classes: Any) -> None:
-    assert len(check_learner(LuckyLabel(classes=classes))) == 3
+    assert len(check_learner(LuckyLabel(classes=classes))) == 4
 
 
 def test_a_kernel_function_as_documented() -> None:
