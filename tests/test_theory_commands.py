@@ -137,7 +137,13 @@ def test_adversary_writes_its_table(tmp_path: Path) -> None:
     uniform = next(row for row in rows if row["learner"].startswith("UniformGuess"))
     assert float(uniform["mean"]) == pytest.approx(9.0, abs=1.0)
     assert (tmp_path / "adversaries.png").stat().st_size > 5_000
-    assert np.all([float(row["mean"]) >= 0 for row in rows])
+    # The bound is on the mean: within three standard errors of 20 runs.
+    for row in rows:
+        mean, slack = float(row["mean"]), 3.0 * float(row["standard_error"])
+        assert float(row["lower_bound"] or 1.0) - slack <= mean <= float(row["upper_bound"] or row["rounds"]) + slack
+    # Whoever is told the label makes one mistake; the Remark binds the others.
+    assert {row["mean"] for row in rows if not row["lower_bound"]} == {"1"}
+    assert {float(row["lower_bound"]) for row in rows if row["lower_bound"]} == {4.5}
 
 
 def test_theory_writes_tables_and_figures(tmp_path: Path) -> None:

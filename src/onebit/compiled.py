@@ -15,12 +15,22 @@ from onebit.code_cache import keep_on_disk
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def compiled(function: _Function) -> _Function:
-    """Compile a function that Python calls."""
-    return cast(_Function, keep_on_disk(numba.njit(error_model="numpy")(function)))
+def compiled(function: _Function, *, is_long: bool = False) -> _Function:
+    """Compile a function that Python calls.
+
+    Parameters
+    ----------
+    function : callable
+        Python's.
+    is_long : bool
+        Whether a call takes long enough to let other threads run Python meanwhile. Compiled code touches no Python
+        object, and whoever calls it holds the arrays, and the lock of their learner, until it returns. In a call of a
+        microsecond, giving the interpreter up and waiting for it again would cost more than the call.
+    """
+    return cast(_Function, keep_on_disk(numba.njit(error_model="numpy", nogil=is_long)(function)))
 
 
-def frugal(function: _Function) -> _Function:
+def frugal(function: _Function, *, is_long: bool = False) -> _Function:
     """Compile a function that Python calls in every round, and that makes no arrays of its own.
 
     Numba counts references to every array in every named tuple that is passed on, and there it costs five times what
@@ -28,7 +38,7 @@ def frugal(function: _Function) -> _Function:
     """
     # Numba keeps this option to itself, by its underscore; without it the code is the same, and slower.
     without_counting: Any = {"_nrt": False}
-    return cast(_Function, keep_on_disk(numba.njit(error_model="numpy", **without_counting)(function)))
+    return cast(_Function, keep_on_disk(numba.njit(error_model="numpy", nogil=is_long, **without_counting)(function)))
 
 
 def inlined(function: _Function) -> _Function:

@@ -165,7 +165,7 @@ def moves(game: Game, memory_of: Any = tuple, sight_of: Any = tuple, settings_of
         return hear(memory_of(*memory), row, 0, sight_of(*sight), answer, settings_of(*settings))
 
     if is_compiled:
-        return Moves(finished(loop), finished(look), measured, finished(hear_one))
+        return Moves(finished(loop, is_long=True), finished(look), measured, finished(hear_one))
     return Moves(loop, look, measured, hear_one)
 
 

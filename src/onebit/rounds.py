@@ -14,7 +14,8 @@ from onebit.inputs import Floats, Integers, Rows
 class Guess(NamedTuple):
     """A ticket: what the learner said in one round, and what `tell` will need when the answer comes.
 
-    Keep it for as long as the answer takes. It can be told once, to the learner that issued it, in any order.
+    Keep it for as long as the answer takes. It can be told once, as it is, to the learner that issued it, in any order
+    (`onebit.learners.tickets` says what becomes of it when the learner is saved or copied).
 
     Attributes
     ----------

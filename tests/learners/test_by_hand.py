@@ -32,11 +32,10 @@ class EpsPerceptron(Learner):
 
     def _start(self) -> None:
         self._weights = np.zeros((len(self.classes_), self.n_features_in_))
+        self._rate = self.rate
 
     def _scores(self, row: Rows) -> Floats:
         scores: Floats = self._weights @ dense(row)[0]
-        if not np.isfinite(scores).all():
-            raise ValueError("features must be finite")
         return scores
 
     def _decide(self, row: Rows, round: int) -> tuple[int, bool, float]:
@@ -46,8 +45,8 @@ class EpsPerceptron(Learner):
 
     def _probabilities(self, row: Rows) -> Floats:
         scores = self._scores(row)
-        chances = np.full(len(scores), self.rate / len(scores))
-        chances[int(np.argmax(scores))] += 1.0 - self.rate
+        chances = np.full(len(scores), self._rate / len(scores))
+        chances[int(np.argmax(scores))] += 1.0 - self._rate
         return chances
 
     def _hear(self, guess: Guess, answer: Answer) -> bool:

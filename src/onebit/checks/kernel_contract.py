@@ -1,6 +1,7 @@
 """What every kernel owes the learners."""
 
 import pickle
+from unittest import SkipTest
 
 import numpy as np
 
@@ -43,7 +44,7 @@ def check_series_is_as_close_as_it_says(kernel: Kernel) -> None:
     """The polynomial in ⟨x,x'⟩, if there is one, is within its stated error on the unit ball."""
     series = kernel.series()
     if series is None:
-        return
+        raise SkipTest("it has no polynomial")
     X, Y = _points(60, 3, seed=3), _points(60, 3, seed=4)
     rows_x, rows_y = kernel.prepare(X), kernel.prepare(Y)
     polynomial = np.polynomial.polynomial.polyval(rows_x @ rows_y.T, series.coefficients)
@@ -53,7 +54,7 @@ def check_series_is_as_close_as_it_says(kernel: Kernel) -> None:
 def check_sensitivity_bounds_the_kernel(kernel: Kernel) -> None:
     """`sensitivity` is at least the largest value, and at least the change a relative rounding makes."""
     if isinstance(kernel, Custom):
-        return
+        raise SkipTest("nothing is known about a function")
     X, Y = kernel.prepare(_points(40, 3, seed=5)), kernel.prepare(_points(40, 3, seed=6))
     products, rounding = X @ Y.T, 1e-9  # far above 2⁻⁵³, so that the check's own rounding drowns
     squares = [np.einsum("ij,ij->i", Z, Z) for Z in (X, Y)]
@@ -69,7 +70,7 @@ def check_sensitivity_bounds_the_kernel(kernel: Kernel) -> None:
 def check_normalize_divides_by_the_length(kernel: Kernel) -> None:
     """With `normalize` set, scaling a row changes nothing."""
     if not kernel.normalize:
-        return
+        raise SkipTest("it takes rows as they are")
     X = _points(8, 3, seed=7)
     assert np.allclose(kernel(X), kernel(5.0 * X), rtol=1e-12)
 

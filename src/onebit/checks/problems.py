@@ -1,5 +1,6 @@
 """Small problems for the checks to play."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,8 +47,8 @@ def noisy_problem(rounds: int, n_classes: int = 4, n_features: int = 5, seed: in
 
 
 def fresh(learner: Learner, **settings: Any) -> Learner:
-    """Return an unplayed learner with the same settings, some of them replaced."""
-    copy: Learner = clone(learner).set_params(**settings)
+    """Return an unplayed learner with the same settings, some replaced: the classes are the problem's, not its own."""
+    copy: Learner = clone(learner).set_params(**{"classes": None, **settings})
     return copy
 
 
@@ -62,3 +63,20 @@ def guesses_of(learner: Learner, X: Any, y: Any, **options: Any) -> Any:
     guesses = play(learner, X, y, keep_guesses=True, **options).guesses
     assert guesses is not None
     return guesses
+
+
+def tell(learner: Learner, guess: Any, label: int) -> None:
+    """Answer a guess, in the game that the learner plays."""
+    if learner.hears_label:
+        learner.tell(guess, guess.label == label, label=label)
+    else:
+        learner.tell(guess, guess.label == label)
+
+
+def raises_value_error(action: Callable[..., Any], *arguments: Any, **named: Any) -> bool:
+    """Say whether a call raises a ValueError with a message."""
+    try:
+        action(*arguments, **named)
+    except ValueError as error:
+        return bool(str(error))
+    return False

@@ -1,7 +1,7 @@
 """The protocol on a card: `guess`, `tell`, `probabilities`.
 
 ``guess(x)`` names a label, ``tell(guess, correct)`` is all a learner ever hears, ``probabilities(x)`` says what it
-would guess, without side effects. What a learner knows is in its `Memory`; which guesses were told is in its `Tickets`;
+would guess, without side effects. What a learner knows is in its `Memory`; which guesses are open is in its `Tickets`;
 ``fit`` and ``predict`` are in its `Estimator` face.
 
 To write a learner, subclass `Learner` and give it one of two things: four methods (`_start`, `_decide`, `_hear`,
@@ -76,13 +76,16 @@ class Learner(Estimator):
         return ByHand(self)
 
     def _start(self) -> None:
-        """Check the settings and forget everything; `n_features_in_` and `classes_` are known."""
+        """Check the settings and forget everything; `n_features_in_` and `classes_` are known.
+
+        Copy the settings that rounds need: those count which were there when the run began.
+        """
         raise TypeError(f"{type(self).__name__} must give _new_memory, or _start, _decide, _hear and _probabilities")
 
     def _decide(self, row: Rows, round: int) -> tuple[int, bool, float]:
         """Return a label's position, whether it was explored, its probability; `_draw(round)` is the random number.
 
-        Raises ValueError for a row it cannot take, NaN and infinities included.
+        Raises ValueError for a row it cannot take; the features are finite.
         """
         raise TypeError(f"{type(self).__name__} must give _decide, or _new_memory")
 
@@ -131,8 +134,8 @@ class Learner(Estimator):
             index, explored, probability, scores, kept = self._memory.look(row, self._key, t)
             self.n_rounds_ = t + 1
             self.n_uniform_guesses_ += explored
-            label, run = self._labels[index], self._tickets.run
-            return Guess(t, label, probability, explored, index, kept, scores, self.n_updates_, run)
+            label, version = self._labels[index], self.n_updates_
+            return self._tickets.issue(t, label, probability, explored, index, kept, scores, version)
 
     def tell(self, guess: Guess, correct: bool, label: Any = None) -> None:
         """Say whether a guess was right: at once, late, in any order, or never, but only once.
@@ -140,37 +143,41 @@ class Learner(Estimator):
         Parameters
         ----------
         guess : Guess
-            The ticket that `guess` returned.
+            The ticket that `guess` returned, or an equal one: it may have been saved and loaded, but not edited.
         correct : bool
             Whether the guessed label was right.
         label : object
             The right label; only full-information learners take it.
         """
         with self._lock:
-            if self._tickets is None:
+            tickets = self._tickets
+            if tickets is None:
                 raise ValueError(f"guess must be a ticket of this learner, which has issued none; got {guess!r}")
-            place, bit = self._tickets.find(guess)
+            own = tickets.own if guess is tickets.latest else None
+            if own is None:
+                tickets.check(guess, self._labels)
+                own = guess
             if not isinstance(correct, (bool, np.bool_)):
                 raise ValueError(f"correct must be True or False; got {correct!r}")
             right = bool(correct)
-            truth = -1 if label is None and not self.hears_label else self._truth(guess, right, label)
+            truth = -1 if label is None and not self.hears_label else self._truth(own, right, label)
             # Crossed off only after it was heard: an error leaves the ticket open.
-            self.n_updates_ += self._memory.hear(guess, right, truth)
-            self._tickets.told[place] |= bit
+            self.n_updates_ += self._memory.hear(own, right, truth)
+            if own is tickets.own:
+                tickets.latest = tickets.own = None
+            else:
+                tickets.cross_off(own)
             self.n_mistakes_ += not right
 
     def probabilities(self, features: npt.ArrayLike) -> Floats:
         """Return the chance that `guess` would give to each of `classes_` now. Nothing is changed."""
         with self._lock:
-            return self._chances(self._one_row(features))
-
-    def _chances(self, row: Rows) -> Floats:
-        if not self._started:
-            # Looking must not start a run: a twin starts it instead.
-            blank = self.__class__(**self.get_params(deep=False))
-            blank._begin(row.shape[1], None, None)
-            return blank._memory.chances(row)
-        return self._memory.chances(row)
+            row, looked_at = self._one_row(features), self
+            if not self._started:
+                # Looking must not start a run: a twin starts it instead.
+                looked_at = self.__class__(**self.get_params(deep=False))
+                looked_at._begin(row.shape[1], None, None)
+            return looked_at._memory.chances(row)
 
     def decision_function(self, X: Any) -> Floats:
         """Return the score of every row (first axis) for every class (second axis)."""
@@ -248,7 +255,8 @@ class Learner(Estimator):
             known = check_classes(infer_classes(labels) if chosen is None else chosen)
             codes = encode_labels(labels, known)
             self._begin(rows.shape[1], known, seed)
-        return codes
+        # A label is a place to write to there, and other threads run meanwhile: the caller's array might change.
+        return codes.copy() if self.hears_label else codes
 
     def begin(self, n_features: int, classes: Any = None, *, seed: int | None = None, fresh: bool = True) -> None:
         """Get ready for a game of that many features; with ``fresh=False`` keep what was learned."""
@@ -291,6 +299,14 @@ class Learner(Estimator):
         """Return a learner of its own: two that shared a memory would each learn from the other's rounds."""
         return copy.deepcopy(self)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a learner of its own, without open tickets: those are the original's."""
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        vars(twin).update(copy.deepcopy(self.__getstate__(), memo))
+        vars(twin).pop("_tickets", None)
+        return twin
+
     def index_of(self, label: Any) -> int:
         """Return a label's position among the classes, or raise ValueError."""
         return int(encode_labels(check_labels([label], 1, "label"), self.classes_, "label")[0])
@@ -304,9 +320,11 @@ class Learner(Estimator):
         return learner
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy, here or in another process, gets a lock of its own from `__new__`.
+        # A copy, here or in another process, gets a lock of its own from `__new__`. What others play meanwhile must not
+        # reach what is being saved.
         with self._lock:
-            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+            kept = {name: value for name, value in self.__dict__.items() if name != "_lock"}
+            return copy.deepcopy(kept, {id(self): self})
 
     _lock: threading.RLock
     _memory: Memory

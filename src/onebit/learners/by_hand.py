@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onebit.inputs import Floats, Integers, Rows, SparseRows, take
+from onebit.inputs import Floats, Integers, Rows, SparseRows, check_rows, take
 from onebit.loop import READY, Game, Memory, Record, moves
 from onebit.rounds import Answer, Guess
 
@@ -78,16 +78,16 @@ class ByHand(Memory):
 
     def look(self, row: Rows, seed: int, round: int) -> tuple[int, bool, float, Floats, Rows]:
         """Return what the learner decides."""
-        index, explored, probability = self._learner._decide(row, round)
-        if not 0 <= index < len(self._learner.classes_):
+        index, explored, probability = self._learner._decide(check_rows(row, "features"), round)
+        if not isinstance(index, (int, np.integer)) or not 0 <= index < len(self._learner.classes_):
             raise ValueError(
                 f"_decide must return a position among the {len(self._learner.classes_)} classes; got {index!r}"
             )
-        return index, explored, probability, np.empty(0), row
+        return int(index), bool(explored), float(probability), np.empty(0), row
 
     def chances(self, row: Rows) -> Floats:
         """Return what the learner says its probabilities are."""
-        return self._learner._probabilities(row)
+        return self._learner._probabilities(check_rows(row, "features"))
 
     def hear(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Let the learner hear."""

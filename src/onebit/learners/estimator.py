@@ -36,7 +36,7 @@ class Estimator(ABC):
         return {name: getattr(self, name) for name in self._setting_names()}
 
     def set_params(self, **settings: Any) -> Self:
-        """Replace settings by name; they count from the next fresh start."""
+        """Replace settings by name; they count from the next fresh start, and leave a run under way alone."""
         for name, value in settings.items():
             if name not in self._setting_names():
                 raise ValueError(

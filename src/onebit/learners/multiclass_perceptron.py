@@ -33,7 +33,8 @@ class MulticlassPerceptron(SpaceLearner):
     Guarantee
     ---------
     At most ⌊2(R/γ)²⌋ mistakes, always, on examples that are weakly separable with margin γ within radius R
-    (Theorem 10).
+    (Theorem 10). Late feedback keeps the number of updates below it: a late answer is learned from if the class that is
+    highest by then is wrong.
 
     Examples
     --------
@@ -84,11 +85,13 @@ def _probabilities(scores: Floats, _settings: Any, out: Floats) -> None:
 
 @inlined
 def _learn(answer: Answer, sight: Sight, _settings: Any) -> bool:
-    if answer.correct:
+    # With feedback at once this is the label that was guessed. Late, Theorem 10 bounds steps on mistakes of now.
+    best = highest(sight.current)
+    if best == answer.truth:
         return False
     clear(sight.gains)  # the update of Algorithm 3
     sight.gains[answer.truth] = 1.0
-    sight.gains[answer.label] = -1.0
+    sight.gains[best] = -1.0
     return True
 
 

@@ -1,0 +1,136 @@
+"""Tickets: who honours which, what they cost, and what happens to them in a fork."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import onebit
+from onebit.checks.problems import noisy_problem
+from onebit.inputs import Rows
+from onebit.rounds import Answer
+
+PROBLEM = noisy_problem(60)
+
+
+def bytes_kept(learner: onebit.Learner) -> int:
+    assert learner._tickets is not None
+    return sum(len(page) for pages in learner._tickets._pages.values() for page in pages.values())
+
+
+def test_an_index_out_of_range_is_an_error() -> None:
+    learner = onebit.BanditPerceptron(classes=4)
+    guess = learner.guess(PROBLEM.X[0])
+    for edited in (guess._replace(index=10**8), guess._replace(row=np.ones((1, 10**6)))):
+        with pytest.raises(ValueError, match="guess of round 0 was edited"):
+            learner.tell(edited, True)
+    learner.tell(guess, True)
+    with pytest.raises(ValueError, match="round 0 was told before"):
+        learner.tell(guess, True)
+    with pytest.raises(ValueError, match="must be what guess"):
+        learner.tell(None, True)  # type: ignore[arg-type]
+    onebit.play(learner, PROBLEM.X, PROBLEM.y)
+    learner.guess(PROBLEM.X[0])
+    with pytest.raises(ValueError, match="foreign"):
+        learner.tell(guess, True)
+
+
+def test_a_ticket_costs_eight_bytes_while_it_is_open_and_none_when_it_is_told() -> None:
+    learner = onebit.UniformGuess(classes=4)
+    tickets = [learner.guess(PROBLEM.X[t % 60]) for t in range(3000)]
+    assert bytes_kept(learner) <= 9 * 3000
+    for ticket in tickets[::-1]:
+        learner.tell(ticket, False)
+    assert bytes_kept(learner) == 0
+    for t in range(600):
+        learner.tell(learner.guess(PROBLEM.X[t % 60]), False)
+    assert bytes_kept(learner) == 0
+
+
+def test_restarts_leave_nothing_behind_once_all_is_told() -> None:
+    learner: Any = onebit.UniformGuess(classes=4)
+    tickets = []
+    for _ in range(5):
+        tickets.append(learner.guess(PROBLEM.X[0]))
+        learner = pickle.loads(pickle.dumps(learner))
+    assert len({ticket.learner for ticket in tickets}) == 5
+    assert len(learner._tickets._pages) == 6
+    for ticket in tickets:
+        learner.tell(ticket, True)
+    assert len(learner._tickets._pages) == 1
+
+
+_FORK = """
+import os, sys, onebit
+learner = onebit.UniformGuess(classes=2)
+opened = learner.guess([1.0])
+read, write = os.pipe()
+if os.fork() == 0:
+    mine = learner.guess([1.0])
+    learner.tell(opened, True)
+    learner.tell(mine, True)
+    os.write(write, mine.learner.encode())
+    os._exit(0)
+os.wait()
+theirs = os.read(read, 100).decode()
+mine = learner.guess([1.0])
+learner.tell(opened, True)
+print(theirs != mine.learner == opened.learner, len(theirs))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_the_child_of_a_fork_issues_its_own() -> None:
+    run = subprocess.run([sys.executable, "-c", _FORK], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["True", "32"]
+
+
+class Meddler:
+    """Lets another thread play a round whenever it is saved or copied."""
+
+    learner: onebit.Learner | None = None
+
+    def __reduce__(self) -> Any:
+        learner = self.learner
+        if learner is not None:
+
+            def play_a_round() -> None:
+                learner.tell(learner.guess([1.0]), True)
+
+            worker = threading.Thread(target=play_a_round, daemon=True)
+            worker.start()
+            worker.join(timeout=0.2)  # it has to wait for the lock
+        return Meddler, ()
+
+
+class Meddled(onebit.Learner):
+    """Counts the same thing twice, with a meddler in between."""
+
+    def __init__(self, *, classes: Any = None, seed: int = 0) -> None:
+        self.classes, self.seed = classes, seed
+
+    def _start(self) -> None:
+        self.first, self.meddler, self.last = [0], Meddler(), [0]
+
+    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float]:
+        return 0, False, 1.0
+
+    def _hear(self, guess: onebit.Guess, answer: Answer) -> bool:
+        self.first[0] += 1
+        self.last[0] += 1
+        return True
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda learner: pickle.loads(pickle.dumps(learner))])
+def test_what_is_saved_while_others_play_is_whole(copied: Any) -> None:
+    learner = Meddled(classes=2)
+    learner.begin(1)
+    learner.meddler.learner = learner
+    twin = copied(learner)
+    assert twin.first == twin.last == [twin.n_updates_]
