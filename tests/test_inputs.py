@@ -1,7 +1,12 @@
+import gc
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse
+from numba.core import event
 
+from onebit import BanditPerceptron, play, streams
 from onebit.inputs import (
     SparseRows,
     check_choice,
@@ -13,6 +18,7 @@ from onebit.inputs import (
     densify,
     encode_labels,
     infer_classes,
+    unlocked,
 )
 
 
@@ -171,3 +177,26 @@ def test_labels_must_fit_the_rounds() -> None:
     with pytest.raises(ValueError, match="labels of one kind"):
         infer_classes(np.array([None, 1]))
     assert infer_classes(np.array([2, 0], dtype=">i4")).tolist() == [0, 2]
+
+
+def test_rows_without_their_lock_share_memory_and_keep_it_alive() -> None:
+    X = np.arange(6.0).reshape(2, 3)
+    X.flags.writeable = False
+    lent = unlocked(X)
+    assert isinstance(lent, np.ndarray)
+    assert lent.flags.writeable
+    assert np.shares_memory(lent, X)
+    del X
+    gc.collect()
+    assert lent.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+    assert unlocked(lent) is lent
+
+
+def test_read_only_rows_are_played_by_the_code_that_is_there() -> None:
+    X, y = streams.paper_weak(rounds=50, seed=1)
+    play(BanditPerceptron(), X, y)
+    compilations: Any = event.RecordingListener()  # type: ignore[no-untyped-call]
+    X.flags.writeable = False
+    with event.install_listener("numba:compile", compilations):
+        play(BanditPerceptron(), X, y)
+    assert not compilations.buffer

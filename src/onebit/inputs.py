@@ -128,6 +128,25 @@ def _as_floats(array: npt.NDArray[Any]) -> Floats:
         return np.require(array, np.float64, ["C", "A"])
 
 
+class _Unlocked:
+    """Lends an array's memory without its lock, and keeps the array alive."""
+
+    def __init__(self, array: Floats) -> None:
+        self._array = array
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+
+
+def unlocked(rows: Rows) -> Rows:
+    """Return rows whose arrays are not marked read-only, for compiled code, which only reads them.
+
+    Read-only arrays are another type to Numba: every loop would be compiled a second time for them.
+    """
+    if isinstance(rows, SparseRows):
+        values, columns, starts, n_columns = rows
+        return rows if values.flags.writeable else SparseRows(np.asarray(_Unlocked(values)), columns, starts, n_columns)
+    return rows if rows.flags.writeable else np.asarray(_Unlocked(rows))
+
+
 def check_finite(array: Floats, name: str) -> None:
     """Raise if a dense array holds NaN or an infinity; a plain sum settles nearly every case in one pass."""
     with np.errstate(over="ignore", invalid="ignore"):

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from onebit.code_cache import is_ours
 from onebit.compiled import compiled, frugal, inlined
 from onebit.draws import Draw
-from onebit.inputs import Floats, Integers, Rows, SparseRows, check_rows, check_whole_numbers, take
+from onebit.inputs import Floats, Integers, Rows, SparseRows, check_rows, check_whole_numbers, take, unlocked
 from onebit.rounds import Answer, Guess
 
 
@@ -164,9 +164,14 @@ def moves(game: Game, memory_of: Any = tuple, sight_of: Any = tuple, settings_of
         answer = Answer(label, explored, correct, truth)
         return hear(memory_of(*memory), row, 0, sight_of(*sight), answer, settings_of(*settings))
 
-    if is_compiled:
-        return Moves(finished(loop, is_long=True), finished(look), measured, finished(hear_one))
-    return Moves(loop, look, measured, hear_one)
+    if not is_compiled:
+        return Moves(loop, look, measured, hear_one)
+    compiled_loop = finished(loop, is_long=True)
+
+    def loop_on_any_rows(memory: Any, X: Rows, *rest: Any) -> tuple[int, int]:
+        return compiled_loop(memory, unlocked(X), *rest)
+
+    return Moves(loop_on_any_rows, finished(look), measured, finished(hear_one))
 
 
 @inlined
