@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import onebit
 from onebit.checks.problems import noisy_problem
@@ -39,6 +40,41 @@ def test_an_index_out_of_range_is_an_error() -> None:
     learner.guess(PROBLEM.X[0])
     with pytest.raises(ValueError, match="foreign"):
         learner.tell(guess, True)
+
+
+class TwoFaced(onebit.Guess):
+    """Could say another thing each time it is read."""
+
+
+def test_a_late_ticket_is_copied_before_it_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its holder's threads may write to its arrays at any time: after the check a wrong column would be written to."""
+    learner = onebit.Banditron(classes=4)
+    for features in (PROBLEM.X[0], scipy.sparse.csr_array(PROBLEM.X[:1])):
+        late = learner.guess(features)
+        learner.guess(PROBLEM.X[1])
+        with pytest.raises(ValueError, match="must be what guess"):
+            learner.tell(TwoFaced(*late), True)
+        heard: list[onebit.Guess] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(learner._memory, "hear", lambda guess, *_, heard=heard: heard.append(guess) or False)
+            learner.tell(late, True)
+        for ours, theirs in zip((*_arrays(heard[0]),), (*_arrays(late),), strict=True):
+            assert not np.shares_memory(ours, theirs)
+
+
+def _arrays(guess: onebit.Guess) -> Any:
+    return *(guess.row[:3] if isinstance(guess.row, tuple) else [guess.row]), guess.scores
+
+
+def test_a_ticket_in_arrays_of_another_layout_is_the_same_ticket() -> None:
+    learner = onebit.Banditron(classes=4)
+    late = learner.guess(PROBLEM.X[0])
+    learner.guess(PROBLEM.X[1])
+    assert isinstance(late.row, np.ndarray)
+    strided = np.repeat(late.row, 2, axis=1)[:, ::2]
+    strided.flags.writeable = False
+    learner.tell(late._replace(row=strided), True)
+    assert learner.n_mistakes_ == 0
 
 
 def test_a_ticket_costs_eight_bytes_while_it_is_open_and_none_when_it_is_told() -> None:

@@ -122,7 +122,7 @@ def _edits(guess: Guess, told: Guess) -> Iterator[tuple[str, Any]]:
     yield from (("round", value) for value in (told.round, guess.round + 50, -1 - guess.round, 10**12))
     yield from (("label", value) for value in ((guess.index + 1) % 4, "nobody", None, [guess.label], 10**8))
     yield from (("probability", value) for value in (guess.probability / 2 + 0.01, -1.0, math.inf))
-    yield "explored", not guess.explored
+    yield from (("explored", value) for value in (not guess.explored, int(guess.explored)))
     yield from (("index", value) for value in ((guess.index + 1) % 4, 10**8, -(10**8), guess.index - 4, 0.5))
     yield from (("version", value) for value in (guess.version + 1, -1))
     yield from (("learner", value) for value in ("", "0" * 32, 5))
@@ -141,10 +141,13 @@ def _edits(guess: Guess, told: Guess) -> Iterator[tuple[str, Any]]:
             {"starts": starts * 1000},
             {"n_columns": n_columns + 1},
             {"values": None},
+            {"columns": columns[:, None]},
+            {"starts": starts[None]},
+            {"columns": np.append(columns, starts[0]), "starts": starts[1:]},  # the same bytes, read beyond their end
         )
         for change in changes:
             yield "row", SparseRows(**{**guess.row._asdict(), **change})
-        yield "row", np.ones((1, n_columns))
+        yield from (("row", value) for value in (np.ones((1, n_columns)), tuple(guess.row), list(guess.row)))
     else:
         row = guess.row
         wide, tall = np.append(row, row, axis=1), np.append(row, row, axis=0)

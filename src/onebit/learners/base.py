@@ -155,8 +155,7 @@ class Learner(Estimator):
                 raise ValueError(f"guess must be a ticket of this learner, which has issued none; got {guess!r}")
             own = tickets.own if guess is tickets.latest else None
             if own is None:
-                tickets.check(guess, self._labels)
-                own = guess
+                own = tickets.check(guess, self._labels)
             if not isinstance(correct, (bool, np.bool_)):
                 raise ValueError(f"correct must be True or False; got {correct!r}")
             right = bool(correct)

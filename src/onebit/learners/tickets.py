@@ -15,15 +15,18 @@ An open ticket costs eight bytes or a little more, whatever it holds; one that i
 """
 
 import copy
+import operator
 import os
 import struct
 import uuid
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from onebit.inputs import Floats, Rows
+from onebit.inputs import Floats, Rows, SparseRows
 from onebit.rounds import Guess
 
 _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
@@ -87,8 +90,8 @@ class Tickets:
         )
         return guess
 
-    def check(self, guess: Guess, labels: list[Any]) -> None:
-        """Raise ValueError unless a ticket is open and says what it said when it was issued.
+    def check(self, guess: Guess, labels: list[Any]) -> Guess:
+        """Return a ticket with arrays of its own, or raise ValueError unless it is open and says what it said.
 
         Parameters
         ----------
@@ -97,16 +100,18 @@ class Tickets:
         labels : list
             The label of every index.
         """
-        if not isinstance(guess, Guess):
+        if type(guess) is not Guess:  # a subclass could say one thing now and another later
             raise ValueError(f"guess must be what guess(x) returned; got {guess!r}")
-        try:
-            said: bytes | None = _all_it_says(guess)
-        except (TypeError, ValueError, AttributeError, OverflowError, struct.error):
-            said = None
+        said: bytes | None = None
+        with suppress(TypeError, ValueError, AttributeError, OverflowError, struct.error):
+            # First the copy, then the look: other threads may write to the holder's arrays in between.
+            guess = _own_form(guess)
+            said = _all_it_says(guess)
         self._check_filed(guess, said)
         label, issued = guess.label, labels[guess.index]
         if type(label) is not type(issued) or label != issued:
             raise _edited_error(guess)
+        return guess
 
     def _check_filed(self, guess: Guess, said: bytes | None) -> None:
         t, run = guess.round, guess.learner
@@ -172,26 +177,44 @@ class Tickets:
         self.retire()
 
 
+def _own_form(guess: Guess) -> Guess:
+    """Return a ticket as compiled code takes it, with arrays of its own; raises for what could never be issued."""
+    round, label, probability, explored, index, row, scores, version, run = guess
+    if type(explored) is not bool:
+        raise TypeError("explored is True or False")
+    own: Rows
+    if type(row) is SparseRows:
+        values, columns, starts = (
+            _copied(row.values, _FLOAT64),
+            _copied(row.columns, _INT64),
+            _copied(row.starts, _INT64),
+        )
+        own = SparseRows(values, columns, starts, operator.index(row.n_columns))
+        if columns.shape != values.shape or starts.shape != (2,):
+            raise ValueError("no sparse row")
+    else:
+        own = _copied(row, _FLOAT64)
+    numbers = operator.index(round), label, probability, explored, operator.index(index)
+    return Guess(*numbers, own, _copied(scores, _FLOAT64), version, run)
+
+
+def _copied(array: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    if type(array) is not np.ndarray or array.dtype != dtype:
+        raise TypeError(f"no array of {dtype}")
+    return np.array(array, order="C")
+
+
 def _all_it_says(guess: Guess) -> bytes:
-    """Return a ticket's content but for its label and run; raises for what could never be issued."""
+    """Return the content of a ticket in its own form, but for its label and run; raises if a number is none."""
     round, _, probability, explored, index, row, scores, version, _ = guess
     (n_scores,) = scores.shape
     if type(row) is np.ndarray:
         head = _pack_head(False, *row.shape, n_scores, round, index, explored, version, probability)
-        if row.dtype is scores.dtype is _FLOAT64:  # nearly always
-            return head + row.tobytes() + scores.tobytes()
-        return head + _bytes_of(row, _FLOAT64) + _bytes_of(scores, _FLOAT64)
+        return head + row.tobytes() + scores.tobytes()
     values, columns, starts, n_columns = row
     (n_entries,) = values.shape
     head = _pack_head(True, n_entries, n_columns, n_scores, round, index, explored, version, probability)
-    entries = _bytes_of(values, _FLOAT64) + _bytes_of(columns, _INT64) + _bytes_of(starts, _INT64)
-    return head + entries + _bytes_of(scores, _FLOAT64)
-
-
-def _bytes_of(array: Any, dtype: np.dtype[Any]) -> bytes:
-    if type(array) is not np.ndarray or array.dtype != dtype:
-        raise TypeError(f"no array of {dtype}")
-    return array.tobytes()
+    return head + values.tobytes() + columns.tobytes() + starts.tobytes() + scores.tobytes()
 
 
 def _digest(said: bytes) -> bytes:
