@@ -1,5 +1,6 @@
 """A learner of one's own, written as four methods: it plays everywhere, and nothing of it is lost on an error."""
 
+import gc
 import pickle
 from typing import Any
 
@@ -85,6 +86,40 @@ def test_an_error_inside_it_loses_nothing(engine: str, rounds: int) -> None:
     with pytest.raises(RuntimeError, match="out of luck"):
         onebit.play(learner, problem.X[29 : 29 + rounds], problem.y[29 : 29 + rounds], fresh=False, engine=engine)
     assert snapshot(learner) == known
+
+
+class LastWords:
+    """Looks at a learner when it is thrown away itself."""
+
+    def __init__(self, learner: Learner, seen: list[bool]) -> None:
+        self._learner, self._seen = learner, seen
+
+    def __del__(self) -> None:
+        self._seen.append("_lock" in vars(self._learner))
+
+
+class Littering(EpsPerceptron):
+    """Adds something to itself before it fails."""
+
+    seen: list[bool]
+
+    def _hear(self, guess: Guess, answer: Answer) -> bool:
+        if self.n_rounds_ == 30:
+            self._litter = LastWords(self, self.seen)
+            raise RuntimeError("out of luck")
+        return True
+
+
+def test_an_error_inside_it_never_takes_the_lock_away() -> None:
+    """Other threads look for it at any time."""
+    problem = noisy_problem(60)
+    learner = Littering(classes=4)
+    Littering.seen = []
+    with pytest.raises(RuntimeError, match="out of luck"):
+        onebit.play(learner, problem.X, problem.y)
+    gc.collect()
+    assert Littering.seen == [True]
+    assert not hasattr(learner, "_litter")
 
 
 def test_it_can_be_saved() -> None:

@@ -170,3 +170,13 @@ def test_what_is_saved_while_others_play_is_whole(copied: Any) -> None:
     learner.meddler.learner = learner
     twin = copied(learner)
     assert twin.first == twin.last == [twin.n_updates_]
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_every_form_of_pickle_gives_a_learner_that_plays_on(protocol: int) -> None:
+    learner = onebit.UniformGuess(classes=2)
+    opened = learner.guess([1.0])
+    twin = pickle.loads(pickle.dumps(learner, protocol))
+    twin.tell(opened, True)
+    twin.tell(twin.guess([1.0]), True)
+    assert twin.n_rounds_ == 2

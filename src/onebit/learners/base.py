@@ -254,8 +254,7 @@ class Learner(Estimator):
             known = check_classes(infer_classes(labels) if chosen is None else chosen)
             codes = encode_labels(labels, known)
             self._begin(rows.shape[1], known, seed)
-        # A label is a place to write to there, and other threads run meanwhile: the caller's array might change.
-        return codes.copy() if self.hears_label else codes
+        return codes
 
     def begin(self, n_features: int, classes: Any = None, *, seed: int | None = None, fresh: bool = True) -> None:
         """Get ready for a game of that many features; with ``fresh=False`` keep what was learned."""
@@ -288,8 +287,9 @@ class Learner(Estimator):
             try:
                 yield
             except BaseException:
-                self.__dict__.clear()  # what was added meanwhile must go too
-                self.__dict__.update(before)
+                self.__dict__.update(before)  # never emptied: other threads wait for the lock that is in there
+                for name in self.__dict__.keys() - before.keys():
+                    del self.__dict__[name]
                 if bookmark is not None:
                     self._memory.restore(bookmark)
                 raise
@@ -324,6 +324,10 @@ class Learner(Estimator):
         with self._lock:
             kept = {name: value for name, value in self.__dict__.items() if name != "_lock"}
             return copy.deepcopy(kept, {id(self): self})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._lock = threading.RLock()  # the oldest forms of pickle know nothing of `__new__`
+        self.__dict__.update(state)
 
     _lock: threading.RLock
     _memory: Memory
