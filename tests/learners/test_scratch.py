@@ -186,3 +186,26 @@ def test_blocks_play_very_long_rows_as_single_rounds_do(kernel: Any, size: float
             except ValueError as error:
                 said.append(str(error)[:10])
     assert said[0] == said[1]
+
+
+def test_ctrl_c_while_memory_grows_leaves_no_short_scratch_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled code would write beyond its end."""
+    learner, twin = (onebit.BanditSVM(Gaussian(0.1), classes=4) for _ in range(2))
+    onebit.play(learner, PROBLEM.X[:1], PROBLEM.y[:1])
+    memory: Any = learner._memory
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    t = 1
+    with monkeypatch.context() as patch:
+        patch.setattr(memory, "renew", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            for t in range(1, 60):
+                learner.partial_fit(PROBLEM.X[t : t + 1], PROBLEM.y[t : t + 1])
+    assert len(memory.sight.similarities) < len(memory.arrays.squares)
+    for rest in range(t, 60):
+        learner.partial_fit(PROBLEM.X[rest : rest + 1], PROBLEM.y[rest : rest + 1])
+        assert len(memory.sight.similarities) == len(memory.arrays.squares)
+    onebit.play(twin, PROBLEM.X[:60], PROBLEM.y[:60])
+    assert snapshot(learner) == snapshot(twin)

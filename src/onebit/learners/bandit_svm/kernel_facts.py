@@ -293,6 +293,8 @@ def kernel_game(value: Value | None, hears_label: bool) -> Game:
         capacity = memory.squares.shape[0]
         if memory.counts[SIZE] == capacity and capacity < settings.facts.budget:
             return FULL
+        if sight.similarities.shape[0] < capacity:  # Ctrl-C came when the memory had grown, and the paper had not
+            return FULL
         compare(memory, X, t, settings.kernel, sight)
         if is_lost(sight.itself[0], sight.square[0], X, t):
             return UNSCORED
