@@ -1,4 +1,5 @@
 import gc
+import math
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import scipy.sparse
 from numba.core import event
 
 from onebit import BanditPerceptron, play, streams
+from onebit.exact import check_decimal
 from onebit.inputs import (
     SparseRows,
     check_choice,
@@ -200,3 +202,10 @@ def test_read_only_rows_are_played_by_the_code_that_is_there() -> None:
     with event.install_listener("numba:compile", compilations):
         play(BanditPerceptron(), X, y)
     assert not compilations.buffer
+
+
+def test_numbers_that_are_no_floats_are_refused() -> None:
+    for bad in (10**400, math.inf, math.nan, np.longdouble("1e4000"), np.longdouble("1e-4000")):
+        with pytest.raises(ValueError, match="size must be greater than 0"):
+            check_number("size", bad, above=0.0)
+    assert check_decimal("size", np.int64(2**60 + 1)) == check_decimal("size", 2**60 + 1) == 2**60 + 1

@@ -37,7 +37,7 @@ def check_decimal(name: str, value: Any) -> Fraction:
         return value
     number = check_number(name, value, above=0.0)
     # Beyond 2⁵³ a whole number's float has other digits than it has itself.
-    return Fraction(value) if isinstance(value, int) else Fraction(repr(number))
+    return Fraction(int(value)) if isinstance(value, (int, np.integer)) else Fraction(repr(number))
 
 
 def squared_ratio(radius: Any, margin: Any) -> Fraction:

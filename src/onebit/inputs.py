@@ -60,9 +60,13 @@ def check_number(name: str, value: Any, *, above: float, at_most: float = math.i
     span = f"greater than {above:g}" + ("" if at_most == math.inf else f" and at most {at_most:g}")
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise ValueError(f"{name} must be a number {span}; got {value!r}")
-    if not (above < value <= at_most) or math.isinf(value):
-        raise ValueError(f"{name} must be {span}; got {value!r}")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number beyond every float
+        number = math.inf
+    if not (above < number <= at_most) or math.isinf(number):
+        raise ValueError(f"{name} must be {span}{', and finite' if math.isinf(number) else ''}; got {value!r:.80}")
+    return number
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
@@ -417,9 +421,10 @@ def infer_classes(y: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def _mark_seen(y: Integers, seen: npt.NDArray[np.bool_]) -> bool:
     """Mark the labels that occur; give up and return False at one that is negative or large."""
     for t in range(y.shape[0]):
-        if y[t] < 0 or y[t] >= seen.shape[0]:
+        label = y[t]  # read once: it is the caller's array, which another thread may write to
+        if label < 0 or label >= seen.shape[0]:
             return False
-        seen[y[t]] = True
+        seen[label] = True
     return True
 
 

@@ -197,15 +197,16 @@ def test_ctrl_c_while_memory_grows_leaves_no_short_scratch_paper(monkeypatch: py
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    t = 1
-    with monkeypatch.context() as patch:
+    def play_on(t: int) -> None:
+        learner.partial_fit(PROBLEM.X[t : t + 1], PROBLEM.y[t : t + 1])
+
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
         patch.setattr(memory, "renew", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            for t in range(1, 60):
-                learner.partial_fit(PROBLEM.X[t : t + 1], PROBLEM.y[t : t + 1])
+        for t in range(1, 60):
+            play_on(t)
     assert len(memory.sight.similarities) < len(memory.arrays.squares)
-    for rest in range(t, 60):
-        learner.partial_fit(PROBLEM.X[rest : rest + 1], PROBLEM.y[rest : rest + 1])
+    for t in range(learner.n_rounds_, 60):
+        play_on(t)
         assert len(memory.sight.similarities) == len(memory.arrays.squares)
     onebit.play(twin, PROBLEM.X[:60], PROBLEM.y[:60])
     assert snapshot(learner) == snapshot(twin)

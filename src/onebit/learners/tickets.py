@@ -11,7 +11,8 @@ says what it said when it was issued; an equal ticket (saved and loaded, say) is
   one answer is not heard twice.
 - A *fresh start* closes all tickets.
 
-An open ticket costs eight bytes or a little more, whatever it holds; one that is told before the next guess, none.
+An open ticket costs eight bytes or a little more, whatever it holds; one that is told before the next guess, none. The
+bytes of 256 rounds lie on a page, which goes when its last ticket is told: one that is never told may keep 2 KB.
 """
 
 import copy

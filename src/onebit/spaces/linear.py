@@ -1,7 +1,8 @@
 """The linear space: one weight vector per class, kept feature by feature (d × K), for dense and for sparse rows.
 
 Rules only compare scores with each other and with zero. So a row whose scores overflow or vanish, although its features
-and the weights are floats, is scored again, divided by a power of two: the guess that exact scores would give.
+and the weights are floats, is scored again, divided by a power of two: the guess that exact scores would give. Where
+even those overflow (weights near the largest float) the row is refused.
 """
 
 from typing import Any, NamedTuple
