@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 from numba.core import event
 
-from onebit import BanditPerceptron, play, streams
+from onebit import BanditPerceptron, BanditSVM, Learner, NearestNeighbor, play, streams
 from onebit.exact import check_decimal
 from onebit.inputs import (
     SparseRows,
@@ -22,6 +22,7 @@ from onebit.inputs import (
     infer_classes,
     unlocked,
 )
+from onebit.kernels import Rational
 
 
 @pytest.mark.parametrize(
@@ -194,13 +195,28 @@ def test_rows_without_their_lock_share_memory_and_keep_it_alive() -> None:
     assert unlocked(lent) is lent
 
 
-def test_read_only_rows_are_played_by_the_code_that_is_there() -> None:
-    X, y = streams.paper_weak(rounds=50, seed=1)
-    play(BanditPerceptron(), X, y)
+@pytest.mark.parametrize(
+    "learner",
+    [BanditPerceptron(), BanditPerceptron(Rational()), BanditSVM(None), NearestNeighbor(0.2)],
+    ids=["linear", "blocks", "facts", "neighbours"],
+)
+def test_read_only_rows_are_played_by_the_code_that_is_there(learner: Learner) -> None:
+    X, y = streams.paper_weak(rounds=300, seed=1)
+    X = X[np.arange(300) % 7]  # the same points with other labels: updates and ties, which blocks score again
+    sparse = scipy.sparse.csr_array(X)
+
+    def play_all() -> None:
+        for rows in (X, sparse):
+            play(learner, rows, y)
+            learner.predict(rows)
+        streams.preprocess(X, "online")
+
+    play_all()
     compilations: Any = event.RecordingListener()  # type: ignore[no-untyped-call]
-    X.flags.writeable = False
+    for array in (X, y, sparse.data, sparse.indices, sparse.indptr):
+        array.flags.writeable = False
     with event.install_listener("numba:compile", compilations):
-        play(BanditPerceptron(), X, y)
+        play_all()
     assert not compilations.buffer
 
 

@@ -6,7 +6,7 @@ Every error names the argument, the value and the remedy, and is raised before a
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -140,6 +140,12 @@ class _Unlocked:
         self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
 
 
+@overload
+def unlocked(rows: Floats) -> Floats: ...
+@overload
+def unlocked(rows: SparseRows) -> SparseRows: ...
+@overload
+def unlocked(rows: Rows) -> Rows: ...
 def unlocked(rows: Rows) -> Rows:
     """Return rows whose arrays are not marked read-only, for compiled code, which only reads them.
 
@@ -409,7 +415,7 @@ def infer_classes(y: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if y.dtype.kind in "iu":
         # One pass over millions of labels, where sorting them takes seconds.
         seen = np.zeros(_BLOCK, dtype=np.bool_)
-        if _mark_seen(np.require(y, np.int64, ["C", "A"]), seen):
+        if _mark_seen(np.require(y, np.int64, ["C", "A", "W"]), seen):
             return np.flatnonzero(seen)
     try:
         return np.unique(y)

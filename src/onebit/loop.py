@@ -375,7 +375,7 @@ class Memory(Board):
         if self.measures_in_python:
             self.fill(prepared)
         moves, memory, sight, settings = self._put_at_hand(prepared)
-        why = moves.measure(memory, prepared, sight, settings)
+        why = moves.measure(memory, unlocked(prepared), sight, settings)
         if why != READY:
             self._settle(why, prepared, 0, row)
             self.measure(prepared, row)

@@ -9,7 +9,7 @@ import numpy as np
 from onebit.bounds import BOUNDS, Claim, is_safe_reach
 from onebit.compiled import compiled, inlined
 from onebit.draws import Draw, uniform, uniform_label
-from onebit.inputs import Floats, Integers, Rows, check_number, dense
+from onebit.inputs import Floats, Integers, Rows, check_number, dense, unlocked
 from onebit.kernels import ENTRIES_AT_ONCE
 from onebit.learners.base import Learner
 from onebit.lengths import to_unit, unit_of
@@ -156,7 +156,7 @@ class _Remembered(Memory):
     def score_rows(self, rows: Rows) -> Floats:
         """Return minus the distance to each class's nearest example; −∞ for a class without one."""
         out = np.full((rows.shape[0], self.n_classes), -np.inf)
-        _nearness(self.arrays, dense(rows), np.empty(rows.shape[1]), out)
+        _nearness(self.arrays, unlocked(dense(rows)), np.empty(rows.shape[1]), out)
         return out
 
     def learned(self) -> dict[str, Floats]:

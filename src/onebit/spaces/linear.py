@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onebit.compiled import compiled, frugal, inlined
-from onebit.inputs import Floats, Rows, SparseRows
+from onebit.inputs import Floats, Rows, SparseRows, unlocked
 from onebit.kernels import as_kernel
 from onebit.lengths import are_safe, power_of_two_below
 from onebit.loop import READY, Game, ready_if_finite
@@ -47,10 +47,10 @@ class LinearSpace(Space):
         if not isinstance(rows, SparseRows):
             with np.errstate(over="ignore", invalid="ignore"):
                 products: Floats = rows @ self.arrays.weights
-            _mend_rows(self.arrays, rows, products)
+            _mend_rows(self.arrays, unlocked(rows), products)
             return products
         out = np.empty((len(rows), self.n_classes))
-        _score_sparse_rows(self.arrays, rows, out)
+        _score_sparse_rows(self.arrays, unlocked(rows), out)
         return out
 
     def learned(self) -> dict[str, Floats]:

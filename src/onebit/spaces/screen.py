@@ -11,7 +11,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from onebit.compiled import compiled
-from onebit.inputs import Floats, Integers
+from onebit.inputs import Floats, Integers, unlocked
 from onebit.kernels import Kernel, Series
 
 _MOST_TERMS = 512  # beyond, a few hundred examples are scored faster one by one
@@ -57,7 +57,7 @@ class Screen:
     def score_rows(self, rows: Floats) -> Floats:
         """Return every row's score for every class, within `error` times the class's total coefficient."""
         scores = np.empty((len(rows), self._weights.shape[1]))
-        _score_tiles(rows, self._parents, self._variables, self._weights, scores)
+        _score_tiles(unlocked(rows), self._parents, self._variables, self._weights, scores)
         return scores
 
     def error(self, radius: float, rounding: float) -> float:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onebit.compiled import compiled, inlined
-from onebit.inputs import Floats, Integers, Rows, check_finite, dense
+from onebit.inputs import Floats, Integers, Rows, check_finite, dense, unlocked
 from onebit.kernels import Kernel, Value, is_lost
 from onebit.loop import FULL, UNSCORED, Game, Record, grown, ready_if_finite
 from onebit.spaces.base import Numbers, Rule, Space, rule_game
@@ -114,7 +114,7 @@ class SupportSet(Space):
         if self.size == len(self.arrays.squares):
             self.make_room(row, 0)
             self.renew()
-        _store_one(self.arrays, row, gains)
+        _store_one(self.arrays, unlocked(row), gains)
 
     def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
         """Play a whole stream in blocks of rows that are scored together."""

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from onebit.compiled import compiled, inlined
-from onebit.inputs import Floats, Integers, check_choice, check_rows
+from onebit.inputs import Floats, Integers, check_choice, check_rows, unlocked
 from onebit.lengths import columns_to_unit, sparse_rows_to_unit, unit_of, unit_rows
 from onebit.streams.data_set import as_matrix
 
@@ -81,7 +81,7 @@ def standardize_online(X: Any) -> Any:
         _scale_online(rows.data, columns, starts, np.zeros((3, X.shape[1])))
         return _with_ones(rows)
     out = np.ones((X.shape[0], X.shape[1] + 1))
-    _standardize_online(np.ascontiguousarray(X, dtype=np.float64), out)
+    _standardize_online(unlocked(np.ascontiguousarray(X, dtype=np.float64)), out)
     return out
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onebit.compiled import compiled, frugal, inlined
-from onebit.inputs import Floats, Integers, Rows, SparseRows
+from onebit.inputs import Floats, Integers, Rows, SparseRows, unlocked
 from onebit.learners.bandit_svm.drift import new_watch
 from onebit.learners.bandit_svm.facts import SIZE, FactNumbers, Settings, Signs, fact_game, stepped
 from onebit.lengths import shorten
@@ -115,7 +115,7 @@ class LinearFactMemory(Memory):
         """Return ⟨wᵢ, x⟩/‖x‖ for every row and class."""
         out, width = np.empty((rows.shape[0], len(self.arrays.totals))), max(1, _longest(rows))
         read = _reading(isinstance(rows, SparseRows))
-        read(self.arrays.weights, rows, np.empty(width, dtype=np.int64), np.empty(width), out)
+        read(self.arrays.weights, unlocked(rows), np.empty(width, dtype=np.int64), np.empty(width), out)
         return out
 
     def learned(self) -> dict[str, Floats]:
