@@ -67,9 +67,9 @@ def attained(kind: Kind, vectors: Floats, rows: Floats, codes: Integers, kernel:
     """
     if not np.isfinite(vectors).all() or not vectors.any():
         return 0.0
-    if kernel is not None:
-        return _attained_in_kernel_space(kind, vectors, rows, codes, kernel)
     unit_vectors, _ = to_unit(vectors)
+    if kernel is not None:
+        return _attained_in_kernel_space(kind, unit_vectors, rows, codes, kernel)
     lower, power = _lower_bounds(kind, unit_vectors, rows, codes)
     doubtful = np.flatnonzero(lower <= 0.0)
     # The lowest come first: if any is negative it is most likely the first, and the others need not be seen.
@@ -127,20 +127,22 @@ def _squared_length(vectors: Floats) -> Fraction:
 def _attained_in_kernel_space(kind: Kind, vectors: Floats, rows: Floats, codes: Integers, kernel: Kernel) -> float:
     support = np.flatnonzero(vectors.any(axis=0))
     points, some = rows[support], vectors[:, support]
+    lost = (len(support) + 4) * _EPSILON
+    own, rivals = np.empty(len(rows)), np.empty(len(rows))
     # In blocks, so that the kernel's values of all rows with the support need not fit in memory.
-    blocks = np.split(rows, range(_BLOCK, len(rows), _BLOCK))
-    scores = np.concatenate([kernel.matrix(block, points) @ some.T for block in blocks])
-    own = np.where(codes >= 0, scores[np.arange(len(rows)), codes], np.inf)
-    scores[codes >= 0, codes[codes >= 0]] = -np.inf
-    rivals = scores.max(axis=1)
-    gram = kernel.matrix(points, points)
-    sizes, largest = np.abs(some).sum(axis=1), float(np.abs(np.diagonal(gram)).max())
-    lost = (len(support) + 4) * _EPSILON * largest
-    if kind == "weak":
-        least = float((own - rivals).min()) - 2.0 * lost * float(sizes.max())
-    else:
-        least = 2.0 * (min(float(own.min()), -float(rivals.max())) - lost * float(sizes.max()))
-    square = float(np.einsum("ij,ij->", some @ gram, some)) + 2.0 * lost * float(sizes @ sizes)
+    for start in range(0, len(rows), _BLOCK):
+        values, code = kernel.matrix(rows[start : start + _BLOCK], points), codes[start : start + _BLOCK]
+        # What a sum loses is a share of its terms' sizes: long rows have large ones, though the support may be short.
+        scores, errors = values @ some.T, lost * (np.abs(values) @ np.abs(some).T)
+        each, has_own = np.arange(len(code)), code >= 0
+        own[start : start + _BLOCK] = np.where(has_own, (scores - errors)[each, code], np.inf)
+        above = scores + errors
+        above[has_own, code[has_own]] = -np.inf
+        rivals[start : start + _BLOCK] = above.max(axis=1)
+    least = float((own - rivals).min()) if kind == "weak" else 2.0 * min(float(own.min()), -float(rivals.max()))
+    gram, sizes = kernel.matrix(points, points), np.abs(some).sum(axis=1)
+    largest = float(np.abs(np.diagonal(gram)).max())
+    square = float(np.einsum("ij,ij->", some @ gram, some)) + 2.0 * lost * largest * float(sizes @ sizes)
     return max(0.0, least / math.sqrt(square)) if square > 0.0 else 0.0
 
 
@@ -148,8 +150,8 @@ def combined_length(
     kind: Kind,
     weights: npt.NDArray[Any],
     points: Floats,
-    own: npt.NDArray[Any],
-    asked: npt.NDArray[Any],
+    own: Integers,
+    asked: Integers,
     kernel: Kernel | None,
 ) -> float:
     """Return the length of a weighted mean of conditions' vectors, rounded up.
@@ -163,7 +165,7 @@ def combined_length(
     points : array of shape (m, d)
         The conditions' examples, prepared for the kernel.
     own, asked : arrays of shape (m,)
-        Their labels, and the labels i of the conditions.
+        Their classes, and the classes i of the conditions, by position.
     kernel : None or Kernel
         The space.
     """
@@ -188,12 +190,12 @@ def combined_length(
     return math.sqrt(max(float(np.einsum("ij,ij->", exact @ gram, exact)), 0.0) + lost)
 
 
-def _shares(kind: Kind, weights: Objects, own: npt.NDArray[Any], asked: npt.NDArray[Any]) -> Iterator[Objects]:
-    """Yield, for each label, what its block of the combination has of every condition's example."""
+def _shares(kind: Kind, weights: Objects, own: Integers, asked: Integers) -> Iterator[Objects]:
+    """Yield, for each class, what its block of the combination has of every condition's example."""
     is_own = own == asked
-    for label in np.unique(np.concatenate([own, asked])):
-        gains = (own == label) & (is_own | (kind == "weak"))
-        losses = (asked == label) & ~is_own
+    for each in np.unique(np.concatenate([own, asked])):
+        gains = (own == each) & (is_own | (kind == "weak"))
+        losses = (asked == each) & ~is_own
         yield weights * (gains.astype(int) - losses.astype(int)).astype(object)
 
 

@@ -27,8 +27,9 @@ from onebit.theory.whole_numbers import root_up, vanishing_weights, whole
 _GAP = 1e-9
 # Two sides as near as this need no second attempt.
 _SETTLED = 1e-8
-# A combination longer than this share of the radius is not zero.
+# A combination longer than this share of the radius is not zero, where shares and lengths are floats of full precision.
 _PERHAPS_ZERO = 1e-6
+_ANY_LENGTH = 2.0**-1000
 # Coordinates times active vertices, squared, beyond which twice the digits would take more than some seconds.
 _MOST_WORK = 1e7
 
@@ -240,7 +241,9 @@ def _solve(task: Task, problem: _Problem, start: float, share: float) -> _Solved
         best = found if best is None else _better(best, found)
         if best.attained >= (1.0 - _SETTLED) * best.certificate.length:
             break
-        if best.attained <= 0.0 and found.certificate.length <= _PERHAPS_ZERO * task.coordinates.radius:
+        if best.attained <= 0.0 and found.certificate.length <= max(
+            _PERHAPS_ZERO * task.coordinates.radius, _ANY_LENGTH
+        ):
             zero = _exact_zero(task, problem, codes)
             if zero is not None:
                 return best._replace(certificate=zero)
