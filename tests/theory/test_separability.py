@@ -26,6 +26,7 @@ from onebit.theory import (
     verify_certificate,
     verify_separator,
 )
+from onebit.theory.evidence import Kind
 from onebit.theory.minimum_norm import nearest_point
 from onebit.theory.signed_examples import AgainstRest
 
@@ -360,6 +361,22 @@ def test_the_check_of_vectors_is_exact() -> None:
     assert not verify_separator(exact, X, y[::-1])
     X[1, 0] = math.nextafter(-3.0, 0.0)
     assert not verify_separator(exact, X, y)
+
+
+@pytest.mark.parametrize("kind", ["weak", "strong"])
+def test_the_check_of_vectors_is_exact_at_any_spread(kind: Kind) -> None:
+    # Scaled to 1 the smallest entries vanish, but their products with large ones decide.
+    y = np.array([0, 1])
+    for small, is_true in ((2e-300, True), (-2e-300, False)):
+        X = np.array([[-1e-300, 1e300], [1e-300, -1e300]])
+        W = np.array([[1e300, small], [-1e300, -small]])
+        separator = Separator(kind, y, W, 1e-305)
+        assert verify_separator(separator, X, y) == is_true
+    huge = 1.7e308 * np.array([[1.0, 1.0], [-1.0, -1.0]])
+    beyond = Certificate("weak", y, 1 - y, np.array([1.0, 1.0]), math.inf)
+    assert verify_certificate(beyond, huge, y)
+    assert not verify_certificate(replace(beyond, length=1.7e308), huge, y)
+    assert verify_separator(Separator(kind, y, huge, 1.7e308), huge, y)
 
 
 def test_a_class_of_nobody_proves_nothing() -> None:

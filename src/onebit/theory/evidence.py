@@ -40,13 +40,12 @@ def to_unit(values: Floats) -> tuple[Floats, int]:
 
 
 def longest(rows: Floats) -> float:
-    """Return the length of the longest row, rounded up."""
-    unit, exponent = to_unit(rows)
+    """Return the length of the longest row, rounded up; which row that is, is told by twice a float's digits."""
+    unit, _ = to_unit(rows)
     squares = np.empty((len(rows), 2))
     double_double.squared_lengths(unit, squares)
     ties = np.flatnonzero(squares[:, 0] == squares[:, 0].max())
-    row, power = whole(unit[ties[np.argmax(squares[ties, 1])]])
-    return root_up(Fraction(int(row @ row)) * Fraction(4) ** (power + exponent))
+    return root_up(_squared_length(rows[ties[np.argmax(squares[ties, 1])]]))
 
 
 def attained(kind: Kind, vectors: Floats, rows: Floats, codes: Integers, kernel: Kernel | None) -> float:
@@ -67,19 +66,18 @@ def attained(kind: Kind, vectors: Floats, rows: Floats, codes: Integers, kernel:
     """
     if not np.isfinite(vectors).all() or not vectors.any():
         return 0.0
-    unit_vectors, _ = to_unit(vectors)
     if kernel is not None:
-        return _attained_in_kernel_space(kind, unit_vectors, rows, codes, kernel)
-    lower, power = _lower_bounds(kind, unit_vectors, rows, codes)
+        return _attained_in_kernel_space(kind, to_unit(vectors)[0], rows, codes, kernel)
+    lower, power = _lower_bounds(kind, vectors, rows, codes)
     doubtful = np.flatnonzero(lower <= 0.0)
     # The lowest come first: if any is negative it is most likely the first, and the others need not be seen.
     doubtful = doubtful[np.argsort(lower[doubtful])]
     found = [Fraction(float(lower[lower > 0.0].min())) * Fraction(2) ** power] if len(doubtful) < len(rows) else []
-    for each in _exact_conditions(kind, unit_vectors, rows[doubtful], codes[doubtful]):
+    for each in _exact_conditions(kind, vectors, rows[doubtful], codes[doubtful]):
         if each <= 0:
             return 0.0
         found.append(each)
-    return root_down(((1 if kind == "weak" else 2) * min(found)) ** 2 / _squared_length(unit_vectors))
+    return root_down(((1 if kind == "weak" else 2) * min(found)) ** 2 / _squared_length(vectors))
 
 
 def has_margin(
@@ -90,20 +88,20 @@ def has_margin(
         return False
     if kernel is not None:
         return attained(kind, vectors, rows, codes, kernel) >= margin
-    unit_vectors, _ = to_unit(vectors)
-    lower, power = _lower_bounds(kind, unit_vectors, rows, codes)
-    square = (Fraction(margin) / (1 if kind == "weak" else 2)) ** 2 * _squared_length(unit_vectors)
+    lower, power = _lower_bounds(kind, vectors, rows, codes)
+    square = (Fraction(margin) / (1 if kind == "weak" else 2)) ** 2 * _squared_length(vectors)
     doubtful = np.flatnonzero(lower < root_up(square / Fraction(4) ** power))
-    found = _exact_conditions(kind, unit_vectors, rows[doubtful], codes[doubtful])
+    found = _exact_conditions(kind, vectors, rows[doubtful], codes[doubtful])
     return all(each >= 0 and each**2 >= square for each in found)
 
 
-def _lower_bounds(kind: Kind, unit_vectors: Floats, rows: Floats, codes: Integers) -> tuple[Floats, int]:
+def _lower_bounds(kind: Kind, vectors: Floats, rows: Floats, codes: Integers) -> tuple[Floats, int]:
     """Return numbers below each example's least condition, and the power of two that they were divided by."""
-    unit_rows, power = to_unit(rows)
+    # What underflows here is allowed for below; the exact numbers are made from what was given.
+    (unit_rows, power), (unit_vectors, other) = to_unit(rows), to_unit(vectors)
     lower = np.empty(len(rows))
     double_double.least_conditions(unit_rows, codes, unit_vectors, kind == "weak", lower)
-    return lower, power
+    return lower, power + other
 
 
 def _exact_conditions(kind: Kind, vectors: Floats, rows: Floats, codes: Integers) -> Iterator[Fraction]:
@@ -119,7 +117,7 @@ def _exact_conditions(kind: Kind, vectors: Floats, rows: Floats, codes: Integers
 
 
 def _squared_length(vectors: Floats) -> Fraction:
-    """Return Σ‖wᵢ‖², exactly."""
+    """Return the sum of all squares, exactly."""
     numbers, power = whole(vectors)
     return Fraction(int((numbers * numbers).sum())) * Fraction(4) ** power
 
