@@ -445,6 +445,12 @@ def test_in_a_kernels_space_long_rows_lose_more_to_rounding() -> None:
     assert is_tried
 
 
+def test_values_without_digits_are_not_blamed_on_the_kernel() -> None:
+    X = 1e6 * np.random.default_rng(0).standard_normal((20, 30))
+    with pytest.raises(ValueError, match=r"Gaussian\(\) as computed is not, by .*: scale or centre X"):
+        margin(X, np.arange(20) % 2, Gaussian())
+
+
 def test_columns_with_an_offset() -> None:
     # Seconds since 1970 beside what tells the classes apart: this was called "not separable", with a proof.
     y = np.arange(100) % 2

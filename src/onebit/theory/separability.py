@@ -57,7 +57,7 @@ class Margin:
     weak_certificate: Certificate
     """Why no weak margin is larger than `weak_limit`."""
     strong_certificates: tuple[Certificate, ...]
-    """How near each class comes to the rest, in the order of `classes`; length 0.0: no hyperplane tells them apart."""
+    """How near each class comes to the rest, in the order of `classes`; length 0.0: it is one of `mixed_classes`."""
     radius: float
     """The length of the longest example, in the kernel's space if there is one."""
     classes: npt.NDArray[Any]
