@@ -17,7 +17,7 @@ import numpy.typing as npt
 from onebit.inputs import Floats, Integers
 from onebit.kernels import Kernel
 from onebit.theory.certificates import Certificate
-from onebit.theory.coordinates import KernelCoordinates, LinearCoordinates
+from onebit.theory.coordinates import Coordinates, KernelCoordinates
 from onebit.theory.evidence import Kind, attained, combined_length
 from onebit.theory.minimum_norm import NearestPoint, Vertices, nearest_point
 from onebit.theory.signed_examples import AgainstRest, AgainstRivals, rivalries, rivalry_codes
@@ -52,7 +52,7 @@ class Task(NamedTuple):
     codes: Integers
     classes: npt.NDArray[Any]
     kernel: Kernel | None
-    coordinates: LinearCoordinates | KernelCoordinates
+    coordinates: Coordinates
     conflict: tuple[int, int] | None
     """Two equal examples with different labels."""
     on_progress: Callable[[Progress], None]
