@@ -61,7 +61,17 @@ def test_margin_of_columns_with_an_offset(tmp_path: Path) -> None:
     # In a kernel's space it is lost to rounding, which is no proof.
     shown = run("margin", str(path), "--label", "label", "--kernel", "linear")
     assert shown.stdout.count("none found; it is at most") == 2
-    assert "not separable" not in shown.stdout
+    assert "ly separable" not in shown.stdout
+
+
+def test_margin_speaks_of_hyperplanes_through_the_origin(tmp_path: Path) -> None:
+    # A hyperplane elsewhere, between 1 and 2, tells these apart.
+    path = tmp_path / "ray.csv"
+    path.write_text("a,label\n1,low\n2,high\n")
+    shown = run("margin", str(path), "--label", "label")
+    assert "not weakly separable" in shown.stdout
+    words = " ".join(shown.stdout.split())
+    assert "no hyperplane through the origin tells these classes from all the rest: high, low" in words
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,6 +54,25 @@ def test_a_claim_is_the_function_in_words(entry: bounds.Bound) -> None:
     assert entry.claim("somebody", **numbers) == replace(claim, binds="somebody")
     silent = entry.silence("there is no margin")
     assert (silent.value, silent.log2, silent.silent_because) == (None, None, "there is no margin")
+
+
+@pytest.mark.parametrize("entry", BOUNDS.values(), ids=BOUNDS)
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64])
+def test_numpys_whole_numbers_are_whole_numbers(entry: bounds.Bound, kind: Callable[[int], Any]) -> None:
+    # In 32 digits 99·4·10⁸ mistakes came out negative.
+    plain = SMALL | {"n_classes": 100, "margin": 1e-4}
+    numbers = {name: plain[name] for name in entry.parameters}
+    fixed = {name: kind(value) if isinstance(value, int) else value for name, value in numbers.items()}
+    expected, found = entry.function(**numbers), entry.function(**fixed)
+    assert (found, type(found)) == (expected, type(expected))
+    assert entry.claim(**fixed) == entry.claim(**numbers)
+
+
+@pytest.mark.parametrize("entry", [e for e in BOUNDS.values() if "n_classes" in e.parameters], ids=lambda e: e.theorem)
+@pytest.mark.parametrize("wrong", ["3", None, 2.5, True, [3], 1j])
+def test_a_number_of_classes_that_is_none_is_named(entry: bounds.Bound, wrong: Any) -> None:
+    with pytest.raises(ValueError, match="n_classes must be a whole number"):
+        call(entry.function, n_classes=wrong)
 
 
 def test_claims_beyond_a_float_are_told_by_their_logarithm() -> None:

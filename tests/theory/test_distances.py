@@ -37,7 +37,7 @@ def test_lemma_19(data: st.DataObject, K: int, d: int) -> None:
     # The lemma's own words, and the √2 that its proof leaves on the table.
     assert pair.squared_distance > gamma**2
     assert pair.squared_distance >= 2 * gamma**2
-    assert pair.weak_margin_bound >= float(gamma) * (1 - 1e-12)
+    assert Fraction(pair.weak_margin_bound) >= gamma
     assert codes[pair.first] != codes[pair.second]
 
 
@@ -48,6 +48,15 @@ def test_lemma_19_is_an_equality_for_the_points_one_and_minus_one() -> None:
     assert pair.weak_margin_bound == pytest.approx(margin([[1.0], [-1.0]], [0, 1]).weak, rel=1e-12)
     assert not is_safe_reach(2, pair.weak_margin_bound)
     assert is_safe_reach(1.999, pair.weak_margin_bound)
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-170, 1.0, 0.1, 1e170, 1e307])
+def test_the_nearest_pairs_bound_is_none_too_small(size: float) -> None:
+    # Squares of such numbers are no floats, and a root rounded down is no bound.
+    pair = nearest_pair([[size], [-size]], [0, 1])
+    assert pair is not None
+    assert margin([[size], [-size]], [0, 1]).weak <= pair.weak_margin_bound
+    assert Fraction(pair.weak_margin_bound) ** 2 >= 2 * Fraction(size) ** 2
 
 
 def test_the_nearest_pair_bounds_measured_margins() -> None:

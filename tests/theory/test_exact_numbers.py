@@ -1,6 +1,7 @@
 """Pairs of floats and whole numbers, against fractions."""
 
 import math
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -91,7 +92,14 @@ def test_roots_are_next_to_each_other(value: Fraction, exponent: int) -> None:
     assert (low == high) == (Fraction(low) ** 2 == square)
 
 
+def test_roots_beyond_the_largest_float() -> None:
+    largest = Fraction(sys.float_info.max)
+    assert root_up(largest**2) == root_down(largest**2) == root_down(4 * largest**2) == sys.float_info.max
+    assert root_up(largest**2 + 1) == math.inf
+
+
 def test_the_longest_row_is_rounded_up() -> None:
+    assert longest(np.array([[2.0**900, 2.0**-900]])) > 2.0**900
     assert longest(np.array([[3.0, 4.0], [1.0, 1.0]])) == 5.0
     assert longest(np.array([[3e200, 4e200], [1.0, 1.0]])) == pytest.approx(5e200, rel=1e-15)
     assert longest(np.zeros((2, 3))) == 0.0

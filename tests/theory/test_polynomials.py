@@ -2,17 +2,20 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onebit.theory.feature_map import rational_tail
 from onebit.theory.polynomials import (
     MultivariatePolynomial,
     binomial_bound,
     exponents_of_degree,
     multinomial,
+    numerator_and_denominator,
     squared_norm_bound_of_power,
     squared_norm_bound_of_product,
     squared_norm_bound_of_sum,
@@ -172,3 +175,16 @@ def test_bad_input_is_named() -> None:
         binomial_bound(2, -1)
     with pytest.raises(ValueError, match="numbers must hold at least one number"):
         squared_sum_bound([])
+
+
+def _numpys(number: int) -> Any:
+    return np.int64(number)
+
+
+def test_numpys_whole_numbers_do_not_overflow() -> None:
+    # Lemma 13's bound was negative, and Lemma 14's below what it bounds.
+    assert binomial_bound(_numpys(100), _numpys(50)) == binomial_bound(100, 50)
+    (x,) = MultivariatePolynomial.variables(1)
+    assert squared_norm_bound_of_power(1 + x, _numpys(30)) == squared_norm_bound_of_power(1 + x, 30)
+    assert numerator_and_denominator(9, _numpys(9), 7) == numerator_and_denominator(9, 9, 7)
+    assert rational_tail(_numpys(80), 1) == rational_tail(80, 1)

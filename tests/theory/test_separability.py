@@ -1,4 +1,5 @@
 import math
+import operator
 import time
 from dataclasses import replace
 from fractions import Fraction
@@ -25,6 +26,7 @@ from onebit.theory import (
     verify_certificate,
     verify_separator,
 )
+from onebit.theory.evidence import Kind
 from onebit.theory.minimum_norm import nearest_point
 from onebit.theory.signed_examples import AgainstRest
 
@@ -89,7 +91,7 @@ def check_attained(result: Margin, X: Floats, y: Integers, K: int, kernel: Kerne
     assert (result.strong_vectors is None) == (result.strong == 0.0)
     assert len(result.strong_certificates) == K
     for certificate in proofs(result):
-        assert verify_certificate(certificate, X, y, kernel)
+        assert verify_certificate(certificate, X, y, kernel, classes=K)
     for separator in (result.weak_separator, result.strong_separator):
         assert separator is None or verify_separator(separator, X, y, kernel)
 
@@ -361,6 +363,94 @@ def test_the_check_of_vectors_is_exact() -> None:
     assert not verify_separator(exact, X, y)
 
 
+@pytest.mark.parametrize("kind", ["weak", "strong"])
+def test_the_check_of_vectors_is_exact_at_any_spread(kind: Kind) -> None:
+    # Scaled to 1 the smallest entries vanish, but their products with large ones decide.
+    y = np.array([0, 1])
+    for small, is_true in ((2e-300, True), (-2e-300, False)):
+        X = np.array([[-1e-300, 1e300], [1e-300, -1e300]])
+        W = np.array([[1e300, small], [-1e300, -small]])
+        separator = Separator(kind, y, W, 1e-305)
+        assert verify_separator(separator, X, y) == is_true
+    huge = 1.7e308 * np.array([[1.0, 1.0], [-1.0, -1.0]])
+    beyond = Certificate("weak", y, 1 - y, np.array([1.0, 1.0]), math.inf)
+    assert verify_certificate(beyond, huge, y)
+    assert not verify_certificate(replace(beyond, length=1.7e308), huge, y)
+    assert verify_separator(Separator(kind, y, huge, 1.7e308), huge, y)
+
+
+def test_a_class_of_nobody_proves_nothing() -> None:
+    # Strongly separable; a third class, which must reject 1 and −1, is nobody's.
+    X, y = np.array([[1.0], [-1.0]]), np.array([0, 1])
+    third = Certificate("strong", np.array([0, 1]), np.array([2, 2]), np.array([1, 1]), 0.0)
+    assert not verify_certificate(third, X, y)
+    assert verify_certificate(third, X, y, classes=3)
+    # Numbers are not the words that they are written as: here neither class would know its own example.
+    numbers = Certificate("weak", np.array([0, 1]), np.array([0, 1]), np.array([1, 1]), 2.0)
+    assert not verify_certificate(numbers, X, np.array(["0", "1"]))
+
+
+def test_what_is_no_certificate_is_refused() -> None:
+    X, y = np.array([[1.0, 2.0], [1.0, 2.0]]), np.array(["a", "b"])
+    good = Certificate("weak", np.array([0, 1]), np.array(["b", "a"]), np.array([0.5, 0.5]), 0.0)
+    assert verify_certificate(good, X, y)
+    assert not verify_certificate(replace(good, kind="Weak"), X, y)  # type: ignore[arg-type]
+    for weights in ([math.nan, 0.5], [math.inf, 0.5], [0.5j, 0.5], [[0.5], [0.5]], 0.5, []):
+        assert not verify_certificate(replace(good, weights=np.array(weights)), X, y), weights
+    for examples in ([0.0, 1.0], [True, True], [[0], [1]], 0, [0, -1]):
+        assert not verify_certificate(replace(good, examples=np.array(examples)), X, y), examples
+    for classes in (["b", "c"], [1, 0], "b", [["b"], ["a"]]):
+        assert not verify_certificate(replace(good, classes=np.array(classes)), X, y), classes
+
+
+@pytest.mark.parametrize("kernel", [None, Linear()])
+def test_what_is_no_separator_is_refused(kernel: Kernel | None) -> None:
+    # Too few vectors, or too few columns, were read beyond their end by compiled code, and accepted.
+    X, y, W = np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array(["a", "b"]), np.array([[1.0, 0.0], [-1.0, 0.0]])
+    good = Separator("weak", np.array(["a", "b"]), W, 0.5)
+    assert verify_separator(good, X, y, kernel)
+    for factor in (1e200, 1e-200):
+        assert verify_separator(replace(good, vectors=factor * W), X, y, kernel)
+    for vectors in (W[:1], W[:, :1], np.ones((3, 2)), np.column_stack([W, W]), W[0], math.nan * W, W.astype(complex)):
+        assert not verify_separator(replace(good, vectors=vectors), X, y, kernel), vectors
+    for margin_ in (0.0, -1.0, math.nan, math.inf):
+        assert not verify_separator(replace(good, margin=margin_), X, y, kernel), margin_
+        assert not verify_separator(replace(good, vectors=-W, margin=margin_), X, y, kernel), margin_
+    for classes in (["a", "c"], ["a", "a"], ["a"], [0, 1]):
+        assert not verify_separator(replace(good, classes=np.array(classes)), X, y, kernel), classes
+    assert not verify_separator(replace(good, kind="Weak"), X, y, kernel)  # type: ignore[arg-type]
+
+
+def test_in_a_kernels_space_long_rows_lose_more_to_rounding() -> None:
+    # Few of the coefficients' digits are left at 10¹³: what was allowed for rounding was that of the short rows alone.
+    kernel, is_tried = Polynomial(1), False
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        short, long = rng.standard_normal(4), 1e13 * rng.standard_normal(2)
+        X, y = np.append(short, long)[:, None], rng.integers(0, 2, 6)
+        a = rng.standard_normal(4)
+        a -= short * (a @ short) / (short @ short)
+        vectors = np.zeros((2, 6))
+        vectors[:, :4] = a, -a
+        gram = kernel.matrix(X, X)
+        scores = [[sum(map(operator.mul, fractions(row), fractions(w))) for w in vectors] for row in gram]
+        least = min(row[code] - row[1 - code] for row, code in zip(scores, y, strict=True))
+        square = 2 * sum(
+            Fraction(p) * Fraction(q) * Fraction(gram[i, j]) for i, p in enumerate(a) for j, q in enumerate(a)
+        )
+        # A claim of more than is there, by the kernel's own values.
+        above = max(float(least), 0.0) / math.sqrt(square) * (1.0 + 1e-9) + 1e-300
+        is_tried |= least > 0
+        assert not verify_separator(Separator("weak", np.array([0, 1]), vectors, above), X, y, kernel)
+    assert is_tried
+
+
+def test_values_without_digits_are_not_blamed_on_the_kernel() -> None:
+    X = 1e6 * np.random.default_rng(0).standard_normal((20, 30))
+    with pytest.raises(ValueError, match=r"Gaussian\(\) as computed is not, by .*: scale or centre X"):
+        margin(X, np.arange(20) % 2, Gaussian())
+
+
 def test_columns_with_an_offset() -> None:
     # Seconds since 1970 beside what tells the classes apart: this was called "not separable", with a proof.
     y = np.arange(100) % 2
@@ -493,6 +583,15 @@ def test_extreme_units() -> None:
         result = margin(factor * X, y)
         assert result.weak == pytest.approx(0.112526676 * factor, rel=1e-7)
         assert all(verify_certificate(certificate, factor * X, y) for certificate in proofs(result))
+
+
+def test_the_smallest_numbers() -> None:
+    # Shares of a subnormal radius are 0, and lengths are at least its last digit: still "not separable" is proved.
+    X, y = np.array([[1.0, 1.0], [1.0, -2.0], [-2.0, 1.0]]), np.array([0, 0, 0])
+    for unit in (5e-324, 3e-320, 1e-310):
+        result = margin(unit * X, y, classes=2)
+        assert (result.weak_limit, result.strong_limit) == (0.0, 0.0)
+        check_by_fractions(result, unit * X, y)
 
 
 def test_more_features_than_examples() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -140,6 +141,11 @@ def test_labels_may_have_names() -> None:
     assert made.squared_margin(X, ["yes", "no"]) == 0
 
 
+def test_sparse_rows_are_rows() -> None:
+    X, y = wedges()
+    assert strong_separators(scipy.sparse.csr_array(X), y).margin == strong_separators(X, y).margin
+
+
 def test_bad_input_is_named() -> None:
     with pytest.raises(ValueError, match=r"vectors must be at least two with Σ‖wᵢ‖² ≤ 1; got 2 with 2"):
         StrongSeparators([[1, 0], [0, 1]], 0.1)
@@ -155,6 +161,8 @@ def test_bad_input_is_named() -> None:
         StrongSeparators([[HALF], [-HALF]], 0.5, classes=["a", "b", "c"])
     with pytest.raises(ValueError, match="within the unit ball; the longest row has length 2"):
         strong_separators([[2.0], [-1.0]], [0, 1])
+    with pytest.raises(ValueError, match="within the unit ball; the longest row has length 3"):
+        StrongSeparators([[HALF], [-HALF]], 0.5).squared_margin([[3], [-1]], [0, 1])
     with pytest.raises(ValueError, match="must be weakly separable"):
         strong_separators([[0.5], [0.5]], [0, 1])
     with pytest.raises(ValueError, match=r"positions\[0\] is 2"):

@@ -6,7 +6,7 @@ from fractions import Fraction
 from onebit.bounds.registry import LARGEST_LOG2, bound
 from onebit.bounds.upper import perceptron_updates
 from onebit.exact import check_decimal, log2
-from onebit.inputs import check_number
+from onebit.inputs import check_integer, check_number
 
 
 def log2_bandit_svm_mistakes(n_classes: int, radius: float, margin: float, exploration: float) -> float:
@@ -54,5 +54,6 @@ def full_information_svm_mistakes(n_classes: int, radius: float, margin: float) 
 def _mistakes(n_classes: int, radius: float, margin: float, exploration: float) -> Fraction:
     check_number("exploration", exploration, above=0.0, at_most=1.0)
     # A mistake where a class claims x counts once; where none does, K/p−1 are made on average for each right guess.
-    factor = max(Fraction(1), n_classes / check_decimal("exploration", exploration) - 1)
+    K = check_integer("n_classes", n_classes, low=1)
+    factor = max(Fraction(1), K / check_decimal("exploration", exploration) - 1)
     return factor * full_information_svm_mistakes(n_classes, radius, margin)

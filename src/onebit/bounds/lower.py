@@ -78,13 +78,13 @@ def _bandit_mistakes(n_classes: int, radius: float, margin: float) -> Fraction:
             "one_example_lower_bound has no such condition"
         )
     # With K−1 questions, finding one label by trying costs 0, 1, …, K−1 mistakes with equal chance.
-    return Fraction((n_classes - 1) * bandit_examples(radius, margin), 2)
+    return Fraction((int(n_classes) - 1) * bandit_examples(radius, margin), 2)
 
 
 def log2_one_example_lower_bound(n_classes: int, radius: float, margin: float) -> float:
     """Return the base-2 logarithm of `one_example_lower_bound`, which says what the parameters mean; −∞ for 0."""
     strong_ratio(n_classes, radius, margin)
-    return log2(Fraction(n_classes - 1, 2))
+    return log2(Fraction(int(n_classes) - 1, 2))
 
 
 @bound("3-remark", "lower", binds="bandit learners", log2=log2_one_example_lower_bound)
@@ -104,7 +104,7 @@ def one_example_lower_bound(n_classes: int, radius: float, margin: float) -> flo
     1.0
     """
     strong_ratio(n_classes, radius, margin)
-    return _as_float(Fraction(n_classes - 1, 2), "log2_one_example_lower_bound")
+    return _as_float(Fraction(int(n_classes) - 1, 2), "log2_one_example_lower_bound")
 
 
 def log2_full_information_lower_bound(n_classes: int, radius: float, margin: float) -> float:
@@ -135,7 +135,7 @@ def full_information_lower_bound(n_classes: int, radius: float, margin: float) -
 def log2_full_information_lower_bound_sharp(n_classes: int, radius: float, margin: float) -> float:
     """Return the base-2 logarithm of `full_information_lower_bound_sharp`, which has the parameters; −∞ for 0."""
     weak_ratio(n_classes, radius, margin)
-    return log2(Fraction(full_information_examples(radius, margin) * (n_classes - 1), n_classes))
+    return log2(Fraction(full_information_examples(radius, margin) * (int(n_classes) - 1), int(n_classes)))
 
 
 @bound("11-sharp", "lower", binds="every learner", log2=log2_full_information_lower_bound_sharp)
@@ -153,7 +153,7 @@ def full_information_lower_bound_sharp(n_classes: int, radius: float, margin: fl
     75.0
     """
     weak_ratio(n_classes, radius, margin)
-    mistakes = Fraction(full_information_examples(radius, margin) * (n_classes - 1), n_classes)
+    mistakes = Fraction(full_information_examples(radius, margin) * (int(n_classes) - 1), int(n_classes))
     return _as_float(mistakes, "log2_full_information_lower_bound_sharp")
 
 

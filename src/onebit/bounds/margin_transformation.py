@@ -155,7 +155,7 @@ def rational_kernel_margin(n_classes: int, margin: float) -> float:
 
 def _check(n_classes: Any, margin: Any) -> tuple[int, Fraction]:
     weak_ratio(n_classes, 1, margin, remedy="For rows of length up to R give margin/R")
-    return n_classes, check_decimal("margin", margin)
+    return int(n_classes), check_decimal("margin", margin)
 
 
 def _class_constants(K: int) -> tuple[int, int]:

@@ -95,7 +95,7 @@ def nearest_neighbor_mistakes_within(n_classes: int, radius: float, reach: float
         return math.inf
     if dimension > MOST_EXACT_DIMENSIONS:
         return float(2.0**size)
-    return float((n_classes - 1) * packing_bound(radius, reach, dimension))
+    return float((int(n_classes) - 1) * packing_bound(radius, reach, dimension))
 
 
 def log2_nearest_neighbor_mistakes(n_classes: int, radius: float, margin: float, dimension: int) -> float:
@@ -161,4 +161,5 @@ def nearest_neighbor_mistakes_sharp(n_classes: int, radius: float, margin: float
     """
     if log2_nearest_neighbor_mistakes_sharp(n_classes, radius, margin, dimension) >= LARGEST_LOG2:
         return math.inf
-    return (n_classes - 1) * (math.sqrt(2 * weak_ratio(n_classes, radius, margin)) + 1.0) ** dimension
+    base = math.sqrt(2 * weak_ratio(n_classes, radius, margin)) + 1.0
+    return (int(n_classes) - 1) * base ** int(dimension)

@@ -25,7 +25,7 @@ def perceptron_mistakes(n_classes: int, radius: float, margin: float) -> int:
     """
     # The proof's E[B] = (K−1)E[C]: each update after a uniform guess costs K−1 misses on average.
     updates = perceptron_updates(n_classes, radius, margin)
-    return (n_classes - 1) * updates
+    return (int(n_classes) - 1) * updates
 
 
 @bound("2-updates", "upper", "updates", binds="Algorithm 1")
@@ -123,7 +123,7 @@ def _rational_mistakes(K: int, margin: InversePower) -> int:
     if -2.0 * margin.log2 > _MOST_BITS:
         raise OverflowError(f"the bound is about 2^{-2.0 * margin.log2:.3g}; use the function whose name begins log2_")
     # k(x, x) ≤ 2 makes 4(R/γ')² = 8/γ'², and 1/γ'² is a whole number: the floor does nothing.
-    return (K - 1) * 8 * margin.inverse_square
+    return (int(K) - 1) * 8 * margin.inverse_square
 
 
 @bound("10", "upper", "mistakes", binds="the Multiclass Perceptron, told every label")

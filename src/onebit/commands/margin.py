@@ -72,7 +72,7 @@ def _print(name: str, n_examples: int, result: Margin) -> None:
         console.print(f"largest {kind} margin: [bold]{_found(kind, value, limit)}[/]")
     if result.mixed_classes:
         names = ", ".join(str(label) for label in result.mixed_classes)
-        console.print(on_screen(f"no hyperplane tells these classes from all the rest: {names}"))
+        console.print(on_screen(f"no hyperplane through the origin tells these classes from all the rest: {names}"))
     table = Table(title="What the theorems promise")
     table.add_column("theorem")
     table.add_column("about")

@@ -12,14 +12,24 @@ most ε, and the strong margin at most 2ε. This is a *certificate*: it proves t
 that there is none (Farkas). In R^d both checks are exact.
 """
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from onebit.inputs import Floats, Integers, check_labels, check_rows, dense, encode_labels
+from onebit.inputs import (
+    Floats,
+    Integers,
+    check_classes,
+    check_labels,
+    check_rows,
+    dense,
+    encode_labels,
+    infer_classes,
+)
 from onebit.kernels import as_kernel
 from onebit.theory.evidence import Kind, combined_length, has_margin
 
@@ -62,7 +72,7 @@ class Separator:
     """γ: every number that Definition 1 asks for is at least this (weak) or its half (strong)."""
 
 
-def verify_certificate(certificate: Certificate, X: Any, y: Any, kernel: Any = None) -> bool:
+def verify_certificate(certificate: Certificate, X: Any, y: Any, kernel: Any = None, *, classes: Any = None) -> bool:
     """Return whether a certificate proves what it says, from the data alone.
 
     In R^d the combination is added up in whole numbers and nothing is rounded. In a kernel's space the kernel's values
@@ -76,6 +86,9 @@ def verify_certificate(certificate: Certificate, X: Any, y: Any, kernel: Any = N
         The examples and their labels.
     kernel : None, Kernel or callable
         The space the certificate is about.
+    classes : None, int or list
+        All labels, or how many, if some have no example, as for `margin`. A condition on any other label proves
+        nothing.
 
     Examples
     --------
@@ -85,16 +98,21 @@ def verify_certificate(certificate: Certificate, X: Any, y: Any, kernel: Any = N
     >>> verify_certificate(twins, [[1.0, 2.0], [1.0, 2.000001]], ["a", "b"])
     False
     """
-    rows, kernel, weights = dense(check_rows(X)), as_kernel(kernel), np.asarray(certificate.weights)
-    examples, asked = np.asarray(certificate.examples), np.asarray(certificate.classes)
-    if not len(weights) == len(examples) == len(asked) or len(weights) == 0:
+    rows, kernel = dense(check_rows(X)), as_kernel(kernel)
+    labels = check_labels(y, len(rows))
+    names = check_classes(classes) if classes is not None else infer_classes(labels)
+    codes = encode_labels(labels, names)
+    examples, weights = np.asarray(certificate.examples), np.asarray(certificate.weights)
+    asked, numbers = _positions(np.asarray(certificate.classes), names), _fractions(weights)
+    if certificate.kind not in get_args(Kind) or asked is None or numbers is None:
         return False
-    if examples.min() < 0 or examples.max() >= len(rows):
+    if examples.ndim != 1 or examples.dtype.kind not in "iu" or not 0 < len(numbers) == len(examples) == len(asked):
         return False
-    numbers = [Fraction(weight) for weight in weights.tolist()]
-    own = check_labels(y, len(rows))[examples]
+    if examples.min() < 0 or examples.max() >= len(rows) or min(numbers) < 0 or sum(numbers) <= 0:
+        return False
+    own = codes[examples]
     # The own class has no place in a weak certificate.
-    if min(numbers) < 0 or sum(numbers) <= 0 or (certificate.kind == "weak" and (own == asked).any()):
+    if certificate.kind == "weak" and (own == asked).any():
         return False
     points = rows[examples] if kernel is None else kernel.prepare(rows)[examples]
     return combined_length(certificate.kind, weights, points, own, asked, kernel) <= certificate.length
@@ -109,7 +127,8 @@ def verify_separator(separator: Separator, X: Any, y: Any, kernel: Any = None) -
     Parameters
     ----------
     separator : Separator
-        From `margin`, or anyone else.
+        From `margin`, or anyone else. It must have one vector for each of its classes, every label among these, and a
+        margin above 0.
     X, y : arrays
         The examples and their labels.
     kernel : None, Kernel or callable
@@ -124,9 +143,32 @@ def verify_separator(separator: Separator, X: Any, y: Any, kernel: Any = None) -
     False
     """
     rows, kernel = dense(check_rows(X)), as_kernel(kernel)
-    codes = encode_labels(check_labels(y, len(rows)), np.asarray(separator.classes))
+    names, vectors = np.asarray(separator.classes), np.asarray(separator.vectors)
+    codes = _positions(check_labels(y, len(rows)), names)
+    if separator.kind not in get_args(Kind) or codes is None or not 0.0 < separator.margin < math.inf:
+        return False
+    # What is compiled reads memory as far as these shapes say.
+    if vectors.dtype.kind not in "fiu" or vectors.shape != (len(names), rows.shape[1] if kernel is None else len(rows)):
+        return False
     rows = rows if kernel is None else kernel.prepare(rows)
-    return has_margin(separator.kind, np.asarray(separator.vectors), rows, codes, separator.margin, kernel)
+    return has_margin(separator.kind, vectors.astype(float), rows, codes, separator.margin, kernel)
+
+
+def _positions(labels: npt.NDArray[Any], names: npt.NDArray[Any]) -> Integers | None:
+    """Return where each label is among names that do not repeat; None if that is not so."""
+    if labels.ndim != 1 or names.ndim != 1:
+        return None
+    places = {name: place for place, name in enumerate(names.tolist())}
+    found = [places.get(label, -1) for label in labels.tolist()]
+    return None if len(places) < len(names) or -1 in found else np.array(found, dtype=np.int64)
+
+
+def _fractions(weights: npt.NDArray[Any]) -> list[Fraction] | None:
+    """Return weights as fractions; None if some are no finite numbers."""
+    try:
+        return [Fraction(weight) for weight in weights.tolist()] if weights.ndim == 1 else None
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def conflicting_pair(X: Floats, codes: Integers) -> tuple[int, int] | None:

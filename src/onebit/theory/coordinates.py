@@ -101,12 +101,14 @@ class KernelCoordinates:
         return np.ascontiguousarray(columns[:, : max(count, 1)]) if count else np.zeros((len(left), 1))
 
     def _check(self, factor: Floats) -> None:
-        """Raise if L·Lᵀ misses the kernel on some of the examples, which a positive definite kernel rules out."""
+        """Raise if L·Lᵀ misses the kernel on some of the examples, which positive definite values rule out."""
         some = np.unique(np.linspace(0, len(factor) - 1, _BLOCK).astype(int))
         error = np.abs(self._kernel.matrix(self._X[some], self._X[some]) - factor[some] @ factor[some].T).max()
         if not error <= _NEGATIVE * self.radius**2:
+            # Which of the two it is cannot be seen: Gaussian(1) of rows of length 10⁷ errs as much.
             raise ValueError(
-                f"kernel must be positive definite; {self._kernel!r} is not, by {error:.3g}, on these rows"
+                f"kernel must be positive definite; {self._kernel!r} as computed is not, by {error:.3g}, on these "
+                "rows. Where it is in theory, its values have lost their digits: scale or centre X"
             )
 
     def vectors(self, directions: Floats, coefficients: Floats) -> Floats:

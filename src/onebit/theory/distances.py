@@ -11,13 +11,13 @@ References
 Beygelzimer et al. (2019). ICML. Lemmas 19 and 20.
 """
 
-import math
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, NamedTuple
 
 from onebit.exact import Number, check_fraction, check_points
 from onebit.inputs import check_labels
+from onebit.theory.whole_numbers import root_up
 
 
 class NearestPair(NamedTuple):
@@ -29,8 +29,8 @@ class NearestPair(NamedTuple):
 
     @property
     def weak_margin_bound(self) -> float:
-        """What Lemma 19 says the weak margin is at most, if the two have different labels: their distance over √2."""
-        return math.sqrt(self.squared_distance / 2)
+        """What Lemma 19 says the weak margin is at most, if the labels differ: the distance over √2, rounded up."""
+        return root_up(self.squared_distance / 2)
 
 
 def nearest_pair(X: Any, y: Any = None) -> NearestPair | None:

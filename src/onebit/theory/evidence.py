@@ -40,13 +40,12 @@ def to_unit(values: Floats) -> tuple[Floats, int]:
 
 
 def longest(rows: Floats) -> float:
-    """Return the length of the longest row, rounded up."""
-    unit, exponent = to_unit(rows)
+    """Return the length of the longest row, rounded up; which row that is, is told by twice a float's digits."""
+    unit, _ = to_unit(rows)
     squares = np.empty((len(rows), 2))
     double_double.squared_lengths(unit, squares)
     ties = np.flatnonzero(squares[:, 0] == squares[:, 0].max())
-    row, power = whole(unit[ties[np.argmax(squares[ties, 1])]])
-    return root_up(Fraction(int(row @ row)) * Fraction(4) ** (power + exponent))
+    return root_up(_squared_length(rows[ties[np.argmax(squares[ties, 1])]]))
 
 
 def attained(kind: Kind, vectors: Floats, rows: Floats, codes: Integers, kernel: Kernel | None) -> float:
@@ -68,18 +67,17 @@ def attained(kind: Kind, vectors: Floats, rows: Floats, codes: Integers, kernel:
     if not np.isfinite(vectors).all() or not vectors.any():
         return 0.0
     if kernel is not None:
-        return _attained_in_kernel_space(kind, vectors, rows, codes, kernel)
-    unit_vectors, _ = to_unit(vectors)
-    lower, power = _lower_bounds(kind, unit_vectors, rows, codes)
+        return _attained_in_kernel_space(kind, to_unit(vectors)[0], rows, codes, kernel)
+    lower, power = _lower_bounds(kind, vectors, rows, codes)
     doubtful = np.flatnonzero(lower <= 0.0)
     # The lowest come first: if any is negative it is most likely the first, and the others need not be seen.
     doubtful = doubtful[np.argsort(lower[doubtful])]
     found = [Fraction(float(lower[lower > 0.0].min())) * Fraction(2) ** power] if len(doubtful) < len(rows) else []
-    for each in _exact_conditions(kind, unit_vectors, rows[doubtful], codes[doubtful]):
+    for each in _exact_conditions(kind, vectors, rows[doubtful], codes[doubtful]):
         if each <= 0:
             return 0.0
         found.append(each)
-    return root_down(((1 if kind == "weak" else 2) * min(found)) ** 2 / _squared_length(unit_vectors))
+    return root_down(((1 if kind == "weak" else 2) * min(found)) ** 2 / _squared_length(vectors))
 
 
 def has_margin(
@@ -90,20 +88,20 @@ def has_margin(
         return False
     if kernel is not None:
         return attained(kind, vectors, rows, codes, kernel) >= margin
-    unit_vectors, _ = to_unit(vectors)
-    lower, power = _lower_bounds(kind, unit_vectors, rows, codes)
-    square = (Fraction(margin) / (1 if kind == "weak" else 2)) ** 2 * _squared_length(unit_vectors)
+    lower, power = _lower_bounds(kind, vectors, rows, codes)
+    square = (Fraction(margin) / (1 if kind == "weak" else 2)) ** 2 * _squared_length(vectors)
     doubtful = np.flatnonzero(lower < root_up(square / Fraction(4) ** power))
-    found = _exact_conditions(kind, unit_vectors, rows[doubtful], codes[doubtful])
+    found = _exact_conditions(kind, vectors, rows[doubtful], codes[doubtful])
     return all(each >= 0 and each**2 >= square for each in found)
 
 
-def _lower_bounds(kind: Kind, unit_vectors: Floats, rows: Floats, codes: Integers) -> tuple[Floats, int]:
+def _lower_bounds(kind: Kind, vectors: Floats, rows: Floats, codes: Integers) -> tuple[Floats, int]:
     """Return numbers below each example's least condition, and the power of two that they were divided by."""
-    unit_rows, power = to_unit(rows)
+    # What underflows here is allowed for below; the exact numbers are made from what was given.
+    (unit_rows, power), (unit_vectors, other) = to_unit(rows), to_unit(vectors)
     lower = np.empty(len(rows))
     double_double.least_conditions(unit_rows, codes, unit_vectors, kind == "weak", lower)
-    return lower, power
+    return lower, power + other
 
 
 def _exact_conditions(kind: Kind, vectors: Floats, rows: Floats, codes: Integers) -> Iterator[Fraction]:
@@ -119,7 +117,7 @@ def _exact_conditions(kind: Kind, vectors: Floats, rows: Floats, codes: Integers
 
 
 def _squared_length(vectors: Floats) -> Fraction:
-    """Return Σ‖wᵢ‖², exactly."""
+    """Return the sum of all squares, exactly."""
     numbers, power = whole(vectors)
     return Fraction(int((numbers * numbers).sum())) * Fraction(4) ** power
 
@@ -127,20 +125,22 @@ def _squared_length(vectors: Floats) -> Fraction:
 def _attained_in_kernel_space(kind: Kind, vectors: Floats, rows: Floats, codes: Integers, kernel: Kernel) -> float:
     support = np.flatnonzero(vectors.any(axis=0))
     points, some = rows[support], vectors[:, support]
+    lost = (len(support) + 4) * _EPSILON
+    own, rivals = np.empty(len(rows)), np.empty(len(rows))
     # In blocks, so that the kernel's values of all rows with the support need not fit in memory.
-    blocks = np.split(rows, range(_BLOCK, len(rows), _BLOCK))
-    scores = np.concatenate([kernel.matrix(block, points) @ some.T for block in blocks])
-    own = np.where(codes >= 0, scores[np.arange(len(rows)), codes], np.inf)
-    scores[codes >= 0, codes[codes >= 0]] = -np.inf
-    rivals = scores.max(axis=1)
-    gram = kernel.matrix(points, points)
-    sizes, largest = np.abs(some).sum(axis=1), float(np.abs(np.diagonal(gram)).max())
-    lost = (len(support) + 4) * _EPSILON * largest
-    if kind == "weak":
-        least = float((own - rivals).min()) - 2.0 * lost * float(sizes.max())
-    else:
-        least = 2.0 * (min(float(own.min()), -float(rivals.max())) - lost * float(sizes.max()))
-    square = float(np.einsum("ij,ij->", some @ gram, some)) + 2.0 * lost * float(sizes @ sizes)
+    for start in range(0, len(rows), _BLOCK):
+        values, code = kernel.matrix(rows[start : start + _BLOCK], points), codes[start : start + _BLOCK]
+        # What a sum loses is a share of its terms' sizes: long rows have large ones, though the support may be short.
+        scores, errors = values @ some.T, lost * (np.abs(values) @ np.abs(some).T)
+        each, has_own = np.arange(len(code)), code >= 0
+        own[start : start + _BLOCK] = np.where(has_own, (scores - errors)[each, code], np.inf)
+        above = scores + errors
+        above[has_own, code[has_own]] = -np.inf
+        rivals[start : start + _BLOCK] = above.max(axis=1)
+    least = float((own - rivals).min()) if kind == "weak" else 2.0 * min(float(own.min()), -float(rivals.max()))
+    gram, sizes = kernel.matrix(points, points), np.abs(some).sum(axis=1)
+    largest = float(np.abs(np.diagonal(gram)).max())
+    square = float(np.einsum("ij,ij->", some @ gram, some)) + 2.0 * lost * largest * float(sizes @ sizes)
     return max(0.0, least / math.sqrt(square)) if square > 0.0 else 0.0
 
 
@@ -148,8 +148,8 @@ def combined_length(
     kind: Kind,
     weights: npt.NDArray[Any],
     points: Floats,
-    own: npt.NDArray[Any],
-    asked: npt.NDArray[Any],
+    own: Integers,
+    asked: Integers,
     kernel: Kernel | None,
 ) -> float:
     """Return the length of a weighted mean of conditions' vectors, rounded up.
@@ -163,7 +163,7 @@ def combined_length(
     points : array of shape (m, d)
         The conditions' examples, prepared for the kernel.
     own, asked : arrays of shape (m,)
-        Their labels, and the labels i of the conditions.
+        Their classes, and the classes i of the conditions, by position.
     kernel : None or Kernel
         The space.
     """
@@ -188,12 +188,12 @@ def combined_length(
     return math.sqrt(max(float(np.einsum("ij,ij->", exact @ gram, exact)), 0.0) + lost)
 
 
-def _shares(kind: Kind, weights: Objects, own: npt.NDArray[Any], asked: npt.NDArray[Any]) -> Iterator[Objects]:
-    """Yield, for each label, what its block of the combination has of every condition's example."""
+def _shares(kind: Kind, weights: Objects, own: Integers, asked: Integers) -> Iterator[Objects]:
+    """Yield, for each class, what its block of the combination has of every condition's example."""
     is_own = own == asked
-    for label in np.unique(np.concatenate([own, asked])):
-        gains = (own == label) & (is_own | (kind == "weak"))
-        losses = (asked == label) & ~is_own
+    for each in np.unique(np.concatenate([own, asked])):
+        gains = (own == each) & (is_own | (kind == "weak"))
+        losses = (asked == each) & ~is_own
         yield weights * (gains.astype(int) - losses.astype(int)).astype(object)
 
 

@@ -219,8 +219,8 @@ def rational_tail(degree: int, product: Number) -> Fraction:
     >>> rational_tail(3, 1)
     Fraction(1, 8)
     """
-    check_integer("degree", degree, low=0)
+    last = check_integer("degree", degree, low=0)
     (z,) = check_point("product", [product])
     if abs(z) > 1:
         raise ValueError(f"product must lie within [-1, 1], as inner products on the unit ball do; got {product!r}")
-    return (z / 2) ** (degree + 1) / (1 - z / 2)
+    return (z / 2) ** (last + 1) / (1 - z / 2)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from onebit.inputs import Floats, Integers
 from onebit.kernels import Kernel
 from onebit.theory.certificates import Certificate
-from onebit.theory.coordinates import KernelCoordinates, LinearCoordinates
+from onebit.theory.coordinates import Coordinates, KernelCoordinates
 from onebit.theory.evidence import Kind, attained, combined_length
 from onebit.theory.minimum_norm import NearestPoint, Vertices, nearest_point
 from onebit.theory.signed_examples import AgainstRest, AgainstRivals, rivalries, rivalry_codes
@@ -27,8 +27,9 @@ from onebit.theory.whole_numbers import root_up, vanishing_weights, whole
 _GAP = 1e-9
 # Two sides as near as this need no second attempt.
 _SETTLED = 1e-8
-# A combination longer than this share of the radius is not zero.
+# A combination longer than this share of the radius is not zero, where shares and lengths are floats of full precision.
 _PERHAPS_ZERO = 1e-6
+_ANY_LENGTH = 2.0**-1000
 # Coordinates times active vertices, squared, beyond which twice the digits would take more than some seconds.
 _MOST_WORK = 1e7
 
@@ -51,7 +52,7 @@ class Task(NamedTuple):
     codes: Integers
     classes: npt.NDArray[Any]
     kernel: Kernel | None
-    coordinates: LinearCoordinates | KernelCoordinates
+    coordinates: Coordinates
     conflict: tuple[int, int] | None
     """Two equal examples with different labels."""
     on_progress: Callable[[Progress], None]
@@ -240,7 +241,9 @@ def _solve(task: Task, problem: _Problem, start: float, share: float) -> _Solved
         best = found if best is None else _better(best, found)
         if best.attained >= (1.0 - _SETTLED) * best.certificate.length:
             break
-        if best.attained <= 0.0 and found.certificate.length <= _PERHAPS_ZERO * task.coordinates.radius:
+        if best.attained <= 0.0 and found.certificate.length <= max(
+            _PERHAPS_ZERO * task.coordinates.radius, _ANY_LENGTH
+        ):
             zero = _exact_zero(task, problem, codes)
             if zero is not None:
                 return best._replace(certificate=zero)

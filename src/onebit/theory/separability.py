@@ -27,7 +27,7 @@ from onebit.bounds.promises import promises
 from onebit.inputs import Floats, check_classes, check_labels, check_rows, dense, encode_labels, infer_classes
 from onebit.kernels import Kernel, as_kernel
 from onebit.theory.certificates import Certificate, Separator, conflicting_pair
-from onebit.theory.coordinates import KernelCoordinates, LinearCoordinates
+from onebit.theory.coordinates import Coordinates, KernelCoordinates, LinearCoordinates
 from onebit.theory.largest_margins import Progress, Task, largest_margins
 
 __all__ = ["Margin", "Progress", "margin"]
@@ -57,7 +57,7 @@ class Margin:
     weak_certificate: Certificate
     """Why no weak margin is larger than `weak_limit`."""
     strong_certificates: tuple[Certificate, ...]
-    """How near each class comes to the rest, in the order of `classes`; length 0.0: no hyperplane tells them apart."""
+    """How near each class comes to the rest, in the order of `classes`; length 0.0: it is one of `mixed_classes`."""
     radius: float
     """The length of the longest example, in the kernel's space if there is one."""
     classes: npt.NDArray[Any]
@@ -161,7 +161,7 @@ def margin(
         raise ValueError(f"X must have rows no longer than {_LONGEST:g}; it holds {largest!r}. Divide all of X by 1e10")
     # A kernel that normalizes works on rows of length 1; from here on these are the examples.
     rows = kernel.prepare(rows) if kernel is not None else rows
-    coordinates = KernelCoordinates(rows, kernel) if kernel is not None else LinearCoordinates(rows)
+    coordinates: Coordinates = KernelCoordinates(rows, kernel) if kernel is not None else LinearCoordinates(rows)
     report = on_progress if on_progress is not None else _ignore
     # Equal rows are found by comparing bits: a solver cannot tell such a pair from a tiny margin.
     task = Task(rows, codes, names, kernel, coordinates, conflicting_pair(rows, codes), report)

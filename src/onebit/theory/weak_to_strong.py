@@ -14,6 +14,7 @@ References
 Beygelzimer et al. (2019). ICML. Theorem 5 and its proof.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -23,16 +24,14 @@ import numpy as np
 
 from onebit.bounds.margin_transformation import InversePower, transformed_margin
 from onebit.exact import Number, Point, check_fraction, check_points, dot
-from onebit.inputs import Floats, check_classes, check_labels, encode_labels
+from onebit.inputs import Floats, check_classes, check_labels, check_rows, dense, encode_labels
 from onebit.kernels import Rational
 from onebit.theory.feature_map import FeatureMap
 from onebit.theory.polynomials import ChebyshevConstruction, HalfspacePolynomial, Halfspaces, RationalConstruction
+from onebit.theory.polynomials.halfspaces import UNIT_BALL_SLACK
 from onebit.theory.separability import margin as largest_margins
 
 Construction = type[ChebyshevConstruction] | type[RationalConstruction]
-
-# What normalizing in floats adds to a squared length, with much to spare.
-_SLACK = Fraction(1, 10**9)
 
 
 class StrongSeparators:
@@ -127,6 +126,7 @@ class StrongSeparators:
             Their labels.
         """
         points = check_points("X", X)
+        _check_unit_ball(float(max(dot(x, x) for x in points)))
         codes = encode_labels(check_labels(y, len(points)), self.classes)
         least = min(
             value if i == code else -value
@@ -149,7 +149,7 @@ def strong_separators(X: Any, y: Any, construction: Construction | None = None) 
     Parameters
     ----------
     X, y : arrays
-        Weakly separable examples in the unit ball and their labels.
+        Weakly separable examples in the unit ball, sparse or not, and their labels.
     construction : ChebyshevConstruction or RationalConstruction, optional
         Theorem 7 or Theorem 8; by default the one with the larger margin.
 
@@ -165,12 +165,12 @@ def strong_separators(X: Any, y: Any, construction: Construction | None = None) 
     ----------
     Beygelzimer et al. (2019). ICML. Theorem 5.
     """
-    found = largest_margins(X, y)
+    rows = dense(check_rows(X))
+    found = largest_margins(rows, y)
     if found.weak_vectors is None:
         raise ValueError("X, y must be weakly separable for Theorem 5; see margin(X, y).weak_certificate")
-    if found.radius**2 > 1 + _SLACK:
-        raise ValueError(f"X must lie within the unit ball; the longest row has length {found.radius:.6g}. Scale X")
-    gamma = weak_margin_of(found.weak_vectors, X, encode_labels(check_labels(y, len(X)), found.classes))
+    _check_unit_ball(found.radius**2)
+    gamma = weak_margin_of(found.weak_vectors, rows, encode_labels(check_labels(y, len(rows)), found.classes))
     return StrongSeparators(found.weak_vectors, gamma, construction, classes=found.classes)
 
 
@@ -203,10 +203,17 @@ def weak_margin_of(vectors: Any, X: Any, positions: Any) -> Fraction:
     return min(leads)
 
 
+def _check_unit_ball(square: float) -> None:
+    if square > 1 + UNIT_BALL_SLACK:
+        raise ValueError(
+            f"X must lie within the unit ball; the longest row has length {math.sqrt(square):.6g}. Scale X"
+        )
+
+
 def _check_vectors(vectors: Any) -> tuple[Point, ...]:
     w = check_points("vectors", vectors)
     square = sum((dot(v, v) for v in w), Fraction(0))
-    if len(w) < 2 or square > 1 + _SLACK:
+    if len(w) < 2 or square > 1 + UNIT_BALL_SLACK:
         raise ValueError(
             f"vectors must be at least two with Σ‖wᵢ‖² ≤ 1; got {len(w)} with {float(square):.6g}. Divide them by the "
             "square root of that sum"

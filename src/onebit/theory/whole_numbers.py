@@ -5,6 +5,7 @@ power for each column, and whether a weighted sum of rows is zero does not depen
 """
 
 import math
+import sys
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +18,7 @@ from onebit.inputs import Integers
 _PRIME = 2**31 - 1
 # Digits of a number that are multiplied at a time: 20 + 31 leave 12 for sums of up to 4 096 products.
 _LIMB = 20
+_LARGEST = Fraction(sys.float_info.max)
 # An exact solution takes time that grows with the cube of the equations, and two seconds for so many.
 _MOST_EQUATIONS = 200
 
@@ -43,13 +45,15 @@ def whole(values: Any) -> tuple[Objects, int]:
 
 
 def root_up(square: Fraction) -> float:
-    """Return the smallest float that is no less than the square root.
+    """Return the smallest float that is no less than the square root; infinity beyond the largest.
 
     Examples
     --------
     >>> root_up(Fraction(4)), root_up(Fraction(2)) > math.sqrt(2) - 1e-15
     (2.0, True)
     """
+    if square > _LARGEST**2:
+        return math.inf
     root = _near_root(square)
     while Fraction(root) ** 2 < square:
         root = math.nextafter(root, math.inf)
@@ -60,7 +64,7 @@ def root_up(square: Fraction) -> float:
 def root_down(square: Fraction) -> float:
     """Return the largest float that is no more than the square root."""
     root = root_up(square)
-    return root if Fraction(root) ** 2 == square else math.nextafter(root, 0.0)
+    return root if root < math.inf and Fraction(root) ** 2 == square else math.nextafter(root, 0.0)
 
 
 def _near_root(square: Fraction) -> float:

@@ -43,9 +43,8 @@ def binomial_bound(n: int, k: int) -> int:
     >>> math.comb(6, 2), binomial_bound(6, 2)
     (15, 25)
     """
-    check_integer("k", k, low=0)
-    check_integer("n", n, low=k)
-    return int((n - k + 1) ** k)
+    chosen = check_integer("k", k, low=0)
+    return int((check_integer("n", n, low=chosen) - chosen + 1) ** chosen)
 
 
 def squared_norm_bound_of_product(factors: Sequence[MultivariatePolynomial]) -> Fraction:
@@ -64,8 +63,8 @@ def squared_norm_bound_of_product(factors: Sequence[MultivariatePolynomial]) -> 
 
 def squared_norm_bound_of_power(base: MultivariatePolynomial, n: int) -> Fraction:
     """Return Lemma 14(2)'s bound on the squared norm of baseⁿ: n^(n·deg)·‖base‖²ⁿ."""
-    check_integer("n", n, low=1)
-    return Fraction(n ** (n * base.degree)) * base.squared_norm**n
+    count = check_integer("n", n, low=1)
+    return Fraction(count ** (count * base.degree)) * base.squared_norm**count
 
 
 def squared_norm_bound_of_sum(terms: Sequence[MultivariatePolynomial]) -> Fraction:

@@ -59,8 +59,8 @@ def numerator_and_denominator(n: int, k: int, z: Number) -> tuple[Fraction, Frac
     >>> float(a / b - 1) < 2e-10
     True
     """
-    check_integer("k", k, low=0)
-    right, left = stairs(n, z) ** k, stairs(n, -check_fraction("z", z)) ** k
+    power = check_integer("k", k, low=0)
+    right, left = stairs(n, z) ** power, stairs(n, -check_fraction("z", z)) ** power
     return right - left, -right - left
 
 
