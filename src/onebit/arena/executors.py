@@ -22,6 +22,7 @@ from onebit.arena.interrupts import allowed, held, orderly_exit
 from onebit.arena.orphans import end_with_parent
 from onebit.arena.scratch import current_folder, enter_folder, run_folder
 from onebit.arena.store import DamageWarning, Result, Store
+from onebit.inputs import check_integer
 
 
 class Played(NamedTuple):
@@ -147,23 +148,24 @@ def _sound(store: Store, wanted: dict[str, Cell]) -> set[str]:
     return {key for key, is_sound in stored.items() if is_sound}
 
 
-def check_jobs(jobs: int | None) -> int:
+def check_jobs(jobs: int | None, name: str = "jobs") -> int:
     """Return a number of worker processes, all cores for None, or raise a ValueError that says what is wrong.
 
     Parameters
     ----------
     jobs : int, optional
         What the user asked for.
+    name : str
+        What the user calls it.
     """
     # Containers and batch systems lend fewer cores than the machine has.
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if jobs is None:
         return n_cores
-    if type(jobs) is not int or jobs < 1:
-        raise ValueError(f"jobs must be a whole number of at least 1, or None for all cores; got jobs={jobs!r}")
+    jobs = check_integer(name, jobs, low=1)
     most = max(_JOBS_ANYWHERE, _JOBS_PER_CORE * n_cores)
     if jobs > most:
-        raise ValueError(f"jobs must be at most {most} on this machine, which has {n_cores} cores; got jobs={jobs!r}")
+        raise ValueError(f"{name} must be at most {most} on this machine, which has {n_cores} cores; got {jobs}")
     return jobs
 
 
