@@ -272,6 +272,25 @@ def test_a_damaged_file_is_kept_and_rebuilt_from_what_is_sound(path: Path) -> No
     assert path.with_name("arena.sqlite.damaged-2").read_bytes() == damaged
 
 
+@pytest.mark.parametrize("n_lost", [1, 4096, 40_000])
+def test_a_file_whose_end_is_missing_is_rebuilt_from_its_beginning(path: Path, n_lost: int) -> None:
+    cells = [Cell(CELL.stream, CELL.player, seed, "1") for seed in range(10, 30)]
+    with Store(path) as store:
+        for cell in cells:
+            store.put(cell, Result({"mistakes": cell.seed}, {"curve": np.arange(500) / cell.seed}))
+    damaged = path.read_bytes()[:-n_lost]
+    path.write_bytes(damaged)
+    with pytest.warns(DamageWarning, match="rebuilt"), Store(path) as store:
+        kept = store.finished(cell.key for cell in cells)
+        # Almost a page to each result.
+        assert len(kept) >= 20 - n_lost / 4096 - 2
+        for cell in cells:
+            store.put(cell, Result({"mistakes": cell.seed}, {"curve": np.arange(500) / cell.seed}))
+    with Store(path) as store:
+        assert len(store.finished(cell.key for cell in cells)) == 20
+    assert path.with_name("arena.sqlite.damaged-1").read_bytes() == damaged
+
+
 def test_who_has_a_damaged_file_open_goes_on_with_the_rebuilt_one(path: Path) -> None:
     with Store(path) as store:
         store.put(OTHER_CELL, Result({"mistakes": 1}))

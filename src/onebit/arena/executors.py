@@ -133,7 +133,7 @@ def run(
                 chosen.stop()
     missing = [cell.label for key, cell in wanted.items() if key not in finished]
     if missing:
-        others = f" and {len(missing) - 1} others" if len(missing) > 1 else ""
+        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise CellError(f"{type(chosen).__name__} ended without {missing[0]}{others}")
 
 
@@ -142,7 +142,7 @@ def _sound(store: Store, wanted: dict[str, Cell]) -> set[str]:
     stored = store.look_up(wanted)
     damaged = [wanted[key].label for key, is_sound in stored.items() if not is_sound]
     if damaged:
-        others = f" and {len(damaged) - 1} others" if len(damaged) > 1 else ""
+        others = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
         said = f"{store.path}: {len(damaged)} of {len(stored)} stored results are damaged (wrong checksum)"
         warnings.warn(f"{said} and will be played again: {damaged[0]}{others}", DamageWarning, stacklevel=3)
     return {key for key, is_sound in stored.items() if is_sound}

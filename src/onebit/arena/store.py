@@ -276,6 +276,8 @@ class Store:
 
     def _rebuild(self, problem: str) -> None:
         """Keep a copy of the damaged file, and put all sound rows into a new one in its place."""
+        # Else SQLite reads nothing of a file whose end is missing.
+        self._connection.execute("PRAGMA writable_schema = ON")
         rows = _readable(self._connection, "results", _COLUMNS)
         timings = _readable(self._connection, "timings", f"CAST(key AS BLOB), {_SECONDS}")
         sound = {row[0]: row for row in rows if _is_sound(row)}
@@ -289,6 +291,7 @@ class Store:
             fresh.executemany("INSERT INTO timings VALUES (CAST(? AS TEXT), ?)", times.items())
             # In one transaction, under SQLite's own lock: who has the file open goes on with the new one.
             fresh.backup(self._connection)
+        self._connection.execute("PRAGMA writable_schema = OFF")
         warnings.warn(
             f"{self.path}: the file was damaged ({problem}). It was rebuilt from the {len(sound)} results in it that "
             f"are sound; the damaged file is kept as {copy.name}",
