@@ -331,7 +331,7 @@ def test_damaged_results_alone_are_played_again(
         for cell in some:
             connection.execute("UPDATE results SET numbers = replace(numbers, ':', ': ') WHERE key = ?", (cell.key,))
     calls: list[tuple[int, int]] = []
-    said = r"arena\.sqlite: 2 of 8 stored results are damaged .*: paper_weak.*BanditPerceptron, seed 1 and 1 others"
+    said = r"arena\.sqlite: 2 of 8 stored results are damaged .*: paper_weak.*BanditPerceptron, seed 1 and 1 more"
     with pytest.warns(DamageWarning, match=said):
         run(CELLS, path, players.play, jobs=jobs, on_progress=lambda done, total: calls.append((done, total)))
     assert sorted(played()) == sorted(keys(some))

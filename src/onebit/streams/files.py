@@ -28,8 +28,18 @@ SUFFIXES = {
 }
 # What comes of a damaged npz: encrypted parts and versions of zip from the future are RuntimeErrors, and NumPy reads a
 # header as Python code.
-_DAMAGE = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, RuntimeError, struct.error, OverflowError)
-_DAMAGE += (SyntaxError, TypeError, tokenize.TokenError)
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    ValueError,
+    EOFError,
+    RuntimeError,
+    struct.error,
+    OverflowError,
+    SyntaxError,
+    TypeError,
+    tokenize.TokenError,
+)
 # The names under which scipy.sparse.save_npz keeps a CSR matrix.
 _SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
