@@ -129,8 +129,11 @@ def test_bad_numbers_are_one_line_errors(arguments: tuple[str, str], words: list
     [
         (("reproduce", "--quick", "true"), "--quick takes no value: give it or leave it out; got 'true'"),
         (("compare", "iris", "--unit-length", "no"), "--unit-length takes no value"),
+        (("compare", "iris", "--no-grid", "true"), "--no-grid takes no value"),
         (("margin", "iris", "--json", "1"), "--json takes no value"),
         (("compare", "iris", "--jobs", "0"), "--jobs must be at least 1; got 0"),
+        (("compare", "iris", "--jobs", "1000000"), "--jobs must be at most .* cores; got 1000000"),
+        (("reproduce", "--quick", "--jobs", "1000000"), "--jobs must be at most .* cores; got 1000000"),
         (("compare", "iris", "--runs", "9223372036854775808"), "runs must be between 1 and 100000"),
         (("compare", "iris", "--seed", "9223372036854775806"), "seed + runs must be"),
         (("adversary", "--runs", "9223372036854775808"), "--runs must be between 2 and"),

@@ -218,7 +218,8 @@ def _check_switches(words: list[str]) -> None:
     """Refuse a value after a switch: it would be taken for one more argument, such as a data set."""
     commands = getattr(typer.main.get_command(app), "commands", {})
     options = commands[words[0]].params if words and words[0] in commands else []
-    switches = {name for option in options if getattr(option, "is_flag", False) for name in option.opts}
+    flags = [option for option in options if getattr(option, "is_flag", False)]
+    switches = {name for flag in flags for name in (*flag.opts, *flag.secondary_opts)}
     for switch, value in pairwise(words):
         if switch in switches and value.lower() in _TRUTHS:
             _fail(f"{switch} takes no value: give it or leave it out; got {value!r}", code=2)

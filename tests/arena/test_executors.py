@@ -169,14 +169,14 @@ def test_play_functions_must_yield_all_cells_in_order(tmp_path: Path, players: A
 
 @pytest.mark.parametrize("jobs", [10**4, 2**63])
 def test_a_machine_can_only_run_so_many_workers(tmp_path: Path, players: Any, jobs: int) -> None:
-    with pytest.raises(ValueError, match=rf"jobs must be at most \d+ on this machine, .* got jobs={jobs}"):
+    with pytest.raises(ValueError, match=rf"jobs must be at most \d+ on this machine, .* got {jobs}"):
         run(CELLS, tmp_path / "arena.sqlite", players.play, jobs=jobs)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("jobs", [0, -1, 1.5, True, "2"])
 def test_jobs_must_be_a_whole_number(tmp_path: Path, players: Any, jobs: Any) -> None:
-    with pytest.raises(ValueError, match=f"jobs must be a whole number of at least 1, .* got jobs={jobs!r}"):
+    with pytest.raises(ValueError, match=f"jobs must be (a whole number )?at least 1; got {jobs!r}"):
         run(CELLS, tmp_path / "arena.sqlite", players.play, jobs=jobs)
     assert list(tmp_path.iterdir()) == []
 
@@ -331,7 +331,7 @@ def test_damaged_results_alone_are_played_again(
         for cell in some:
             connection.execute("UPDATE results SET numbers = replace(numbers, ':', ': ') WHERE key = ?", (cell.key,))
     calls: list[tuple[int, int]] = []
-    said = r"arena\.sqlite: 2 of 8 stored results are damaged .*: paper_weak.*BanditPerceptron, seed 1 and 1 others"
+    said = r"arena\.sqlite: 2 of 8 stored results are damaged .*: paper_weak.*BanditPerceptron, seed 1 and 1 more"
     with pytest.warns(DamageWarning, match=said):
         run(CELLS, path, players.play, jobs=jobs, on_progress=lambda done, total: calls.append((done, total)))
     assert sorted(played()) == sorted(keys(some))

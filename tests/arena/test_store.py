@@ -1,4 +1,6 @@
+import shutil
 import sqlite3
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -270,6 +272,27 @@ def test_a_damaged_file_is_kept_and_rebuilt_from_what_is_sound(path: Path) -> No
     assert path.with_name("arena.sqlite.damaged-2").read_bytes() == damaged
 
 
+@pytest.mark.parametrize("n_lost", [1, 4096, 40_000])
+def test_a_file_whose_end_is_missing_is_rebuilt_from_its_beginning(path: Path, n_lost: int) -> None:
+    cells = [Cell(CELL.stream, CELL.player, seed, "1") for seed in range(10, 30)]
+    with Store(path) as store:
+        for cell in cells:
+            store.put(cell, Result({"mistakes": cell.seed}, {"curve": np.arange(500) / cell.seed}))
+    damaged = path.read_bytes()[:-n_lost]
+    path.write_bytes(damaged)
+    with pytest.warns(DamageWarning, match="rebuilt"):
+        store = Store(path)
+    with store:
+        kept = store.finished(cell.key for cell in cells)
+        # Almost a page to each result.
+        assert len(kept) >= 20 - n_lost / 4096 - 2
+        for cell in cells:
+            store.put(cell, Result({"mistakes": cell.seed}, {"curve": np.arange(500) / cell.seed}))
+    with Store(path) as store:
+        assert len(store.finished(cell.key for cell in cells)) == 20
+    assert path.with_name("arena.sqlite.damaged-1").read_bytes() == damaged
+
+
 def test_who_has_a_damaged_file_open_goes_on_with_the_rebuilt_one(path: Path) -> None:
     with Store(path) as store:
         store.put(OTHER_CELL, Result({"mistakes": 1}))
@@ -280,6 +303,51 @@ def test_who_has_a_damaged_file_open_goes_on_with_the_rebuilt_one(path: Path) ->
         store.put(CELL, RESULT)
     with Store(path) as store:
         assert store.get(CELL) == RESULT
+
+
+def test_who_opens_a_damaged_file_while_it_is_rebuilt_loses_nothing(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store(path) as store:
+        store.put(OTHER_CELL, Result({"mistakes": 1}))
+    spoil_a_page(path, NEEDLES[0])
+    copy = shutil.copyfileobj
+    others: list[threading.Thread] = []
+
+    def put_in_between() -> None:
+        with Store(path) as store:
+            store.put(CELL, RESULT)
+
+    def copy_slowly(*files: Any) -> None:
+        copy(*files)
+        if not others:
+            others.append(threading.Thread(target=put_in_between))
+            others[0].start()
+            others[0].join(0.5)
+
+    monkeypatch.setattr("shutil.copyfileobj", copy_slowly)
+    with pytest.warns(DamageWarning):
+        Store(path).close()
+    others[0].join()
+    with Store(path) as store:
+        assert store.finished([CELL.key, OTHER_CELL.key]) == {CELL.key, OTHER_CELL.key}
+    assert sorted(file.name for file in path.parent.iterdir()) == [path.name, f"{path.name}.damaged-1"]
+
+
+def test_a_damaged_file_in_a_folder_that_cannot_be_written_is_left_alone(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store(path) as store:
+        store.put(OTHER_CELL, Result({"mistakes": 1}))
+    damaged = spoil_a_page(path, NEEDLES[0])
+
+    def fail(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("onebit.files._open_locked", fail)
+    with pytest.raises(StoreError, match=r"the file is damaged, and .*Permission denied.*choose another --out"):
+        Store(path)
+    assert path.read_bytes() == damaged
 
 
 def test_a_damaged_file_of_which_no_copy_can_be_kept_is_left_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

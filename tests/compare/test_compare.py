@@ -1,8 +1,10 @@
 """A comparison from files to tables, in this process and as a command."""
 
 import csv
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -239,6 +241,19 @@ def test_one_run_has_no_standard_error(table: Path, tmp_path: Path, capsys: pyte
         assert {row["standard_error"] for row in rows_of(tmp_path / name)} == {""}
 
 
+def test_times_that_are_lost_are_left_out(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = Request([str(table)], ["BanditPerceptron", "Banditron"], runs=2, jobs=1, out=tmp_path)
+    compare_command(request)
+    with closing(sqlite3.connect(tmp_path / "arena.sqlite")) as connection, connection:
+        connection.execute("DELETE FROM timings WHERE rowid IN (1, 2, 3)")  # both learners, run by run
+    capsys.readouterr()
+    compare_command(request)
+    assert "nan" not in capsys.readouterr().out
+    lost, known = (row["microseconds_per_round"] for row in rows_of(tmp_path / "timing.csv"))
+    assert lost == ""
+    assert float(known) > 0
+
+
 def test_figures_of_the_shortest_game(tmp_path: Path) -> None:
     assert draw_files(drawings([outcome("one", "a", 2, 1)]), tmp_path)[0].png.stat().st_size > 1000
 
@@ -313,6 +328,6 @@ def test_sizes_that_are_a_slip_are_refused_at_once(settings: dict[str, int], sai
 @pytest.mark.parametrize("jobs", [0, -3, 10**6])
 def test_jobs_are_checked_before_a_file_is_read(tmp_path: Path, jobs: int) -> None:
     missing = Source("missing", path=tmp_path / "missing.csv")
-    with pytest.raises(ValueError, match=f"jobs must be .*got jobs={jobs}"):
+    with pytest.raises(ValueError, match=f"jobs must be .*got {jobs}$"):
         run_comparison(comparison(missing), tmp_path, jobs=jobs)
     assert list(tmp_path.iterdir()) == []

@@ -51,6 +51,11 @@ def test_label_column_and_header(tmp_path: Path, text: str, label: str | None, e
     assert tuple(data.label_names[code] for code in data.y) == expected
 
 
+def test_labels_that_only_python_takes_for_numbers_are_words(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,label\n1,1_0\n2,10\n3,7\n4,7\n")
+    assert read_table(tmp_path / "a.csv").label_names == ("10", "1_0", "7")
+
+
 def test_number_labels_are_sorted_as_numbers(tmp_path: Path) -> None:
     assert read_table(write(tmp_path, "a,y\n1,10\n2,9\n3,10\n")).label_names == ("9", "10")
 
@@ -217,6 +222,30 @@ def test_any_damage_to_an_npz_is_one_kind_of_error(tmp_path: Path) -> None:
             else:
                 assert np.array_equal(data.X, X), "what is read is what was written"
     assert n_refused > 400
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (4, 2), }(",
+        "{'descr': '<f8','''ortran_order': False, 'shape': (4, 2), }",
+        "{'descr': ',', 'fortran_order': False, 'shape': (4, 2), }",
+        "{'descr': '<f8', 1: False, 'shape': (4, 2), }",
+    ],
+)
+def test_a_damaged_header_in_a_sound_npz(tmp_path: Path, header: str) -> None:
+    """NumPy reads a header as Python code, and lets the errors of that pass."""
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("X.npy", b"\x93NUMPY\x01\x00" + f"\x76\0{header:<118}".encode() + bytes(64))
+    with pytest.raises(ValueError, match=r"a\.npz: is not a whole npz file"):
+        read_table(tmp_path / "a.npz")
+
+
+def test_a_part_of_an_npz_without_its_ending_is_not_there(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("X", b"")
+    with pytest.raises(ValueError, match=r"a\.npz: must hold X and y.*it holds nothing"):
+        read_table(tmp_path / "a.npz")
 
 
 def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from onebit.arena.interrupts import allowed, held, orderly_exit
 from onebit.arena.orphans import end_with_parent
 from onebit.arena.scratch import current_folder, enter_folder, run_folder
 from onebit.arena.store import DamageWarning, Result, Store
+from onebit.inputs import check_integer
 
 
 class Played(NamedTuple):
@@ -132,7 +133,7 @@ def run(
                 chosen.stop()
     missing = [cell.label for key, cell in wanted.items() if key not in finished]
     if missing:
-        others = f" and {len(missing) - 1} others" if len(missing) > 1 else ""
+        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise CellError(f"{type(chosen).__name__} ended without {missing[0]}{others}")
 
 
@@ -141,29 +142,30 @@ def _sound(store: Store, wanted: dict[str, Cell]) -> set[str]:
     stored = store.look_up(wanted)
     damaged = [wanted[key].label for key, is_sound in stored.items() if not is_sound]
     if damaged:
-        others = f" and {len(damaged) - 1} others" if len(damaged) > 1 else ""
+        others = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
         said = f"{store.path}: {len(damaged)} of {len(stored)} stored results are damaged (wrong checksum)"
         warnings.warn(f"{said} and will be played again: {damaged[0]}{others}", DamageWarning, stacklevel=3)
     return {key for key, is_sound in stored.items() if is_sound}
 
 
-def check_jobs(jobs: int | None) -> int:
+def check_jobs(jobs: int | None, name: str = "jobs") -> int:
     """Return a number of worker processes, all cores for None, or raise a ValueError that says what is wrong.
 
     Parameters
     ----------
     jobs : int, optional
         What the user asked for.
+    name : str
+        What the user calls it.
     """
     # Containers and batch systems lend fewer cores than the machine has.
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if jobs is None:
         return n_cores
-    if type(jobs) is not int or jobs < 1:
-        raise ValueError(f"jobs must be a whole number of at least 1, or None for all cores; got jobs={jobs!r}")
+    jobs = check_integer(name, jobs, low=1)
     most = max(_JOBS_ANYWHERE, _JOBS_PER_CORE * n_cores)
     if jobs > most:
-        raise ValueError(f"jobs must be at most {most} on this machine, which has {n_cores} cores; got jobs={jobs!r}")
+        raise ValueError(f"{name} must be at most {most} on this machine, which has {n_cores} cores; got {jobs}")
     return jobs
 
 

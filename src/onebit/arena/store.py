@@ -19,6 +19,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from onebit.arena.grid import Cell
+from onebit.files import claimed
 
 APPLICATION_ID = 0x31424954  # "1BIT": marks a SQLite file as ours
 FORMAT_VERSION = 2  # 1 had the seconds among the numbers, and keys of the old code
@@ -231,9 +232,8 @@ class Store:
 
     def _check_and_initialise(self) -> None:
         # Twice: SQLite calls it a damage too when a disk stumbles once.
-        problem = self._problem() and self._problem()
-        if problem is not None:
-            self._rebuild(problem)
+        if self._problem() is not None and self._problem() is not None:
+            self._rebuild_alone()
         # A rollback journal and not a write-ahead log: the store stays one file that can be copied, works on network
         # folders, and with EXTRA a committed row survives kill -9 and power loss; a cell takes seconds, a commit ms.
         self._connection.execute("PRAGMA synchronous = EXTRA")
@@ -259,8 +259,25 @@ class Store:
         # Only now: another process may add to the file meanwhile, and none takes from it.
         return "its end is missing" if self.path.stat().st_size < n_bytes else None
 
+    def _rebuild_alone(self) -> None:
+        """Rebuild the file unless another process has done so: what it has put since would be lost."""
+        lock = self.path.with_name(f"{self.path.name}.rebuilding")
+        try:
+            with claimed(lock):
+                try:
+                    problem = self._problem()
+                    if problem is not None:
+                        self._rebuild(problem)
+                finally:
+                    lock.unlink(missing_ok=True)
+        except OSError as error:
+            said = f"the file is damaged, and cannot be rebuilt ({error.strerror})"
+            raise StoreError(f"{self.path}: {said}. {_REMEDY}") from error
+
     def _rebuild(self, problem: str) -> None:
         """Keep a copy of the damaged file, and put all sound rows into a new one in its place."""
+        # Else SQLite reads nothing of a file whose end is missing.
+        self._connection.execute("PRAGMA writable_schema = ON")
         rows = _readable(self._connection, "results", _COLUMNS)
         timings = _readable(self._connection, "timings", f"CAST(key AS BLOB), {_SECONDS}")
         sound = {row[0]: row for row in rows if _is_sound(row)}
@@ -274,11 +291,12 @@ class Store:
             fresh.executemany("INSERT INTO timings VALUES (CAST(? AS TEXT), ?)", times.items())
             # In one transaction, under SQLite's own lock: who has the file open goes on with the new one.
             fresh.backup(self._connection)
+        self._connection.execute("PRAGMA writable_schema = OFF")
         warnings.warn(
             f"{self.path}: the file was damaged ({problem}). It was rebuilt from the {len(sound)} results in it that "
             f"are sound; the damaged file is kept as {copy.name}",
             DamageWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
     def _row(self, key: str) -> _Row | None:

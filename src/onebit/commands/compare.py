@@ -6,13 +6,13 @@ from pathlib import Path
 
 from rich.console import Console
 
+from onebit.arena.executors import check_jobs
 from onebit.compare.comparison import ROUNDS, RUNS, Comparison, run_comparison
 from onebit.compare.entries import Entry, check_distinct, default_entries, enter, rival_entries
 from onebit.compare.figures import drawings
 from onebit.compare.hindsight import settle_in_hindsight
 from onebit.compare.statistics import compare, tally
 from onebit.compare.tables import print_tables, write_report, write_tables
-from onebit.inputs import check_integer
 from onebit.reporting.names import in_shell, on_screen
 from onebit.reporting.progress import prepare_folder, progress_bar, say_where
 from onebit.reporting.style import draw_files
@@ -49,8 +49,7 @@ class Request:
 
 def compare_command(request: Request) -> None:
     """Play, then write tables, figures and the report into the folder."""
-    if request.jobs is not None:
-        check_integer("--jobs", request.jobs, low=1)
+    check_jobs(request.jobs, "--jobs")
     comparison = _comparison(request)
     baseline = _baseline(request, comparison.entries)
     said = _preprocessing(comparison)

@@ -6,8 +6,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from onebit.arena.executors import check_jobs
 from onebit.compare.comparison import Comparison, run_comparison
-from onebit.inputs import check_integer
 from onebit.reporting.progress import prepare_folder, progress_bar, say_where
 from onebit.reporting.style import draw_files
 from onebit.reporting.tables import grouped, what_means_are, with_error
@@ -23,8 +23,7 @@ def reproduce_command(
     rounds: int | None, runs: int | None, seed: int, jobs: int | None, out: Path | None, quick: bool
 ) -> None:
     """Play, then write tables, figures and the report into the folder."""
-    if jobs is not None:
-        check_integer("--jobs", jobs, low=1)
+    check_jobs(jobs, "--jobs")
     comparison = paper_comparison(
         rounds=(QUICK_ROUNDS if quick else PAPER_ROUNDS) if rounds is None else rounds,
         runs=(QUICK_RUNS if quick else PAPER_RUNS) if runs is None else runs,

@@ -5,6 +5,7 @@ with seed + r instead. Everyone gets the same preprocessed rows in the same orde
 data set or the code of the stream, the preprocessing, the rounds, the player's settings and the player's code.
 """
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from hashlib import sha256
@@ -136,7 +137,7 @@ class Outcome:
     mistakes: Integers
     """Cumulative mistakes, one row per run, one column per checkpoint."""
     seconds: Floats
-    """How long each run took."""
+    """How long each run took; NaN where that is not known."""
     remark: str = ""
     learned: dict[str, Floats] = field(default_factory=dict)
     """What the first run had learned at the end, by name, if that was kept."""
@@ -174,8 +175,9 @@ class Outcome:
 
     @property
     def microseconds_per_round(self) -> float:
-        """Time per round, the mean over the runs."""
-        return float(self.seconds.mean() / self.rounds[-1] * 1e6)
+        """Time per round, the mean over the runs whose time is known; NaN if none is."""
+        known = self.seconds[~np.isnan(self.seconds)]
+        return float(known.mean() / self.rounds[-1] * 1e6) if len(known) else math.nan
 
 
 def run_comparison(

@@ -1,5 +1,6 @@
 """The tables of a comparison: files for programs, a table on the screen, a page to read."""
 
+import math
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -68,7 +69,7 @@ def write_tables(folder: Path, rows: Sequence[ComparisonRow], tallies: Sequence[
     told = [(row.title, row.wins, row.ties, row.losses, number(row.ratio), number(row.p)) for row in tallies]
     write_csv(folder / "tally.csv", TALLY_COLUMNS, told)
     # In a file of its own: the only numbers here that depend on the machine and the day.
-    times = [(outcome.dataset, outcome.entry.title, f"{outcome.microseconds_per_round:.4g}") for outcome in outcomes]
+    times = [(outcome.dataset, outcome.entry.title, _time(outcome, ".4g")) for outcome in outcomes]
     write_csv(folder / "timing.csv", TIMING_COLUMNS, times)
 
 
@@ -136,8 +137,13 @@ def _shown(row: ComparisonRow) -> list[str]:
         "" if row.ratio is None else f"{row.ratio:.2f}",
         "" if row.p_adjusted is None else f"{row.p_adjusted:.2g}",
         row.verdict,
-        f"{outcome.microseconds_per_round:,.1f}",
+        _time(outcome, ",.1f"),
     ]
+
+
+def _time(outcome: Outcome, digits: str) -> str:
+    """Return microseconds per round; nothing where no run's time is known, as in a store that was damaged."""
+    return "" if math.isnan(outcome.microseconds_per_round) else format(outcome.microseconds_per_round, digits)
 
 
 def _shown_tally(row: Tally) -> list[str]:

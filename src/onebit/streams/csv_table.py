@@ -177,12 +177,13 @@ def _encode(table: _Table, j: int) -> Floats:
 def _labels(table: _Table, target: int) -> Any:
     """Return whole numbers if all labels are, so that 10 comes after 9; otherwise words."""
     cells = table.column(target)
+    numbers = _numbers(cells)
+    if numbers is None:
+        return np.array(cells)
     try:
         return np.array([int(cell) for cell in cells])
     except ValueError:
-        pass
-    numbers = _numbers(cells)
-    return np.array(cells) if numbers is None else numbers
+        return numbers
 
 
 def _numbers(cells: list[str]) -> Floats | None:

@@ -3,6 +3,7 @@
 import math
 import os
 import struct
+import tokenize
 import zipfile
 import zlib
 from contextlib import suppress
@@ -25,6 +26,20 @@ SUFFIXES = {
     ".libsvm": "svmlight",
     ".npz": "npz",
 }
+# What comes of a damaged npz: encrypted parts and versions of zip from the future are RuntimeErrors, and NumPy reads a
+# header as Python code.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    ValueError,
+    EOFError,
+    RuntimeError,
+    struct.error,
+    OverflowError,
+    SyntaxError,
+    TypeError,
+    tokenize.TokenError,
+)
 # The names under which scipy.sparse.save_npz keeps a CSR matrix.
 _SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
@@ -109,15 +124,14 @@ def _read_svmlight(path: Path, name: str) -> DataSet:
 def _read_npz(path: Path, name: str) -> DataSet:
     try:
         with zipfile.ZipFile(path) as archive:
-            found = [entry.removesuffix(".npy") for entry in archive.namelist()]
+            found = [entry.removesuffix(".npy") for entry in archive.namelist() if entry.endswith(".npy")]
             wanted = [part for part in ("X", "y", "classes", *_SPARSE_PARTS) if part in found]
             # Before any memory is taken: a small file can ask for more than there is.
             needed = sum(_n_bytes(archive, part) for part in wanted)
             if needed > _memory():
                 raise MemoryError(f"it asks for {needed / 2**30:.3g} GiB, there are {_memory() / 2**30:.3g}")
             held = {part: _array(archive, part) for part in wanted}
-    # Encrypted files, and versions of zip from the future, come as the two kinds of RuntimeError.
-    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, RuntimeError, struct.error, OverflowError) as error:
+    except _DAMAGE as error:
         raise ValueError(f"{path}: is not a whole npz file of plain arrays ({error})") from error
     is_sparse = all(part in held for part in _SPARSE_PARTS)
     if "y" not in held or not ("X" in held or is_sparse):
@@ -153,9 +167,9 @@ def _n_bytes(archive: zipfile.ZipFile, part: str) -> int:
 def _memory() -> float:
     """Return how many bytes this process may take: what the machine has, or what its container or shell allows."""
     limits = [math.inf]
-    with suppress(ImportError, OSError, ValueError):
+    with suppress(ImportError, AttributeError, OSError, ValueError):
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-        import resource  # not on Windows
+        import resource  # neither is on Windows
 
         allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
         limits += [allowed] if allowed != resource.RLIM_INFINITY else []
