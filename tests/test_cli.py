@@ -90,15 +90,16 @@ def count_cells(store: Path) -> int:
 
 
 def test_kill_9_in_the_middle_then_the_same_tables(finished: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "onebit", "reproduce", *SMALL, "--out", str(tmp_path)]
+    # One worker: two of them finish what is left before a poll has come round.
+    command = [sys.executable, "-m", "onebit", "reproduce", *SMALL, "--jobs", "1", "--out", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
     deadline = time.monotonic() + 120
-    while count_cells(tmp_path / "arena.sqlite") < 8 and time.monotonic() < deadline and process.poll() is None:
-        time.sleep(0.02)
+    while count_cells(tmp_path / "arena.sqlite") < 3 and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
     process.wait()
     kept = count_cells(tmp_path / "arena.sqlite")
-    assert 8 <= kept < 66, "the run was killed too early or too late to show anything"
+    assert 3 <= kept < 66, "the run was killed too early or too late to show anything"
     assert not (tmp_path / "summary.csv").exists()
     run = onebit("reproduce", *SMALL, "--out", str(tmp_path))
     assert run.returncode == 0, run.stderr
@@ -240,9 +241,12 @@ def test_a_foreign_store_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "arena.sqlite").read_bytes() == b"not a database at all" * 100
 
 
-def test_a_truncated_store_is_an_error(finished: Path, tmp_path: Path) -> None:
+def test_what_a_truncated_store_still_holds_is_kept(finished: Path, tmp_path: Path) -> None:
     whole = (finished / "arena.sqlite").read_bytes()
     (tmp_path / "arena.sqlite").write_bytes(whole[: len(whole) // 2])
     run = onebit("reproduce", *SMALL, "--out", str(tmp_path))
-    assert run.returncode == 1
-    assert "arena.sqlite" in run.stderr
+    assert run.returncode == 0, run.stderr
+    assert "arena.sqlite.damaged-1" in run.stdout
+    assert (tmp_path / "arena.sqlite.damaged-1").stat().st_size == len(whole) // 2
+    for name in TABLES:
+        assert (tmp_path / name).read_bytes() == (finished / name).read_bytes()

@@ -82,10 +82,10 @@ def test_what_a_function_is_made_of() -> None:
     ours = rule_game(RULE, score, step)
     theirs = rule_game(RULE._replace(guess=strange), score, step)
     assert isinstance(ours, Game)
-    assert isinstance(getattr(moves(ours).loop, "_cache", None), CodeCache)
-    assert is_ours(moves(ours).loop)
-    assert not is_ours(moves(theirs).loop), "a stranger's code would be kept"
-    assert identity(moves(ours).loop) != identity(moves(rule_game(RULE, score, step, pauses=True)).loop)
+    assert isinstance(getattr(moves(ours).look, "_cache", None), CodeCache)
+    assert is_ours(moves(ours).look)
+    assert not is_ours(moves(theirs).look), "a stranger's code would be kept"
+    assert identity(moves(ours).look) != identity(moves(rule_game(HIGHEST, score, step)).look)
     assert identity(ours.decide) != identity(rule_game(HIGHEST, score, step).decide)
     assert identity(object()) is None
 
