@@ -61,6 +61,7 @@ def test_the_next_process_does_not_compile_again(tmp_path: Path) -> None:
     assert play(tmp_path) == (first, "1")
 
 
+@pytest.mark.slow
 def test_code_that_checks_bounds_is_kept_apart(tmp_path: Path) -> None:
     plain, _ = play(tmp_path)
     assert play(tmp_path, NUMBA_BOUNDSCHECK="1") == (plain, "0")
