@@ -208,7 +208,7 @@ def entries(X: Any, n: int, d: int) -> tuple[Any, list[tuple[int, int, Any]]]:
         return data.dtype, list(zip(whole_numbers(rows), whole_numbers(columns), data, strict=True))
     if X.format == "dia":
         data, offsets = numbers(X.data, 2), whole_numbers(X.offsets)
-        if len(data) != len(offsets) or len(set(offsets)) != len(offsets):
+        if len(data) != len(offsets) or len(set(offsets)) != len(offsets) or max(offsets, default=0) >= 2**63:
             raise ValueError("diagonals")
         places = [(j - k, j, data[s, j]) for s, k in enumerate(offsets) for j in range(min(d, data.shape[1]))]
         return data.dtype, [(i, j, value) for i, j, value in places if 0 <= i < n and value != 0]

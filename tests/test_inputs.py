@@ -225,3 +225,18 @@ def test_numbers_that_are_no_floats_are_refused() -> None:
         with pytest.raises(ValueError, match="size must be greater than 0"):
             check_number("size", bad, above=0.0)
     assert check_decimal("size", np.int64(2**60 + 1)) == check_decimal("size", 2**60 + 1) == 2**60 + 1
+
+
+def test_diagonals_beyond_the_whole_numbers_are_refused() -> None:
+    damaged = scipy.sparse.dia_array((np.ones((1, 3)), [1]), shape=(3, 3))
+    damaged.offsets = np.array([2**64 - 1], dtype=np.uint64)  # as a signed number, −1
+    with pytest.raises(ValueError, match="offsets must be below 2⁶³"):
+        check_rows(damaged)
+
+
+def test_lists_among_the_numbers_of_a_list_of_lists_are_refused() -> None:
+    damaged = scipy.sparse.lil_array(np.eye(1, 3))
+    damaged.data = np.empty((1, 1), dtype=object)
+    damaged.data[0, 0] = [True]
+    with pytest.raises(ValueError, match="data must hold numbers"):
+        check_rows(damaged)

@@ -227,7 +227,9 @@ def check_whole_numbers(name: str, values: Any, size: int | None = None) -> Inte
         raise ValueError(f"{name} must be a list of whole numbers; got {array.dtype} of shape {array.shape}")
     if size is not None and len(array) != size:
         raise ValueError(f"{name} must have {size} entries; got {len(array)}")
-    return array.astype(np.int64)  # beyond 2⁶³ they come out negative: callers look for those
+    if array.dtype.kind == "u" and array.size and array.max() > MAX_SEED:
+        raise ValueError(f"{name} must be below 2⁶³; got {array.max()}")
+    return array.astype(np.int64)
 
 
 def _data(data: Any, n_dimensions: int) -> npt.NDArray[Any]:
@@ -352,6 +354,8 @@ def _listed(lists: Iterable[Iterable[Any]], dtype: Any) -> npt.NDArray[Any]:
     """Return values that are kept in lists, in the matrix's dtype if they are of that kind."""
     values = list(chain.from_iterable(lists))
     array = _as_array(values, "data")
+    if array.ndim != 1:
+        raise ValueError(f"data must hold numbers; got lists of shape {array.shape[1:]} among them")
     return array.astype(dtype) if not values or np.can_cast(array.dtype, dtype, "same_kind") else array
 
 
