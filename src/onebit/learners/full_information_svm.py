@@ -50,4 +50,4 @@ class FullInformationSVM(BanditSVM):
     def examples(cls) -> Iterator[Self]:
         """Yield the default and the linear one."""
         yield cls()
-        yield cls(None, C=math.inf, budget=40)
+        yield cls(None, C=math.inf, scale=None, budget=40)

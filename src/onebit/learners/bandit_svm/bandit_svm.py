@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
+
+import numpy as np
 
 from onebit.bounds import BOUNDS, Claim
-from onebit.inputs import check_integer, check_number
-from onebit.kernels import Gaussian, Linear, Rational, as_kernel
+from onebit.inputs import Floats, check_choice, check_integer, check_number
+from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Rational, as_kernel
+from onebit.learners.bandit_svm.bank import BankMemory
 from onebit.learners.bandit_svm.facts import Settings
-from onebit.learners.bandit_svm.kernel_facts import KernelFactMemory
 from onebit.learners.bandit_svm.linear_facts import LinearFactMemory
 from onebit.learners.space_learner import SpaceLearner
 from onebit.loop import Memory
@@ -17,11 +19,32 @@ from onebit.loop import Memory
 _TOLERANCE = 1e-3
 # A step below a tenth of the mean coefficient changes next to nothing (docs/experiments/bandit-svm.md).
 _TRIGGER = 0.1
-# On unit rows this is exp(−8(1−⟨x, x'⟩)): the best single width over the sets it was chosen on.
-_AUTO_KERNEL = Gaussian(width=8.0**-0.5, normalize=True)
+# On unit rows a Gaussian of width f^−½ is exp(−f(1−⟨x, x'⟩)): f = 1, 4, 16.
+_BANK = (
+    Linear(normalize=True),
+    Gaussian(width=1.0, normalize=True),
+    Gaussian(width=0.5, normalize=True),
+    Gaussian(width=0.25, normalize=True),
+    Laplace(),
+)
+# Beyond, a bank's store of dense rows would be too large: the linear space, which leaves sparse rows sparse.
+_MOST_FEATURES = 10_000
 
 # Of examples and of replays: their products stay within the 64 bits of compiled code.
 _MOST = 2**31
+
+
+class Opinion(NamedTuple):
+    """What one kernel of a bank says about a row."""
+
+    kernel: Any
+    """None for the linear space without a kernel."""
+    label: Any
+    """The class it would guess."""
+    weight: float
+    """What it counts in the vote; all weights add up to 1."""
+    scores: Floats
+    """Its score of every class."""
 
 
 class BanditSVM(SpaceLearner):
@@ -91,7 +114,8 @@ class BanditSVM(SpaceLearner):
         kernel: Any = "auto",
         *,
         C: float = 100.0,
-        exploration: Any = "greedy",
+        exploration: Any = "guarded",
+        scale: str | None = "online",
         budget: int = 2000,
         replays: int = 10,
         classes: Any = None,
@@ -100,60 +124,99 @@ class BanditSVM(SpaceLearner):
         self.kernel = kernel
         self.C = C
         self.exploration = exploration
+        self.scale = scale
         self.budget = budget
         self.replays = replays
         self.classes = classes
         self.seed = seed
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
-        """Return max(1, K/p − 1)·⌊4(R/γ)²⌋ expected mistakes, p the chance of a uniform guess where no class claims x.
+        """Return the expected mistakes on rows that are strongly separable as they are, so for ``scale=None`` only.
 
-        Promised where nothing can be forgotten: without a kernel, and with a hard margin.
+        Guarded play promises it wherever a linear kernel is in the bank, whatever the budget, the drift alarms and C; the
+        linear kernel alone, and a uniform guess where no class claims x, only with a hard margin: a soft one may forget.
         """
         settings = self._checked_settings()
-        if settings.mix == 0.0 or settings.softness > 0.0 or self.kernel is not None:
+        bank = self._bank(n_features)
+        if settings.scales or (bank is None and settings.softness > 0.0):
             return ()
-        numbers = {"n_classes": n_classes, "radius": radius, "margin": margin, "exploration": settings.mix}
-        return (BOUNDS["BanditSVM"].claim(**numbers),)
+        numbers = {"n_classes": n_classes, "radius": radius, "margin": margin}
+        if settings.guarded and (bank is None or Linear(normalize=True) in bank):
+            n_kernels = 1 if bank is None else len(bank)
+            return (BOUNDS["BanditSVM"].claim(**numbers, n_kernels=n_kernels, softness=settings.softness),)
+        if settings.mix > 0.0 and bank is None:
+            return (BOUNDS["BanditSVM-uniform"].claim(**numbers, exploration=settings.mix),)
+        return ()
+
+    @property
+    def bank_(self) -> tuple[Any, ...]:
+        """The kernels that take part; None stands for the linear space without a kernel."""
+        self._check_started("bank_")
+        return self._bank(self.n_features_in_) or (None,)
+
+    def opinions(self, features: Any) -> list[Opinion]:
+        """Return what every kernel says about a row, and what that counts in the vote; the most trusted first."""
+        self.decision_function([features])
+        memory = self._memory
+        if isinstance(memory, LinearFactMemory):
+            trust, productive, opinions = np.ones(1), np.array([-1]), memory.sight.opinions
+        else:
+            trust, productive, opinions = memory.arrays.trust, memory.arrays.productive, memory.sight.opinions
+        found = [
+            Opinion(kernel, self.classes_[int(np.argmax(scores))], float(share), scores.copy())
+            for kernel, share, scores in zip(self.bank_, trust / trust.sum(), opinions, strict=True)
+        ]
+        return sorted(found, key=lambda opinion: -opinion.weight)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
         """Yield the default, hard margins with the theorem's exploration, kernels, and budgets that fill up."""
         yield cls()
+        yield cls(scale=None, budget=40)
         yield cls(None)
-        yield cls(None, C=math.inf, exploration="uniform")
-        yield cls(None, C=1.0, exploration=0.25, budget=20, replays=3)
-        yield cls(Rational(normalize=True), C=math.inf, exploration="uniform", budget=50)
-        yield cls(Linear(), exploration=0.5, budget=30)
+        yield cls(None, C=math.inf, scale=None)
+        yield cls(None, C=math.inf, exploration="uniform", scale=None)
+        yield cls(None, C=1.0, exploration=0.25, scale=None, budget=20, replays=3)
+        yield cls(Rational(normalize=True), C=math.inf, exploration="uniform", scale=None, budget=50)
+        yield cls([Gaussian(2.0), Laplace(), Linear()], exploration="greedy", budget=30)
 
     def _checked_settings(self) -> Settings:
         # 1/(2C) is what the squared slack adds to the diagonal of the Gram matrix; C = ∞ adds nothing.
         is_hard = isinstance(self.C, float) and math.isinf(self.C) and self.C > 0.0
-        softness = 0.0 if is_hard else 0.5 / check_number("C", self.C, above=1e-300)
-        replays = check_integer("replays", self.replays, low=0, high=_MOST)
-        budget = check_integer("budget", self.budget, low=1, high=_MOST)
+        if self.scale not in ("online", None):
+            raise ValueError(f'scale must be "online" or None; got {self.scale!r}')
+        mix = 0.0
         if isinstance(self.exploration, str):
-            if self.exploration not in ("greedy", "uniform"):
-                raise ValueError(
-                    f'exploration must be "greedy", "uniform" or a chance from 0 to 1; got {self.exploration!r}'
-                )
+            check_choice("exploration", self.exploration, ("guarded", "greedy", "uniform"))
             mix = float(self.exploration == "uniform")
-        elif not isinstance(self.exploration, bool) and self.exploration == 0:
-            mix = 0.0
-        else:
+        elif isinstance(self.exploration, bool) or self.exploration != 0:
             mix = check_number("exploration", self.exploration, above=0.0, at_most=1.0)
         return Settings(
-            softness=softness, replays=replays, budget=budget, mix=mix, trigger=_TRIGGER, tolerance=_TOLERANCE
+            softness=0.0 if is_hard else 0.5 / check_number("C", self.C, above=1e-300),
+            replays=check_integer("replays", self.replays, low=0, high=_MOST),
+            budget=check_integer("budget", self.budget, low=1, high=_MOST),
+            guarded=self.exploration == "guarded",
+            mix=mix,
+            trigger=_TRIGGER,
+            tolerance=_TOLERANCE,
+            scales=self.scale is not None,
         )
 
-    def _new_memory(self) -> Memory:
-        settings, size = self._checked_settings(), (self.n_features_in_, len(self.classes_))
-        if isinstance(self.kernel, str) and self.kernel != "auto":
-            raise ValueError(
-                f'kernel must be "auto", None, a kernel such as onebit.kernels.Rational(), or a function(X, Y); '
-                f"got {self.kernel!r}"
-            )
+    def _bank(self, n_features: int) -> tuple[Kernel, ...] | None:
+        """Return the kernels, or None for the linear space without a kernel."""
         if self.kernel is None:
+            return None
+        if isinstance(self.kernel, str):
+            check_choice("kernel", self.kernel, ("auto",))
+            return _BANK if n_features <= _MOST_FEATURES else None
+        kernels = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
+        if not kernels:
+            raise ValueError("kernel must name at least one kernel; got an empty list")
+        return tuple(Linear(normalize=True) if kernel is None else as_kernel(kernel) for kernel in kernels)
+
+    def _new_memory(self) -> Memory:
+        settings, bank = self._checked_settings(), self._bank(self.n_features_in_)
+        size = self.n_features_in_, len(self.classes_)
+        if bank is None:
             return LinearFactMemory(settings, self.hears_label, *size)
-        kernel = _AUTO_KERNEL if isinstance(self.kernel, str) else as_kernel(self.kernel)
-        return KernelFactMemory(kernel, settings, self.hears_label, *size)
+        return BankMemory(bank, settings, self.hears_label, *size)

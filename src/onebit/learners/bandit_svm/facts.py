@@ -23,8 +23,14 @@ from onebit.rounds import Answer
 
 Signs = npt.NDArray[np.int8]
 
-# A fact that lacks this much of its margin of 1 is stored whatever its class's coefficients are.
-_MUCH = 0.8
+
+
+# A fact that lacks more than this of its margin of 1 is productive: its step raises the dual by a sure amount.
+_PRODUCTIVE = 0.5
+# Disputed mistakes that are made before the reference is followed for the first time, and for each of its own.
+PATIENCE, PATIENCE_PER_MISTAKE = 10, 10
+# What a class that was never right is preferred by; a tenth of a margin decides among classes that all look alike.
+_CURIOSITY = 0.05
 
 
 class Settings(NamedTuple):
@@ -36,12 +42,16 @@ class Settings(NamedTuple):
     """The most further facts of a class that get a step after a violated one."""
     budget: int
     """The most examples stored."""
+    guarded: bool
+    """Whether disputed rounds are limited, and classes that were never right preferred."""
     mix: float
-    """The chance of a uniform guess when no class claims x."""
+    """The chance of a uniform guess when no class claims x, if not guarded."""
     trigger: float
     """How large a new fact's step must be, beside the mean coefficient of its class, for its example to be stored."""
     tolerance: float
     """How far from its due a stored fact may be before it is replayed."""
+    scales: bool
+    """Whether columns are scaled as they come, and a constant is added."""
 
 
 class FactNumbers(NamedTuple):
@@ -49,14 +59,46 @@ class FactNumbers(NamedTuple):
 
     facts: Settings
     kernel: Any
-    """The kernel's parameters."""
+    """The kernels' parameters."""
+
+
+DISPUTED, FOLLOWED = range(2)
+"""What `tally` counts: mistakes in disputed rounds guessed as usual, and mistakes made by following the reference."""
 
 
 @inlined
-def choose(scores: Floats, draw: Draw, settings: Settings) -> tuple[int, bool]:
-    """Return the highest score's label, or one drawn uniformly where no class claims x."""
+def is_productive(sign: int, score: float) -> bool:
+    """Say whether a fact lacks so much of its margin that its step must count."""
+    return 1.0 - sign * score > _PRODUCTIVE
+
+
+@inlined
+def look_up(memory: Any, sight: Any, settings: Settings) -> None:
+    """Write whether the reference is to be followed where it disputes, and let scores lean to classes never right."""
+    sight.follow[0] = memory.tally[DISPUTED] > PATIENCE + PATIENCE_PER_MISTAKE * memory.tally[FOLLOWED]
+    if settings.guarded:
+        for i in range(sight.scores.shape[0]):
+            sight.scores[i] += _CURIOSITY / (1.0 + memory.right[i])
+
+
+@inlined
+def disputes(sight: Any, label: int) -> bool:
+    """Say whether the reference holds a label to be wrong, so that a mistake would teach it nothing."""
+    return not is_productive(-1, sight.opinions[sight.reference[0], label])
+
+
+@inlined
+def choose(sight: Any, draw: Draw, settings: Settings) -> tuple[int, bool]:
+    """Return the highest score's label, or what the guard or exploration says instead."""
+    scores = sight.scores
     best = highest(scores)
-    if settings.mix > 0.0 and scores[best] < 0.0:
+    if settings.guarded:
+        if sight.follow[0] and disputes(sight, best):
+            claimed = highest(sight.opinions[sight.reference[0]])
+            if disputes(sight, claimed):
+                return uniform_label(uniform(draw), scores.shape[0]), True
+            return claimed, True
+    elif settings.mix > 0.0 and scores[best] < 0.0:
         number = uniform(draw)
         # One number serves both choices: below the chance it is, once stretched, uniform again.
         if number < settings.mix:
@@ -65,13 +107,29 @@ def choose(scores: Floats, draw: Draw, settings: Settings) -> tuple[int, bool]:
 
 
 @inlined
-def chances_of(scores: Floats, settings: Settings, out: Floats) -> None:
+def chances_of(sight: Any, settings: Settings, out: Floats) -> None:
     """Write the chance that `choose` gives to each label."""
-    best = highest(scores)
-    spread = settings.mix if scores[best] < 0.0 else 0.0
-    for i in range(scores.shape[0]):
-        out[i] = spread / scores.shape[0]
+    best, spread = highest(sight.scores), 0.0
+    if settings.guarded:
+        if sight.follow[0] and disputes(sight, best):
+            best = highest(sight.opinions[sight.reference[0]])
+            spread = 1.0 if disputes(sight, best) else 0.0
+    elif sight.scores[best] < 0.0:
+        spread = settings.mix
+    for i in range(out.shape[0]):
+        out[i] = spread / out.shape[0]
     out[best] += 1.0 - spread
+
+
+@inlined
+def keep_account(memory: Any, sight: Any, answer: Answer) -> None:
+    """Count which classes were right, and disputed and followed mistakes."""
+    if answer.correct:
+        memory.right[answer.label] += 1
+    elif answer.explored:
+        memory.tally[FOLLOWED] += 1
+    elif disputes(sight, answer.label):
+        memory.tally[DISPUTED] += 1
 
 
 @inlined
@@ -92,9 +150,7 @@ def prove(answer: Answer, signs: Signs) -> None:
 
 
 @inlined
-def is_worth_storing(
-    signs: Signs, scores: Floats, square: float, totals: Floats, size: int, settings: Settings
-) -> bool:
+def is_worth_storing(signs: Signs, scores: Floats, square: float, totals: Floats, size: int, settings: Settings) -> bool:
     """Say whether a fact has hardly a margin, or its step would count beside its class's coefficients.
 
     Where margins are small coefficients are large, and facts that are violated by a little come without end but change
@@ -104,7 +160,7 @@ def is_worth_storing(
         if signs[i] != 0:
             lack = 1.0 - signs[i] * scores[i]
             # The step is lack/square, the mean coefficient totals/size; multiplied out, nothing is divided by 0.
-            if lack > _MUCH or (lack > 0.0 and lack * size > settings.trigger * square * totals[i]):
+            if lack > _PRODUCTIVE or (lack > 0.0 and lack * size > settings.trigger * square * totals[i]):
                 return True
     return False
 
@@ -125,8 +181,10 @@ SIZE = 0
 @cache
 def fact_game(
     measure: Callable[..., int],
+    judge: Callable[..., bool],
     learn: Callable[..., None],
     forget: Callable[..., None],
+    count: Callable[..., None],
     hears_label: bool,
 ) -> Game:
     """Return the game of a memory of facts.
@@ -134,30 +192,35 @@ def fact_game(
     Parameters
     ----------
     measure : as for `Game`
-        Writes the scores, and k(x, x) to ``sight.itself``.
+        Writes the opinions and the scores.
+    judge : (memory, sight, answer, settings) → whether the example is worth storing
+        Compares what was proved with the opinions.
     learn : (memory, X, t, sight, settings)
         Stores row t with what ``sight.signs`` says is proved of it, and lets the separators take their steps.
-    forget : (memory)
-        Forgets all facts.
+    forget : (memory, sight, settings)
+        Forgets all facts, and writes the opinions that are left.
+    count : (memory, X, t, sight, settings)
+        Takes row t into the statistics of the columns.
     hears_label : bool
         As for `Game`.
     """
 
     def decide(sight: Any, draw: Draw, settings: FactNumbers) -> tuple[int, bool]:
-        return choose(sight.scores, draw, settings.facts)
+        return choose(sight, draw, settings.facts)
 
     def weigh(sight: Any, settings: FactNumbers) -> None:
-        chances_of(sight.scores, settings.facts, sight.chances)
+        chances_of(sight, settings.facts, sight.chances)
 
     def hear(memory: Any, X: Any, t: int, sight: Any, answer: Answer, settings: FactNumbers) -> bool:
         prove(answer, sight.signs)
+        keep_account(memory, sight, answer)
         if is_outdated(memory.watch, answer.correct, sight.signs.shape[0], settings.facts.softness):
-            forget(memory)
-            sight.scores[:] = 0.0  # what an empty memory says
-        size = memory.counts[SIZE]
-        if not is_worth_storing(sight.signs, sight.scores, sight.itself[0], memory.totals, size, settings.facts):
-            return False
-        learn(memory, X, t, sight, settings.facts)
-        return True
+            forget(memory, sight, settings)
+        worth = judge(memory, sight, answer, settings.facts)
+        if worth:
+            learn(memory, X, t, sight, settings)
+        if settings.facts.scales:
+            count(memory, X, t, sight, settings)
+        return worth
 
     return plugged(Game(measure, decide, weigh, hear, hears_label=hears_label))

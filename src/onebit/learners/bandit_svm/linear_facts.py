@@ -14,9 +14,28 @@ import numpy as np
 from onebit.compiled import compiled, frugal, inlined
 from onebit.inputs import Floats, Integers, Rows, SparseRows, unlocked
 from onebit.learners.bandit_svm.drift import new_watch
-from onebit.learners.bandit_svm.facts import SIZE, FactNumbers, Settings, Signs, fact_game, stepped
+from onebit.learners.bandit_svm.facts import (
+    SIZE,
+    FactNumbers,
+    Settings,
+    Signs,
+    fact_game,
+    is_worth_storing,
+    look_up,
+    stepped,
+)
+from onebit.learners.bandit_svm.rows import (
+    DENSE,
+    SPARSE,
+    change_scale,
+    count_dense,
+    count_sparse,
+    scale_is_due,
+)
 from onebit.lengths import shorten
 from onebit.loop import FULL, Game, Memory, grown, ready_if_finite
+from onebit.rounds import Answer
+from onebit.scaling import new_statistics
 
 NEXT = 1  # behind SIZE in `counts`
 _FIRST_CAPACITY = 16  # doubled when full, up to the budget
@@ -45,14 +64,29 @@ class LinearFacts(NamedTuple):
     """Where each class's replays go on."""
     counts: Integers
     """How many examples are stored, and the place of the oldest once the budget is full."""
+    right: Integers
+    """How often each class was guessed right."""
+    tally: Integers
     watch: Floats
     """How the guesses went, for `is_outdated`."""
+    statistics: Floats
+    """Of the columns, for dense and for sparse rows (2 × 4 × d); empty if nothing is scaled."""
+    scales: Floats
+    """What is taken off each column and what it is multiplied by then, for dense and for sparse rows (2 × 2 × d)."""
+    seen: Integers
+    """How many dense and how many sparse rows were heard."""
 
 
 class LinearSight(NamedTuple):
     """What is known about one round: its row as entries, divided by the row's length."""
 
     scores: Floats
+    opinions: Floats
+    """What the weights alone say, the only row."""
+    reference: Integers
+    """0: there is one opinion."""
+    follow: Signs
+    """Whether it is to be followed where it disputes the highest score, the only entry."""
     signs: Signs
     """What the answer proves."""
     columns: Integers
@@ -71,7 +105,7 @@ class LinearFactMemory(Memory):
 
     def __init__(self, settings: Settings, hears_label: bool, n_features: int, n_classes: int) -> None:
         self.settings, self._hears_label = FactNumbers(settings, ()), hears_label
-        self.arrays = new_facts(n_features, n_classes, min(settings.budget, _FIRST_CAPACITY), width=1)
+        self.arrays = new_facts(n_features, n_classes, min(settings.budget, _FIRST_CAPACITY), settings.scales)
         self.sight = self.new_sight()
 
     def new_sight(self) -> LinearSight:
@@ -79,6 +113,9 @@ class LinearFactMemory(Memory):
         n_classes, width = len(self.arrays.totals), self.arrays.columns.shape[1]
         return LinearSight(
             scores=np.empty(n_classes),
+            opinions=np.empty((1, n_classes)),
+            reference=np.zeros(1, np.int64),
+            follow=np.zeros(1, np.int8),
             signs=np.empty(n_classes, np.int8),
             columns=np.empty(width, np.int64),
             values=np.empty(width),
@@ -101,7 +138,7 @@ class LinearFactMemory(Memory):
         now, n_classes, n = self.arrays, len(self.arrays.totals), len(self.arrays.squares)
         if now.counts[SIZE] == n:
             n = min(self.settings.facts.budget, 2 * n)
-        width = max(now.columns.shape[1], _longest(rows))
+        width = max(now.columns.shape[1], _longest(rows) + self.settings.facts.scales)
         self.arrays = now._replace(
             columns=grown(now.columns, (n, width)),
             values=grown(now.values, (n, width)),
@@ -113,9 +150,10 @@ class LinearFactMemory(Memory):
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return ⟨wᵢ, x⟩/‖x‖ for every row and class."""
-        out, width = np.empty((rows.shape[0], len(self.arrays.totals))), max(1, _longest(rows))
+        out, scales = np.empty((rows.shape[0], len(self.arrays.totals))), self.settings.facts.scales
+        width = 1 + _longest(rows)
         read = _reading(isinstance(rows, SparseRows))
-        read(self.arrays.weights, unlocked(rows), np.empty(width, dtype=np.int64), np.empty(width), out)
+        read(self.arrays, unlocked(rows), scales, np.empty(width, dtype=np.int64), np.empty(width), out)
         return out
 
     def learned(self) -> dict[str, Floats]:
@@ -123,12 +161,13 @@ class LinearFactMemory(Memory):
         return {"weights": self.arrays.weights.T.copy()}
 
 
-def new_facts(n_features: int, n_classes: int, capacity: int, width: int) -> LinearFacts:
-    """Return an empty memory, with room for examples of so many entries."""
+def new_facts(n_features: int, n_classes: int, capacity: int, scales: bool) -> LinearFacts:
+    """Return an empty memory, with room for examples of one entry."""
+    n_scaled = n_features if scales else 0
     return LinearFacts(
-        weights=np.zeros((n_features, n_classes)),
-        columns=np.zeros((capacity, width), dtype=np.int64),
-        values=np.zeros((capacity, width)),
+        weights=np.zeros((n_features + scales, n_classes)),
+        columns=np.zeros((capacity, 1), dtype=np.int64),
+        values=np.zeros((capacity, 1)),
         lengths=np.zeros(capacity, dtype=np.int64),
         squares=np.zeros(capacity),
         signs=np.zeros((n_classes, capacity), dtype=np.int8),
@@ -136,7 +175,12 @@ def new_facts(n_features: int, n_classes: int, capacity: int, width: int) -> Lin
         totals=np.zeros(n_classes),
         cursors=np.zeros(n_classes, dtype=np.int64),
         counts=np.zeros(2, dtype=np.int64),
+        right=np.zeros(n_classes, dtype=np.int64),
+        tally=np.zeros(2, dtype=np.int64),
         watch=new_watch(),
+        statistics=np.stack([new_statistics(n_scaled), new_statistics(n_scaled)]),
+        scales=np.zeros((2, 2, n_scaled)),
+        seen=np.zeros(2, dtype=np.int64),
     )
 
 
@@ -160,25 +204,40 @@ def sparse_width(X: SparseRows, t: int) -> int:
 
 
 @inlined
-def dense_entries(X: Floats, t: int, columns: Integers, values: Floats) -> int:
-    """Write a dense row's entries and return how many there are."""
+def dense_entries(memory: LinearFacts, X: Floats, t: int, scales: bool, columns: Integers, values: Floats) -> int:
+    """Write a dense row's entries, scaled if asked, and return how many there are."""
     n = 0
     for j in range(X.shape[1]):
-        if X[t, j] != 0.0:
-            columns[n], values[n] = j, X[t, j]
+        value = X[t, j]
+        if scales:
+            value = (value - memory.scales[DENSE, 0, j]) * memory.scales[DENSE, 1, j]
+        if value != 0.0:
+            columns[n], values[n] = j, value
             n += 1
-    return n
+    return add_constant(memory, scales, columns, values, n)
 
 
 @inlined
-def sparse_entries(X: SparseRows, t: int, columns: Integers, values: Floats) -> int:
-    """Write a sparse row's entries and return how many there are."""
+def sparse_entries(memory: LinearFacts, X: SparseRows, t: int, scales: bool, columns: Integers, values: Floats) -> int:
+    """Write a sparse row's entries, scaled if asked, and return how many there are."""
     n = 0
     for entry in range(X.starts[t], X.starts[t + 1]):
-        if X.values[entry] != 0.0:
-            columns[n], values[n] = X.columns[entry], X.values[entry]
+        j, value = X.columns[entry], X.values[entry]
+        if scales:
+            value *= memory.scales[SPARSE, 1, j]
+        if value != 0.0:
+            columns[n], values[n] = j, value
             n += 1
-    return n
+    return add_constant(memory, scales, columns, values, n)
+
+
+@inlined
+def add_constant(memory: LinearFacts, scales: bool, columns: Integers, values: Floats, n: int) -> int:
+    """Write the constant behind n entries, if rows are scaled, and return how many there are now."""
+    if not scales:
+        return n
+    columns[n], values[n] = memory.weights.shape[0] - 1, 1.0
+    return n + 1
 
 
 @inlined
@@ -227,8 +286,9 @@ def replay(memory: LinearFacts, i: int, settings: Settings) -> None:
 
 
 @frugal
-def learn(memory: LinearFacts, _X: Rows, _t: int, sight: LinearSight, settings: Settings) -> None:
+def learn(memory: LinearFacts, _X: Rows, _t: int, sight: LinearSight, numbers: FactNumbers) -> None:
     """Store an example, step on the violated facts about it, and replay others."""
+    settings = numbers.facts
     place, capacity, n = memory.counts[SIZE], memory.squares.shape[0], sight.length[0]
     if place < capacity:
         memory.counts[SIZE] = place + 1
@@ -242,9 +302,17 @@ def learn(memory: LinearFacts, _X: Rows, _t: int, sight: LinearSight, settings: 
         memory.totals[i] -= memory.alphas[i, place]
         memory.signs[i, place], memory.alphas[i, place] = sight.signs[i], 0.0
     for i in range(sight.signs.shape[0]):
-        if sight.signs[i] != 0 and sight.signs[i] * sight.scores[i] < 1.0:
+        if sight.signs[i] != 0 and sight.signs[i] * sight.opinions[0, i] < 1.0:
             step_on(memory, i, place, settings)
             replay(memory, i, settings)
+
+
+@inlined
+def judge(memory: LinearFacts, sight: LinearSight, _answer: Answer, settings: Settings) -> bool:
+    """Say whether the example is worth storing."""
+    return is_worth_storing(
+        sight.signs, sight.opinions[0], sight.itself[0], memory.totals, memory.counts[SIZE], settings
+    )
 
 
 @cache
@@ -252,25 +320,45 @@ def linear_game(is_sparse: bool, hears_label: bool) -> Game:
     """Return the game on dense or on sparse rows."""
     entries: Callable[..., int] = sparse_entries if is_sparse else dense_entries
     width: Callable[..., int] = sparse_width if is_sparse else dense_width
+    count_row: Callable[..., None] = count_sparse if is_sparse else count_dense
+    kind = SPARSE if is_sparse else DENSE
 
     def measure(memory: LinearFacts, X: Rows, t: int, sight: LinearSight, settings: FactNumbers) -> int:
-        capacity = memory.squares.shape[0]
+        capacity, scales = memory.squares.shape[0], settings.facts.scales
         if memory.counts[SIZE] == capacity and capacity < settings.facts.budget:
             return FULL
-        if width(X, t) > sight.values.shape[0]:  # a longer row than any before
+        if width(X, t) + scales > sight.values.shape[0]:  # a longer row than any before
             return FULL
-        n = entries(X, t, sight.columns, sight.values)
+        n = entries(memory, X, t, scales, sight.columns, sight.values)
         sight.length[0], sight.itself[0] = n, shorten(sight.values, n)
-        score(memory.weights, sight.columns, sight.values, n, sight.scores)
+        score(memory.weights, sight.columns, sight.values, n, sight.opinions[0])
+        for i in range(sight.scores.shape[0]):
+            sight.scores[i] = sight.opinions[0, i]
+        look_up(memory, sight, settings.facts)
         return ready_if_finite(sight.scores)
 
-    return fact_game(measure, learn, forget, hears_label)
+    @frugal
+    def count(memory: LinearFacts, X: Rows, t: int, _sight: LinearSight, _settings: FactNumbers) -> None:
+        count_row(memory, X, t)
+        if scale_is_due(memory, kind):
+            change_scale(memory, kind, memory.weights)
+            forget_examples(memory)  # they have the old scale; what was learned from them is in the weights
+
+    return fact_game(measure, judge, learn, forget, count, hears_label)
 
 
 @frugal
-def forget(memory: LinearFacts) -> None:
+def forget(memory: LinearFacts, sight: LinearSight, _settings: FactNumbers) -> None:
     """Forget everything but how the guesses went."""
     memory.weights[:] = 0.0
+    memory.right[:] = 0
+    sight.opinions[:] = 0.0
+    forget_examples(memory)
+
+
+@frugal
+def forget_examples(memory: LinearFacts) -> None:
+    """Forget the stored examples, but not what was learned from them."""
     memory.alphas[:] = 0.0
     memory.totals[:] = 0.0
     memory.counts[:] = 0
@@ -282,10 +370,10 @@ def _reading(is_sparse: bool) -> Callable[..., None]:
     entries: Callable[..., int] = sparse_entries if is_sparse else dense_entries
 
     @compiled
-    def read(weights: Floats, X: Rows, columns: Integers, values: Floats, out: Floats) -> None:
+    def read(memory: LinearFacts, X: Rows, scales: bool, columns: Integers, values: Floats, out: Floats) -> None:
         for t in range(out.shape[0]):
-            n = entries(X, t, columns, values)
+            n = entries(memory, X, t, scales, columns, values)
             shorten(values, n)
-            score(weights, columns, values, n, out[t])
+            score(memory.weights, columns, values, n, out[t])
 
     return read
