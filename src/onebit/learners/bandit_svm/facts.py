@@ -27,6 +27,8 @@ Signs = npt.NDArray[np.int8]
 
 # A fact that lacks more than this of its margin of 1 is productive: its step raises the dual by a sure amount.
 _PRODUCTIVE = 0.5
+# A fact that lacks this much of its margin is stored in any case.
+_MUCH = 0.8
 # Disputed mistakes that are made before the reference is followed for the first time, and for each of its own.
 PATIENCE, PATIENCE_PER_MISTAKE = 10, 10
 # What a class that was never right is preferred by; a tenth of a margin decides among classes that all look alike.
@@ -156,11 +158,12 @@ def is_worth_storing(signs: Signs, scores: Floats, square: float, totals: Floats
     Where margins are small coefficients are large, and facts that are violated by a little come without end but change
     nothing; where examples are far apart each has something to add.
     """
+    enough = _PRODUCTIVE if settings.guarded else _MUCH
     for i in range(signs.shape[0]):
         if signs[i] != 0:
             lack = 1.0 - signs[i] * scores[i]
             # The step is lack/square, the mean coefficient totals/size; multiplied out, nothing is divided by 0.
-            if lack > _PRODUCTIVE or (lack > 0.0 and lack * size > settings.trigger * square * totals[i]):
+            if lack > enough or (lack > 0.0 and lack * size > settings.trigger * square * totals[i]):
                 return True
     return False
 
