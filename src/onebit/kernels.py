@@ -391,8 +391,8 @@ class Gaussian(Kernel):
 class Laplace(Kernel):
     """k(x, x') = exp(−(sharpness/d)·‖x−x'‖₁), d the number of features: differences add up column by column.
 
-    A column far off costs no more than its distance, so noisy columns and outliers do less harm than to `Gaussian`. Meant
-    for columns of similar spread, such as standardised ones.
+    A column far off costs no more than its distance, so noisy columns and outliers do less harm than to `Gaussian`.
+    Meant for columns of similar spread, such as standardised ones.
 
     Parameters
     ----------
@@ -426,7 +426,8 @@ class Laplace(Kernel):
     def matrix(self, X: Floats, Y: Floats) -> Floats:
         """Return k for every pair of prepared rows."""
         distances: Floats = scipy.spatial.distance.cdist(X, Y, "cityblock")
-        return np.exp(distances * (-self.sharpness / X.shape[1]))
+        values: Floats = np.exp(distances * (-self.sharpness / X.shape[1]))
+        return values
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,6 +3,8 @@
 Statistics of a column are kept in its unit (see `onebit.lengths`), so that squares neither overflow nor vanish.
 """
 
+from typing import Any
+
 import numpy as np
 
 from onebit.compiled import inlined
@@ -37,7 +39,7 @@ def count_square(statistics: Floats, j: int, value: float) -> None:
 
 
 @inlined
-def _take_unit(statistics: Floats, j: int, value: float) -> float:
+def _take_unit(statistics: Floats, j: int, value: float) -> Any:
     """Return a value in the unit of its column, which grows with its largest value."""
     size, largest, unit = abs(value), statistics[LARGEST, j], statistics[UNIT, j]
     if size > largest:
@@ -52,7 +54,7 @@ def _take_unit(statistics: Floats, j: int, value: float) -> float:
 
 
 @inlined
-def standardized(statistics: Floats, j: int, value: float, n: float) -> float:
+def standardized(statistics: Floats, j: int, value: float, n: float) -> Any:
     """Return a value with the mean and variance of column j's n values taken off; 0 while the column has not varied."""
     deviation = np.sqrt(statistics[SQUARES, j] / n)
     # Rounding leaves a constant column a speck of variance, which must not be blown up.
@@ -61,7 +63,7 @@ def standardized(statistics: Floats, j: int, value: float, n: float) -> float:
 
 
 @inlined
-def to_root_mean_square(statistics: Floats, j: int, value: float, n: float) -> float:
+def to_root_mean_square(statistics: Floats, j: int, value: float, n: float) -> Any:
     """Return a value divided by the root mean square of column j in n rows; 0 while all of it is 0."""
     square = statistics[SQUARES, j]
     return value / statistics[UNIT, j] / np.sqrt(square / n) if square > 0.0 else 0.0

@@ -11,12 +11,21 @@ import onebit
 from onebit.bounds import at_most
 from onebit.checks.problems import noisy_problem, separable_problem
 from onebit.kernels import Gaussian, Linear, Rational
-from onebit.learners.bandit_svm import kernel_facts, linear_facts
+from onebit.learners.bandit_svm import bank, linear_facts
 from onebit.learners.bandit_svm.drift import ROUNDS
 from onebit.learners.bandit_svm.facts import Settings, prove
 from onebit.rounds import Answer
 
-EXACT = Settings(softness=0.5 / 3.0, replays=100_000, budget=500, mix=0.0, trigger=0.0, tolerance=1e-10)
+EXACT = Settings(
+    softness=0.5 / 3.0,
+    replays=100_000,
+    budget=500,
+    guarded=False,
+    mix=0.0,
+    trigger=0.0,
+    tolerance=1e-10,
+    scales=False,
+)
 
 
 def memory_of(learner: onebit.BanditSVM) -> Any:
@@ -52,14 +61,13 @@ def test_linear_solver_finds_the_largest_margin(seed: int) -> None:
 def test_kernel_solver_meets_the_optimality_conditions(kernel: Any) -> None:
     X = unit_rows(100, 4, 7)
     signs, gram = facts_of(X, 7), kernel(X)
-    memory = kernel_facts.new_facts(4, 1, 100)
-    memory.gram[:], memory.signs[0], memory.counts[0] = gram, signs, 100
-    for _ in range(EXACT.replays):
-        worst = kernel_facts.worst_fact(memory, 0, EXACT)
-        if worst < 0:
-            break
-        kernel_facts.step_on(memory, 0, worst, EXACT)
-    alphas = memory.alphas[0]
+    learner = bank.BankMemory((kernel,), EXACT._replace(budget=100), False, 4, 1)
+    while len(learner.arrays.lengths) < 100:
+        learner.make_room(X, 0)
+    memory, plan = learner.arrays, learner.bank.plan
+    memory.grams[0], memory.signs[0], memory.counts[0] = gram, signs, 100
+    bank.replay(memory, plan, 0, 0, EXACT.replays, EXACT, np.empty(100))
+    alphas = memory.alphas[0, 0]
     slopes = 1.0 - signs * (gram @ (signs * alphas)) - alphas * EXACT.softness
     assert np.all(alphas >= 0.0)
     assert np.all(slopes <= 1e-8)

@@ -1,14 +1,15 @@
 """A bank of kernels over one store of facts: what is proved of an example, and every kernel's separators.
 
-An answer proves the same facts to every kernel, whoever guessed. So all of them learn from every round, and each one's own
-opinion can be judged: after "right", every kernel that would have said something else was wrong; after "wrong", every
-kernel that would have said the same was. The guess is a vote of the opinions, weighted by how often each was wrong.
+An answer proves the same facts to every kernel, whoever guessed. So all of them learn from every round, and each one's
+own opinion can be judged: after "right", every kernel that would have said something else was wrong; after "wrong",
+every kernel that would have said the same was. The guess is a vote of the opinions, weighted by how often each was
+wrong.
 
-Similarities of all stored examples are kept for every kernel that needs its own (powers of one are had by squaring), and
-so are their scores, so a step on one fact costs one pass over one row. When the budget is full, the example with the
-smallest coefficients makes room, and every fourth time the next one in turn: noise has large coefficients and would stay
-for ever. What goes is projected onto the example most like it (Orabona, Keshet, Caputo 2009); of the linear kernel nothing
-goes, since its weights can be kept as they are.
+Similarities of all stored examples are kept for every kernel that needs its own (powers of one are had by squaring),
+and so are their scores, so a step on one fact costs one pass over one row. When the budget is full, the example with
+the smallest coefficients makes room, and every fourth time the next one in turn: noise has large coefficients and would
+stay for ever. What goes is projected onto the example most like it (Orabona, Keshet, Caputo 2009); of the linear kernel
+nothing goes, since its weights can be kept as they are.
 """
 
 import math
@@ -55,7 +56,7 @@ _FIRST_CAPACITY = 16
 _TURNOVER = 4
 # A vote counts a score beyond two margins as two: one kernel's certainty must not drown the others.
 _LOUDEST = 2.0
-# Below this trust a kernel has no say in a vote of scores of some tenths; and how many more lessons it may have had then.
+# Below this trust a kernel has no say in a vote; and how many lessons it may have had by then.
 _SAY, _HEAD_START = 1e-3, 100
 # Steps for each class of each kernel after the columns were scaled anew.
 _STEPS_AFTER_SCALING = 100
@@ -123,7 +124,7 @@ class BankFacts(NamedTuple):
     alphas: Floats
     """The dual coefficients, never negative (m × K × capacity)."""
     coefficients: Floats
-    """What each class gained of each example: sign times alpha, and what it took over from others (m × capacity × K)."""
+    """What each class gained of each example: sign times alpha, and what it took over (m × capacity × K)."""
     scores: Floats
     """Every class's score of each example (m × K × capacity)."""
     totals: Floats
@@ -363,7 +364,14 @@ def _comparing(forms: tuple[tuple[int, Any], ...]) -> Callable[..., None]:
 
         @inlined
         def compare_none(
-            _memory: BankFacts, _size: int, _products: Floats, _distances: Floats, _length: float, _p: Any, _out: Floats, _own: Floats
+            _memory: BankFacts,
+            _size: int,
+            _products: Floats,
+            _distances: Floats,
+            _length: float,
+            _p: Any,
+            _out: Floats,
+            _own: Floats,
         ) -> None:
             pass
 
@@ -388,47 +396,40 @@ def _comparing(forms: tuple[tuple[int, Any], ...]) -> Callable[..., None]:
 
 
 def _comparing_one(form: int, value: Any) -> Callable[..., None]:
-    """Return the compiled function that writes one base's similarities with the first `size` examples, and with itself."""
-    if form == _UNIT:
+    """Return the compiled function that writes one base's similarities with the stored examples, and with itself."""
 
-        @inlined
-        def compare(
-            memory: Any, size: int, products: Any, _d: Any, length: float, parameters: Any, out: Any, itself: Any
-        ) -> None:
-            own = 1.0 if length > 0.0 else 0.0  # a row of zeros has no direction
-            for s in range(size):
-                out[s] = value(products[s], own, 1.0 if memory.lengths[s] > 0.0 else 0.0, parameters)
-            itself[0] = value(own, own, own, parameters)
+    @inlined
+    def of_units(
+        memory: Any, size: int, products: Any, _d: Any, length: float, parameters: Any, out: Any, itself: Any
+    ) -> None:
+        own = 1.0 if length > 0.0 else 0.0  # a row of zeros has no direction
+        for s in range(size):
+            out[s] = value(products[s], own, 1.0 if memory.lengths[s] > 0.0 else 0.0, parameters)
+        itself[0] = value(own, own, own, parameters)
 
-    elif form == _PRODUCT:
+    @inlined
+    def of_products(
+        memory: Any, size: int, products: Any, _d: Any, length: float, parameters: Any, out: Any, itself: Any
+    ) -> None:
+        square = length * length
+        for s in range(size):
+            other = memory.lengths[s]
+            out[s] = value(products[s] * length * other, square, other * other, parameters)
+        itself[0] = value(square, square, square, parameters)
 
-        @inlined
-        def compare(
-            memory: Any, size: int, products: Any, _d: Any, length: float, parameters: Any, out: Any, itself: Any
-        ) -> None:
-            square = length * length
-            for s in range(size):
-                other = memory.lengths[s]
-                out[s] = value(products[s] * length * other, square, other * other, parameters)
-            itself[0] = value(square, square, square, parameters)
+    @inlined
+    def of_distances(
+        _memory: Any, size: int, _products: Any, distances: Any, _l: float, parameters: Any, out: Any, itself: Any
+    ) -> None:
+        for s in range(size):
+            out[s] = math.exp(-parameters[0] * distances[s])
+        itself[0] = 1.0
 
-    elif form == _DISTANCE:
+    @inlined
+    def written_before(_memory: Any, _size: int, _a: Any, _b: Any, _l: float, _p: Any, _out: Any, _itself: Any) -> None:
+        """Do nothing: Python has written the values of a kernel that is a function of rows."""
 
-        @inlined
-        def compare(
-            _memory: Any, size: int, _products: Any, distances: Any, _l: float, parameters: Any, out: Any, itself: Any
-        ) -> None:
-            for s in range(size):
-                out[s] = math.exp(-parameters[0] * distances[s])
-            itself[0] = 1.0
-
-    else:
-
-        @inlined
-        def compare(_memory: Any, _size: int, _a: Any, _b: Any, _l: float, _p: Any, _out: Any, _itself: Any) -> None:
-            """Do nothing: Python has written the values of a kernel that is a function of rows."""
-
-    return compare
+    return (of_units, of_products, of_distances, written_before)[form]
 
 
 @inlined
@@ -622,7 +623,7 @@ def judge(memory: BankFacts, sight: BankSight, answer: Answer, settings: Setting
         # Without a known label all that is proved is that the guess was wrong.
         if (known >= 0 and best != known) or (known < 0 and best == answer.label):
             memory.losses[k] += 1.0
-        # A kernel without a say that learns much more often than the reference need not be taught: the guarantee stands.
+        # A kernel without a say that learned much more than the reference need not be taught: the guarantee stands.
         takes_part = memory.trust[k] > _SAY or memory.productive[k] <= 2 * least + _HEAD_START
         if takes_part and is_worth_storing(
             sight.signs, opinion, sight.itself[1, k], memory.totals[k], memory.counts[SIZE], settings
@@ -775,6 +776,8 @@ def bank_game(forms: tuple[tuple[int, Any], ...], is_sparse: bool, hears_label: 
     def measure(memory: BankFacts, X: Any, t: int, sight: BankSight, settings: FactNumbers) -> int:
         capacity, size, plan = memory.lengths.shape[0], memory.counts[SIZE], settings.kernel[0]
         if size == capacity and capacity < settings.facts.budget:
+            return FULL
+        if sight.line.shape[0] < capacity:  # Ctrl-C came when the memory had grown, and the paper had not
             return FULL
         read(memory, X, t, settings.facts.scales, sight.features)
         compare_row(memory, sight, settings.kernel[1])

@@ -24,7 +24,6 @@ from onebit.rounds import Answer
 Signs = npt.NDArray[np.int8]
 
 
-
 # A fact that lacks more than this of its margin of 1 is productive: its step raises the dual by a sure amount.
 _PRODUCTIVE = 0.5
 # A fact that lacks this much of its margin is stored in any case.
@@ -152,7 +151,9 @@ def prove(answer: Answer, signs: Signs) -> None:
 
 
 @inlined
-def is_worth_storing(signs: Signs, scores: Floats, square: float, totals: Floats, size: int, settings: Settings) -> bool:
+def is_worth_storing(
+    signs: Signs, scores: Floats, square: float, totals: Floats, size: int, settings: Settings
+) -> bool:
     """Say whether a fact has hardly a margin, or its step would count beside its class's coefficients.
 
     Where margins are small coefficients are large, and facts that are violated by a little come without end but change

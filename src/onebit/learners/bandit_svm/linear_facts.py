@@ -105,7 +105,7 @@ class LinearFactMemory(Memory):
 
     def __init__(self, settings: Settings, hears_label: bool, n_features: int, n_classes: int) -> None:
         self.settings, self._hears_label = FactNumbers(settings, ()), hears_label
-        self.arrays = new_facts(n_features, n_classes, min(settings.budget, _FIRST_CAPACITY), settings.scales)
+        self.arrays = new_facts(n_features, n_classes, min(settings.budget, _FIRST_CAPACITY), 1, settings.scales)
         self.sight = self.new_sight()
 
     def new_sight(self) -> LinearSight:
@@ -161,13 +161,13 @@ class LinearFactMemory(Memory):
         return {"weights": self.arrays.weights.T.copy()}
 
 
-def new_facts(n_features: int, n_classes: int, capacity: int, scales: bool) -> LinearFacts:
-    """Return an empty memory, with room for examples of one entry."""
+def new_facts(n_features: int, n_classes: int, capacity: int, width: int, scales: bool = False) -> LinearFacts:
+    """Return an empty memory, with room for examples of so many entries."""
     n_scaled = n_features if scales else 0
     return LinearFacts(
         weights=np.zeros((n_features + scales, n_classes)),
-        columns=np.zeros((capacity, 1), dtype=np.int64),
-        values=np.zeros((capacity, 1)),
+        columns=np.zeros((capacity, width), dtype=np.int64),
+        values=np.zeros((capacity, width)),
         lengths=np.zeros(capacity, dtype=np.int64),
         squares=np.zeros(capacity),
         signs=np.zeros((n_classes, capacity), dtype=np.int8),

@@ -1,7 +1,8 @@
 """A round's row as the kernels see it: columns scaled by the rows so far, and a constant behind them.
 
-The scale in force is that of the first 1, 2, 4, 8, … rows heard; when it changes, stored examples are scaled anew. Dense rows
-are standardised; sparse rows are not centred, which would fill them, but divided by the root mean square of each column.
+The scale in force is that of the first 1, 2, 4, 8, … rows heard; when it changes, stored examples are scaled anew.
+Dense rows are standardised; sparse rows are not centred, which would fill them, but divided by the root mean square of
+each column.
 """
 
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from onebit.compiled import compiled, inlined
-from onebit.inputs import Floats, Rows, SparseRows
+from onebit.inputs import Floats, Rows, SparseRows, unlocked
 from onebit.scaling import count_square, count_value, put_in_force
 
 DENSE, SPARSE = range(2)
@@ -61,7 +62,7 @@ def count_sparse(memory: Any, X: SparseRows, t: int) -> None:
 @inlined
 def scale_is_due(memory: Any, kind: int) -> bool:
     """Say whether a new scale is to be put in force: after 1, 2, 4, 8, … rows."""
-    n = memory.seen[kind]
+    n: int = memory.seen[kind]
     return n & (n - 1) == 0
 
 
@@ -83,8 +84,8 @@ def as_seen(memory: Any, rows: Rows, scales: bool) -> Floats:
     """Return rows as the kernels see them."""
     n_features = rows.shape[1]
     out = np.empty((rows.shape[0], n_features + scales))
-    read = _read_sparse_rows if isinstance(rows, SparseRows) else _read_dense_rows
-    read(memory, rows, scales, out)
+    read: Any = _read_sparse_rows if isinstance(rows, SparseRows) else _read_dense_rows
+    read(memory, unlocked(rows), scales, out)
     return out
 
 
