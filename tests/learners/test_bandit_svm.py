@@ -167,8 +167,8 @@ def test_the_budget_bounds_the_memory(kernel: Any) -> None:
     if kernel is not None:
         assert learner.support_.shape == (50, 5)
         memory = memory_of(learner)
-        rebuilt = memory.kernel(learner.support_) @ learner.coefficients_
-        assert np.allclose(rebuilt, memory.arrays.scores[:, :50].T, atol=1e-8)
+        rebuilt = memory.bank.kernels[0](learner.support_) @ learner.coefficients_
+        assert np.allclose(rebuilt, memory.arrays.scores[0, :, :50].T, atol=1e-8)
 
 
 @pytest.mark.parametrize("kernel", ["auto", None], ids=repr)
