@@ -166,14 +166,15 @@ class BanditSVM(SpaceLearner):
     def bank_(self) -> tuple[Any, ...]:
         """The kernels that take part; None stands for the linear space without a kernel."""
         self._check_started("bank_")
-        return self._bank(self.n_features_in_) or (None,)
+        memory = self._memory
+        return memory.bank.kernels if isinstance(memory, BankMemory) else (None,)
 
     def opinions(self, features: Any) -> list[Opinion]:
         """Return what every kernel says about a row, and what that counts in the vote; the most trusted first."""
-        self.probabilities(features)  # measures the row, and nothing else
         with self._lock:
+            self._check_started("opinions")
             memory = self._memory
-            memory.chances(self._one_row(features))
+            memory.chances(self._one_row(features))  # measures the row, and nothing else
             opinions: Floats = memory.sight.opinions.copy()
             trust = memory.arrays.trust if isinstance(memory, BankMemory) else np.ones(1)
         found = [
@@ -229,7 +230,16 @@ class BanditSVM(SpaceLearner):
         kernels = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
         if not kernels:
             raise ValueError("kernel must name at least one kernel; got an empty list")
-        return tuple(as_kernel(Linear(normalize=True) if kernel is None else kernel) for kernel in kernels)
+        bank = tuple(as_kernel(Linear(normalize=True) if kernel is None else kernel) for kernel in kernels)
+        for k, kernel in enumerate(bank):
+            if kernel in bank[:k]:
+                raise ValueError(f"kernel must name each kernel once; got {kernel!r} twice")
+            if self.scale is not None and isinstance(kernel, Rational) and not kernel.normalize:
+                raise ValueError(
+                    'kernel must take rows of any length with scale="online"; got Rational(). '
+                    "Use Rational(normalize=True), or scale=None"
+                )
+        return bank
 
     def _new_memory(self) -> Memory:
         settings, bank = self._checked_settings(), self._bank(self.n_features_in_)
