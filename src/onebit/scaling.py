@@ -69,10 +69,50 @@ def to_root_mean_square(statistics: Floats, j: int, value: float, n: float) -> A
     return value / statistics[UNIT, j] / np.sqrt(square / n) if square > 0.0 else 0.0
 
 
+SHIFT, FACTOR, SCALE_UNIT = range(3)
+"""What a scale says of each column: a value in this unit, less the shift, is multiplied by the factor."""
+# A value farther off than this is as far off as can be: its square is still safe.
+_FARTHEST = 1e100
+
+
+def new_scale(n_columns: int) -> Floats:
+    """Return the scale before anything was seen: all of every column is 0."""
+    scale = np.zeros((3, n_columns))
+    scale[SCALE_UNIT] = 1.0
+    return scale
+
+
+@inlined
+def scaled(scale: Floats, j: int, value: float) -> Any:
+    """Return a value of column j by the scale in force: finite if the value is, and NaN if not."""
+    result = 0.0
+    if scale[FACTOR, j] > 0.0:
+        result = (value / scale[SCALE_UNIT, j] - scale[SHIFT, j]) * scale[FACTOR, j]
+        if result > _FARTHEST:
+            result = _FARTHEST
+        elif result < -_FARTHEST:
+            result = -_FARTHEST
+    return result + (value - value)
+
+
+@inlined
+def change_weight(old: tuple[float, float, float], new: Floats, j: int, weight: float) -> tuple[float, float]:
+    """Return what the weight of scaled column j becomes, and the constant gains, when the scale changes."""
+    old_shift, old_factor, old_unit = old
+    grown, share = new[SCALE_UNIT, j] / old_unit, weight * old_factor
+    gained = share * (grown * new[SHIFT, j] - old_shift)
+    changed = share * grown / new[FACTOR, j] if new[FACTOR, j] > 0.0 else 0.0
+    # Columns that turn out to be so much larger make weights that no row could be scored with.
+    if abs(changed) < _FARTHEST and abs(gained) < _FARTHEST:
+        return changed, gained
+    return 0.0, 0.0
+
+
 @inlined
 def put_in_force(statistics: Floats, j: int, n: float, centred: bool, scale: Floats) -> None:
-    """Write what to take off column j and what to multiply it by then, from the statistics of n rows."""
-    mean, unit = statistics[MEAN, j], statistics[UNIT, j]
+    """Write the scale of column j from the statistics of n rows."""
+    mean = statistics[MEAN, j]
     deviation = np.sqrt(statistics[SQUARES, j] / n)
-    scale[0, j] = mean * unit if centred else 0.0
-    scale[1, j] = 1.0 / deviation / unit if deviation > 1e-12 * abs(mean) else 0.0
+    scale[SHIFT, j] = mean if centred else 0.0
+    scale[FACTOR, j] = 1.0 / deviation if deviation > 1e-12 * abs(mean) else 0.0
+    scale[SCALE_UNIT, j] = statistics[UNIT, j]

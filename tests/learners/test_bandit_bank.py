@@ -1,6 +1,7 @@
 """The bank of BanditSVM: no lock-up, the guarantee as an oracle, raw columns, and what each kernel says."""
 
 import math
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import scipy.sparse
 import onebit
 from onebit.bounds import at_most
 from onebit.checks.problems import noisy_problem, separable_problem
+from onebit.inputs import check_rows
 from onebit.kernels import Gaussian, Laplace, Linear, Rational
 from onebit.learners.bandit_svm import bank
 from onebit.theory import margin as margin_of
@@ -187,3 +189,81 @@ def test_many_features_are_left_to_the_linear_space() -> None:
 def test_bad_settings(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         onebit.BanditSVM(classes=2, **settings).guess([1.0])
+
+
+@pytest.mark.parametrize("kernel", ["auto", None, Laplace()], ids=str)
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("scale", [None, "online"])
+def test_features_that_are_no_numbers_are_refused(kernel: Any, bad: float, scale: str | None) -> None:
+    with pytest.raises(ValueError, match="features"):
+        guarded(kernel, scale=scale, classes=2).guess([bad, 1.0])
+
+
+@pytest.mark.parametrize("kernel", ["bank", None])
+@pytest.mark.parametrize("size", [2.0**-1060, 2.0**1023])
+def test_columns_may_be_as_small_or_as_large_as_floats(kernel: Any, size: float) -> None:
+    X = np.random.default_rng(0).integers(-1000, 1000, size=(100, 3)) / 1024.0
+    y = (X[:, 0] > 0.0).astype(int)
+    expected = onebit.play(guarded(kernel, scale="online"), X, y, keep_guesses=True).guesses
+    guesses = onebit.play(guarded(kernel, scale="online"), X * size, y, keep_guesses=True).guesses
+    assert np.array_equal(expected, guesses)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kernel", ["bank", None])
+def test_columns_may_grow_beyond_all_measure(kernel: Any) -> None:
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(300, 3))
+    y = (X[:, 0] > 0.0).astype(int)
+    X[:40] *= 1e-300
+    X[40:] *= 1e300
+    assert onebit.play(guarded(kernel, scale="online"), X, y).mistakes < 100
+
+
+def test_a_list_names_each_kernel_once() -> None:
+    """Two linear kernels would keep what was removed in the same weights."""
+    with pytest.raises(ValueError, match="once"):
+        guarded([None, Linear(normalize=True)], classes=2).guess([1.0])
+
+
+def test_rows_that_are_scaled_may_be_longer_than_1() -> None:
+    with pytest.raises(ValueError, match="normalize=True"):
+        guarded(Rational(), scale="online", classes=2).guess([1.0])
+
+
+def test_opinions_are_those_of_the_bank_that_plays() -> None:
+    learner = guarded(classes=2)
+    with pytest.raises(ValueError, match="has not played"):
+        learner.opinions([1.0, 2.0])
+    learner.tell(learner.guess([1.0, 2.0]), False)
+    learner.set_params(kernel=[None])
+    assert len(learner.opinions([1.0, 2.0])) == len(learner.bank_) == 5
+
+
+def test_a_productive_fact_counts_whatever_its_example_displaces() -> None:
+    """Making room changes opinions; what was productive by those the guess was made from must be counted."""
+    generator = np.random.default_rng(0)
+    learner = guarded(Gaussian(width=0.5, normalize=True), budget=3, classes=3)
+    for _ in range(300):
+        guess = learner.guess(generator.normal(size=2))
+        memory: Any = learner._memory
+        opinion, before = memory.sight.opinions[0].copy(), memory.arrays.productive[0]
+        learner.tell(guess, False)
+        assert memory.arrays.productive[0] - before == (opinion[guess.index] > -0.5)
+
+
+def test_scores_are_those_a_guess_is_made_from() -> None:
+    problem = noisy_problem(50)
+    learner = guarded(None)
+    onebit.play(learner, problem.X, problem.y)
+    guess = learner.guess(problem.X[0])
+    assert learner.decision_function(problem.X[:1])[0] == pytest.approx(guess.scores, abs=1e-12)
+
+
+def test_sparse_rows_are_not_made_dense_all_at_once() -> None:
+    X = scipy.sparse.random_array((2000, 5000), density=1e-4, rng=np.random.default_rng(0), format="csr")
+    learner = guarded(classes=2)
+    learner.guess(X[[0]])
+    tracemalloc.start()
+    learner._memory.prepare(check_rows(X))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6

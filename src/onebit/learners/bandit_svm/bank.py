@@ -21,7 +21,7 @@ import numpy as np
 
 from onebit.compiled import frugal, inlined
 from onebit.inputs import Floats, Integers, Rows, take
-from onebit.kernels import Gaussian, Kernel, Laplace, Linear, is_lost
+from onebit.kernels import ENTRIES_AT_ONCE, Gaussian, Kernel, Laplace, Linear, is_lost
 from onebit.learners.bandit_svm.drift import new_watch
 from onebit.learners.bandit_svm.facts import (
     SIZE,
@@ -48,7 +48,7 @@ from onebit.learners.bandit_svm.rows import (
 from onebit.lengths import to_unit
 from onebit.loop import FULL, READY, UNSCORED, Game, Memory, grown, highest, ready_if_finite
 from onebit.rounds import Answer
-from onebit.scaling import new_statistics
+from onebit.scaling import new_scale, new_statistics, scaled
 
 REMOVED, STALE = 1, 2  # behind SIZE in `counts`
 _FIRST_CAPACITY = 16
@@ -149,7 +149,7 @@ class BankFacts(NamedTuple):
     statistics: Floats
     """Of the columns, for dense and for sparse rows (2 × 4 × d); empty if nothing is scaled."""
     scales: Floats
-    """What is taken off each column and what it is multiplied by then, for dense and for sparse rows (2 × 2 × d)."""
+    """How columns are scaled, for dense and for sparse rows (2 × 3 × d)."""
     seen: Integers
     """How many dense and how many sparse rows were heard."""
 
@@ -254,9 +254,14 @@ class BankMemory(Memory):
         """Return rows as they are, having let every kernel look whether it accepts them."""
         if not self.settings.facts.scales:
             for kernel in self.bank.bases:
-                if not kernel.normalize:
+                # The others take any row, or say in `measure` what they cannot take.
+                if not kernel.normalize and type(kernel).prepare is not Kernel.prepare:
                     kernel.prepare(as_seen(self.arrays, rows, False))
         return rows
+
+    def rows_at_once(self, n_features: int) -> int:
+        """Return how many rows to let the kernels look at, which makes them dense."""
+        return max(1, ENTRIES_AT_ONCE // n_features)
 
     def make_room(self, rows: Rows, t: int) -> None:
         """Double the places, up to the budget."""
@@ -332,7 +337,7 @@ def _new_facts(bank: Bank, settings: Settings, n_features: int, width: int, n_cl
         counts=np.zeros(3, np.int64),
         watch=new_watch(),
         statistics=statistics,
-        scales=np.zeros((2, 2, n_scaled)),
+        scales=np.stack([new_scale(n_scaled), new_scale(n_scaled)]),
         seen=np.zeros(2, np.int64),
     )
 
@@ -693,20 +698,29 @@ def vote(memory: BankFacts, sight: BankSight, settings: Settings) -> None:
 def learn_from_sight(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> int:
     """Store an example, let every kernel step on the violated facts about it, and replay what that upset."""
     facts, plan = settings.facts, settings.kernel[0]
+    # Before the store makes room, which changes opinions: the reference was asked with those the guess was made from.
+    for k in range(plan.shape[0]):
+        memory.productive[k] += teaches(sight.signs, sight.opinions[k])
     place = store(memory, plan, sight)
     # A step costs one pass over the store: while it is small, more of them fit into the same work.
     times = facts.replays * facts.budget / memory.counts[SIZE]
     for k in range(plan.shape[0]):
-        teaches = False
         for i in range(sight.signs.shape[0]):
             sign, score = sight.signs[i], memory.scores[k, i, place]
             if sign != 0 and sign * score < 1.0:
-                teaches = teaches or is_productive(sign, score)
                 step_on(memory, plan, k, i, place, facts, sight.line)
                 # Replays make opinions better, so they go where opinions count.
                 replay(memory, plan, k, i, int(times * memory.trust[k]), facts, sight.line)
-        memory.productive[k] += teaches
     return place
+
+
+@inlined
+def teaches(signs: Signs, opinion: Floats) -> bool:
+    """Say whether a fact lacks so much of its margin with a kernel that it is productive for it."""
+    found = False
+    for i in range(signs.shape[0]):
+        found = found or (signs[i] != 0 and is_productive(signs[i], opinion[i]))
+    return found
 
 
 @frugal
@@ -780,6 +794,8 @@ def bank_game(forms: tuple[tuple[int, Any], ...], is_sparse: bool, hears_label: 
         if sight.line.shape[0] < capacity:  # Ctrl-C came when the memory had grown, and the paper had not
             return FULL
         read(memory, X, t, settings.facts.scales, sight.features)
+        if ready_if_finite(sight.features[0]) != READY:
+            return UNSCORED
         compare_row(memory, sight, settings.kernel[1])
         for k in range(plan.shape[0]):
             base, similarities, opinion = plan[k, BASE], sight.similarities[k], sight.opinions[k]
@@ -816,7 +832,7 @@ def bank_game(forms: tuple[tuple[int, Any], ...], is_sparse: bool, hears_label: 
         for s in range(size):
             if memory.kinds[s] == kind:
                 for j in range(n_features):
-                    memory.features[j, s] = (memory.rows[j, s] - scale[0, j]) * scale[1, j]
+                    memory.features[j, s] = scaled(scale, j, memory.rows[j, s])
                 copy_features(memory, sight, s)
                 take_direction(sight)
                 for j in range(sight.unit.shape[0]):

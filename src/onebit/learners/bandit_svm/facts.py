@@ -74,12 +74,18 @@ def is_productive(sign: int, score: float) -> bool:
 
 
 @inlined
+def curiosity(right: Any) -> Any:
+    """Return what a class that was right so often is preferred by."""
+    return _CURIOSITY / (1.0 + right)
+
+
+@inlined
 def look_up(memory: Any, sight: Any, settings: Settings) -> None:
     """Write whether the reference is to be followed where it disputes, and let scores lean to classes never right."""
     sight.follow[0] = memory.tally[DISPUTED] > PATIENCE + PATIENCE_PER_MISTAKE * memory.tally[FOLLOWED]
     if settings.guarded:
         for i in range(sight.scores.shape[0]):
-            sight.scores[i] += _CURIOSITY / (1.0 + memory.right[i])
+            sight.scores[i] += curiosity(memory.right[i])
 
 
 @inlined

@@ -19,6 +19,7 @@ from onebit.learners.bandit_svm.facts import (
     FactNumbers,
     Settings,
     Signs,
+    curiosity,
     fact_game,
     is_worth_storing,
     look_up,
@@ -35,7 +36,7 @@ from onebit.learners.bandit_svm.rows import (
 from onebit.lengths import shorten
 from onebit.loop import FULL, Game, Memory, grown, ready_if_finite
 from onebit.rounds import Answer
-from onebit.scaling import new_statistics
+from onebit.scaling import new_scale, new_statistics, scaled
 
 NEXT = 1  # behind SIZE in `counts`
 _FIRST_CAPACITY = 16  # doubled when full, up to the budget
@@ -72,7 +73,7 @@ class LinearFacts(NamedTuple):
     statistics: Floats
     """Of the columns, for dense and for sparse rows (2 × 4 × d); empty if nothing is scaled."""
     scales: Floats
-    """What is taken off each column and what it is multiplied by then, for dense and for sparse rows (2 × 2 × d)."""
+    """How columns are scaled, for dense and for sparse rows (2 × 3 × d)."""
     seen: Integers
     """How many dense and how many sparse rows were heard."""
 
@@ -149,11 +150,13 @@ class LinearFactMemory(Memory):
         )
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return ⟨wᵢ, x⟩/‖x‖ for every row and class."""
+        """Return ⟨wᵢ, x⟩/‖x‖ for every row and class, as a guess is made from it."""
         out, scales = np.empty((rows.shape[0], len(self.arrays.totals))), self.settings.facts.scales
         width = 1 + _longest(rows)
         read = _reading(isinstance(rows, SparseRows))
         read(self.arrays, unlocked(rows), scales, np.empty(width, dtype=np.int64), np.empty(width), out)
+        if self.settings.facts.guarded:
+            out += curiosity(self.arrays.right)
         return out
 
     def learned(self) -> dict[str, Floats]:
@@ -179,7 +182,7 @@ def new_facts(n_features: int, n_classes: int, capacity: int, width: int, scales
         tally=np.zeros(2, dtype=np.int64),
         watch=new_watch(),
         statistics=np.stack([new_statistics(n_scaled), new_statistics(n_scaled)]),
-        scales=np.zeros((2, 2, n_scaled)),
+        scales=np.stack([new_scale(n_scaled), new_scale(n_scaled)]),
         seen=np.zeros(2, dtype=np.int64),
     )
 
@@ -210,7 +213,7 @@ def dense_entries(memory: LinearFacts, X: Floats, t: int, scales: bool, columns:
     for j in range(X.shape[1]):
         value = X[t, j]
         if scales:
-            value = (value - memory.scales[DENSE, 0, j]) * memory.scales[DENSE, 1, j]
+            value = scaled(memory.scales[DENSE], j, value)
         if value != 0.0:
             columns[n], values[n] = j, value
             n += 1
@@ -224,7 +227,7 @@ def sparse_entries(memory: LinearFacts, X: SparseRows, t: int, scales: bool, col
     for entry in range(X.starts[t], X.starts[t + 1]):
         j, value = X.columns[entry], X.values[entry]
         if scales:
-            value *= memory.scales[SPARSE, 1, j]
+            value = scaled(memory.scales[SPARSE], j, value)
         if value != 0.0:
             columns[n], values[n] = j, value
             n += 1

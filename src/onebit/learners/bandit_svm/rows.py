@@ -11,7 +11,7 @@ import numpy as np
 
 from onebit.compiled import compiled, inlined
 from onebit.inputs import Floats, Rows, SparseRows, unlocked
-from onebit.scaling import count_square, count_value, put_in_force
+from onebit.scaling import change_weight, count_square, count_value, put_in_force, scaled
 
 DENSE, SPARSE = range(2)
 """Kinds of rows: each has statistics and a scale of its own, and a count of rows."""
@@ -24,7 +24,7 @@ def read_dense(memory: Any, X: Floats, t: int, scales: bool, out: Floats) -> Non
     if scales:
         scale = memory.scales[DENSE]
         for j in range(n_features):
-            out[0, j] = (X[t, j] - scale[0, j]) * scale[1, j]
+            out[0, j] = scaled(scale, j, X[t, j])
         out[0, n_features] = 1.0
     else:
         for j in range(n_features):
@@ -38,7 +38,7 @@ def read_sparse(memory: Any, X: SparseRows, t: int, scales: bool, out: Floats) -
         out[0, j] = 0.0
     for entry in range(X.starts[t], X.starts[t + 1]):
         j = X.columns[entry]
-        out[0, j] = X.values[entry] * memory.scales[SPARSE, 1, j] if scales else X.values[entry]
+        out[0, j] = scaled(memory.scales[SPARSE], j, X.values[entry]) if scales else X.values[entry]
     if scales:
         out[0, out.shape[1] - 1] = 1.0
 
@@ -72,12 +72,11 @@ def change_scale(memory: Any, kind: int, weights: Floats) -> None:
     scale, statistics, n = memory.scales[kind], memory.statistics[kind], float(memory.seen[kind])
     last = weights.shape[0] - 1
     for j in range(statistics.shape[1]):
-        old_shift, old_factor = scale[0, j], scale[1, j]
+        old = scale[0, j], scale[1, j], scale[2, j]
         put_in_force(statistics, j, n, kind == DENSE, scale)
         for i in range(weights.shape[1] if last > 0 else 0):
-            weight = weights[j, i] * old_factor
-            weights[last, i] += weight * (scale[0, j] - old_shift)
-            weights[j, i] = weight / scale[1, j] if scale[1, j] > 0.0 else 0.0
+            weights[j, i], gained = change_weight(old, scale, j, weights[j, i])
+            weights[last, i] += gained
 
 
 def as_seen(memory: Any, rows: Rows, scales: bool) -> Floats:
