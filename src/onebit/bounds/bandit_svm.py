@@ -14,7 +14,7 @@ def log2_bandit_svm_mistakes(n_classes: int, radius: float, margin: float, explo
     return log2(_mistakes(n_classes, radius, margin, exploration))
 
 
-@bound("BanditSVM-uniform", "upper", binds="BanditSVM with a hard margin", log2=log2_bandit_svm_mistakes)
+@bound("BanditSVM", "upper", binds="BanditSVM with a hard margin", log2=log2_bandit_svm_mistakes)
 def bandit_svm_mistakes(n_classes: int, radius: float, margin: float, exploration: float) -> float:
     """Return max(1, K/p−1)·⌊4(R/γ)²⌋: the expected mistakes of BanditSVM, with a hard margin and nothing forgotten.
 
@@ -33,12 +33,7 @@ def bandit_svm_mistakes(n_classes: int, radius: float, margin: float, exploratio
     return float(mistakes) if log2(mistakes) < LARGEST_LOG2 else math.inf
 
 
-def log2_guarded_svm_mistakes(n_classes: int, radius: float, margin: float, n_kernels: int, softness: float) -> float:
-    """Return the base-2 logarithm of `guarded_svm_mistakes`, which says what the parameters mean."""
-    return log2(Fraction(guarded_svm_mistakes(n_classes, radius, margin, n_kernels, softness)))
-
-
-@bound("BanditSVM", "upper", binds="BanditSVM", log2=log2_guarded_svm_mistakes)
+@bound("BanditSVM-guarded", "upper", binds="guarded BanditSVM")
 def guarded_svm_mistakes(n_classes: int, radius: float, margin: float, n_kernels: int, softness: float) -> int:
     """Return 11 + 11(K−1)(mB + m − 1), B = ⌊16(1 + 1/(2C))(R/γ)²⌋: the expected mistakes of guarded BanditSVM.
 
@@ -54,11 +49,11 @@ def guarded_svm_mistakes(n_classes: int, radius: float, margin: float, n_kernels
     35211
     """
     kernels = check_integer("n_kernels", n_kernels, low=1)
-    slack = check_decimal("softness", softness) if softness else Fraction(0)
+    slack = Fraction(0) if not isinstance(softness, bool) and softness == 0 else check_decimal("softness", softness)
     productive = math.floor(16 * (1 + slack) * strong_ratio(n_classes, radius, margin))
     taught = kernels * productive + kernels - 1
     # Ten disputed mistakes are waited for, and ten more for each one that is made by following the reference.
-    return 11 + 11 * max(1, n_classes - 1) * taught
+    return 11 + 11 * max(1, int(n_classes) - 1) * taught
 
 
 @bound("FullInformationSVM", "upper", "mistakes", binds="FullInformationSVM with a hard margin")

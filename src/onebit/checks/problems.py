@@ -52,6 +52,11 @@ def fresh(learner: Learner, **settings: Any) -> Learner:
     return copy
 
 
+def scales_rows(learner: Learner) -> bool:
+    """Return whether a learner scales columns itself: then sparse rows, which stay sparse, are another game."""
+    return getattr(learner, "scale", None) is not None
+
+
 def snapshot(learner: Learner) -> dict[str, Any]:
     """Return everything a learner knows that can be compared: counts and learned arrays as bytes."""
     counts = (learner.n_rounds_, learner.n_mistakes_, learner.n_updates_, learner.n_uniform_guesses_)

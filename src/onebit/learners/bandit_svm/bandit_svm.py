@@ -157,9 +157,9 @@ class BanditSVM(SpaceLearner):
         numbers = {"n_classes": n_classes, "radius": radius, "margin": margin}
         if settings.guarded and (bank is None or Linear(normalize=True) in bank):
             n_kernels = 1 if bank is None else len(bank)
-            return (BOUNDS["BanditSVM"].claim(**numbers, n_kernels=n_kernels, softness=settings.softness),)
+            return (BOUNDS["BanditSVM-guarded"].claim(**numbers, n_kernels=n_kernels, softness=settings.softness),)
         if settings.mix > 0.0 and bank is None:
-            return (BOUNDS["BanditSVM-uniform"].claim(**numbers, exploration=settings.mix),)
+            return (BOUNDS["BanditSVM"].claim(**numbers, exploration=settings.mix),)
         return ()
 
     @property
