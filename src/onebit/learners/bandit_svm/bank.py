@@ -28,6 +28,7 @@ from onebit.learners.bandit_svm.facts import (
     FactNumbers,
     Settings,
     Signs,
+    curiosity,
     fact_game,
     is_productive,
     is_worth_storing,
@@ -45,7 +46,7 @@ from onebit.learners.bandit_svm.rows import (
     read_sparse,
     scale_is_due,
 )
-from onebit.lengths import to_unit
+from onebit.lengths import to_unit, unit_rows
 from onebit.loop import FULL, READY, UNSCORED, Game, Memory, grown, highest, ready_if_finite
 from onebit.rounds import Answer
 from onebit.scaling import new_scale, new_statistics, scaled
@@ -282,12 +283,24 @@ class BankMemory(Memory):
         )
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return every row's scores, as a guess is made from them."""
-        out = np.empty((rows.shape[0], len(self.sight.scores)))
-        for t in range(len(out)):
-            self.measure(take(rows, t, t + 1), f"row {t}")
-            out[t] = self.sight.scores
-        return out
+        """Return every row's scores, as a guess is made from them, by matrix products."""
+        at_once = self.rows_at_once(rows.shape[1])
+        parts = [self._score_some(take(rows, t, t + at_once)) for t in range(0, rows.shape[0], at_once)]
+        return np.concatenate(parts)
+
+    def _score_some(self, rows: Rows) -> Floats:
+        now, scales = self.arrays, self.settings.facts.scales
+        seen, stored = as_seen(now, rows, scales), now.features[:, : self.size].T.copy()
+        opinions = np.empty((len(now.trust), len(seen), len(self.sight.scores)))
+        for k, kernel in enumerate(self.bank.kernels):
+            coefficients = now.coefficients[k, : self.size]
+            opinions[k] = kernel.combine(kernel.prepare(seen), kernel.prepare(stored), coefficients)
+            if self.bank.plan[k, LINEAR]:
+                opinions[k] += unit_rows(seen) @ now.kept
+        if len(opinions) > 1:
+            opinions = np.clip(opinions, -_LOUDEST, _LOUDEST) * (now.trust / now.trust.sum())[:, None, None]
+        scores: Floats = opinions.sum(axis=0)
+        return scores + curiosity(now.right) if self.settings.facts.guarded else scores
 
     def learned(self) -> dict[str, Floats]:
         """Return the examples and their coefficients: one column per class, for each kernel if there are several."""
