@@ -17,8 +17,8 @@ from onebit.loop import Memory
 
 # A thousandth of the margin: closer than guesses can tell, and it keeps replays from polishing.
 _TOLERANCE = 1e-3
-# A step below a tenth of the mean coefficient changes next to nothing (docs/experiments/bandit-svm.md).
-_TRIGGER = 0.1
+# A step below three tenths of the mean coefficient changes next to nothing (docs/experiments/bandit-svm.md).
+_TRIGGER = 0.3
 # On unit rows this is exp(−8(1−⟨x, x'⟩)): the best single width over the sets it was chosen on.
 _AUTO_KERNEL = Gaussian(width=8.0**-0.5, normalize=True)
 # On unit rows a Gaussian of width f^−½ is exp(−f(1−⟨x, x'⟩)): f = 1, 4, 16.
@@ -174,9 +174,12 @@ class BanditSVM(SpaceLearner):
         with self._lock:
             self._check_started("opinions")
             memory = self._memory
-            memory.chances(self._one_row(features))  # measures the row, and nothing else
-            opinions: Floats = memory.sight.opinions.copy()
-            trust = memory.arrays.trust if isinstance(memory, BankMemory) else np.ones(1)
+            row = self._one_row(features)
+            if isinstance(memory, BankMemory):
+                opinions, trust = memory.opinions(row), memory.arrays.trust
+            else:
+                memory.chances(row)
+                opinions, trust = memory.sight.opinions.copy(), np.ones(1)
         found = [
             Opinion(kernel, self.classes_[int(np.argmax(scores))], float(weight), scores)
             for kernel, weight, scores in zip(self.bank_, trust / trust.sum(), opinions, strict=True)

@@ -3,8 +3,12 @@
 A right guess i proves "x is i" and "x is not j" for every other j; a wrong guess i proves "x is not i", and with two
 classes that x is the other. Class by class the facts are a binary problem, and its largest-margin separator is found by
 dual coordinate ascent: the step on a fact with sign s, coefficient α ≥ 0 and score f raises or lowers α until
-s·f + α/(2C) = 1, or α = 0. Every such step raises the dual value, whichever fact it is taken on, so any schedule of
-replays keeps the guarantee (docs/theory/bandit-svm.md).
+s·f + α/(2C) is the margin that the fact is due, or α = 0. Every such step raises the dual value, whichever fact it is
+taken on, so any schedule of replays keeps the guarantee (docs/theory/bandit-svm.md).
+
+A fact about the class that was guessed, or that is right, is due a margin of 1. "Not j, since it is i" is due half of
+that: there are K−1 such facts for each right guess, and with a whole margin each they would hold classes down where
+nobody has tried them yet.
 """
 
 from collections.abc import Callable
@@ -16,7 +20,7 @@ import numpy.typing as npt
 
 from onebit.compiled import inlined
 from onebit.draws import Draw, uniform, uniform_label
-from onebit.inputs import Floats
+from onebit.inputs import Floats, Integers
 from onebit.learners.bandit_svm.drift import is_outdated
 from onebit.loop import Game, highest, plugged
 from onebit.rounds import Answer
@@ -24,13 +28,15 @@ from onebit.rounds import Answer
 Signs = npt.NDArray[np.int8]
 
 
-# A fact that lacks more than this of its margin of 1 is productive: its step raises the dual by a sure amount.
+# What a fact about a class that was not guessed is due: "not j, since it is i".
+_DUE_IF_DERIVED = 0.5
+# A fact that lacks more than this of its due is productive: its step raises the dual by a sure amount.
 _PRODUCTIVE = 0.5
 # A fact that lacks this much of its margin is stored in any case.
 _MUCH = 0.8
 # Disputed mistakes that are made before the reference is followed for the first time, and for each of its own.
 PATIENCE, PATIENCE_PER_MISTAKE = 10, 10
-# What a class that was never right is preferred by; a tenth of a margin decides among classes that all look alike.
+# What a class that was never tried is preferred by: enough to decide among classes that all look alike.
 _CURIOSITY = 0.05
 
 
@@ -44,11 +50,11 @@ class Settings(NamedTuple):
     budget: int
     """The most examples stored."""
     guarded: bool
-    """Whether disputed rounds are limited, and classes that were never right preferred."""
+    """Whether disputed rounds are limited, and classes of which little is known preferred."""
     mix: float
     """The chance of a uniform guess when no class claims x, if not guarded."""
     trigger: float
-    """How large a new fact's step must be, beside the mean coefficient of its class, for its example to be stored."""
+    """How large a new fact's step must be, beside the mean coefficient above 0 of its class, for it to be stored."""
     tolerance: float
     """How far from its due a stored fact may be before it is replayed."""
     scales: bool
@@ -68,30 +74,43 @@ DISPUTED, FOLLOWED = range(2)
 
 
 @inlined
-def is_productive(sign: int, score: float) -> bool:
-    """Say whether a fact lacks so much of its margin that its step must count."""
-    return 1.0 - sign * score > _PRODUCTIVE
+def is_productive(sign: Any, score: Any, due: Any) -> Any:
+    """Say whether a fact lacks so much of the margin it is due that its step must count."""
+    return due - sign * score > _PRODUCTIVE
 
 
 @inlined
-def curiosity(right: Any) -> Any:
-    """Return what a class that was right so often is preferred by."""
-    return _CURIOSITY / (1.0 + right)
+def due_of(is_guessed_or_right: Any) -> Any:
+    """Return the margin that a fact is due."""
+    return is_guessed_or_right + (1.0 - is_guessed_or_right) * _DUE_IF_DERIVED
+
+
+@inlined
+def curiosity(right: Any, wrong: Any, n_classes: int) -> Any:
+    """Return what a class is preferred by; one guess in K is right by chance, so it says as much as K wrong ones."""
+    return _CURIOSITY / (1.0 + right + wrong / n_classes)
+
+
+@inlined
+def is_to_follow(memory: Any, settings: Settings) -> bool:
+    """Say whether the reference is to be followed where it disputes a label."""
+    return settings.guarded and memory.tally[DISPUTED] > PATIENCE + PATIENCE_PER_MISTAKE * memory.tally[FOLLOWED]
 
 
 @inlined
 def look_up(memory: Any, sight: Any, settings: Settings) -> None:
-    """Write whether the reference is to be followed where it disputes, and let scores lean to classes never right."""
-    sight.follow[0] = memory.tally[DISPUTED] > PATIENCE + PATIENCE_PER_MISTAKE * memory.tally[FOLLOWED]
+    """Write whether the reference is to be followed, and let scores lean to classes of which little is known."""
+    n_classes = sight.scores.shape[0]
+    sight.follow[0] = is_to_follow(memory, settings)
     if settings.guarded:
-        for i in range(sight.scores.shape[0]):
-            sight.scores[i] += curiosity(memory.right[i])
+        for i in range(n_classes):
+            sight.scores[i] += curiosity(memory.right[i], memory.wrong[i], n_classes)
 
 
 @inlined
 def disputes(sight: Any, label: int) -> bool:
     """Say whether the reference holds a label to be wrong, so that a mistake would teach it nothing."""
-    return not is_productive(-1, sight.opinions[sight.reference[0], label])
+    return not is_productive(-1, sight.opinions[sight.reference[0], label], 1.0)
 
 
 @inlined
@@ -130,18 +149,20 @@ def chances_of(sight: Any, settings: Settings, out: Floats) -> None:
 
 @inlined
 def keep_account(memory: Any, sight: Any, answer: Answer) -> None:
-    """Count which classes were right, and disputed and followed mistakes."""
+    """Count right and wrong guesses of each class, and disputed and followed mistakes."""
     if answer.correct:
         memory.right[answer.label] += 1
-    elif answer.explored:
+        return
+    memory.wrong[answer.label] += 1
+    if answer.explored:
         memory.tally[FOLLOWED] += 1
     elif disputes(sight, answer.label):
         memory.tally[DISPUTED] += 1
 
 
 @inlined
-def prove(answer: Answer, signs: Signs) -> None:
-    """Write what an answer proves for each class: +1 it is, −1 it is not, 0 nothing."""
+def prove(answer: Answer, signs: Signs, dues: Floats) -> None:
+    """Write what an answer proves for each class, +1 it is, −1 it is not, 0 nothing, and the margins that are due."""
     n_classes = signs.shape[0]
     known = answer.truth
     if answer.correct:
@@ -150,6 +171,7 @@ def prove(answer: Answer, signs: Signs) -> None:
         known = 1 - answer.label
     for i in range(n_classes):
         signs[i] = 0 if known < 0 else -1
+        dues[i] = due_of(1.0 if i == known or i == answer.label else 0.0)
     if known >= 0:
         signs[known] = 1
     else:
@@ -158,7 +180,7 @@ def prove(answer: Answer, signs: Signs) -> None:
 
 @inlined
 def is_worth_storing(
-    signs: Signs, scores: Floats, square: float, totals: Floats, size: int, settings: Settings
+    sight: Any, scores: Floats, square: float, totals: Floats, supports: Integers, settings: Settings
 ) -> bool:
     """Say whether a fact has hardly a margin, or its step would count beside its class's coefficients.
 
@@ -166,22 +188,28 @@ def is_worth_storing(
     nothing; where examples are far apart each has something to add.
     """
     enough = _PRODUCTIVE if settings.guarded else _MUCH
-    for i in range(signs.shape[0]):
-        if signs[i] != 0:
-            lack = 1.0 - signs[i] * scores[i]
-            # The step is lack/square, the mean coefficient totals/size; multiplied out, nothing is divided by 0.
-            if lack > enough or (lack > 0.0 and lack * size > settings.trigger * square * totals[i]):
+    for i in range(scores.shape[0]):
+        if sight.signs[i] != 0:
+            lack = sight.dues[i] - sight.signs[i] * scores[i]
+            # The step is lack/square, the mean coefficient totals/supports; multiplied out, nothing is divided by 0.
+            if lack > enough or (lack > 0.0 and lack * supports[i] >= settings.trigger * square * totals[i]):
                 return True
     return False
 
 
 @inlined
-def stepped(alpha: float, sign: int, score: float, square: float, softness: float) -> float:
+def stepped(alpha: float, sign: int, due: float, score: float, square: float, softness: float) -> float:
     """Return a fact's coefficient after its step: the dual's maximum along it. A fact about nothing gets none."""
     curvature = square + softness
     if curvature <= 0.0:
         return alpha
-    return max(0.0, alpha + (1.0 - sign * score - alpha * softness) / curvature)
+    return max(0.0, alpha + (due - sign * score - alpha * softness) / curvature)
+
+
+@inlined
+def change_of_support(old: float, new: float) -> int:
+    """Return by how many the coefficients above 0 become more."""
+    return int(new > 0.0) - int(old > 0.0)
 
 
 SIZE = 0
@@ -191,6 +219,7 @@ SIZE = 0
 @cache
 def fact_game(
     measure: Callable[..., int],
+    complete: Callable[..., None],
     judge: Callable[..., bool],
     learn: Callable[..., None],
     forget: Callable[..., None],
@@ -202,7 +231,9 @@ def fact_game(
     Parameters
     ----------
     measure : as for `Game`
-        Writes the opinions and the scores.
+        Writes the scores, and the opinions they come from.
+    complete : (memory, sight, settings)
+        Writes the opinions that were not needed for the guess.
     judge : (memory, sight, answer, settings) → whether the example is worth storing
         Compares what was proved with the opinions.
     learn : (memory, X, t, sight, settings)
@@ -222,12 +253,16 @@ def fact_game(
         chances_of(sight, settings.facts, sight.chances)
 
     def hear(memory: Any, X: Any, t: int, sight: Any, answer: Answer, settings: FactNumbers) -> bool:
-        prove(answer, sight.signs)
+        prove(answer, sight.signs, sight.dues)
+        if not answer.correct:
+            complete(memory, sight, settings)
         keep_account(memory, sight, answer)
         if is_outdated(memory.watch, answer.correct, sight.signs.shape[0], settings.facts.softness):
+            complete(memory, sight, settings)
             forget(memory, sight, settings)
         worth = judge(memory, sight, answer, settings.facts)
         if worth:
+            complete(memory, sight, settings)
             learn(memory, X, t, sight, settings)
         if settings.facts.scales:
             count(memory, X, t, sight, settings)

@@ -19,6 +19,7 @@ from onebit.learners.bandit_svm.facts import (
     FactNumbers,
     Settings,
     Signs,
+    change_of_support,
     curiosity,
     fact_game,
     is_worth_storing,
@@ -57,16 +58,21 @@ class LinearFacts(NamedTuple):
     squares: Floats
     signs: Signs
     """What is proved (K × capacity)."""
+    dues: Floats
+    """The margins that are due for it."""
     alphas: Floats
     """The dual coefficients, never negative (K × capacity)."""
     totals: Floats
     """The sum of each class's alphas."""
+    supports: Integers
+    """How many of them are above 0."""
     cursors: Integers
     """Where each class's replays go on."""
     counts: Integers
     """How many examples are stored, and the place of the oldest once the budget is full."""
     right: Integers
-    """How often each class was guessed right."""
+    """How often each class was guessed, and it was right."""
+    wrong: Integers
     tally: Integers
     watch: Floats
     """How the guesses went, for `is_outdated`."""
@@ -90,6 +96,7 @@ class LinearSight(NamedTuple):
     """Whether it is to be followed where it disputes the highest score, the only entry."""
     signs: Signs
     """What the answer proves."""
+    dues: Floats
     columns: Integers
     values: Floats
     length: Integers
@@ -118,6 +125,7 @@ class LinearFactMemory(Memory):
             reference=np.zeros(1, np.int64),
             follow=np.zeros(1, np.int8),
             signs=np.empty(n_classes, np.int8),
+            dues=np.empty(n_classes),
             columns=np.empty(width, np.int64),
             values=np.empty(width),
             length=np.empty(1, np.int64),
@@ -146,6 +154,7 @@ class LinearFactMemory(Memory):
             lengths=grown(now.lengths, (n,)),
             squares=grown(now.squares, (n,)),
             signs=grown(now.signs, (n_classes, n)),
+            dues=grown(now.dues, (n_classes, n)),
             alphas=grown(now.alphas, (n_classes, n)),
         )
 
@@ -156,7 +165,7 @@ class LinearFactMemory(Memory):
         read = _reading(isinstance(rows, SparseRows))
         read(self.arrays, unlocked(rows), scales, np.empty(width, dtype=np.int64), np.empty(width), out)
         if self.settings.facts.guarded:
-            out += curiosity(self.arrays.right)
+            out += curiosity(self.arrays.right, self.arrays.wrong, out.shape[1])
         return out
 
     def learned(self) -> dict[str, Floats]:
@@ -174,11 +183,14 @@ def new_facts(n_features: int, n_classes: int, capacity: int, width: int, scales
         lengths=np.zeros(capacity, dtype=np.int64),
         squares=np.zeros(capacity),
         signs=np.zeros((n_classes, capacity), dtype=np.int8),
+        dues=np.zeros((n_classes, capacity)),
         alphas=np.zeros((n_classes, capacity)),
         totals=np.zeros(n_classes),
+        supports=np.zeros(n_classes, dtype=np.int64),
         cursors=np.zeros(n_classes, dtype=np.int64),
         counts=np.zeros(2, dtype=np.int64),
         right=np.zeros(n_classes, dtype=np.int64),
+        wrong=np.zeros(n_classes, dtype=np.int64),
         tally=np.zeros(2, dtype=np.int64),
         watch=new_watch(),
         statistics=np.stack([new_statistics(n_scaled), new_statistics(n_scaled)]),
@@ -261,13 +273,14 @@ def step_on(memory: LinearFacts, i: int, s: int, settings: Settings) -> bool:
     total = 0.0
     for e in range(memory.lengths[s]):
         total += values[e] * memory.weights[columns[e], i]
-    new = stepped(old, sign, total, memory.squares[s], settings.softness)
+    new = stepped(old, sign, memory.dues[i, s], total, memory.squares[s], settings.softness)
     # Smaller steps would only polish, and replays would never end. With a small C all steps are small: none is longer
     # than what its fact lacks, divided by the softness.
     if abs(new - old) * max(1.0, settings.softness) <= settings.tolerance:
         return False
     memory.alphas[i, s] = new
     memory.totals[i] += new - old
+    memory.supports[i] += change_of_support(old, new)
     for e in range(memory.lengths[s]):
         memory.weights[columns[e], i] += sign * (new - old) * values[e]
     return True
@@ -303,9 +316,11 @@ def learn(memory: LinearFacts, _X: Rows, _t: int, sight: LinearSight, numbers: F
         memory.columns[place, e], memory.values[place, e] = sight.columns[e], sight.values[e]
     for i in range(sight.signs.shape[0]):
         memory.totals[i] -= memory.alphas[i, place]
-        memory.signs[i, place], memory.alphas[i, place] = sight.signs[i], 0.0
+        memory.supports[i] += change_of_support(memory.alphas[i, place], 0.0)
+        memory.signs[i, place], memory.dues[i, place] = sight.signs[i], sight.dues[i]
+        memory.alphas[i, place] = 0.0
     for i in range(sight.signs.shape[0]):
-        if sight.signs[i] != 0 and sight.signs[i] * sight.opinions[0, i] < 1.0:
+        if sight.signs[i] != 0 and sight.signs[i] * sight.opinions[0, i] < sight.dues[i]:
             step_on(memory, i, place, settings)
             replay(memory, i, settings)
 
@@ -314,8 +329,13 @@ def learn(memory: LinearFacts, _X: Rows, _t: int, sight: LinearSight, numbers: F
 def judge(memory: LinearFacts, sight: LinearSight, _answer: Answer, settings: Settings) -> bool:
     """Say whether the example is worth storing."""
     return is_worth_storing(
-        sight.signs, sight.opinions[0], sight.itself[0], memory.totals, memory.counts[SIZE], settings
+        sight, sight.opinions[0], sight.itself[0], memory.totals, memory.supports, settings
     )
+
+
+@inlined
+def complete(_memory: LinearFacts, _sight: LinearSight, _numbers: FactNumbers) -> None:
+    """Do nothing: there is one opinion, and it is written."""
 
 
 @cache
@@ -347,7 +367,7 @@ def linear_game(is_sparse: bool, hears_label: bool) -> Game:
             change_scale(memory, kind, memory.weights)
             forget_examples(memory)  # they have the old scale; what was learned from them is in the weights
 
-    return fact_game(measure, judge, learn, forget, count, hears_label)
+    return fact_game(measure, complete, judge, learn, forget, count, hears_label)
 
 
 @frugal
@@ -355,6 +375,7 @@ def forget(memory: LinearFacts, sight: LinearSight, _settings: FactNumbers) -> N
     """Forget everything but how the guesses went."""
     memory.weights[:] = 0.0
     memory.right[:] = 0
+    memory.wrong[:] = 0
     sight.opinions[:] = 0.0
     forget_examples(memory)
 
@@ -364,6 +385,7 @@ def forget_examples(memory: LinearFacts) -> None:
     """Forget the stored examples, but not what was learned from them."""
     memory.alphas[:] = 0.0
     memory.totals[:] = 0.0
+    memory.supports[:] = 0
     memory.counts[:] = 0
     memory.cursors[:] = 0
 

@@ -7,47 +7,19 @@ each column.
 
 from typing import Any
 
-import numpy as np
-
-from onebit.compiled import compiled, inlined
-from onebit.inputs import Floats, Rows, SparseRows, unlocked
-from onebit.scaling import change_weight, count_square, count_value, put_in_force, scaled
+from onebit.compiled import inlined
+from onebit.inputs import Floats, SparseRows
+from onebit.scaling import change_weight, count_square, count_value, put_in_force
 
 DENSE, SPARSE = range(2)
 """Kinds of rows: each has statistics and a scale of its own, and a count of rows."""
 
 
 @inlined
-def read_dense(memory: Any, X: Floats, t: int, scales: bool, out: Floats) -> None:
-    """Write row t of a dense matrix as the kernels see it to out[0]."""
-    n_features = X.shape[1]
-    if scales:
-        scale = memory.scales[DENSE]
-        for j in range(n_features):
-            out[0, j] = scaled(scale, j, X[t, j])
-        out[0, n_features] = 1.0
-    else:
-        for j in range(n_features):
-            out[0, j] = X[t, j]
-
-
-@inlined
-def read_sparse(memory: Any, X: SparseRows, t: int, scales: bool, out: Floats) -> None:
-    """Write row t of sparse rows as the kernels see it to out[0]."""
-    for j in range(out.shape[1]):
-        out[0, j] = 0.0
-    for entry in range(X.starts[t], X.starts[t + 1]):
-        j = X.columns[entry]
-        out[0, j] = scaled(memory.scales[SPARSE], j, X.values[entry]) if scales else X.values[entry]
-    if scales:
-        out[0, out.shape[1] - 1] = 1.0
-
-
-@inlined
 def count_dense(memory: Any, X: Floats, t: int) -> None:
     """Take row t into the statistics."""
     memory.seen[DENSE] += 1
-    for j in range(X.shape[1]):
+    for j in range(memory.statistics.shape[2]):
         count_value(memory.statistics[DENSE], j, X[t, j], float(memory.seen[DENSE]))
 
 
@@ -77,24 +49,3 @@ def change_scale(memory: Any, kind: int, weights: Floats) -> None:
         for i in range(weights.shape[1] if last > 0 else 0):
             weights[j, i], gained = change_weight(old, scale, j, weights[j, i])
             weights[last, i] += gained
-
-
-def as_seen(memory: Any, rows: Rows, scales: bool) -> Floats:
-    """Return rows as the kernels see them."""
-    n_features = rows.shape[1]
-    out = np.empty((rows.shape[0], n_features + scales))
-    read: Any = _read_sparse_rows if isinstance(rows, SparseRows) else _read_dense_rows
-    read(memory, unlocked(rows), scales, out)
-    return out
-
-
-@compiled
-def _read_dense_rows(memory: Any, rows: Floats, scales: bool, out: Floats) -> None:
-    for t in range(out.shape[0]):
-        read_dense(memory, rows, t, scales, out[t : t + 1])
-
-
-@compiled
-def _read_sparse_rows(memory: Any, rows: SparseRows, scales: bool, out: Floats) -> None:
-    for t in range(out.shape[0]):
-        read_sparse(memory, rows, t, scales, out[t : t + 1])

@@ -1,0 +1,187 @@
+"""Which kernels a bank has, and how their values come from one product and one distance per stored example."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from onebit.compiled import frugal, inlined
+from onebit.inputs import Floats, Integers
+from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Multinomial, Polynomial, Rational
+
+BASE, SQUARINGS, LINEAR = range(3)
+"""What a plan says of each kernel."""
+CODE, OF_UNITS = range(2)
+"""What a form says of each base."""
+
+# By its code compiled code knows a kernel's formula, so that one compiled game serves every bank.
+_COMPILED = (Linear, Gaussian, Rational, Polynomial, Multinomial)
+_LINEAR, _GAUSSIAN, _RATIONAL, _POLYNOMIAL, _MULTINOMIAL, _LAPLACE, IN_PYTHON = range(7)
+_gaussian, _rational, _polynomial, _multinomial = (kernel.value for kernel in _COMPILED[1:])
+
+
+class BankNumbers(NamedTuple):
+    """What compiled code is told about a bank."""
+
+    plan: Integers
+    """For each kernel its base, how often to square that, and whether its weights are kept (m × 3)."""
+    forms: Integers
+    """For each base its formula, and whether that is about unit rows (bases × 2)."""
+    parameters: Floats
+    """The number in each base's formula (bases × 1)."""
+    is_bounded: bool
+    """Whether no row makes a kernel overflow, nor needs Python: then not every kernel must be asked in every round."""
+
+
+class Bank(NamedTuple):
+    """The kernels, and how they are computed."""
+
+    kernels: tuple[Kernel, ...]
+    bases: tuple[Kernel, ...]
+    """Kernels with similarities of their own; the others are powers of them."""
+    numbers: BankNumbers
+
+
+def new_bank(kernels: tuple[Kernel, ...], width: int) -> Bank:
+    """Return how to compute kernels on rows of that many features.
+
+    A Gaussian whose exponent is another's times a power of two is had by squaring.
+    """
+    bases: list[Kernel] = []
+    plan = np.zeros((len(kernels), 3), dtype=np.int64)
+    for k, kernel in enumerate(kernels):
+        plan[k, LINEAR] = isinstance(kernel, Linear) and kernel.normalize
+        for b, base in enumerate(bases):
+            squarings = _squarings(base, kernel)
+            if squarings is not None:
+                plan[k, BASE], plan[k, SQUARINGS] = b, squarings
+                break
+        else:
+            plan[k, BASE] = len(bases)
+            bases.append(kernel)
+    forms = np.array([(_code(base), base.normalize) for base in bases], dtype=np.int64)
+    parameters = np.array([[_parameter(base, width)] for base in bases])
+    is_bounded = all(base.normalize or isinstance(base, (Gaussian, Laplace)) for base in bases)
+    is_bounded = is_bounded and not (forms[:, CODE] == IN_PYTHON).any()
+    return Bank(kernels, tuple(bases), BankNumbers(plan, forms, parameters, bool(is_bounded)))
+
+
+def _squarings(base: Kernel, kernel: Kernel) -> int | None:
+    """Return how often a kernel's values must be squared to get another's, or None."""
+    if base == kernel:
+        return 0
+    if isinstance(base, Gaussian) and isinstance(kernel, Gaussian) and base.normalize == kernel.normalize:
+        ratio = kernel.parameters[0] / base.parameters[0]
+        for squarings in range(1, 9):
+            if ratio == 2.0**squarings:
+                return squarings
+    return None
+
+
+def _code(kernel: Kernel) -> int:
+    if type(kernel) in _COMPILED:
+        return _COMPILED.index(type(kernel))
+    return _LAPLACE if type(kernel) is Laplace and not kernel.normalize else IN_PYTHON
+
+
+def _parameter(kernel: Kernel, width: int) -> float:
+    if _code(kernel) == IN_PYTHON:
+        return 0.0
+    return kernel.parameters[0] / (width if isinstance(kernel, Laplace) else 1)
+
+
+@frugal
+def write_products(units: Floats, unit: Floats, size: int, out: Floats) -> None:
+    """Write the products of a unit row with the first stored ones."""
+    for s in range(size):
+        out[s] = 0.0
+    for j in range(unit.shape[0]):
+        entry = unit[j]
+        if entry != 0.0:  # bits, one-hot columns and pixels are mostly zero
+            column = units[j]
+            for s in range(size):
+                out[s] += entry * column[s]
+
+
+@frugal
+def write_distances(stored: Floats, features: Floats, size: int, out: Floats) -> None:
+    """Write ‖x−x'‖₁ for the first stored rows x'."""
+    for s in range(size):
+        out[s] = 0.0
+    for j in range(features.shape[0]):
+        entry, column = features[j], stored[j]
+        for s in range(size):
+            out[s] += abs(entry - column[s])
+
+
+@frugal
+def write_values(code: int, square: float, squares: Floats, parameters: Floats, size: int, out: Floats) -> float:
+    """Turn products, and the squared lengths that belong to them, into a kernel's values; return k(x, x)."""
+    if code == _LINEAR:
+        return square
+    if code == _GAUSSIAN:
+        for s in range(size):
+            out[s] = _gaussian(out[s], square, squares[s], parameters)
+        return 1.0
+    if code == _RATIONAL:
+        for s in range(size):
+            out[s] = _rational(out[s], square, squares[s], parameters)
+        return _rational(square, square, square, parameters)
+    if code == _POLYNOMIAL:
+        for s in range(size):
+            out[s] = _polynomial(out[s], square, squares[s], parameters)
+        return _polynomial(square, square, square, parameters)
+    for s in range(size):
+        out[s] = _multinomial(out[s], square, squares[s], parameters)
+    return _multinomial(square, square, square, parameters)
+
+
+@inlined
+def compare(memory: Any, size: int, sight: Any, b: int, numbers: BankNumbers) -> None:
+    """Write base b's similarities of the row in `sight` with all stored ones, and with itself, unless they are there.
+
+    What only Python can compute was written before.
+    """
+    if sight.compared[b]:
+        return
+    sight.compared[b] = 1
+    out, code, length = sight.bases[b], numbers.forms[b, CODE], sight.length[0]
+    if code == _LAPLACE:
+        write_distances(memory.features, sight.features[0], size, out)
+        for s in range(size):
+            out[s] = math.exp(-numbers.parameters[b, 0] * out[s])
+        sight.itself[0, b] = 1.0
+        return
+    if not sight.is_multiplied[0]:
+        write_products(memory.units, sight.unit, size, sight.products)
+        sight.is_multiplied[0] = 1
+    squares = sight.squares
+    if numbers.forms[b, OF_UNITS]:
+        square = 1.0 if length > 0.0 else 0.0  # a row of zeros has no direction
+        for s in range(size):
+            out[s] = sight.products[s]
+            squares[s] = 1.0 if memory.lengths[s] > 0.0 else 0.0
+    else:
+        square = length * length
+        for s in range(size):
+            other = memory.lengths[s]
+            out[s] = sight.products[s] * length * other
+            squares[s] = other * other
+    sight.itself[0, b] = write_values(code, square, squares, numbers.parameters[b], size, out)
+
+
+@inlined
+def square_often(values: npt.NDArray[Any], size: int, times: int) -> None:
+    """Square values in place, that many times."""
+    for _ in range(times):
+        for r in range(size):
+            values[r] *= values[r]
+
+
+@inlined
+def squared_often(value: float, times: int) -> float:
+    """Return a value squared that many times."""
+    for _ in range(times):
+        value *= value
+    return value
