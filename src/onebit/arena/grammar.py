@@ -6,8 +6,8 @@ name of a class in `onebit.learners`, then settings. One of the user's own is na
 
 A *kernel* is ``rational``, ``gaussian:0.5`` (the number is its first setting), ``Gaussian:width=0.5,normalize=true``,
 upper or lower case, or ``mypackage.kernels:Mine``. Among the settings of a player, what only the kernel has goes to the
-kernel, and ``kernel.degree=3`` says so outright. ``kernel=none`` is the linear space, ``kernel=auto`` and
-``kernel=bank`` are the player's own choice.
+kernel, and ``kernel.degree=3`` says so outright. ``kernel=none`` is the linear space, ``kernel=auto`` the player's own
+choice.
 """
 
 import inspect
@@ -139,8 +139,8 @@ def _settings(cls: type) -> list[str]:
 def _kernel_of(cls: type, given: dict[str, Any]) -> Any:
     """Return a player's kernel, and take its settings out of those given."""
     chosen = given["kernel"]
-    # None, "auto" and "bank" are words of the learner; one that does not know them says so itself.
-    if chosen is None or chosen in ("auto", "bank"):
+    # None and "auto" are words of the learner; one that does not know them says so itself.
+    if chosen is None or chosen == "auto":
         return chosen
     made, tail = _split_kernel(str(chosen))
     own = _kernel_settings(made)

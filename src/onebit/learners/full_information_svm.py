@@ -50,6 +50,5 @@ class FullInformationSVM(BanditSVM):
     @classmethod
     def examples(cls) -> Iterator[Self]:
         """Yield the default and the linear one."""
-        yield cls()
-        yield cls(None, C=math.inf, budget=40)
-        yield cls("bank", scale="online", budget=40)
+        yield cls(budget=40)
+        yield cls(None, C=math.inf, scale=None, budget=40)

@@ -19,10 +19,8 @@ from onebit.loop import Memory
 _TOLERANCE = 1e-3
 # A step below three tenths of the mean coefficient changes next to nothing (docs/experiments/bandit-svm.md).
 _TRIGGER = 0.3
-# On unit rows this is exp(−8(1−⟨x, x'⟩)): the best single width over the sets it was chosen on.
-_AUTO_KERNEL = Gaussian(width=8.0**-0.5, normalize=True)
 # On unit rows a Gaussian of width f^−½ is exp(−f(1−⟨x, x'⟩)): f = 1, 4, 16.
-_BANK = (
+_DEFAULT_BANK = (
     Linear(normalize=True),
     Gaussian(width=1.0, normalize=True),
     Gaussian(width=0.5, normalize=True),
@@ -50,38 +48,39 @@ class Opinion(NamedTuple):
 
 
 class BanditSVM(SpaceLearner):
-    """Keeps every proved fact that matters and, class by class, the largest-margin separator consistent with them.
+    """Keeps every proved fact that matters and, class by class, the largest-margin separators consistent with them.
 
-    A right guess proves what x is and what it is not; a wrong one proves one thing it is not. When a fact has a margin
-    below 0.2, or its step would count beside its class's others, its example is stored, each separator that it violates
-    takes a step of dual coordinate ascent on it, and then steps on other facts of that class. The guess is the class
-    with the highest score. Nothing needs tuning: the defaults were chosen once for all data
-    (docs/experiments/bandit-svm.md).
+    A right guess proves what x is and what it is not; a wrong one proves one thing it is not. A bank of kernels hears
+    every fact. When one matters to the most trusted kernel its example is stored, each separator that it violates takes
+    a step of dual coordinate ascent on it, and then steps on other facts of that class. The guess is a vote, in which a
+    kernel counts the less the oftener its own opinion was wrong; where the most trusted kernel is sure it guesses
+    alone. Nothing needs tuning: the defaults were chosen once for all data (docs/experiments/bandit-svm.md).
 
     Parameters
     ----------
-    kernel : "auto", "bank", None, Kernel, callable or list of them
-        "auto" is ``Gaussian(width=8**-0.5, normalize=True)``, whatever the data; None is the linear space, in which
-        rows are divided by their length and weights are kept. A list is a bank: all its kernels learn from every
-        answer, and their scores are voted on, each counting the less the oftener its own opinion was wrong; None in it
-        stands for ``Linear(normalize=True)``. "bank" is a list that suits most data (`bank_` shows it), and beyond
-        10 000 features the linear space alone, which leaves sparse rows sparse.
+    kernel : "auto", None, Kernel, callable or list of them
+        "auto" is a bank that suits most data: linear, three Gaussians and a Laplace kernel (`bank_` shows them), and
+        beyond 10 000 features the linear space alone, which leaves sparse rows sparse. A list is a bank of your own,
+        and one kernel a bank of one; None in it stands for ``Linear(normalize=True)``. None is the linear space, in
+        which rows are divided by their length and weights are kept.
     C : float
         What a violated fact costs (squared slack); greater than 1e-300, ``math.inf`` for a hard margin. With a finite C
         facts may be wrong: guesses that become too bad for chance make the learner forget everything and start over.
-    exploration : "greedy", "guarded", "uniform" or float
-        "greedy" guesses the highest score, and can repeat a mistake for ever. "guarded" does the same, but gives up
-        guesses that experience speaks against once they were wrong too often, and prefers classes that were never
-        right where scores are close: it has a guarantee and makes about as few mistakes. "uniform" draws a label where
-        every score is below 0, so that no class claims x, and has the best guarantee; a number is the chance of that.
-    scale : None or "online"
+    exploration : "guarded", "greedy", "uniform" or float
+        "guarded" guesses the highest score, but gives up guesses that experience speaks against once they were wrong
+        too often, and prefers classes of which little is known where scores are close: it has a guarantee. "greedy"
+        always guesses the highest score, and can repeat a mistake for ever. "uniform" draws a label where every score
+        is below 0, so that no class claims x, and has the best guarantee; a number is the chance of that.
+    scale : "online" or None
         "online" standardises columns by the rows so far and adds a constant (sparse rows are not centred, but divided
         by the root mean square of each column); None takes rows as they are.
     budget : int
-        The most examples stored; memory is K + budget numbers for each.
+        The most examples stored. With d features, K classes, m kernels of which b have similarities of their own,
+        memory is at most 8·budget·(b·budget + 3d + 4mK) bytes: 100 MB for the default bank on small rows.
     replays : int
         How many further facts of a class are looked after when one is violated: with a kernel at most
-        replays·budget/(examples stored) take a step, without one 50·replays are visited in turn.
+        replays·budget/(examples stored) take a step, times the trust in that kernel; without one 50·replays are visited
+        in turn.
     classes : None, int or list
         The labels, or how many; `play` and `fit` find out by themselves.
     seed : int
@@ -89,12 +88,12 @@ class BanditSVM(SpaceLearner):
 
     Guarantee
     ---------
-    With ``C=math.inf`` and ``exploration="uniform"``, on examples that are strongly separable with margin γ within
-    radius R (in the kernel's space, R² = max k(x, x)): at most (K−1)⌊4(R/γ)²⌋ expected mistakes, for any `replays`, and
-    with a kernel as long as the budget lasts. With ``exploration="guarded"`` and a bank of m kernels that has the
-    linear one, whatever C and the budget: at most 11 + 11(K−1)(mB + m − 1), B = ⌊16(1 + 1/(2C))(R/γ)²⌋. Both are about
-    rows as the learner sees them: scaled, if it scales. The proofs, and what other settings cost, are in
-    docs/theory/bandit-svm.md.
+    With ``exploration="guarded"`` (the default), whatever C, the budget and the replays, on examples that are strongly
+    separable with margin γ within radius R and a bank of m kernels that has the linear one: at most
+    11 + 11(K−1)(mB + m − 1) expected mistakes, B = ⌊16(1 + 1/(2C))(R/γ)²⌋. With ``C=math.inf`` and
+    ``exploration="uniform"`` at most (K−1)⌊4(R/γ)²⌋ (in the kernel's space, R² = max k(x, x)), for any `replays`, and
+    with a kernel as long as the budget lasts. Both are about rows as the learner sees them: scaled, if it scales. The
+    proofs, and what other settings cost, are in docs/theory/bandit-svm.md.
 
     Attributes
     ----------
@@ -111,8 +110,10 @@ class BanditSVM(SpaceLearner):
     >>> import onebit
     >>> X, y = onebit.streams.paper_weak(rounds=10_000, seed=1)
     >>> learner = BanditSVM()
-    >>> onebit.play(learner, X, y, seed=7).mistakes < 60
+    >>> onebit.play(learner, X, y, seed=7).mistakes < 30
     True
+    >>> len(learner.opinions(X[0]))
+    5
 
     References
     ----------
@@ -128,8 +129,8 @@ class BanditSVM(SpaceLearner):
         kernel: Any = "auto",
         *,
         C: float = 100.0,
-        exploration: Any = "greedy",
-        scale: str | None = None,
+        exploration: Any = "guarded",
+        scale: str | None = "online",
         budget: int = 2000,
         replays: int = 10,
         classes: Any = None,
@@ -191,13 +192,12 @@ class BanditSVM(SpaceLearner):
         """Yield the default, a bank, hard margins with the theorems' exploration, kernels, and budgets that fill up."""
         yield cls()
         yield cls(None)
-        yield cls("bank", exploration="guarded", budget=60)
-        yield cls(None, exploration="guarded", scale="online")
-        yield cls(None, C=math.inf, exploration="guarded")
-        yield cls(None, C=math.inf, exploration="uniform")
+        yield cls(budget=60, scale=None)
+        yield cls(None, C=math.inf, scale=None)
+        yield cls(None, C=math.inf, exploration="uniform", scale=None)
         yield cls(None, C=1.0, exploration=0.25, budget=20, replays=3)
-        yield cls(Rational(normalize=True), C=math.inf, exploration="uniform", budget=50)
-        yield cls(Linear(), exploration=0.5, budget=30)
+        yield cls(Rational(normalize=True), C=math.inf, exploration="uniform", scale=None, budget=50)
+        yield cls([Linear(), Gaussian()], exploration="greedy", budget=30)
 
     def _checked_settings(self) -> Settings:
         # 1/(2C) is what the squared slack adds to the diagonal of the Gram matrix; C = ∞ adds nothing.
@@ -226,10 +226,8 @@ class BanditSVM(SpaceLearner):
         if self.kernel is None:
             return None
         if isinstance(self.kernel, str):
-            check_choice("kernel", self.kernel, ("auto", "bank"))
-            if self.kernel == "auto":
-                return (_AUTO_KERNEL,)
-            return _BANK if n_features <= _MOST_FEATURES else None
+            check_choice("kernel", self.kernel, ("auto",))
+            return _DEFAULT_BANK if n_features <= _MOST_FEATURES else None
         kernels = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
         if not kernels:
             raise ValueError("kernel must name at least one kernel; got an empty list")

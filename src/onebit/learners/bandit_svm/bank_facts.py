@@ -21,8 +21,8 @@ from onebit.learners.bandit_svm.bank_plan import (
     Bank,
     BankNumbers,
     compare,
-    square_often,
     squared_often,
+    write_powers,
 )
 from onebit.learners.bandit_svm.drift import new_watch
 from onebit.learners.bandit_svm.facts import (
@@ -233,10 +233,7 @@ def liken(memory: BankFacts, sight: BankSight, k: int, numbers: BankNumbers) -> 
     """Write kernel k's similarities of the row in `sight` with all stored ones, and with itself."""
     base, times, size = numbers.plan[k, BASE], numbers.plan[k, SQUARINGS], memory.counts[SIZE]
     compare(memory, size, sight, base, numbers)
-    similarities = sight.similarities[k]
-    for s in range(size):
-        similarities[s] = sight.bases[base, s]
-    square_often(similarities, size, times)
+    write_powers(sight.bases[base], size, times, sight.similarities[k])
     sight.itself[1, k] = squared_often(sight.itself[0, base], times)
 
 
@@ -263,20 +260,15 @@ def ask_all(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> None:
 # Steps.
 
 
-@frugal
+@inlined
 def similarity_row(memory: BankFacts, plan: Integers, k: int, s: int, out: Floats) -> None:
     """Write kernel k's similarities of example s with all stored ones."""
-    row, size = memory.grams[plan[k, BASE], s], memory.counts[SIZE]
-    for r in range(size):
-        out[r] = row[r]
-    square_often(out, size, plan[k, SQUARINGS])
+    write_powers(memory.grams[plan[k, BASE], s], memory.counts[SIZE], plan[k, SQUARINGS], out)
 
 
-@frugal
+@inlined
 def gain(memory: BankFacts, is_linear: int, k: int, i: int, s: int, amount: float, line: Floats) -> None:
     """Let class i of kernel k gain that much of example s, given its similarities with all stored ones."""
-    if amount == 0.0:
-        return
     scores, before = memory.scores[k, i], memory.coefficients[k, s, i]
     memory.coefficients[k, s, i] = before + amount
     memory.weight[s] += amount * (2.0 * before + amount)
@@ -287,7 +279,7 @@ def gain(memory: BankFacts, is_linear: int, k: int, i: int, s: int, amount: floa
             memory.weights[j, i] += amount * memory.units[j, s]
 
 
-@frugal
+@inlined
 def step_on(memory: BankFacts, plan: Integers, k: int, i: int, s: int, softness: float, line: Floats) -> None:
     """Take kernel k's step on the fact about class i and example s, given its similarities with all stored ones."""
     old, sign = memory.alphas[k, i, s], memory.signs[i, s]

@@ -53,6 +53,10 @@ class LinearFacts(NamedTuple):
     columns: Integers
     """Where each example has entries (capacity × width)."""
     values: Floats
+    raws: Floats
+    """The same entries as they came, to be scaled anew; empty if nothing is scaled."""
+    kinds: Signs
+    """Whether an example came as a dense row (0) or as a sparse one (1)."""
     lengths: Integers
     """How many entries each example has."""
     squares: Floats
@@ -99,6 +103,8 @@ class LinearSight(NamedTuple):
     dues: Floats
     columns: Integers
     values: Floats
+    raws: Floats
+    """The same entries as they came, if they are scaled."""
     length: Integers
     """How many entries there are, the only entry."""
     itself: Floats
@@ -128,6 +134,7 @@ class LinearFactMemory(Memory):
             dues=np.empty(n_classes),
             columns=np.empty(width, np.int64),
             values=np.empty(width),
+            raws=np.empty(self.arrays.raws.shape[1]),
             length=np.empty(1, np.int64),
             itself=np.empty(1),
             chances=np.empty(n_classes),
@@ -151,6 +158,8 @@ class LinearFactMemory(Memory):
         self.arrays = now._replace(
             columns=grown(now.columns, (n, width)),
             values=grown(now.values, (n, width)),
+            raws=grown(now.raws, (n, width * self.settings.facts.scales)),
+            kinds=grown(now.kinds, (n,)),
             lengths=grown(now.lengths, (n,)),
             squares=grown(now.squares, (n,)),
             signs=grown(now.signs, (n_classes, n)),
@@ -163,7 +172,8 @@ class LinearFactMemory(Memory):
         out, scales = np.empty((rows.shape[0], len(self.arrays.totals))), self.settings.facts.scales
         width = 1 + _longest(rows)
         read = _reading(isinstance(rows, SparseRows))
-        read(self.arrays, unlocked(rows), scales, np.empty(width, dtype=np.int64), np.empty(width), out)
+        values, raws = np.empty((2, width))
+        read(self.arrays, unlocked(rows), scales, np.empty(width, dtype=np.int64), values, raws, out)
         if self.settings.facts.guarded:
             out += curiosity(self.arrays.right, self.arrays.wrong, out.shape[1])
         return out
@@ -180,6 +190,8 @@ def new_facts(n_features: int, n_classes: int, capacity: int, width: int, scales
         weights=np.zeros((n_features + scales, n_classes)),
         columns=np.zeros((capacity, width), dtype=np.int64),
         values=np.zeros((capacity, width)),
+        raws=np.zeros((capacity, width * scales)),
+        kinds=np.zeros(capacity, dtype=np.int8),
         lengths=np.zeros(capacity, dtype=np.int64),
         squares=np.zeros(capacity),
         signs=np.zeros((n_classes, capacity), dtype=np.int8),
@@ -219,28 +231,34 @@ def sparse_width(X: SparseRows, t: int) -> int:
 
 
 @inlined
-def dense_entries(memory: LinearFacts, X: Floats, t: int, scales: bool, columns: Integers, values: Floats) -> int:
+def dense_entries(
+    memory: LinearFacts, X: Floats, t: int, scales: bool, columns: Integers, values: Floats, raws: Floats
+) -> int:
     """Write a dense row's entries, scaled if asked, and return how many there are."""
     n = 0
     for j in range(X.shape[1]):
         value = X[t, j]
         if scales:
-            value = scaled(memory.scales[DENSE], j, value)
-        if value != 0.0:
+            columns[n], values[n], raws[n] = j, scaled(memory.scales[DENSE], j, value), value
+            n += 1
+        elif value != 0.0:
             columns[n], values[n] = j, value
             n += 1
     return add_constant(memory, scales, columns, values, n)
 
 
 @inlined
-def sparse_entries(memory: LinearFacts, X: SparseRows, t: int, scales: bool, columns: Integers, values: Floats) -> int:
+def sparse_entries(
+    memory: LinearFacts, X: SparseRows, t: int, scales: bool, columns: Integers, values: Floats, raws: Floats
+) -> int:
     """Write a sparse row's entries, scaled if asked, and return how many there are."""
     n = 0
     for entry in range(X.starts[t], X.starts[t + 1]):
         j, value = X.columns[entry], X.values[entry]
         if scales:
-            value = scaled(memory.scales[SPARSE], j, value)
-        if value != 0.0:
+            columns[n], values[n], raws[n] = j, scaled(memory.scales[SPARSE], j, value), value
+            n += 1
+        elif value != 0.0:
             columns[n], values[n] = j, value
             n += 1
     return add_constant(memory, scales, columns, values, n)
@@ -302,18 +320,19 @@ def replay(memory: LinearFacts, i: int, settings: Settings) -> None:
 
 
 @frugal
-def learn(memory: LinearFacts, _X: Rows, _t: int, sight: LinearSight, numbers: FactNumbers) -> None:
+def learn(memory: LinearFacts, kind: int, sight: LinearSight, settings: Settings) -> None:
     """Store an example, step on the violated facts about it, and replay others."""
-    settings = numbers.facts
     place, capacity, n = memory.counts[SIZE], memory.squares.shape[0], sight.length[0]
     if place < capacity:
         memory.counts[SIZE] = place + 1
     else:
         place = memory.counts[NEXT]
         memory.counts[NEXT] = place + 1 if place + 1 < capacity else 0
-    memory.lengths[place], memory.squares[place] = n, sight.itself[0]
+    memory.lengths[place], memory.squares[place], memory.kinds[place] = n, sight.itself[0], kind
     for e in range(n):
         memory.columns[place, e], memory.values[place, e] = sight.columns[e], sight.values[e]
+        if settings.scales:
+            memory.raws[place, e] = sight.raws[e]
     for i in range(sight.signs.shape[0]):
         memory.totals[i] -= memory.alphas[i, place]
         memory.supports[i] += change_of_support(memory.alphas[i, place], 0.0)
@@ -331,6 +350,28 @@ def judge(memory: LinearFacts, sight: LinearSight, _answer: Answer, settings: Se
     return is_worth_storing(
         sight, sight.opinions[0], sight.itself[0], memory.totals, memory.supports, settings
     )
+
+
+@frugal
+def add_examples(memory: LinearFacts, sign: float) -> None:
+    """Add to the weights what the stored examples have a share in, or take it out."""
+    for s in range(memory.counts[SIZE]):
+        for i in range(memory.totals.shape[0]):
+            share = sign * memory.signs[i, s] * memory.alphas[i, s]
+            for e in range(memory.lengths[s] if share != 0.0 else 0):
+                memory.weights[memory.columns[s, e], i] += share * memory.values[s, e]
+
+
+@frugal
+def scale_again(memory: LinearFacts, kind: int) -> None:
+    """Scale all stored examples of a kind by the scale in force."""
+    for s in range(memory.counts[SIZE]):
+        if memory.kinds[s] == kind:
+            last = memory.lengths[s] - 1
+            for e in range(last):
+                memory.values[s, e] = scaled(memory.scales[kind], memory.columns[s, e], memory.raws[s, e])
+            memory.values[s, last] = 1.0
+            memory.squares[s] = shorten(memory.values[s], last + 1)
 
 
 @inlined
@@ -352,7 +393,7 @@ def linear_game(is_sparse: bool, hears_label: bool) -> Game:
             return FULL
         if width(X, t) + scales > sight.values.shape[0]:  # a longer row than any before
             return FULL
-        n = entries(memory, X, t, scales, sight.columns, sight.values)
+        n = entries(memory, X, t, scales, sight.columns, sight.values, sight.raws)
         sight.length[0], sight.itself[0] = n, shorten(sight.values, n)
         score(memory.weights, sight.columns, sight.values, n, sight.opinions[0])
         for i in range(sight.scores.shape[0]):
@@ -361,13 +402,21 @@ def linear_game(is_sparse: bool, hears_label: bool) -> Game:
         return ready_if_finite(sight.scores)
 
     @frugal
-    def count(memory: LinearFacts, X: Rows, t: int, _sight: LinearSight, _settings: FactNumbers) -> None:
+    def learn_row(memory: LinearFacts, _X: Rows, _t: int, sight: LinearSight, settings: FactNumbers) -> None:
+        learn(memory, kind, sight, settings.facts)
+
+    @frugal
+    def count(memory: LinearFacts, X: Rows, t: int, _sight: LinearSight, settings: FactNumbers) -> None:
         count_row(memory, X, t)
         if scale_is_due(memory, kind):
+            add_examples(memory, -1.0)
             change_scale(memory, kind, memory.weights)
-            forget_examples(memory)  # they have the old scale; what was learned from them is in the weights
+            scale_again(memory, kind)
+            add_examples(memory, 1.0)
+            for i in range(memory.totals.shape[0]):
+                replay(memory, i, settings.facts)
 
-    return fact_game(measure, complete, judge, learn, forget, count, hears_label)
+    return fact_game(measure, complete, judge, learn_row, forget, count, hears_label)
 
 
 @frugal
@@ -377,12 +426,6 @@ def forget(memory: LinearFacts, sight: LinearSight, _settings: FactNumbers) -> N
     memory.right[:] = 0
     memory.wrong[:] = 0
     sight.opinions[:] = 0.0
-    forget_examples(memory)
-
-
-@frugal
-def forget_examples(memory: LinearFacts) -> None:
-    """Forget the stored examples, but not what was learned from them."""
     memory.alphas[:] = 0.0
     memory.totals[:] = 0.0
     memory.supports[:] = 0
@@ -395,9 +438,11 @@ def _reading(is_sparse: bool) -> Callable[..., None]:
     entries: Callable[..., int] = sparse_entries if is_sparse else dense_entries
 
     @compiled
-    def read(memory: LinearFacts, X: Rows, scales: bool, columns: Integers, values: Floats, out: Floats) -> None:
+    def read(
+        memory: LinearFacts, X: Rows, scales: bool, columns: Integers, values: Floats, raws: Floats, out: Floats
+    ) -> None:
         for t in range(out.shape[0]):
-            n = entries(memory, X, t, scales, columns, values)
+            n = entries(memory, X, t, scales, columns, values, raws)
             shorten(values, n)
             score(memory.weights, columns, values, n, out[t])
 
