@@ -17,8 +17,8 @@ ROUNDS, LATELY, USUALLY, BEST = range(4)
 _MEMORY = 64.0
 # What is usual is averaged over about this share of the stream, so that the rounds in which all was new are forgotten.
 _SHARE = 0.25
-# Gama et al. take three standard deviations; over a long stream that is exceeded by chance, six is not.
-_DEVIATIONS = 6.0
+# Gama et al. take three standard deviations; over a long stream that is exceeded by chance, and the best rate is below the usual one by chance.
+_DEVIATIONS = 7.0
 
 
 def new_watch() -> Floats:
@@ -31,7 +31,7 @@ def is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -
     """Say whether the guesses have become too bad for chance, so that old facts no longer hold; start counting again.
 
     The rate of mistakes over some 64 rounds is compared with the best rate so far over a quarter of the stream. It must
-    be six standard deviations above it, and nearer to blind guessing than to it. With a hard margin facts never go out
+    be seven standard deviations above it, and nearer to blind guessing than to it. With a hard margin facts never go out
     of date.
     """
     watch[ROUNDS] += 1.0
