@@ -14,14 +14,16 @@ from onebit.bounds import at_most
 from onebit.checks.problems import noisy_problem, separable_problem
 from onebit.inputs import check_rows
 from onebit.kernels import Gaussian, Laplace, Linear, Rational
-from onebit.learners.bandit_svm import bank
+from onebit.learners.bandit_svm import bank_facts
+from onebit.learners.bandit_svm.bank_plan import new_bank
 from onebit.theory import margin as margin_of
 
 Stream = Callable[[int, np.random.Generator], tuple[Any, Any]]
 
 
-def guarded(kernel: Any = "bank", **settings: Any) -> onebit.BanditSVM:
-    return onebit.BanditSVM(kernel, exploration="guarded", **settings)
+def guarded(kernel: Any = "auto", **settings: Any) -> onebit.BanditSVM:
+    """Return the learner on rows as they are."""
+    return onebit.BanditSVM(kernel, **{"scale": None, **settings})
 
 
 def three_directions(n: int, generator: np.random.Generator) -> tuple[Any, Any]:
@@ -62,7 +64,7 @@ def test_no_lock_up(stream: Stream, most: int) -> None:
 
 def test_greedy_guessing_does_lock_up() -> None:
     X, y = in_turn(3000, np.random.default_rng(0))
-    assert onebit.play(onebit.BanditSVM(None, C=math.inf), X, y).mistakes >= 900
+    assert onebit.play(onebit.BanditSVM(None, C=math.inf, exploration="greedy", scale=None), X, y).mistakes >= 900
     assert onebit.play(guarded(None, C=math.inf), X, y).mistakes < 100
 
 
@@ -92,9 +94,9 @@ def test_what_is_promised() -> None:
 def test_powers_are_had_by_squaring() -> None:
     gaussians = (Gaussian(width, normalize=True) for width in (1.0, 0.5, 0.25))
     kernels = (*gaussians, Laplace(), Linear(normalize=True))
-    plan = bank.new_bank(kernels)
-    assert plan.bases == (kernels[0], kernels[3], kernels[4])
-    assert plan.plan[:3].tolist() == [[0, 0, 0], [0, 2, 0], [0, 4, 0]]
+    bank = new_bank(kernels, 5)
+    assert bank.bases == (kernels[0], kernels[3], kernels[4])
+    assert bank.numbers.plan[:3].tolist() == [[0, 0, 0], [0, 2, 0], [0, 4, 0]]
     problem = noisy_problem(200)
     learner = guarded(list(kernels))
     onebit.play(learner, problem.X, problem.y)
@@ -133,15 +135,15 @@ def test_the_linear_kernel_forgets_nothing() -> None:
 
     before = opinions()
     memory.arrays.weight[:] = np.arange(20) + 1.0
-    memory.arrays.counts[bank.REMOVED] = 1
-    bank.make_place(memory.arrays, memory.bank.plan, memory.sight)
+    memory.arrays.counts[bank_facts.REMOVED] = 1
+    bank_facts.make_place(memory.arrays, memory.bank.numbers.plan, memory.sight)
     after = opinions()
     linear, other = learner.bank_
     assert after[linear] == pytest.approx(before[linear], abs=1e-9)
     assert np.abs(after[other] - before[other]).max() > 1e-6
 
 
-@pytest.mark.parametrize("kernel", ["bank", None])
+@pytest.mark.parametrize("kernel", ["auto", None])
 def test_columns_may_have_any_scale_and_offset(kernel: Any) -> None:
     problem = noisy_problem(400)
     powers = np.ldexp(1.0, np.array([-300, 0, 20, 300, 5, -7])[: problem.X.shape[1]])
@@ -180,7 +182,7 @@ def test_many_features_are_left_to_the_linear_space() -> None:
     ("settings", "words"),
     [
         ({"kernel": []}, "kernel .*empty"),
-        ({"kernel": "rbf"}, "kernel .*bank.*rbf"),
+        ({"kernel": "rbf"}, "kernel .*auto.*rbf"),
         ({"scale": "standard"}, "scale .*online.*standard"),
         ({"exploration": "never"}, "exploration .*guarded.*never"),
     ],
@@ -199,7 +201,7 @@ def test_features_that_are_no_numbers_are_refused(kernel: Any, bad: float, scale
         guarded(kernel, scale=scale, classes=2).guess([bad, 1.0])
 
 
-@pytest.mark.parametrize("kernel", ["bank", None])
+@pytest.mark.parametrize("kernel", ["auto", None])
 @pytest.mark.parametrize("size", [2.0**-1060, 2.0**1023])
 def test_columns_may_be_as_small_or_as_large_as_floats(kernel: Any, size: float) -> None:
     X = np.random.default_rng(0).integers(-1000, 1000, size=(100, 3)) / 1024.0
@@ -209,7 +211,7 @@ def test_columns_may_be_as_small_or_as_large_as_floats(kernel: Any, size: float)
     assert np.array_equal(expected, guesses)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("kernel", ["bank", None])
+@pytest.mark.parametrize("kernel", ["auto", None])
 def test_columns_may_grow_beyond_all_measure(kernel: Any) -> None:
     X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(300, 3))
     y = (X[:, 0] > 0.0).astype(int)

@@ -4,7 +4,8 @@ An answer proves the same facts to every kernel, whoever guessed. So all of them
 own opinion can be judged: after "right", every kernel that would have said something else was wrong; after "wrong",
 every kernel that would have said the same was. The guess is a vote of the opinions, weighted by how often each was
 wrong. Where the most trusted kernel is sure, so that nothing productive would be left to learn if it is right, it
-guesses alone, and the others are asked only if it was wrong: most rounds of an easy stream need one kernel.
+guesses alone, and the others are asked only if it was wrong: most rounds of an easy stream need one kernel. Where the
+vote holds every label to be wrong, those that were proved wrong of this very row are passed over.
 """
 
 import math
@@ -39,6 +40,7 @@ from onebit.learners.bandit_svm.facts import (
     curiosity,
     due_of,
     fact_game,
+    is_denied,
     is_productive,
     is_to_follow,
     look_up,
@@ -50,6 +52,8 @@ from onebit.scaling import count_square, scaled
 
 # A vote counts a score beyond two margins as two: one kernel's certainty must not drown the others.
 _LOUDEST = 2.0
+# What a label that is passed over loses: more than scores in a vote can differ by.
+_PASSED_OVER = 8.0
 
 
 class BankMemory(Memory):
@@ -173,6 +177,11 @@ class BankMemory(Memory):
                 leader = int(np.argmax(now.trust))
                 alone = _are_sure(opinions[leader])
                 scores[alone] = heard[leader, alone]
+        if facts.guarded:
+            for t in np.flatnonzero(is_denied(scores.max(axis=1))):
+                same = (stored == seen[t]).all(axis=1)
+                disproved = (now.signs[:, : self.size] < 0) & (now.dues[:, : self.size] == 1.0)
+                scores[t] -= _PASSED_OVER * disproved[:, same].any(axis=1)
         return scores + curiosity(now.right, now.wrong, len(now.right)) if facts.guarded else scores
 
     def _as_seen(self, rows: Rows) -> Floats:
@@ -270,6 +279,26 @@ def write_vote(memory: BankFacts, sight: BankSight, leader: int) -> None:
         sight.scores[i] /= total
 
 
+@inlined
+def pass_over(memory: BankFacts, sight: BankSight) -> None:
+    """Lower the scores of labels that were proved wrong of this very row, so that no mistake on it is repeated."""
+    disproved, (n_classes, _) = sight.chances, memory.signs.shape  # scratch paper, until chances are weighed
+    for i in range(n_classes):
+        disproved[i] = 0.0
+    for s in range(memory.counts[SIZE]):
+        is_same = True
+        for j in range(memory.features.shape[0]):
+            if memory.features[j, s] != sight.features[0, j]:
+                is_same = False
+                break
+        if is_same:
+            for i in range(n_classes):
+                if memory.signs[i, s] < 0 and memory.dues[i, s] == 1.0:
+                    disproved[i] = 1.0
+    for i in range(n_classes):
+        sight.scores[i] -= _PASSED_OVER * disproved[i]
+
+
 @frugal
 def measure_row(memory: BankFacts, X: Floats, t: int, sight: BankSight, settings: FactNumbers) -> int:
     """Write what the kernels say about row t; see `onebit.loop.Game`."""
@@ -290,7 +319,7 @@ def measure_row(memory: BankFacts, X: Floats, t: int, sight: BankSight, settings
             reference = k
         if memory.trust[k] > memory.trust[leader]:
             leader = k
-    sight.reference[0] = reference
+    sight.reference[0], sight.denied[0] = reference, 0
     if m > 1 and numbers.is_bounded and not is_to_follow(memory, facts):
         ask(memory, sight, leader, numbers)
         if is_sure(sight.opinions[leader]):
@@ -305,6 +334,9 @@ def measure_row(memory: BankFacts, X: Floats, t: int, sight: BankSight, settings
             if ready_if_finite(sight.opinions[k]) != READY:
                 return UNSCORED
     write_vote(memory, sight, -1)
+    if facts.guarded and is_denied(sight.scores[highest(sight.scores)]):
+        sight.denied[0] = 1
+        pass_over(memory, sight)
     look_up(memory, sight, facts)
     return READY
 

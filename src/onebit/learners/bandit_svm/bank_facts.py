@@ -116,6 +116,8 @@ class BankSight(NamedTuple):
     """The kernel with the fewest productive facts, the only entry."""
     follow: Signs
     """Whether to follow it where it disputes the vote, the only entry."""
+    denied: Signs
+    """Whether the vote holds every label to be wrong, the only entry."""
     signs: Signs
     """What the answer proves."""
     dues: Floats
@@ -186,6 +188,7 @@ def new_bank_sight(memory: BankFacts) -> BankSight:
         asked=np.zeros(m, np.int8),
         reference=np.zeros(1, np.int64),
         follow=np.zeros(1, np.int8),
+        denied=np.zeros(1, np.int8),
         signs=np.empty(n_classes, np.int8),
         dues=np.empty(n_classes),
         features=np.empty((1, width)),
@@ -462,8 +465,9 @@ def judge(memory: BankFacts, sight: BankSight, answer: Answer, settings: Setting
         fewest = min(fewest, memory.losses[k])
     for k in range(memory.losses.shape[0]):
         memory.trust[k] = math.exp(fewest - memory.losses[k])
-    # What is productive for the reference is stored whoever else wants it: the guarantee is about those facts.
-    return is_wanted or teaches(sight, sight.reference[0])
+    # What is productive for the reference is stored whoever else wants it: the guarantee is about those facts. And where
+    # every label is held to be wrong, it must be known which were tried.
+    return is_wanted or teaches(sight, sight.reference[0]) or (sight.denied[0] != 0 and not answer.correct)
 
 
 @frugal

@@ -36,8 +36,8 @@ _PRODUCTIVE = 0.5
 _MUCH = 0.8
 # Disputed mistakes that are made before the reference is followed for the first time, and for each of its own.
 PATIENCE, PATIENCE_PER_MISTAKE = 10, 10
-# What a class that was never tried is preferred by: enough to decide among classes that all look alike.
-_CURIOSITY = 0.05
+# What a class that was never tried is preferred by: a tenth of a margin decides among classes that all look alike.
+_CURIOSITY = 0.1
 
 
 class Settings(NamedTuple):
@@ -87,8 +87,8 @@ def due_of(is_guessed_or_right: Any) -> Any:
 
 @inlined
 def curiosity(right: Any, wrong: Any, n_classes: int) -> Any:
-    """Return what a class is preferred by; one guess in K is right by chance, so it says as much as K wrong ones."""
-    return _CURIOSITY / (1.0 + right + wrong / n_classes)
+    """Return what a class is preferred by; one guess in K is right by chance, so many wrong ones say as much as it."""
+    return _CURIOSITY / (1.0 + right + 2.0 * wrong / n_classes)
 
 
 @inlined
@@ -108,9 +108,15 @@ def look_up(memory: Any, sight: Any, settings: Settings) -> None:
 
 
 @inlined
+def is_denied(score: Any) -> Any:
+    """Say whether a label with that score is held to be wrong: a mistake on it would not be productive."""
+    return score <= _PRODUCTIVE - 1.0
+
+
+@inlined
 def disputes(sight: Any, label: int) -> bool:
     """Say whether the reference holds a label to be wrong, so that a mistake would teach it nothing."""
-    return not is_productive(-1, sight.opinions[sight.reference[0], label], 1.0)
+    return bool(is_denied(sight.opinions[sight.reference[0], label]))
 
 
 @inlined
