@@ -2,7 +2,6 @@
 
 import math
 import tracemalloc
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,12 @@ import scipy.sparse
 
 import onebit
 from onebit.bounds import at_most
-from onebit.checks.problems import noisy_problem, separable_problem
-from onebit.inputs import check_rows
+from onebit.checks.problems import lock_up_problem, noisy_problem, separable_problem
 from onebit.kernels import Gaussian, Laplace, Linear, Rational
 from onebit.learners.bandit_svm import bank_facts
 from onebit.learners.bandit_svm.bank_plan import new_bank
+from onebit.lengths import unit_rows
 from onebit.theory import margin as margin_of
-
-Stream = Callable[[int, np.random.Generator], tuple[Any, Any]]
 
 
 def guarded(kernel: Any = "auto", **settings: Any) -> onebit.BanditSVM:
@@ -26,44 +23,24 @@ def guarded(kernel: Any = "auto", **settings: Any) -> onebit.BanditSVM:
     return onebit.BanditSVM(kernel, **{"scale": None, **settings})
 
 
-def three_directions(n: int, generator: np.random.Generator) -> tuple[Any, Any]:
-    angles = np.radians([-13.0, 13.0, 0.0])
-    y = generator.integers(3, size=n)
-    return np.column_stack([np.cos(angles), np.sin(angles)])[y], y
-
-
-def ten_levels(n: int, generator: np.random.Generator) -> tuple[Any, Any]:
-    y = generator.integers(10, size=n)
-    return np.column_stack([(y - 4.5) / np.std(np.arange(10)), np.ones(n)]), y
-
-
-def two_ratings(n: int, generator: np.random.Generator) -> tuple[Any, Any]:
-    labels, (i, j) = generator.integers(5, size=(5, 5)), generator.integers(5, size=(2, n))
-    spread = np.std(np.arange(5))
-    return np.column_stack([(i - 2) / spread, (j - 2) / spread, np.ones(n)]), labels[i, j]
-
-
-def in_turn(n: int, _generator: np.random.Generator) -> tuple[Any, Any]:
-    y = np.arange(n) % 3
-    return np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [3**-0.5, 3**-0.5, 3**-0.5]])[y], y
-
-
 @pytest.mark.parametrize(
-    ("stream", "most"), [(three_directions, 10), (ten_levels, 60), (two_ratings, 120), (in_turn, 5)]
+    ("name", "most"), [("three directions", 10), ("ten levels", 60), ("two ratings", 120), ("rows in turn", 5)]
 )
-def test_no_lock_up(stream: Stream, most: int) -> None:
+@pytest.mark.parametrize("scale", [None, "online"])
+def test_no_lock_up(name: str, most: int, scale: str | None) -> None:
     """Right guesses on neighbours prove "not y" where y is right; greedy guessing repeats a mistake there for ever."""
     mistakes = []
     for seed in range(10):
-        X, y = stream(8000, np.random.default_rng(seed))
-        trace = onebit.play(guarded(classes=int(y.max()) + 1), X, y, seed=seed, checkpoints=[4000])
+        problem = lock_up_problem(name, 8000, seed)
+        learner = guarded(scale=scale, classes=problem.n_classes)
+        trace = onebit.play(learner, problem.X, problem.y, seed=seed, checkpoints=[4000])
         mistakes.append(trace.mistakes)
         assert trace.curve.mistakes[0] == trace.mistakes, "mistakes went on in the second half"
     assert np.mean(mistakes) <= most
 
 
 def test_greedy_guessing_does_lock_up() -> None:
-    X, y = in_turn(3000, np.random.default_rng(0))
+    X, y, *_ = lock_up_problem("rows in turn", 3000, 0)
     assert onebit.play(onebit.BanditSVM(None, C=math.inf, exploration="greedy", scale=None), X, y).mistakes >= 900
     assert onebit.play(guarded(None, C=math.inf), X, y).mistakes < 100
 
@@ -119,7 +96,7 @@ def test_opinions() -> None:
         assert opinion.label == learner.classes_[np.argmax(opinion.scores)]
     votes = sum(opinion.weight * np.clip(opinion.scores, -2.0, 2.0) for opinion in opinions)
     scores = learner.decision_function(problem.X[:1])[0]
-    assert np.all((scores - votes > 0.0) & (scores - votes <= 0.05)), "beside the vote, a preference for what is new"
+    assert np.all((scores - votes > 0.0) & (scores - votes <= 0.1)), "beside the vote, a preference for what is new"
 
 
 def test_the_linear_kernel_forgets_nothing() -> None:
@@ -265,7 +242,80 @@ def test_sparse_rows_are_not_made_dense_all_at_once() -> None:
     learner = guarded(classes=2)
     learner.guess(X[[0]])
     tracemalloc.start()
-    learner._memory.prepare(check_rows(X))
+    onebit.play(learner, X, np.arange(2000) % 2, fresh=False)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 20e6
+    assert peak < 0.6 * 2000 * 5000 * 8
+
+
+def test_a_sure_leader_guesses_alone() -> None:
+    """In rounds that teach nothing one kernel is asked; the others are, as soon as the guess was wrong."""
+    problem = separable_problem(400, margin=0.3)
+    learner = guarded(classes=3)
+    onebit.play(learner, problem.X, problem.y)
+    memory: Any = learner._memory
+    alone = 0
+    for x, label in zip(problem.X[:50], problem.y[:50], strict=True):
+        guess = learner.guess(x)
+        n_asked = int(memory.sight.asked.sum())
+        if n_asked == 1:
+            alone += 1
+            losses = memory.arrays.losses.copy()
+            learner.tell(guess, True)
+            assert np.array_equal(memory.arrays.losses, losses), "nobody else was asked, so nobody can be judged"
+            guess = learner.guess(x)
+            learner.tell(guess, False)
+            assert memory.sight.asked.all()
+        else:
+            assert n_asked == len(learner.bank_)
+            learner.tell(guess, bool(guess.label == label))
+    assert alone > 10
+    for opinion in learner.opinions(problem.X[0]):
+        assert np.isfinite(opinion.scores).all()
+
+
+def test_no_mistake_on_a_row_is_repeated_where_all_labels_are_denied() -> None:
+    learner = guarded(classes=6)
+    x, tried = [0.3, -0.7], []
+    for _ in range(5):
+        guess = learner.guess(x)
+        tried.append(guess.label)
+        learner.tell(guess, False)
+    assert len(set(tried)) == 5
+    last = learner.guess(x).label
+    assert last not in tried
+    assert learner.predict([x])[0] == last
+
+
+@pytest.mark.parametrize("kernel", ["auto", None], ids=repr)
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_what_is_stored_is_scaled_anew(kernel: Any, is_sparse: bool) -> None:
+    """After each change of the scale all that is kept of the examples is what it would be had they come just now."""
+    problem = noisy_problem(128)
+    X: Any = np.where(problem.X > -0.1, 3.0 + 10.0 * problem.X, 0.0)
+    rows = scipy.sparse.csr_array(X) if is_sparse else X
+    learner = guarded(kernel, scale="online")
+    onebit.play(learner, rows, problem.y)
+    memory: Any = learner._memory
+    assert memory.arrays.seen[int(is_sparse)] == 128, "the scale has just changed"
+    spread = np.sqrt((X**2).mean(axis=0)) if is_sparse else X.std(axis=0)
+    centre = 0.0 if is_sparse else X.mean(axis=0)
+
+    def seen(raw: Any) -> Any:
+        return unit_rows(np.column_stack([(raw - centre) / spread, np.ones(len(raw))]))
+
+    if kernel is None:
+        for s in range(memory.size):
+            n = memory.arrays.lengths[s]
+            raw = np.zeros((1, 5))
+            raw[0, memory.arrays.columns[s, : n - 1]] = memory.arrays.raws[s, : n - 1]
+            found = np.zeros(6)
+            found[memory.arrays.columns[s, :n]] = memory.arrays.values[s, :n]
+            assert found == pytest.approx(seen(raw)[0], abs=1e-9)
+    else:
+        stored = seen(learner.support_)
+        assert pytest.approx(stored, abs=1e-9) == memory.arrays.units[:, : memory.size].T
+        for k, used in enumerate(learner.bank_):
+            if isinstance(used, Gaussian):
+                expected = used(stored) @ memory.arrays.coefficients[k, : memory.size]
+                assert pytest.approx(expected, abs=1e-8) == memory.arrays.scores[k, :, : memory.size].T

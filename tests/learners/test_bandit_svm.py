@@ -10,10 +10,11 @@ from sklearn.svm import LinearSVC
 import onebit
 from onebit.bounds import at_most
 from onebit.checks.problems import noisy_problem, separable_problem
+from onebit.compiled import compiled
 from onebit.kernels import Gaussian, Linear, Rational
 from onebit.learners.bandit_svm import bank_facts, linear_facts
 from onebit.learners.bandit_svm.bank import BankMemory
-from onebit.learners.bandit_svm.drift import ROUNDS
+from onebit.learners.bandit_svm.drift import ROUNDS, is_outdated, new_watch
 from onebit.learners.bandit_svm.facts import Settings, prove
 from onebit.rounds import Answer
 
@@ -127,6 +128,18 @@ def test_the_guarantee_on_theorem_3s_sequence(kernel: Any, replays: int, chance:
     assert np.mean(mistakes) >= 0.95 * n * (K - 1) / 2  # Theorem 3: no learner makes fewer on average
 
 
+@pytest.mark.parametrize("kernel", ["auto", None], ids=repr)
+def test_the_defaults_guarantee_on_theorem_3s_sequence(kernel: Any) -> None:
+    n, K, mistakes = 15, 4, []
+    for seed in range(40):
+        X, y, margin = theorem_3_sequence(n, K, seed)
+        learner = onebit.BanditSVM(kernel, C=math.inf, scale=None, classes=K)
+        mistakes.append(onebit.play(learner, X, y, seed=seed).mistakes)
+    promise = learner.promise(n_classes=K, n_features=n + 1, radius=1.0, margin=margin * (1.0 - 1e-12))
+    assert np.mean(mistakes) <= at_most(promise, "expected mistakes") < math.inf
+    assert np.mean(mistakes) >= 0.95 * n * (K - 1) / 2  # Theorem 3: no learner makes fewer on average
+
+
 @pytest.mark.parametrize("margin", [0.3, 0.1])
 def test_wrong_side_facts_are_counted_by_the_bound_in_every_run(margin: float) -> None:
     problem = separable_problem(3000, 3, 5, margin)
@@ -194,6 +207,34 @@ def test_it_recovers_when_labels_are_swapped(kernel: Any) -> None:
     after = onebit.play(learner, problem.X[4000:], y[4000:], fresh=False)
     assert memory_of(learner).arrays.watch[ROUNDS] < 4000, "it did not notice"
     assert after.mistakes <= 1.5 * before.mistakes + 100
+
+
+@pytest.mark.parametrize("n_classes", [3, 8])
+def test_a_change_is_noticed_in_a_short_stream(n_classes: int) -> None:
+    """Also while most guesses are still wrong, as on a stream of a few hundred rounds."""
+    for seed in range(5):
+        generator = np.random.default_rng(seed)
+        centres = generator.normal(size=(n_classes, 6))
+        y = generator.integers(n_classes, size=700)
+        X = centres[y] + 0.4 * generator.normal(size=(700, 6))
+        y[450:] = (y[450:] + 1) % n_classes
+        learner = onebit.BanditSVM(classes=n_classes)
+        onebit.play(learner, X, y, seed=seed)
+        assert memory_of(learner).arrays.watch[ROUNDS] < 250, "it was not noticed"
+
+
+@pytest.mark.parametrize(("n_classes", "rate"), [(2, 0.05), (2, 0.3), (3, 0.4), (10, 0.1), (10, 0.8)])
+def test_a_steady_rate_of_mistakes_is_no_change(n_classes: int, rate: float) -> None:
+    answers = np.random.default_rng(n_classes).random(200_000) >= rate
+    assert not _alarms(new_watch(), answers, n_classes)
+
+
+@compiled
+def _alarms(watch: Any, answers: Any, n_classes: int) -> int:
+    found = 0
+    for t in range(len(answers)):
+        found += is_outdated(watch, answers[t], n_classes, 0.005)
+    return found
 
 
 def test_it_does_not_forget_when_nothing_changes() -> None:

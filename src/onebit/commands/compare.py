@@ -121,7 +121,7 @@ def _details(request: Request, comparison: Comparison, baseline: str, said: str)
         "Rounds": f"at most {comparison.rounds:,}, each row once",
         "Runs": f"{comparison.runs}, each on a shuffle of its own, the same for all learners",
         "Seeds": f"{comparison.seed} to {comparison.seed + comparison.runs - 1}",
-        "Preprocessing": f"{said}; the same for all but learners that scale columns themselves, which get rows as they come",
+        "Preprocessing": f"{said}; learners that scale columns themselves get rows as they come",
         "Baseline": baseline,
         "Command": _command(request),
     }

@@ -8,7 +8,7 @@ nothing goes, since its weights are kept as they are.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,7 @@ REMOVED, STALE = 1, 2  # behind SIZE in `counts`
 _FIRST_CAPACITY = 16
 # One removal in four goes in turn: enough to wash noise out, too few to lose what is needed.
 _TURNOVER = 4
-# What a productive fact counts beside a wrong opinion: among kernels that are wrong alike, the one that fits is trusted.
+# What a productive fact counts beside a wrong opinion: among kernels that are wrong alike, trust the one that fits.
 _LESSON = 0.03
 # Steps for each class of each kernel after the columns were scaled anew.
 _STEPS_AFTER_SCALING = 100
@@ -80,7 +80,7 @@ class BankFacts(NamedTuple):
     weight: Floats
     """The sum of all squared coefficients of an example."""
     weights: Floats
-    """The linear kernel's separators, with what removed examples have left in them (D × K); empty without that kernel."""
+    """The linear kernel's separators, with what removed examples left in them (D × K); empty without that kernel."""
     losses: Floats
     """How often each kernel's own opinion was proved wrong, and a little for each productive fact."""
     trust: Floats
@@ -465,8 +465,8 @@ def judge(memory: BankFacts, sight: BankSight, answer: Answer, settings: Setting
         fewest = min(fewest, memory.losses[k])
     for k in range(memory.losses.shape[0]):
         memory.trust[k] = math.exp(fewest - memory.losses[k])
-    # What is productive for the reference is stored whoever else wants it: the guarantee is about those facts. And where
-    # every label is held to be wrong, it must be known which were tried.
+    # What is productive for the reference is stored whoever else wants it: the guarantee is about those facts. And
+    # where every label is held to be wrong, it must be known which were tried.
     return is_wanted or teaches(sight, sight.reference[0]) or (sight.denied[0] != 0 and not answer.correct)
 
 

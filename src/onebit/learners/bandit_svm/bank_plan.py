@@ -17,7 +17,8 @@ CODE, OF_UNITS = range(2)
 # By its code compiled code knows a kernel's formula, so that one compiled game serves every bank.
 _COMPILED = (Linear, Gaussian, Rational, Polynomial, Multinomial)
 _LINEAR, _GAUSSIAN, _RATIONAL, _POLYNOMIAL, _MULTINOMIAL, _LAPLACE, IN_PYTHON = range(7)
-_gaussian, _rational, _polynomial, _multinomial = (kernel.value for kernel in _COMPILED[1:])
+_FORMULAS: tuple[Any, ...] = tuple(kernel.value for kernel in _COMPILED[1:])
+_gaussian, _rational, _polynomial, _multinomial = _FORMULAS
 
 
 class BankNumbers(NamedTuple):

@@ -17,7 +17,7 @@ ROUNDS, LATELY, USUALLY, BEST = range(4)
 _MEMORY = 64.0
 # What is usual is averaged over about this share of the stream, so that the rounds in which all was new are forgotten.
 _SHARE = 0.25
-# Gama et al. take three standard deviations; over a long stream that is exceeded by chance, and the best rate is below the usual one by chance.
+# Gama et al. take three standard deviations; over a long stream that is exceeded by chance.
 _DEVIATIONS = 7.0
 
 
@@ -31,8 +31,8 @@ def is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -
     """Say whether the guesses have become too bad for chance, so that old facts no longer hold; start counting again.
 
     The rate of mistakes over some 64 rounds is compared with the best rate so far over a quarter of the stream. It must
-    be seven standard deviations above it, and nearer to blind guessing than to it. With a hard margin facts never go out
-    of date.
+    be seven standard deviations above it, and nearer to blind guessing than to it. With a hard margin facts never go
+    out of date.
     """
     watch[ROUNDS] += 1.0
     n, wrong = watch[ROUNDS], 0.0 if correct else 1.0
@@ -41,8 +41,8 @@ def is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -
     watch[USUALLY] += (wrong - watch[USUALLY]) / memory
     if softness == 0.0 or n < _MEMORY:
         return False
-    # Laplace's rule keeps the rate away from 0, where its spread would vanish. An average that forgets at rate 1/m varies
-    # like one over 2m rounds.
+    # Laplace's rule keeps the rate away from 0, where its spread would vanish. An average that forgets at rate 1/m
+    # varies like one over 2m rounds.
     usual = (2.0 * memory * watch[USUALLY] + 1.0) / (2.0 * memory + 2.0)
     watch[BEST] = min(watch[BEST], usual + math.sqrt(usual * (1.0 - usual) / (2.0 * memory)))
     best, blind = watch[BEST], 1.0 - 1.0 / n_classes

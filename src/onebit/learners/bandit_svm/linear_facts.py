@@ -347,9 +347,7 @@ def learn(memory: LinearFacts, kind: int, sight: LinearSight, settings: Settings
 @inlined
 def judge(memory: LinearFacts, sight: LinearSight, _answer: Answer, settings: Settings) -> bool:
     """Say whether the example is worth storing."""
-    return is_worth_storing(
-        sight, sight.opinions[0], sight.itself[0], memory.totals, memory.supports, settings
-    )
+    return is_worth_storing(sight, sight.opinions[0], sight.itself[0], memory.totals, memory.supports, settings)
 
 
 @frugal
