@@ -99,23 +99,20 @@ def _interactive(learner: onebit.BanditSVM, X: Any, y: Any) -> float:
 
 
 def drift(rounds: int = 20_000, seeds: int = 5) -> list[tuple[str, ...]]:
-    """A world that changes at once, or slowly; beside a learner that is told everything anew every tenth."""
+    """Play a world that changes at once, or slowly; beside it a learner that starts anew every tenth."""
+    worlds = (("labels swapped half-way", _swap), ("a boundary that turns", _turn), ("priors that shift", _shift))
     lines: list[tuple[str, ...]] = []
-    for name, make in (
-        ("labels swapped half-way", _swap),
-        ("a boundary that turns", _turn),
-        ("priors that shift", _shift),
-    ):
+    for name, make in worlds:
         kept, renewed, frozen = [], [], []
         for seed in range(seeds):
             X, y = make(rounds, np.random.default_rng(seed))
             kept.append(onebit.play(onebit.BanditSVM(classes=4), X, y, seed=seed).mistakes)
             frozen.append(onebit.play(onebit.BanditSVM(classes=4, C=math.inf), X, y, seed=seed).mistakes)
             pieces = [slice(start, start + rounds // 10) for start in range(0, rounds, rounds // 10)]
-            renewed.append(
-                sum(onebit.play(onebit.BanditSVM(classes=4), X[p], y[p], seed=seed).mistakes for p in pieces)
-            )
-        shown = f"{np.mean(kept):,.0f} mistakes; never forgetting {np.mean(frozen):,.0f}, new every tenth {np.mean(renewed):,.0f}"
+            anew = [onebit.play(onebit.BanditSVM(classes=4), X[p], y[p], seed=seed).mistakes for p in pieces]
+            renewed.append(sum(anew))
+        others = f"never forgetting {np.mean(frozen):,.0f}, new every tenth {np.mean(renewed):,.0f}"
+        shown = f"{np.mean(kept):,.0f} mistakes; {others}"
         lines.append((f"{name}, {rounds:,} rounds, {seeds} seeds", shown, "measured"))
     return lines
 

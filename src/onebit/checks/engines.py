@@ -130,4 +130,4 @@ def _is_blind_to_scale(learner: Learner) -> bool:
     if not isinstance(learner, SpaceLearner) or "kernel" not in settings:
         return False
     kernel: Any = settings["kernel"]
-    return kernel is None or kernel == "auto" or getattr(kernel, "normalize", False)
+    return kernel is None or scales_rows(learner) or getattr(kernel, "normalize", False)

@@ -182,7 +182,7 @@ class BankMemory(Memory):
                 same = (stored == seen[t]).all(axis=1)
                 disproved = (now.signs[:, : self.size] < 0) & (now.dues[:, : self.size] == 1.0)
                 scores[t] -= _PASSED_OVER * disproved[:, same].any(axis=1)
-        return scores + curiosity(now.right, now.wrong, len(now.right)) if facts.guarded else scores
+        return scores + curiosity(now.right, now.wrong, len(now.right), facts.softness) if facts.guarded else scores
 
     def _as_seen(self, rows: Rows) -> Floats:
         """Return rows as the kernels see them; sparse ones are prepared first."""

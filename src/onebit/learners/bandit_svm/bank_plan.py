@@ -116,7 +116,7 @@ def write_distances(stored: Floats, features: Floats, size: int, out: Floats) ->
 
 
 @frugal
-def write_values(code: int, square: float, squares: Floats, parameters: Floats, size: int, out: Floats) -> float:
+def write_values(code: int, square: float, squares: Floats, parameters: Floats, size: int, out: Floats) -> Any:
     """Turn products, and the squared lengths that belong to them, into a kernel's values; return k(x, x)."""
     if code == _LINEAR:
         return square

@@ -86,9 +86,10 @@ def due_of(is_guessed_or_right: Any) -> Any:
 
 
 @inlined
-def curiosity(right: Any, wrong: Any, n_classes: int) -> Any:
+def curiosity(right: Any, wrong: Any, n_classes: int, softness: float) -> Any:
     """Return what a class is preferred by; one guess in K is right by chance, so many wrong ones say as much as it."""
-    return _CURIOSITY / (1.0 + right + 2.0 * wrong / n_classes)
+    # With a small C all scores are small: no step is longer than what its fact lacks, divided by the softness.
+    return _CURIOSITY / max(1.0, softness) / (1.0 + right + 2.0 * wrong / n_classes)
 
 
 @inlined
@@ -104,7 +105,7 @@ def look_up(memory: Any, sight: Any, settings: Settings) -> None:
     sight.follow[0] = is_to_follow(memory, settings)
     if settings.guarded:
         for i in range(n_classes):
-            sight.scores[i] += curiosity(memory.right[i], memory.wrong[i], n_classes)
+            sight.scores[i] += curiosity(memory.right[i], memory.wrong[i], n_classes, settings.softness)
 
 
 @inlined

@@ -174,8 +174,9 @@ class LinearFactMemory(Memory):
         read = _reading(isinstance(rows, SparseRows))
         values, raws = np.empty((2, width))
         read(self.arrays, unlocked(rows), scales, np.empty(width, dtype=np.int64), values, raws, out)
-        if self.settings.facts.guarded:
-            out += curiosity(self.arrays.right, self.arrays.wrong, out.shape[1])
+        facts = self.settings.facts
+        if facts.guarded:
+            out += curiosity(self.arrays.right, self.arrays.wrong, out.shape[1], facts.softness)
         return out
 
     def learned(self) -> dict[str, Floats]:
