@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse
 
 from onebit.checks.inputs import SPARSE_FORMATS
-from onebit.checks.problems import fresh, guesses_of, noisy_problem, snapshot, scales_rows
+from onebit.checks.problems import fresh, guesses_of, noisy_problem, scales_rows, snapshot
 from onebit.inputs import check_rows
 from onebit.kernels import Linear
 from onebit.learners import Learner, all_learners
