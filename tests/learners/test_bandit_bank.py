@@ -247,14 +247,14 @@ def test_scores_are_those_a_guess_is_made_from() -> None:
 
 
 def test_sparse_rows_are_not_made_dense_all_at_once() -> None:
-    X = scipy.sparse.random_array((2000, 5000), density=1e-4, rng=np.random.default_rng(0), format="csr")
-    learner = guarded(classes=2, budget=50)
+    X = scipy.sparse.random_array((4000, 5000), density=1e-4, rng=np.random.default_rng(0), format="csr")
+    learner = guarded(classes=2, budget=10)
     learner.guess(X[[0]])
     tracemalloc.start()
-    onebit.play(learner, X, np.arange(2000) % 2, fresh=False)
+    onebit.play(learner, X, np.arange(4000) % 2, fresh=False)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 0.6 * 2000 * 5000 * 8
+    assert peak < 0.6 * 4000 * 5000 * 8
 
 
 def test_a_sure_leader_guesses_alone() -> None:
