@@ -56,7 +56,11 @@ def compare_command(request: Request) -> None:
     # After everything that can be wrong with the request, before anything is played.
     prepare_folder(request.out)
     console = Console()
-    console.print(on_screen(f"Preprocessing, the same for all: {said}."), highlight=False, soft_wrap=True)
+    console.print(
+        on_screen(f"Preprocessing, for all who do not scale columns themselves: {said}."),
+        highlight=False,
+        soft_wrap=True,
+    )
     with progress_bar(console, _size(comparison)) as show:
         played = run_comparison(comparison, request.out, jobs=request.jobs, on_progress=show)
     with console.status("Drawing figures and writing the report …"):
