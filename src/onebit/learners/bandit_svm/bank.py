@@ -40,15 +40,16 @@ from onebit.learners.bandit_svm.facts import (
     curiosity,
     due_of,
     fact_game,
+    hearing,
     is_denied,
     is_productive,
     is_to_follow,
     look_up,
 )
-from onebit.learners.bandit_svm.rows import DENSE, SPARSE, change_scale, count_dense, scale_is_due
+from onebit.learners.bandit_svm.rows import DENSE, SPARSE, change_scale, count_entry, scale_is_due
 from onebit.lengths import to_unit, unit_rows
 from onebit.loop import FULL, READY, UNSCORED, Game, Memory, grown, highest, ready_if_finite
-from onebit.scaling import count_square, scaled
+from onebit.scaling import scaled
 
 # A vote counts a score beyond two margins as two: one kernel's certainty must not drown the others.
 _LOUDEST = 2.0
@@ -187,8 +188,11 @@ class BankMemory(Memory):
     def _as_seen(self, rows: Rows) -> Floats:
         """Return rows as the kernels see them; sparse ones are prepared first."""
         filled: Any = self.prepare(rows) if isinstance(rows, SparseRows) else rows
-        out = np.empty((len(filled), len(self.arrays.units)))
-        _read_rows(self.arrays, unlocked(filled), self.settings.facts.scales, out)
+        if not self.settings.facts.scales:
+            return np.ascontiguousarray(filled)
+        n_features = len(self.arrays.rows)
+        out = np.ones((len(filled), n_features + 1))
+        _scale_rows(self.arrays.scales[int(filled.shape[1] > n_features)], unlocked(filled), out)
         return out
 
     def learned(self) -> dict[str, Floats]:
@@ -205,31 +209,35 @@ def _are_sure(opinion: Floats) -> Any:
     return ~is_productive(np.where(is_best, 1, -1), opinion, due_of(is_best)).any(axis=1)
 
 
-@inlined
-def kind_of(memory: BankFacts, X: Floats) -> int:
-    """Return whether rows that are to be scaled came dense or sparse."""
-    return SPARSE if X.shape[1] > memory.rows.shape[0] else DENSE
+@compiled
+def _scale_rows(scale: Floats, X: Floats, out: Floats) -> None:
+    """Scale all columns but the last, which is the constant."""
+    for t in range(out.shape[0]):
+        for j in range(out.shape[1] - 1):
+            out[t, j] = scaled(scale, j, X[t, j])
 
 
 @inlined
-def read(memory: BankFacts, X: Floats, t: int, scales: bool, out: Floats) -> None:
-    """Write row t as the kernels see it."""
-    n_features = memory.rows.shape[0]
+def read(memory: BankFacts, X: Floats, t: int, scales: bool, sight: BankSight) -> None:
+    """Copy row t: what follows sees nothing of X, whose type may differ, and need not be compiled for each."""
     if scales:
-        kind = kind_of(memory, X)
-        scale = memory.scales[kind]
+        n_features = memory.rows.shape[0]
+        sight.kind[0] = SPARSE if X.shape[1] > n_features else DENSE
         for j in range(n_features):
-            out[j] = scaled(scale, j, X[t, j])
-        out[n_features] = 1.0
+            sight.raw[j] = X[t, j]
     else:
         for j in range(X.shape[1]):
-            out[j] = X[t, j]
+            sight.features[0, j] = X[t, j]
 
 
-@compiled
-def _read_rows(memory: BankFacts, X: Floats, scales: bool, out: Floats) -> None:
-    for t in range(out.shape[0]):
-        read(memory, X, t, scales, out[t])
+@inlined
+def scale_row(memory: BankFacts, sight: BankSight) -> None:
+    """Write the row as the kernels see it."""
+    n_features = memory.rows.shape[0]
+    scale = memory.scales[sight.kind[0]]
+    for j in range(n_features):
+        sight.features[0, j] = scaled(scale, j, sight.raw[j])
+    sight.features[0, n_features] = 1.0
 
 
 @inlined
@@ -300,14 +308,15 @@ def pass_over(memory: BankFacts, sight: BankSight) -> None:
 
 
 @frugal
-def measure_row(memory: BankFacts, X: Floats, t: int, sight: BankSight, settings: FactNumbers) -> int:
-    """Write what the kernels say about row t; see `onebit.loop.Game`."""
+def measure_row(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> int:
+    """Write what the kernels say about the row that was read; see `onebit.loop.Game`."""
     capacity, size, facts, numbers = memory.lengths.shape[0], memory.counts[SIZE], settings.facts, settings.kernel
     if size == capacity and capacity < facts.budget:
         return FULL
     if sight.line.shape[0] < capacity:  # Ctrl-C came when the memory had grown, and the paper had not
         return FULL
-    read(memory, X, t, facts.scales, sight.features[0])
+    if facts.scales:
+        scale_row(memory, sight)
     if ready_if_finite(sight.features[0]) != READY:
         return UNSCORED
     take_direction(sight)
@@ -342,26 +351,22 @@ def measure_row(memory: BankFacts, X: Floats, t: int, sight: BankSight, settings
 
 
 @frugal
-def learn_row(memory: BankFacts, X: Floats, t: int, sight: BankSight, settings: FactNumbers) -> None:
-    """Store row t, learn what is proved of it, and keep it as it came, to be scaled anew."""
+def learn_row(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> None:
+    """Store the row, learn what is proved of it, and keep it as it came, to be scaled anew."""
     place = learn_from_sight(memory, sight, settings)
     if settings.facts.scales:
         for j in range(memory.rows.shape[0]):
-            memory.rows[j, place] = X[t, j]
-        memory.kinds[place] = kind_of(memory, X)
+            memory.rows[j, place] = sight.raw[j]
+        memory.kinds[place] = sight.kind[0]
 
 
 @frugal
-def count_row(memory: BankFacts, X: Floats, t: int, sight: BankSight, settings: FactNumbers) -> None:
-    """Take row t into the statistics of the columns, and scale all stored examples anew if that is due."""
-    kind = kind_of(memory, X)
-    if kind == DENSE:
-        count_dense(memory, X, t)
-    else:
-        memory.seen[SPARSE] += 1
-        for j in range(memory.rows.shape[0]):
-            if X[t, j] != 0.0:
-                count_square(memory.statistics[SPARSE], j, X[t, j])
+def count_row(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> None:
+    """Take the row into the statistics of the columns, and scale all stored examples anew if that is due."""
+    kind = sight.kind[0]
+    memory.seen[kind] += 1
+    for j in range(memory.rows.shape[0]):
+        count_entry(memory, kind, j, sight.raw[j])
     if scale_is_due(memory, kind):
         add_examples(memory, settings.kernel.plan, -1.0)
         change_scale(memory, kind, memory.weights)
@@ -403,11 +408,15 @@ def copy_features(memory: BankFacts, sight: BankSight, s: int) -> None:
     take_direction(sight)
 
 
+hear_row = frugal(hearing(ask_all, judge, learn_row, forget, count_row))
+
+
 @cache
 def bank_game(hears_label: bool) -> Game:
     """Return the game of a bank."""
 
     def measure(memory: BankFacts, X: Floats, t: int, sight: BankSight, settings: FactNumbers) -> int:
-        return measure_row(memory, X, t, sight, settings)
+        read(memory, X, t, settings.facts.scales, sight)
+        return measure_row(memory, sight, settings)
 
-    return fact_game(measure, ask_all, judge, learn_row, forget, count_row, hears_label)
+    return fact_game(measure, hear_row, hears_label)

@@ -121,6 +121,10 @@ class BankSight(NamedTuple):
     signs: Signs
     """What the answer proves."""
     dues: Floats
+    raw: Floats
+    """The row as it came; empty if nothing is scaled."""
+    kind: Signs
+    """Whether it came dense (0) or sparse (1), the only entry."""
     features: Floats
     """The row, scaled, with the constant (1 × D)."""
     unit: Floats
@@ -191,6 +195,8 @@ def new_bank_sight(memory: BankFacts) -> BankSight:
         denied=np.zeros(1, np.int8),
         signs=np.empty(n_classes, np.int8),
         dues=np.empty(n_classes),
+        raw=np.empty(len(memory.rows)),
+        kind=np.zeros(1, np.int8),
         features=np.empty((1, width)),
         unit=np.empty(width),
         length=np.empty(1),
@@ -443,7 +449,7 @@ def wants(memory: BankFacts, sight: BankSight, k: int, settings: Settings) -> bo
     )
 
 
-@frugal
+@inlined
 def judge(memory: BankFacts, sight: BankSight, answer: Answer, settings: Settings) -> bool:
     """Count which kernels were wrong, and say whether the most trusted one wants the example."""
     n_asked, leader = 0, -1

@@ -223,32 +223,58 @@ SIZE = 0
 """Where a memory of facts counts its examples."""
 
 
-@cache
-def fact_game(
-    measure: Callable[..., int],
+def hearing(
     complete: Callable[..., None],
     judge: Callable[..., bool],
     learn: Callable[..., None],
     forget: Callable[..., None],
     count: Callable[..., None],
-    hears_label: bool,
-) -> Game:
+) -> Callable[..., bool]:
+    """Return (memory, sight, answer, settings) → changed: how a memory of facts learns from an answer.
+
+    Parameters
+    ----------
+    complete : (memory, sight, settings)
+        Writes the opinions that were not needed for the guess.
+    judge : (memory, sight, answer, settings) → whether the example is worth storing
+        Compares what was proved with the opinions.
+    learn : (memory, sight, settings)
+        Stores the row with what ``sight.signs`` says is proved of it, and lets the separators take their steps.
+    forget : (memory, sight, settings)
+        Forgets all facts, and writes the opinions that are left.
+    count : (memory, sight, settings)
+        Takes the row into the statistics of the columns.
+    """
+
+    def hear(memory: Any, sight: Any, answer: Answer, settings: FactNumbers) -> bool:
+        prove(answer, sight.signs, sight.dues)
+        outdated = is_outdated(memory.watch, answer.correct, sight.signs.shape[0], settings.facts.softness)
+        if outdated or not answer.correct:
+            complete(memory, sight, settings)
+        keep_account(memory, sight, answer)
+        if outdated:
+            forget(memory, sight, settings)
+        worth = judge(memory, sight, answer, settings.facts)
+        if worth:
+            complete(memory, sight, settings)
+            learn(memory, sight, settings)
+        if settings.facts.scales:
+            count(memory, sight, settings)
+        return worth
+
+    return hear
+
+
+@cache
+def fact_game(measure: Callable[..., int], hear: Callable[..., bool], hears_label: bool) -> Game:
     """Return the game of a memory of facts.
 
     Parameters
     ----------
     measure : as for `Game`
-        Writes the scores, and the opinions they come from.
-    complete : (memory, sight, settings)
-        Writes the opinions that were not needed for the guess.
-    judge : (memory, sight, answer, settings) → whether the example is worth storing
-        Compares what was proved with the opinions.
-    learn : (memory, X, t, sight, settings)
-        Stores row t with what ``sight.signs`` says is proved of it, and lets the separators take their steps.
-    forget : (memory, sight, settings)
-        Forgets all facts, and writes the opinions that are left.
-    count : (memory, X, t, sight, settings)
-        Takes row t into the statistics of the columns.
+        Writes the scores, the opinions they come from, and the row itself, to `sight`.
+    hear : (memory, sight, answer, settings) → changed
+        Made by `hearing`, and compiled.
     hears_label : bool
         As for `Game`.
     """
@@ -259,20 +285,7 @@ def fact_game(
     def weigh(sight: Any, settings: FactNumbers) -> None:
         chances_of(sight, settings.facts, sight.chances)
 
-    def hear(memory: Any, X: Any, t: int, sight: Any, answer: Answer, settings: FactNumbers) -> bool:
-        prove(answer, sight.signs, sight.dues)
-        if not answer.correct:
-            complete(memory, sight, settings)
-        keep_account(memory, sight, answer)
-        if is_outdated(memory.watch, answer.correct, sight.signs.shape[0], settings.facts.softness):
-            complete(memory, sight, settings)
-            forget(memory, sight, settings)
-        worth = judge(memory, sight, answer, settings.facts)
-        if worth:
-            complete(memory, sight, settings)
-            learn(memory, X, t, sight, settings)
-        if settings.facts.scales:
-            count(memory, X, t, sight, settings)
-        return worth
+    def hear_row(memory: Any, _X: Any, _t: int, sight: Any, answer: Answer, settings: FactNumbers) -> bool:
+        return hear(memory, sight, answer, settings)
 
-    return plugged(Game(measure, decide, weigh, hear, hears_label=hears_label))
+    return plugged(Game(measure, decide, weigh, hear_row, hears_label=hears_label))

@@ -22,6 +22,7 @@ from onebit.learners.bandit_svm.facts import (
     change_of_support,
     curiosity,
     fact_game,
+    hearing,
     is_worth_storing,
     look_up,
     stepped,
@@ -30,8 +31,7 @@ from onebit.learners.bandit_svm.rows import (
     DENSE,
     SPARSE,
     change_scale,
-    count_dense,
-    count_sparse,
+    count_entry,
     scale_is_due,
 )
 from onebit.lengths import shorten
@@ -383,7 +383,6 @@ def linear_game(is_sparse: bool, hears_label: bool) -> Game:
     """Return the game on dense or on sparse rows."""
     entries: Callable[..., int] = sparse_entries if is_sparse else dense_entries
     width: Callable[..., int] = sparse_width if is_sparse else dense_width
-    count_row: Callable[..., None] = count_sparse if is_sparse else count_dense
     kind = SPARSE if is_sparse else DENSE
 
     def measure(memory: LinearFacts, X: Rows, t: int, sight: LinearSight, settings: FactNumbers) -> int:
@@ -400,22 +399,29 @@ def linear_game(is_sparse: bool, hears_label: bool) -> Game:
         look_up(memory, sight, settings.facts)
         return ready_if_finite(sight.scores)
 
-    @frugal
-    def learn_row(memory: LinearFacts, _X: Rows, _t: int, sight: LinearSight, settings: FactNumbers) -> None:
+    def learn_row(memory: LinearFacts, sight: LinearSight, settings: FactNumbers) -> None:
         learn(memory, kind, sight, settings.facts)
 
-    @frugal
-    def count(memory: LinearFacts, X: Rows, t: int, _sight: LinearSight, settings: FactNumbers) -> None:
-        count_row(memory, X, t)
-        if scale_is_due(memory, kind):
-            add_examples(memory, -1.0)
-            change_scale(memory, kind, memory.weights)
-            scale_again(memory, kind)
-            add_examples(memory, 1.0)
-            for i in range(memory.totals.shape[0]):
-                replay(memory, i, settings.facts)
+    def count_row(memory: LinearFacts, sight: LinearSight, settings: FactNumbers) -> None:
+        count(memory, kind, sight, settings.facts)
 
-    return fact_game(measure, complete, judge, learn_row, forget, count, hears_label)
+    hear = inlined(hearing(complete, judge, inlined(learn_row), forget, inlined(count_row)))
+    return fact_game(measure, hear, hears_label)
+
+
+@frugal
+def count(memory: LinearFacts, kind: int, sight: LinearSight, settings: Settings) -> None:
+    """Take the row into the statistics of the columns, and scale all stored examples anew if that is due."""
+    memory.seen[kind] += 1
+    for e in range(sight.length[0] - 1):  # the last is the constant
+        count_entry(memory, kind, sight.columns[e], sight.raws[e])
+    if scale_is_due(memory, kind):
+        add_examples(memory, -1.0)
+        change_scale(memory, kind, memory.weights)
+        scale_again(memory, kind)
+        add_examples(memory, 1.0)
+        for i in range(memory.totals.shape[0]):
+            replay(memory, i, settings)
 
 
 @frugal

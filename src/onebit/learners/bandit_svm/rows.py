@@ -8,7 +8,7 @@ each column.
 from typing import Any
 
 from onebit.compiled import inlined
-from onebit.inputs import Floats, SparseRows
+from onebit.inputs import Floats
 from onebit.scaling import change_weight, count_square, count_value, put_in_force
 
 DENSE, SPARSE = range(2)
@@ -16,19 +16,12 @@ DENSE, SPARSE = range(2)
 
 
 @inlined
-def count_dense(memory: Any, X: Floats, t: int) -> None:
-    """Take row t into the statistics."""
-    memory.seen[DENSE] += 1
-    for j in range(memory.statistics.shape[2]):
-        count_value(memory.statistics[DENSE], j, X[t, j], float(memory.seen[DENSE]))
-
-
-@inlined
-def count_sparse(memory: Any, X: SparseRows, t: int) -> None:
-    """Take row t into the statistics."""
-    memory.seen[SPARSE] += 1
-    for entry in range(X.starts[t], X.starts[t + 1]):
-        count_square(memory.statistics[SPARSE], X.columns[entry], X.values[entry])
+def count_entry(memory: Any, kind: int, j: int, value: float) -> None:
+    """Take the entry of a row that was counted in ``memory.seen`` into the statistics of column j."""
+    if kind == DENSE:
+        count_value(memory.statistics[DENSE], j, value, float(memory.seen[DENSE]))
+    elif value != 0.0:
+        count_square(memory.statistics[SPARSE], j, value)
 
 
 @inlined
