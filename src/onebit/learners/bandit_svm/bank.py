@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 
 from onebit.compiled import compiled, frugal, inlined
-from onebit.inputs import Floats, Rows, SparseRows, dense, take, unlocked
+from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, take, unlocked
 from onebit.kernels import ENTRIES_AT_ONCE, Kernel, is_lost
 from onebit.learners.bandit_svm.bank_facts import (
-    STALE,
+    DUE,
     BankFacts,
     BankSight,
-    add_examples,
     ask,
     ask_all,
     forget,
@@ -29,10 +28,9 @@ from onebit.learners.bandit_svm.bank_facts import (
     learn_from_sight,
     new_bank_facts,
     new_bank_sight,
-    rescore,
-    write_similarities,
+    replay,
 )
-from onebit.learners.bandit_svm.bank_plan import CODE, IN_PYTHON, LINEAR, compare, new_bank
+from onebit.learners.bandit_svm.bank_plan import CODE, IN_PYTHON, LINEAR, new_bank
 from onebit.learners.bandit_svm.facts import (
     SIZE,
     FactNumbers,
@@ -47,12 +45,15 @@ from onebit.learners.bandit_svm.facts import (
     look_up,
 )
 from onebit.learners.bandit_svm.rows import DENSE, SPARSE, change_scale, count_entry, scale_is_due
-from onebit.lengths import to_unit, unit_rows
-from onebit.loop import FULL, READY, UNSCORED, Game, Memory, grown, highest, ready_if_finite
+from onebit.lengths import row_lengths, to_unit, unit_rows
+from onebit.loop import FULL, READY, UNSCORED, Game, Memory, Record, grown, highest, ready_if_finite
+from onebit.rounds import Guess
 from onebit.scaling import scaled
 
 # A vote counts a score beyond two margins as two: one kernel's certainty must not drown the others.
 _LOUDEST = 2.0
+# Steps for each class of each kernel after the columns were scaled anew.
+_STEPS_AFTER_SCALING = 100
 # What a label that is passed over loses: more than scores in a vote can differ by.
 _PASSED_OVER = 8.0
 
@@ -110,8 +111,6 @@ class BankMemory(Memory):
         """Write the values of kernels that only Python can compute."""
         x, size = self._as_seen(row), self.size
         stored = self.arrays.features[:, :size].T.copy()
-        if self.arrays.counts[STALE]:
-            self._compare_again(stored)
         for b, kernel in enumerate(self.bank.bases):
             if self._in_python[b]:
                 ready = kernel.prepare(x)
@@ -119,18 +118,74 @@ class BankMemory(Memory):
                     self.sight.bases[b, :size] = kernel.matrix(ready, kernel.prepare(stored))[0]
                 self.sight.itself[0, b] = kernel.matrix(ready, ready)[0, 0]
 
-    def _compare_again(self, stored: Floats) -> None:
-        """Write the values of Python's kernels for all stored examples, which were scaled anew."""
-        for b, kernel in enumerate(self.bank.bases):
-            if self._in_python[b] and len(stored):
+    # A new scale: rare, so Python's work.
+
+    def hear(self, guess: Guess, correct: bool, truth: int) -> bool:
+        """Learn from the answer to one guess, and scale all that is stored anew if that is due."""
+        changed = super().hear(guess, correct, truth)
+        if self.arrays.counts[DUE]:
+            self._scale_again()
+        return changed
+
+    def run(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
+        """Play prepared rows; the loop stops where a new scale is due."""
+        super().run(rows, y, start, seed, first_round, record)
+        if self.arrays.counts[DUE]:
+            self._scale_again()
+
+    def _scale_again(self) -> None:
+        """Put the scale of the rows so far in force, scale all stored examples anew, and take in what that changes.
+
+        All at once: whoever breaks it off finds either the old scale, still due to be changed, or the new one.
+        """
+        now, (plan, _, _, _), size = self.arrays, self.bank.numbers, self.size
+        counts, scales, weights = now.counts.copy(), now.scales.copy(), now.weights.copy()
+        features, units, lengths = now.features.copy(), now.units.copy(), now.lengths.copy()
+        kind, counts[DUE] = int(counts[DUE]) - 1, 0
+        linear = np.flatnonzero(plan[:, LINEAR]).tolist()
+        for k in linear:  # what belongs to no stored example means the same hyperplanes as before
+            weights -= units[:, :size] @ now.coefficients[k, :size]
+        _change_scale(scales[kind], now.statistics[kind], float(now.seen[kind]), kind == DENSE, weights)
+        mine = np.flatnonzero(now.kinds[:size] == kind)
+        seen = np.ones((len(mine), len(features)))
+        _scale_rows(scales[kind], np.ascontiguousarray(now.rows[:, mine].T), seen)
+        features[:, mine] = seen.T
+        stored = np.ascontiguousarray(features[:, :size].T)
+        lengths[:size], units[:, :size] = row_lengths(stored), unit_rows(stored).T
+        for k in linear:
+            weights += units[:, :size] @ now.coefficients[k, :size]
+        grams, scores = np.zeros_like(now.grams), np.zeros_like(now.scores)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for b, kernel in enumerate(self.bank.bases if size else ()):
                 ready = kernel.prepare(stored)
-                self.arrays.grams[b, : len(stored), : len(stored)] = kernel.matrix(ready, ready)
-        rescore(self.arrays, self.sight, self.settings)
-        self.arrays.counts[STALE] = 0
+                grams[b, :size, :size] = kernel.matrix(ready, ready)
+            for k, (base, squarings, is_linear) in enumerate(plan.tolist()):
+                similar = grams[base, :size, :size] ** (2**squarings)
+                own = units[:, :size].T @ weights if is_linear else similar @ now.coefficients[k, :size]
+                scores[k, :, :size] = own.T
+        if not np.isfinite(scores).all() or not np.isfinite(grams).all():
+            now.counts[DUE] = 0  # a kernel that cannot take its examples on the new scale: the old one stays
+            return
+        self._at_hand, self._seen = {}, -1
+        self.arrays = now._replace(
+            counts=counts,
+            scales=scales,
+            weights=weights,
+            features=features,
+            units=units,
+            lengths=lengths,
+            grams=grams,
+            scores=scores,
+        )
+        for k, i in np.ndindex(scores.shape[:2] if size else (0, 0)):
+            replay(self.arrays, plan, k, i, _STEPS_AFTER_SCALING, self.settings.facts, self.sight.line)
 
     def make_room(self, rows: Rows, t: int) -> None:
-        """Double the places, up to the budget."""
+        """Double the places, up to the budget; or put a scale in force, if that is what play was stopped for."""
         now = self.arrays
+        if now.counts[DUE]:
+            self._scale_again()
+            return
         (m, n_classes), n = now.totals.shape, min(self.settings.facts.budget, 2 * len(now.lengths))
         self.arrays = now._replace(
             rows=grown(now.rows, (len(now.rows), n)),
@@ -207,6 +262,11 @@ def _are_sure(opinion: Floats) -> Any:
     """Return which rows a kernel is sure about, given its scores of them: see `is_sure`."""
     is_best = np.arange(opinion.shape[1]) == np.argmax(opinion, axis=1)[:, None]
     return ~is_productive(np.where(is_best, 1, -1), opinion, due_of(is_best)).any(axis=1)
+
+
+@compiled
+def _change_scale(scale: Floats, statistics: Floats, n: float, is_centred: bool, weights: Floats) -> None:
+    change_scale(scale, statistics, n, is_centred, weights)
 
 
 @compiled
@@ -311,7 +371,7 @@ def pass_over(memory: BankFacts, sight: BankSight) -> None:
 def measure_row(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> int:
     """Write what the kernels say about the row that was read; see `onebit.loop.Game`."""
     capacity, size, facts, numbers = memory.lengths.shape[0], memory.counts[SIZE], settings.facts, settings.kernel
-    if size == capacity and capacity < facts.budget:
+    if memory.counts[DUE] or (size == capacity and capacity < facts.budget):
         return FULL
     if sight.line.shape[0] < capacity:  # Ctrl-C came when the memory had grown, and the paper had not
         return FULL
@@ -360,52 +420,15 @@ def learn_row(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> Non
         memory.kinds[place] = sight.kind[0]
 
 
-@frugal
-def count_row(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> None:
-    """Take the row into the statistics of the columns, and scale all stored examples anew if that is due."""
+@inlined
+def count_row(memory: BankFacts, sight: BankSight, _settings: FactNumbers) -> None:
+    """Take the row into the statistics of the columns, and say if a new scale is due."""
     kind = sight.kind[0]
     memory.seen[kind] += 1
     for j in range(memory.rows.shape[0]):
         count_entry(memory, kind, j, sight.raw[j])
     if scale_is_due(memory, kind):
-        add_examples(memory, settings.kernel.plan, -1.0)
-        change_scale(memory, kind, memory.weights)
-        scale_again(memory, kind, sight, settings)
-
-
-@frugal
-def scale_again(memory: BankFacts, kind: int, sight: BankSight, settings: FactNumbers) -> None:
-    """Scale all stored examples of a kind by the scale in force, and take in what that changes."""
-    scale, n_features, size, numbers = memory.scales[kind], memory.rows.shape[0], memory.counts[SIZE], settings.kernel
-    for s in range(size):
-        if memory.kinds[s] == kind:
-            for j in range(n_features):
-                memory.features[j, s] = scaled(scale, j, memory.rows[j, s])
-            copy_features(memory, sight, s)
-            for j in range(sight.unit.shape[0]):
-                memory.units[j, s] = sight.unit[j]
-            memory.lengths[s] = sight.length[0]
-    waits_for_python = False
-    for s in range(size):
-        copy_features(memory, sight, s)
-        for b in range(sight.compared.shape[0]):
-            sight.compared[b] = numbers.forms[b, CODE] == IN_PYTHON
-            waits_for_python = waits_for_python or sight.compared[b] != 0
-            compare(memory, size, sight, b, numbers)
-        write_similarities(memory, sight, s)
-    add_examples(memory, numbers.plan, 1.0)
-    if waits_for_python:
-        memory.counts[STALE] = 1
-    else:
-        rescore(memory, sight, settings)
-
-
-@inlined
-def copy_features(memory: BankFacts, sight: BankSight, s: int) -> None:
-    """Write a stored example to `sight`, as if it came again."""
-    for j in range(memory.features.shape[0]):
-        sight.features[0, j] = memory.features[j, s]
-    take_direction(sight)
+        memory.counts[DUE] = 1 + kind
 
 
 hear_row = frugal(hearing(ask_all, judge, learn_row, forget, count_row))

@@ -39,14 +39,12 @@ from onebit.loop import highest
 from onebit.rounds import Answer
 from onebit.scaling import new_scale, new_statistics
 
-REMOVED, STALE = 1, 2  # behind SIZE in `counts`
+REMOVED, DUE = 1, 2  # behind SIZE in `counts`
 _FIRST_CAPACITY = 16
 # One removal in four goes in turn: enough to wash noise out, too few to lose what is needed.
 _TURNOVER = 4
 # What a productive fact counts beside a wrong opinion: among kernels that are wrong alike, trust the one that fits.
 _LESSON = 0.03
-# Steps for each class of each kernel after the columns were scaled anew.
-_STEPS_AFTER_SCALING = 100
 
 
 class BankFacts(NamedTuple):
@@ -92,7 +90,7 @@ class BankFacts(NamedTuple):
     wrong: Integers
     tally: Integers
     counts: Integers
-    """How many examples are stored, how many were removed, and whether similarities wait for Python."""
+    """How many examples are stored, how many were removed, and which scale is due: 1 + the kind of rows, or 0."""
     watch: Floats
     """How the guesses went, for `is_outdated`."""
     statistics: Floats
@@ -516,36 +514,3 @@ def learn_from_sight(memory: BankFacts, sight: BankSight, settings: FactNumbers)
                 # Replays make opinions better, so they go where opinions count.
                 replay(memory, plan, k, i, int(times * memory.trust[k]), facts, sight.line)
     return place
-
-
-@frugal
-def rescore(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> None:
-    """Write the scores of all stored examples anew, after their similarities changed, and take some steps."""
-    plan, size, n_classes = settings.kernel.plan, memory.counts[SIZE], memory.signs.shape[0]
-    for k in range(plan.shape[0]):
-        memory.scores[k] = 0.0
-        for s in range(size):
-            if plan[k, LINEAR]:
-                for j in range(memory.weights.shape[0]):
-                    for i in range(n_classes):
-                        memory.scores[k, i, s] += memory.weights[j, i] * memory.units[j, s]
-            else:
-                similarity_row(memory, plan, k, s, sight.line)
-                for i in range(n_classes):
-                    share, scores = memory.coefficients[k, s, i], memory.scores[k, i]
-                    if share != 0.0:
-                        for r in range(size):
-                            scores[r] += share * sight.line[r]
-        for i in range(n_classes):
-            replay(memory, plan, k, i, _STEPS_AFTER_SCALING, settings.facts, sight.line)
-
-
-@inlined
-def add_examples(memory: BankFacts, plan: Integers, sign: float) -> None:
-    """Add what the linear kernel has of the stored examples to its weights, or take it out."""
-    for k in range(plan.shape[0]):
-        if plan[k, LINEAR]:
-            for s in range(memory.counts[SIZE]):
-                for j in range(memory.weights.shape[0]):
-                    for i in range(memory.weights.shape[1]):
-                        memory.weights[j, i] += sign * memory.coefficients[k, s, i] * memory.units[j, s]

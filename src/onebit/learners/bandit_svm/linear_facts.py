@@ -417,7 +417,8 @@ def count(memory: LinearFacts, kind: int, sight: LinearSight, settings: Settings
         count_entry(memory, kind, sight.columns[e], sight.raws[e])
     if scale_is_due(memory, kind):
         add_examples(memory, -1.0)
-        change_scale(memory, kind, memory.weights)
+        n = float(memory.seen[kind])
+        change_scale(memory.scales[kind], memory.statistics[kind], n, kind == DENSE, memory.weights)
         scale_again(memory, kind)
         add_examples(memory, 1.0)
         for i in range(memory.totals.shape[0]):

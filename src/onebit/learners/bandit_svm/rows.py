@@ -32,13 +32,12 @@ def scale_is_due(memory: Any, kind: int) -> bool:
 
 
 @inlined
-def change_scale(memory: Any, kind: int, weights: Floats) -> None:
-    """Put the scale of the rows so far in force, and let weights mean the same hyperplanes as before."""
-    scale, statistics, n = memory.scales[kind], memory.statistics[kind], float(memory.seen[kind])
+def change_scale(scale: Floats, statistics: Floats, n: float, is_centred: bool, weights: Floats) -> None:
+    """Put the scale of the n rows so far in force, and let weights mean the same hyperplanes as before."""
     last = weights.shape[0] - 1
     for j in range(statistics.shape[1]):
         old = scale[0, j], scale[1, j], scale[2, j]
-        put_in_force(statistics, j, n, kind == DENSE, scale)
+        put_in_force(statistics, j, n, is_centred, scale)
         for i in range(weights.shape[1] if last > 0 else 0):
             weights[j, i], gained = change_weight(old, scale, j, weights[j, i])
             weights[last, i] += gained
