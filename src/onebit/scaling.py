@@ -69,15 +69,16 @@ def to_root_mean_square(statistics: Floats, j: int, value: float, n: float) -> A
     return value / statistics[UNIT, j] / np.sqrt(square / n) if square > 0.0 else 0.0
 
 
-SHIFT, FACTOR, SCALE_UNIT = range(3)
-"""What a scale says of each column: a value in this unit, less the shift, is multiplied by the factor."""
-# A value farther off than this is as far off as can be: its square is still safe.
+SHIFT, FACTOR, SCALE_UNIT, LIMIT = range(4)
+"""What a scale says of each column: a value in this unit, less the shift, is multiplied by the factor, and is at most
+so far from 0."""
+# Weights beyond this would make scores that are not finite.
 _FARTHEST = 1e100
 
 
 def new_scale(n_columns: int) -> Floats:
     """Return the scale before anything was seen: all of every column is 0."""
-    scale = np.zeros((3, n_columns))
+    scale = np.zeros((4, n_columns))
     scale[SCALE_UNIT] = 1.0
     return scale
 
@@ -88,10 +89,7 @@ def scaled(scale: Floats, j: int, value: float) -> Any:
     result = 0.0
     if scale[FACTOR, j] > 0.0:
         result = (value / scale[SCALE_UNIT, j] - scale[SHIFT, j]) * scale[FACTOR, j]
-        if result > _FARTHEST:
-            result = _FARTHEST
-        elif result < -_FARTHEST:
-            result = -_FARTHEST
+        result = min(max(result, -scale[LIMIT, j]), scale[LIMIT, j])
     return result + (value - value)
 
 
@@ -116,3 +114,5 @@ def put_in_force(statistics: Floats, j: int, n: float, centred: bool, scale: Flo
     scale[SHIFT, j] = mean if centred else 0.0
     scale[FACTOR, j] = 1.0 / deviation if deviation > 1e-12 * abs(mean) else 0.0
     scale[SCALE_UNIT, j] = statistics[UNIT, j]
+    # No value among n rows is farther from their mean than √n deviations; a later one that is would drown the others.
+    scale[LIMIT, j] = np.sqrt(n)
