@@ -32,7 +32,7 @@ from onebit.learners.bandit_svm.bank_facts import (
     rescore,
     write_similarities,
 )
-from onebit.learners.bandit_svm.bank_plan import CODE, IN_PYTHON, LINEAR, compare, new_bank
+from onebit.learners.bandit_svm.bank_plan import CODE, IN_PYTHON, LINEAR, compare, is_too_long, new_bank
 from onebit.learners.bandit_svm.facts import (
     SIZE,
     FactNumbers,
@@ -107,10 +107,9 @@ class BankMemory(Memory):
 
     def fill(self, row: Rows) -> None:
         """Write the values of kernels that only Python can compute."""
+        self._compare_again()
         x, size = self._as_seen(row), self.size
         stored = self.arrays.features[:, :size].T.copy()
-        if self.arrays.counts[STALE]:
-            self._compare_again(stored)
         for b, kernel in enumerate(self.bank.bases):
             if self._in_python[b]:
                 ready = kernel.prepare(x)
@@ -118,8 +117,11 @@ class BankMemory(Memory):
                     self.sight.bases[b, :size] = kernel.matrix(ready, kernel.prepare(stored))[0]
                 self.sight.itself[0, b] = kernel.matrix(ready, ready)[0, 0]
 
-    def _compare_again(self, stored: Floats) -> None:
-        """Write the values of Python's kernels for all stored examples, which were scaled anew."""
+    def _compare_again(self) -> None:
+        """Write the values of Python's kernels for all stored examples, if they were scaled anew."""
+        if not self.arrays.counts[STALE]:
+            return
+        stored = self.arrays.features[:, : self.size].T.copy()
         for b, kernel in enumerate(self.bank.bases):
             if self._in_python[b] and len(stored):
                 ready = kernel.prepare(stored)
@@ -155,6 +157,7 @@ class BankMemory(Memory):
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return every row's scores, as a guess is made from them, by matrix products."""
+        self._compare_again()
         at_once = self.rows_at_once(rows.shape[1])
         parts = [self._score_some(take(rows, t, t + at_once)) for t in range(0, rows.shape[0], at_once)]
         return np.concatenate(parts)
@@ -193,6 +196,7 @@ class BankMemory(Memory):
 
     def learned(self) -> dict[str, Floats]:
         """Return the examples and their coefficients: one column per class, for each kernel if there are several."""
+        self._compare_again()
         coefficients = self.arrays.coefficients[:, : self.size].copy()
         stored = self.arrays.rows if self.settings.facts.scales else self.arrays.features
         support = stored[:, : self.size].T.copy()
@@ -313,6 +317,8 @@ def measure_row(memory: BankFacts, X: Floats, t: int, sight: BankSight, settings
     take_direction(sight)
     for b in range(sight.compared.shape[0]):
         sight.compared[b] = numbers.forms[b, CODE] == IN_PYTHON
+        if is_too_long(numbers, b, sight.length[0]):
+            return UNSCORED
     m, reference, leader = memory.trust.shape[0], 0, 0
     for k in range(1, m):
         if memory.productive[k] < memory.productive[reference]:
