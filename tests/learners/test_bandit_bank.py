@@ -296,6 +296,17 @@ def test_no_mistake_on_a_row_is_repeated_where_all_labels_are_denied() -> None:
     assert learner.predict([x])[0] == last
 
 
+def test_labels_are_passed_over_however_far_scores_are_apart() -> None:
+    """One kernel's scores are not clipped: on long rows they differ by thousands."""
+    generator = np.random.default_rng(0)
+    rows = generator.normal(size=(12, 2)) * generator.choice([0.1, 1.0, 10.0, 100.0], size=(12, 1))
+    labels, drawn = generator.integers(6, size=12), generator.integers(12, size=3000)
+    learner = guarded(Polynomial(3), classes=6)
+    assert onebit.play(learner, rows[drawn], labels[drawn], seed=0).mistakes < 12 * 6
+    guess = learner.guess(rows[0])
+    assert learner.decision_function(rows[:1])[0] == pytest.approx(guess.scores, rel=1e-6)
+
+
 @pytest.mark.parametrize("kernel", ["auto", None], ids=repr)
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_what_is_stored_is_scaled_anew(kernel: Any, is_sparse: bool) -> None:
