@@ -11,7 +11,7 @@ import scipy.sparse
 import onebit
 from onebit.bounds import at_most
 from onebit.checks.problems import lock_up_problem, noisy_problem, separable_problem
-from onebit.kernels import Gaussian, Laplace, Linear, Rational
+from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational
 from onebit.learners.bandit_svm import bank_facts
 from onebit.learners.bandit_svm.bank_plan import new_bank
 from onebit.lengths import unit_rows
@@ -296,6 +296,17 @@ def test_no_mistake_on_a_row_is_repeated_where_all_labels_are_denied() -> None:
     assert learner.predict([x])[0] == last
 
 
+def test_labels_are_passed_over_however_far_scores_are_apart() -> None:
+    """One kernel's scores are not clipped: on long rows they differ by thousands."""
+    generator = np.random.default_rng(0)
+    rows = generator.normal(size=(12, 2)) * generator.choice([0.1, 1.0, 10.0, 100.0], size=(12, 1))
+    labels, drawn = generator.integers(6, size=12), generator.integers(12, size=3000)
+    learner = guarded(Polynomial(3), classes=6)
+    assert onebit.play(learner, rows[drawn], labels[drawn], seed=0).mistakes < 12 * 6
+    guess = learner.guess(rows[0])
+    assert learner.decision_function(rows[:1])[0] == pytest.approx(guess.scores, rel=1e-6)
+
+
 @pytest.mark.parametrize("kernel", ["auto", None], ids=repr)
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_what_is_stored_is_scaled_anew(kernel: Any, is_sparse: bool) -> None:
@@ -328,3 +339,69 @@ def test_what_is_stored_is_scaled_anew(kernel: Any, is_sparse: bool) -> None:
             if isinstance(used, Gaussian):
                 expected = used(stored) @ memory.arrays.coefficients[k, : memory.size]
                 assert pytest.approx(expected, abs=1e-8) == memory.arrays.scores[k, :, : memory.size].T
+
+
+@pytest.mark.parametrize(
+    ("kernel", "size"),
+    [
+        (Polynomial(1024, normalize=True), 1.0),  # of a unit row with itself: 2¹⁰²⁴
+        ([None, Polynomial(2000, normalize=True)], 1.0),
+        (Gaussian(), 1e154),  # ‖x‖² is a float, ‖x‖² + ‖x'‖² is none
+        ([None, Gaussian()], 1e200),
+    ],
+    ids=str,
+)
+def test_values_that_are_no_numbers_are_refused(kernel: Any, size: float) -> None:
+    problem = noisy_problem(50)
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        onebit.play(guarded(kernel), unit_rows(problem.X) * size, problem.y)
+
+
+def test_a_polynomial_just_below_overflow_plays() -> None:
+    problem = noisy_problem(50)
+    learner = guarded([None, Polynomial(1023, normalize=True)])
+    onebit.play(learner, problem.X, problem.y)
+    assert all(np.isfinite(opinion.scores).all() for opinion in learner.opinions(problem.X[0]))
+
+
+def test_a_subclass_keeps_its_own_formula() -> None:
+    """It is no power of the Gaussian that it descends from, and no inner product."""
+
+    class Halved(Gaussian):
+        def matrix(self, X: Any, Y: Any) -> Any:
+            return 0.5 * super().matrix(X, Y)
+
+    class Doubled(Linear):
+        def matrix(self, X: Any, Y: Any) -> Any:
+            return 2.0 * super().matrix(X, Y)
+
+    problem = noisy_problem(60)
+    x = problem.X[:1]
+    for first, second in [
+        (Gaussian(1.0, normalize=True), Halved(0.5, normalize=True)),
+        (Linear(normalize=True), Doubled(normalize=True)),
+    ]:
+        learner = guarded([first, second])
+        onebit.play(learner, problem.X, problem.y)
+        scores = {opinion.kernel: opinion.scores for opinion in learner.opinions(x[0])}
+        expected = (second(x, learner.support_) @ learner.coefficients_[1])[0]
+        assert scores[second] == pytest.approx(expected, abs=1e-9)
+
+
+def test_looking_changes_nothing_where_a_kernel_of_ones_own_is_scaled() -> None:
+    """After a change of the scale Python compares the stored examples anew, whoever asks first."""
+
+    def shifted(X: Any, Y: Any) -> Any:
+        return (1.0 + X @ Y.T) ** 2
+
+    problem = noisy_problem(64)
+    learner = guarded([shifted, None], scale="online", replays=0)
+    onebit.play(learner, problem.X, problem.y)
+    assert learner._memory.arrays.seen[0] == 64, "the scale has just changed"
+    before = learner.learned()
+    scores = learner.decision_function(problem.X[:5])
+    learner.probabilities(problem.X[0])
+    after = learner.learned()
+    assert np.array_equal(before["coefficients"], after["coefficients"])
+    assert learner.decision_function(problem.X[:5]) == pytest.approx(scores)
+    assert learner.guess(problem.X[0]).scores == pytest.approx(scores[0], abs=1e-9)

@@ -174,16 +174,16 @@ class BanditSVM(SpaceLearner):
         """Return what every kernel says about a row, and what that counts in the vote; the most trusted first."""
         with self._lock:
             self._check_started("opinions")
-            memory = self._memory
+            memory, bank = self._memory, self.bank_
             row = self._one_row(features)
             if isinstance(memory, BankMemory):
-                opinions, trust = memory.opinions(row), memory.arrays.trust
+                opinions, trust = memory.opinions(row), memory.arrays.trust.copy()
             else:
                 memory.chances(row)
                 opinions, trust = memory.sight.opinions.copy(), np.ones(1)
         found = [
             Opinion(kernel, self.classes_[int(np.argmax(scores))], float(weight), scores)
-            for kernel, weight, scores in zip(self.bank_, trust / trust.sum(), opinions, strict=True)
+            for kernel, weight, scores in zip(bank, trust / trust.sum(), opinions, strict=True)
         ]
         return sorted(found, key=lambda opinion: -opinion.weight)
 

@@ -30,7 +30,7 @@ from onebit.learners.bandit_svm.bank_facts import (
     new_bank_sight,
     replay,
 )
-from onebit.learners.bandit_svm.bank_plan import CODE, IN_PYTHON, LINEAR, new_bank
+from onebit.learners.bandit_svm.bank_plan import CODE, IN_PYTHON, LINEAR, is_too_long, new_bank
 from onebit.learners.bandit_svm.facts import (
     SIZE,
     FactNumbers,
@@ -54,7 +54,7 @@ from onebit.scaling import scaled
 _LOUDEST = 2.0
 # Steps for each class of each kernel after the columns were scaled anew.
 _STEPS_AFTER_SCALING = 100
-# What a label that is passed over loses: more than scores in a vote can differ by.
+# What a label that is passed over loses at least: more than scores in a vote can differ by.
 _PASSED_OVER = 8.0
 
 
@@ -237,7 +237,7 @@ class BankMemory(Memory):
             for t in np.flatnonzero(is_denied(scores.max(axis=1))):
                 same = (stored == seen[t]).all(axis=1)
                 disproved = (now.signs[:, : self.size] < 0) & (now.dues[:, : self.size] == 1.0)
-                scores[t] -= _PASSED_OVER * disproved[:, same].any(axis=1)
+                scores[t] -= what_is_lost(scores[t]) * disproved[:, same].any(axis=1)
         return scores + curiosity(now.right, now.wrong, len(now.right), facts.softness) if facts.guarded else scores
 
     def _as_seen(self, rows: Rows) -> Floats:
@@ -348,6 +348,16 @@ def write_vote(memory: BankFacts, sight: BankSight, leader: int) -> None:
 
 
 @inlined
+def what_is_lost(scores: Floats) -> Any:
+    """Return what a label that is passed over loses, so that it is below all that are not."""
+    # One kernel's scores are not clipped: where rows are long they may differ by any amount.
+    lowest, top = scores[0], scores[0]
+    for i in range(1, scores.shape[0]):
+        lowest, top = min(lowest, scores[i]), max(top, scores[i])
+    return max(_PASSED_OVER, 2.0 * (top - lowest))
+
+
+@inlined
 def pass_over(memory: BankFacts, sight: BankSight) -> None:
     """Lower the scores of labels that were proved wrong of this very row, so that no mistake on it is repeated."""
     disproved, (n_classes, _) = sight.chances, memory.signs.shape  # scratch paper, until chances are weighed
@@ -363,8 +373,9 @@ def pass_over(memory: BankFacts, sight: BankSight) -> None:
             for i in range(n_classes):
                 if memory.signs[i, s] < 0 and memory.dues[i, s] == 1.0:
                     disproved[i] = 1.0
+    lost = what_is_lost(sight.scores)
     for i in range(n_classes):
-        sight.scores[i] -= _PASSED_OVER * disproved[i]
+        sight.scores[i] -= lost * disproved[i]
 
 
 @frugal
@@ -382,6 +393,8 @@ def measure_row(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> i
     take_direction(sight)
     for b in range(sight.compared.shape[0]):
         sight.compared[b] = numbers.forms[b, CODE] == IN_PYTHON
+        if is_too_long(numbers, b, sight.length[0]):
+            return UNSCORED
     m, reference, leader = memory.trust.shape[0], 0, 0
     for k in range(1, m):
         if memory.productive[k] < memory.productive[reference]:

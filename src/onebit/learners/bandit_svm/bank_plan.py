@@ -1,6 +1,7 @@
 """Which kernels a bank has, and how their values come from one product and one distance per stored example."""
 
 import math
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,8 @@ BASE, SQUARINGS, LINEAR = range(3)
 """What a plan says of each kernel."""
 CODE, OF_UNITS = range(2)
 """What a form says of each base."""
+# Beyond, the squares in ‖x‖² + ‖x'‖² − 2⟨x, x'⟩ are no floats, and their difference is no number.
+_LONGEST = 1e150
 
 # By its code compiled code knows a kernel's formula, so that one compiled game serves every bank.
 _COMPILED = (Linear, Gaussian, Rational, Polynomial, Multinomial)
@@ -31,7 +34,8 @@ class BankNumbers(NamedTuple):
     parameters: Floats
     """The number in each base's formula (bases × 1)."""
     is_bounded: bool
-    """Whether no row makes a kernel overflow, nor needs Python: then not every kernel must be asked in every round."""
+    """Whether no row that `is_too_long` lets pass makes a kernel overflow, nor needs Python: then not every kernel must
+    be asked in every round."""
 
 
 class Bank(NamedTuple):
@@ -51,7 +55,7 @@ def new_bank(kernels: tuple[Kernel, ...], width: int) -> Bank:
     bases: list[Kernel] = []
     plan = np.zeros((len(kernels), 3), dtype=np.int64)
     for k, kernel in enumerate(kernels):
-        plan[k, LINEAR] = isinstance(kernel, Linear) and kernel.normalize
+        plan[k, LINEAR] = type(kernel) is Linear and kernel.normalize
         for b, base in enumerate(bases):
             squarings = _squarings(base, kernel)
             if squarings is not None:
@@ -62,16 +66,23 @@ def new_bank(kernels: tuple[Kernel, ...], width: int) -> Bank:
             bases.append(kernel)
     forms = np.array([(_code(base), base.normalize) for base in bases], dtype=np.int64)
     parameters = np.array([[_parameter(base, width)] for base in bases])
-    is_bounded = all(base.normalize or isinstance(base, (Gaussian, Laplace)) for base in bases)
-    is_bounded = is_bounded and not (forms[:, CODE] == IN_PYTHON).any()
-    return Bank(kernels, tuple(bases), BankNumbers(plan, forms, parameters, bool(is_bounded)))
+    return Bank(kernels, tuple(bases), BankNumbers(plan, forms, parameters, all(map(_is_bounded, bases))))
+
+
+def _is_bounded(kernel: Kernel) -> bool:
+    if _code(kernel) == IN_PYTHON:
+        return False
+    if isinstance(kernel, Polynomial) and kernel.degree >= sys.float_info.max_exp:
+        return False  # even of a unit row with itself, (1 + 1)ⁿ is no float
+    return kernel.normalize or isinstance(kernel, (Gaussian, Laplace))
 
 
 def _squarings(base: Kernel, kernel: Kernel) -> int | None:
     """Return how often a kernel's values must be squared to get another's, or None."""
     if base == kernel:
         return 0
-    if isinstance(base, Gaussian) and isinstance(kernel, Gaussian) and base.normalize == kernel.normalize:
+    # A subclass may have another formula.
+    if type(base) is type(kernel) is Gaussian and base.normalize == kernel.normalize:
         ratio = kernel.parameters[0] / base.parameters[0]
         for squarings in range(1, 9):
             if ratio == 2.0**squarings:
@@ -89,6 +100,12 @@ def _parameter(kernel: Kernel, width: int) -> float:
     if _code(kernel) == IN_PYTHON:
         return 0.0
     return kernel.parameters[0] / (width if isinstance(kernel, Laplace) else 1)
+
+
+@inlined
+def is_too_long(numbers: BankNumbers, b: int, length: float) -> bool:
+    """Say whether base b cannot tell how far a row of that length is from others."""
+    return bool(numbers.forms[b, CODE] == _GAUSSIAN and not numbers.forms[b, OF_UNITS] and length > _LONGEST)
 
 
 @frugal
