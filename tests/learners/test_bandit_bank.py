@@ -14,6 +14,7 @@ from onebit.checks.problems import lock_up_problem, noisy_problem, separable_pro
 from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational
 from onebit.learners.bandit_svm import bank_facts
 from onebit.learners.bandit_svm.bank_plan import new_bank
+from onebit.learners.space_learner import in_linear_space
 from onebit.lengths import unit_rows
 from onebit.theory import margin as margin_of
 
@@ -70,6 +71,13 @@ def test_what_is_promised() -> None:
     assert guarded(scale="online").promise(**numbers) == (), "the margin is not that of the scaled rows"
     assert guarded(Rational(normalize=True)).promise(**numbers) == (), "no linear kernel"
     assert guarded(None).promise(**numbers) == (), "a soft margin without a kernel may forget"
+
+
+def test_a_banks_promise_is_checked() -> None:
+    """It is about rows as they are, so contract checks and duels may ask for it; a kernel's is about its space."""
+    assert in_linear_space(guarded())
+    assert in_linear_space(guarded([Gaussian(), None]))
+    assert not in_linear_space(guarded(Gaussian()))
 
 
 def test_powers_are_had_by_squaring() -> None:

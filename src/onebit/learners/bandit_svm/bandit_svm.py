@@ -97,11 +97,11 @@ class BanditSVM(SpaceLearner):
 
     Attributes
     ----------
-    weights_ : array of shape (K, n_features)
-        The separators, for rows divided by their length; without a kernel only.
+    weights_ : array of shape (K, n_features), or (K, n_features + 1) with the constant if columns are scaled
+        The separators, for rows as the learner sees them, divided by their length; without a kernel only.
     support_, coefficients_ : arrays of shapes (n, n_features) and (n, K)
-        The stored examples and how much of each every class has gained; with a kernel only. Coefficients of a bank have
-        shape (m, n, K).
+        The stored examples, as they came, and how much of each every class has gained; with a kernel only. Coefficients
+        of a bank have shape (m, n, K).
     bank_ : tuple
         The kernels that take part.
 
