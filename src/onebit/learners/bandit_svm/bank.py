@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from onebit.compiled import compiled, frugal, inlined
-from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, take, unlocked
+from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, unlocked
 from onebit.kernels import ENTRIES_AT_ONCE, Kernel, is_lost
 from onebit.learners.bandit_svm.bank_facts import (
     DUE,
@@ -211,11 +211,6 @@ class BankMemory(Memory):
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return every row's scores, as a guess is made from them, by matrix products."""
-        at_once = self.rows_at_once(rows.shape[1])
-        parts = [self._score_some(take(rows, t, t + at_once)) for t in range(0, rows.shape[0], at_once)]
-        return np.concatenate(parts)
-
-    def _score_some(self, rows: Rows) -> Floats:
         now, facts = self.arrays, self.settings.facts
         seen, stored = self._as_seen(rows), now.features[:, : self.size].T.copy()
         opinions = np.empty((len(now.trust), len(seen), len(self.sight.scores)))
