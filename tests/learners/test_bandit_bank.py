@@ -50,7 +50,11 @@ def test_greedy_guessing_does_lock_up() -> None:
     assert max(stuck) > 600
 
 
-@pytest.mark.parametrize("settings", [{}, {"budget": 8}, {"C": math.inf}, {"C": 0.5}, {"kernel": [None]}], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"budget": 8}, {"C": math.inf}, {"C": 0.5}, {"kernel": [None]}, {"scale": "online"}],
+    ids=str,
+)
 def test_guarantee(settings: dict[str, Any]) -> None:
     """On rows the linear kernel separates, whatever budget and softness; the mean of ten seeds, without room."""
     problem = separable_problem(600)
@@ -62,13 +66,31 @@ def test_guarantee(settings: dict[str, Any]) -> None:
     assert np.mean(runs) <= promised < math.inf
 
 
+def test_the_guard_cannot_be_fooled_by_the_scale() -> None:
+    """Its weights are those of rows as they came, whatever the scale, the budget and the drift alarms did meanwhile."""
+    problem = separable_problem(500, margin=0.1)
+    X = problem.X.copy()
+    X[250:] *= np.ldexp(1.0, 40)  # every column changes its scale half-way
+    learner = onebit.BanditSVM(budget=5)
+    onebit.play(learner, X, problem.y)
+    memory: Any = learner._memory
+    learner.opinions(X[7])
+    expected = unit_rows(X[7:8])[0] @ memory.arrays.guard
+    assert memory.sight.opinions[-1] == pytest.approx(expected, abs=1e-12)
+    margin = margin_of(problem.X, problem.y)
+    productive = math.floor(16 * 1.005 * (margin.radius / margin.strong) ** 2)
+    assert 0 < memory.arrays.productive[-1] <= productive
+
+
 def test_what_is_promised() -> None:
     numbers: dict[str, Any] = {"n_classes": 3, "n_features": 2, "radius": 1.0, "margin": 0.1}
     productive = 16 * 100
     assert guarded([None], C=math.inf).promise(**numbers)[0].value == 11 + 22 * productive
     assert guarded(C=math.inf).promise(**numbers)[0].value == 11 + 22 * (5 * productive + 4)
     assert guarded(C=100.0).promise(**numbers)[0].value == 11 + 22 * (5 * 1608 + 4)
-    assert guarded(scale="online").promise(**numbers) == (), "the margin is not that of the scaled rows"
+    assert onebit.BanditSVM().promise(**numbers)[0].value == 11 + 22 * (6 * 1608 + 5), "the guard is one more"
+    assert onebit.BanditSVM(Rational(normalize=True)).promise(**numbers)[0].value == 11 + 22 * (2 * 1608 + 1)
+    assert onebit.BanditSVM(exploration="greedy").promise(**numbers) == ()
     assert guarded(Rational(normalize=True)).promise(**numbers) == (), "no linear kernel"
     assert guarded(None).promise(**numbers) == (), "a soft margin without a kernel may forget"
 

@@ -128,12 +128,12 @@ def test_the_guarantee_on_theorem_3s_sequence(kernel: Any, replays: int, chance:
     assert np.mean(mistakes) >= 0.95 * n * (K - 1) / 2  # Theorem 3: no learner makes fewer on average
 
 
-@pytest.mark.parametrize("kernel", ["auto", None], ids=repr)
-def test_the_defaults_guarantee_on_theorem_3s_sequence(kernel: Any) -> None:
+@pytest.mark.parametrize("settings", [{}, {"scale": None}, {"kernel": None, "C": math.inf, "scale": None}], ids=str)
+def test_the_defaults_guarantee_on_theorem_3s_sequence(settings: dict[str, Any]) -> None:
     n, K, mistakes = 15, 4, []
     for seed in range(40):
         X, y, margin = theorem_3_sequence(n, K, seed)
-        learner = onebit.BanditSVM(kernel, C=math.inf, scale=None, classes=K)
+        learner = onebit.BanditSVM(classes=K, **settings)
         mistakes.append(onebit.play(learner, X, y, seed=seed).mistakes)
     promise = learner.promise(n_classes=K, n_features=n + 1, radius=1.0, margin=margin * (1.0 - 1e-12))
     assert np.mean(mistakes) <= at_most(promise, "expected mistakes") < math.inf

@@ -66,7 +66,7 @@ def test_nearest_neighbour_promises_nothing_at_the_distance_of_classes_itself() 
     [
         onebit.UniformGuess(),
         onebit.Banditron(),
-        onebit.BanditSVM(),
+        onebit.BanditSVM(exploration="greedy"),
         onebit.BanditSVM(None),
         onebit.FullInformationSVM(),
     ],

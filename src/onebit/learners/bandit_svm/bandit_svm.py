@@ -89,11 +89,11 @@ class BanditSVM(SpaceLearner):
     Guarantee
     ---------
     With ``exploration="guarded"`` (the default), whatever C, the budget and the replays, on examples that are strongly
-    separable with margin γ within radius R and a bank of m kernels that has the linear one: at most
-    11 + 11(K−1)(mB + m − 1) expected mistakes, B = ⌊16(1 + 1/(2C))(R/γ)²⌋. With ``C=math.inf`` and
-    ``exploration="uniform"`` at most (K−1)⌊4(R/γ)²⌋ (in the kernel's space, R² = max k(x, x)), for any `replays`, and
-    with a kernel as long as the budget lasts. Both are about rows as the learner sees them: scaled, if it scales. The
-    proofs, and what other settings cost, are in docs/theory/bandit-svm.md.
+    separable as they come with margin γ within radius R: at most 11 + 11(K−1)(mB + m − 1) expected mistakes,
+    B = ⌊16(1 + 1/(2C))(R/γ)²⌋. m is 6 by default, the five kernels and the linear guard beside them; with
+    ``scale=None`` it is the number of kernels, and the linear one must be in the bank. With ``C=math.inf``, ``exploration="uniform"``
+    and ``scale=None`` at most (K−1)⌊4(R/γ)²⌋ (in the kernel's space, R² = max k(x, x)), for any `replays`, and with a
+    kernel as long as the budget lasts. The proofs, and what other settings cost, are in docs/theory/bandit-svm.md.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class BanditSVM(SpaceLearner):
         exploration: Any = "guarded",
         scale: str | None = "online",
         budget: int = 2000,
-        replays: int = 10,
+        replays: int = 7,
         classes: Any = None,
         seed: int = 0,
     ) -> None:
@@ -146,18 +146,20 @@ class BanditSVM(SpaceLearner):
         self.seed = seed
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
-        """Return the expected mistakes on rows that are strongly separable as they are, so for ``scale=None`` only.
+        """Return the expected mistakes on rows that are strongly separable as they come.
 
-        Guarded play promises it wherever a linear kernel is in the bank, whatever the budget, the drift alarms and C;
-        without a kernel, and with uniform guesses, only a hard margin does: a soft one may forget.
+        Guarded play with a bank promises it whatever the budget, the drift alarms and C: if the linear kernel is in the
+        bank, and always where columns are scaled, since then a linear guard beside it sees rows as they come. Without a
+        kernel, and with uniform guesses, only a hard margin promises it, on rows that are not scaled: a soft one may
+        forget.
         """
         settings = self._checked_settings()
         bank = self._bank(n_features)
-        if settings.scales or (bank is None and settings.softness > 0.0):
-            return ()
         numbers = {"n_classes": n_classes, "radius": radius, "margin": margin}
-        if settings.guarded and (bank is None or Linear(normalize=True) in bank):
-            n_kernels = 1 if bank is None else len(bank)
+        if bank is None and (settings.scales or settings.softness > 0.0):
+            return ()
+        if settings.guarded and (bank is None or settings.scales or Linear(normalize=True) in bank):
+            n_kernels = 1 if bank is None else len(bank) + settings.scales
             return (BOUNDS["BanditSVM-guarded"].claim(**numbers, n_kernels=n_kernels, softness=settings.softness),)
         if settings.mix > 0.0 and bank is None:
             return (BOUNDS["BanditSVM"].claim(**numbers, exploration=settings.mix),)

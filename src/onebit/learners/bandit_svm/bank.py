@@ -160,7 +160,9 @@ class BankMemory(Memory):
                 ready = kernel.prepare(stored)
                 grams[b, :size, :size] = kernel.matrix(ready, ready)
             for k, (base, squarings, is_linear) in enumerate(plan.tolist()):
-                similar = grams[base, :size, :size] ** (2**squarings)
+                similar = grams[base, :size, :size]
+                for _ in range(squarings):
+                    similar = similar * similar
                 own = units[:, :size].T @ weights if is_linear else similar @ now.coefficients[k, :size]
                 scores[k, :, :size] = own.T
         if not np.isfinite(scores).all() or not np.isfinite(grams).all():
@@ -206,7 +208,7 @@ class BankMemory(Memory):
         """Return every kernel's scores of a row (m × K). Nothing is learned."""
         self.chances(row)
         ask_all(self.arrays, self.sight, self.settings)
-        opinions: Floats = self.sight.opinions.copy()
+        opinions: Floats = self.sight.opinions[: len(self.bank.kernels)].copy()
         return opinions
 
     def score_rows(self, rows: Rows) -> Floats:
@@ -325,7 +327,7 @@ def is_sure(opinion: Floats) -> bool:
 @inlined
 def write_vote(memory: BankFacts, sight: BankSight, leader: int) -> None:
     """Write the weighted mean of the opinions, or what the leader says alone."""
-    m, n_classes = sight.opinions.shape
+    m, n_classes = memory.trust.shape[0], sight.scores.shape[0]
     total = 0.0
     for i in range(n_classes):
         sight.scores[i] = 0.0
@@ -391,10 +393,10 @@ def measure_row(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> i
         if is_too_long(numbers, b, sight.length[0]):
             return UNSCORED
     m, reference, leader = memory.trust.shape[0], 0, 0
-    for k in range(1, m):
+    for k in range(1, memory.productive.shape[0]):
         if memory.productive[k] < memory.productive[reference]:
             reference = k
-        if memory.trust[k] > memory.trust[leader]:
+        if k < m and memory.trust[k] > memory.trust[leader]:
             leader = k
     sight.reference[0], sight.denied[0] = reference, 0
     if m > 1 and numbers.is_bounded and not is_to_follow(memory, facts):

@@ -35,6 +35,7 @@ from onebit.learners.bandit_svm.facts import (
     is_worth_storing,
     stepped,
 )
+from onebit.lengths import shorten
 from onebit.loop import highest
 from onebit.rounds import Answer
 from onebit.scaling import new_scale, new_statistics
@@ -79,12 +80,15 @@ class BankFacts(NamedTuple):
     """The sum of all squared coefficients of an example."""
     weights: Floats
     """The linear kernel's separators, with what removed examples left in them (D × K); empty without that kernel."""
+    guard: Floats
+    """The weights of linear separators on rows as they came, which have no vote but can be the reference (d × K): a
+    scale that changes cannot touch their guarantee. Empty unless columns are scaled and guesses guarded."""
     losses: Floats
     """How often each kernel's own opinion was proved wrong, and a little for each productive fact."""
     trust: Floats
     """What each kernel's opinion counts in the vote: exp(−losses), the best one's being 1."""
     productive: Integers
-    """How many rounds taught each kernel a fact that lacked much of its margin."""
+    """How many stored examples had a productive fact for each kernel, and then for the guard if there is one."""
     right: Integers
     """How often each class was guessed, and it was right."""
     wrong: Integers
@@ -107,9 +111,9 @@ class BankSight(NamedTuple):
     scores: Floats
     """The vote."""
     opinions: Floats
-    """Every kernel's scores (m × K), as far as it was asked."""
+    """Every kernel's scores, then the guard's if there is one (m or m + 1 × K), as far as it was asked."""
     asked: Signs
-    """Which kernels were."""
+    """Who was."""
     reference: Integers
     """The kernel with the fewest productive facts, the only entry."""
     follow: Signs
@@ -121,6 +125,7 @@ class BankSight(NamedTuple):
     dues: Floats
     raw: Floats
     """The row as it came; empty if nothing is scaled."""
+    raw_unit: Floats
     kind: Signs
     """Whether it came dense (0) or sparse (1), the only entry."""
     features: Floats
@@ -151,6 +156,7 @@ def new_bank_facts(bank: Bank, settings: Settings, n_features: int, n_classes: i
     """Return an empty memory."""
     m, n, width = len(bank.kernels), min(settings.budget, _FIRST_CAPACITY), n_features + settings.scales
     n_scaled = n_features if settings.scales else 0
+    has_guard = settings.scales and settings.guarded
     return BankFacts(
         rows=np.zeros((n_scaled, n)),
         features=np.zeros((width, n)),
@@ -167,9 +173,10 @@ def new_bank_facts(bank: Bank, settings: Settings, n_features: int, n_classes: i
         supports=np.zeros((m, n_classes), np.int64),
         weight=np.zeros(n),
         weights=np.zeros((width if bank.numbers.plan[:, LINEAR].any() else 0, n_classes)),
+        guard=np.zeros((n_features if has_guard else 0, n_classes)),
         losses=np.zeros(m),
         trust=np.ones(m),
-        productive=np.zeros(m, np.int64),
+        productive=np.zeros(m + has_guard, np.int64),
         right=np.zeros(n_classes, np.int64),
         wrong=np.zeros(n_classes, np.int64),
         tally=np.zeros(2, np.int64),
@@ -184,16 +191,18 @@ def new_bank_facts(bank: Bank, settings: Settings, n_features: int, n_classes: i
 def new_bank_sight(memory: BankFacts) -> BankSight:
     """Return scratch paper."""
     (m, n_classes), n, width = memory.totals.shape, len(memory.lengths), len(memory.units)
+    n_judges = len(memory.productive)
     return BankSight(
         scores=np.empty(n_classes),
-        opinions=np.empty((m, n_classes)),
-        asked=np.zeros(m, np.int8),
+        opinions=np.empty((n_judges, n_classes)),
+        asked=np.zeros(n_judges, np.int8),
         reference=np.zeros(1, np.int64),
         follow=np.zeros(1, np.int8),
         denied=np.zeros(1, np.int8),
         signs=np.empty(n_classes, np.int8),
         dues=np.empty(n_classes),
         raw=np.empty(len(memory.rows)),
+        raw_unit=np.empty(len(memory.rows)),
         kind=np.zeros(1, np.int8),
         features=np.empty((1, width)),
         unit=np.empty(width),
@@ -246,9 +255,14 @@ def liken(memory: BankFacts, sight: BankSight, k: int, numbers: BankNumbers) -> 
 
 @frugal
 def ask(memory: BankFacts, sight: BankSight, k: int, numbers: BankNumbers) -> None:
-    """Write kernel k's opinion of the row in `sight`."""
+    """Write kernel k's opinion of the row in `sight`, or the guard's."""
     sight.asked[k] = 1
-    if numbers.plan[k, LINEAR]:
+    if k == numbers.plan.shape[0]:
+        for j in range(sight.raw.shape[0]):
+            sight.raw_unit[j] = sight.raw[j]
+        shorten(sight.raw_unit, sight.raw_unit.shape[0])
+        multiply_weights(memory.guard, sight.raw_unit, sight.opinions[k])
+    elif numbers.plan[k, LINEAR]:
         multiply_weights(memory.weights, sight.unit, sight.opinions[k])
         sight.itself[1, k] = 1.0 if sight.length[0] > 0.0 else 0.0
     else:
@@ -453,6 +467,7 @@ def judge(memory: BankFacts, sight: BankSight, answer: Answer, settings: Setting
     n_asked, leader = 0, -1
     for k in range(sight.asked.shape[0]):
         n_asked += sight.asked[k]
+    for k in range(memory.trust.shape[0]):
         if leader < 0 and memory.trust[k] == 1.0:
             leader = k
     is_wanted = wants(memory, sight, leader, settings)
@@ -491,16 +506,35 @@ def forget(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> None:
     memory.wrong[:] = 0
 
 
+@inlined
+def teach_guard(memory: BankFacts, sight: BankSight, softness: float) -> None:
+    """Let the guard take its step on every fact that it violates; it keeps no examples, and replays nothing."""
+    opinion, n_features = sight.opinions[sight.opinions.shape[0] - 1], sight.raw_unit.shape[0]
+    square = 0.0
+    for j in range(n_features):
+        square += sight.raw_unit[j] * sight.raw_unit[j]
+    for i in range(sight.signs.shape[0]):
+        sign = sight.signs[i]
+        if sign != 0:
+            step = sign * stepped(0.0, sign, sight.dues[i], opinion[i], square, softness)
+            for j in range(n_features):
+                memory.guard[j, i] += step * sight.raw_unit[j]
+
+
 @frugal
 def learn_from_sight(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> int:
     """Store an example, let every kernel step on the violated facts about it, and replay what that upset."""
     facts, numbers = settings.facts, settings.kernel
     plan = numbers.plan
     # Before the store makes room, which changes opinions: the reference was asked with those the guess was made from.
-    for k in range(plan.shape[0]):
+    for k in range(memory.productive.shape[0]):
         if teaches(sight, k):
             memory.productive[k] += 1
-            memory.losses[k] += _LESSON
+            if k < plan.shape[0]:
+                memory.losses[k] += _LESSON
+            else:
+                teach_guard(memory, sight, facts.softness)
+    for k in range(plan.shape[0]):
         if plan[k, LINEAR]:
             liken(memory, sight, k, numbers)
     place = store(memory, plan, sight)
