@@ -40,8 +40,8 @@ def guarded_svm_mistakes(n_classes: int, radius: float, margin: float, n_kernels
     Parameters
     ----------
     n_classes, radius, margin, n_kernels, softness : int, float, float, int, float
-        K classes; no example is longer than R; γ, the strong margin; m kernels, the linear one among them; 1/(2C), 0
-        for a hard margin.
+        K classes; no example is longer than R; γ, the strong margin; m kernels, the linear one among them (or the
+        guard, where columns are scaled); 1/(2C), 0 for a hard margin.
 
     Examples
     --------
