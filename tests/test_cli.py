@@ -69,7 +69,7 @@ def test_reproduce_writes_everything(finished: Path) -> None:
     for name in ("figure_1", "figure_3", *curves, "figure_6", "figure_7", "figure_8"):
         for kind in ("png", "svg"):
             assert (finished / "figures" / f"{name}.{kind}").stat().st_size > 5_000
-    assert len((finished / "summary.csv").read_text().splitlines()) == 23
+    assert len((finished / "summary.csv").read_text().splitlines()) == 25
 
 
 def test_a_second_run_plays_nothing_and_writes_the_same(finished: Path) -> None:

@@ -79,7 +79,7 @@ def test_margin_speaks_of_hyperplanes_through_the_origin(tmp_path: Path) -> None
     [
         (("margin", "no_such_set"), ["no_such_set"]),
         (("margin", "wedges", "--kernel", "magic"), ["--kernel", "magic", "rational"]),
-        (("margin", "no_such_file.csv", "--kernel", "magic"), ["--kernel", "magic", "Gaussian, Linear"]),
+        (("margin", "no_such_file.csv", "--kernel", "magic"), ["--kernel", "magic", "Gaussian, Laplace"]),
         (("margin", "wedges", "--kernel", "gaussian:-1"), ["--kernel gaussian:-1", "width"]),
         (("bound", "99"), ["99", "21-sharp"]),
         (("bound", "2", "--k", "3"), ["--radius", "--gamma"]),
@@ -116,7 +116,7 @@ def test_bounds_by_number() -> None:
 
 
 VALUES = {"n_classes": 3, "radius": 1.0, "margin": 0.1, "dimension": 4, "reach": 0.1}
-VALUES |= {"directions": 9, "exploration": 0.5}
+VALUES |= {"directions": 9, "exploration": 0.5, "n_kernels": 5, "softness": 0.005}
 
 
 @pytest.mark.parametrize("theorem", BOUNDS)

@@ -95,6 +95,8 @@ def bound(
     reach: Annotated[float | None, typer.Option(help="r, the radius of nearest neighbour.")] = None,
     directions: Annotated[int | None, typer.Option(help="T, the directions of Theorem 24's adversary.")] = None,
     exploration: Annotated[float | None, typer.Option(help="p, BanditSVM's chance of a uniform guess.")] = None,
+    kernels: Annotated[int | None, typer.Option(help="m, the kernels of BanditSVM's bank.")] = None,
+    softness: Annotated[float | None, typer.Option(help="1/(2C) of BanditSVM, 0 for a hard margin.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Evaluate one of the paper's bounds, or BanditSVM's."""
@@ -102,6 +104,7 @@ def bound(
 
     given = {"n_classes": k, "margin": gamma, "radius": radius, "dimension": dimension}
     given |= {"reach": reach, "directions": directions, "exploration": exploration}
+    given |= {"n_kernels": kernels, "softness": softness}
     bound_command(theorem, given, as_json)
 
 

@@ -14,7 +14,7 @@ from onebit import bounds
 from onebit.bounds import BOUNDS, at_most
 
 SMALL: dict[str, Any] = {"n_classes": 3, "radius": 1.0, "margin": 0.1, "dimension": 4}
-SMALL |= {"reach": 0.1, "directions": 9, "exploration": 0.5}
+SMALL |= {"reach": 0.1, "directions": 9, "exploration": 0.5, "n_kernels": 5, "softness": 0.005}
 
 
 def call(function: Callable[..., float], **changes: Any) -> float:
@@ -263,6 +263,8 @@ ARGUMENTS: dict[str, st.SearchStrategy[Any]] = {
     "dimension": st.integers(1, 20) | st.integers(1, 10**9),
     "directions": st.integers(1, 10**30),
     "exploration": st.floats(1e-300, 1.0),
+    "n_kernels": st.integers(1, 10**6),
+    "softness": st.floats(0.0, 1e300),
 }
 
 
@@ -297,6 +299,7 @@ def test_every_number_is_finite_or_refused(entry: bounds.Bound, data: st.DataObj
 def test_no_theorem_contradicts_another(K: int, gamma: float, R: float) -> None:
     """What is forced on everybody is at most what is promised to somebody, wherever both speak."""
     numbers: dict[str, Any] = {"n_classes": K, "radius": R, "margin": gamma, "exploration": 1.0, "dimension": 3}
+    numbers |= {"n_kernels": 1, "softness": 0.0}
 
     def said(theorem: str) -> float | None:
         entry = BOUNDS[theorem]

@@ -20,8 +20,8 @@ def promised(learner: Learner, about: Any, radius: float, margin: float, n_class
 @pytest.mark.parametrize(("radius", "margin", "updates"), [(0.7, 0.07, 400), (0.3, 0.1, 36), (1.0, 0.3, 44)])
 def test_floors_are_exact(radius: float, margin: float, updates: int) -> None:
     # In floats, 4(0.7/0.07)² is below 400 and 4(0.3/0.1)² below 36.
-    hard = onebit.BanditSVM(None, C=math.inf, exploration="uniform")
-    told = onebit.FullInformationSVM(None, C=math.inf)
+    hard = onebit.BanditSVM(None, C=math.inf, exploration="uniform", scale=None)
+    told = onebit.FullInformationSVM(None, C=math.inf, scale=None)
     for learner in (onebit.BanditPerceptron(), onebit.BanditPerceptron(Linear())):
         assert promised(learner, "updates", radius, margin) == updates
         assert promised(learner, "mistakes", radius, margin) == math.inf
@@ -66,7 +66,7 @@ def test_nearest_neighbour_promises_nothing_at_the_distance_of_classes_itself() 
     [
         onebit.UniformGuess(),
         onebit.Banditron(),
-        onebit.BanditSVM(),
+        onebit.BanditSVM(exploration="greedy"),
         onebit.BanditSVM(None),
         onebit.FullInformationSVM(),
     ],

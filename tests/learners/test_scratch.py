@@ -155,7 +155,7 @@ def test_a_bad_row_of_a_stream_is_named() -> None:
     for learner in (
         onebit.BanditPerceptron(Polynomial(3), update="authors"),
         onebit.Banditron(kernel=Linear()),
-        onebit.BanditSVM(Linear()),
+        onebit.BanditSVM(Linear(), scale=None),
     ):
         for engine in ("stream", "rounds"):
             with np.errstate(all="ignore"), pytest.raises(ValueError, match="NaN or infinite") as caught:
@@ -204,9 +204,9 @@ def test_ctrl_c_while_memory_grows_leaves_no_short_scratch_paper(monkeypatch: py
         patch.setattr(memory, "renew", interrupted)
         for t in range(1, 60):
             play_on(t)
-    assert len(memory.sight.similarities) < len(memory.arrays.squares)
+    assert len(memory.sight.line) < len(memory.arrays.lengths)
     for t in range(learner.n_rounds_, 60):
         play_on(t)
-        assert len(memory.sight.similarities) == len(memory.arrays.squares)
+        assert len(memory.sight.line) == len(memory.arrays.lengths)
     onebit.play(twin, PROBLEM.X[:60], PROBLEM.y[:60])
     assert snapshot(learner) == snapshot(twin)

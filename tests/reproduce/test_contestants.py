@@ -27,7 +27,7 @@ def test_reproduce_is_a_comparison_on_the_papers_streams(tmp_path: Path) -> None
 
 
 def test_the_shortest_game_knows_all_three_classes(tmp_path: Path) -> None:
-    assert len(run_comparison(paper_comparison(rounds=1, runs=1), tmp_path, jobs=1)) == 22
+    assert len(run_comparison(paper_comparison(rounds=1, runs=1), tmp_path, jobs=1)) == 24
 
 
 def test_every_published_curve_belongs_to_somebody() -> None:

@@ -188,7 +188,7 @@ def kernel_names() -> list[str]:
     """Return how our kernels are written, each with its first setting.
 
     >>> kernel_names()[:2]
-    ['gaussian:WIDTH', 'linear']
+    ['gaussian:WIDTH', 'laplace:SHARPNESS']
     """
     first = {
         name: [setting for setting in _kernel_settings(cls) if setting != "normalize"]

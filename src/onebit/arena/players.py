@@ -63,6 +63,8 @@ class Player(ABC):
 
     hears_label: bool = False
     """Whether it plays the full-information game."""
+    scales_rows: bool = False
+    """Whether it scales columns itself, so that it is given rows as they come."""
     family: str | None = None
     """The name of the tuned family that this is one setting of; the best of a family is found in hindsight."""
     note: str = ""
@@ -114,6 +116,7 @@ class LearnerPlayer(Player):
     def __init__(self, learner: Learner) -> None:
         self.spec_ = describe(learner)
         self.hears_label = type(learner).hears_label
+        self.scales_rows = getattr(learner, "scale", None) is not None
         # A learner has no other way to say that a setting is wrong than to begin.
         build(self.spec_).begin(1, 2)
 
@@ -197,6 +200,8 @@ def _describe_value(value: Any) -> JSON:
         parts: Any = value
         settings = {field.name: _describe_value(getattr(value, field.name)) for field in fields(parts)}
         return {"kernel": _name_of(type(value), onebit.kernels), **settings}
+    if isinstance(value, (list, tuple)):
+        return [_describe_value(item) for item in value]
     # A plain function(X, Y) is a kernel too.
     described: JSON = {"function": import_path_of(value)} if callable(value) else value
     return described
@@ -210,6 +215,8 @@ def _build_value(value: JSON) -> Any:
         return cls(**settings)
     if isinstance(value, dict) and "function" in value:
         return find_by_import_path(str(value["function"]), "kernel")
+    if isinstance(value, list):
+        return [_build_value(item) for item in value]
     return value
 
 

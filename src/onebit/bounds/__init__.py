@@ -14,7 +14,12 @@ Symbols: K = n_classes, R = radius (no example is longer), γ = margin, d = dime
 ('lower', 25.0, 'expected mistakes of bandit learners')
 """
 
-from onebit.bounds.bandit_svm import bandit_svm_mistakes, full_information_svm_mistakes, log2_bandit_svm_mistakes
+from onebit.bounds.bandit_svm import (
+    bandit_svm_mistakes,
+    full_information_svm_mistakes,
+    guarded_svm_mistakes,
+    log2_bandit_svm_mistakes,
+)
 from onebit.bounds.claim import Claim, at_most
 from onebit.bounds.lower import (
     bandit_lower_bound,
@@ -68,6 +73,7 @@ __all__ = [
     "full_information_lower_bound",
     "full_information_lower_bound_sharp",
     "full_information_svm_mistakes",
+    "guarded_svm_mistakes",
     "ignorant_lower_bound",
     "ignorant_lower_bound_sharp",
     "ignorant_lower_bound_with",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from onebit.checks.problems import fresh, guesses_of, noisy_problem, snapshot
+from onebit.checks.problems import fresh, guesses_of, noisy_problem, scales_rows, snapshot
 from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
 from onebit.play import play
@@ -137,22 +137,28 @@ def check_every_layout_is_the_same_game(learner: Learner) -> None:
     plain = fresh(learner, classes=4)
     expected = guesses_of(plain, X, y, seed=3).tolist()
     known = snapshot(plain)
+    same = {False: (expected, known), True: (expected, known)}
+    if scales_rows(learner):
+        sparse = fresh(learner, classes=4)
+        same[True] = guesses_of(sparse, scipy.sparse.csr_array(X), y, seed=3).tolist(), snapshot(sparse)
 
     def plays_the_same(name: str, rows: Any, labels: Any) -> None:
         player = fresh(learner, classes=4)
         guesses = guesses_of(player, rows, labels, seed=3).tolist()
-        assert guesses == expected, f"{name}: other guesses"
-        assert snapshot(player) == known, f"{name}: learned other things"
+        assert guesses == same[scipy.sparse.issparse(rows)][0], f"{name}: other guesses"
+        assert snapshot(player) == same[scipy.sparse.issparse(rows)][1], f"{name}: learned other things"
 
     for name, rows in layouts(X):
         plays_the_same(name, rows, y)
     for name, labels in label_layouts(y):
         plays_the_same(name, X, labels)
     interactive = [*layouts(X[:1]), ("a vector", scipy.sparse.coo_array(X[0]))]
-    chances = plain.probabilities(X[0])
+    chances = {False: plain.probabilities(X[0]), True: plain.probabilities(scipy.sparse.csr_array(X[:1]))}
     for name, row in interactive:
-        features = row if scipy.sparse.issparse(row) else row[0]
-        assert np.array_equal(plain.probabilities(features), chances), f"{name}: other probabilities"
+        is_sparse = scipy.sparse.issparse(row)
+        found = plain.probabilities(row if is_sparse else row[0])
+        assert np.array_equal(found, chances[is_sparse]), f"{name}: other probabilities"
+    assert scales_rows(learner) or np.array_equal(chances[False], chances[True]), "sparse features: other probabilities"
     assert snapshot(plain) == known
 
 

@@ -17,6 +17,8 @@ OPTIONS = {
     "reach": "--reach",
     "directions": "--directions",
     "exploration": "--exploration",
+    "n_kernels": "--kernels",
+    "softness": "--softness",
 }
 """The option that gives each argument of a bound."""
 

@@ -56,7 +56,11 @@ def compare_command(request: Request) -> None:
     # After everything that can be wrong with the request, before anything is played.
     prepare_folder(request.out)
     console = Console()
-    console.print(on_screen(f"Preprocessing, the same for all: {said}."), highlight=False, soft_wrap=True)
+    console.print(
+        on_screen(f"Preprocessing, for all who do not scale columns themselves: {said}."),
+        highlight=False,
+        soft_wrap=True,
+    )
     with progress_bar(console, _size(comparison)) as show:
         played = run_comparison(comparison, request.out, jobs=request.jobs, on_progress=show)
     with console.status("Drawing figures and writing the report …"):
@@ -121,7 +125,7 @@ def _details(request: Request, comparison: Comparison, baseline: str, said: str)
         "Rounds": f"at most {comparison.rounds:,}, each row once",
         "Runs": f"{comparison.runs}, each on a shuffle of its own, the same for all learners",
         "Seeds": f"{comparison.seed} to {comparison.seed + comparison.runs - 1}",
-        "Preprocessing": f"{said}; the same rows for all",
+        "Preprocessing": f"{said}; learners that scale columns themselves get rows as they come",
         "Baseline": baseline,
         "Command": _command(request),
     }

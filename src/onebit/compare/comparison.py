@@ -1,8 +1,9 @@
 """Players on the same rounds of the same data sets: what is played, and what came out.
 
 Run r plays the rows ``np.random.default_rng(seed + r).permutation(n)[:rounds]`` of a data set; streams are drawn anew
-with seed + r instead. Everyone gets the same preprocessed rows in the same order. A cell is keyed by the content of the
-data set or the code of the stream, the preprocessing, the rounds, the player's settings and the player's code.
+with seed + r instead. Everyone gets the same rows in the same order, preprocessed in the same way; learners that scale
+columns themselves get them as they come. A cell is keyed by the content of the data set or the code of the stream, the
+preprocessing, the rounds, the player's settings and the player's code.
 """
 
 import math

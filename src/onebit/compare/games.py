@@ -21,6 +21,15 @@ from onebit.streams.sources import Source, draw, load
 
 def make_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Integers, int]:
     """Return the rows and labels of one run, in order and preprocessed, and the number of classes."""
+    X, y, n_classes = _raw_rounds(stream, source, seed)
+    return _preprocessed(stream, X), y, n_classes
+
+
+def _preprocessed(stream: Spec, X: Any) -> Any:
+    return preprocess(X, str(stream.settings["preprocessing"]), bool(stream.settings["unit_length"]))
+
+
+def _raw_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Integers, int]:
     settings: dict[str, Any] = dict(stream.settings)
     if source.stream is not None:
         X, y, n_classes = draw(source.stream, settings["rounds"], seed)
@@ -31,18 +40,22 @@ def make_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Integers,
             raise ValueError(f"{source.path or source.name} has changed while it was being played; run again")
         X, y = data.shuffled(seed, settings["rounds"])
         n_classes = data.n_classes
-    return preprocess(X, settings["preprocessing"], settings["unit_length"]), y, n_classes
+    return X, y, n_classes
 
 
 def play_batch(sources: dict[str, Source], keep_learned: bool, batch: Batch) -> Iterator[Played]:
-    """Make the rounds once and let every player of the batch play them."""
-    X, y, n_classes = make_rounds(batch.stream, sources[batch.stream.canonical], batch.seed)
+    """Make the rounds once and let every player of the batch play them.
+
+    A learner that scales columns itself gets rows as they come: it is to show that it can do without hindsight.
+    """
+    raw, y, n_classes = _raw_rounds(batch.stream, sources[batch.stream.canonical], batch.seed)
+    X = _preprocessed(batch.stream, raw)
     # A generator's `with` ends when the last cell is taken, or when the batch is given up.
     with batch_folder() as scratch:
         for cell in batch.cells:
             player = player_from(cell.player)
             start = time.perf_counter()
-            trace = player.play(X, y, n_classes, cell.seed, scratch)
+            trace = player.play(raw if player.scales_rows else X, y, n_classes, cell.seed, scratch)
             seconds = time.perf_counter() - start if trace.seconds is None else float(trace.seconds)
             _check_curve(trace.curve, len(y))
             yield Played(cell, trace.result(keep_learned), seconds if np.isfinite(seconds) else None)

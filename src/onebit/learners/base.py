@@ -34,6 +34,7 @@ from onebit.inputs import (
     check_sparse_row,
     encode_labels,
     infer_classes,
+    take,
 )
 from onebit.learners.by_hand import ByHand
 from onebit.learners.estimator import Estimator
@@ -183,7 +184,10 @@ class Learner(Estimator):
         with self._lock:
             self._check_started("decision_function")
             rows = self._check_width(check_rows(X))
-            return self._memory.score_rows(self._memory.prepare(rows))
+            memory, at_once = self._memory, self._memory.rows_at_once(rows.shape[1])
+            # In pieces: preparing may fill sparse rows.
+            pieces = [take(rows, start, start + at_once) for start in range(0, rows.shape[0], at_once)]
+            return np.concatenate([memory.score_rows(memory.prepare(piece)) for piece in pieces])
 
     def learned(self) -> dict[str, Floats]:
         """Return copies of the arrays it has learned, by name."""

@@ -16,7 +16,7 @@ class FullInformationSVM(BanditSVM):
 
     Parameters
     ----------
-    kernel, C, exploration, budget, replays, classes, seed
+    kernel, C, exploration, scale, budget, replays, classes, seed
         As for `BanditSVM`.
 
     Guarantee
@@ -42,12 +42,13 @@ class FullInformationSVM(BanditSVM):
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return ⌊4(R/γ)²⌋ mistakes, where nothing can be forgotten: without a kernel, and with a hard margin."""
-        if self._checked_settings().softness > 0.0 or self.kernel is not None:
+        settings = self._checked_settings()
+        if settings.scales or settings.softness > 0.0 or self.kernel is not None:
             return ()
         return (BOUNDS["FullInformationSVM"].claim(n_classes=n_classes, radius=radius, margin=margin),)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
         """Yield the default and the linear one."""
-        yield cls()
-        yield cls(None, C=math.inf, budget=40)
+        yield cls(budget=40)
+        yield cls(None, C=math.inf, scale=None, budget=40)

@@ -40,4 +40,5 @@ class SpaceLearner(Learner):
 def in_linear_space(learner: Learner) -> bool:
     """Return whether a margin in R^d is one in the space where the learner plays, so that its promise can be asked."""
     kernel = getattr(learner, "kernel", None)
-    return kernel is None or isinstance(kernel, Linear)
+    # A bank, by name or as a list, promises what its linear kernel does, or nothing.
+    return kernel is None or isinstance(kernel, (Linear, str, list, tuple))

@@ -1,9 +1,9 @@
-"""Who plays what in the paper's experiments: a comparison on its two streams."""
+"""Who plays what in the paper's experiments, and our own learner beside them: a comparison on its two streams."""
 
 from onebit.compare.comparison import Comparison
 from onebit.compare.entries import Entry, enter
 from onebit.kernels import Rational
-from onebit.learners import BanditPerceptron, Banditron, MulticlassPerceptron
+from onebit.learners import BanditPerceptron, Banditron, BanditSVM, MulticlassPerceptron
 from onebit.streams.sources import Source
 
 DATASETS = {"strong": "strongly separable", "weak": "weakly separable"}
@@ -22,6 +22,8 @@ def contestants() -> list[Entry]:
         enter(BanditPerceptron(Rational()), "Algorithm 2", "algorithm-2"),
         enter(BanditPerceptron(Rational(), update="authors"), "Algorithm 2, authors' update", "algorithm-2-authors"),
         *(enter(Banditron(rate), f"Banditron, ε = {rate:g}", f"banditron-{rate:g}") for rate in RATES),
+        # Ours, on rows as the paper's algorithms get them.
+        enter(BanditSVM(scale=None), "BanditSVM (ours)", "bandit-svm"),
         enter(MulticlassPerceptron(), "Multiclass Perceptron", "multiclass-perceptron"),
     ]
 

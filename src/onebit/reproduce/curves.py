@@ -23,8 +23,15 @@ NUMBERS = {"strong": 4, "weak": 5}
 
 # Whose curves a linear plot of everyone cannot tell from zero. On the weak set Algorithm 1 has no guarantee.
 _LOW = {
-    "strong": ("algorithm-1", "algorithm-1-authors", "algorithm-2", "algorithm-2-authors", "multiclass-perceptron"),
-    "weak": ("algorithm-2", "algorithm-2-authors", "multiclass-perceptron"),
+    "strong": (
+        "algorithm-1",
+        "algorithm-1-authors",
+        "algorithm-2",
+        "algorithm-2-authors",
+        "bandit-svm",
+        "multiclass-perceptron",
+    ),
+    "weak": ("algorithm-2", "algorithm-2-authors", "bandit-svm", "multiclass-perceptron"),
 }
 _UNITS = ((1_000_000, 1_000_000, " (millions)"), (10_000, 1_000, " (thousands)"), (0, 1, ""))
 """From how many rounds on the axis counts in what."""

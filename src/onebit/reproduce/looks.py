@@ -8,6 +8,7 @@ from onebit.reproduce.contestants import RATES
 
 PUBLISHED_COLOR = "#B3B3B3"
 _BLUE, _ORANGE, _GREEN, _, _YELLOW, _SKY, _, _ = PALETTE
+_RED = "#B2182B"
 _BANDITRON_SHADES = ("#3B0F4F", "#6A2480", "#9B3FA0", "#C25FAF", "#DB86BB", "#E9AECB")
 _COLORS = {
     # An algorithm and the authors' variant of it are neighbours in hue.
@@ -15,6 +16,7 @@ _COLORS = {
     "algorithm-1-authors": _SKY,
     "algorithm-2": _ORANGE,
     "algorithm-2-authors": _YELLOW,
+    "bandit-svm": _RED,
     "multiclass-perceptron": _GREEN,
     **{f"banditron-{rate:g}": shade for rate, shade in zip(RATES, _BANDITRON_SHADES, strict=True)},
 }

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from onebit.compiled import compiled, inlined
+from onebit.compiled import compiled
 from onebit.inputs import Floats, Integers, check_choice, check_rows, unlocked
-from onebit.lengths import columns_to_unit, sparse_rows_to_unit, unit_of, unit_rows
+from onebit.lengths import columns_to_unit, sparse_rows_to_unit, unit_rows
+from onebit.scaling import count_square, count_value, new_statistics, standardized, to_root_mean_square
 from onebit.streams.data_set import as_matrix
 
 METHODS = ("standardize", "online", "none")
@@ -78,10 +79,10 @@ def standardize_online(X: Any) -> Any:
     if scipy.sparse.issparse(X):
         rows = X.tocsr().astype(np.float64, copy=True)
         columns, starts = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
-        _scale_online(rows.data, columns, starts, np.zeros((3, X.shape[1])))
+        _scale_online(rows.data, columns, starts, new_statistics(X.shape[1]))
         return _with_ones(rows)
     out = np.ones((X.shape[0], X.shape[1] + 1))
-    _standardize_online(unlocked(np.ascontiguousarray(X, dtype=np.float64)), out)
+    _standardize_online(unlocked(np.ascontiguousarray(X, dtype=np.float64)), new_statistics(X.shape[1]), out)
     return out
 
 
@@ -103,46 +104,16 @@ def _with_ones(X: Any) -> Any:
 
 
 @compiled
-def _standardize_online(X: Floats, out: Floats) -> None:
-    """Welford's running mean and sum of squares, one column at a time."""
-    for j in range(X.shape[1]):
-        mean, squares, largest, unit = 0.0, 0.0, 0.0, 1.0
-        for t in range(X.shape[0]):
-            if abs(X[t, j]) > largest:
-                shrink, unit = _larger_unit(largest, unit, X[t, j])
-                largest = abs(X[t, j])
-                mean, squares = mean * shrink, squares * shrink * shrink
-            value = X[t, j] / unit
-            off = value - mean
-            mean += off / (t + 1)
-            squares += off * (value - mean)
-            deviation = np.sqrt(squares / (t + 1))
-            # Rounding leaves a constant column a speck of variance, which must not be blown up.
-            varies = deviation > 1e-12 * abs(mean)
-            out[t, j] = (value - mean) / deviation if varies else 0.0
-
-
-@inlined
-def _larger_unit(largest: float, unit: float, value: float) -> tuple[float, float]:
-    """Return what to multiply by all that was in the old unit, and the unit for a column with a new largest value."""
-    larger = unit_of(abs(value))
-    # Before the first value that is not 0 there is nothing to shrink, and the unit may still become smaller.
-    return (unit / larger if largest > 0.0 else 1.0), larger
+def _standardize_online(X: Floats, statistics: Floats, out: Floats) -> None:
+    for t in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            count_value(statistics, j, X[t, j], t + 1.0)
+            out[t, j] = standardized(statistics, j, X[t, j], t + 1.0)
 
 
 @compiled
-def _scale_online(values: Floats, columns: Integers, starts: Integers, state: Floats) -> None:
-    squares, largest, units = state
-    units[:] = 1.0
+def _scale_online(values: Floats, columns: Integers, starts: Integers, statistics: Floats) -> None:
     for t in range(starts.shape[0] - 1):
         for at in range(starts[t], starts[t + 1]):
-            j = columns[at]
-            if abs(values[at]) > largest[j]:
-                shrink, units[j] = _larger_unit(largest[j], units[j], values[at])
-                largest[j] = abs(values[at])
-                squares[j] *= shrink * shrink
-            values[at] /= units[j]
-            squares[j] += values[at] ** 2
-            # A stored zero may be the first of its column, with nothing to divide by.
-            if values[at] != 0.0:
-                values[at] /= np.sqrt(squares[j] / (t + 1))
+            count_square(statistics, columns[at], values[at])
+            values[at] = to_root_mean_square(statistics, columns[at], values[at], t + 1.0)

@@ -1,7 +1,9 @@
 """BanditSVM, room by room.
 
-`facts` is what answers prove and the step on one fact; `kernel_facts` and `linear_facts` are the two memories of facts,
-with a kernel and with explicit weights; `drift` notices that facts have gone out of date; `bandit_svm` is the learner.
+`facts` is what answers prove, the step on one fact, and how guesses are guarded. There are two memories of facts:
+`linear_facts` keeps explicit weights; `bank` keeps several kernels that vote, with `bank_plan` (how their values are
+computed) and `bank_facts` (the store, the steps, what an answer changes). `rows` is a row as both see it, scaled;
+`drift` notices that facts have gone out of date; `bandit_svm` is the learner.
 """
 
 from onebit.learners.bandit_svm.bandit_svm import BanditSVM

@@ -2,54 +2,85 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
+
+import numpy as np
 
 from onebit.bounds import BOUNDS, Claim
-from onebit.inputs import check_integer, check_number
-from onebit.kernels import Gaussian, Linear, Rational, as_kernel
+from onebit.inputs import Floats, check_choice, check_integer, check_number
+from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Rational, as_kernel
+from onebit.learners.bandit_svm.bank import BankMemory
 from onebit.learners.bandit_svm.facts import Settings
-from onebit.learners.bandit_svm.kernel_facts import KernelFactMemory
 from onebit.learners.bandit_svm.linear_facts import LinearFactMemory
 from onebit.learners.space_learner import SpaceLearner
 from onebit.loop import Memory
 
 # A thousandth of the margin: closer than guesses can tell, and it keeps replays from polishing.
 _TOLERANCE = 1e-3
-# A step below a tenth of the mean coefficient changes next to nothing (docs/experiments/bandit-svm.md).
-_TRIGGER = 0.1
-# On unit rows this is exp(−8(1−⟨x, x'⟩)): the best single width over the sets it was chosen on.
-_AUTO_KERNEL = Gaussian(width=8.0**-0.5, normalize=True)
+# A step below three tenths of the mean coefficient changes next to nothing (docs/experiments/bandit-svm.md).
+_TRIGGER = 0.3
+# On unit rows a Gaussian of width f^−½ is exp(−f(1−⟨x, x'⟩)): f = 1, 4, 16.
+_DEFAULT_BANK = (
+    Linear(normalize=True),
+    Gaussian(width=1.0, normalize=True),
+    Gaussian(width=0.5, normalize=True),
+    Gaussian(width=0.25, normalize=True),
+    Laplace(),
+)
+# Beyond, a bank's store of dense rows would be too large: the linear space, which leaves sparse rows sparse.
+_MOST_FEATURES = 10_000
 
 # Of examples and of replays: their products stay within the 64 bits of compiled code.
 _MOST = 2**31
 
 
-class BanditSVM(SpaceLearner):
-    """Keeps every proved fact that matters and, class by class, the largest-margin separator consistent with them.
+class Opinion(NamedTuple):
+    """What one kernel of a bank says about a row."""
 
-    A right guess proves what x is and what it is not; a wrong one proves one thing it is not. When a fact has a margin
-    below 0.2, or its step would count beside its class's others, its example is stored, each separator that it violates
-    takes a step of dual coordinate ascent on it, and then steps on other facts of that class. The guess is the class
-    with the highest score. Nothing needs tuning: the defaults were chosen once for all data
-    (docs/experiments/bandit-svm.md).
+    kernel: Any
+    """None for the linear space without a kernel."""
+    label: Any
+    """The class it would guess."""
+    weight: float
+    """What it counts in the vote; all weights add up to 1."""
+    scores: Floats
+    """Its score of every class."""
+
+
+class BanditSVM(SpaceLearner):
+    """Keeps every proved fact that matters and, class by class, the largest-margin separators consistent with them.
+
+    A right guess proves what x is and what it is not; a wrong one proves one thing it is not. A bank of kernels hears
+    every fact. When one matters to the most trusted kernel its example is stored, each separator that it violates takes
+    a step of dual coordinate ascent on it, and then steps on other facts of that class. The guess is a vote, in which a
+    kernel counts the less the oftener its own opinion was wrong; where the most trusted kernel is sure it guesses
+    alone. Nothing needs tuning: the defaults were chosen once for all data (docs/experiments/bandit-svm.md).
 
     Parameters
     ----------
-    kernel : "auto", None, Kernel or callable
-        "auto" is ``Gaussian(width=8**-0.5, normalize=True)``, whatever the data; None is the linear space, in which
-        rows are divided by their length and weights are kept.
+    kernel : "auto", None, Kernel, callable or list of them
+        "auto" is a bank that suits most data: linear, three Gaussians and a Laplace kernel (`bank_` shows them), and
+        beyond 10 000 features the linear space alone, which leaves sparse rows sparse. A list is a bank of your own,
+        and one kernel a bank of one; None in it stands for ``Linear(normalize=True)``. None is the linear space, in
+        which rows are divided by their length and weights are kept.
     C : float
         What a violated fact costs (squared slack); greater than 1e-300, ``math.inf`` for a hard margin. With a finite C
         facts may be wrong: guesses that become too bad for chance make the learner forget everything and start over.
-    exploration : "greedy", "uniform" or float
-        What happens when every score is below 0, so that no class claims x. "uniform" draws a label and keeps the
-        guarantee, "greedy" guesses the highest score all the same and makes fewer mistakes; a number is the chance of
-        "uniform".
+    exploration : "guarded", "greedy", "uniform" or float
+        "guarded" guesses the highest score, but gives up guesses that experience speaks against once they were wrong
+        too often, and prefers classes of which little is known where scores are close: it has a guarantee. "greedy"
+        always guesses the highest score, and can repeat a mistake for ever. "uniform" draws a label where every score
+        is below 0, so that no class claims x, and has the best guarantee; a number is the chance of that.
+    scale : "online" or None
+        "online" standardises columns by the rows so far and adds a constant (sparse rows are not centred, but divided
+        by the root mean square of each column); None takes rows as they are.
     budget : int
-        The most examples stored; memory is K + budget numbers for each.
+        The most examples stored. With d features, K classes, m kernels of which b have similarities of their own,
+        memory is at most 8·budget·(b·budget + 3d + 4mK) bytes: 100 MB for the default bank on small rows.
     replays : int
         How many further facts of a class are looked after when one is violated: with a kernel at most
-        replays·budget/(examples stored) take a step, without one 50·replays are visited in turn.
+        replays·budget/(examples stored) take a step, times the trust in that kernel; without one 50·replays are visited
+        in turn.
     classes : None, int or list
         The labels, or how many; `play` and `fit` find out by themselves.
     seed : int
@@ -57,25 +88,33 @@ class BanditSVM(SpaceLearner):
 
     Guarantee
     ---------
-    With ``C=math.inf`` and ``exploration="uniform"``, on examples that are strongly separable with margin γ within
-    radius R (in the kernel's space, R² = max k(x, x)): at most (K−1)⌊4(R/γ)²⌋ expected mistakes, for any `replays`, and
-    with a kernel as long as the budget lasts. The proof, and what other settings cost, is in
+    With ``exploration="guarded"`` (the default), whatever C, the budget and the replays, on examples that are strongly
+    separable as they come with margin γ within radius R: at most 11 + 11(K−1)(mB + m − 1) expected mistakes,
+    B = ⌊16(1 + 1/(2C))(R/γ)²⌋. m is 6 by default, the five kernels and the linear guard beside them; with
+    ``scale=None`` it is the number of kernels, and the linear one must be in the bank. With ``C=math.inf``,
+    ``exploration="uniform"`` and ``scale=None`` at most (K−1)⌊4(R/γ)²⌋ (in the kernel's space, R² = max k(x, x)), for
+    any `replays`, and with a kernel as long as the budget lasts. The proofs, and what other settings cost, are in
     docs/theory/bandit-svm.md.
 
     Attributes
     ----------
-    weights_ : array of shape (K, n_features)
-        The separators, for rows divided by their length; without a kernel only.
+    weights_ : array of shape (K, n_features), or (K, n_features + 1) with the constant if columns are scaled
+        The separators, for rows as the learner sees them, divided by their length; without a kernel only.
     support_, coefficients_ : arrays of shapes (n, n_features) and (n, K)
-        The stored examples and how much of each every class has gained; with a kernel only.
+        The stored examples, as they came, and how much of each every class has gained; with a kernel only. Coefficients
+        of a bank have shape (m, n, K).
+    bank_ : tuple
+        The kernels that take part.
 
     Examples
     --------
     >>> import onebit
     >>> X, y = onebit.streams.paper_weak(rounds=10_000, seed=1)
     >>> learner = BanditSVM()
-    >>> onebit.play(learner, X, y, seed=7).mistakes < 60
+    >>> onebit.play(learner, X, y, seed=7).mistakes < 30
     True
+    >>> len(learner.opinions(X[0]))
+    5
 
     References
     ----------
@@ -91,69 +130,124 @@ class BanditSVM(SpaceLearner):
         kernel: Any = "auto",
         *,
         C: float = 100.0,
-        exploration: Any = "greedy",
+        exploration: Any = "guarded",
+        scale: str | None = "online",
         budget: int = 2000,
-        replays: int = 10,
+        replays: int = 7,
         classes: Any = None,
         seed: int = 0,
     ) -> None:
         self.kernel = kernel
         self.C = C
         self.exploration = exploration
+        self.scale = scale
         self.budget = budget
         self.replays = replays
         self.classes = classes
         self.seed = seed
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
-        """Return max(1, K/p − 1)·⌊4(R/γ)²⌋ expected mistakes, p the chance of a uniform guess where no class claims x.
+        """Return the expected mistakes on rows that are strongly separable as they come.
 
-        Promised where nothing can be forgotten: without a kernel, and with a hard margin.
+        Guarded play with a bank promises it whatever the budget, the drift alarms and C: if the linear kernel is in the
+        bank, and always where columns are scaled, since then a linear guard beside it sees rows as they come. Without a
+        kernel, and with uniform guesses, only a hard margin promises it, on rows that are not scaled: a soft one may
+        forget.
         """
         settings = self._checked_settings()
-        if settings.mix == 0.0 or settings.softness > 0.0 or self.kernel is not None:
+        bank = self._bank(n_features)
+        numbers = {"n_classes": n_classes, "radius": radius, "margin": margin}
+        if bank is None and (settings.scales or settings.softness > 0.0):
             return ()
-        numbers = {"n_classes": n_classes, "radius": radius, "margin": margin, "exploration": settings.mix}
-        return (BOUNDS["BanditSVM"].claim(**numbers),)
+        if settings.guarded and (bank is None or settings.scales or Linear(normalize=True) in bank):
+            n_kernels = 1 if bank is None else len(bank) + settings.scales
+            return (BOUNDS["BanditSVM-guarded"].claim(**numbers, n_kernels=n_kernels, softness=settings.softness),)
+        if settings.mix > 0.0 and bank is None:
+            return (BOUNDS["BanditSVM"].claim(**numbers, exploration=settings.mix),)
+        return ()
+
+    @property
+    def bank_(self) -> tuple[Any, ...]:
+        """The kernels that take part; None stands for the linear space without a kernel."""
+        self._check_started("bank_")
+        memory = self._memory
+        return memory.bank.kernels if isinstance(memory, BankMemory) else (None,)
+
+    def opinions(self, features: Any) -> list[Opinion]:
+        """Return what every kernel says about a row, and what that counts in the vote; the most trusted first."""
+        with self._lock:
+            self._check_started("opinions")
+            memory, bank = self._memory, self.bank_
+            row = self._one_row(features)
+            if isinstance(memory, BankMemory):
+                opinions, trust = memory.opinions(row), memory.arrays.trust.copy()
+            else:
+                memory.chances(row)
+                opinions, trust = memory.sight.opinions.copy(), np.ones(1)
+        found = [
+            Opinion(kernel, self.classes_[int(np.argmax(scores))], float(weight), scores)
+            for kernel, weight, scores in zip(bank, trust / trust.sum(), opinions, strict=True)
+        ]
+        return sorted(found, key=lambda opinion: -opinion.weight)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Yield the default, hard margins with the theorem's exploration, kernels, and budgets that fill up."""
+        """Yield the default, a bank, hard margins with the theorems' exploration, kernels, and budgets that fill up."""
         yield cls()
         yield cls(None)
-        yield cls(None, C=math.inf, exploration="uniform")
+        yield cls(budget=60, scale=None)
+        yield cls(None, C=math.inf, scale=None)
+        yield cls(None, C=math.inf, exploration="uniform", scale=None)
         yield cls(None, C=1.0, exploration=0.25, budget=20, replays=3)
-        yield cls(Rational(normalize=True), C=math.inf, exploration="uniform", budget=50)
-        yield cls(Linear(), exploration=0.5, budget=30)
+        yield cls(Rational(normalize=True), C=math.inf, exploration="uniform", scale=None, budget=50)
+        yield cls([Linear(), Gaussian()], exploration="greedy", budget=30)
 
     def _checked_settings(self) -> Settings:
         # 1/(2C) is what the squared slack adds to the diagonal of the Gram matrix; C = ∞ adds nothing.
         is_hard = isinstance(self.C, float) and math.isinf(self.C) and self.C > 0.0
-        softness = 0.0 if is_hard else 0.5 / check_number("C", self.C, above=1e-300)
-        replays = check_integer("replays", self.replays, low=0, high=_MOST)
-        budget = check_integer("budget", self.budget, low=1, high=_MOST)
+        if self.scale not in ("online", None):
+            raise ValueError(f'scale must be "online" or None; got {self.scale!r}')
+        mix = 0.0
         if isinstance(self.exploration, str):
-            if self.exploration not in ("greedy", "uniform"):
-                raise ValueError(
-                    f'exploration must be "greedy", "uniform" or a chance from 0 to 1; got {self.exploration!r}'
-                )
+            check_choice("exploration", self.exploration, ("guarded", "greedy", "uniform"))
             mix = float(self.exploration == "uniform")
-        elif not isinstance(self.exploration, bool) and self.exploration == 0:
-            mix = 0.0
-        else:
+        elif isinstance(self.exploration, bool) or self.exploration != 0:
             mix = check_number("exploration", self.exploration, above=0.0, at_most=1.0)
         return Settings(
-            softness=softness, replays=replays, budget=budget, mix=mix, trigger=_TRIGGER, tolerance=_TOLERANCE
+            softness=0.0 if is_hard else 0.5 / check_number("C", self.C, above=1e-300),
+            replays=check_integer("replays", self.replays, low=0, high=_MOST),
+            budget=check_integer("budget", self.budget, low=1, high=_MOST),
+            guarded=self.exploration == "guarded",
+            mix=mix,
+            trigger=_TRIGGER,
+            tolerance=_TOLERANCE,
+            scales=self.scale is not None,
         )
 
-    def _new_memory(self) -> Memory:
-        settings, size = self._checked_settings(), (self.n_features_in_, len(self.classes_))
-        if isinstance(self.kernel, str) and self.kernel != "auto":
-            raise ValueError(
-                f'kernel must be "auto", None, a kernel such as onebit.kernels.Rational(), or a function(X, Y); '
-                f"got {self.kernel!r}"
-            )
+    def _bank(self, n_features: int) -> tuple[Kernel, ...] | None:
+        """Return the kernels, or None for the linear space without a kernel."""
         if self.kernel is None:
+            return None
+        if isinstance(self.kernel, str):
+            check_choice("kernel", self.kernel, ("auto",))
+            return _DEFAULT_BANK if n_features <= _MOST_FEATURES else None
+        kernels = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
+        if not kernels:
+            raise ValueError("kernel must name at least one kernel; got an empty list")
+        bank = tuple(as_kernel(Linear(normalize=True) if kernel is None else kernel) for kernel in kernels)
+        for k, kernel in enumerate(bank):
+            if kernel in bank[:k]:
+                raise ValueError(f"kernel must name each kernel once; got {kernel!r} twice")
+            if self.scale is not None and isinstance(kernel, Rational) and not kernel.normalize:
+                raise ValueError(
+                    'kernel must take rows of any length with scale="online"; got Rational(). '
+                    "Use Rational(normalize=True), or scale=None"
+                )
+        return bank
+
+    def _new_memory(self) -> Memory:
+        settings, bank = self._checked_settings(), self._bank(self.n_features_in_)
+        size = self.n_features_in_, len(self.classes_)
+        if bank is None:
             return LinearFactMemory(settings, self.hears_label, *size)
-        kernel = _AUTO_KERNEL if isinstance(self.kernel, str) else as_kernel(self.kernel)
-        return KernelFactMemory(kernel, settings, self.hears_label, *size)
+        return BankMemory(bank, settings, self.hears_label, *size)

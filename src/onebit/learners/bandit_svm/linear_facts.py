@@ -14,9 +14,30 @@ import numpy as np
 from onebit.compiled import compiled, frugal, inlined
 from onebit.inputs import Floats, Integers, Rows, SparseRows, unlocked
 from onebit.learners.bandit_svm.drift import new_watch
-from onebit.learners.bandit_svm.facts import SIZE, FactNumbers, Settings, Signs, fact_game, stepped
+from onebit.learners.bandit_svm.facts import (
+    SIZE,
+    FactNumbers,
+    Settings,
+    Signs,
+    change_of_support,
+    curiosity,
+    fact_game,
+    hearing,
+    is_worth_storing,
+    look_up,
+    stepped,
+)
+from onebit.learners.bandit_svm.rows import (
+    DENSE,
+    SPARSE,
+    change_scale,
+    count_entry,
+    scale_is_due,
+)
 from onebit.lengths import shorten
 from onebit.loop import FULL, Game, Memory, grown, ready_if_finite
+from onebit.rounds import Answer
+from onebit.scaling import new_scale, new_statistics, scaled
 
 NEXT = 1  # behind SIZE in `counts`
 _FIRST_CAPACITY = 16  # doubled when full, up to the budget
@@ -32,31 +53,58 @@ class LinearFacts(NamedTuple):
     columns: Integers
     """Where each example has entries (capacity × width)."""
     values: Floats
+    raws: Floats
+    """The same entries as they came, to be scaled anew; empty if nothing is scaled."""
+    kinds: Signs
+    """Whether an example came as a dense row (0) or as a sparse one (1)."""
     lengths: Integers
     """How many entries each example has."""
     squares: Floats
     signs: Signs
     """What is proved (K × capacity)."""
+    dues: Floats
+    """The margins that are due for it."""
     alphas: Floats
     """The dual coefficients, never negative (K × capacity)."""
     totals: Floats
     """The sum of each class's alphas."""
+    supports: Integers
+    """How many of them are above 0."""
     cursors: Integers
     """Where each class's replays go on."""
     counts: Integers
     """How many examples are stored, and the place of the oldest once the budget is full."""
+    right: Integers
+    """How often each class was guessed, and it was right."""
+    wrong: Integers
+    tally: Integers
     watch: Floats
     """How the guesses went, for `is_outdated`."""
+    statistics: Floats
+    """Of the columns, for dense and for sparse rows (2 × 4 × d); empty if nothing is scaled."""
+    scales: Floats
+    """How columns are scaled, for dense and for sparse rows (2 × 3 × d)."""
+    seen: Integers
+    """How many dense and how many sparse rows were heard."""
 
 
 class LinearSight(NamedTuple):
     """What is known about one round: its row as entries, divided by the row's length."""
 
     scores: Floats
+    opinions: Floats
+    """What the weights alone say, the only row."""
+    reference: Integers
+    """0: there is one opinion."""
+    follow: Signs
+    """Whether it is to be followed where it disputes the highest score, the only entry."""
     signs: Signs
     """What the answer proves."""
+    dues: Floats
     columns: Integers
     values: Floats
+    raws: Floats
+    """The same entries as they came, if they are scaled."""
     length: Integers
     """How many entries there are, the only entry."""
     itself: Floats
@@ -71,7 +119,7 @@ class LinearFactMemory(Memory):
 
     def __init__(self, settings: Settings, hears_label: bool, n_features: int, n_classes: int) -> None:
         self.settings, self._hears_label = FactNumbers(settings, ()), hears_label
-        self.arrays = new_facts(n_features, n_classes, min(settings.budget, _FIRST_CAPACITY), width=1)
+        self.arrays = new_facts(n_features, n_classes, min(settings.budget, _FIRST_CAPACITY), 1, settings.scales)
         self.sight = self.new_sight()
 
     def new_sight(self) -> LinearSight:
@@ -79,9 +127,14 @@ class LinearFactMemory(Memory):
         n_classes, width = len(self.arrays.totals), self.arrays.columns.shape[1]
         return LinearSight(
             scores=np.empty(n_classes),
+            opinions=np.empty((1, n_classes)),
+            reference=np.zeros(1, np.int64),
+            follow=np.zeros(1, np.int8),
             signs=np.empty(n_classes, np.int8),
+            dues=np.empty(n_classes),
             columns=np.empty(width, np.int64),
             values=np.empty(width),
+            raws=np.empty(self.arrays.raws.shape[1]),
             length=np.empty(1, np.int64),
             itself=np.empty(1),
             chances=np.empty(n_classes),
@@ -101,21 +154,29 @@ class LinearFactMemory(Memory):
         now, n_classes, n = self.arrays, len(self.arrays.totals), len(self.arrays.squares)
         if now.counts[SIZE] == n:
             n = min(self.settings.facts.budget, 2 * n)
-        width = max(now.columns.shape[1], _longest(rows))
+        width = max(now.columns.shape[1], _longest(rows) + self.settings.facts.scales)
         self.arrays = now._replace(
             columns=grown(now.columns, (n, width)),
             values=grown(now.values, (n, width)),
+            raws=grown(now.raws, (n, width * self.settings.facts.scales)),
+            kinds=grown(now.kinds, (n,)),
             lengths=grown(now.lengths, (n,)),
             squares=grown(now.squares, (n,)),
             signs=grown(now.signs, (n_classes, n)),
+            dues=grown(now.dues, (n_classes, n)),
             alphas=grown(now.alphas, (n_classes, n)),
         )
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return ⟨wᵢ, x⟩/‖x‖ for every row and class."""
-        out, width = np.empty((rows.shape[0], len(self.arrays.totals))), max(1, _longest(rows))
+        """Return ⟨wᵢ, x⟩/‖x‖ for every row and class, as a guess is made from it."""
+        out, scales = np.empty((rows.shape[0], len(self.arrays.totals))), self.settings.facts.scales
+        width = 1 + _longest(rows)
         read = _reading(isinstance(rows, SparseRows))
-        read(self.arrays.weights, unlocked(rows), np.empty(width, dtype=np.int64), np.empty(width), out)
+        values, raws = np.empty((2, width))
+        read(self.arrays, unlocked(rows), scales, np.empty(width, dtype=np.int64), values, raws, out)
+        facts = self.settings.facts
+        if facts.guarded:
+            out += curiosity(self.arrays.right, self.arrays.wrong, out.shape[1], facts.softness)
         return out
 
     def learned(self) -> dict[str, Floats]:
@@ -123,20 +184,31 @@ class LinearFactMemory(Memory):
         return {"weights": self.arrays.weights.T.copy()}
 
 
-def new_facts(n_features: int, n_classes: int, capacity: int, width: int) -> LinearFacts:
+def new_facts(n_features: int, n_classes: int, capacity: int, width: int, scales: bool = False) -> LinearFacts:
     """Return an empty memory, with room for examples of so many entries."""
+    n_scaled = n_features if scales else 0
     return LinearFacts(
-        weights=np.zeros((n_features, n_classes)),
+        weights=np.zeros((n_features + scales, n_classes)),
         columns=np.zeros((capacity, width), dtype=np.int64),
         values=np.zeros((capacity, width)),
+        raws=np.zeros((capacity, width * scales)),
+        kinds=np.zeros(capacity, dtype=np.int8),
         lengths=np.zeros(capacity, dtype=np.int64),
         squares=np.zeros(capacity),
         signs=np.zeros((n_classes, capacity), dtype=np.int8),
+        dues=np.zeros((n_classes, capacity)),
         alphas=np.zeros((n_classes, capacity)),
         totals=np.zeros(n_classes),
+        supports=np.zeros(n_classes, dtype=np.int64),
         cursors=np.zeros(n_classes, dtype=np.int64),
         counts=np.zeros(2, dtype=np.int64),
+        right=np.zeros(n_classes, dtype=np.int64),
+        wrong=np.zeros(n_classes, dtype=np.int64),
+        tally=np.zeros(2, dtype=np.int64),
         watch=new_watch(),
+        statistics=np.stack([new_statistics(n_scaled), new_statistics(n_scaled)]),
+        scales=np.stack([new_scale(n_scaled), new_scale(n_scaled)]),
+        seen=np.zeros(2, dtype=np.int64),
     )
 
 
@@ -160,25 +232,46 @@ def sparse_width(X: SparseRows, t: int) -> int:
 
 
 @inlined
-def dense_entries(X: Floats, t: int, columns: Integers, values: Floats) -> int:
-    """Write a dense row's entries and return how many there are."""
+def dense_entries(
+    memory: LinearFacts, X: Floats, t: int, scales: bool, columns: Integers, values: Floats, raws: Floats
+) -> int:
+    """Write a dense row's entries, scaled if asked, and return how many there are."""
     n = 0
     for j in range(X.shape[1]):
-        if X[t, j] != 0.0:
-            columns[n], values[n] = j, X[t, j]
+        value = X[t, j]
+        if scales:
+            columns[n], values[n], raws[n] = j, scaled(memory.scales[DENSE], j, value), value
             n += 1
-    return n
+        elif value != 0.0:
+            columns[n], values[n] = j, value
+            n += 1
+    return add_constant(memory, scales, columns, values, n)
 
 
 @inlined
-def sparse_entries(X: SparseRows, t: int, columns: Integers, values: Floats) -> int:
-    """Write a sparse row's entries and return how many there are."""
+def sparse_entries(
+    memory: LinearFacts, X: SparseRows, t: int, scales: bool, columns: Integers, values: Floats, raws: Floats
+) -> int:
+    """Write a sparse row's entries, scaled if asked, and return how many there are."""
     n = 0
     for entry in range(X.starts[t], X.starts[t + 1]):
-        if X.values[entry] != 0.0:
-            columns[n], values[n] = X.columns[entry], X.values[entry]
+        j, value = X.columns[entry], X.values[entry]
+        if scales:
+            columns[n], values[n], raws[n] = j, scaled(memory.scales[SPARSE], j, value), value
             n += 1
-    return n
+        elif value != 0.0:
+            columns[n], values[n] = j, value
+            n += 1
+    return add_constant(memory, scales, columns, values, n)
+
+
+@inlined
+def add_constant(memory: LinearFacts, scales: bool, columns: Integers, values: Floats, n: int) -> int:
+    """Write the constant behind n entries, if rows are scaled, and return how many there are now."""
+    if not scales:
+        return n
+    columns[n], values[n] = memory.weights.shape[0] - 1, 1.0
+    return n + 1
 
 
 @inlined
@@ -199,13 +292,14 @@ def step_on(memory: LinearFacts, i: int, s: int, settings: Settings) -> bool:
     total = 0.0
     for e in range(memory.lengths[s]):
         total += values[e] * memory.weights[columns[e], i]
-    new = stepped(old, sign, total, memory.squares[s], settings.softness)
+    new = stepped(old, sign, memory.dues[i, s], total, memory.squares[s], settings.softness)
     # Smaller steps would only polish, and replays would never end. With a small C all steps are small: none is longer
     # than what its fact lacks, divided by the softness.
     if abs(new - old) * max(1.0, settings.softness) <= settings.tolerance:
         return False
     memory.alphas[i, s] = new
     memory.totals[i] += new - old
+    memory.supports[i] += change_of_support(old, new)
     for e in range(memory.lengths[s]):
         memory.weights[columns[e], i] += sign * (new - old) * values[e]
     return True
@@ -227,7 +321,7 @@ def replay(memory: LinearFacts, i: int, settings: Settings) -> None:
 
 
 @frugal
-def learn(memory: LinearFacts, _X: Rows, _t: int, sight: LinearSight, settings: Settings) -> None:
+def learn(memory: LinearFacts, kind: int, sight: LinearSight, settings: Settings) -> None:
     """Store an example, step on the violated facts about it, and replay others."""
     place, capacity, n = memory.counts[SIZE], memory.squares.shape[0], sight.length[0]
     if place < capacity:
@@ -235,16 +329,53 @@ def learn(memory: LinearFacts, _X: Rows, _t: int, sight: LinearSight, settings: 
     else:
         place = memory.counts[NEXT]
         memory.counts[NEXT] = place + 1 if place + 1 < capacity else 0
-    memory.lengths[place], memory.squares[place] = n, sight.itself[0]
+    memory.lengths[place], memory.squares[place], memory.kinds[place] = n, sight.itself[0], kind
     for e in range(n):
         memory.columns[place, e], memory.values[place, e] = sight.columns[e], sight.values[e]
+        if settings.scales:
+            memory.raws[place, e] = sight.raws[e]
     for i in range(sight.signs.shape[0]):
         memory.totals[i] -= memory.alphas[i, place]
-        memory.signs[i, place], memory.alphas[i, place] = sight.signs[i], 0.0
+        memory.supports[i] += change_of_support(memory.alphas[i, place], 0.0)
+        memory.signs[i, place], memory.dues[i, place] = sight.signs[i], sight.dues[i]
+        memory.alphas[i, place] = 0.0
     for i in range(sight.signs.shape[0]):
-        if sight.signs[i] != 0 and sight.signs[i] * sight.scores[i] < 1.0:
+        if sight.signs[i] != 0 and sight.signs[i] * sight.opinions[0, i] < sight.dues[i]:
             step_on(memory, i, place, settings)
             replay(memory, i, settings)
+
+
+@inlined
+def judge(memory: LinearFacts, sight: LinearSight, _answer: Answer, settings: Settings) -> bool:
+    """Say whether the example is worth storing."""
+    return is_worth_storing(sight, sight.opinions[0], sight.itself[0], memory.totals, memory.supports, settings)
+
+
+@frugal
+def add_examples(memory: LinearFacts, sign: float) -> None:
+    """Add to the weights what the stored examples have a share in, or take it out."""
+    for s in range(memory.counts[SIZE]):
+        for i in range(memory.totals.shape[0]):
+            share = sign * memory.signs[i, s] * memory.alphas[i, s]
+            for e in range(memory.lengths[s] if share != 0.0 else 0):
+                memory.weights[memory.columns[s, e], i] += share * memory.values[s, e]
+
+
+@frugal
+def scale_again(memory: LinearFacts, kind: int) -> None:
+    """Scale all stored examples of a kind by the scale in force."""
+    for s in range(memory.counts[SIZE]):
+        if memory.kinds[s] == kind:
+            last = memory.lengths[s] - 1
+            for e in range(last):
+                memory.values[s, e] = scaled(memory.scales[kind], memory.columns[s, e], memory.raws[s, e])
+            memory.values[s, last] = 1.0
+            memory.squares[s] = shorten(memory.values[s], last + 1)
+
+
+@inlined
+def complete(_memory: LinearFacts, _sight: LinearSight, _numbers: FactNumbers) -> None:
+    """Do nothing: there is one opinion, and it is written."""
 
 
 @cache
@@ -252,27 +383,58 @@ def linear_game(is_sparse: bool, hears_label: bool) -> Game:
     """Return the game on dense or on sparse rows."""
     entries: Callable[..., int] = sparse_entries if is_sparse else dense_entries
     width: Callable[..., int] = sparse_width if is_sparse else dense_width
+    kind = SPARSE if is_sparse else DENSE
 
     def measure(memory: LinearFacts, X: Rows, t: int, sight: LinearSight, settings: FactNumbers) -> int:
-        capacity = memory.squares.shape[0]
+        capacity, scales = memory.squares.shape[0], settings.facts.scales
         if memory.counts[SIZE] == capacity and capacity < settings.facts.budget:
             return FULL
-        if width(X, t) > sight.values.shape[0]:  # a longer row than any before
+        if width(X, t) + scales > sight.values.shape[0]:  # a longer row than any before
             return FULL
-        n = entries(X, t, sight.columns, sight.values)
+        n = entries(memory, X, t, scales, sight.columns, sight.values, sight.raws)
         sight.length[0], sight.itself[0] = n, shorten(sight.values, n)
-        score(memory.weights, sight.columns, sight.values, n, sight.scores)
+        score(memory.weights, sight.columns, sight.values, n, sight.opinions[0])
+        for i in range(sight.scores.shape[0]):
+            sight.scores[i] = sight.opinions[0, i]
+        look_up(memory, sight, settings.facts)
         return ready_if_finite(sight.scores)
 
-    return fact_game(measure, learn, forget, hears_label)
+    def learn_row(memory: LinearFacts, sight: LinearSight, settings: FactNumbers) -> None:
+        learn(memory, kind, sight, settings.facts)
+
+    def count_row(memory: LinearFacts, sight: LinearSight, settings: FactNumbers) -> None:
+        count(memory, kind, sight, settings.facts)
+
+    hear = inlined(hearing(complete, judge, inlined(learn_row), forget, inlined(count_row)))
+    return fact_game(measure, hear, hears_label)
 
 
 @frugal
-def forget(memory: LinearFacts) -> None:
+def count(memory: LinearFacts, kind: int, sight: LinearSight, settings: Settings) -> None:
+    """Take the row into the statistics of the columns, and scale all stored examples anew if that is due."""
+    memory.seen[kind] += 1
+    for e in range(sight.length[0] - 1):  # the last is the constant
+        count_entry(memory, kind, sight.columns[e], sight.raws[e])
+    if scale_is_due(memory, kind):
+        add_examples(memory, -1.0)
+        n = float(memory.seen[kind])
+        change_scale(memory.scales[kind], memory.statistics[kind], n, kind == DENSE, memory.weights)
+        scale_again(memory, kind)
+        add_examples(memory, 1.0)
+        for i in range(memory.totals.shape[0]):
+            replay(memory, i, settings)
+
+
+@frugal
+def forget(memory: LinearFacts, sight: LinearSight, _settings: FactNumbers) -> None:
     """Forget everything but how the guesses went."""
     memory.weights[:] = 0.0
+    memory.right[:] = 0
+    memory.wrong[:] = 0
+    sight.opinions[:] = 0.0
     memory.alphas[:] = 0.0
     memory.totals[:] = 0.0
+    memory.supports[:] = 0
     memory.counts[:] = 0
     memory.cursors[:] = 0
 
@@ -282,10 +444,12 @@ def _reading(is_sparse: bool) -> Callable[..., None]:
     entries: Callable[..., int] = sparse_entries if is_sparse else dense_entries
 
     @compiled
-    def read(weights: Floats, X: Rows, columns: Integers, values: Floats, out: Floats) -> None:
+    def read(
+        memory: LinearFacts, X: Rows, scales: bool, columns: Integers, values: Floats, raws: Floats, out: Floats
+    ) -> None:
         for t in range(out.shape[0]):
-            n = entries(X, t, columns, values)
+            n = entries(memory, X, t, scales, columns, values, raws)
             shorten(values, n)
-            score(weights, columns, values, n, out[t])
+            score(memory.weights, columns, values, n, out[t])
 
     return read

@@ -1,0 +1,118 @@
+"""Columns scaled as they come: by mean and variance, or by the root mean square, of the rows so far.
+
+Statistics of a column are kept in its unit (see `onebit.lengths`), so that squares neither overflow nor vanish.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from onebit.compiled import inlined
+from onebit.inputs import Floats
+from onebit.lengths import unit_of
+
+MEAN, SQUARES, LARGEST, UNIT = range(4)
+"""What is kept of each column: the mean and the sum of squared deviations, in its unit; the largest size; the unit."""
+
+
+def new_statistics(n_columns: int) -> Floats:
+    """Return the statistics of columns of which nothing was seen, one column each."""
+    statistics = np.zeros((4, n_columns))
+    statistics[UNIT] = 1.0
+    return statistics
+
+
+@inlined
+def count_value(statistics: Floats, j: int, value: float, n: float) -> None:
+    """Take the n-th value of column j into its mean and squared deviations (Welford's method)."""
+    x = _take_unit(statistics, j, value)
+    off = x - statistics[MEAN, j]
+    statistics[MEAN, j] += off / n
+    statistics[SQUARES, j] += off * (x - statistics[MEAN, j])
+
+
+@inlined
+def count_square(statistics: Floats, j: int, value: float) -> None:
+    """Take a value of column j into its sum of squares; zeros need not be told."""
+    x = _take_unit(statistics, j, value)
+    statistics[SQUARES, j] += x * x
+
+
+@inlined
+def _take_unit(statistics: Floats, j: int, value: float) -> Any:
+    """Return a value in the unit of its column, which grows with its largest value."""
+    size, largest, unit = abs(value), statistics[LARGEST, j], statistics[UNIT, j]
+    if size > largest:
+        larger = unit_of(size)
+        # Before the first value that is not 0 there is nothing to shrink, and the unit may still become smaller.
+        shrink = unit / larger if largest > 0.0 else 1.0
+        statistics[MEAN, j] *= shrink
+        statistics[SQUARES, j] *= shrink * shrink
+        statistics[LARGEST, j], statistics[UNIT, j] = size, larger
+        unit = larger
+    return value / unit
+
+
+@inlined
+def standardized(statistics: Floats, j: int, value: float, n: float) -> Any:
+    """Return a value with the mean and variance of column j's n values taken off; 0 while the column has not varied."""
+    deviation = np.sqrt(statistics[SQUARES, j] / n)
+    # Rounding leaves a constant column a speck of variance, which must not be blown up.
+    varies = deviation > 1e-12 * abs(statistics[MEAN, j])
+    return (value / statistics[UNIT, j] - statistics[MEAN, j]) / deviation if varies else 0.0
+
+
+@inlined
+def to_root_mean_square(statistics: Floats, j: int, value: float, n: float) -> Any:
+    """Return a value divided by the root mean square of column j in n rows; 0 while all of it is 0."""
+    square = statistics[SQUARES, j]
+    return value / statistics[UNIT, j] / np.sqrt(square / n) if square > 0.0 else 0.0
+
+
+SHIFT, FACTOR, SCALE_UNIT, LIMIT = range(4)
+"""What a scale says of each column: a value in this unit, less the shift, is multiplied by the factor, and is at most
+so far from 0."""
+# Weights beyond this would make scores that are not finite.
+_FARTHEST = 1e100
+
+
+def new_scale(n_columns: int) -> Floats:
+    """Return the scale before anything was seen: all of every column is 0."""
+    scale = np.zeros((4, n_columns))
+    scale[SCALE_UNIT] = 1.0
+    return scale
+
+
+@inlined
+def scaled(scale: Floats, j: int, value: float) -> Any:
+    """Return a value of column j by the scale in force: finite if the value is, and NaN if not."""
+    result = 0.0
+    if scale[FACTOR, j] > 0.0:
+        result = (value / scale[SCALE_UNIT, j] - scale[SHIFT, j]) * scale[FACTOR, j]
+        result = min(max(result, -scale[LIMIT, j]), scale[LIMIT, j])
+    return result + (value - value)
+
+
+@inlined
+def change_weight(old: tuple[float, float, float], new: Floats, j: int, weight: float) -> tuple[float, float]:
+    """Return what the weight of scaled column j becomes, and the constant gains, when the scale changes."""
+    old_shift, old_factor, old_unit = old
+    grown, share = new[SCALE_UNIT, j] / old_unit, weight * old_factor
+    gained = share * (grown * new[SHIFT, j] - old_shift)
+    changed = share * grown / new[FACTOR, j] if new[FACTOR, j] > 0.0 else 0.0
+    # Columns that turn out to be so much larger make weights that no row could be scored with.
+    if abs(changed) < _FARTHEST and abs(gained) < _FARTHEST:
+        return changed, gained
+    return 0.0, 0.0
+
+
+@inlined
+def put_in_force(statistics: Floats, j: int, n: float, centred: bool, scale: Floats) -> None:
+    """Write the scale of column j from the statistics of n rows."""
+    mean = statistics[MEAN, j]
+    deviation = np.sqrt(statistics[SQUARES, j] / n)
+    scale[SHIFT, j] = mean if centred else 0.0
+    scale[FACTOR, j] = 1.0 / deviation if deviation > 1e-12 * abs(mean) else 0.0
+    scale[SCALE_UNIT, j] = statistics[UNIT, j]
+    # No value among n rows is farther from their mean than √n deviations; a later one that is would drown the others.
+    scale[LIMIT, j] = np.sqrt(n)

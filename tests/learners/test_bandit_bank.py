@@ -1,0 +1,440 @@
+"""The bank of BanditSVM: no lock-up, the guarantee as an oracle, raw columns, and what each kernel says."""
+
+import math
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import onebit
+from onebit.bounds import at_most
+from onebit.checks.problems import lock_up_problem, noisy_problem, separable_problem
+from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational
+from onebit.learners.bandit_svm import bank_facts
+from onebit.learners.bandit_svm.bank_plan import new_bank
+from onebit.learners.space_learner import in_linear_space
+from onebit.lengths import unit_rows
+from onebit.theory import margin as margin_of
+
+
+def guarded(kernel: Any = "auto", **settings: Any) -> onebit.BanditSVM:
+    """Return the learner on rows as they are."""
+    return onebit.BanditSVM(kernel, **{"scale": None, **settings})
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("three directions", 10), ("ten levels", 60), ("two ratings", 120), ("rows in turn", 5)]
+)
+@pytest.mark.parametrize("scale", [None, "online"])
+def test_no_lock_up(name: str, most: int, scale: str | None) -> None:
+    """Right guesses on neighbours prove "not y" where y is right; greedy guessing repeats a mistake there for ever."""
+    mistakes = []
+    for seed in range(10):
+        problem = lock_up_problem(name, 8000, seed)
+        learner = guarded(scale=scale, classes=problem.n_classes)
+        trace = onebit.play(learner, problem.X, problem.y, seed=seed, checkpoints=[4000])
+        mistakes.append(trace.mistakes)
+        assert trace.curve.mistakes[0] == trace.mistakes, "mistakes went on in the second half"
+    assert np.mean(mistakes) <= most
+
+
+def test_greedy_guessing_does_lock_up() -> None:
+    stuck = []
+    for seed in range(5):
+        X, y, n_classes, *_ = lock_up_problem("ten levels", 3000, seed)
+        settings: dict[str, Any] = {"scale": None, "classes": n_classes}
+        stuck.append(onebit.play(onebit.BanditSVM(exploration="greedy", **settings), X, y, seed=seed).mistakes)
+        assert onebit.play(onebit.BanditSVM(**settings), X, y, seed=seed).mistakes < 150
+    assert max(stuck) > 600
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"budget": 8}, {"C": math.inf}, {"C": 0.5}, {"kernel": [None]}, {"scale": "online"}],
+    ids=str,
+)
+def test_guarantee(settings: dict[str, Any]) -> None:
+    """On rows the linear kernel separates, whatever budget and softness; the mean of ten seeds, without room."""
+    problem = separable_problem(600)
+    margin = margin_of(problem.X, problem.y)
+    numbers = {"n_classes": problem.n_classes, "n_features": problem.X.shape[1]}
+    claims = guarded(**settings).promise(**numbers, radius=margin.radius, margin=margin.strong)
+    promised = at_most(claims, "expected mistakes")
+    runs = [onebit.play(guarded(**settings), problem.X, problem.y, seed=seed).mistakes for seed in range(10)]
+    assert np.mean(runs) <= promised < math.inf
+
+
+def test_the_guard_cannot_be_fooled_by_the_scale() -> None:
+    """Its weights are those of rows as they came, whatever the scale, the budget and the drift alarms did meanwhile."""
+    problem = separable_problem(500, margin=0.1)
+    X = problem.X.copy()
+    X[250:] *= np.ldexp(1.0, 40)  # every column changes its scale half-way
+    learner = onebit.BanditSVM(budget=5)
+    onebit.play(learner, X, problem.y)
+    memory: Any = learner._memory
+    learner.opinions(X[7])
+    expected = unit_rows(X[7:8])[0] @ memory.arrays.guard
+    assert memory.sight.opinions[-1] == pytest.approx(expected, abs=1e-12)
+    margin = margin_of(problem.X, problem.y)
+    productive = math.floor(16 * 1.005 * (margin.radius / margin.strong) ** 2)
+    assert 0 < memory.arrays.productive[-1] <= productive
+
+
+def test_what_is_promised() -> None:
+    numbers: dict[str, Any] = {"n_classes": 3, "n_features": 2, "radius": 1.0, "margin": 0.1}
+    productive = 16 * 100
+    assert guarded([None], C=math.inf).promise(**numbers)[0].value == 11 + 22 * productive
+    assert guarded(C=math.inf).promise(**numbers)[0].value == 11 + 22 * (5 * productive + 4)
+    assert guarded(C=100.0).promise(**numbers)[0].value == 11 + 22 * (5 * 1608 + 4)
+    assert onebit.BanditSVM().promise(**numbers)[0].value == 11 + 22 * (6 * 1608 + 5), "the guard is one more"
+    assert onebit.BanditSVM(Rational(normalize=True)).promise(**numbers)[0].value == 11 + 22 * (2 * 1608 + 1)
+    assert onebit.BanditSVM(exploration="greedy").promise(**numbers) == ()
+    assert guarded(Rational(normalize=True)).promise(**numbers) == (), "no linear kernel"
+    assert guarded(None).promise(**numbers) == (), "a soft margin without a kernel may forget"
+
+
+def test_a_banks_promise_is_checked() -> None:
+    """It is about rows as they are, so contract checks and duels may ask for it; a kernel's is about its space."""
+    assert in_linear_space(guarded())
+    assert in_linear_space(guarded([Gaussian(), None]))
+    assert not in_linear_space(guarded(Gaussian()))
+
+
+def test_powers_are_had_by_squaring() -> None:
+    gaussians = (Gaussian(width, normalize=True) for width in (1.0, 0.5, 0.25))
+    kernels = (*gaussians, Laplace(), Linear(normalize=True))
+    bank = new_bank(kernels, 5)
+    assert bank.bases == (kernels[0], kernels[3], kernels[4])
+    assert bank.numbers.plan[:3].tolist() == [[0, 0, 0], [0, 2, 0], [0, 4, 0]]
+    problem = noisy_problem(200)
+    learner = guarded(list(kernels))
+    onebit.play(learner, problem.X, problem.y)
+    x = problem.X[:1]
+    by_kernel = {opinion.kernel: opinion.scores for opinion in learner.opinions(x[0])}
+    for kernel, coefficients in zip(kernels, learner.coefficients_, strict=True):
+        expected = (kernel(x, learner.support_) @ coefficients)[0]
+        assert by_kernel[kernel] == pytest.approx(expected, abs=1e-9)
+
+
+def test_opinions() -> None:
+    problem = noisy_problem(300, n_classes=4)
+    learner = guarded(classes=["a", "b", "c", "d"])
+    onebit.play(learner, problem.X, np.array(list("abcd"))[problem.y])
+    opinions = learner.opinions(problem.X[0])
+    assert {opinion.kernel for opinion in opinions} == set(learner.bank_)
+    assert sum(opinion.weight for opinion in opinions) == pytest.approx(1.0)
+    assert [opinion.weight for opinion in opinions] == sorted((o.weight for o in opinions), reverse=True)
+    for opinion in opinions:
+        assert opinion.label == learner.classes_[np.argmax(opinion.scores)]
+    leader = opinions[0].scores
+    others = np.delete(leader, np.argmax(leader))
+    if leader.max() >= 0.5 and others.max() <= 0.0:  # it is sure, and guesses alone
+        opinions = [opinions[0]._replace(weight=1.0)]
+    votes = sum(opinion.weight * np.clip(opinion.scores, -2.0, 2.0) for opinion in opinions)
+    scores = learner.decision_function(problem.X[:1])[0]
+    assert np.all((scores - votes > 0.0) & (scores - votes <= 0.1)), "beside the vote, a preference for what is new"
+
+
+def test_the_linear_kernel_forgets_nothing() -> None:
+    """What is removed from the store stays in its weights: its opinion does not change."""
+    problem = noisy_problem(300)
+    learner = guarded([None, Gaussian(0.5, normalize=True)], budget=20)
+    onebit.play(learner, problem.X, problem.y)
+    memory: Any = learner._memory
+    x = problem.X[0]
+
+    def opinions() -> dict[Any, Any]:
+        return {opinion.kernel: opinion.scores for opinion in learner.opinions(x)}
+
+    before = opinions()
+    memory.arrays.weight[:] = np.arange(20) + 1.0
+    memory.arrays.counts[bank_facts.REMOVED] = 1
+    bank_facts.make_place(memory.arrays, memory.bank.numbers.plan, memory.sight)
+    after = opinions()
+    linear, other = learner.bank_
+    assert after[linear] == pytest.approx(before[linear], abs=1e-9)
+    assert np.abs(after[other] - before[other]).max() > 1e-6
+
+
+@pytest.mark.parametrize("kernel", ["auto", None])
+def test_columns_may_have_any_scale_and_offset(kernel: Any) -> None:
+    problem = noisy_problem(400)
+    powers = np.ldexp(1.0, np.array([-300, 0, 20, 300, 5, -7])[: problem.X.shape[1]])
+    expected = onebit.play(guarded(kernel, scale="online"), problem.X, problem.y, keep_guesses=True)
+    scaled = onebit.play(guarded(kernel, scale="online"), problem.X * powers, problem.y, keep_guesses=True)
+    if kernel is None:
+        assert np.array_equal(expected.guesses, scaled.guesses)  # type: ignore[arg-type]
+    else:  # the guard sees rows as they come, and has a say where the vote goes wrong too often
+        assert scaled.mistakes <= 1.2 * expected.mistakes
+    separable = separable_problem(400)
+    raw = 1e4 + 1e-2 * separable.X
+    shifted = onebit.play(guarded(kernel, scale="online"), raw, separable.y).mistakes
+    as_they_are = onebit.play(guarded(kernel), raw, separable.y).mistakes
+    assert 2 * shifted < as_they_are
+
+
+def test_a_kernel_of_ones_own_is_scaled_too() -> None:
+    def shifted(X: Any, Y: Any) -> Any:
+        return (1.0 + X @ Y.T) ** 2
+
+    problem = noisy_problem(120)
+    whole, by_round = (guarded([shifted, None], scale="online", budget=40) for _ in range(2))
+    first = onebit.play(whole, problem.X, problem.y, keep_guesses=True).guesses
+    second = onebit.play(by_round, problem.X, problem.y, keep_guesses=True, engine="rounds").guesses
+    assert np.array_equal(first, second)  # type: ignore[arg-type]
+    memory: Any = whole._memory
+    stored = memory.arrays.features[:, : memory.size].T
+    assert memory.arrays.grams[0][: memory.size, : memory.size] == pytest.approx(shifted(stored, stored))
+
+
+def test_many_features_are_left_to_the_linear_space() -> None:
+    X = scipy.sparse.random_array((50, 2**20), density=1e-5, rng=np.random.default_rng(0), format="csr")
+    learner = guarded(scale="online", classes=2)
+    onebit.play(learner, X, np.arange(50) % 2)
+    assert learner.bank_ == (None,)
+    assert learner.weights_.shape == (2, 2**20 + 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"kernel": []}, "kernel .*empty"),
+        ({"kernel": "rbf"}, "kernel .*auto.*rbf"),
+        ({"scale": "standard"}, "scale .*online.*standard"),
+        ({"exploration": "never"}, "exploration .*guarded.*never"),
+    ],
+    ids=str,
+)
+def test_bad_settings(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        onebit.BanditSVM(classes=2, **settings).guess([1.0])
+
+
+@pytest.mark.parametrize("kernel", ["auto", None, Laplace()], ids=str)
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("scale", [None, "online"])
+def test_features_that_are_no_numbers_are_refused(kernel: Any, bad: float, scale: str | None) -> None:
+    with pytest.raises(ValueError, match="features"):
+        guarded(kernel, scale=scale, classes=2).guess([bad, 1.0])
+
+
+@pytest.mark.parametrize("kernel", ["auto", None])
+@pytest.mark.parametrize("size", [2.0**-1060, 2.0**1023])
+def test_columns_may_be_as_small_or_as_large_as_floats(kernel: Any, size: float) -> None:
+    X = np.random.default_rng(0).integers(-1000, 1000, size=(100, 3)) / 1024.0
+    y = (X[:, 0] > 0.0).astype(int)
+    expected = onebit.play(guarded(kernel, scale="online"), X, y, keep_guesses=True).guesses
+    guesses = onebit.play(guarded(kernel, scale="online"), X * size, y, keep_guesses=True).guesses
+    assert np.array_equal(expected, guesses)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kernel", ["auto", None])
+def test_columns_may_grow_beyond_all_measure(kernel: Any) -> None:
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(300, 3))
+    y = (X[:, 0] > 0.0).astype(int)
+    X[:40] *= 1e-300
+    X[40:] *= 1e300
+    assert onebit.play(guarded(kernel, scale="online"), X, y).mistakes < 100
+
+
+def test_a_list_names_each_kernel_once() -> None:
+    """Two linear kernels would keep what was removed in the same weights."""
+    with pytest.raises(ValueError, match="once"):
+        guarded([None, Linear(normalize=True)], classes=2).guess([1.0])
+
+
+def test_rows_that_are_scaled_may_be_longer_than_1() -> None:
+    with pytest.raises(ValueError, match="normalize=True"):
+        guarded(Rational(), scale="online", classes=2).guess([1.0])
+
+
+def test_opinions_are_those_of_the_bank_that_plays() -> None:
+    learner = guarded(classes=2)
+    with pytest.raises(ValueError, match="has not played"):
+        learner.opinions([1.0, 2.0])
+    learner.tell(learner.guess([1.0, 2.0]), False)
+    learner.set_params(kernel=[None])
+    assert len(learner.opinions([1.0, 2.0])) == len(learner.bank_) == 5
+
+
+def test_a_productive_fact_counts_whatever_its_example_displaces() -> None:
+    """Making room changes opinions; what was productive by those the guess was made from must be counted."""
+    generator = np.random.default_rng(0)
+    learner = guarded(Gaussian(width=0.5, normalize=True), budget=3, classes=3)
+    for _ in range(300):
+        guess = learner.guess(generator.normal(size=2))
+        memory: Any = learner._memory
+        opinion, before = memory.sight.opinions[0].copy(), memory.arrays.productive[0]
+        learner.tell(guess, False)
+        assert memory.arrays.productive[0] - before == (opinion[guess.index] > -0.5)
+
+
+def test_scores_are_those_a_guess_is_made_from() -> None:
+    problem = noisy_problem(50)
+    learner = guarded(None)
+    onebit.play(learner, problem.X, problem.y)
+    guess = learner.guess(problem.X[0])
+    assert learner.decision_function(problem.X[:1])[0] == pytest.approx(guess.scores, abs=1e-12)
+
+
+def test_sparse_rows_are_not_made_dense_all_at_once() -> None:
+    X = scipy.sparse.random_array((4000, 5000), density=1e-4, rng=np.random.default_rng(0), format="csr")
+    learner = guarded(classes=2, budget=10)
+    learner.guess(X[[0]])
+    tracemalloc.start()
+    onebit.play(learner, X, np.arange(4000) % 2, fresh=False)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.6 * 4000 * 5000 * 8
+
+
+def test_a_sure_leader_guesses_alone() -> None:
+    """In rounds that teach nothing one kernel is asked; the others are, as soon as the guess was wrong."""
+    problem = separable_problem(400, margin=0.3)
+    learner = guarded(classes=3)
+    onebit.play(learner, problem.X, problem.y)
+    memory: Any = learner._memory
+    alone = 0
+    for x, label in zip(problem.X[:50], problem.y[:50], strict=True):
+        guess = learner.guess(x)
+        n_asked = int(memory.sight.asked.sum())
+        if n_asked == 1:
+            alone += 1
+            losses = memory.arrays.losses.copy()
+            learner.tell(guess, True)
+            assert np.array_equal(memory.arrays.losses, losses), "nobody else was asked, so nobody can be judged"
+            guess = learner.guess(x)
+            learner.tell(guess, False)
+            assert memory.sight.asked.all()
+        else:
+            assert n_asked == len(learner.bank_)
+            learner.tell(guess, bool(guess.label == label))
+    assert alone > 10
+    for opinion in learner.opinions(problem.X[0]):
+        assert np.isfinite(opinion.scores).all()
+
+
+def test_no_mistake_on_a_row_is_repeated_where_all_labels_are_denied() -> None:
+    learner = guarded(classes=6)
+    x, tried = [0.3, -0.7], []
+    for _ in range(5):
+        guess = learner.guess(x)
+        tried.append(guess.label)
+        learner.tell(guess, False)
+    assert len(set(tried)) == 5
+    last = learner.guess(x).label
+    assert last not in tried
+    assert learner.predict([x])[0] == last
+
+
+def test_labels_are_passed_over_however_far_scores_are_apart() -> None:
+    """One kernel's scores are not clipped: on long rows they differ by thousands."""
+    generator = np.random.default_rng(0)
+    rows = generator.normal(size=(12, 2)) * generator.choice([0.1, 1.0, 10.0, 100.0], size=(12, 1))
+    labels, drawn = generator.integers(6, size=12), generator.integers(12, size=3000)
+    learner = guarded(Polynomial(3), classes=6)
+    assert onebit.play(learner, rows[drawn], labels[drawn], seed=0).mistakes < 12 * 6
+    guess = learner.guess(rows[0])
+    assert learner.decision_function(rows[:1])[0] == pytest.approx(guess.scores, rel=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["auto", None], ids=repr)
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_what_is_stored_is_scaled_anew(kernel: Any, is_sparse: bool) -> None:
+    """After each change of the scale all that is kept of the examples is what it would be had they come just now."""
+    problem = noisy_problem(128)
+    X: Any = np.where(problem.X > -0.1, 3.0 + 10.0 * problem.X, 0.0)
+    rows = scipy.sparse.csr_array(X) if is_sparse else X
+    learner = guarded(kernel, scale="online")
+    onebit.play(learner, rows, problem.y)
+    memory: Any = learner._memory
+    assert memory.arrays.seen[int(is_sparse)] == 128, "the scale has just changed"
+    spread = np.sqrt((X**2).mean(axis=0)) if is_sparse else X.std(axis=0)
+    centre = 0.0 if is_sparse else X.mean(axis=0)
+
+    def seen(raw: Any) -> Any:
+        return unit_rows(np.column_stack([(raw - centre) / spread, np.ones(len(raw))]))
+
+    if kernel is None:
+        for s in range(memory.size):
+            n = memory.arrays.lengths[s]
+            raw = np.zeros((1, 5))
+            raw[0, memory.arrays.columns[s, : n - 1]] = memory.arrays.raws[s, : n - 1]
+            found = np.zeros(6)
+            found[memory.arrays.columns[s, :n]] = memory.arrays.values[s, :n]
+            assert found == pytest.approx(seen(raw)[0], abs=1e-9)
+    else:
+        stored = seen(learner.support_)
+        assert pytest.approx(stored, abs=1e-9) == memory.arrays.units[:, : memory.size].T
+        for k, used in enumerate(learner.bank_):
+            if isinstance(used, Gaussian):
+                expected = used(stored) @ memory.arrays.coefficients[k, : memory.size]
+                assert pytest.approx(expected, abs=1e-8) == memory.arrays.scores[k, :, : memory.size].T
+
+
+@pytest.mark.parametrize(
+    ("kernel", "size"),
+    [
+        (Polynomial(1024, normalize=True), 1.0),  # of a unit row with itself: 2¹⁰²⁴
+        ([None, Polynomial(2000, normalize=True)], 1.0),
+        (Gaussian(), 1e154),  # ‖x‖² is a float, ‖x‖² + ‖x'‖² is none
+        ([None, Gaussian()], 1e200),
+    ],
+    ids=str,
+)
+def test_values_that_are_no_numbers_are_refused(kernel: Any, size: float) -> None:
+    problem = noisy_problem(50)
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        onebit.play(guarded(kernel), unit_rows(problem.X) * size, problem.y)
+
+
+def test_a_polynomial_just_below_overflow_plays() -> None:
+    problem = noisy_problem(50)
+    learner = guarded([None, Polynomial(1023, normalize=True)])
+    onebit.play(learner, problem.X, problem.y)
+    assert all(np.isfinite(opinion.scores).all() for opinion in learner.opinions(problem.X[0]))
+
+
+def test_a_subclass_keeps_its_own_formula() -> None:
+    """It is no power of the Gaussian that it descends from, and no inner product."""
+
+    class Halved(Gaussian):
+        def matrix(self, X: Any, Y: Any) -> Any:
+            return 0.5 * super().matrix(X, Y)
+
+    class Doubled(Linear):
+        def matrix(self, X: Any, Y: Any) -> Any:
+            return 2.0 * super().matrix(X, Y)
+
+    problem = noisy_problem(60)
+    x = problem.X[:1]
+    for first, second in [
+        (Gaussian(1.0, normalize=True), Halved(0.5, normalize=True)),
+        (Linear(normalize=True), Doubled(normalize=True)),
+    ]:
+        learner = guarded([first, second])
+        onebit.play(learner, problem.X, problem.y)
+        scores = {opinion.kernel: opinion.scores for opinion in learner.opinions(x[0])}
+        expected = (second(x, learner.support_) @ learner.coefficients_[1])[0]
+        assert scores[second] == pytest.approx(expected, abs=1e-9)
+
+
+def test_looking_changes_nothing_where_a_kernel_of_ones_own_is_scaled() -> None:
+    """After a change of the scale Python compares the stored examples anew, whoever asks first."""
+
+    def shifted(X: Any, Y: Any) -> Any:
+        return (1.0 + X @ Y.T) ** 2
+
+    problem = noisy_problem(64)
+    learner = guarded([shifted, None], scale="online", replays=0)
+    onebit.play(learner, problem.X, problem.y)
+    assert learner._memory.arrays.seen[0] == 64, "the scale has just changed"
+    before = learner.learned()
+    scores = learner.decision_function(problem.X[:5])
+    learner.probabilities(problem.X[0])
+    after = learner.learned()
+    assert np.array_equal(before["coefficients"], after["coefficients"])
+    assert learner.decision_function(problem.X[:5]) == pytest.approx(scores)
+    assert learner.guess(problem.X[0]).scores == pytest.approx(scores[0], abs=1e-9)
