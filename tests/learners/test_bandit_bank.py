@@ -12,7 +12,7 @@ import onebit
 from onebit.bounds import at_most
 from onebit.checks.problems import lock_up_problem, noisy_problem, separable_problem
 from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational
-from onebit.learners.bandit_svm import bank_facts
+from onebit.learners.bandit_svm import bank_facts, bank_steps
 from onebit.learners.bandit_svm.bank_plan import new_bank
 from onebit.learners.space_learner import in_linear_space
 from onebit.lengths import unit_rows
@@ -151,7 +151,7 @@ def test_the_linear_kernel_forgets_nothing() -> None:
     before = opinions()
     memory.arrays.weight[:] = np.arange(20) + 1.0
     memory.arrays.counts[bank_facts.REMOVED] = 1
-    bank_facts.make_place(memory.arrays, memory.bank.numbers.plan, memory.sight)
+    bank_steps.make_place(memory.arrays, memory.bank.numbers.plan, memory.sight)
     after = opinions()
     linear, other = learner.bank_
     assert after[linear] == pytest.approx(before[linear], abs=1e-9)

@@ -12,7 +12,7 @@ from onebit.bounds import at_most
 from onebit.checks.problems import noisy_problem, separable_problem
 from onebit.compiled import compiled
 from onebit.kernels import Gaussian, Linear, Rational
-from onebit.learners.bandit_svm import bank_facts, linear_facts
+from onebit.learners.bandit_svm import bank_steps, linear_facts
 from onebit.learners.bandit_svm.bank import BankMemory
 from onebit.learners.bandit_svm.drift import ROUNDS, is_outdated, new_watch
 from onebit.learners.bandit_svm.facts import Settings, prove
@@ -52,7 +52,7 @@ def test_linear_solver_finds_the_largest_margin(seed: int) -> None:
     signs = facts_of(X, seed)
     memory = linear_facts.new_facts(5, 1, 120, 5)
     memory.columns[:], memory.values[:], memory.lengths[:] = np.arange(5), X, 5
-    memory.squares[:], memory.signs[0], memory.dues[0], memory.counts[0] = 1.0, signs, 1.0, 120
+    memory.squares[:], memory.targets[0], memory.counts[0] = 1.0, signs, 120
     linear_facts.replay(memory, 0, EXACT)
     reference = LinearSVC(C=3.0, loss="squared_hinge", dual=True, fit_intercept=False, tol=1e-10, max_iter=1_000_000)
     reference.fit(X, signs)
@@ -67,9 +67,8 @@ def test_kernel_solver_meets_the_optimality_conditions(kernel: Any) -> None:
     while len(learner.arrays.lengths) < 100:
         learner.make_room(X, 0)
     memory, plan = learner.arrays, learner.bank.numbers.plan
-    memory.grams[0], memory.signs[0], memory.counts[0] = gram, signs, 100
-    memory.dues[0] = 1.0
-    bank_facts.replay(memory, plan, 0, 0, EXACT.replays, EXACT, np.empty(100))
+    memory.grams[0], memory.targets[0], memory.counts[0] = gram, signs, 100
+    bank_steps.replay(memory, plan, 0, 0, EXACT.replays, EXACT, np.empty(100), np.empty(100))
     alphas = memory.alphas[0, 0]
     slopes = 1.0 - signs * (gram @ (signs * alphas)) - alphas * EXACT.softness
     assert np.all(alphas >= 0.0)
@@ -83,19 +82,18 @@ def test_kernel_solver_meets_the_optimality_conditions(kernel: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "correct", "truth", "proved", "due"),
+    ("label", "correct", "truth", "proved"),
     [
-        (2, True, -1, [-1, -1, 1, -1], [0.5, 0.5, 1, 0.5]),
-        (2, False, -1, [0, 0, -1, 0], [0.5, 0.5, 1, 0.5]),
-        (2, False, 0, [1, -1, -1, -1], [1, 0.5, 1, 0.5]),
-        (1, False, -1, [1, -1], [1, 1]),
+        (2, True, -1, [-0.5, -0.5, 1, -0.5]),
+        (2, False, -1, [0, 0, -1, 0]),
+        (2, False, 0, [1, -0.5, -1, -0.5]),
+        (1, False, -1, [1, -1]),
     ],
 )
-def test_what_answers_prove(label: int, correct: bool, truth: int, proved: list[int], due: list[float]) -> None:
-    signs, dues = np.empty(len(proved), dtype=np.int8), np.empty(len(proved))
-    prove(Answer(label, False, correct, truth), signs, dues)
-    assert signs.tolist() == proved
-    assert dues.tolist() == due
+def test_what_answers_prove(label: int, correct: bool, truth: int, proved: list[float]) -> None:
+    targets = np.empty(len(proved))
+    prove(Answer(label, False, correct, truth), targets)
+    assert targets.tolist() == proved
 
 
 def theorem_3_sequence(n_vectors: int, n_classes: int, seed: int) -> tuple[Any, Any, float]:
@@ -275,7 +273,7 @@ def test_linear_solver_finds_the_largest_margin_where_it_is_very_soft() -> None:
     settings = EXACT._replace(softness=0.5 / 1e-5, tolerance=1e-6)
     memory = linear_facts.new_facts(3, 1, 60, 3)
     memory.columns[:], memory.values[:], memory.lengths[:] = np.arange(3), X, 3
-    memory.squares[:], memory.signs[0], memory.dues[0], memory.counts[0] = 1.0, signs, 1.0, 60
+    memory.squares[:], memory.targets[0], memory.counts[0] = 1.0, signs, 60
     linear_facts.replay(memory, 0, settings)
     alphas = memory.alphas[0]
     slopes = 1.0 - signs * (X @ memory.weights[:, 0]) - alphas * settings.softness

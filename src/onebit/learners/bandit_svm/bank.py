@@ -1,61 +1,46 @@
-"""A bank of kernels that hear the same facts, and the vote among them.
+"""A bank of kernels that hear the same facts.
 
 An answer proves the same facts to every kernel, whoever guessed. So all of them learn from every round, and each one's
 own opinion can be judged: after "right", every kernel that would have said something else was wrong; after "wrong",
-every kernel that would have said the same was. The guess is a vote of the opinions, weighted by how often each was
-wrong. Where the most trusted kernel is sure, so that nothing productive would be left to learn if it is right, it
-guesses alone, and the others are asked only if it was wrong: most rounds of an easy stream need one kernel. Where the
-vote holds every label to be wrong, those that were proved wrong of this very row are passed over.
+every kernel that would have said the same was. Here is the memory that Python holds: what grows, what is scaled anew,
+and what is had for many rows at once. `bank_facts` has the arrays, `bank_plan` the kernels' formulas, `bank_vote` what
+they say, `bank_learning` what an answer changes, `bank_steps` how.
 """
 
-import math
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from onebit.compiled import compiled, frugal, inlined
+from onebit.compiled import compiled, inlined
 from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, unlocked
-from onebit.kernels import ENTRIES_AT_ONCE, Kernel, is_lost
-from onebit.learners.bandit_svm.bank_facts import (
-    DUE,
-    BankFacts,
-    BankSight,
-    ask,
-    ask_all,
-    forget,
-    judge,
-    learn_from_sight,
-    new_bank_facts,
-    new_bank_sight,
-    replay,
-)
-from onebit.learners.bandit_svm.bank_plan import CODE, IN_PYTHON, LINEAR, is_too_long, new_bank
+from onebit.kernels import ENTRIES_AT_ONCE, Kernel
+from onebit.learners.bandit_svm.bank_facts import DUE, BankFacts, BankSight, new_bank_facts, new_bank_sight
+from onebit.learners.bandit_svm.bank_learning import hear_row
+from onebit.learners.bandit_svm.bank_plan import CODE, IN_PYTHON, LINEAR, new_bank
+from onebit.learners.bandit_svm.bank_steps import replay
+from onebit.learners.bandit_svm.bank_vote import LOUDEST, ask_all, measure_row, what_is_lost
 from onebit.learners.bandit_svm.facts import (
+    IT_IS,
+    IT_IS_ANOTHER,
+    IT_IS_NOT,
     SIZE,
     FactNumbers,
     Settings,
     curiosity,
-    due_of,
     fact_game,
-    hearing,
     is_denied,
     is_productive,
     is_to_follow,
-    look_up,
 )
-from onebit.learners.bandit_svm.rows import DENSE, SPARSE, change_scale, count_entry, scale_is_due
-from onebit.lengths import row_lengths, to_unit, unit_rows
-from onebit.loop import FULL, READY, UNSCORED, Game, Memory, Record, grown, highest, ready_if_finite
+from onebit.learners.bandit_svm.rows import DENSE, SPARSE, change_scale
+from onebit.lengths import row_lengths, unit_rows
+from onebit.loop import Game, Memory, Record, grown
 from onebit.rounds import Guess
 from onebit.scaling import scaled
 
-# A vote counts a score beyond two margins as two: one kernel's certainty must not drown the others.
-_LOUDEST = 2.0
 # Steps for each class of each kernel after the columns were scaled anew.
 _STEPS_AFTER_SCALING = 100
-# What a label that is passed over loses at least: more than scores in a vote can differ by.
-_PASSED_OVER = 8.0
 
 
 class BankMemory(Memory):
@@ -179,8 +164,9 @@ class BankMemory(Memory):
             grams=grams,
             scores=scores,
         )
+        line, slopes = self.sight.line, self.sight.squares
         for k, i in np.ndindex(scores.shape[:2] if size else (0, 0)):
-            replay(self.arrays, plan, k, i, _STEPS_AFTER_SCALING, self.settings.facts, self.sight.line)
+            replay(self.arrays, plan, k, i, _STEPS_AFTER_SCALING, self.settings.facts, line, slopes)
 
     def make_room(self, rows: Rows, t: int) -> None:
         """Double the places, up to the budget; or put a scale in force, if that is what play was stopped for."""
@@ -196,8 +182,7 @@ class BankMemory(Memory):
             lengths=grown(now.lengths, (n,)),
             kinds=grown(now.kinds, (n,)),
             grams=grown(now.grams, (len(now.grams), n, n)),
-            signs=grown(now.signs, (n_classes, n)),
-            dues=grown(now.dues, (n_classes, n)),
+            targets=grown(now.targets, (n_classes, n)),
             alphas=grown(now.alphas, (m, n_classes, n)),
             coefficients=grown(now.coefficients, (m, n, n_classes)),
             scores=grown(now.scores, (m, n_classes, n)),
@@ -224,7 +209,7 @@ class BankMemory(Memory):
                 opinions[k] = kernel.combine(kernel.prepare(seen), kernel.prepare(stored), coefficients)
         scores: Floats = opinions[0]
         if len(opinions) > 1:
-            heard = np.clip(opinions, -_LOUDEST, _LOUDEST)
+            heard = np.clip(opinions, -LOUDEST, LOUDEST)
             scores = np.tensordot(now.trust / now.trust.sum(), heard, axes=1)
             if self.bank.numbers.is_bounded and not is_to_follow(now, facts):
                 leader = int(np.argmax(now.trust))
@@ -233,7 +218,7 @@ class BankMemory(Memory):
         if facts.guarded:
             for t in np.flatnonzero(is_denied(scores.max(axis=1))):
                 same = (stored == seen[t]).all(axis=1)
-                disproved = (now.signs[:, : self.size] < 0) & (now.dues[:, : self.size] == 1.0)
+                disproved = now.targets[:, : self.size] == IT_IS_NOT
                 scores[t] -= what_is_lost(scores[t]) * disproved[:, same].any(axis=1)
         return scores + curiosity(now.right, now.wrong, len(now.right), facts.softness) if facts.guarded else scores
 
@@ -258,7 +243,7 @@ class BankMemory(Memory):
 def _are_sure(opinion: Floats) -> Any:
     """Return which rows a kernel is sure about, given its scores of them: see `is_sure`."""
     is_best = np.arange(opinion.shape[1]) == np.argmax(opinion, axis=1)[:, None]
-    return ~is_productive(np.where(is_best, 1, -1), opinion, due_of(is_best)).any(axis=1)
+    return ~is_productive(np.where(is_best, IT_IS, IT_IS_ANOTHER), opinion).any(axis=1)
 
 
 @compiled
@@ -285,163 +270,6 @@ def read(memory: BankFacts, X: Floats, t: int, scales: bool, sight: BankSight) -
     else:
         for j in range(X.shape[1]):
             sight.features[0, j] = X[t, j]
-
-
-@inlined
-def scale_row(memory: BankFacts, sight: BankSight) -> None:
-    """Write the row as the kernels see it."""
-    n_features = memory.rows.shape[0]
-    scale = memory.scales[sight.kind[0]]
-    for j in range(n_features):
-        sight.features[0, j] = scaled(scale, j, sight.raw[j])
-    sight.features[0, n_features] = 1.0
-
-
-@inlined
-def take_direction(sight: BankSight) -> None:
-    """Write the length of the row in ``sight.features``, and the row divided by it; nothing is known of it yet."""
-    n = sight.unit.shape[0]
-    for j in range(n):
-        sight.unit[j] = sight.features[0, j]
-    unit, square = to_unit(sight.unit, n)
-    length = math.sqrt(square)
-    sight.length[0] = length * unit
-    if length > 0.0:
-        for j in range(n):
-            sight.unit[j] /= length
-    sight.is_multiplied[0] = 0
-    for k in range(sight.asked.shape[0]):
-        sight.asked[k] = 0
-
-
-@inlined
-def is_sure(opinion: Floats) -> bool:
-    """Say whether nothing productive is left to learn if an opinion is right."""
-    best, sure = highest(opinion), True
-    for i in range(opinion.shape[0]):
-        sign, due = (1, due_of(1.0)) if i == best else (-1, due_of(0.0))
-        sure = sure and not is_productive(sign, opinion[i], due)
-    return sure
-
-
-@inlined
-def write_vote(memory: BankFacts, sight: BankSight, leader: int) -> None:
-    """Write the weighted mean of the opinions, or what the leader says alone."""
-    m, n_classes = memory.trust.shape[0], sight.scores.shape[0]
-    total = 0.0
-    for i in range(n_classes):
-        sight.scores[i] = 0.0
-    for k in range(m):
-        if sight.asked[k]:
-            trust, opinion = memory.trust[k] if leader < 0 else 1.0, sight.opinions[k]
-            total += trust
-            for i in range(n_classes):
-                heard = opinion[i]
-                if m > 1:
-                    heard = min(_LOUDEST, max(-_LOUDEST, heard))
-                sight.scores[i] += trust * heard
-    for i in range(n_classes):
-        sight.scores[i] /= total
-
-
-@inlined
-def what_is_lost(scores: Floats) -> Any:
-    """Return what a label that is passed over loses, so that it is below all that are not."""
-    # One kernel's scores are not clipped: where rows are long they may differ by any amount.
-    lowest, top = scores[0], scores[0]
-    for i in range(1, scores.shape[0]):
-        lowest, top = min(lowest, scores[i]), max(top, scores[i])
-    return max(_PASSED_OVER, 2.0 * (top - lowest))
-
-
-@inlined
-def pass_over(memory: BankFacts, sight: BankSight) -> None:
-    """Lower the scores of labels that were proved wrong of this very row, so that no mistake on it is repeated."""
-    disproved, (n_classes, _) = sight.chances, memory.signs.shape  # scratch paper, until chances are weighed
-    for i in range(n_classes):
-        disproved[i] = 0.0
-    for s in range(memory.counts[SIZE]):
-        is_same = True
-        for j in range(memory.features.shape[0]):
-            if memory.features[j, s] != sight.features[0, j]:
-                is_same = False
-                break
-        if is_same:
-            for i in range(n_classes):
-                if memory.signs[i, s] < 0 and memory.dues[i, s] == 1.0:
-                    disproved[i] = 1.0
-    lost = what_is_lost(sight.scores)
-    for i in range(n_classes):
-        sight.scores[i] -= lost * disproved[i]
-
-
-@frugal
-def measure_row(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> int:
-    """Write what the kernels say about the row that was read; see `onebit.loop.Game`."""
-    capacity, size, facts, numbers = memory.lengths.shape[0], memory.counts[SIZE], settings.facts, settings.kernel
-    if memory.counts[DUE] or (size == capacity and capacity < facts.budget):
-        return FULL
-    if sight.line.shape[0] < capacity:  # Ctrl-C came when the memory had grown, and the paper had not
-        return FULL
-    if facts.scales:
-        scale_row(memory, sight)
-    if ready_if_finite(sight.features[0]) != READY:
-        return UNSCORED
-    take_direction(sight)
-    for b in range(sight.compared.shape[0]):
-        sight.compared[b] = numbers.forms[b, CODE] == IN_PYTHON
-        if is_too_long(numbers, b, sight.length[0]):
-            return UNSCORED
-    m, reference, leader = memory.trust.shape[0], 0, 0
-    for k in range(1, memory.productive.shape[0]):
-        if memory.productive[k] < memory.productive[reference]:
-            reference = k
-        if k < m and memory.trust[k] > memory.trust[leader]:
-            leader = k
-    sight.reference[0], sight.denied[0] = reference, 0
-    if m > 1 and numbers.is_bounded and not is_to_follow(memory, facts):
-        ask(memory, sight, leader, numbers)
-        if is_sure(sight.opinions[leader]):
-            write_vote(memory, sight, leader)
-            look_up(memory, sight, facts)
-            return READY
-    ask_all(memory, sight, settings)
-    if not numbers.is_bounded:
-        for k in range(m):
-            if is_lost(sight.itself[1, k], sight.length[0] ** 2, sight.features, 0):
-                return UNSCORED
-            if ready_if_finite(sight.opinions[k]) != READY:
-                return UNSCORED
-    write_vote(memory, sight, -1)
-    if facts.guarded and is_denied(sight.scores[highest(sight.scores)]):
-        sight.denied[0] = 1
-        pass_over(memory, sight)
-    look_up(memory, sight, facts)
-    return READY
-
-
-@frugal
-def learn_row(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> None:
-    """Store the row, learn what is proved of it, and keep it as it came, to be scaled anew."""
-    place = learn_from_sight(memory, sight, settings)
-    if settings.facts.scales:
-        for j in range(memory.rows.shape[0]):
-            memory.rows[j, place] = sight.raw[j]
-        memory.kinds[place] = sight.kind[0]
-
-
-@inlined
-def count_row(memory: BankFacts, sight: BankSight, _settings: FactNumbers) -> None:
-    """Take the row into the statistics of the columns, and say if a new scale is due."""
-    kind = sight.kind[0]
-    memory.seen[kind] += 1
-    for j in range(memory.rows.shape[0]):
-        count_entry(memory, kind, j, sight.raw[j])
-    if scale_is_due(memory, kind):
-        memory.counts[DUE] = 1 + kind
-
-
-hear_row = frugal(hearing(ask_all, judge, learn_row, forget, count_row))
 
 
 @cache

@@ -28,8 +28,9 @@ from onebit.rounds import Answer
 Signs = npt.NDArray[np.int8]
 
 
-# What a fact about a class that was not guessed is due: "not j, since it is i".
-_DUE_IF_DERIVED = 0.5
+# What is proved of a class, as the score that is due: it is the right one, it is not, and "not j, since it is i".
+# Where nothing is proved the target is 0.
+IT_IS, IT_IS_NOT, IT_IS_ANOTHER = 1.0, -1.0, -0.5
 # A fact that lacks more than this of its due is productive: its step raises the dual by a sure amount.
 _PRODUCTIVE = 0.5
 # A fact that lacks this much of its margin is stored in any case.
@@ -74,15 +75,15 @@ DISPUTED, FOLLOWED = range(2)
 
 
 @inlined
-def is_productive(sign: Any, score: Any, due: Any) -> Any:
-    """Say whether a fact lacks so much of the margin it is due that its step must count."""
-    return due - sign * score > _PRODUCTIVE
+def lack(target: Any, score: Any) -> Any:
+    """Return what a fact lacks of the margin it is due; nothing is due where nothing is proved."""
+    return np.sign(target) * (target - score)
 
 
 @inlined
-def due_of(is_guessed_or_right: Any) -> Any:
-    """Return the margin that a fact is due."""
-    return is_guessed_or_right + (1.0 - is_guessed_or_right) * _DUE_IF_DERIVED
+def is_productive(target: Any, score: Any) -> Any:
+    """Say whether a fact lacks so much of the margin it is due that its step must count."""
+    return lack(target, score) > _PRODUCTIVE
 
 
 @inlined
@@ -168,21 +169,19 @@ def keep_account(memory: Any, sight: Any, answer: Answer) -> None:
 
 
 @inlined
-def prove(answer: Answer, signs: Signs, dues: Floats) -> None:
-    """Write what an answer proves for each class, +1 it is, −1 it is not, 0 nothing, and the margins that are due."""
-    n_classes = signs.shape[0]
+def prove(answer: Answer, targets: Floats) -> None:
+    """Write what an answer proves of each class."""
+    n_classes = targets.shape[0]
     known = answer.truth
     if answer.correct:
         known = answer.label
     elif n_classes == 2:
         known = 1 - answer.label
     for i in range(n_classes):
-        signs[i] = 0 if known < 0 else -1
-        dues[i] = due_of(1.0 if i == known or i == answer.label else 0.0)
+        targets[i] = 0.0 if known < 0 else IT_IS_ANOTHER
+    targets[answer.label] = IT_IS_NOT
     if known >= 0:
-        signs[known] = 1
-    else:
-        signs[answer.label] = -1
+        targets[known] = IT_IS
 
 
 @inlined
@@ -196,21 +195,21 @@ def is_worth_storing(
     """
     enough = _PRODUCTIVE if settings.guarded else _MUCH
     for i in range(scores.shape[0]):
-        if sight.signs[i] != 0:
-            lack = sight.dues[i] - sight.signs[i] * scores[i]
-            # The step is lack/square, the mean coefficient totals/supports; multiplied out, nothing is divided by 0.
-            if lack > enough or (lack > 0.0 and lack * supports[i] >= settings.trigger * square * totals[i]):
-                return True
+        lacks = lack(sight.targets[i], scores[i])
+        # The step is lacks/square, the mean coefficient totals/supports; multiplied out, nothing is divided by 0.
+        if lacks > enough or (lacks > 0.0 and lacks * supports[i] >= settings.trigger * square * totals[i]):
+            return True
     return False
 
 
 @inlined
-def stepped(alpha: float, sign: int, due: float, score: float, square: float, softness: float) -> float:
+def stepped(alpha: float, target: float, score: float, square: float, softness: float) -> float:
     """Return a fact's coefficient after its step: the dual's maximum along it. A fact about nothing gets none."""
     curvature = square + softness
     if curvature <= 0.0:
         return alpha
-    return max(0.0, alpha + (due - sign * score - alpha * softness) / curvature)
+    longer: float = alpha + (lack(target, score) - alpha * softness) / curvature
+    return max(0.0, longer)
 
 
 @inlined
@@ -239,7 +238,7 @@ def hearing(
     judge : (memory, sight, answer, settings) → whether the example is worth storing
         Compares what was proved with the opinions.
     learn : (memory, sight, settings)
-        Stores the row with what ``sight.signs`` says is proved of it, and lets the separators take their steps.
+        Stores the row with what ``sight.targets`` says is proved of it, and lets the separators take their steps.
     forget : (memory, sight, settings)
         Forgets all facts, and writes the opinions that are left.
     count : (memory, sight, settings)
@@ -247,8 +246,8 @@ def hearing(
     """
 
     def hear(memory: Any, sight: Any, answer: Answer, settings: FactNumbers) -> bool:
-        prove(answer, sight.signs, sight.dues)
-        outdated = is_outdated(memory.watch, answer.correct, sight.signs.shape[0], settings.facts.softness)
+        prove(answer, sight.targets)
+        outdated = is_outdated(memory.watch, answer.correct, sight.targets.shape[0], settings.facts.softness)
         if outdated or not answer.correct:
             complete(memory, sight, settings)
         keep_account(memory, sight, answer)

@@ -24,6 +24,7 @@ from onebit.learners.bandit_svm.facts import (
     fact_game,
     hearing,
     is_worth_storing,
+    lack,
     look_up,
     stepped,
 )
@@ -60,10 +61,8 @@ class LinearFacts(NamedTuple):
     lengths: Integers
     """How many entries each example has."""
     squares: Floats
-    signs: Signs
-    """What is proved (K × capacity)."""
-    dues: Floats
-    """The margins that are due for it."""
+    targets: Floats
+    """What is proved, as the scores that are due (K × capacity)."""
     alphas: Floats
     """The dual coefficients, never negative (K × capacity)."""
     totals: Floats
@@ -98,9 +97,8 @@ class LinearSight(NamedTuple):
     """0: there is one opinion."""
     follow: Signs
     """Whether it is to be followed where it disputes the highest score, the only entry."""
-    signs: Signs
+    targets: Floats
     """What the answer proves."""
-    dues: Floats
     columns: Integers
     values: Floats
     raws: Floats
@@ -130,8 +128,7 @@ class LinearFactMemory(Memory):
             opinions=np.empty((1, n_classes)),
             reference=np.zeros(1, np.int64),
             follow=np.zeros(1, np.int8),
-            signs=np.empty(n_classes, np.int8),
-            dues=np.empty(n_classes),
+            targets=np.empty(n_classes),
             columns=np.empty(width, np.int64),
             values=np.empty(width),
             raws=np.empty(self.arrays.raws.shape[1]),
@@ -162,8 +159,7 @@ class LinearFactMemory(Memory):
             kinds=grown(now.kinds, (n,)),
             lengths=grown(now.lengths, (n,)),
             squares=grown(now.squares, (n,)),
-            signs=grown(now.signs, (n_classes, n)),
-            dues=grown(now.dues, (n_classes, n)),
+            targets=grown(now.targets, (n_classes, n)),
             alphas=grown(now.alphas, (n_classes, n)),
         )
 
@@ -195,8 +191,7 @@ def new_facts(n_features: int, n_classes: int, capacity: int, width: int, scales
         kinds=np.zeros(capacity, dtype=np.int8),
         lengths=np.zeros(capacity, dtype=np.int64),
         squares=np.zeros(capacity),
-        signs=np.zeros((n_classes, capacity), dtype=np.int8),
-        dues=np.zeros((n_classes, capacity)),
+        targets=np.zeros((n_classes, capacity)),
         alphas=np.zeros((n_classes, capacity)),
         totals=np.zeros(n_classes),
         supports=np.zeros(n_classes, dtype=np.int64),
@@ -288,11 +283,11 @@ def score(weights: Floats, columns: Integers, values: Floats, n: int, out: Float
 @frugal
 def step_on(memory: LinearFacts, i: int, s: int, settings: Settings) -> bool:
     """Take the step on the fact about class i and example s; say whether its coefficient changed beyond tolerance."""
-    columns, values, sign, old = memory.columns[s], memory.values[s], memory.signs[i, s], memory.alphas[i, s]
+    columns, values, target, old = memory.columns[s], memory.values[s], memory.targets[i, s], memory.alphas[i, s]
     total = 0.0
     for e in range(memory.lengths[s]):
         total += values[e] * memory.weights[columns[e], i]
-    new = stepped(old, sign, memory.dues[i, s], total, memory.squares[s], settings.softness)
+    new = stepped(old, target, total, memory.squares[s], settings.softness)
     # Smaller steps would only polish, and replays would never end. With a small C all steps are small: none is longer
     # than what its fact lacks, divided by the softness.
     if abs(new - old) * max(1.0, settings.softness) <= settings.tolerance:
@@ -301,7 +296,7 @@ def step_on(memory: LinearFacts, i: int, s: int, settings: Settings) -> bool:
     memory.totals[i] += new - old
     memory.supports[i] += change_of_support(old, new)
     for e in range(memory.lengths[s]):
-        memory.weights[columns[e], i] += sign * (new - old) * values[e]
+        memory.weights[columns[e], i] += np.sign(target) * (new - old) * values[e]
     return True
 
 
@@ -311,7 +306,7 @@ def replay(memory: LinearFacts, i: int, settings: Settings) -> None:
     size, s, quiet = memory.counts[SIZE], memory.cursors[i], 0
     for _ in range(_VISITS_PER_REPLAY * settings.replays):
         s = s + 1 if s + 1 < size else 0
-        if memory.signs[i, s] != 0 and step_on(memory, i, s, settings):
+        if memory.targets[i, s] != 0.0 and step_on(memory, i, s, settings):
             quiet = 0
         else:
             quiet += 1  # a whole turn without a step: all facts are satisfied
@@ -334,13 +329,13 @@ def learn(memory: LinearFacts, kind: int, sight: LinearSight, settings: Settings
         memory.columns[place, e], memory.values[place, e] = sight.columns[e], sight.values[e]
         if settings.scales:
             memory.raws[place, e] = sight.raws[e]
-    for i in range(sight.signs.shape[0]):
+    for i in range(sight.targets.shape[0]):
         memory.totals[i] -= memory.alphas[i, place]
         memory.supports[i] += change_of_support(memory.alphas[i, place], 0.0)
-        memory.signs[i, place], memory.dues[i, place] = sight.signs[i], sight.dues[i]
+        memory.targets[i, place] = sight.targets[i]
         memory.alphas[i, place] = 0.0
-    for i in range(sight.signs.shape[0]):
-        if sight.signs[i] != 0 and sight.signs[i] * sight.opinions[0, i] < sight.dues[i]:
+    for i in range(sight.targets.shape[0]):
+        if lack(sight.targets[i], sight.opinions[0, i]) > 0.0:
             step_on(memory, i, place, settings)
             replay(memory, i, settings)
 
@@ -356,7 +351,7 @@ def add_examples(memory: LinearFacts, sign: float) -> None:
     """Add to the weights what the stored examples have a share in, or take it out."""
     for s in range(memory.counts[SIZE]):
         for i in range(memory.totals.shape[0]):
-            share = sign * memory.signs[i, s] * memory.alphas[i, s]
+            share = sign * np.sign(memory.targets[i, s]) * memory.alphas[i, s]
             for e in range(memory.lengths[s] if share != 0.0 else 0):
                 memory.weights[memory.columns[s, e], i] += share * memory.values[s, e]
 
