@@ -74,3 +74,18 @@ def test_imports_go_one_way() -> None:
         [Path(sys.executable).parent / "lint-imports", "--no-cache"], cwd=ROOT, capture_output=True, text=True
     )
     assert run.returncode == 0, run.stdout
+
+
+def test_thousands_are_written_one_way() -> None:
+    # `onebit.reporting.tables.grouped` is the one home: 5 000 000, and neither 5,000,000 nor 5000000 nor 5·10⁶.
+    home = ROOT / "src/onebit/reporting/tables.py"
+    for module in [*(ROOT / "src").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]:
+        if module != home:
+            source = module.read_text(encoding="utf-8")
+            assert not re.findall(r":,(?:\.\d+)?[a-z%]?\}", source), f"{module.name}: call grouped"
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        no_prose = re.compile(r"```.*?```|`[^`]*`|\]\([^)]*\)|https?://\S+", re.DOTALL)
+        text = no_prose.sub("", page.read_text(encoding="utf-8"))
+        assert not re.findall(r"\b\d{1,3}(?:,\d{3})+\b|(?<![\d.])\d{5,}\b", text), page.name
+        if page.parent != ROOT:
+            assert not re.findall(r"·10[⁴⁵⁶⁷⁸⁹]", text), page.name

@@ -156,6 +156,7 @@ def _row(challenge: Challenge, learner: Learner, counts: list[int]) -> DuelRow:
         standard_error=float(np.std(counts, ddof=1)) / math.sqrt(len(counts)),
         is_bound=_is_bound(challenge.stated, learner),
         upper_bound=_upper_bound(challenge, learner),
+        hears_label=learner.hears_label,
     )
 
 

@@ -27,14 +27,18 @@ _KINDS = ("agrees", "explained", "unexplained")
 
 
 def drawings(outcomes: list[Outcome], seed: int) -> list[Drawing]:
-    """Return what to draw: every figure that the outcomes allow, in the paper's order."""
-    listed = [Drawing("figure_1", figure_1.TITLE, figure_1.CAPTION, figure_1.draw)]
+    """Return what to draw: the weak set at a glance, then all figures that the outcomes allow, in the paper's order."""
+    listed = []
+    if mine := [outcome for outcome in outcomes if outcome.dataset == "weak"]:
+        about = curves.glance_title("weak"), curves.glance_caption(mine, "weak")
+        listed.append(Drawing(curves.GLANCE, *about, partial(curves.draw_glance, mine, "weak")))
+    listed.append(Drawing("figure_1", figure_1.TITLE, figure_1.CAPTION, figure_1.draw))
     listed.append(Drawing("figure_3", figure_3.TITLE, figure_3.CAPTION, partial(figure_3.draw, seed)))
-    for dataset, number in curves.NUMBERS.items():
+    for dataset in curves.NUMBERS:
         mine = [outcome for outcome in outcomes if outcome.dataset == dataset]
         for is_log in (False, True) if mine else ():
-            name = f"figure_{number}_loglog" if is_log else f"figure_{number}"
             about = curves.title(dataset, is_log), curves.caption(mine, dataset, is_log)
+            name = curves.name(dataset, is_log)
             listed.append(Drawing(name, *about, partial(curves.draw, mine, dataset, is_log)))
     for name, key in boundaries.FIGURES.items():
         mine = [outcome for outcome in outcomes if outcome.entry.key == key]
@@ -69,7 +73,7 @@ def write_report(
         for dataset, heading in DATASETS.items()
     ]
     body = _BODY.substitute(
-        intro=_intro(outcomes),
+        intro=pages.prose(_intro(outcomes)),
         facts=_facts(outcomes, details),
         tables="\n".join(tables),
         figures="\n".join(pages.figure(figure) for figure in figures),
@@ -114,17 +118,17 @@ def _table(heading: str, rows: list[SummaryRow], titles: dict[str, str]) -> str:
 
 
 def _cells(row: SummaryRow, title: str) -> list[tuple[str, str]]:
-    published = "–" if row.published is None else grouped(row.published)
-    ratio = "–" if not row.published else f"{row.mean / row.published:.2f}"
+    published = pages.NOTHING if row.published is None else grouped(row.published)
+    ratio = pages.NOTHING if not row.published else f"{row.mean / row.published:.2f}"
     kind = next((kind for kind in _KINDS if row.remark.startswith(kind)), "plain")
     return [
         ("name", f"{in_page(title)} <code>{in_page(row.learner)}</code>"),
-        ("", in_page(row.parameters) or "–"),
+        ("", in_page(row.parameters) or pages.NOTHING),
         ("number", with_error(row.mean, row.standard_error)),
         ("number", f"{grouped(row.minimum)} to {grouped(row.maximum)}"),
         ("number", published),
         ("number", ratio),
-        (f"remark {kind}", in_page(row.remark)),
+        (f"remark {kind}", pages.prose(row.remark)),
     ]
 
 

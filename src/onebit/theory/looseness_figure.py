@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from onebit.bounds.margin_transformation import sharper_margin, transformed_margin
 from onebit.reporting.style import PALETTE, looks, new_figure
+from onebit.reporting.tables import grouped
 from onebit.theory.looseness import Looseness
 
 _MEASURED, _SHARPER, _STATED = PALETTE[0], PALETTE[4], PALETTE[1]
@@ -32,7 +33,7 @@ def draw_looseness(rows: Sequence[Looseness]) -> Figure:
     if not rows or len({row.n_classes for row in rows}) != 1:
         raise ValueError(f"rows must be at least one and share their number of classes; got {list(rows)!r}")
     with looks():
-        figure, (by_size, by_margin) = new_figure(1, 2, 10.0, 4.4)
+        figure, (by_size, by_margin) = new_figure(2, 1, 7.6)
         by_margin.sharey(by_size)
         _draw_by_size(by_size, rows)
         _draw_by_margin(by_margin, rows)
@@ -60,7 +61,7 @@ def _draw_by_size(axes: Axes, rows: Sequence[Looseness]) -> None:
     axes.set_title("the bound falls with γ, the margin hardly", fontsize="medium")
     axes.set_xscale("log")
     # Sizes within one decade would get crowded labels of their own accord.
-    axes.set_xticks([row.n_examples for row in sized], [f"{row.n_examples:,}" for row in sized])
+    axes.set_xticks([row.n_examples for row in sized], [grouped(row.n_examples) for row in sized])
     axes.minorticks_off()
     axes.set_xlabel("examples (●: first rounds of paper_weak,  ◇: wedges)")
     axes.set_ylabel("log₂ of the strong margin\nafter the rational kernel")

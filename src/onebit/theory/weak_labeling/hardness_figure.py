@@ -29,7 +29,7 @@ def draw_solving_time(rows: Sequence[SolvingRow]) -> Figure:
     if not rows or not all(isinstance(row, SolvingRow) for row in rows):
         raise ValueError(f"rows must be what measure_solving returns, at least one; got {rows!r}")
     with looks():
-        figure, (nodes, seconds) = new_figure(1, 2, 9.2, 4.1)
+        figure, (nodes, seconds) = new_figure(1, 2, 3.6)
         _draw_by_size(nodes, rows, lambda row: float(row.n_nodes), "nodes searched")
         _draw_by_size(seconds, rows, lambda row: row.seconds, "seconds")
         handles = [
