@@ -45,10 +45,10 @@ _TONES = {
     # From a twentieth, the default, down to a two-thousandth.
     "Banditron": ("#6B2400", "#9A3B00", "#C65300", "#E07B1A", "#EB9A2D", "#F0B44A", "#F2C877"),
     "NearestNeighbor": ("#5B2A86", "#9A76C2", "#2F1150"),
-    "UniformGuess": ("#707070", "#A0A0A0", "#4C4C4C"),
+    "UniformGuess": (INK, "#8C8C8C", "#595959"),
     "VW": ("#B0307A", "#6A1145", "#DE8FBB"),
 }
-_STRANGERS = ((INK, "#6E6E6E", "#4A4A6A"), ("#7F5539", "#B58B6B", "#4F321E"), ("#1B8A9E", "#6CC0CE", "#0B4A56"))
+_STRANGERS = (("#5A5A78", "#9494B0", "#30304A"), ("#7F5539", "#B58B6B", "#4F321E"), ("#1B8A9E", "#6CC0CE", "#0B4A56"))
 _DASHES: tuple[Dashes, ...] = (
     (0, ()),
     (0, (5, 1.8)),
