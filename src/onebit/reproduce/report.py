@@ -75,6 +75,8 @@ def write_report(
     body = _BODY.substitute(
         intro=pages.prose(_intro(outcomes)),
         facts=_facts(outcomes, details),
+        # Only where there is something to compare with.
+        verdicts=_VERDICTS if any(row.published is not None for row in rows) else "",
         tables="\n".join(tables),
         figures="\n".join(pages.figure(figure) for figure in figures),
         command=in_page(details.get("Command", _command(outcomes))),
@@ -132,6 +134,10 @@ def _cells(row: SummaryRow, title: str) -> list[tuple[str, str]]:
     ]
 
 
+_VERDICTS = """ A row
+<span class="agrees">agrees</span> if its mean is within 5&nbsp;% of the published one or, where no cause of a
+difference is known, within three standard errors (taking the authors' runs to spread as ours do). Every other
+difference is <span class="explained">explained</span> or called <span class="unexplained">unexplained</span>."""
 _BODY = Template("""\
 <p>Two streams of three classes, one strongly and one weakly separable, played by the paper's algorithms. A learner
 names a label each round and hears only whether it was right. $intro</p>
@@ -139,12 +145,9 @@ names a label each round and hears only whether it was right. $intro</p>
 <dl>
 $facts
 </dl>
-<h2>Mistakes, beside the published numbers</h2>
+<h2>Mistakes</h2>
 <p>Mean number of mistakes after the last round ± its standard error (a single run has none), and the least and the most
-of any run. A row
-<span class="agrees">agrees</span> if its mean is within 5&nbsp;% of the published one or, where no cause of a
-difference is known, within three standard errors (taking the authors' runs to spread as ours do). Every other
-difference is <span class="explained">explained</span> or called <span class="unexplained">unexplained</span>.</p>
+of any run.$verdicts</p>
 $tables
 <h2>Figures</h2>
 $figures

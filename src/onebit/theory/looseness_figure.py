@@ -11,6 +11,7 @@ from onebit.reporting.style import PALETTE, looks, new_figure
 from onebit.reporting.tables import grouped
 from onebit.theory.looseness import Looseness
 
+_MARGIN = "log₂ of the strong margin\nafter the rational kernel"
 _MEASURED, _SHARPER, _STATED = PALETTE[0], PALETTE[4], PALETTE[1]
 
 
@@ -38,8 +39,7 @@ def draw_looseness(rows: Sequence[Looseness]) -> Figure:
         _draw_by_size(by_size, rows)
         _draw_by_margin(by_margin, rows)
         by_size.set_ylim(top=3)
-        by_margin.tick_params(axis="y", labelleft=False)
-        figure.legend(loc="outside lower center", ncols=3)
+        figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 
@@ -64,7 +64,7 @@ def _draw_by_size(axes: Axes, rows: Sequence[Looseness]) -> None:
     axes.set_xticks([row.n_examples for row in sized], [grouped(row.n_examples) for row in sized])
     axes.minorticks_off()
     axes.set_xlabel("examples (●: first rounds of paper_weak,  ◇: wedges)")
-    axes.set_ylabel("log₂ of the strong margin\nafter the rational kernel")
+    axes.set_ylabel(_MARGIN)
 
 
 def _draw_by_margin(axes: Axes, rows: Sequence[Looseness]) -> None:
@@ -80,6 +80,7 @@ def _draw_by_margin(axes: Axes, rows: Sequence[Looseness]) -> None:
     axes.set_title("the bound as a function of γ, and the same data", fontsize="medium")
     axes.set_xscale("log")
     axes.set_xlabel(f"weak margin γ before the kernel (K = {K})")
+    axes.set_ylabel(_MARGIN)
     ticks = [0.05, 0.1, 0.2, 0.5, 1.0]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()

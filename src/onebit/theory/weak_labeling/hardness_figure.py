@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from onebit.reporting.style import INK, PALETTE, looks, new_figure
+from onebit.reporting.style import INK, PALETTE, log_count_axis, looks, new_figure
 from onebit.theory.weak_labeling.hardness import SolvingRow
 
 _SOLVABLE, _UNSOLVABLE = PALETTE[:2]
@@ -50,6 +50,7 @@ def _draw_by_size(axes: Axes, rows: Sequence[SolvingRow], value: Callable[[Solvi
         axes.plot([row.n_elements for row in some], [value(row) for row in some], "o", color=colour, ms=4, alpha=0.75)
     # Exponential growth is a line on this axis.
     axes.set_yscale("log")
+    log_count_axis(axes.yaxis)
     axes.set_xticks(sizes)
-    axes.set_xlabel("elements of the set splitting problem")
+    axes.set_xlabel("elements to split")
     axes.set_ylabel(name)
