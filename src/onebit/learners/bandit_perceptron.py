@@ -204,10 +204,26 @@ def _learn_authors(answer: Answer, sight: Sight, _settings: Any) -> bool:
     return changed
 
 
-HIGHEST = Rule(f"{__name__}:HIGHEST", _guess_highest, _probabilities_highest, _learn_printed)
-FIRST = Rule(f"{__name__}:FIRST", _guess_first, _probabilities_first, _learn_printed)
-RANDOM = Rule(f"{__name__}:RANDOM", _guess_random, _probabilities_random, _learn_printed)
-AUTHORS = Rule(f"{__name__}:AUTHORS", _guess_highest, _probabilities_highest, _learn_authors)
+@inlined
+def _learn_facts(answer: Answer, sight: Sight, _settings: Any) -> bool:
+    # Each class is a perceptron, whose bound holds for any true examples: whoever is proved wrong steps. A right label
+    # proves that the others are not.
+    current, gains, changed = sight.current, sight.gains, False
+    for i in range(current.shape[0]):
+        is_guess = i == answer.label
+        is_proved = is_guess or answer.correct
+        is_true = is_guess and answer.correct
+        gains[i] = 0.0
+        if is_proved and is_true == (current[i] < 0.0):
+            gains[i] = 1.0 if is_true else -1.0
+            changed = True
+    return changed
+
+
+HIGHEST = Rule(f"{__name__}:HIGHEST", _guess_highest, _probabilities_highest, _learn_printed, _learn_facts)
+FIRST = Rule(f"{__name__}:FIRST", _guess_first, _probabilities_first, _learn_printed, _learn_facts)
+RANDOM = Rule(f"{__name__}:RANDOM", _guess_random, _probabilities_random, _learn_printed, _learn_facts)
+AUTHORS = Rule(f"{__name__}:AUTHORS", _guess_highest, _probabilities_highest, _learn_authors, _learn_facts)
 
 _RULES = {
     ("highest", "printed"): HIGHEST,

@@ -95,4 +95,4 @@ def _learn(answer: Answer, sight: Sight, _settings: Any) -> bool:
     return True
 
 
-RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn, hears_label=True)
+RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn, _learn, hears_label=True)

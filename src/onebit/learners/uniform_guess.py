@@ -59,4 +59,4 @@ def _learn(_answer: Answer, _sight: Sight, _settings: Any) -> bool:
     return False
 
 
-RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn)
+RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn, _learn)

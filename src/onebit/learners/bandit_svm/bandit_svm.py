@@ -222,6 +222,7 @@ class BanditSVM(SpaceLearner):
             trigger=_TRIGGER,
             tolerance=_TOLERANCE,
             scales=self.scale is not None,
+            is_closed=not self._grows,
         )
 
     def _bank(self, n_features: int) -> tuple[Kernel, ...] | None:
