@@ -23,7 +23,7 @@ class UniformGuess(SpaceLearner):
 
     Guarantee
     ---------
-    T(K−1)/K expected mistakes in T rounds, whatever the stream.
+    T(K−1)/K expected mistakes in T rounds, whatever the stream; K is the number of labels allowed in each.
 
     Examples
     --------
