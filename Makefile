@@ -46,6 +46,9 @@ format: setup  ## let ruff rewrite the files
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+package: setup  ## wheel and sdist into dist/, installed into an empty environment and tried there
+	$(BIN)/python tests/try_package.py
+
 reproduce: setup  ## the paper's experiments at full size, into results/ (ARGS="--quick" for a minute's version)
 	$(BIN)/onebit reproduce $(ARGS)
 
