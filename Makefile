@@ -46,6 +46,13 @@ format: setup  ## let ruff rewrite the files
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+coverage: setup  ## which lines the tests reach: the suite as it is, and every learner with the compiler off
+	rm -f .coverage .coverage.*
+	$(BIN)/coverage run -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run tests/play_everything.py
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
 package: setup  ## wheel and sdist into dist/, installed into an empty environment and tried there
 	$(BIN)/python tests/try_package.py
 
