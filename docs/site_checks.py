@@ -40,9 +40,21 @@ def on_page_content(html: str, **_: Any) -> str:
 def on_post_build(config: Any) -> None:
     """Fail if the site is not whole."""
     site = Path(config.site_dir)
-    faults = [*fetched_from_elsewhere(site), *missing_names(documented_names(site / "objects.inv"))]
+    faults = [*bare_examples(site), *fetched_from_elsewhere(site)]
+    faults += missing_names(documented_names(site / "objects.inv"))
     if faults:
         raise PluginError("the site is not whole:\n" + "\n".join(faults))
+
+
+def bare_examples(site: Path) -> list[str]:
+    """Return the pages with an example that no heading ``Examples`` makes one: ``>>>`` is a quotation in Markdown."""
+    quoted = re.compile(r"<blockquote>\s*<blockquote>.*?</blockquote>", flags=re.DOTALL)
+    pages = {path: path.read_text("utf-8") for path in sorted(site.rglob("*.html"))}
+    return [
+        f"{path.relative_to(site)} quotes an example: {found}"
+        for path in pages
+        for found in quoted.findall(pages[path])
+    ]
 
 
 def fetched_from_elsewhere(site: Path) -> list[str]:

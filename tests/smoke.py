@@ -21,7 +21,7 @@ def main() -> None:
     X, y = onebit.streams.paper_strong(rounds=1000, seed=1)
     assert onebit.play(onebit.BanditPerceptron(), X, y, seed=1).mistakes < 300
 
-    command = Path(sys.executable).parent / "onebit"
+    command = str(Path(sys.executable).parent / "onebit")
     version = subprocess.run([command, "--version"], check=True, capture_output=True, text=True).stdout
     assert onebit.__version__ in version, version
     bound = [command, "bound", "2", "--k", "3", "--gamma", "0.1", "--radius", "1"]

@@ -23,8 +23,8 @@ def build() -> Path:
     shutil.rmtree(DIST, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "hatchling", "build", "--target", "sdist"], cwd=ROOT, check=True)
     (sdist,) = DIST.glob("*.tar.gz")
-    wheel_options = ["--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", DIST]
-    subprocess.run([*PIP, "wheel", "--quiet", *wheel_options, sdist], check=True)
+    offline = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*PIP, "wheel", *offline, "--wheel-dir", str(DIST), str(sdist)], check=True)
     (wheel,) = DIST.glob("*.whl")
     return wheel
 
@@ -52,8 +52,8 @@ def main() -> None:
     wheel = build()
     with tempfile.TemporaryDirectory() as folder:
         python = empty_environment(Path(folder) / "environment")
-        there = [*PIP, "--python", python]
-        subprocess.run([*there, "install", "--quiet", "--no-deps", "--no-index", wheel], check=True)
+        there = [*PIP, "--python", str(python)]
+        subprocess.run([*there, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
         subprocess.run([*there, "check"], check=True)
         plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         subprocess.run([python, "-I", ROOT / "tests" / "smoke.py"], cwd=folder, env=plain, check=True)
