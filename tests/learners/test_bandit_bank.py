@@ -239,6 +239,20 @@ def test_columns_may_grow_beyond_all_measure(kernel: Any) -> None:
     assert onebit.play(guarded(kernel, scale="online"), X, y).mistakes < 100
 
 
+@pytest.mark.parametrize(("kernel", "budget"), [(None, 50), (None, 2000), ([None], 50)], ids=str)
+@pytest.mark.parametrize("power", [20, 60])
+def test_weights_do_not_grow_with_the_columns(kernel: Any, budget: int, power: int) -> None:
+    """What forgotten examples left, and even its rounding errors, would drown what is learned on the new scale."""
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(3000, 4))
+    y = np.argmax(X @ generator.normal(size=(4, 3)), axis=1)
+    X[600:] *= np.ldexp(1.0, power)
+    learner = guarded(kernel, scale="online", budget=budget)
+    onebit.play(learner, X, y)
+    memory: Any = learner._memory
+    assert np.abs(memory.arrays.weights).max() < 100.0
+
+
 def test_a_list_names_each_kernel_once() -> None:
     """Two linear kernels would keep what was removed in the same weights."""
     with pytest.raises(ValueError, match="once"):
