@@ -182,7 +182,7 @@ def run(examples: int, steps: int) -> None:
         derandomize=True,
         suppress_health_check=list(HealthCheck),
     )
-    run_state_machine_as_test(Application, settings=chosen)  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(Application, settings=chosen)
 
 
 def test_some_hundred_steps() -> None:
