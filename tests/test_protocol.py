@@ -47,7 +47,7 @@ class Application(RuleBasedStateMachine):
 
     @initialize(name=st.sampled_from(sorted(MAKERS)))
     def begin(self, name: str) -> None:
-        self.learner = MAKERS[name]()
+        self.learner = MAKERS[name]()  # type: ignore[no-untyped-call]
         self.open: list[onebit.Guess] = []
         self.told: list[onebit.Guess] = []
         self.labels = ["a", "b", "c"]
