@@ -47,7 +47,7 @@ class Application(RuleBasedStateMachine):
 
     @initialize(name=st.sampled_from(sorted(MAKERS)))
     def begin(self, name: str) -> None:
-        self.learner = MAKERS[name]()
+        self.learner = MAKERS[name]()  # type: ignore[no-untyped-call]
         self.open: list[onebit.Guess] = []
         self.told: list[onebit.Guess] = []
         self.labels = ["a", "b", "c"]
@@ -182,7 +182,7 @@ def run(examples: int, steps: int) -> None:
         derandomize=True,
         suppress_health_check=list(HealthCheck),
     )
-    run_state_machine_as_test(Application, settings=chosen)  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(Application, settings=chosen)
 
 
 def test_some_hundred_steps() -> None:
