@@ -9,20 +9,9 @@ from numba.core import event
 
 from onebit import BanditPerceptron, BanditSVM, Learner, NearestNeighbor, play, streams
 from onebit.exact import check_decimal
-from onebit.inputs import (
-    SparseRows,
-    check_choice,
-    check_classes,
-    check_integer,
-    check_labels,
-    check_number,
-    check_rows,
-    densify,
-    encode_labels,
-    infer_classes,
-    unlocked,
-)
+from onebit.inputs import SparseRows, check_choice, check_integer, check_number, check_rows, densify, unlocked
 from onebit.kernels import Rational
+from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
 
 
 @pytest.mark.parametrize(

@@ -17,25 +17,24 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
+from sklearn.exceptions import NotFittedError
 
 from onebit.bounds import Claim
 from onebit.draws import Draw, uniform
+from onebit.frames import as_frame, is_frame
 from onebit.inputs import (
     Floats,
     Integers,
     Rows,
     SparseRows,
-    check_classes,
     check_integer,
-    check_labels,
     check_real,
     check_rows,
     check_seed,
     check_sparse_row,
-    encode_labels,
-    infer_classes,
     take,
 )
+from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
 from onebit.learners.by_hand import ByHand
 from onebit.learners.estimator import Estimator
 from onebit.learners.tickets import Tickets
@@ -51,9 +50,11 @@ class Learner(Estimator):
     Attributes
     ----------
     classes_ : array
-        The labels it may guess.
+        The labels it may guess; of dtype object where they are of several kinds.
     n_features_in_ : int
         How many features a round has.
+    feature_names_in_ : array of str
+        The names of the columns, if the first rows came in a frame.
     n_rounds_, n_mistakes_, n_updates_, n_uniform_guesses_ : int
         Guesses made, those it was told were wrong, rounds in which it changed, guesses drawn to explore.
     """
@@ -117,8 +118,8 @@ class Learner(Estimator):
 
         Parameters
         ----------
-        features : array of shape (n_features,), or one sparse row
-            Finite real numbers. They are copied.
+        features : array of shape (n_features,) or (1, n_features), one sparse row, a frame of one row, or a row of one
+            Finite real numbers. They are copied. The columns of a frame must be those of the first, in their order.
 
         Returns
         -------
@@ -129,7 +130,7 @@ class Learner(Estimator):
             row = self._one_row(features)
             if self._tickets is None:
                 if not self._started:
-                    self._begin(row.shape[1], None, None)
+                    self._begin(row.shape[1], None, None, features)
                 self._tickets = Tickets()
             t = self.n_rounds_
             index, explored, probability, scores, kept = self._memory.look(row, self._key, t)
@@ -179,11 +180,12 @@ class Learner(Estimator):
                 looked_at._begin(row.shape[1], None, None)
             return looked_at._memory.chances(row)
 
-    def decision_function(self, X: Any) -> Floats:
+    def score_classes(self, X: Any) -> Floats:
         """Return the score of every row (first axis) for every class (second axis)."""
         with self._lock:
-            self._check_started("decision_function")
+            self._check_started("scores")
             rows = self._check_width(check_rows(X))
+            self._check_columns(X, reset=False)
             memory, at_once = self._memory, self._memory.rows_at_once(rows.shape[1])
             # In pieces: preparing may fill sparse rows.
             pieces = [take(rows, start, start + at_once) for start in range(0, rows.shape[0], at_once)]
@@ -213,23 +215,30 @@ class Learner(Estimator):
         labels = check_labels(y, rows.shape[0])
         record = new_record(len(labels), checkpoints, keep_guesses)
         with self._lock:
-            self._play_checked(rows, labels, seed, fresh, classes, record)
+            self._play_checked(rows, labels, seed, fresh, classes, record, X)
         return record
 
     def _play_checked(
-        self, rows: Rows, labels: npt.NDArray[Any], seed: int | None, fresh: bool, classes: Any, record: Record
+        self,
+        rows: Rows,
+        labels: npt.NDArray[Any],
+        seed: int | None,
+        fresh: bool,
+        classes: Any,
+        record: Record,
+        given: Any,
     ) -> None:
         if len(labels) == 1 and not fresh and self._started and not self._memory.plays_by_hand:
             # One round happens whole or not at all (only `measure` can fail, which learns nothing): no need to copy a
             # memory of megabytes in order to give it back.
-            codes = self.begin_stream(rows, labels, seed=seed, fresh=False)
+            codes = self.begin_stream(rows, labels, seed=seed, fresh=False, given=given)
             try:
                 self._memory.play(rows, codes, self._key, self.n_rounds_, record)
             finally:
                 self._count(record, int(record.counts[PASSED]))  # also when Ctrl-C came just after the round
             return
         with self.all_or_nothing(fresh):
-            codes = self.begin_stream(rows, labels, seed=seed, fresh=fresh, classes=classes)
+            codes = self.begin_stream(rows, labels, seed=seed, fresh=fresh, classes=classes, given=given)
             self._memory.play(rows, codes, self._key, self.n_rounds_, record)
             if not self._memory.plays_by_hand:
                 self._count(record, len(codes))
@@ -248,16 +257,21 @@ class Learner(Estimator):
         seed: int | None = None,
         fresh: bool = True,
         classes: Any = None,
+        given: Any = None,
     ) -> Integers:
-        """Get ready for the first round of a stream that was checked, and return its labels as indices."""
+        """Get ready for the first round of a stream that was checked, and return its labels as indices.
+
+        `given` is the stream's X as it came: a frame has names for its columns.
+        """
         if not fresh and self._started:
             codes = encode_labels(labels, self.classes_)  # first, so that an unknown label changes nothing
             self.begin(rows.shape[1], None, seed=seed, fresh=False)
+            self._check_columns(given, reset=False)
         else:
             chosen = self.classes if self.classes is not None else classes
             known = check_classes(infer_classes(labels) if chosen is None else chosen)
             codes = encode_labels(labels, known)
-            self._begin(rows.shape[1], known, seed)
+            self._begin(rows.shape[1], known, seed, given)
         return codes
 
     def begin(self, n_features: int, classes: Any = None, *, seed: int | None = None, fresh: bool = True) -> None:
@@ -268,7 +282,7 @@ class Learner(Estimator):
             self._begin(n_features, None if chosen is None else check_classes(chosen), seed)
             return
         if n_features != self.n_features_in_:
-            raise ValueError(f"X must have {self.n_features_in_} features, as before; got {n_features}")
+            raise self._width_error(n_features)
         if seed is not None and check_seed(seed) != self._key:
             raise ValueError(f"seed must stay {self._key} when play goes on; got {seed}. Leave it out, or start fresh")
 
@@ -352,11 +366,11 @@ class Learner(Estimator):
 
     def _check_started(self, action: str) -> None:
         if not self._started:
-            from sklearn.exceptions import NotFittedError
-
             raise NotFittedError(f"{type(self).__name__} has not played yet: guess, fit or onebit.play before {action}")
 
-    def _begin(self, n_features: int, known_classes: npt.NDArray[Any] | None, seed: int | None) -> None:
+    def _begin(
+        self, n_features: int, known_classes: npt.NDArray[Any] | None, seed: int | None, given: Any = None
+    ) -> None:
         """Forget everything and set up an empty memory; on a bad setting nothing of the old is lost."""
         if known_classes is None:
             if self.classes is None:
@@ -371,6 +385,7 @@ class Learner(Estimator):
             self._labels = known_classes.tolist()
             self.n_features_in_ = n_features
             self._row_shape = (n_features,)
+            self._check_columns(as_frame(given), reset=True)
             self._memory = self._new_memory()
         self.n_rounds_ = self.n_mistakes_ = self.n_updates_ = self.n_uniform_guesses_ = 0
         self._tickets = None
@@ -385,17 +400,24 @@ class Learner(Estimator):
             return np.array(features, ndmin=2)  # what nearly every call brings
         if scipy.sparse.issparse(features) or isinstance(features, SparseRows):
             return self._check_width(check_sparse_row(features, "features"))
+        features = as_frame(features)
         array = check_real(features, "features")
-        if array.ndim != 1 or array.size == 0:
+        if array.size == 0 or array.size != array.shape[-1]:
             raise ValueError(f"features must be one round's, of shape (n_features,); got shape {array.shape}")
+        if self._started and is_frame(features):
+            self._check_columns(features, reset=False)
         if self._started and array.size != self.n_features_in_:
             raise ValueError(f"features must have length {self.n_features_in_}; got {array.size}")
         return np.array(array, dtype=np.float64, ndmin=2)
 
     def _check_width(self, rows: Rows) -> Rows:
         if self._started and rows.shape[1] != self.n_features_in_:
-            raise ValueError(f"X must have {self.n_features_in_} features, as before; got {rows.shape[1]}")
+            raise self._width_error(rows.shape[1])
         return rows
+
+    def _width_error(self, n_features: int) -> ValueError:
+        name, known = type(self).__name__, self.n_features_in_
+        return ValueError(f"X has {n_features} features, but {name} is expecting {known} features as input")
 
     def _truth(self, guess: Guess, correct: bool, label: Any) -> int:
         if not self.hears_label:
