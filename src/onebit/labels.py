@@ -85,6 +85,12 @@ def infer_classes(y: npt.NDArray[Any]) -> npt.NDArray[Any]:
         seen = np.zeros(_FEW, dtype=np.bool_)
         if _mark_seen(np.require(y, np.int64, ["C", "A", "W"]), seen):
             return np.flatnonzero(seen)
+    if y.dtype.kind == "f":
+        wrong = y[y != np.trunc(y)]
+        raise ValueError(
+            f"y must hold labels, not real numbers; got {(wrong if len(wrong) else y)[0]}. Unknown label type: "
+            "continuous. If these are labels, list them: classes=[…]"
+        )
     if y.dtype.kind != "O":
         return np.unique(y)
     found = list(dict.fromkeys(zip(map(type, y), y, strict=True)))
@@ -144,7 +150,13 @@ def _settled(labels: list[Any], name: str) -> npt.NDArray[Any]:
     if kinds in ({int}, {bool}):
         return as_labels(labels)
     if kinds in ({float}, {int, float}):
-        return _whole(np.fromiter(labels, dtype=object, count=len(labels)), name)
+        floats = _whole(np.asarray([label if type(label) is float else 0.0 for label in labels]), name)
+        if floats.dtype.kind == "i":
+            return as_labels([int(label) for label in labels])
+        try:
+            return np.asarray(labels, dtype=np.float64)
+        except OverflowError:
+            raise ValueError(f"{name} must hold labels, not real numbers and numbers beyond them") from None
     try:
         is_whole = not any(map(is_missing, set(labels)))
     except TypeError as error:
@@ -156,18 +168,14 @@ def _settled(labels: list[Any], name: str) -> npt.NDArray[Any]:
 
 
 def _whole(labels: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
-    """Return 1 and 2 for 1.0 and 2.0, which is what spreadsheets make of them."""
-    values = labels.astype(np.float64)
-    if not np.isfinite(values).all():
-        at = int(np.argmin(np.isfinite(values)))
-        what = "NaN" if np.isnan(values[at]) else "an infinity"
-        raise ValueError(f"{name} contains {what}: {name}[{at}] is {values[at]}, which is no label; remove such rows")
+    """Return whole numbers if all are: 1.0 and 2.0 is what spreadsheets make of 1 and 2."""
+    if not np.isfinite(labels).all():
+        at = int(np.argmin(np.isfinite(labels)))
+        what = "NaN" if np.isnan(labels[at]) else "an infinity"
+        raise ValueError(f"{name} contains {what}: {name}[{at}] is {labels[at]}, which is no label; remove such rows")
     with np.errstate(invalid="ignore"):  # what is too large is no whole number below
-        whole: npt.NDArray[Any] = labels.astype(np.int64)
-    if not np.array_equal(whole, labels):
-        wrong = labels[whole != labels][0]
-        raise ValueError(f"{name} must hold labels, not real numbers; got {wrong!r}. Unknown label type: continuous")
-    return whole
+        whole = labels.astype(np.int64)
+    return whole if np.array_equal(whole, labels) else labels
 
 
 def encode_labels(y: npt.NDArray[Any], classes: npt.NDArray[Any], name: str = "y") -> Integers:

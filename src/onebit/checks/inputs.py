@@ -24,6 +24,7 @@ def layouts(X: Floats) -> Iterator[tuple[str, Any]]:
     yield "backwards", X[::-1, ::-1].copy()[::-1, ::-1]
     yield "unaligned", np.frombuffer(b"\0" + X.tobytes(), dtype=X.dtype, offset=1).reshape(X.shape)
     yield "lists", X.tolist()
+    yield "Python's numbers", X.astype(object)
     yield "with a mask that hides nothing", np.ma.MaskedArray(X, mask=np.zeros(X.shape, dtype=bool))
     for format in SPARSE_FORMATS:
         for kind in ("array", "matrix"):
@@ -73,7 +74,9 @@ def malformed(X: Floats) -> Iterator[tuple[str, Any]]:
     for bad in (np.nan, np.inf, -np.inf):
         yield f"{bad} at the end", np.where(hidden, bad, X)
         yield f"{bad} at the end, sparse", scipy.sparse.csr_array(np.where(hidden, bad, X))
-    for kind in (complex, object, str, "V8", "M8[s]"):
+    for thing in (None, "1", [1], {}, 1j, 10**400):
+        yield f"{thing!r:.9} among numbers", np.where(hidden, np.array([thing, 0], dtype=object)[0], X.astype(object))
+    for kind in (complex, str, "V8", "M8[s]"):
         yield f"of type {np.dtype(kind)}", X.astype(np.int64).astype(kind)
     for wrong in (-1, n_rows + n_columns, 10**8):
         for format in ("csr", "csc", "coo", "bsr", "lil", "dok"):
@@ -109,7 +112,7 @@ def malformed_labels(y: Integers) -> Iterator[tuple[str, Any]]:
     """Yield what are no labels for the rounds of y."""
     yield "a masked label", np.ma.MaskedArray(y, mask=np.arange(len(y)) == 1)
     yield "one too few", y[1:]
-    yield "two dimensions", y[:, None]
+    yield "two columns", np.stack([y, y], axis=1)
     yield "one number", np.int64(1)
     yield "nothing", None
     yield "an unknown label", np.where(np.arange(len(y)) == 1, 99, y)
@@ -121,7 +124,9 @@ def malformed_labels(y: Integers) -> Iterator[tuple[str, Any]]:
         yield f"{bad}", np.where(np.arange(len(y)) == 1, bad, y)
     for kind in (complex, "V8", "M8[s]", str):
         yield f"of type {np.dtype(kind)}", y.astype(kind)
-    yield "lists", [[label] for label in y.tolist()]
+    yield "lists of two", [[label, label] for label in y.tolist()]
+    for thing in (None, float("nan"), {}):
+        yield f"{thing} among labels", [thing, *y.tolist()[1:]]
 
 
 def _small_problem() -> tuple[Floats, Integers]:

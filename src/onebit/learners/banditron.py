@@ -56,6 +56,12 @@ class Banditron(SpaceLearner):
         settings = (check_number("exploration", self.exploration, above=0.0, at_most=1.0),)
         return space_for(self.kernel, RULE, settings, self.n_features_in_, len(self.classes_))
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # One pass over the 300 rows of scikit-learn's check: 79 to 91 % right, as the draws fall; 83 % are asked for.
+        tags.classifier_tags.poor_score = True
+        return tags
+
     @classmethod
     def examples(cls) -> Iterator[Self]:
         """Yield little and much exploration, and a kernel."""
