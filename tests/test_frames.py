@@ -1,5 +1,6 @@
 """Frames of pandas and polars, wherever rows come in."""
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -53,7 +54,7 @@ def test_one_row_for_guess_however_it_comes(make: Any) -> None:
     for t in range(3):
         ways = [frame[t : t + 1], VALUES[t : t + 1], VALUES[t : t + 1].tolist(), VALUES[t]]
         for row in [*ways, *([frame.iloc[t]] if make is pd.DataFrame else [])]:
-            assert np.array_equal(learner.probabilities(row), plain.probabilities(VALUES[t]))
+            assert np.array_equal(np.ravel(learner.probabilities(row)), plain.probabilities(VALUES[t]))
             guess, other = learner.guess(row), plain.guess(VALUES[t])
             assert guess.label == other.label
             learner.tell(guess, guess.label == WORDS[t])
@@ -72,7 +73,7 @@ def test_the_order_of_columns_is_checked_everywhere(make: Any) -> None:
     known = snapshot(learner)
     shuffled, other = frame[["size", "paid", "age"]], make({**COLUMNS, "new": [1, 2, 3]})[["age", "paid", "new"]]
     for wrong in (shuffled, other):
-        for action in (
+        actions: list[Callable[[Any], Any]] = [
             learner.predict,
             learner.decision_function,
             lambda X: learner.partial_fit(X, WORDS),
@@ -81,8 +82,13 @@ def test_the_order_of_columns_is_checked_everywhere(make: Any) -> None:
             lambda X: onebit.play(learner, X, WORDS, fresh=False, engine="rounds"),
             lambda X: learner.guess(X[:1]),
             lambda X: learner.probabilities(X[:1]),
+            learner.probabilities,
+            learner.guess_many,
+            lambda X: learner.learn_labels(X, WORDS),
+            lambda X: learner.learn_from(X, WORDS, True),
             *([lambda X: learner.guess(X.iloc[0])] if make is pd.DataFrame else []),
-        ):
+        ]
+        for action in actions:
             with pytest.raises(ValueError, match=r"(?s)X has other columns.*X\[\['age', 'paid', 'size'\]\]"):
                 action(wrong)
         assert snapshot(learner) == known
@@ -92,6 +98,26 @@ def test_the_order_of_columns_is_checked_everywhere(make: Any) -> None:
     assert not hasattr(learner, "feature_names_in_")
     with pytest.warns(UserWarning, match="fitted without feature names"):
         learner.predict(frame)
+
+
+@BOTH
+def test_whatever_comes_first_brings_the_names(make: Any) -> None:
+    frame = make(COLUMNS)
+    for begin in (
+        lambda learner: learner.guess(frame[:1], among=["a"]),
+        lambda learner: learner.guess_many(frame),
+        lambda learner: learner.learn_labels(frame, WORDS),
+        lambda learner: learner.learn_from(frame, WORDS, True),
+        lambda learner: onebit.play(learner, frame, WORDS, engine="rounds"),
+        lambda learner: learner.partial_fit(frame, WORDS),
+    ):
+        learner = onebit.BanditPerceptron(classes=["a", "b"])
+        begin(learner)
+        assert learner.feature_names_in_.tolist() == list(COLUMNS)
+    grown = onebit.BanditPerceptron(classes="grow")
+    grown.guess(frame[:1], among=["a", 1])
+    assert grown.feature_names_in_.tolist() == list(COLUMNS)
+    assert grown.classes_.tolist() == ["a", 1]
 
 
 @BOTH

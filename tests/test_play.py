@@ -120,7 +120,7 @@ def test_ctrl_c_in_the_middle_loses_nothing() -> None:
             raise KeyboardInterrupt
         return original(features)
 
-    learner.guess = interrupted  # type: ignore[method-assign]
+    learner.guess = interrupted  # type: ignore[method-assign,assignment]
     with pytest.raises(KeyboardInterrupt):
         onebit.play(learner, problem.X, problem.y, engine="rounds", fresh=False)
     assert snapshot(learner) == known
@@ -156,7 +156,16 @@ def test_the_same_code_without_the_compiler_plays_the_same_games() -> None:
 
 def test_importing_onebit_stays_light() -> None:
     # scikit-learn's base is there: learners are its estimators. Nothing else of it that takes long is.
-    heavy = {"matplotlib", "typer", "rich", "pandas", "polars", "sklearn.datasets", "sklearn.svm", "sklearn.metrics"}
+    heavy: set[str] = {
+        "matplotlib",
+        "typer",
+        "rich",
+        "pandas",
+        "polars",
+        "sklearn.datasets",
+        "sklearn.svm",
+        "sklearn.metrics",
+    }
     script = f"import sys, onebit; print(*({heavy} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
     assert found.split() == []

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,10 +21,8 @@ import onebit
 from onebit.checks.problems import separable_problem
 from onebit.learners import Learner, all_learners
 
-matplotlib.use("Agg")
 
-
-@parametrize_with_checks([cls() for cls in all_learners()])  # no failure is expected
+@parametrize_with_checks([cls() for cls in all_learners()])  # type: ignore[untyped-decorator]  # no failure expected
 def test_scikit_learns_own_checks(estimator: Learner, check: Callable[[Any], None]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some checks ask for warnings, and look for them themselves
@@ -47,7 +45,7 @@ def test_scores_for_two_classes_and_for_more(cls: type[Learner]) -> None:
     assert np.array_equal(learner.predict(X), learner.classes_[(scores > 0).astype(int)])
     three = separable_problem(60, 3, 4, 0.2)
     assert cls().fit(three.X, three.y).decision_function(three.X).shape == (60, 3)
-    assert cls(classes=["only"]).fit(X, ["only"] * 300).decision_function(X).shape == (300, 1)  # type: ignore[call-arg]
+    assert cls(classes=["only"]).fit(X, ["only"] * 300).decision_function(X).shape == (300, 1)
 
 
 def test_scores_of_classes_nobody_has_seen_are_finite() -> None:
@@ -80,7 +78,7 @@ def test_decision_boundaries_are_drawn() -> None:
     learner = onebit.BanditPerceptron().fit(three.X[:, :2], three.y)
     shown = DecisionBoundaryDisplay.from_estimator(learner, three.X[:, :2], grid_resolution=8)
     assert shown.response.shape == (8, 8, 3)
-    matplotlib.pyplot.close("all")
+    plt.close("all")
 
 
 def test_pipelines_hand_frames_on_and_searches_reach_inside() -> None:
@@ -99,7 +97,8 @@ def test_pipelines_hand_frames_on_and_searches_reach_inside() -> None:
 def test_metadata_is_routed() -> None:
     X, y = two_classes()
     with sklearn.config_context(enable_metadata_routing=True):
-        learner = onebit.BanditPerceptron().set_score_request(sample_weight=True)
+        learner: Any = onebit.BanditPerceptron()
+        learner.set_score_request(sample_weight=True)
         weights = np.arange(300.0)
         scores = cross_val_score(learner, X, y, params={"sample_weight": weights}, cv=3)
     assert scores.min() > 0.6
@@ -111,7 +110,7 @@ def test_metadata_is_routed() -> None:
 @pytest.mark.parametrize("cls", all_learners(), ids=lambda cls: cls.__name__)
 def test_only_who_knows_chances_of_the_classes_has_them(cls: type[Learner]) -> None:
     X, y = two_classes()
-    learner = cls().fit(X, y)
+    learner: Any = cls().fit(X, y)
     assert hasattr(learner, "predict_proba") == (cls is onebit.UniformGuess)
     if cls is onebit.UniformGuess:
         assert np.array_equal(learner.predict_proba(X), np.full((300, 2), 0.5))

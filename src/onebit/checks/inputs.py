@@ -74,7 +74,8 @@ def malformed(X: Floats) -> Iterator[tuple[str, Any]]:
     for bad in (np.nan, np.inf, -np.inf):
         yield f"{bad} at the end", np.where(hidden, bad, X)
         yield f"{bad} at the end, sparse", scipy.sparse.csr_array(np.where(hidden, bad, X))
-    for thing in (None, "1", [1], {}, 1j, 10**400):
+    strange: tuple[Any, ...] = (None, "1", [1], {}, 1j, 10**400)
+    for thing in strange:
         yield f"{thing!r:.9} among numbers", np.where(hidden, np.array([thing, 0], dtype=object)[0], X.astype(object))
     for kind in (complex, str, "V8", "M8[s]"):
         yield f"of type {np.dtype(kind)}", X.astype(np.int64).astype(kind)
@@ -125,7 +126,8 @@ def malformed_labels(y: Integers) -> Iterator[tuple[str, Any]]:
     for kind in (complex, "V8", "M8[s]", str):
         yield f"of type {np.dtype(kind)}", y.astype(kind)
     yield "lists of two", [[label, label] for label in y.tolist()]
-    for thing in (None, float("nan"), {}):
+    nothing: tuple[Any, ...] = (None, float("nan"), {})
+    for thing in nothing:
         yield f"{thing} among labels", [thing, *y.tolist()[1:]]
 
 

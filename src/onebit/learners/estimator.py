@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import KeysView, ValuesView
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,26 @@ from sklearn.utils.validation import validate_data
 from onebit.inputs import Floats
 from onebit.labels import check_labels, positions
 
+if TYPE_CHECKING:
 
-class Estimator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
+    class _Classifier:
+        # scikit-learn has no types: what is used of its two bases.
+        feature_names_in_: npt.NDArray[Any]
+
+        @classmethod
+        def _get_param_names(cls) -> list[str]: ...
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
+        def __sklearn_tags__(self) -> Any: ...
+        def _repr_html_(self) -> str: ...
+
+else:
+
+    class _Classifier(ClassifierMixin, BaseEstimator):
+        pass
+
+
+class Estimator(_Classifier, ABC):
     """A scikit-learn classifier whose `fit` plays the game once over the rows.
 
     It has no `predict_proba`: scores are no chances of being right, and `probabilities` are the chances of a *guess*,
@@ -33,7 +51,7 @@ class Estimator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # s
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings by name. Classes that are a dictionary's keys are a list here: keys cannot be copied."""
-        settings: dict[str, Any] = super().get_params(deep)
+        settings = super().get_params(deep)
         return {
             name: list(value) if isinstance(value, (KeysView, ValuesView)) else value
             for name, value in settings.items()

@@ -23,9 +23,10 @@ class UniformGuess(SpaceLearner):
     seed : int
         Names the learner's random numbers.
 
-    Guarantee
-    ---------
-    T(K−1)/K expected mistakes in T rounds, whatever the stream.
+    Notes
+    -----
+    Guarantee:
+    T(K−1)/K expected mistakes in T rounds, whatever the stream; K is the number of labels allowed in each.
 
     Examples
     --------
@@ -71,4 +72,4 @@ def _learn(_answer: Answer, _sight: Sight, _settings: Any) -> bool:
     return False
 
 
-RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn)
+RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn, _learn)

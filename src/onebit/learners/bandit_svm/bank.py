@@ -7,8 +7,10 @@ and what is had for many rows at once. `bank_facts` has the arrays, `bank_plan` 
 they say, `bank_learning` what an answer changes, `bank_steps` how.
 """
 
+from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,12 +21,13 @@ from onebit.learners.bandit_svm.bank_facts import DUE, BankFacts, BankSight, new
 from onebit.learners.bandit_svm.bank_learning import hear_row
 from onebit.learners.bandit_svm.bank_plan import CODE, IN_PYTHON, LINEAR, new_bank
 from onebit.learners.bandit_svm.bank_steps import replay
-from onebit.learners.bandit_svm.bank_vote import LOUDEST, ask_all, measure_row, what_is_lost
+from onebit.learners.bandit_svm.bank_vote import LOUDEST, ask_all, hold_vote, measure_row, what_is_lost
 from onebit.learners.bandit_svm.facts import (
     IT_IS,
     IT_IS_ANOTHER,
     IT_IS_NOT,
     SIZE,
+    FactMemory,
     FactNumbers,
     Settings,
     curiosity,
@@ -35,7 +38,7 @@ from onebit.learners.bandit_svm.facts import (
 )
 from onebit.learners.bandit_svm.rows import DENSE, SPARSE, change_scale
 from onebit.lengths import row_lengths, unit_rows
-from onebit.loop import Game, Memory, Record, grown
+from onebit.loop import Game, Record, grown
 from onebit.rounds import Guess
 from onebit.scaling import scaled
 
@@ -43,7 +46,7 @@ from onebit.scaling import scaled
 _STEPS_AFTER_SCALING = 100
 
 
-class BankMemory(Memory):
+class BankMemory(FactMemory):
     """Facts, seen through a bank of kernels.
 
     Rows are dense to it. Where columns are scaled, sparse rows are scaled in another way, and a column of zeros behind
@@ -51,10 +54,25 @@ class BankMemory(Memory):
     """
 
     arrays: BankFacts
+    class_axes: ClassVar[Mapping[str, int]] = MappingProxyType(
+        {
+            "targets": 0,
+            "alphas": 1,
+            "coefficients": 2,
+            "scores": 1,
+            "totals": 1,
+            "supports": 1,
+            "weights": 1,
+            "guard": 1,
+            "right": 0,
+            "wrong": 0,
+        }
+    )
 
     def __init__(
         self, kernels: tuple[Kernel, ...], settings: Settings, hears_label: bool, n_features: int, n_classes: int
     ) -> None:
+        self.n_classes = n_classes
         self.bank, self._hears_label = new_bank(kernels, n_features + settings.scales), hears_label
         self._in_python = (self.bank.numbers.forms[:, CODE] == IN_PYTHON).tolist()
         self.measures_in_python = any(self._in_python)
@@ -108,6 +126,13 @@ class BankMemory(Memory):
     def hear(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Learn from the answer to one guess, and scale all that is stored anew if that is due."""
         changed = super().hear(guess, correct, truth)
+        if self.arrays.counts[DUE]:
+            self._scale_again()
+        return changed
+
+    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
+        """Learn what is proved, whoever tried it, and scale all that is stored anew if that is due."""
+        changed = super().hear_logged(row, label, correct, truth, probability)
         if self.arrays.counts[DUE]:
             self._scale_again()
         return changed
@@ -188,6 +213,16 @@ class BankMemory(Memory):
             scores=grown(now.scores, (m, n_classes, n)),
             weight=grown(now.weight, (n,)),
         )
+
+    def narrowed(self, prepared: Rows, row: Rows | str, among: Integers) -> Any:
+        """Measure a row; where one kernel guessed alone, and not what is allowed, all are asked."""
+        self.measure(prepared, row)
+        sight = self.sight
+        if not sight.asked.all() and np.argmax(sight.scores) not in among:
+            ask_all(self.arrays, sight, self.settings)
+            hold_vote(self.arrays, sight, self.settings)
+        narrow = {name: np.ascontiguousarray(getattr(sight, name)[..., among]) for name in self.per_class}
+        return sight._replace(**narrow)
 
     def opinions(self, row: Rows) -> Floats:
         """Return every kernel's scores of a row (m × K). Nothing is learned."""
