@@ -76,7 +76,9 @@ def malformed(X: Floats) -> Iterator[tuple[str, Any]]:
         yield f"{bad} at the end, sparse", scipy.sparse.csr_array(np.where(hidden, bad, X))
     strange: tuple[Any, ...] = (None, "1", [1], {}, 1j, 10**400)
     for thing in strange:
-        yield f"{thing!r:.9} among numbers", np.where(hidden, np.array([thing, 0], dtype=object)[0], X.astype(object))
+        spoiled = X.astype(object)
+        spoiled[-1, 0] = thing
+        yield f"{thing!r:.9} among numbers", spoiled
     for kind in (complex, str, "V8", "M8[s]"):
         yield f"of type {np.dtype(kind)}", X.astype(np.int64).astype(kind)
     for wrong in (-1, n_rows + n_columns, 10**8):
