@@ -89,10 +89,11 @@ class BanditSVM(SpaceLearner):
     Notes
     -----
     Guarantee:
-    With ``exploration="guarded"`` (the default), whatever C, the budget and the replays, on examples that are strongly
-    separable as they come with margin γ within radius R: at most 11 + 11(K−1)(mB + m − 1) expected mistakes,
-    B = ⌊16(1 + 1/(2C))(R/γ)²⌋. m is 6 by default, the five kernels and the linear guard beside them; with
-    ``scale=None`` it is the number of kernels, and the linear one must be in the bank. With ``C=math.inf``,
+    With ``exploration="guarded"`` (the default) and a bank, whatever C, the budget and the replays, on examples that
+    are strongly separable as they come with margin γ within radius R: at most 11 + 11(K−1)(mB + m − 1) expected
+    mistakes, B = ⌊16(1 + 1/(2C))(R/γ)²⌋. m is 6 by default, the five kernels and the linear guard beside them; with
+    ``scale=None`` it is the number of kernels, and the linear one must be in the bank. Without a kernel (so beyond
+    10 000 features) this needs ``C=math.inf`` and ``scale=None``, and m is 1. With ``C=math.inf``,
     ``exploration="uniform"`` and ``scale=None`` at most (K−1)⌊4(R/γ)²⌋ (in the kernel's space, R² = max k(x, x)), for
     any `replays`, and with a kernel as long as the budget lasts. The proofs, and what other settings cost, are in
     docs/theory/bandit-svm.md. All hold when classes join, for the K there are at the end; with known rounds

@@ -39,7 +39,6 @@ from onebit.learners.bandit_svm.facts import (
 from onebit.learners.bandit_svm.rows import DENSE, SPARSE, change_scale
 from onebit.lengths import row_lengths, unit_rows
 from onebit.loop import Game, Record, grown
-from onebit.rounds import Guess
 from onebit.scaling import scaled
 
 # Steps for each class of each kernel after the columns were scaled anew.
@@ -123,23 +122,16 @@ class BankMemory(FactMemory):
 
     # A new scale: rare, so Python's work.
 
-    def hear(self, guess: Guess, correct: bool, truth: int) -> bool:
-        """Learn from the answer to one guess, and scale all that is stored anew if that is due."""
-        changed = super().hear(guess, correct, truth)
-        if self.arrays.counts[DUE]:
-            self._scale_again()
-        return changed
-
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
-        """Learn what is proved, whoever tried it, and scale all that is stored anew if that is due."""
-        changed = super().hear_logged(row, label, correct, truth, probability)
-        if self.arrays.counts[DUE]:
-            self._scale_again()
-        return changed
-
     def run(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
         """Play prepared rows; the loop stops where a new scale is due."""
         super().run(rows, y, start, seed, first_round, record)
+        self._scale_if_due()
+
+    def _scale_if_due(self) -> None:
+        """Put a scale in force that an answer made due.
+
+        Not while that answer is heard: whoever breaks this off must not hear it twice.
+        """
         if self.arrays.counts[DUE]:
             self._scale_again()
 
@@ -167,8 +159,11 @@ class BankMemory(FactMemory):
         grams, scores = np.zeros_like(now.grams), np.zeros_like(now.scores)
         with np.errstate(over="ignore", invalid="ignore"):
             for b, kernel in enumerate(self.bank.bases if size else ()):
-                ready = kernel.prepare(stored)
-                grams[b, :size, :size] = kernel.matrix(ready, ready)
+                try:
+                    ready = kernel.prepare(stored)
+                    grams[b, :size, :size] = kernel.matrix(ready, ready)
+                except ValueError:  # a kernel of one's own may refuse rows
+                    grams[b] = np.nan
             for k, (base, squarings, is_linear) in enumerate(plan.tolist()):
                 similar = grams[base, :size, :size]
                 for _ in range(squarings):
@@ -233,6 +228,7 @@ class BankMemory(FactMemory):
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return every row's scores, as a guess is made from them, by matrix products."""
+        self._scale_if_due()
         now, facts = self.arrays, self.settings.facts
         seen, stored = self._as_seen(rows), now.features[:, : self.size].T.copy()
         opinions = np.empty((len(now.trust), len(seen), len(self.sight.scores)))
@@ -269,6 +265,7 @@ class BankMemory(FactMemory):
 
     def learned(self) -> dict[str, Floats]:
         """Return the examples and their coefficients: one column per class, for each kernel if there are several."""
+        self._scale_if_due()
         coefficients = self.arrays.coefficients[:, : self.size].copy()
         stored = self.arrays.rows if self.settings.facts.scales else self.arrays.features
         support = stored[:, : self.size].T.copy()
