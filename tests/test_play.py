@@ -120,7 +120,7 @@ def test_ctrl_c_in_the_middle_loses_nothing() -> None:
             raise KeyboardInterrupt
         return original(features, among)
 
-    learner.guess = interrupted  # type: ignore[method-assign,assignment]
+    learner.guess = interrupted  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         onebit.play(learner, problem.X, problem.y, engine="rounds", fresh=False)
     assert snapshot(learner) == known
