@@ -162,7 +162,8 @@ def _row(challenge: Challenge, learner: Learner, counts: list[int]) -> DuelRow:
 
 def _name(learner: Learner, margin: float) -> str:
     is_margin = learner.get_params().get("radius") == margin
-    return f"{type(learner).__name__}(radius=γ)" if is_margin else repr(learner)
+    # scikit-learn breaks long settings into lines; a name in a table is one.
+    return f"{type(learner).__name__}(radius=γ)" if is_margin else " ".join(repr(learner).split())
 
 
 def _is_bound(stated: Claim, learner: Learner) -> bool:
