@@ -87,9 +87,9 @@ def make_data_set(name: str, X: Any, y: Any, where: str, label_names: Sequence[s
     try:
         rows = check_rows(X)
         labels = check_labels(y, rows.shape[0])
+        names = infer_classes(labels)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
-    names = infer_classes(labels)
     codes = encode_labels(labels, names)
     if len(names) < 2:
         raise ValueError(f"{where}: all {len(labels)} rows have the label {names[0]!s}; at least two labels are needed")
