@@ -5,7 +5,6 @@ were. Everything else (an Enum, a date, a kernel, a function) is written as the 
 made of. It comes back only if whoever reads it says that this path is trusted: a text from a stranger runs no code.
 """
 
-import copyreg
 import enum
 import json
 import math
@@ -115,7 +114,7 @@ def _describe_stranger(value: Any, each: Callable[[Iterable[Any]], list[Any]]) -
         how, given, *rest = value.__reduce_ex__(2)
     except Exception as error:
         raise ValueError(f"{value!r:.80} cannot be saved: {error}") from error
-    if how is copyreg.__newobj__ and given[0] is cls and not any(rest[1:]):
+    if how.__name__ == "__newobj__" and given[0] is cls and not any(rest[1:]):
         return {"new": [import_path_of(cls), each(given[1:]), *each(rest[:1])]}
     if how is cls and not any(rest):
         return {"called": [import_path_of(cls), each(given)]}

@@ -218,7 +218,7 @@ class Learner(Estimator):
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write the learner to a file, for `onebit.load`: settings, what was learned, counts, and open tickets.
 
-        The file is replaced whole or not at all: whatever happens meanwhile, there is the old one or the new one. Labels
+        The file is replaced whole or not at all: whatever happens meanwhile, the old one is there or the new one. Labels
         and settings that are not plain values (an Enum, a function as a kernel) must be importable; to load them again
         they must be named as trusted. A learner by hand is saved with all that it keeps, if that is arrays and plain
         values.

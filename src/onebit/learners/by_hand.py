@@ -103,7 +103,8 @@ class ByHand(Memory):
 
     def takes(self, row: Rows, n_features: int) -> bool:
         """Return whether a row is as wide as all rows; it is kept as it came."""
-        return row.shape[1] == n_features
+        return bool(row.shape[1] == n_features)
+
     def learned(self) -> dict[str, Floats]:
         """Return copies of every array that the learner keeps, by name."""
         kept = {name: value for name, value in vars(self._learner).items() if isinstance(value, np.ndarray)}

@@ -71,7 +71,7 @@ def pack_tickets(tickets: Tickets) -> tuple[list[str], Arrays]:
     rows = [guess.row for guess in kept]
     values = [row.values if isinstance(row, SparseRows) else row[0] for row in rows]
     columns = [row.columns if isinstance(row, SparseRows) else np.empty(0, np.int64) for row in rows]
-    arrays = {
+    arrays: Arrays = {
         "run": np.array([place[str(guess.learner)] for guess in kept], np.int64),
         "round": np.array([guess.round for guess in kept], np.int64),
         "index": np.array([guess.index for guess in kept], np.int64),
@@ -92,7 +92,12 @@ def pack_tickets(tickets: Tickets) -> tuple[list[str], Arrays]:
 
 
 def unpack_tickets(
-    most: int, runs: list[str], arrays: Mapping[str, npt.NDArray[Any]], labels: list[Any], memory: Memory, n: tuple[int, int]
+    most: int,
+    runs: list[str],
+    arrays: Mapping[str, npt.NDArray[Any]],
+    labels: list[Any],
+    memory: Memory,
+    n: tuple[int, int],
 ) -> Tickets:
     """Return the book with those open tickets, or raise ValueError; n is the number of features and of rounds."""
     n_features, n_rounds = n
@@ -103,7 +108,9 @@ def unpack_tickets(
         if arrays[name].dtype.newbyteorder("=") != like.dtype or arrays[name].shape[1:] != like.shape[1:]:
             raise ValueError(f"{name} of its tickets is {arrays[name].dtype} of shape {arrays[name].shape}")
     _check_rounds(arrays["round"], n_rounds)
-    values, columns, scores = (_pieces(arrays[name], arrays[f"{name}_ends"]) for name in ("values", "columns", "scores"))
+    values, columns, scores = (
+        _pieces(arrays[name], arrays[f"{name}_ends"]) for name in ("values", "columns", "scores")
+    )
     n_scores = 0 if memory.plays_by_hand else len(memory.sight.scores)
     kept = []
     singles = ("run", "round", "index", "version", "probability", "explored", "token", "sparse")

@@ -35,10 +35,11 @@ OURS = "onebit.learners"
 """Where learners live that need no trust."""
 KEPT = ("feature_names_in_",)
 """What our own learners keep beside settings, counts, memory and tickets."""
-REBUILT = frozenset(
-    (*COUNTS, "_lock", "_memory", "_tickets", "_labels", "_key", "_row_shape", "_in_force", "_max_open_tickets")
-    + ("classes_", "n_features_in_")
-)
+REBUILT = {"_lock", "_memory", "_tickets", "_labels", "_key", "_row_shape", "_in_force", "_max_open_tickets"} | {
+    *COUNTS,
+    "classes_",
+    "n_features_in_",
+}
 """What a loaded learner makes anew, or is told by name."""
 
 
@@ -64,7 +65,9 @@ def _packed(header: Any, arrays: Arrays) -> Any:
     """Return the content of the file."""
     text = write(header).encode()
     if len(text) > MOST_HEADER:
-        raise ValueError(f"settings, labels and own values take {len(text)} bytes; they must take at most {MOST_HEADER}")
+        raise ValueError(
+            f"settings, labels and own values take {len(text)} bytes; they must take at most {MOST_HEADER}"
+        )
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.comment = comment(VERSION, bytes(CHECKSUM))

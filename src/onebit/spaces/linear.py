@@ -59,7 +59,7 @@ class LinearSpace(Space):
 
     def takes(self, row: Rows, n_features: int) -> bool:
         """Return whether a row is as wide as all rows; sparse ones stay sparse."""
-        return row.shape[1] == n_features
+        return bool(row.shape[1] == n_features)
 
 
 @inlined

@@ -45,9 +45,7 @@ class SupportSet(Space):
     """Examples with a coefficient per class, seen through a kernel."""
 
     arrays: Examples
-    rooms = MappingProxyType(
-        {"points": ("example", ""), "squares": ("example",), "coefficients": ("example", "")}
-    )
+    rooms = MappingProxyType({"points": ("example", ""), "squares": ("example",), "coefficients": ("example", "")})
     _screen: Screen | None = None
     _expects_many_updates = False
 

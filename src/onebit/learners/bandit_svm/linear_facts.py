@@ -208,7 +208,7 @@ class LinearFactMemory(Memory):
 
     def takes(self, row: Rows, n_features: int) -> bool:
         """Return whether a row is as wide as all rows; sparse ones stay sparse."""
-        return row.shape[1] == n_features
+        return bool(row.shape[1] == n_features)
 
     def learned(self) -> dict[str, Floats]:
         """Return the weights, one row per class."""
@@ -296,9 +296,7 @@ def sparse_entries(
 
 
 @inlined
-def add_constant(
-    memory: LinearFacts, scales: bool, columns: Integers, values: Floats, raws: Floats, n: int
-) -> int:
+def add_constant(memory: LinearFacts, scales: bool, columns: Integers, values: Floats, raws: Floats, n: int) -> int:
     """Write the constant behind n entries, if rows are scaled, and return how many there are now."""
     if not scales:
         return n
