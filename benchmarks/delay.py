@@ -1,10 +1,11 @@
-"""What late answers cost: ``python benchmarks/delay.py`` writes docs/images/delay.png and prints the table of docs/saving.md.
+"""What late answers cost: ``python benchmarks/delay.py`` writes docs/images/delay.png and prints the table for docs/.
 
 With a delay of D the answer to round t is told after guess t + D, so the learner plays D rounds without it. All guesses
 of a stream count, also those whose answer never comes before its end.
 """
 
 import argparse
+import tempfile
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import onebit
+from onebit.files import replace_file
 from onebit.kernels import Rational
 from onebit.reporting import style
 
@@ -76,17 +78,26 @@ def draw(found: dict[tuple[str, str, int], list[int]]) -> None:
                 error = runs.std(axis=1, ddof=1) / np.sqrt(runs.shape[1])
                 places = np.arange(len(DELAYS))
                 axes.errorbar(places, runs.mean(axis=1), error, color=color, marker=marker, capsize=3, label=name)
-            axes.set_title(f"{stream}, {rounds:,} rounds".replace(",", "\N{NARROW NO-BREAK SPACE}"))
-            axes.set_xticks(range(len(DELAYS)), [f"{delay}" if delay < 1000 else "1 000" for delay in DELAYS])
-            axes.set_xlabel("answers come so many rounds late")
-            axes.set_ylim(bottom=0)
+            axes.set_title(f"{stream}, {thousands(rounds)} rounds")
+            axes.set_xticks(range(len(DELAYS)), [thousands(delay) for delay in DELAYS])
+            axes.set_xlabel("rounds until the answer")
+            axes.set_yscale("log")
+            axes.set_ylim(3, 6000)
+            axes.yaxis.set_major_formatter(lambda number, _: thousands(int(number)))
+            axes.grid(which="minor", visible=False)
         panels[0].set_ylabel("mistakes")
-        panels[0].legend(loc="upper left")
-        style.save(figure, IMAGES, "delay")
+        panels[0].legend(loc="lower right")
+        with tempfile.TemporaryDirectory() as folder:
+            png, _ = style.save(figure, Path(folder), "delay")
+            replace_file(IMAGES / "delay.png", png.read_bytes())
+
+
+def thousands(number: int) -> str:
+    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 def table(found: dict[tuple[str, str, int], list[int]]) -> str:
-    lines = ["| stream | learner | " + " | ".join(f"{delay} rounds late" for delay in DELAYS) + " |"]
+    lines = ["| stream | learner | " + " | ".join(f"{thousands(delay)} rounds" for delay in DELAYS) + " |"]
     lines.append("|---|---|" + "---:|" * len(DELAYS))
     for stream, name in dict.fromkeys(key[:2] for key in found):
         cells = []

@@ -120,7 +120,8 @@ def main() -> None:
             try:
                 learner = onebit.load(path)
             except ValueError as error:
-                assert str(path) in str(error), error
+                if str(path) not in str(error):
+                    raise AssertionError(f"the error does not name the file: {error}") from error
                 outcomes["refused"] += 1
                 continue
             except BaseException:

@@ -174,10 +174,10 @@ class Learner(Estimator):
 
     @property
     def max_open_tickets(self) -> int:
-        """How many open tickets the learner remembers whole, so that their `id` is enough for `tell`: 10 000 if not set.
+        """How many open tickets the learner remembers whole, so that `tell` needs only their `id`; 10 000 if not set.
 
         When there are more the oldest expires: its id is refused from then on, the ticket itself is not. A remembered
-        ticket takes about 500 bytes and 8 more for every feature and class, an expired one 8. It is no setting of the
+        ticket takes about 600 bytes and 8 more for every feature and class, an expired one 8. It is no setting of the
         constructor: it changes nothing that is learned.
         """
         return self._max_open_tickets
@@ -218,8 +218,8 @@ class Learner(Estimator):
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write the learner to a file, for `onebit.load`: settings, what was learned, counts, and open tickets.
 
-        The file is replaced whole or not at all: whatever happens meanwhile, the old one is there or the new one. Labels
-        and settings that are not plain values (an Enum, a function as a kernel) must be importable; to load them again
+        The file is replaced whole or not at all: whatever happens, the old one is there or the new one. Labels and
+        settings that are not plain values (an Enum, a function as a kernel) must be importable; to load them again
         they must be named as trusted. A learner by hand is saved with all that it keeps, if that is arrays and plain
         values.
 
