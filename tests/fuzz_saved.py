@@ -63,9 +63,12 @@ def change_array(array: Any, chance: random.Random) -> Any:
     if what == 1:
         return np.repeat(array, 2, axis=chance.randrange(array.ndim))
     if what == 2:
-        return array.astype(chance.choice((np.float64, np.int64, np.int8, "U3")))
+        kinds = (np.float64, np.int64, np.int8, "U3") if array.dtype.kind != "U" else ("U1", "S9")
+        return array.astype(chance.choice(kinds))
     changed = array.copy()
     numbers = (0, 1, -1, 3, 127) if array.dtype.itemsize == 1 else (0, 1, -1, 5, 2**62, -(2**62))
+    if array.dtype.kind == "U":
+        numbers = ("", "x", "north", "\0")  # type: ignore[assignment]
     if array.dtype.kind == "f":
         numbers = (0.0, -1.0, np.nan, np.inf, 1e300, -1e-300)  # type: ignore[assignment]
     with np.errstate(all="ignore"):

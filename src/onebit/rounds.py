@@ -83,7 +83,7 @@ class Guess(NamedTuple):
             "explored": self.explored,
             "index": self.index,
             "row": row,
-            "scores": self.scores.tolist(),
+            "scores": describe(self.scores.tolist()),
             "version": self.version,
             "learner": self.learner,
         }
@@ -107,7 +107,7 @@ class Guess(NamedTuple):
                 raise ValueError("it does not say that it is a guess")
             round, token = read_id(said.pop("id"))
             row, label = _row_of_json(said.pop("row")), restore(said.pop("label"), allowed)
-            scores = _floats(said.pop("scores"))
+            scores = _floats(restore(said.pop("scores"), allowed))  # a label that was not allowed has −∞
             return cls(round=round, label=label, row=row, scores=scores, token=token, **said)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise ValueError(f"text must be what Guess.to_json() returned; got {text!r:.80} ({error})") from error

@@ -17,6 +17,7 @@ from onebit.checks import (
     guarantees,
     inputs,
     kernel_contract,
+    lessons,
     saving_contract,
     sharing,
     stream_contract,
@@ -36,7 +37,7 @@ def _checks(*modules: ModuleType) -> list[Check]:
     return found
 
 
-LEARNER_CHECKS = _checks(game, engines, ticket_contract, saving_contract, sharing, guarantees, inputs)
+LEARNER_CHECKS = _checks(game, engines, lessons, ticket_contract, saving_contract, sharing, guarantees, inputs)
 KERNEL_CHECKS = _checks(kernel_contract)
 STREAM_CHECKS = _checks(stream_contract)
 

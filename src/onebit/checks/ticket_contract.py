@@ -65,7 +65,7 @@ def check_a_saved_learner_plays_on(learner: Learner) -> None:
 
 
 def check_an_equal_ticket_is_as_good(learner: Learner) -> None:
-    """A ticket that was saved and loaded, or was JSON, is honoured, once, at once or late, from dense and sparse rows."""
+    """A ticket that was saved and loaded, or was JSON, is honoured, once, at once or late, of dense and sparse rows."""
     problem = noisy_problem(40)
     player, twin = (fresh(learner, classes=problem.n_classes) for _ in range(2))
     for start, rows in ((0, problem.X[:20]), (20, [scipy.sparse.csr_array(x[None]) for x in problem.X[20:]])):

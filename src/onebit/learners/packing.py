@@ -120,7 +120,7 @@ def unpack_tickets(
         if is_sparse:
             row = SparseRows(values[i].copy(), columns[i].copy(), np.array([0, len(columns[i])]), n_features)
             _check_sparse_row(row)
-        if not memory.takes(row, n_features) or len(scores[i]) != n_scores or not np.isfinite(values[i]).all():
+        if not memory.takes(row, n_features) or len(scores[i]) > n_scores or not np.isfinite(values[i]).all():
             raise ValueError(f"its ticket of round {round} has a row or scores that no guess is made from")
         label = labels[check_position(int(index), len(labels))]
         of_run = runs[check_position(int(run), len(runs))]
