@@ -468,7 +468,7 @@ class Memory(Board):
 
     def hear(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Learn from the answer to one guess and say whether anything changed; `truth` as in `Answer`."""
-        round, _, _, explored, label, row, scores, *_ = guess
+        round, _, _, explored, label, row, scores, _, _, _ = guess
         if self._seen != round:
             # The answer is late: the memory has moved on since the guess.
             self.measure(row, row)

@@ -41,7 +41,7 @@ DIGEST = 8
 """Bytes kept of an expired ticket: another one has the same in a case of 10¹⁹."""
 _ROUNDS = 256  # on a page
 _EMPTY_PAGE = bytes(_ROUNDS * DIGEST)
-_TOKENS_AT_ONCE = 512 * TOKEN  # asking the system for each ticket's would cost a tenth of a guess
+_TOKENS_AT_ONCE = 512  # asking the system for each ticket's would cost a tenth of a guess
 
 _new_guess = tuple.__new__  # half the time of Guess(…), which calls it
 
@@ -92,7 +92,7 @@ class Tickets:
         # Nothing a seed or a process decides: unique wherever tickets travel.
         self.run, self._fork = uuid.uuid4().hex, _forks
         self._pages[self.run] = {}
-        self._tokens, self._n_used = b"", 0
+        self._tokens: list[bytes] = []
 
     def issue(
         self,
@@ -112,11 +112,10 @@ class Tickets:
                 self._expire_oldest()
         if self._fork != _forks:
             self.retire()
-        start = self._n_used
-        if start == len(self._tokens):
-            self._tokens, start = secrets.token_bytes(_TOKENS_AT_ONCE), 0
-        self._n_used = start + TOKEN
-        run, token = self.run, self._tokens[start : start + TOKEN]
+        if not self._tokens:
+            drawn = secrets.token_bytes(_TOKENS_AT_ONCE * TOKEN)
+            self._tokens = [drawn[start : start + TOKEN] for start in range(0, len(drawn), TOKEN)]
+        run, token = self.run, self._tokens.pop()
         shown = row.copy() if type(row) is np.ndarray else copy.deepcopy(row)
         self.own = _new_guess(Guess, (round, label, probability, explored, index, row, scores, version, run, token))
         self.latest = guess = _new_guess(
