@@ -16,6 +16,8 @@ import onebit
 from onebit.files import replace_file
 from onebit.kernels import Rational
 from onebit.reporting import style
+from onebit.reporting.learner_looks import Shown, looks_of
+from onebit.reporting.tables import grouped
 
 DELAYS = (0, 10, 100, 1000)
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
@@ -70,21 +72,24 @@ def measure(n_seeds: int, share: float) -> dict[tuple[str, str, int], list[int]]
 
 def draw(found: dict[tuple[str, str, int], list[int]]) -> None:
     names = list(dict.fromkeys(name for _, name, _ in found))
+    looks = looks_of([Shown(name, f"{name}()") for name in names])
     with style.looks():
-        figure, panels = style.new_figure(1, len(STREAMS), 10.5, 3.6)
+        figure, panels = style.new_figure(1, len(STREAMS), 3.2)
         for axes, (stream, (_, rounds)) in zip(panels, STREAMS.items(), strict=True):
-            for name, color, marker in zip(names, style.PALETTE, style.MARKERS, strict=False):
+            for name in names:
+                look = looks[name]
                 runs = np.array([found[stream, name, delay] for delay in DELAYS])
                 error = runs.std(axis=1, ddof=1) / np.sqrt(runs.shape[1])
                 places = np.arange(len(DELAYS))
-                axes.errorbar(places, runs.mean(axis=1), error, color=color, marker=marker, capsize=3, label=name)
-            axes.set_title(f"{stream}, {thousands(rounds)} rounds")
-            axes.set_xticks(range(len(DELAYS)), [thousands(delay) for delay in DELAYS])
+                axes.errorbar(
+                    places, runs.mean(axis=1), error, color=look.color, marker=look.marker, capsize=3, label=name
+                )
+            axes.set_title(f"{stream}\n{grouped(rounds)} rounds")
+            axes.set_xticks(range(len(DELAYS)), [grouped(delay) for delay in DELAYS])
             axes.set_xlabel("rounds until the answer")
             axes.set_yscale("log")
             axes.set_ylim(3, 6000)
-            axes.yaxis.set_major_formatter(lambda number, _: thousands(int(number)))
-            axes.grid(which="minor", visible=False)
+            style.log_count_axis(axes.yaxis)
         panels[0].set_ylabel("mistakes")
         panels[0].legend(loc="lower right")
         with tempfile.TemporaryDirectory() as folder:
@@ -92,12 +97,8 @@ def draw(found: dict[tuple[str, str, int], list[int]]) -> None:
             replace_file(IMAGES / "delay.png", png.read_bytes())
 
 
-def thousands(number: int) -> str:
-    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-
-
 def table(found: dict[tuple[str, str, int], list[int]]) -> str:
-    lines = ["| stream | learner | " + " | ".join(f"{thousands(delay)} rounds" for delay in DELAYS) + " |"]
+    lines = ["| stream | learner | " + " | ".join(f"{grouped(delay)} rounds" for delay in DELAYS) + " |"]
     lines.append("|---|---|" + "---:|" * len(DELAYS))
     for stream, name in dict.fromkeys(key[:2] for key in found):
         cells = []

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from onebit.inputs import check_choice, check_integer, check_labels, check_rows
+from onebit.inputs import check_choice, check_integer, check_rows
+from onebit.labels import check_labels
 from onebit.learners import Learner
 from onebit.learners.by_hand import ASKING, AtHand, play_by_hand
 from onebit.loop import ENDED, EXPLORED, MISTAKES, READY, UPDATES, Record, new_record
@@ -81,7 +82,7 @@ def play(
     rows = check_rows(X)
     labels = check_labels(y, rows.shape[0])
     with learner.all_or_nothing(fresh):
-        codes = learner.begin_stream(rows, labels, seed=seed, fresh=fresh)
+        codes = learner.begin_stream(rows, labels, seed=seed, fresh=fresh, given=X)
         record = new_record(len(codes), checkpoints, keep_guesses)
         play_by_hand(learner, rows, codes, record)
     return _trace(learner, record, len(codes))

@@ -16,6 +16,7 @@ from onebit.compare.tables import print_tables, write_report, write_tables
 from onebit.reporting.names import in_shell, on_screen
 from onebit.reporting.progress import prepare_folder, progress_bar, say_where
 from onebit.reporting.style import draw_files
+from onebit.reporting.tables import grouped
 from onebit.streams.preprocess import describe_preprocessing
 from onebit.streams.sources import find_sources
 
@@ -122,7 +123,7 @@ def _preprocessing(comparison: Comparison) -> str:
 def _details(request: Request, comparison: Comparison, baseline: str, said: str) -> dict[str, str]:
     return {
         "Data sets": ", ".join(source.name for source in comparison.sources),
-        "Rounds": f"at most {comparison.rounds:,}, each row once",
+        "Rounds": f"at most {grouped(comparison.rounds)}, each row once",
         "Runs": f"{comparison.runs}, each on a shuffle of its own, the same for all learners",
         "Seeds": f"{comparison.seed} to {comparison.seed + comparison.runs - 1}",
         "Preprocessing": f"{said}; learners that scale columns themselves get rows as they come",

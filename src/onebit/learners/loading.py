@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from onebit import kernels
-from onebit.inputs import MAX_SEED, check_classes, check_integer, check_seed
+from onebit.inputs import MAX_SEED, check_integer, check_seed
 from onebit.kernels import Kernel
+from onebit.labels import check_classes
 from onebit.learners.base import Learner
 from onebit.learners.packing import Arrays, unpack_memory, unpack_tickets
 from onebit.learners.saving import CHECKSUM, COUNTS, KEPT, MOST_HEADER, OURS, REBUILT, VERSION, checksum_of

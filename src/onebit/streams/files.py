@@ -79,6 +79,8 @@ def read_table(path: str | Path, label: str | int | None = None) -> DataSet:
 def bundled(name: str) -> DataSet:
     """Return one of scikit-learn's own data sets: breast_cancer, digits, iris or wine.
 
+    Examples
+    --------
     >>> bundled("iris").X.shape
     (150, 4)
     """
