@@ -18,6 +18,7 @@ from onebit.learners import (
     MulticlassPerceptron,
     NearestNeighbor,
     UniformGuess,
+    load,
 )
 from onebit.play import play
 from onebit.rounds import Guess, Trace
@@ -36,6 +37,7 @@ __all__ = [
     "Trace",
     "UniformGuess",
     "kernels",
+    "load",
     "play",
     "streams",
 ]

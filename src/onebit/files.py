@@ -15,7 +15,7 @@ except ImportError:  # Windows: what is left behind stays
 _UNFINISHED = ".onebit-{}.part"
 
 
-def replace_file(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes | memoryview) -> None:
     """Write a file whole or not at all, so that it survives a loss of power.
 
     A reader finds the old content or the new, never half of it. What a killed process has left half-written in this
@@ -39,7 +39,7 @@ def replace_file(path: Path, content: bytes) -> None:
         raise OSError(error.errno, f"cannot be written ({error.strerror or error})", str(path)) from error
 
 
-def _write_and_rename(path: Path, content: bytes) -> None:
+def _write_and_rename(path: Path, content: bytes | memoryview) -> None:
     # In the same folder, since only there a rename is atomic; by chance, since two may write at once.
     unfinished = path.with_name(_UNFINISHED.format(secrets.token_hex(8)))
     try:

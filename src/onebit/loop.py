@@ -325,6 +325,23 @@ class Memory(Board):
     per_class: ClassVar[tuple[str, ...]] = "scores", "current", "gains", "chances"
     """What of `sight` has one entry per class, along its last axis."""
 
+    rooms: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+    """For arrays with room to grow: the name of every axis that has it, and \"\" for the others."""
+
+    def filled(self) -> dict[str, int]:
+        """Return how much of each such axis is in use; what lies behind is not saved."""
+        return {}
+
+    def check_arrays(self, arrays: Any) -> None:
+        """Raise ValueError if arrays from a file could lead compiled code astray: positions beyond what they point to.
+
+        Their shapes and dtypes fit together by then, and whole numbers are not negative.
+        """
+
+    def takes(self, row: Rows, n_features: int) -> bool:
+        """Return whether `prepare` could have returned that row: by default, if it is dense and as wide as all rows."""
+        return not isinstance(row, SparseRows) and row.shape[1] == n_features
+
     def new_sight(self) -> Any:
         """Return scratch paper that fits the arrays: by default a rule's."""
         scores, gains, chances = np.empty((3, self.n_classes))
@@ -451,7 +468,7 @@ class Memory(Board):
 
     def hear(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Learn from the answer to one guess and say whether anything changed; `truth` as in `Answer`."""
-        round, _, _, explored, label, row, scores, _, _ = guess
+        round, _, _, explored, label, row, scores, _, _, _ = guess
         if self._seen != round:
             # The answer is late: the memory has moved on since the guess.
             self.measure(row, row)
@@ -527,6 +544,12 @@ def grown(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
     larger = np.zeros(shape, dtype=array.dtype)
     larger[tuple(slice(n) for n in array.shape)] = array
     return larger
+
+
+def check_stored(size: int, capacity: int, budget: int | None = None) -> None:
+    """Raise ValueError unless so many examples fit into a store from a file, and that into its budget."""
+    if size > capacity or (budget is not None and capacity > budget):
+        raise ValueError(f"{size} examples in {capacity} places do not fit a budget of {budget}")
 
 
 def unscored_error(row: Rows | str) -> ValueError:

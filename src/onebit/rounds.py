@@ -3,19 +3,27 @@
 Each round the learner is shown features, names one label (the *guess*) and is told one bit: right or wrong.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 
-from onebit.inputs import Floats, Integers, Rows
+from onebit.inputs import Floats, Integers, Rows, SparseRows
+from onebit.typed_json import Trusted, describe, parse, restore, write
+
+TOKEN = 8
+"""How many random bytes a ticket carries: nobody guesses those of another one."""
+_MOST_DIGITS = 19  # of a round
 
 
 class Guess(NamedTuple):
     """A ticket: what the learner said in one round, and what `tell` will need when the answer comes.
 
-    Keep it for as long as the answer takes. It can be told once, as it is, to the learner that issued it, in any order
-    (`onebit.learners.tickets` says what becomes of it when the learner is saved or copied).
+    Keep it for as long as the answer takes, or only its `id`. It can be told once, as it is, to the learner that issued
+    it, in any order (`onebit.learners.tickets` says what becomes of it when the learner is saved or copied). It travels
+    as JSON.
 
     Attributes
     ----------
@@ -27,6 +35,15 @@ class Guess(NamedTuple):
         The chance this label had in this round.
     explored : bool
         Whether the label was drawn to explore rather than because of its score.
+
+    Examples
+    --------
+    >>> import onebit
+    >>> learner = onebit.BanditPerceptron(classes=["no", "yes"])
+    >>> text = learner.guess([1.0, 0.5]).to_json()
+    >>> learner.tell(Guess.from_json(text), correct=True)
+    >>> name = learner.guess([0.2, 0.7]).id
+    >>> learner.tell(name, correct=False)
     """
 
     round: int
@@ -43,6 +60,57 @@ class Guess(NamedTuple):
     """How many updates the learner had made by then."""
     learner: str | None
     """The run of the learner that issued the ticket."""
+    token: bytes
+    """Drawn at random for this ticket alone."""
+
+    @property
+    def id(self) -> str:
+        """A short name for `tell`: the round, and what nobody can guess."""
+        return f"{self.round}-{self.token.hex()}"
+
+    def to_json(self) -> str:
+        """Return the whole ticket as a JSON text, for `from_json`; its label must be one that can be saved."""
+        row: Any = self.row
+        if isinstance(row, SparseRows):
+            row = {"values": row.values.tolist(), "columns": row.columns.tolist(), "n_columns": row.n_columns}
+        else:
+            row = row[0].tolist()
+        said = {
+            "onebit": "guess",
+            "id": self.id,
+            "label": describe(self.label),
+            "probability": self.probability,
+            "explored": self.explored,
+            "index": self.index,
+            "row": row,
+            "scores": describe(self.scores.tolist()),
+            "version": self.version,
+            "learner": self.learner,
+        }
+        return write(said)
+
+    @classmethod
+    def from_json(cls, text: str | bytes, trusted: Iterable[Any] = ()) -> "Guess":
+        """Return the ticket that `to_json` wrote; whether it is genuine is for the learner to say.
+
+        Parameters
+        ----------
+        text : str
+            The JSON text.
+        trusted : list
+            Classes of labels that are not plain values, such as an Enum, or their import paths.
+        """
+        allowed = Trusted(trusted)
+        try:
+            said = parse(text)
+            if type(said) is not dict or said.pop("onebit", None) != "guess":
+                raise ValueError("it does not say that it is a guess")
+            round, token = read_id(said.pop("id"))
+            row, label = _row_of_json(said.pop("row")), restore(said.pop("label"), allowed)
+            scores = _floats(restore(said.pop("scores"), allowed))  # a label that was not allowed has −∞
+            return cls(round=round, label=label, row=row, scores=scores, token=token, **said)
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
+            raise ValueError(f"text must be what Guess.to_json() returned; got {text!r:.80} ({error})") from error
 
     def __repr__(self) -> str:
         return (
@@ -55,6 +123,30 @@ class Guess(NamedTuple):
 
     def __hash__(self) -> int:
         return hash((self.learner, self.round))
+
+
+def read_id(text: Any) -> tuple[int, bytes]:
+    """Return the round and the token of a ticket's id, or raise ValueError."""
+    round, _, token = text.partition("-") if isinstance(text, str) else ("", "", "")
+    is_id = round.isascii() and round.isdigit() and len(round) < _MOST_DIGITS and len(token) == 2 * TOKEN
+    if not is_id or not set(token) <= set("0123456789abcdef"):
+        raise ValueError(f"a ticket's id is like '17-{'0f' * TOKEN}'; got {text!r:.80}")
+    return int(round), bytes.fromhex(token)
+
+
+def _floats(numbers: Any) -> Floats:
+    if type(numbers) is not list or not all(type(number) is float for number in numbers):
+        raise ValueError(f"{numbers!r:.80} is no list of numbers")
+    return np.array(numbers, dtype=np.float64)
+
+
+def _row_of_json(row: Any) -> Rows:
+    if type(row) is list:
+        return _floats(row)[None]
+    values, columns, n_columns = _floats(row["values"]), row["columns"], row["n_columns"]
+    if type(columns) is not list or not all(type(column) is int for column in [*columns, n_columns]):
+        raise ValueError(f"{columns!r:.80} is no list of columns")
+    return SparseRows(values, np.array(columns, dtype=np.int64), np.array([0, len(columns)]), n_columns)
 
 
 class Answer(NamedTuple):

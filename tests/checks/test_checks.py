@@ -138,7 +138,7 @@ def test_threads_without_a_lock_are_noticed() -> None:
 class Trusting(LuckyLabel):
     """Takes tickets as they come."""
 
-    def tell(self, guess: Guess, correct: bool, label: Any = None) -> None:
+    def tell(self, guess: Guess | str, correct: bool, label: Any = None) -> None:
         issued = self._tickets
         if isinstance(guess, Guess) and issued is not None and issued.own is not None:
             guess = issued.own

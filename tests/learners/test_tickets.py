@@ -1,6 +1,7 @@
 """Tickets: who honours which, what they cost, and what happens to them in a fork."""
 
 import copy
+import json
 import os
 import pickle
 import subprocess
@@ -77,8 +78,9 @@ def test_a_ticket_in_arrays_of_another_layout_is_the_same_ticket() -> None:
     assert learner.n_mistakes_ == 0
 
 
-def test_a_ticket_costs_eight_bytes_while_it_is_open_and_none_when_it_is_told() -> None:
+def test_an_expired_ticket_costs_eight_bytes_and_none_when_it_is_told() -> None:
     learner = onebit.UniformGuess(classes=4)
+    learner.max_open_tickets = 1
     tickets = [learner.guess(PROBLEM.X[t % 60]) for t in range(3000)]
     assert bytes_kept(learner) <= 9 * 3000
     for ticket in tickets[::-1]:
@@ -87,6 +89,77 @@ def test_a_ticket_costs_eight_bytes_while_it_is_open_and_none_when_it_is_told() 
     for t in range(600):
         learner.tell(learner.guess(PROBLEM.X[t % 60]), False)
     assert bytes_kept(learner) == 0
+
+
+def test_the_oldest_open_tickets_expire_first() -> None:
+    learner = onebit.Banditron(classes=4)
+    assert learner.max_open_tickets == 10_000
+    for wrong in (0, -1, 1.5, True, None):
+        with pytest.raises(ValueError, match="max_open_tickets must be"):
+            learner.max_open_tickets = wrong  # type: ignore[assignment]
+    learner.max_open_tickets = 3
+    tickets = [learner.guess(x) for x in PROBLEM.X[:5]]
+    known = learner.learned()["weights"].tobytes()
+    for ticket in tickets[:2]:
+        with pytest.raises(ValueError, match="has expired: the learner remembers 3 open tickets"):
+            learner.tell(ticket.id, True)
+    assert learner.learned()["weights"].tobytes() == known
+    learner.tell(onebit.Guess.from_json(tickets[0].to_json()), True)  # the ticket itself says enough
+    with pytest.raises(ValueError, match="told before"):
+        learner.tell(tickets[0], True)
+    for ticket in tickets[2:]:
+        learner.tell(ticket.id, False)
+        with pytest.raises(ValueError, match="told before, or never issued"):
+            learner.tell(ticket.id, False)
+    learner.max_open_tickets = 1  # counts from the next guess on
+    first, second = learner.guess(PROBLEM.X[0]), learner.guess(PROBLEM.X[1])
+    learner.tell(second.id, True)
+    with pytest.raises(ValueError, match="expired"):
+        learner.tell(first.id, True)
+
+
+def test_forged_ids_are_refused_and_change_nothing() -> None:
+    learner, stranger = onebit.Banditron(classes=4), onebit.Banditron(classes=4)
+    with pytest.raises(ValueError, match="issued none"):
+        learner.tell("0-" + "0" * 16, True)
+    late, latest, theirs = learner.guess(PROBLEM.X[0]), learner.guess(PROBLEM.X[1]), stranger.guess(PROBLEM.X[0])
+    known = learner.learned()["weights"].tobytes()
+    for name in (theirs.id, f"1-{late.token.hex()}", f"0-{latest.token.hex()}"):
+        with pytest.raises(ValueError, match="foreign or forged"):
+            learner.tell(name, True)
+    for name in (f"7-{late.token.hex()}", f"{10**17}-{late.token.hex()}"):
+        with pytest.raises(ValueError, match="never issued"):
+            learner.tell(name, True)
+    for name in ("", "0", "0-", "x-" + "0" * 16, "-1-" + "0" * 16, "0-" + "0" * 15, "0-" + "G" * 16, "٣-" + "0" * 16):
+        with pytest.raises(ValueError, match="id is like"):
+            learner.tell(name, True)
+    with pytest.raises(ValueError, match="correct must be"):
+        learner.tell(late.id, 1)  # type: ignore[arg-type]
+    assert learner.learned()["weights"].tobytes() == known
+    learner.tell(latest.id, True)
+    learner.tell(late.id, True)
+    assert learner.n_mistakes_ == 0
+    assert len({learner.guess(PROBLEM.X[0]).id for _ in range(2000)}) == 2000
+
+
+def test_json_of_a_ticket_is_read_with_care() -> None:
+    learner = onebit.Banditron(classes=["a", "b"])
+    guess = learner.guess(scipy.sparse.csr_array([[0.0, 1.5, 0.0]]))
+    text = guess.to_json()
+    said = json.loads(text)
+    assert said["row"] == {"values": [1.5], "columns": [1], "n_columns": 3}
+    for field in said:
+        strange: tuple[Any, ...] = (None, "x", [], {}, [[]], -1, {"called": ["os:system", ["true"]]})
+        for value in strange:
+            edited = json.dumps({**said, field: value})
+            with pytest.raises(ValueError, match=r"text must be what|edited|foreign|never issued"):
+                learner.tell(onebit.Guess.from_json(edited), True)
+        with pytest.raises(ValueError, match="text must be what"):
+            onebit.Guess.from_json(json.dumps({name: each for name, each in said.items() if name != field}))
+    for wrong in ("", "[", "[]", "{}", "NaN", "[" * 100_000, b"\xff", 5):
+        with pytest.raises(ValueError, match="text must be what"):
+            onebit.Guess.from_json(wrong)  # type: ignore[arg-type]
+    learner.tell(onebit.Guess.from_json(text.encode()), True)
 
 
 def test_restarts_leave_nothing_behind_once_all_is_told() -> None:

@@ -18,6 +18,7 @@ from onebit.checks import (
     inputs,
     kernel_contract,
     lessons,
+    saving_contract,
     sharing,
     stream_contract,
     ticket_contract,
@@ -36,7 +37,7 @@ def _checks(*modules: ModuleType) -> list[Check]:
     return found
 
 
-LEARNER_CHECKS = _checks(game, engines, lessons, ticket_contract, sharing, guarantees, inputs)
+LEARNER_CHECKS = _checks(game, engines, lessons, ticket_contract, saving_contract, sharing, guarantees, inputs)
 """What every learner is held to."""
 
 KERNEL_CHECKS = _checks(kernel_contract)

@@ -65,14 +65,15 @@ def check_a_saved_learner_plays_on(learner: Learner) -> None:
 
 
 def check_an_equal_ticket_is_as_good(learner: Learner) -> None:
-    """A ticket that was saved and loaded is honoured, once, at once or late, from dense and from sparse rows."""
+    """A ticket that was saved and loaded, or was JSON, is honoured, once, at once or late, of dense and sparse rows."""
     problem = noisy_problem(40)
     player, twin = (fresh(learner, classes=problem.n_classes) for _ in range(2))
     for start, rows in ((0, problem.X[:20]), (20, [scipy.sparse.csr_array(x[None]) for x in problem.X[20:]])):
         pairs = [(player.guess(x), twin.guess(x)) for x in rows]
         for t in reversed(range(len(pairs))):  # the latest first
             (ticket, same), label = pairs[t], problem.y[start + t]
-            tell(player, copy.deepcopy(ticket) if t % 2 else pickle.loads(pickle.dumps(ticket)), label)
+            copies = copy.deepcopy(ticket), pickle.loads(pickle.dumps(ticket)), Guess.from_json(ticket.to_json())
+            tell(player, copies[t % 3], label)
             tell(twin, same, label)
             assert raises_value_error(tell, player, ticket, label), "a ticket and its copy were both honoured"
     assert snapshot(player) == snapshot(twin), "a copied ticket taught something else"
@@ -125,6 +126,7 @@ def _edits(guess: Guess, told: Guess) -> Iterator[tuple[str, Any]]:
     yield from (("explored", value) for value in (not guess.explored, int(guess.explored)))
     yield from (("index", value) for value in ((guess.index + 1) % 4, 10**8, -(10**8), guess.index - 4, 0.5))
     yield from (("version", value) for value in (guess.version + 1, -1))
+    yield from (("token", value) for value in (told.token, guess.token[:-1], guess.token + b"0", bytes(8)))
     yield from (("learner", value) for value in ("", "0" * 32, 5))
     scores = guess.scores
     yield from (("scores", value) for value in (np.append(scores, 0.0), scores[None], scores.astype(np.float32)))

@@ -5,6 +5,7 @@ from onebit.learners.bandit_svm import BanditSVM
 from onebit.learners.banditron import Banditron
 from onebit.learners.base import Learner
 from onebit.learners.full_information_svm import FullInformationSVM
+from onebit.learners.loading import load
 from onebit.learners.multiclass_perceptron import MulticlassPerceptron
 from onebit.learners.nearest_neighbor import NearestNeighbor
 from onebit.learners.uniform_guess import UniformGuess
@@ -18,10 +19,11 @@ __all__ = [
     "MulticlassPerceptron",
     "NearestNeighbor",
     "UniformGuess",
+    "load",
 ]
 
 
 def all_learners() -> list[type[Learner]]:
     """Return every learner class exported here, by name."""
     found = (globals()[name] for name in __all__)
-    return [cls for cls in found if cls is not Learner]
+    return [each for each in found if isinstance(each, type) and each is not Learner]

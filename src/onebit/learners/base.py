@@ -12,6 +12,7 @@ To write a learner, subclass `Learner` and give it one of two things: four metho
 """
 
 import copy
+import os
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -40,6 +41,7 @@ from onebit.inputs import (
 from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
 from onebit.learners.by_hand import ByHand
 from onebit.learners.estimator import Estimator
+from onebit.learners.saving import save
 from onebit.learners.tickets import Tickets
 from onebit.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Memory, Record, new_record
 from onebit.rounds import Answer, Guess
@@ -194,7 +196,7 @@ class Learner(Estimator):
         if self._tickets is None:
             if not self._started:
                 self._begin(row.shape[1], None, None, given)
-            self._tickets = Tickets()
+            self._tickets = Tickets(self._max_open_tickets)
         t = self.n_rounds_
         if among is None:
             index, explored, probability, scores, kept = self._memory.look(row, self._key, t)
@@ -206,13 +208,14 @@ class Learner(Estimator):
         label, version = self._labels[index], self.n_updates_
         return self._tickets.issue(t, label, probability, explored, index, kept, scores, version)
 
-    def tell(self, guess: Guess, correct: bool, label: Any = None) -> None:
+    def tell(self, guess: Guess | str, correct: bool, label: Any = None) -> None:
         """Say whether a guess was right: at once, late, in any order, or never, but only once.
 
         Parameters
         ----------
-        guess : Guess
-            The ticket that `guess` returned, or an equal one: it may have been saved and loaded, but not edited.
+        guess : Guess or str
+            The ticket that `guess` returned, or an equal one: it may have been saved and loaded, but not edited. Or its
+            `id`, while the learner remembers it: see `max_open_tickets`.
         correct : bool
             Whether the guessed label was right.
         label : object
@@ -224,7 +227,7 @@ class Learner(Estimator):
                 raise ValueError(f"guess must be a ticket of this learner, which has issued none; got {guess!r}")
             own = tickets.own if guess is tickets.latest else None
             if own is None:
-                own = tickets.check(guess, self._labels)
+                own = tickets.find(guess) if isinstance(guess, str) else tickets.check(guess, self._labels)
             if not isinstance(correct, (bool, np.bool_)):
                 raise ValueError(f"correct must be True or False; got {correct!r}")
             right = bool(correct)
@@ -236,6 +239,23 @@ class Learner(Estimator):
             else:
                 tickets.cross_off(own)
             self.n_mistakes_ += not right
+
+    @property
+    def max_open_tickets(self) -> int:
+        """How many open tickets the learner remembers whole, so that `tell` needs only their `id`; 10 000 if not set.
+
+        When there are more the oldest expires: its id is refused from then on, the ticket itself is not. A remembered
+        ticket takes about 600 bytes and 8 more for every feature and class, an expired one 8. It is no setting of the
+        constructor: it changes nothing that is learned.
+        """
+        return self._max_open_tickets
+
+    @max_open_tickets.setter
+    def max_open_tickets(self, most: int) -> None:
+        with self._lock:
+            self._max_open_tickets = check_integer("max_open_tickets", most, low=1)
+            if self._tickets is not None:
+                self._tickets.most = self._max_open_tickets
 
     def guess_many(self, X: Any, among: Any = None) -> list[Guess]:
         """Name a label for every row of X: the same tickets as so many calls of `guess`, or none if a row is refused.
@@ -297,6 +317,28 @@ class Learner(Estimator):
         with self._lock:
             self._check_started("learned")
             return self._memory.learned()
+
+    def save(self, path: "str | os.PathLike[str]") -> None:
+        """Write the learner to a file, for `onebit.load`: settings, what was learned, counts, and open tickets.
+
+        The file is replaced whole or not at all: whatever happens, the old one is there or the new one. Labels and
+        settings that are not plain values (an Enum, a function as a kernel) must be importable; to load them again
+        they must be named as trusted. A learner by hand is saved with all that it keeps, if that is arrays and plain
+        values.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; its folder must exist.
+
+        Raises
+        ------
+        ValueError
+            If something cannot be saved. Nothing is written then.
+        OSError
+            If the file cannot be written, for want of room or of permission. An old file stays as it was.
+        """
+        save(self, path)
 
     # New labels.
 
@@ -555,8 +597,11 @@ class Learner(Estimator):
     _labels: list[Any]
     _key: int
     """The seed of the present run."""
+    _in_force: dict[str, Any]
+    """The settings of the present run: others that are set meanwhile count from the next one."""
     _tickets: Tickets | None = None
     """None before the first guess of a run: whole streams issue no tickets."""
+    _max_open_tickets: int = 10_000
     _row_shape: tuple[int] | None = None
     """The shape of one round's features, once it is known."""
 
@@ -594,6 +639,7 @@ class Learner(Estimator):
             self._row_shape = (n_features,)
             self._check_columns(as_frame(given), reset=True)
             self._memory = self._new_memory()
+            self._in_force = self.get_params(deep=False)
         self.n_rounds_ = self.n_mistakes_ = self.n_updates_ = self.n_uniform_guesses_ = 0
         self._tickets = None
 

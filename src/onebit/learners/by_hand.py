@@ -127,6 +127,10 @@ class ByHand(Memory):
         """Return the chances of every row, for want of scores."""
         return np.array([self.chances(take(rows, t, t + 1)) for t in range(rows.shape[0])])
 
+    def takes(self, row: Rows, n_features: int) -> bool:
+        """Return whether a row is as wide as all rows; it is kept as it came."""
+        return bool(row.shape[1] == n_features)
+
     def learned(self) -> dict[str, Floats]:
         """Return copies of every array that the learner keeps, by name."""
         kept = {name: value for name, value in vars(self._learner).items() if isinstance(value, np.ndarray)}

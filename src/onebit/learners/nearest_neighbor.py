@@ -1,8 +1,9 @@
 """Algorithm 4 of the paper: remember right guesses, and repeat the nearest one's label."""
 
 import math
-from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from onebit.inputs import Floats, Integers, Rows, check_number, dense, unlocked
 from onebit.kernels import ENTRIES_AT_ONCE
 from onebit.learners.base import Learner
 from onebit.lengths import to_unit, unit_of
-from onebit.loop import FULL, READY, UNSCORED, Game, Memory, grown
+from onebit.loop import FULL, READY, UNSCORED, Game, Memory, check_stored, grown
 from onebit.rounds import Answer
 
 _FIRST_CAPACITY = 16  # doubled when full
@@ -125,11 +126,14 @@ class _Remembered(Memory):
     """Examples with their labels; the store doubles when it is full."""
 
     arrays: Neighbors
+    rooms: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+        {"points": ("example", ""), "labels": ("example",)}
+    )
 
     def __init__(self, radius: float, n_features: int, n_classes: int) -> None:
         scale = 1.0 / max(unit_of(radius), 2.0**-1000)  # one over the smallest unit is no float
         self.settings, self.n_classes = NeighborSettings(scale, (scale * radius) ** 2), n_classes
-        points, labels = np.empty((_FIRST_CAPACITY, n_features)), np.empty(_FIRST_CAPACITY, dtype=np.int64)
+        points, labels = np.zeros((_FIRST_CAPACITY, n_features)), np.zeros(_FIRST_CAPACITY, dtype=np.int64)
         self.arrays = Neighbors(points, labels, np.zeros(1, dtype=np.int64))
         self.sight = self.new_sight()
 
@@ -181,6 +185,16 @@ class _Remembered(Memory):
         out = np.full((rows.shape[0], self.n_classes), -np.inf)
         _nearness(self.arrays, unlocked(dense(rows)), np.empty(rows.shape[1]), out)
         return out
+
+    def filled(self) -> dict[str, int]:
+        """Return how many examples are remembered."""
+        return {"example": int(self.arrays.size[0])}
+
+    def check_arrays(self, arrays: Neighbors) -> None:
+        """Raise unless all remembered labels are classes."""
+        check_stored(arrays.size[0], len(arrays.labels))
+        if arrays.labels.max(initial=0) >= self.n_classes:
+            raise ValueError(f"a remembered label is beyond the {self.n_classes} classes")
 
     def learned(self) -> dict[str, Floats]:
         """Return the remembered examples and the positions of their labels among the classes."""

@@ -2,40 +2,46 @@
 
 A ticket belongs to the learner that issued it. The name of its *run* says which: random, so no two learners share one,
 wherever they are. A ticket is honoured if its run is one that the learner answers for, its round is open there, and it
-says what it said when it was issued; an equal ticket (saved and loaded, say) is as good as the very object.
+says what it said when it was issued; an equal ticket (saved and loaded, or through JSON) is as good as the very object.
 
-- A *restored* learner (pickle, or the child of a fork) is the old one's self: it honours the tickets that were open
-  when it was saved, and issues its own under a new name. So it never takes what the original, or another learner
-  restored from the same file, issued later.
+- A *restored* learner (a saved file, pickle, or the child of a fork) is the old one's self: it honours the tickets that
+  were open when it was saved, and issues its own under a new name. So it never takes what the original, or another
+  learner restored from the same file, issued later.
 - A *copy* (`copy.copy`, `copy.deepcopy`) is another learner. It knows what the original knew and has no open ticket:
   one answer is not heard twice.
 - A *fresh start* closes all tickets.
 
-An open ticket costs eight bytes or a little more, whatever it holds; one that is told before the next guess, none. The
-bytes of 256 rounds lie on a page, which goes when its last ticket is told: one that is never told may keep 2 KB.
+The learner remembers the latest open tickets whole, as many as ``learner.max_open_tickets`` says, and these can be told
+by their `id` alone. When there are more, the oldest *expires*: all that is kept of it are eight bytes, by which the
+ticket itself (the object, or its JSON) is still known for what it was. A ticket that is told before the next guess
+costs nothing. The bytes of 256 expired rounds lie on a page, which goes when its last ticket is told.
 """
 
 import copy
 import operator
 import os
+import secrets
 import struct
 import uuid
+from collections import Counter
 from contextlib import suppress
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from onebit.inputs import Floats, Rows, SparseRows
-from onebit.rounds import Guess
+from onebit.rounds import TOKEN, Guess, read_id
 
 _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
-# Whether rows are sparse, rows, columns, scores; round, index, explored, version, probability.
-_pack_head = struct.Struct("<?qqqqqbqd").pack
-_DIGEST = 8  # bytes: another ticket has the same one in a case of 10¹⁹
+# Whether rows are sparse, rows, columns, scores; round, index, explored, version, probability, token.
+_pack_head = struct.Struct(f"<?qqqqqbqd{TOKEN}s").pack
+DIGEST = 8
+"""Bytes kept of an expired ticket: another one has the same in a case of 10¹⁹."""
 _ROUNDS = 256  # on a page
-_EMPTY_PAGE = bytes(_ROUNDS * _DIGEST)
+_EMPTY_PAGE = bytes(_ROUNDS * DIGEST)
+_TOKENS_AT_ONCE = 512  # asking the system for each ticket's would cost a tenth of a guess
 
 _new_guess = tuple.__new__  # half the time of Guess(…), which calls it
 
@@ -51,12 +57,31 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_count_fork)
 
 
-class Tickets:
-    """The book of one learner: what its open tickets say."""
+class Expired(NamedTuple):
+    """What is left of an expired ticket."""
 
-    def __init__(self) -> None:
+    run: str
+    round: int
+    digest: bytes
+
+
+class Tickets:
+    """The book of one learner: what its open tickets say.
+
+    Parameters
+    ----------
+    most : int
+        How many open tickets are remembered whole; at least 1.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
         self._pages: dict[str, dict[int, bytearray]] = {}
-        """By run, the digests of open tickets, so many to a page; a place of zeros is not open."""
+        """By run, the digests of expired tickets, so many to a page; a place of zeros is not open."""
+        self._kept: dict[int, Guess] = {}
+        """Open tickets by round, the oldest first; rounds of a book are never used twice."""
+        self._n_kept: Counter[str] = Counter()
+        """How many of them each run issued."""
         self.latest: Guess | None = None
         """The latest ticket, until it is told or the next one is issued."""
         self.own: Guess | None = None
@@ -67,6 +92,7 @@ class Tickets:
         # Nothing a seed or a process decides: unique wherever tickets travel.
         self.run, self._fork = uuid.uuid4().hex, _forks
         self._pages[self.run] = {}
+        self._tokens: list[bytes] = []
 
     def issue(
         self,
@@ -82,14 +108,35 @@ class Tickets:
         """Return an open ticket of the present run; the arguments are its fields."""
         if self.latest is not None:
             self._file_latest()
+            while len(self._kept) >= self.most:
+                self._expire_oldest()
         if self._fork != _forks:
             self.retire()
-        run, shown = self.run, row.copy() if type(row) is np.ndarray else copy.deepcopy(row)
-        self.own = _new_guess(Guess, (round, label, probability, explored, index, row, scores, version, run))
+        if not self._tokens:
+            drawn = secrets.token_bytes(_TOKENS_AT_ONCE * TOKEN)
+            self._tokens = [drawn[start : start + TOKEN] for start in range(0, len(drawn), TOKEN)]
+        run, token = self.run, self._tokens.pop()
+        shown = row.copy() if type(row) is np.ndarray else copy.deepcopy(row)
+        self.own = _new_guess(Guess, (round, label, probability, explored, index, row, scores, version, run, token))
         self.latest = guess = _new_guess(
-            Guess, (round, label, probability, explored, index, shown, scores.copy(), version, run)
+            Guess, (round, label, probability, explored, index, shown, scores.copy(), version, run, token)
         )
         return guess
+
+    def find(self, name: str) -> Guess:
+        """Return the open ticket with that id, or raise ValueError."""
+        round, token = read_id(name)
+        own = self.own if self.own is not None and self.own.round == round else self._kept.get(round)
+        if own is not None and secrets.compare_digest(own.token, token):
+            return own
+        if own is not None:
+            raise ValueError(f"guess {name!r} is foreign or forged: another learner or a copy issued it, or nobody")
+        if any(any(self._digest_at(run, round)) for run in self._pages):
+            raise ValueError(
+                f"guess {name!r} has expired: the learner remembers {self.most} open tickets, the latest ones "
+                "(max_open_tickets). Tell the ticket itself instead of its id"
+            )
+        raise ValueError(f"guess {name!r} was told before, or never issued; each guess is told once")
 
     def check(self, guess: Guess, labels: list[Any]) -> Guess:
         """Return a ticket with arrays of its own, or raise ValueError unless it is open and says what it said.
@@ -102,7 +149,7 @@ class Tickets:
             The label of every index.
         """
         if type(guess) is not Guess:  # a subclass could say one thing now and another later
-            raise ValueError(f"guess must be what guess(x) returned; got {guess!r}")
+            raise ValueError(f"guess must be what guess(x) returned, or its id; got {guess!r}")
         said: bytes | None = None
         with suppress(TypeError, ValueError, AttributeError, OverflowError, struct.error):
             # First the copy, then the look: other threads may write to the holder's arrays in between.
@@ -122,45 +169,105 @@ class Tickets:
             )
         if self.latest is not None:
             self._file_latest()
-        is_round = isinstance(t, (int, np.integer))
-        digest = self._digest_at(run, int(t)) if is_round else b""
-        if is_round and not any(digest):
-            raise ValueError(f"guess of round {t} was told before, or never issued; each guess is told once")
-        if said is None or digest != _digest(said):
-            raise _edited_error(guess)
+        if isinstance(t, (int, np.integer)):
+            kept = self._kept.get(int(t))
+            if kept is not None and kept.learner == run:
+                if said != _all_it_says(kept):
+                    raise _edited_error(guess)
+                return
+            digest = self._digest_at(run, int(t))
+            if not any(digest):
+                raise ValueError(f"guess of round {t} was told before, or never issued; each guess is told once")
+            if said is not None and digest == _digest(said):
+                return
+        raise _edited_error(guess)
 
     def cross_off(self, guess: Guess) -> None:
-        """Close a ticket that was checked."""
-        run = guess.learner
+        """Close a ticket that was found or checked."""
+        run, round = guess.learner, guess.round
         assert run is not None
-        pages, page = self._pages[run], guess.round // _ROUNDS
-        self._write(pages, guess.round, bytes(_DIGEST))
-        if pages[page] == _EMPTY_PAGE:
-            del pages[page]
-            if not pages and run != self.run:
-                del self._pages[run]
+        pages = self._pages[run]
+        kept = self._kept.get(round)
+        if kept is not None and kept.learner == run:
+            self._take_out(round)
+        else:
+            page = round // _ROUNDS
+            self._write(pages, round, bytes(DIGEST))
+            if pages[page] == _EMPTY_PAGE:
+                del pages[page]
+        self._drop_if_done(run)
 
     def retire(self) -> None:
         """Go on under a new name; open tickets stay open."""
         if self.latest is not None:
             self._file_latest()
-        if not self._pages[self.run]:
-            del self._pages[self.run]
+        old = self.run
         self._name_run()
+        self._drop_if_done(old)
+
+    # What a saved file holds of the book.
+
+    def all_kept(self) -> list[Guess]:
+        """Return the open tickets that are remembered whole, the oldest first."""
+        return [*self._kept.values()] + ([] if self.own is None else [self.own])
+
+    def all_expired(self) -> list[Expired]:
+        """Return what is left of the expired ones."""
+        found = []
+        for run, pages in self._pages.items():
+            for number, page in pages.items():
+                digests = (bytes(page[start : start + DIGEST]) for start in range(0, len(page), DIGEST))
+                found += [Expired(run, number * _ROUNDS + i, each) for i, each in enumerate(digests) if any(each)]
+        return found
+
+    @classmethod
+    def restored(cls, most: int, kept: list[Guess], expired: list[Expired]) -> "Tickets":
+        """Return a book with those open tickets, which goes on under a new name."""
+        book = cls(most)
+        for guess in kept:
+            assert guess.learner is not None
+            book._keep(guess.learner, guess)
+        for run, round, digest in expired:
+            book._write(book._pages.setdefault(run, {}), round, digest)
+        return book
+
+    # What is underneath.
 
     def _file_latest(self) -> None:
         assert self.own is not None
-        self._write(self._pages[self.run], self.own.round, _digest(_all_it_says(self.own)))
+        self._keep(self.run, self.own)
         self.latest = self.own = None
+
+    def _keep(self, run: str, guess: Guess) -> None:
+        self._pages.setdefault(run, {})
+        self._kept[guess.round] = guess
+        self._n_kept[run] += 1
+
+    def _take_out(self, round: int) -> Guess:
+        guess = self._kept.pop(round)
+        run = guess.learner
+        assert run is not None
+        self._n_kept[run] -= 1
+        return guess
+
+    def _expire_oldest(self) -> None:
+        guess = self._take_out(next(iter(self._kept)))
+        assert guess.learner is not None
+        self._write(self._pages[guess.learner], guess.round, _digest(_all_it_says(guess)))
+
+    def _drop_if_done(self, run: str) -> None:
+        """Forget the name of a run of which nothing is open any more."""
+        if run != self.run and not self._n_kept[run] and not self._pages[run]:
+            del self._pages[run], self._n_kept[run]
 
     def _digest_at(self, run: str, round: int) -> bytes:
         page, place = divmod(round, _ROUNDS)
-        return bytes(self._pages[run].get(page, _EMPTY_PAGE)[place * _DIGEST : (place + 1) * _DIGEST])
+        return bytes(self._pages[run].get(page, _EMPTY_PAGE)[place * DIGEST : (place + 1) * DIGEST])
 
     @staticmethod
     def _write(pages: dict[int, bytearray], round: int, digest: bytes) -> None:
         page, place = divmod(round, _ROUNDS)
-        pages.setdefault(page, bytearray(_EMPTY_PAGE))[place * _DIGEST : (place + 1) * _DIGEST] = digest
+        pages.setdefault(page, bytearray(_EMPTY_PAGE))[place * DIGEST : (place + 1) * DIGEST] = digest
 
     def __copy__(self) -> "Tickets":
         twin = Tickets.__new__(Tickets)
@@ -168,6 +275,7 @@ class Tickets:
         twin._pages = {
             run: {number: page.copy() for number, page in pages.items()} for run, pages in self._pages.items()
         }
+        twin._kept, twin._n_kept = self._kept.copy(), self._n_kept.copy()
         return twin
 
     def __deepcopy__(self, _memo: Any) -> "Tickets":
@@ -180,9 +288,11 @@ class Tickets:
 
 def _own_form(guess: Guess) -> Guess:
     """Return a ticket as compiled code takes it, with arrays of its own; raises for what could never be issued."""
-    round, label, probability, explored, index, row, scores, version, run = guess
+    round, label, probability, explored, index, row, scores, version, run, token = guess
     if type(explored) is not bool:
         raise TypeError("explored is True or False")
+    if type(token) is not bytes or len(token) != TOKEN:
+        raise TypeError(f"a token has {TOKEN} bytes")
     own: Rows
     if type(row) is SparseRows:
         values, columns, starts = (
@@ -196,7 +306,7 @@ def _own_form(guess: Guess) -> Guess:
     else:
         own = _copied(row, _FLOAT64)
     numbers = operator.index(round), label, probability, explored, operator.index(index)
-    return Guess(*numbers, own, _copied(scores, _FLOAT64), version, run)
+    return Guess(*numbers, own, _copied(scores, _FLOAT64), version, run, token)
 
 
 def _copied(array: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -207,20 +317,20 @@ def _copied(array: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 def _all_it_says(guess: Guess) -> bytes:
     """Return the content of a ticket in its own form, but for its label and run; raises if a number is none."""
-    round, _, probability, explored, index, row, scores, version, _ = guess
+    round, _, probability, explored, index, row, scores, version, _, token = guess
     (n_scores,) = scores.shape
     if type(row) is np.ndarray:
-        head = _pack_head(False, *row.shape, n_scores, round, index, explored, version, probability)
+        head = _pack_head(False, *row.shape, n_scores, round, index, explored, version, probability, token)
         return head + row.tobytes() + scores.tobytes()
     values, columns, starts, n_columns = row
     (n_entries,) = values.shape
-    head = _pack_head(True, n_entries, n_columns, n_scores, round, index, explored, version, probability)
+    head = _pack_head(True, n_entries, n_columns, n_scores, round, index, explored, version, probability, token)
     return head + values.tobytes() + columns.tobytes() + starts.tobytes() + scores.tobytes()
 
 
 def _digest(said: bytes) -> bytes:
-    digest = blake2b(said, digest_size=_DIGEST).digest()
-    return digest if any(digest) else b"\1" * _DIGEST  # zeros mean that nothing is open
+    digest = blake2b(said, digest_size=DIGEST).digest()
+    return digest if any(digest) else b"\1" * DIGEST  # zeros mean that nothing is open
 
 
 def _edited_error(guess: Guess) -> ValueError:

@@ -61,6 +61,10 @@ class LinearSpace(Space):
         """Return the weights, one row per class."""
         return {"weights": self.arrays.weights.T.copy()}
 
+    def takes(self, row: Rows, n_features: int) -> bool:
+        """Return whether a row is as wide as all rows; sparse ones stay sparse."""
+        return bool(row.shape[1] == n_features)
+
 
 @inlined
 def score(memory: Weights, X: Floats, t: int, _kernel: Any, out: Floats) -> int:

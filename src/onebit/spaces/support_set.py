@@ -15,7 +15,7 @@ import numpy as np
 from onebit.compiled import compiled, inlined
 from onebit.inputs import Floats, Integers, Rows, check_finite, dense, unlocked
 from onebit.kernels import Kernel, Value, is_lost
-from onebit.loop import FULL, UNSCORED, Game, Record, grown, ready_if_finite
+from onebit.loop import FULL, UNSCORED, Game, Record, check_stored, grown, ready_if_finite
 from onebit.spaces.base import Numbers, Rule, Space, rule_game
 from onebit.spaces.blocks import Block, rows_in_block
 from onebit.spaces.screen import Screen
@@ -45,6 +45,9 @@ class SupportSet(Space):
     """Examples with a coefficient per class, seen through a kernel."""
 
     arrays: Examples
+    rooms: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+        {"points": ("example", ""), "squares": ("example",), "coefficients": ("example", "")}
+    )
     class_axes: ClassVar[Mapping[str, int]] = MappingProxyType({"coefficients": 1, "totals": 0})
     _screen: Screen | None = None
     _expects_many_updates = False
@@ -56,9 +59,9 @@ class SupportSet(Space):
         self.settings = Numbers(settings, kernel.parameters)
         self.measures_in_python = type(kernel).value is None
         self.arrays = Examples(
-            points=np.empty((_FIRST_CAPACITY, n_features)),
-            squares=np.empty(_FIRST_CAPACITY),
-            coefficients=np.empty((_FIRST_CAPACITY, n_classes)),
+            points=np.zeros((_FIRST_CAPACITY, n_features)),
+            squares=np.zeros(_FIRST_CAPACITY),
+            coefficients=np.zeros((_FIRST_CAPACITY, n_classes)),
             totals=np.zeros(n_classes),
             radius=np.zeros(1),
             size=np.zeros(1, dtype=np.int64),
@@ -141,6 +144,14 @@ class SupportSet(Space):
         """Return what is needed to come back; the store is shared, because examples are only added behind others."""
         now = self.arrays
         return now._replace(totals=now.totals.copy(), radius=now.radius.copy(), size=now.size.copy())
+
+    def filled(self) -> dict[str, int]:
+        """Return how many examples are stored."""
+        return {"example": self.size}
+
+    def check_arrays(self, arrays: Examples) -> None:
+        """Raise unless the store is as large as it says."""
+        check_stored(arrays.size[0], len(arrays.squares))
 
     def learned(self) -> dict[str, Floats]:
         """Return the examples and their coefficients, one column per class."""

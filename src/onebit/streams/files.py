@@ -1,18 +1,13 @@
 """Data sets from files (CSV, svmlight, npz), and the ones that come with scikit-learn, by name."""
 
-import math
 import os
-import struct
-import tokenize
 import zipfile
-import zlib
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import scipy.sparse
-from numpy.lib import format as npy
 
+from onebit.npz import DAMAGE, check_fits, n_bytes, read_array
 from onebit.streams.csv_table import read_csv
 from onebit.streams.data_set import DataSet, make_data_set
 
@@ -26,20 +21,6 @@ SUFFIXES = {
     ".libsvm": "svmlight",
     ".npz": "npz",
 }
-# What comes of a damaged npz: encrypted parts and versions of zip from the future are RuntimeErrors, and NumPy reads a
-# header as Python code.
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    ValueError,
-    EOFError,
-    RuntimeError,
-    struct.error,
-    OverflowError,
-    SyntaxError,
-    TypeError,
-    tokenize.TokenError,
-)
 # The names under which scipy.sparse.save_npz keeps a CSR matrix.
 _SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
@@ -129,11 +110,9 @@ def _read_npz(path: Path, name: str) -> DataSet:
             found = [entry.removesuffix(".npy") for entry in archive.namelist() if entry.endswith(".npy")]
             wanted = [part for part in ("X", "y", "classes", *_SPARSE_PARTS) if part in found]
             # Before any memory is taken: a small file can ask for more than there is.
-            needed = sum(_n_bytes(archive, part) for part in wanted)
-            if needed > _memory():
-                raise MemoryError(f"it asks for {needed / 2**30:.3g} GiB, there are {_memory() / 2**30:.3g}")
-            held = {part: _array(archive, part) for part in wanted}
-    except _DAMAGE as error:
+            check_fits(sum(n_bytes(archive, part) for part in wanted))
+            held = {part: read_array(archive, part) for part in wanted}
+    except DAMAGE as error:
         raise ValueError(f"{path}: is not a whole npz file of plain arrays ({error})") from error
     is_sparse = all(part in held for part in _SPARSE_PARTS)
     if "y" not in held or not ("X" in held or is_sparse):
@@ -142,42 +121,6 @@ def _read_npz(path: Path, name: str) -> DataSet:
         )
     names = held["classes"].ravel().tolist() if "classes" in held else None
     return make_data_set(name, held["X"] if "X" in held else _sparse(path, held), held["y"], str(path), names)
-
-
-def _array(archive: zipfile.ZipFile, part: str) -> Any:
-    with archive.open(f"{part}.npy") as file:
-        return npy.read_array(file, allow_pickle=False)
-
-
-def _n_bytes(archive: zipfile.ZipFile, part: str) -> int:
-    """Return how much memory an array will take, by its header, or raise if the file is not as long as that says."""
-    with archive.open(f"{part}.npy") as file:
-        version = npy.read_magic(file)
-        if version not in ((1, 0), (2, 0)):
-            raise ValueError(f"{part} has a header of version {version}")
-        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, _, dtype = read_header(file)
-        n_bytes = math.prod(shape) * dtype.itemsize
-        there = archive.getinfo(f"{part}.npy").file_size - file.tell()
-    if dtype.hasobject:
-        raise ValueError(f"{part} holds Python objects, which are never loaded")
-    if there != n_bytes:
-        raise ValueError(f"{part} has {there} bytes where its shape {shape} needs {n_bytes}")
-    return n_bytes
-
-
-def _memory() -> float:
-    """Return how many bytes this process may take: what the machine has, or what its container or shell allows."""
-    limits = [math.inf]
-    with suppress(ImportError, AttributeError, OSError, ValueError):
-        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-        import resource  # neither is on Windows
-
-        allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
-        limits += [allowed] if allowed != resource.RLIM_INFINITY else []
-        # A word instead of a number means that there is no limit.
-        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return min(limits)
 
 
 def _sparse(path: Path, held: dict[str, Any]) -> Any:

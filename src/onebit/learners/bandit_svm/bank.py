@@ -38,7 +38,7 @@ from onebit.learners.bandit_svm.facts import (
 )
 from onebit.learners.bandit_svm.rows import DENSE, SPARSE, change_scale
 from onebit.lengths import row_lengths, unit_rows
-from onebit.loop import Game, Record, grown
+from onebit.loop import Game, Record, check_stored, grown
 from onebit.scaling import scaled
 
 # Steps for each class of each kernel after the columns were scaled anew.
@@ -53,6 +53,21 @@ class BankMemory(FactMemory):
     """
 
     arrays: BankFacts
+    rooms: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+        {
+            "rows": ("", "example"),
+            "features": ("", "example"),
+            "units": ("", "example"),
+            "lengths": ("example",),
+            "kinds": ("example",),
+            "grams": ("", "example", "example"),
+            "targets": ("", "example"),
+            "alphas": ("", "", "example"),
+            "coefficients": ("", "example", ""),
+            "scores": ("", "", "example"),
+            "weight": ("example",),
+        }
+    )
     class_axes: ClassVar[Mapping[str, int]] = MappingProxyType(
         {
             "targets": 0,
@@ -262,6 +277,24 @@ class BankMemory(FactMemory):
         out = np.ones((len(filled), n_features + 1))
         _scale_rows(self.arrays.scales[int(filled.shape[1] > n_features)], unlocked(filled), out)
         return out
+
+    def filled(self) -> dict[str, int]:
+        """Return how many examples are stored."""
+        return {"example": self.size}
+
+    def check_arrays(self, arrays: BankFacts) -> None:
+        """Raise unless the store is as large as it says, and somebody is trusted."""
+        scales = self.settings.facts.scales
+        check_stored(arrays.counts[SIZE], len(arrays.lengths), self.settings.facts.budget)
+        if arrays.kinds.max() > SPARSE or arrays.counts[DUE] > (1 + SPARSE) * scales:
+            raise ValueError("a row of no known kind")
+        if arrays.trust.max() != 1.0 or not (arrays.trust >= 0.0).all():
+            raise ValueError(f"trust must lie between 0 and 1, and someone's be 1; got {arrays.trust.tolist()}")
+
+    def takes(self, row: Rows, n_features: int) -> bool:
+        """Return whether a row is as wide as all rows; one that came sparse has the column that says so."""
+        is_wide = self.settings.facts.scales and row.shape[1] == n_features + 1
+        return not isinstance(row, SparseRows) and (row.shape[1] == n_features or is_wide)
 
     def learned(self) -> dict[str, Floats]:
         """Return the examples and their coefficients: one column per class, for each kernel if there are several."""

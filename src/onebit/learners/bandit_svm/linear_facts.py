@@ -38,7 +38,7 @@ from onebit.learners.bandit_svm.rows import (
     scale_is_due,
 )
 from onebit.lengths import shorten
-from onebit.loop import FULL, Game, grown, ready_if_finite
+from onebit.loop import FULL, Game, check_stored, grown, ready_if_finite
 from onebit.rounds import Answer
 from onebit.scaling import new_scale, new_statistics, scaled
 
@@ -116,6 +116,18 @@ class LinearFactMemory(FactMemory):
     """One weight vector per class, on rows divided by their length."""
 
     arrays: LinearFacts
+    rooms: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+        {
+            "columns": ("example", "entry"),
+            "values": ("example", "entry"),
+            "raws": ("example", "raw"),
+            "kinds": ("example",),
+            "lengths": ("example",),
+            "squares": ("example",),
+            "targets": ("", "example"),
+            "alphas": ("", "example"),
+        }
+    )
     class_axes: ClassVar[Mapping[str, int]] = MappingProxyType(
         {"weights": 1, "targets": 0, "alphas": 0, "totals": 0, "supports": 0, "cursors": 0, "right": 0, "wrong": 0}
     )
@@ -179,6 +191,28 @@ class LinearFactMemory(FactMemory):
         if facts.guarded:
             out += curiosity(self.arrays.right, self.arrays.wrong, out.shape[1], facts.softness)
         return out
+
+    def filled(self) -> dict[str, int]:
+        """Return how many examples are stored; rows keep their width."""
+        width = self.arrays.columns.shape[1]
+        return {"example": self.size, "entry": width, "raw": width * self.settings.facts.scales}
+
+    def check_arrays(self, arrays: LinearFacts) -> None:
+        """Raise unless every position is one that there is."""
+        n, width = arrays.columns.shape
+        check_stored(arrays.counts[SIZE], n, self.settings.facts.budget)
+        if arrays.raws.shape[1] != width * self.settings.facts.scales:
+            raise ValueError(f"entries as they came are {arrays.raws.shape[1]} wide, scaled ones {width}")
+        if max(arrays.cursors.max(), arrays.counts[NEXT]) >= n or arrays.kinds.max() > SPARSE:
+            raise ValueError("a place is beyond the store, or a row of no known kind")
+        if arrays.lengths.max() > width or arrays.columns.max() >= len(arrays.weights):
+            raise ValueError("an example has entries beyond its row")
+        if self.settings.facts.scales and (arrays.lengths[: arrays.counts[SIZE]] == 0).any():
+            raise ValueError("a scaled example lacks its constant")
+
+    def takes(self, row: Rows, n_features: int) -> bool:
+        """Return whether a row is as wide as all rows; sparse ones stay sparse."""
+        return bool(row.shape[1] == n_features)
 
     def learned(self) -> dict[str, Floats]:
         """Return the weights, one row per class."""
@@ -245,7 +279,7 @@ def dense_entries(
         elif value != 0.0:
             columns[n], values[n] = j, value
             n += 1
-    return add_constant(memory, scales, columns, values, n)
+    return add_constant(memory, scales, columns, values, raws, n)
 
 
 @inlined
@@ -262,15 +296,15 @@ def sparse_entries(
         elif value != 0.0:
             columns[n], values[n] = j, value
             n += 1
-    return add_constant(memory, scales, columns, values, n)
+    return add_constant(memory, scales, columns, values, raws, n)
 
 
 @inlined
-def add_constant(memory: LinearFacts, scales: bool, columns: Integers, values: Floats, n: int) -> int:
+def add_constant(memory: LinearFacts, scales: bool, columns: Integers, values: Floats, raws: Floats, n: int) -> int:
     """Write the constant behind n entries, if rows are scaled, and return how many there are now."""
     if not scales:
         return n
-    columns[n], values[n] = memory.weights.shape[0] - 1, 1.0
+    columns[n], values[n], raws[n] = memory.weights.shape[0] - 1, 1.0, 1.0
     return n + 1
 
 

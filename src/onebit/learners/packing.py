@@ -1,0 +1,162 @@
+"""What a learner knows as named arrays, for a file: packed without the room to grow, and taken back with care.
+
+Compiled code does not look before it reads, so arrays from a file are checked here as if by an enemy: names, dtypes,
+shapes that fit together, no negative numbers where none can be, and then what each `Memory.check_arrays` asks.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from onebit.inputs import SparseRows
+from onebit.learners.tickets import DIGEST, Expired, Tickets
+from onebit.loop import Memory, grown
+from onebit.rounds import TOKEN, Guess
+from onebit.typed_json import check_position
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def pack_memory(memory: Memory) -> Arrays:
+    """Return copies of a memory's arrays by name, without what lies in their room."""
+    if memory.plays_by_hand:
+        return {}
+    # One place at least, even if it is empty: a file is then as large as the features it speaks of.
+    filled = {axis: max(1, size) for axis, size in memory.filled().items()}
+    packed = {}
+    for name, array in memory.arrays._asdict().items():
+        axes = memory.rooms.get(name, ("",) * array.ndim)
+        packed[name] = array[tuple(slice(filled.get(axis)) for axis in axes)].copy()
+    return packed
+
+
+def unpack_memory(memory: Memory, packed: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Let an empty memory know what was packed, or raise ValueError."""
+    if memory.plays_by_hand:
+        return
+    empty = memory.arrays._asdict()
+    if set(packed) != set(empty):
+        raise ValueError(f"it holds the arrays {', '.join(sorted(packed))}, not {', '.join(sorted(empty))}")
+    sizes: dict[str, int] = {}
+    taken = {}
+    for name, blank in empty.items():
+        array, axes = packed[name], memory.rooms.get(name, ("",) * blank.ndim)
+        if array.ndim != blank.ndim or array.dtype.newbyteorder("=") != blank.dtype:
+            raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not like {blank.dtype} {blank.shape}")
+        shape = []
+        for axis, size, least in zip(axes, array.shape, blank.shape, strict=True):
+            if sizes.setdefault(axis, size) != size if axis else size != least:
+                raise ValueError(f"{name} has shape {array.shape}, which does not fit the others or {blank.shape}")
+            shape.append(max(size, least))
+        array = grown(np.asarray(array, blank.dtype), tuple(shape))
+        if array.dtype.kind == "i" and array.size and array.min() < 0:
+            raise ValueError(f"{name} holds a negative number")
+        taken[name] = array
+    arrays = type(memory.arrays)(**taken)
+    memory.check_arrays(arrays)
+    memory.arrays = arrays
+    memory.renew()
+
+
+# Open tickets. Rows and scores may be of any length, and lie one behind the other.
+
+
+def pack_tickets(tickets: Tickets) -> tuple[list[str], Arrays]:
+    """Return the names of the runs that have open tickets, and all that these say."""
+    kept, expired = tickets.all_kept(), tickets.all_expired()
+    runs = list(dict.fromkeys([*(str(guess.learner) for guess in kept), *(each.run for each in expired)]))
+    place = {run: i for i, run in enumerate(runs)}
+    rows = [guess.row for guess in kept]
+    values = [row.values if isinstance(row, SparseRows) else row[0] for row in rows]
+    columns = [row.columns if isinstance(row, SparseRows) else np.empty(0, np.int64) for row in rows]
+    arrays: Arrays = {
+        "run": np.array([place[str(guess.learner)] for guess in kept], np.int64),
+        "round": np.array([guess.round for guess in kept], np.int64),
+        "index": np.array([guess.index for guess in kept], np.int64),
+        "version": np.array([guess.version for guess in kept], np.int64),
+        "probability": np.array([guess.probability for guess in kept], np.float64),
+        "explored": np.array([guess.explored for guess in kept], np.int8),
+        "token": _of_bytes([guess.token for guess in kept], TOKEN),
+        "sparse": np.array([isinstance(row, SparseRows) for row in rows], np.int8),
+        "expired_run": np.array([place[each.run] for each in expired], np.int64),
+        "expired_round": np.array([each.round for each in expired], np.int64),
+        "expired_digest": _of_bytes([each.digest for each in expired], DIGEST),
+    }
+    for name, parts in (("values", values), ("columns", columns), ("scores", [guess.scores for guess in kept])):
+        empty = np.empty(0, np.int64 if name == "columns" else np.float64)
+        arrays[name] = np.concatenate([empty, *parts])
+        arrays[f"{name}_ends"] = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    return runs, arrays
+
+
+def unpack_tickets(
+    most: int,
+    runs: list[str],
+    arrays: Mapping[str, npt.NDArray[Any]],
+    labels: list[Any],
+    memory: Memory,
+    n: tuple[int, int],
+) -> Tickets:
+    """Return the book with those open tickets, or raise ValueError; n is the number of features and of rounds."""
+    n_features, n_rounds = n
+    _, blank = pack_tickets(Tickets(1))
+    if set(arrays) != set(blank):
+        raise ValueError("its tickets lack an array, or have one too many")
+    for name, like in blank.items():
+        if arrays[name].dtype.newbyteorder("=") != like.dtype or arrays[name].shape[1:] != like.shape[1:]:
+            raise ValueError(f"{name} of its tickets is {arrays[name].dtype} of shape {arrays[name].shape}")
+    _check_rounds(arrays["round"], n_rounds)
+    values, columns, scores = (
+        _pieces(arrays[name], arrays[f"{name}_ends"]) for name in ("values", "columns", "scores")
+    )
+    n_scores = 0 if memory.plays_by_hand else len(memory.sight.scores)
+    kept = []
+    singles = ("run", "round", "index", "version", "probability", "explored", "token", "sparse")
+    for i, each in enumerate(zip(*(arrays[name] for name in singles), strict=True)):
+        run, round, index, version, probability, explored, token, is_sparse = each
+        row: Any = values[i][None].copy()
+        if is_sparse:
+            row = SparseRows(values[i].copy(), columns[i].copy(), np.array([0, len(columns[i])]), n_features)
+            _check_sparse_row(row)
+        if not memory.takes(row, n_features) or len(scores[i]) > n_scores or not np.isfinite(values[i]).all():
+            raise ValueError(f"its ticket of round {round} has a row or scores that no guess is made from")
+        label = labels[check_position(int(index), len(labels))]
+        of_run = runs[check_position(int(run), len(runs))]
+        said = int(round), label, float(probability), bool(explored), int(index), row, scores[i].copy(), int(version)
+        kept.append(Guess(*said, of_run, token.tobytes()))
+    return Tickets.restored(most, kept, _unpack_expired(runs, arrays, n_rounds))
+
+
+def _unpack_expired(runs: list[str], arrays: Mapping[str, npt.NDArray[Any]], n_rounds: int) -> list[Expired]:
+    rounds = arrays["expired_round"]
+    if len(rounds) and not 0 <= rounds.min() <= rounds.max() < n_rounds:
+        raise ValueError("an expired ticket is of a round that was not played")
+    found = zip(arrays["expired_run"].tolist(), rounds.tolist(), arrays["expired_digest"], strict=True)
+    return [Expired(runs[check_position(run, len(runs))], round, digest.tobytes()) for run, round, digest in found]
+
+
+def _of_bytes(parts: list[bytes], size: int) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(b"".join(parts), np.uint8).reshape(len(parts), size)
+
+
+def _check_rounds(rounds: npt.NDArray[Any], n_rounds: int) -> None:
+    if len(rounds) and (rounds[0] < 0 or rounds[-1] >= n_rounds or (np.diff(rounds) <= 0).any()):
+        raise ValueError("its tickets are not in the order of their rounds")
+
+
+def _pieces(joined: npt.NDArray[Any], ends: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+    """Cut an array where its pieces end."""
+    starts = np.concatenate([np.zeros(1, np.int64), ends])
+    if (np.diff(starts) < 0).any() or starts[-1] != len(joined):
+        raise ValueError("the rows of its tickets do not lie one behind the other")
+    return [joined[start:end] for start, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]
+
+
+def _check_sparse_row(row: SparseRows) -> None:
+    columns = row.columns
+    if len(columns) != len(row.values) or (
+        len(columns) and (columns[0] < 0 or columns[-1] >= row.n_columns or (np.diff(columns) <= 0).any())
+    ):
+        raise ValueError("a sparse row of its tickets has columns that there are not")

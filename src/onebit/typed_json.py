@@ -1,0 +1,225 @@
+"""Values as JSON that keep their type: labels, settings, and what a learner keeps.
+
+Numbers, words, tuples, lists, dicts, sets, bytes and NumPy's scalars are written so that they come back as what they
+were. Everything else (an Enum, a date, a kernel, a function) is written as the import path of its class and what it is
+made of. It comes back only if whoever reads it says that this path is trusted: a text from a stranger runs no code.
+"""
+
+import enum
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from onebit.strangers import find_by_import_path, import_path_of
+
+Arrays = list[npt.NDArray[Any]]
+
+_PLAIN = (str, int, bool, type(None))
+# Booleans, whole numbers, floats, bytes, words, spans of time and dates.
+PLAIN_KINDS = "biufSUmM"
+_MOST_NESTED = 40
+
+
+class Trusted:
+    """What a file or text from outside may name: classes and functions, by import path.
+
+    Parameters
+    ----------
+    things : iterable
+        Classes, functions, or import paths such as ``"mypackage.mine:Colour"``, which are imported when they are met.
+    ours : mapping
+        What needs no trust, by import path.
+    """
+
+    def __init__(self, things: Iterable[Any] = (), ours: Mapping[str, Any] | None = None) -> None:
+        if isinstance(things, (str, bytes)) or not isinstance(things, Iterable):
+            raise ValueError(f"trusted must be a list of classes, functions or import paths; got {things!r}")
+        self._paths: set[str] = set()
+        self._found = dict(ours or {})
+        for thing in things:
+            if isinstance(thing, str):
+                self._paths.add(thing)
+            else:
+                self._found[import_path_of(thing)] = thing
+
+    def find(self, path: Any) -> Any:
+        """Return what a path names, or raise ValueError unless it is trusted."""
+        if not isinstance(path, str):
+            raise ValueError(f"{path!r} is no import path")
+        if path not in self._found:
+            if path not in self._paths:
+                raise ValueError(
+                    f"it names {path!r}, which is not onebit's own: if you trust it, pass trusted=[{path!r}]"
+                )
+            self._found[path] = find_by_import_path(path, "trusted")
+        return self._found[path]
+
+
+def describe(value: Any, arrays: Arrays | None = None, depth: int = 0) -> Any:
+    """Return a value as JSON can write it.
+
+    Parameters
+    ----------
+    value : object
+        Anything that can be found again by import path, and holds nothing else.
+    arrays : list, optional
+        Where arrays are put; without it they are refused.
+    depth : int
+        How deep in another value it lies.
+    """
+    if type(value) in _PLAIN:
+        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if depth > _MOST_NESTED:
+        raise ValueError(f"values must be nested less than {_MOST_NESTED} deep, and not hold themselves")
+
+    def each(items: Iterable[Any]) -> list[Any]:
+        return [describe(item, arrays, depth + 1) for item in items]
+
+    if type(value) is list:
+        return each(value)
+    if type(value) in (tuple, set, frozenset):
+        return {type(value).__name__: each(value)}
+    if type(value) is dict:
+        return {"dict": [each(pair) for pair in value.items()]}
+    if type(value) is bytes:
+        return {"bytes": value.hex()}
+    if isinstance(value, np.generic) and value.dtype.kind in PLAIN_KINDS:
+        return {"numpy": [value.dtype.str, value.tobytes().hex()]}
+    if type(value) is np.ndarray and value.dtype.kind in PLAIN_KINDS and arrays is not None:
+        arrays.append(value.copy())
+        return {"array": len(arrays) - 1}
+    if type(value) is np.ndarray and value.dtype == object:
+        return {"objects": [list(value.shape), each(value.ravel().tolist())]}
+    if isinstance(value, (type, FunctionType, BuiltinFunctionType)):
+        return {"import": import_path_of(value)}
+    return _describe_stranger(value, each)
+
+
+def _describe_stranger(value: Any, each: Callable[[Iterable[Any]], list[Any]]) -> Any:
+    cls = type(value)
+    if isinstance(value, enum.Enum):
+        return {"member": [import_path_of(cls), value.name]}
+    if is_dataclass(value):
+        made_of = [(field.name, getattr(value, field.name)) for field in fields(value) if field.init]
+        return {"made": [import_path_of(cls), each(list(pair) for pair in made_of)]}
+    try:
+        how, given, *rest = value.__reduce_ex__(2)
+    except Exception as error:
+        raise ValueError(f"{value!r:.80} cannot be saved: {error}") from error
+    if how.__name__ == "__newobj__" and given[0] is cls and not any(rest[1:]):
+        return {"new": [import_path_of(cls), each(given[1:]), *each(rest[:1])]}
+    if how is cls and not any(rest):
+        return {"called": [import_path_of(cls), each(given)]}
+    raise ValueError(f"{value!r:.80} cannot be saved: a {cls.__name__} is not made of plain values")
+
+
+def restore(described: Any, trusted: Trusted, arrays: Arrays | None = None) -> Any:
+    """Return a value that was described; raises ValueError for what could not have been, or is not trusted."""
+    try:
+        return _restore(described, trusted, [] if arrays is None else arrays, 0)
+    except ValueError:
+        raise
+    except Exception as error:  # the constructors of strangers may raise anything
+        raise ValueError(f"{described!r:.80} describes nothing ({type(error).__name__}: {error})") from error
+
+
+def _restore(described: Any, trusted: Trusted, arrays: Arrays, depth: int) -> Any:
+    if depth > 2 * _MOST_NESTED:
+        raise ValueError("it is nested too deep")
+
+    def each(items: Any) -> list[Any]:
+        if type(items) is not list:
+            raise ValueError(f"{items!r:.80} is no list")
+        return [_restore(item, trusted, arrays, depth + 1) for item in items]
+
+    if type(described) is list:
+        return each(described)
+    if type(described) is not dict:
+        return described
+    ((kind, held),) = described.items()
+    if kind in ("tuple", "set", "frozenset"):
+        return {"tuple": tuple, "set": set, "frozenset": frozenset}[kind](each(held))
+    if kind == "dict":
+        return dict(each(held))
+    if kind == "bytes":
+        return bytes.fromhex(held)
+    if kind == "float":
+        return float({"inf": "inf", "-inf": "-inf", "nan": "nan"}[held])
+    if kind == "numpy":
+        return _restore_scalar(*held)
+    if kind == "array":
+        return arrays[check_position(held, len(arrays))]
+    if kind == "objects":
+        return _restore_objects(held[0], each(held[1]))
+    return _restore_stranger(kind, held, trusted, each)
+
+
+def _restore_scalar(name: str, content: str) -> Any:
+    dtype = np.dtype(name)
+    if dtype.kind not in PLAIN_KINDS or dtype.fields is not None or dtype.shape:
+        raise ValueError(f"{name!r} is no scalar")
+    (scalar,) = np.frombuffer(bytes.fromhex(content), dtype=dtype)
+    return scalar
+
+
+def _restore_objects(shape: Any, items: list[Any]) -> Any:
+    array = np.empty(len(items), dtype=object)
+    for i, item in enumerate(items):
+        array[i] = item
+    return array.reshape(shape)
+
+
+def _restore_stranger(kind: str, held: Any, trusted: Trusted, each: Callable[[Any], list[Any]]) -> Any:
+    if kind == "import":
+        return trusted.find(held)
+    path, made_of, *state = held
+    cls = trusted.find(path)
+    if not isinstance(cls, type):
+        raise ValueError(f"{path!r} is no class")
+    if kind == "member" and issubclass(cls, enum.Enum):
+        return cls[made_of]
+    if kind == "made" and is_dataclass(cls):
+        return cls(**{str(name): value for name, value in each(made_of)})
+    if kind == "called":
+        return cls(*each(made_of))
+    if kind != "new":
+        raise ValueError(f"{kind!r} is no kind of value")
+    value: Any = cls.__new__(cls, *each(made_of))
+    for held_by_it in each(state):
+        if hasattr(value, "__setstate__"):
+            value.__setstate__(held_by_it)
+        elif held_by_it is not None:
+            vars(value).update(held_by_it)
+    return value
+
+
+def check_position(value: Any, size: int) -> int:
+    """Return a position among `size` of them, or raise ValueError."""
+    if type(value) is not int or not 0 <= value < size:
+        raise ValueError(f"{value!r:.80} is no position among {size}")
+    return value
+
+
+def parse(text: str | bytes) -> Any:
+    """Return what a JSON text holds; raises ValueError for all that is none."""
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def write(described: Any) -> str:
+    """Return the JSON text of something described."""
+    return json.dumps(described, allow_nan=False, separators=(",", ":"))

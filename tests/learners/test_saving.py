@@ -1,0 +1,422 @@
+"""Saved files: what comes back, what is refused, and what a crash leaves."""
+
+import datetime
+import enum
+import io
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import onebit
+from onebit.checks.problems import noisy_problem, snapshot
+from onebit.inputs import Floats, Rows
+from onebit.learners import all_learners
+from onebit.learners.saving import CHECKSUM, VERSION, checksum_of, comment
+from onebit.rounds import Answer
+
+HERE = Path(__file__).parent
+FIXTURES = HERE.parent / "saved"
+PROBLEM = noisy_problem(120)
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+def similarity(X: Floats, Y: Floats) -> Floats:
+    products: Floats = 1.0 + X @ Y.T
+    return products
+
+
+class Counting(onebit.Learner):
+    """Guesses the label that was right most often; it keeps what people keep in attributes."""
+
+    def __init__(self, *, classes: Any = None, seed: int = 0) -> None:
+        self.classes, self.seed = classes, seed
+
+    def _start(self) -> None:
+        self.right = np.zeros(len(self.classes_))
+        self.heard: dict[Any, list[int]] = {"rounds": [], ("a", 1): [0]}
+
+    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float]:
+        return int(np.argmax(self.right)), False, 1.0
+
+    def _hear(self, guess: onebit.Guess, answer: Answer) -> bool:
+        self.right[answer.label] += 1.0 if answer.correct else -1.0
+        self.heard["rounds"].append(guess.round)
+        return True
+
+    def _probabilities(self, row: Rows) -> Floats:
+        return np.asarray(np.arange(len(self.right)) == np.argmax(self.right), dtype=float)
+
+
+def played(learner: onebit.Learner, rounds: int = 60) -> Any:
+    onebit.play(learner, PROBLEM.X[:rounds], PROBLEM.y[:rounds], seed=2)
+    return learner
+
+
+def resealed(header: Callable[[dict[str, Any]], object] | None, content: bytes, **changed: Any) -> bytes:
+    """Return a file with another header, other parts, and a checksum that fits."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(file, "w") as new:
+        new.comment = comment(VERSION, bytes(CHECKSUM))
+        for name in old.namelist():
+            held = changed.get(name.removesuffix(".npy").replace("/", "_"), old.read(name))
+            if name == "header.json" and header is not None:
+                described = json.loads(held)
+                header(described)
+                held = json.dumps(described)
+            if isinstance(held, np.ndarray):
+                part = io.BytesIO()
+                np.save(part, held)
+                held = part.getvalue()
+            if held is not None:
+                new.writestr(name, held)
+    return sealed(file.getvalue())
+
+
+def sealed(content: bytes) -> bytes:
+    body = content[: -2 * CHECKSUM]
+    return body + checksum_of(body).hex().encode()
+
+
+def refuses(path: Path, content: bytes, message: str, **options: Any) -> None:
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message) as caught:
+        onebit.load(path, **options)
+    assert str(path) in str(caught.value)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "model.onebit"
+
+
+# What comes back.
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["refund", "billing", "delivery", "other"],
+        [True, False],
+        [3, 1, 2, 0],
+        [0.5, -1.5, 2.0],
+        [("a", 1), ("b", 2)],
+        4,
+        np.array([7, 9], dtype=np.uint8),
+    ],
+    ids=str,
+)
+def test_labels_keep_their_type(path: Path, labels: Any) -> None:
+    try:
+        learner = onebit.BanditPerceptron(classes=labels)
+        learner.guess([1.0])
+    except ValueError:
+        pytest.skip("not yet a kind of label")
+    learner.save(path)
+    loaded = onebit.load(path)
+    assert loaded.classes_.dtype == learner.classes_.dtype
+    for ours, theirs in zip(learner._labels, loaded._labels, strict=True):
+        assert type(ours) is type(theirs)
+        assert ours == theirs
+    assert type(loaded.classes) is type(labels)
+
+
+def test_settings_that_were_set_during_a_run_wait_for_the_next(path: Path) -> None:
+    learner = played(onebit.BanditSVM(budget=20, classes=4))
+    learner.set_params(budget=500, C=1.0)
+    learner.save(path)
+    loaded: Any = onebit.load(path)
+    assert (loaded.budget, loaded.C) == (500, 1.0)
+    for each in (learner, loaded):
+        onebit.play(each, PROBLEM.X[60:], PROBLEM.y[60:], fresh=False)
+    assert snapshot(loaded) == snapshot(learner)
+    assert len(loaded.support_) <= 20
+
+
+def test_learners_that_have_forgotten_play_on(path: Path) -> None:
+    """The watch of drift is part of what is saved, and so is a store that was emptied."""
+    X = np.concatenate([np.random.default_rng(1).normal(size=(600, 2))] * 2)
+    y = (X[:, 0] > 0).astype(int)
+    y[600:] = 1 - y[600:]
+    for kernel in ("auto", None):
+        for stop in (640, 670, 700):
+            learner = onebit.BanditSVM(kernel, classes=2)
+            onebit.play(learner, X[:stop], y[:stop])
+            learner.save(path)
+            loaded = onebit.load(path)
+            for each in (learner, loaded):
+                onebit.play(each, X[stop:], y[stop:], fresh=False)
+            assert snapshot(loaded) == snapshot(learner)
+
+
+def test_the_same_learner_gives_the_same_bytes(path: Path, tmp_path: Path) -> None:
+    learner = played(onebit.BanditSVM(classes=4))
+    learner.save(path)
+    onebit.load(path).save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+    with np.load(path) as parts:  # a stranger can look into it without onebit
+        assert json.loads(parts["header.json"])["learner"] == "onebit.learners:BanditSVM"
+        assert parts["memory/trust"].shape == (5,)
+
+
+def test_frames_of_classes_and_special_floats_come_back(path: Path) -> None:
+    learner = onebit.BanditSVM(C=np.inf, classes={"a": 1, "b": 2}.keys())
+    learner.save(path)
+    loaded: Any = onebit.load(path)
+    assert np.isinf(loaded.C)
+    assert loaded.classes == ["a", "b"]
+
+
+# Strangers.
+
+
+def test_own_kernels_and_learners_need_to_be_trusted(path: Path) -> None:
+    here = Counting.__module__
+    learner = played(onebit.BanditPerceptron(kernel=similarity, classes=4))
+    learner.save(path)
+    with pytest.raises(ValueError, match=f"trusted=.*{here}:similarity"):
+        onebit.load(path)
+    loaded = onebit.load(path, trusted=[similarity])
+    for each in (learner, loaded):
+        onebit.play(each, PROBLEM.X[60:], PROBLEM.y[60:], fresh=False)
+    assert snapshot(loaded) == snapshot(learner)
+
+    by_hand = played(Counting(classes=4))
+    late = by_hand.guess(PROBLEM.X[0])
+    by_hand.guess(scipy.sparse.csr_array(PROBLEM.X[:1]))
+    by_hand.save(path)
+    with pytest.raises(ValueError, match=f"{here}:Counting"):
+        onebit.load(path)
+    again: Any = onebit.load(path, trusted=[Counting])
+    assert again.heard == by_hand.heard
+    again.tell(late.id, True)
+    by_hand.tell(late, True)
+    assert snapshot(again) == snapshot(by_hand)
+
+
+def test_labels_of_ones_own_kind(path: Path) -> None:
+    for labels, kind in (([Colour.RED, Colour.BLUE], Colour), ([datetime.date(2024, 1, 2)] * 1, datetime.date)):
+        learner: Any = onebit.UniformGuess(classes=labels)
+        learner.save(path)
+        with pytest.raises(ValueError, match="not onebit's own"):
+            onebit.load(path)
+        assert onebit.load(path, trusted=[kind]).classes == labels
+
+
+def test_what_cannot_be_found_again_is_not_saved(path: Path) -> None:
+    path.write_bytes(b"old")
+    with pytest.raises(ValueError, match=r"kernel cannot be saved.*lambda"):
+        onebit.BanditPerceptron(kernel=lambda X, Y: X @ Y.T).save(path)
+    learner = Counting(classes=2)
+    learner.begin(1)
+    learner.heard = {"lock": [threading.Lock()]}  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="what it keeps as heard cannot be saved"):
+        learner.save(path)
+    learner.heard["lock"] = [learner.heard]  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="nested"):
+        learner.save(path)
+    assert path.read_bytes() == b"old"
+
+
+def test_a_path_is_imported_only_if_the_caller_names_it(path: Path) -> None:
+    onebit.UniformGuess(classes=2).save(path)
+    content = path.read_bytes()
+    for described in ({"called": ["os:system", ["true"]]}, {"import": "antigravity:x"}, {"new": ["this:x", []]}):
+
+        def change(header: dict[str, Any], described: Any = described) -> None:
+            header["settings"]["classes"] = described
+
+        before = set(sys.modules)
+        refuses(path, resealed(change, content), "not onebit's own")
+        assert not {"antigravity", "this"} & (set(sys.modules) - before)
+
+
+# Damage.
+
+
+def test_every_cut_and_every_flipped_byte_is_noticed(path: Path) -> None:
+    learner = onebit.BanditPerceptron(classes=2)
+    learner.guess([1.0])
+    learner.save(path)
+    content = path.read_bytes()
+    generator = np.random.default_rng(0)
+    for at in generator.integers(len(content), size=60).tolist():
+        refuses(path, content[:at], "cannot be loaded: (it is no onebit model, or it was cut off|it was changed)")
+        flipped = bytearray(content)
+        flipped[at] ^= 1 << int(generator.integers(8))
+        refuses(path, bytes(flipped), "cannot be loaded")
+    refuses(path, b"", "cut off")
+    refuses(path, content + b"x", "cut off")
+
+
+def test_newer_versions_are_refused(path: Path) -> None:
+    played(onebit.BanditPerceptron(classes=4)).save(path)
+    content = path.read_bytes()
+    newer = content.replace(b"onebit model 1,", b"onebit model 2,")
+    refuses(path, sealed(newer), "newer onebit .format 2; this one reads up to 1.: update onebit")
+
+
+def test_an_enemys_numbers_are_refused(path: Path) -> None:
+    def header(**changed: Any) -> Callable[[dict[str, Any]], object]:
+        return lambda held: held.update(changed)
+
+    learner = played(onebit.BanditSVM(None, classes=4))
+    learner.guess(PROBLEM.X[0])
+    learner.guess(scipy.sparse.csr_array(PROBLEM.X[:1]))
+    learner.save(path)
+    content, memory, tickets = path.read_bytes(), learner._memory.arrays, np.array([60, 61])
+    onebit.load(path)
+    refuses(path, resealed(header(n_features=10**12), content), "too small")
+    refuses(path, resealed(header(n_features=6), content), "shape")
+    refuses(path, resealed(header(labels=["a", "b"]), content), "shape")
+    refuses(path, resealed(header(max_open_tickets=-1), content), "max_open_tickets")
+    refuses(path, resealed(header(seed=-1), content), "seed")
+    refuses(path, resealed(header(in_force=[]), content), "cannot be loaded")
+    refuses(path, resealed(header(own={"_row_shape": [99]}), content), "_row_shape")
+    refuses(path, resealed(header(learner="onebit.kernels:Linear"), content), "no learner")
+    for name, changed in {
+        "memory_columns": memory.columns + 10**6,
+        "memory_cursors": memory.cursors + 10**6,
+        "memory_lengths": memory.lengths + 10**6,
+        "memory_counts": memory.counts + 10**6,
+        "memory_kinds": memory.kinds - 1,
+        "memory_weights": memory.weights[:-1],
+        "memory_watch": memory.watch.astype(np.float32),
+        "memory_seen": None,
+        "tickets_index": tickets,
+        "tickets_round": tickets + 10**6,
+        "tickets_run": tickets,
+        "tickets_columns": np.arange(5) + 10**6,
+        "tickets_columns_ends": tickets,
+        "tickets_values_ends": np.array([4, 10]),
+        "tickets_scores": np.zeros(80),
+    }.items():
+        refuses(path, resealed(None, content, **{name: changed}), "cannot be loaded")
+
+
+def test_a_small_file_cannot_ask_for_a_large_memory(path: Path) -> None:
+    learner = played(onebit.BanditPerceptron(classes=4))
+    learner.save(path)
+    huge = np.lib.format.header_data_from_array_1_0(np.zeros(1)) | {"shape": (1 << 50, 4)}
+    part = io.BytesIO()
+    np.lib.format.write_array_header_1_0(part, huge)
+    refuses(path, resealed(None, path.read_bytes(), memory_weights=part.getvalue()), "bytes where its shape")
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.comment = comment(VERSION, bytes(CHECKSUM))
+        archive.writestr("header.json", " " * 10**7)
+    refuses(path, sealed(bomb.getvalue()), "must not be compressed")
+
+
+def test_deeply_nested_headers_are_refused(path: Path) -> None:
+    onebit.UniformGuess(classes=2).save(path)
+    content = path.read_bytes()
+    for deep in ("[" * 200 + "]" * 200, "[" * 100_000 + "]" * 100_000, '{"x":NaN}', "1" * 10_000):
+        text = resealed(None, content, **{"header.json": f'{{"onebit":"model","version":1,"settings":{deep}}}'})
+        refuses(path, text, "cannot be loaded")
+
+
+# Where files cannot be written.
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, path: Path) -> None:
+    learner = played(onebit.BanditPerceptron(classes=4))
+    with pytest.raises(OSError, match="cannot be written"):
+        learner.save(tmp_path)
+    with pytest.raises(OSError, match="cannot be written"):
+        learner.save(tmp_path / "nowhere" / "model")
+    with pytest.raises(FileNotFoundError):
+        onebit.load(path)
+    with pytest.raises(IsADirectoryError):
+        onebit.load(tmp_path)
+    script = (
+        "import resource, signal, sys, numpy as np, onebit\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "learner = onebit.BanditPerceptron(classes=2)\n"
+        "learner.guess(np.ones(5000))\n"
+        "learner.save(sys.argv[1])\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
+        "learner.tell(learner.guess(np.ones(5000)), True)\n"
+        "try:\n    learner.save(sys.argv[1])\nexcept OSError as error:\n    print(error)\n"
+        "print(onebit.load(sys.argv[1]).n_rounds_)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)
+    assert re.search(r"cannot be written \(File too large\)", run.stdout)
+    assert run.stdout.split()[-1] == "1"
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
+def test_without_permission_nothing_is_written(tmp_path: Path) -> None:
+    folder = tmp_path / "locked"
+    folder.mkdir()
+    folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    with pytest.raises(PermissionError, match="cannot be written"):
+        onebit.UniformGuess(classes=2).save(folder / "model")
+
+
+def test_a_link_stays_a_link(tmp_path: Path, path: Path) -> None:
+    link = tmp_path / "link"
+    path.write_bytes(b"old")
+    link.symlink_to(path)
+    onebit.UniformGuess(classes=2).save(str(link))
+    assert link.is_symlink()
+    assert isinstance(onebit.load(path), onebit.UniformGuess)
+
+
+def kills(n: int, folder: Path) -> None:
+    command = [sys.executable, str(HERE.parent / "kill_saving.py"), str(n), str(folder)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stdout.split()[-1] == str(n), run.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_killed_save_leaves_the_old_file_or_the_new(tmp_path: Path) -> None:
+    kills(5, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_hundred_killed_saves_leave_the_old_file_or_the_new(tmp_path: Path) -> None:
+    kills(100, tmp_path)
+
+
+def test_mutated_files_load_or_are_refused() -> None:
+    command = [sys.executable, str(HERE.parent / "fuzz_saved.py"), "--seconds", "2"]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+# The first format, for ever.
+
+
+@pytest.mark.parametrize("name", [*(cls.__name__ for cls in all_learners()), "sparse", "kernel"])
+def test_the_first_format_loads_for_ever(name: str) -> None:
+    path = FIXTURES / f"{name}.onebit"
+    expected = json.loads((FIXTURES / "expected.json").read_text(encoding="utf-8"))[name]
+    learner = onebit.load(path)
+    assert learner.n_rounds_ == expected["rounds"]
+    for ticket in expected["open"]:
+        learner.tell(ticket["id"], ticket["correct"], *([ticket["label"]] if learner.hears_label else []))
+    rows = PROBLEM.X[100:]
+    guesses = []
+    for x, y in zip(rows, PROBLEM.y[100:], strict=True):
+        guess = learner.guess(x)
+        guesses.append(guess.index)
+        learner.tell(guess, bool(guess.index == y), *([learner._labels[y]] if learner.hears_label else []))
+    assert guesses == expected["guesses"]
