@@ -1,31 +1,47 @@
-"""Data sets from files (CSV, svmlight, npz), and the ones that come with scikit-learn, by name."""
+"""Data sets from files, by their ending, and the ones that come with scikit-learn, by name."""
 
+import gzip
+import io
 import math
 import os
 import struct
+import sys
 import tokenize
 import zipfile
 import zlib
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import scipy.sparse
 from numpy.lib import format as npy
 
-from onebit.streams.csv_table import read_csv
 from onebit.streams.data_set import DataSet, make_data_set
+from onebit.streams.memory import check_memory, memory
+from onebit.streams.reading import Reading
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
 """Data sets that come with scikit-learn."""
 SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "csv",
+    ".csv": "text",
+    ".tsv": "text",
+    ".csv.gz": "text",
+    ".tsv.gz": "text",
+    ".parquet": "parquet",
+    ".arff": "arff",
+    ".arff.gz": "arff",
     ".svm": "svmlight",
     ".svmlight": "svmlight",
     ".libsvm": "svmlight",
+    ".svm.gz": "svmlight",
+    ".svmlight.gz": "svmlight",
+    ".libsvm.gz": "svmlight",
     ".npz": "npz",
 }
+"""What a file is, by its ending."""
+TABLES = ("text", "parquet", "arff")
+"""Files with named columns, of which one is the label."""
+_ROOM = 4  # times the size of a file: what reading it takes
 # What comes of a damaged npz: encrypted parts and versions of zip from the future are RuntimeErrors, and NumPy reads a
 # header as Python code.
 _DAMAGE = (
@@ -44,24 +60,47 @@ _DAMAGE = (
 _SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
 
-def read_table(path: str | Path, label: str | int | None = None) -> DataSet:
+def read_table(
+    path: str | Path,
+    label: str | int | None = None,
+    *,
+    drop: Sequence[str | int] = (),
+    columns: Sequence[str | int] = (),
+    missing: str = "refuse",
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    max_words: int | None = None,
+) -> DataSet:
     r"""Read a data set from a file; its ending says which kind it is.
 
-    CSV has a header or not, numbers stay numbers and words become one column each. svmlight files give sparse rows.
-    npz files hold ``X`` and ``y``, or a sparse matrix as ``data``, ``indices``, ``indptr`` and ``shape`` beside ``y``.
+    Tables (CSV and other delimited text, Parquet, ARFF) have columns: numbers stay numbers, dates become days since
+    1970, words become one column each, and one column is the label. svmlight files give sparse rows. npz files hold
+    ``X`` and ``y``, or a sparse matrix as ``data``, ``indices``, ``indptr`` and ``shape`` beside ``y``. Text may be
+    packed (``.csv.gz``). docs/files.md has every rule.
 
     Parameters
     ----------
     path : str or Path
         The file.
     label : str or int, optional
-        CSV only: the label column by name or position. By default the one named label, class, target or y, else the
+        The label column of a table, by name or position. By default the one named label, class, target or y, else the
         last.
+    drop, columns : sequences of str or int
+        Columns of a table to leave out; the only ones to take.
+    missing : {"refuse", "indicator"}
+        A missing value is an error; or it becomes the mean of its column (a word of its own among words), and a column
+        of 0 and 1 beside it says where.
+    delimiter, decimal, encoding : str, optional
+        Of text: what stands between cells, what stands before decimals ("." or ","), how letters are written. Found
+        out if they are not given.
+    max_words : int, optional
+        The most different words a column may have; 100 by default.
 
     Returns
     -------
     DataSet
-        Rows, labels as 0…K−1, and the labels' names.
+        Rows, labels as 0…K−1, and the labels' names; `describe` tells what was read.
 
     Examples
     --------
@@ -73,26 +112,79 @@ def read_table(path: str | Path, label: str | int | None = None) -> DataSet:
     ((3, 4), ('apple', 'banana'), [0, 1, 0])
     """
     path = Path(path)
-    kind = SUFFIXES.get(path.suffix.lower())
-    if kind is None:
+    reading = Reading(label, drop, columns, missing, delimiter, decimal, encoding, max_words).checked()  # type: ignore[arg-type]
+    suffix = ending(path)
+    if suffix is None:
         raise ValueError(f"{path}: the ending must be one of {', '.join(SUFFIXES)}; got {path.suffix!r}")
+    kind = SUFFIXES[suffix]
     if path.is_dir():
         raise ValueError(f"{path}: is a folder; name a file in it")
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file")
-    if label is not None and kind != "csv":
-        raise ValueError(f"{path}: only CSV files have a label column to choose; got label={label!r}")
-    # Sparse npz files are commonly marked so; the mark is no part of the name.
-    name = path.stem.removesuffix("_csr")
+    if reading.chosen and kind not in TABLES:
+        raise ValueError(f"{path}: only tables (CSV, Parquet, ARFF) have columns to choose; got {reading.chosen[0]}")
     try:
-        if kind == "csv":
-            return read_csv(path, name, label)
+        if kind in TABLES:
+            return _read_table(path, kind, reading)
+        name = plain_name(path)
         return _read_svmlight(path, name) if kind == "svmlight" else _read_npz(path, name)
     except MemoryError as error:
         raise ValueError(f"{path}: does not fit into memory ({error}); keep fewer rows or columns of it") from error
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise ValueError(f"{path}: cannot be read ({reason})") from error
+
+
+def ending(path: Path) -> str | None:
+    """Return the ending that says what a file is, or None.
+
+    >>> ending(Path("a.b.CSV")), ending(Path("a.csv.gz")), ending(Path("a.gz"))
+    ('.csv', '.csv.gz', None)
+    """
+    name = path.name.lower()
+    return max((suffix for suffix in SUFFIXES if name.endswith(suffix)), key=len, default=None)
+
+
+def plain_name(path: Path) -> str:
+    """Return what a data set is called: the file without its ending.
+
+    >>> plain_name(Path("sets/letters_csr.npz")), plain_name(Path("sets/flowers.csv.gz"))
+    ('letters', 'flowers')
+    """
+    # Sparse npz files are commonly marked so; the mark is no part of the name.
+    return path.name[: -len(ending(path) or path.suffix) or None].removesuffix("_csr")
+
+
+def _read_table(path: Path, kind: str, reading: Reading) -> DataSet:
+    # Polars is a large library: whoever reads no table does without it.
+    from onebit.streams.columns import make_table_data_set
+    from onebit.streams.table import read_arff, read_parquet
+    from onebit.streams.text_table import as_utf8, read_text_table
+
+    content = _content(path)
+    if kind == "parquet":
+        table = read_parquet(path, content)
+    elif kind == "arff":
+        table = read_arff(path, as_utf8(path, content, reading.encoding).decode())
+    else:
+        table = read_text_table(path, content, reading)
+    del content
+    return make_table_data_set(plain_name(path), table, reading)
+
+
+def _content(path: Path) -> bytes:
+    """Return what is in a file, unpacked if it is packed."""
+    with path.open("rb") as file:
+        if path.suffix.lower() != ".gz":
+            check_memory(_ROOM * path.stat().st_size)
+            return file.read()
+        most = int(min(memory(), sys.maxsize) / _ROOM)
+        try:
+            content = gzip.GzipFile(fileobj=file).read(most + 1)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(f"{path}: is not a whole gz file ({error})") from error
+    check_memory(_ROOM * len(content))
+    return content
 
 
 def bundled(name: str) -> DataSet:
@@ -113,7 +205,7 @@ def _read_svmlight(path: Path, name: str) -> DataSet:
     from sklearn.datasets import load_svmlight_file
 
     try:
-        X, y = load_svmlight_file(str(path))
+        X, y = load_svmlight_file(io.BytesIO(_content(path)))
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{path}: is not a whole svmlight file ({error})") from error
     if X.shape[0] == 0:
@@ -128,8 +220,7 @@ def _read_npz(path: Path, name: str) -> DataSet:
             wanted = [part for part in ("X", "y", "classes", *_SPARSE_PARTS) if part in found]
             # Before any memory is taken: a small file can ask for more than there is.
             needed = sum(_n_bytes(archive, part) for part in wanted)
-            if needed > _memory():
-                raise MemoryError(f"it asks for {needed / 2**30:.3g} GiB, there are {_memory() / 2**30:.3g}")
+            check_memory(needed)
             held = {part: _array(archive, part) for part in wanted}
     except _DAMAGE as error:
         raise ValueError(f"{path}: is not a whole npz file of plain arrays ({error})") from error
@@ -162,20 +253,6 @@ def _n_bytes(archive: zipfile.ZipFile, part: str) -> int:
     if there != n_bytes:
         raise ValueError(f"{part} has {there} bytes where its shape {shape} needs {n_bytes}")
     return n_bytes
-
-
-def _memory() -> float:
-    """Return how many bytes this process may take: what the machine has, or what its container or shell allows."""
-    limits = [math.inf]
-    with suppress(ImportError, AttributeError, OSError, ValueError):
-        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-        import resource  # neither is on Windows
-
-        allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
-        limits += [allowed] if allowed != resource.RLIM_INFINITY else []
-        # A word instead of a number means that there is no limit.
-        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return min(limits)
 
 
 def _sparse(path: Path, held: dict[str, Any]) -> Any:

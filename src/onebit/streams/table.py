@@ -1,0 +1,142 @@
+"""A table as it was found in a file: columns with names, before anything is made of them."""
+
+import io
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from onebit.streams.reading import Reading
+
+LABEL_NAMES = ("label", "class", "target", "y")
+"""A column of this name is the label unless another is asked for; without one it is the last column."""
+# ASCII digits alone: Python takes 1_0 and ٣ for numbers, a file that has them means words.
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:inf|infinity)", re.I)
+# What Parquet may hold and what becomes of it.
+_TYPED = (pl.Boolean, pl.Date, pl.Datetime, pl.String, pl.Categorical, pl.Enum)
+
+
+class Table(NamedTuple):
+    """Columns by position; text is not yet understood."""
+
+    path: Path
+    frame: pl.DataFrame
+    names: list[str]
+    said: str
+    """How the file was read, for people."""
+    place: Callable[[int], str]
+    """Where a row is, for people."""
+
+    def at(self, row: int, j: int) -> str:
+        """Return where a cell is, for an error."""
+        return f"{self.path}, {self.place(row)}, column {self.names[j]!r}"
+
+    def position(self, wanted: str | int) -> int:
+        """Return the position of a column that was named, or raise a ValueError."""
+        n = len(self.names)
+        if wanted in self.names:
+            return self.names.index(str(wanted))
+        try:
+            position = int(wanted)
+        except ValueError:
+            raise ValueError(f"{self.path}: has no column {wanted!r}; its columns are {shorten(self.names)}") from None
+        if not -n <= position < n:
+            raise ValueError(f"{self.path}: has no column {position}; its {n} columns are 0 to {n - 1}")
+        return position % n
+
+    def positions(self, wanted: Sequence[str | int]) -> list[int]:
+        """Return the positions of columns; a text may name several with commas between."""
+        found = []
+        for each in wanted:
+            several = isinstance(each, str) and each not in self.names and "," in each
+            found += [self.position(name) for name in (str(each).split(",") if several else [each])]
+        return found
+
+
+def header_is_first(cells: pl.DataFrame, reading: Reading) -> bool:
+    """Tell whether the first row names the columns.
+
+    It does if one of its cells is a name that the user gave, or a usual name of labels, and comes nowhere else in its
+    column; or if none of its cells is a number or comes again.
+    """
+    first = cells.row(0)
+    again = cells.slice(1).select(pl.col(name) == cell for name, cell in zip(cells.columns, first, strict=True))
+    repeats = again.select(pl.all().any()).row(0)
+    given = [name for name in (reading.label, *reading.drop, *reading.columns) if isinstance(name, str)]
+    wanted = {part.lower() for name in given for part in (name, *name.split(","))}
+    wanted |= set(LABEL_NAMES) if reading.label is None or not isinstance(reading.label, str) else set()
+    if any(cell.lower() in wanted and not repeated for cell, repeated in zip(first, repeats, strict=True)):
+        return True
+    return not any(repeats) and not any(_NUMBER.fullmatch(cell) for cell in first)
+
+
+def column_names(path: Path, line: str, header: Sequence[Any], reading: Reading) -> list[str]:
+    """Return the names in a header, or raise if a column that will be used cannot be told by its name."""
+    names = [str(cell) for cell in header]
+    dropped = {f"{name}" for name in reading.drop}
+    for j, name in enumerate(names):
+        if not name and dropped.isdisjoint((f"{j}", f"{j - len(names)}")):
+            raise ValueError(
+                f"{path}, {line}: column {j} has no name. If it is a row number, leave it out with --drop {j}; "
+                "otherwise name it"
+            )
+        names[j] = name or f"column {j}"
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{path}, {line}: two columns are named {twice!r}")
+    return names
+
+
+def read_parquet(path: Path, data: bytes) -> Table:
+    """Read a Parquet file."""
+    try:
+        frame = pl.read_parquet(io.BytesIO(data), glob=False)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
+        raise ValueError(f"{path}: is not a whole Parquet file ({_first_line(error)})") from error
+    for name, kind in frame.schema.items():
+        if not (kind.is_numeric() or isinstance(kind, _TYPED)):
+            raise ValueError(f"{path}: column {name!r} holds {kind}, which is no feature; leave it out with --drop")
+    return _typed(path, frame, "Parquet")
+
+
+def read_arff(path: Path, text: str) -> Table:
+    """Read an ARFF file: numbers, nominal values and dates."""
+    from scipy.io import arff
+
+    try:
+        rows, attributes = arff.loadarff(io.StringIO(text))
+    except Exception as error:  # it meets damage with whatever its parts raise
+        raise ValueError(f"{path}: is not a whole ARFF file that scipy can read ({_first_line(error)})") from error
+    columns = []
+    for name in attributes.names():
+        values = rows[name]
+        if values.dtype.kind == "S":  # scipy has no strings, only nominal values
+            words = [None if word == b"?" else word.decode("utf-8", "replace") for word in values.tolist()]
+            columns.append(pl.Series(name, words, dtype=pl.String).cast(pl.Categorical))
+        else:
+            columns.append(pl.Series(name, values))
+    return _typed(path, pl.DataFrame(columns), "ARFF")
+
+
+def _typed(path: Path, frame: pl.DataFrame, said: str) -> Table:
+    names = list(frame.columns)
+    if frame.height == 0 or not names:
+        raise ValueError(f"{path}: the file is empty")
+    frame.columns = [f"{j}" for j in range(len(names))]
+    frame = frame.with_columns(pl.col(pl.String).str.strip_chars())
+    return Table(path, frame, names, said, lambda row: f"row {row + 1}")
+
+
+def shorten(names: Sequence[str], most: int = 12) -> str:
+    """Return names for a message, the first of them if there are many.
+
+    >>> shorten(["a", "b", "c"], 2)
+    "'a', 'b', … (3 in all)"
+    """
+    return ", ".join(map(repr, names[:most])) + (f", … ({len(names)} in all)" if len(names) > most else "")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).strip().splitlines()[0][:200]
