@@ -1,7 +1,7 @@
 """A program that damages small sound files of every kind and reads them.
 
-It runs in a process of its own, with little memory and a clock, so that a crash, an endless loop or a huge allocation is
-a failed test rather than a dead suite. Every file must be read or refused by a ValueError that names it. What Polars
+It runs in a process of its own, with little memory and a clock, so that a crash, an endless loop or a huge allocation
+is a failed test rather than a dead suite. Every file must be read or refused by a ValueError that names it. What Polars
 reads of a text must be what Python's csv module reads. Prints how often each outcome was seen.
 """
 
@@ -27,8 +27,38 @@ from onebit.streams.text_table import _frame, _read_quickly, _records, _without_
 
 MEMORY, SECONDS = 6 << 30, 20
 TOKENS = [
-    *(b",", b";", b"\t", b"|", b'"', b'""', b"'", b"\n", b"\r", b"\r\n", b"\0", b" ", b"?", b"NA", b"nan", b"inf", b"-"),
-    *(b"1e400", b"1_0", "٣".encode(), b"\xff\xfe", b"\xef\xbb\xbf", b"1,5", b"1.234,5", b"2024-01-31", b"%", b"{", b"}"),
+    *(
+        b",",
+        b";",
+        b"\t",
+        b"|",
+        b'"',
+        b'""',
+        b"'",
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"\0",
+        b" ",
+        b"?",
+        b"NA",
+        b"nan",
+        b"inf",
+        b"-",
+    ),
+    *(
+        b"1e400",
+        b"1_0",
+        "٣".encode(),
+        b"\xff\xfe",
+        b"\xef\xbb\xbf",
+        b"1,5",
+        b"1.234,5",
+        b"2024-01-31",
+        b"%",
+        b"{",
+        b"}",
+    ),
     *(b"@data", b"@attribute", b":", b"#", b"999999999999", b"-1", b"0x10", b"x^", b"\x1f\x8b", b"\xe9", b"class"),
 ]
 
@@ -47,10 +77,10 @@ def sound_files() -> dict[str, bytes]:
     quoted = "\r\n".join('"' + '","'.join(line.split(",")) + '"' for line in (head, *lines)) + "\r\n"
     quoted = quoted.replace('"red"', '"red, or ""so"""').replace('"blue"', '"blue\nish"')
     svm = "".join(f"{label} 1:{row[0]} 2:{row[1]} 3:{row[2]}\n" for row, label in zip(X, y, strict=True))
-    arff = "@relation r\n@attribute a numeric\n@attribute b real\n@attribute c {red,blue,green}\n@attribute class {0,1,2}\n"
-    arff += "@data\n" + "".join(
-        f"{row[0]},{row[1]},{word},{label}\n" for row, word, label in zip(X, words, y, strict=True)
-    )
+    attributes = ("a numeric", "b real", "'a colour' {red,blue,green}", "d date", "class {0,1,2}")
+    arff = "@relation r\n" + "".join(f"@attribute {each}\n" for each in attributes) + "@data\n"
+    cells = zip(X.tolist(), words.tolist(), days.tolist(), y.tolist(), strict=True)
+    arff += "".join(f"{row[0]},{row[1]},{word},2024-03-{day:02d},{label}\n" for row, word, day, label in cells)
     frame = pl.DataFrame({"a": X[:, 0], "b": words, "d": pl.Series(days).cast(pl.Date), "class": y})
     parquet, npz, packed = io.BytesIO(), io.BytesIO(), io.BytesIO()
     frame.write_parquet(parquet)
@@ -72,10 +102,12 @@ def sound_files() -> dict[str, bytes]:
 
 
 def damaged(content: bytes, generator: np.random.Generator) -> bytes:
-    """Return a file after one to four random changes."""
+    """Return a file after one to four random changes; of a packed one, as often those of what is in it."""
+    if content.startswith(b"\x1f\x8b") and generator.random() < 0.5:
+        return gzip.compress(damaged(gzip.decompress(content), generator))
     found = bytearray(content)
-    for _ in range(generator.integers(1, 5)):
-        at, length = (int(generator.integers(n)) for n in (len(found) + 1, 1 + min(64, len(found))))
+    for _ in range(min(4, generator.geometric(0.6))):
+        at, length = (int(generator.integers(n)) for n in (len(found) + 1, 1 + min(24, len(found))))
         kind = generator.integers(6)
         if kind == 0 and at < len(found):
             found[at] ^= 1 << int(generator.integers(8))

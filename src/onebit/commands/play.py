@@ -154,7 +154,9 @@ def draw_mistakes(trace: Trace, wrong: np.ndarray, title: str) -> Figure:
             axis.set_major_locator(MaxNLocator(nbins=6, integer=True))
         places = np.arange(1, len(rates) + 1)
         right.bar(places, rates, color=style.PALETTE[0], width=0.75)
-        right.axhline(trace.mistakes / trace.rounds, color=style.PALETTE[1], linewidth=1.2, linestyle=(0, (5, 2)))
+        whole = trace.mistakes / trace.rounds
+        right.axhline(whole, color=style.PALETTE[1], linewidth=1.2, linestyle=(0, (5, 2)))
+        right.set_title(f"{whole:.1%} in all", loc="right", fontsize=10, color=style.PALETTE[1])
         right.set(xlabel="tenth of the stream" if len(rates) == _PARTS else "round", ylabel="share of mistakes")
         right.set_xticks(places)
         right.set_ylim(0, max(0.05, 1.1 * max(rates)))

@@ -34,7 +34,12 @@ _OTHER_DATE = r"^(?:[0-9]{1,2}([./-])[0-9]{1,2}([./-])(?:[0-9]{4}|[0-9]{2})|[0-9
 _FEW_ROWS = 20  # in fewer, numbers that count rows and words that never repeat are chance
 
 _SECONDS = 86_400.0  # of a day
+_UNITS_IN_A_DAY = {None: 1.0, "ms": 1e3 * _SECONDS, "us": 1e6 * _SECONDS, "ns": 1e9 * _SECONDS}  # None: a date
 _NUMBERS, _DAYS = "numbers", "dates, in days since 1970"
+
+
+# What Parquet may hold, beside numbers.
+_TYPED = (pl.Boolean, pl.Date, pl.Datetime, pl.String, pl.Categorical, pl.Enum)
 
 
 class _Encoded(NamedTuple):
@@ -62,6 +67,11 @@ def make_table_data_set(name: str, table: Table, reading: Reading) -> DataSet:
     """
     target, why = _label_column(table, reading)
     features = _feature_columns(table, reading, target)
+    kinds = table.frame.dtypes
+    for j in (*features, target):
+        kind = kinds[j]
+        if not (kind.is_numeric() or isinstance(kind, _TYPED)):
+            raise ValueError(f"{table.path}: column {table.names[j]!r} holds {kind}; leave it out with --drop")
     table, n_missing = _find_missing(table, [*features, target], target, reading)
     labels = _labels(table, target)
     encoded = _encode_all(table, features, reading)
@@ -172,8 +182,8 @@ def _encode_all(table: Table, features: list[int], reading: Reading) -> dict[int
         elif kinds[j].is_numeric() or kinds[j] == pl.Boolean:
             encoded[j] = _numbers(table, j, column.cast(pl.Float64))
         elif kinds[j].is_temporal():
-            days = column.cast(pl.Datetime("us")).dt.epoch("us") / (1e6 * _SECONDS)
-            encoded[j] = _numbers(table, j, days, _DAYS)
+            unit = getattr(kinds[j], "time_unit", None)
+            encoded[j] = _numbers(table, j, column.to_physical() / _UNITS_IN_A_DAY[unit], _DAYS)
         elif j in text.codes:
             encoded[j] = _words(table, j, reading, "codes, for they begin with 0")
         elif j in text.n_numbers:

@@ -157,19 +157,24 @@ def plain_name(path: Path) -> str:
 
 def _read_table(path: Path, kind: str, reading: Reading) -> DataSet:
     # Polars is a large library: whoever reads no table does without it.
+    from polars.exceptions import PanicException, PolarsError
+
     from onebit.streams.columns import make_table_data_set
     from onebit.streams.table import read_arff, read_parquet
     from onebit.streams.text_table import as_utf8, read_text_table
 
     content = _content(path)
-    if kind == "parquet":
-        table = read_parquet(path, content)
-    elif kind == "arff":
-        table = read_arff(path, as_utf8(path, content, reading.encoding).decode())
-    else:
-        table = read_text_table(path, content, reading)
-    del content
-    return make_table_data_set(plain_name(path), table, reading)
+    try:
+        if kind == "parquet":
+            table = read_parquet(path, content)
+        elif kind == "arff":
+            table = read_arff(path, as_utf8(path, content, reading.encoding).decode())
+        else:
+            table = read_text_table(path, content, reading)
+        del content
+        return make_table_data_set(plain_name(path), table, reading)
+    except (PanicException, PolarsError) as error:  # such as a date beyond all calendars, or a name that is none
+        raise ValueError(f"{path}: cannot be understood ({str(error).splitlines()[0]})") from error
 
 
 def _content(path: Path) -> bytes:

@@ -13,9 +13,8 @@ from onebit.streams.reading import Reading
 LABEL_NAMES = ("label", "class", "target", "y")
 """A column of this name is the label unless another is asked for; without one it is the last column."""
 # ASCII digits alone: Python takes 1_0 and ٣ for numbers, a file that has them means words.
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:inf|infinity)", re.I)
-# What Parquet may hold and what becomes of it.
-_TYPED = (pl.Boolean, pl.Date, pl.Datetime, pl.String, pl.Categorical, pl.Enum)
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity)")
+_DATE_ATTRIBUTE = re.compile(r"""(?im)^(\s*@attribute\s+(?:'[^'\n]*'|"[^"\n]*"|\S+))\s+date\b.*$""")
 
 
 class Table(NamedTuple):
@@ -58,18 +57,24 @@ class Table(NamedTuple):
 def header_is_first(cells: pl.DataFrame, reading: Reading) -> bool:
     """Tell whether the first row names the columns.
 
-    It does if one of its cells is a name that the user gave, or a usual name of labels, and comes nowhere else in its
-    column; or if none of its cells is a number or comes again.
+    It does if one of its cells is a name that the user gave; or is a usual name of labels and comes nowhere else in its
+    column; or if none of its cells is a number, and none comes again or there are only numbers below one of them.
     """
     first = cells.row(0)
     again = cells.slice(1).select(pl.col(name) == cell for name, cell in zip(cells.columns, first, strict=True))
     repeats = again.select(pl.all().any()).row(0)
+    usual = () if isinstance(reading.label, str) else LABEL_NAMES
     given = [name for name in (reading.label, *reading.drop, *reading.columns) if isinstance(name, str)]
-    wanted = {part.lower() for name in given for part in (name, *name.split(","))}
-    wanted |= set(LABEL_NAMES) if reading.label is None or not isinstance(reading.label, str) else set()
-    if any(cell.lower() in wanted and not repeated for cell, repeated in zip(first, repeats, strict=True)):
-        return True
-    return not any(repeats) and not any(_NUMBER.fullmatch(cell) for cell in first)
+    named = {part.strip() for name in given for part in (name, *name.split(","))}
+    for cell, repeated in zip(first, repeats, strict=True):
+        # A number may be a position instead.
+        if (cell in named and not (repeated and _NUMBER.fullmatch(cell))) or (cell.lower() in usual and not repeated):
+            return True
+    if any(_NUMBER.fullmatch(cell) for cell in first):
+        return False
+    return not any(repeats) or any(
+        cells.slice(1).select(pl.all().str.contains(f"^(?:{_NUMBER.pattern})$").all()).row(0)
+    )
 
 
 def column_names(path: Path, line: str, header: Sequence[Any], reading: Reading) -> list[str]:
@@ -95,28 +100,25 @@ def read_parquet(path: Path, data: bytes) -> Table:
         frame = pl.read_parquet(io.BytesIO(data), glob=False)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
         raise ValueError(f"{path}: is not a whole Parquet file ({_first_line(error)})") from error
-    for name, kind in frame.schema.items():
-        if not (kind.is_numeric() or isinstance(kind, _TYPED)):
-            raise ValueError(f"{path}: column {name!r} holds {kind}, which is no feature; leave it out with --drop")
     return _typed(path, frame, "Parquet")
 
 
 def read_arff(path: Path, text: str) -> Table:
-    """Read an ARFF file: numbers, nominal values and dates."""
-    from scipy.io import arff
+    """Read an ARFF file: numbers, nominal values, strings and dates."""
+    from sklearn.externals import _arff  # scipy's does not know quotes or line numbers
 
     try:
-        rows, attributes = arff.loadarff(io.StringIO(text))
+        # Dates are text that `columns` understands.
+        found = _arff.loads(_DATE_ATTRIBUTE.sub(r"\1 string", text))
     except Exception as error:  # it meets damage with whatever its parts raise
-        raise ValueError(f"{path}: is not a whole ARFF file that scipy can read ({_first_line(error)})") from error
+        raise ValueError(f"{path}: is not a whole ARFF file ({_first_line(error)})") from error
     columns = []
-    for name in attributes.names():
-        values = rows[name]
-        if values.dtype.kind == "S":  # scipy has no strings, only nominal values
-            words = [None if word == b"?" else word.decode("utf-8", "replace") for word in values.tolist()]
-            columns.append(pl.Series(name, words, dtype=pl.String).cast(pl.Categorical))
+    for j, (name, kind) in enumerate(found["attributes"]):
+        values = [row[j] for row in found["data"]]
+        if isinstance(kind, list):
+            columns.append(pl.Series(name, values, dtype=pl.String).cast(pl.Categorical))
         else:
-            columns.append(pl.Series(name, values))
+            columns.append(pl.Series(name, values, dtype=pl.String if kind == "STRING" else pl.Float64))
     return _typed(path, pl.DataFrame(columns), "ARFF")
 
 
