@@ -180,12 +180,12 @@ def test_ctrl_c_in_the_middle_loses_nothing() -> None:
     known, count = snapshot(learner), 0
     original = learner.guess
 
-    def interrupted(features: Any) -> onebit.Guess:
+    def interrupted(features: Any, among: Any = None) -> onebit.Guess:
         nonlocal count
         count += 1
         if count == 100:
             raise KeyboardInterrupt
-        return original(features)
+        return original(features, among)
 
     learner.guess = interrupted  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):

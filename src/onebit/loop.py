@@ -85,6 +85,8 @@ class Moves(NamedTuple):
     """(memory, row, sight, settings) → READY or why not; the chances are weighed too."""
     hear: Callable[..., bool]
     """(memory, row, sight, label, explored, correct, truth, settings) → changed."""
+    choose: Callable[..., tuple[int, bool, float]]
+    """(sight, seed, round, settings) → label, explored, probability, of a row that was measured."""
 
 
 @cache
@@ -164,14 +166,20 @@ def moves(game: Game, memory_of: Any = tuple, sight_of: Any = tuple, settings_of
         answer = Answer(label, explored, correct, truth)
         return hear(memory_of(*memory), row, 0, sight_of(*sight), answer, settings_of(*settings))
 
+    def choose(sight: Any, seed: int, round: int, settings: Any) -> tuple[int, bool, float]:
+        seen, numbers = sight_of(*sight), settings_of(*settings)
+        weigh(seen, numbers)
+        label, explored = decide(seen, Draw(seed, round), numbers)
+        return label, explored, float(seen.chances[label])
+
     if not is_compiled:
-        return Moves(loop, look, measured, hear_one)
+        return Moves(loop, look, measured, hear_one, choose)
     compiled_loop = finished(loop, is_long=True)
 
     def loop_on_any_rows(memory: Any, X: Rows, *rest: Any) -> tuple[int, int]:
         return compiled_loop(memory, unlocked(X), *rest)
 
-    return Moves(loop_on_any_rows, finished(look), measured, finished(hear_one))
+    return Moves(loop_on_any_rows, finished(look), measured, finished(hear_one), finished(choose))
 
 
 @inlined
@@ -312,6 +320,10 @@ class Memory(Board):
     """What a round needs, by kind of rows: looking each up would cost a tenth of the round."""
 
     n_classes: int
+    class_axes: ClassVar[Mapping[str, int]] = MappingProxyType({})
+    """Which of the arrays have one entry per class, and along which axis."""
+    per_class: ClassVar[tuple[str, ...]] = "scores", "current", "gains", "chances"
+    """What of `sight` has one entry per class, along its last axis."""
 
     def new_sight(self) -> Any:
         """Return scratch paper that fits the arrays: by default a rule's."""
@@ -368,6 +380,63 @@ class Memory(Board):
         self.measure(self.prepare(row), row)
         chances: Floats = self.sight.chances.copy()
         return chances
+
+    # Some of the labels only.
+
+    def look_among(self, row: Rows, seed: int, round: int, among: Integers) -> tuple[int, bool, float, Floats, Rows]:
+        """Return what `look` does, as if there were no other labels; the scores of those are −∞."""
+        prepared = self.prepare(row)
+        narrow = self.narrowed(prepared, row, among)
+        moves, _, _, settings = self._at_hand[type(prepared)]
+        place, explored, probability = moves.choose(tuple(narrow), seed, round, settings)
+        self._seen = -1  # the scratch paper is about all labels: the answer measures anew
+        scores = np.full_like(self.sight.scores, -np.inf)
+        if len(scores):
+            scores[among] = narrow.scores
+        return int(among[place]), explored, probability, scores, prepared
+
+    def chances_among(self, row: Rows, among: Integers) -> Floats:
+        """Return the chance of each label if only some are allowed: 0 for the others. Nothing is learned."""
+        prepared = self.prepare(row)
+        narrow = self.narrowed(prepared, row, among)
+        moves, _, _, settings = self._at_hand[type(prepared)]
+        moves.choose(tuple(narrow), 0, 0, settings)
+        chances = np.zeros(self.n_classes)
+        chances[among] = narrow.chances
+        return chances
+
+    def narrowed(self, prepared: Rows, row: Rows | str, among: Integers) -> Any:
+        """Measure a row, and return what is known about it if there are no other labels."""
+        self.measure(prepared, row)
+        narrow = {name: np.ascontiguousarray(getattr(self.sight, name)[..., among]) for name in self.per_class}
+        return self.sight._replace(**narrow)
+
+    def add_class(self) -> None:
+        """Make room for one more class, which has learned nothing yet."""
+        wider = {}
+        for name, axis in self.class_axes.items():
+            shape = list(getattr(self.arrays, name).shape)
+            shape[axis] += 1
+            wider[name] = grown(getattr(self.arrays, name), tuple(shape))
+        self.arrays = self.arrays._replace(**wider)
+        self.n_classes += 1
+        self.renew()
+
+    # What others have tried.
+
+    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
+        """Learn from a round that somebody else played, and say whether anything changed.
+
+        Parameters
+        ----------
+        row : Rows
+            The features, as they came.
+        label, correct, truth
+            As in `Answer`.
+        probability : float or None
+            The chance that the label was tried with, if it is known.
+        """
+        raise ValueError(f"{type(self).__name__} cannot learn from rounds that others played; give it hear_logged")
 
     def measure(self, prepared: Rows, row: Rows | str) -> None:
         """Write what is known about a row to `sight`; `row` is what an error names."""

@@ -74,6 +74,9 @@ SHIFT, FACTOR, SCALE_UNIT, LIMIT = range(4)
 so far from 0."""
 # Weights beyond this would make scores that are not finite.
 _FARTHEST = 1e100
+# Where a column's deviation has grown this much, weights from before would drown what is learned on the new scale, and
+# so would their rounding errors.
+_MOST_GROWTH = 1e3
 
 
 def new_scale(n_columns: int) -> Floats:
@@ -100,8 +103,8 @@ def change_weight(old: tuple[float, float, float], new: Floats, j: int, weight: 
     grown, share = new[SCALE_UNIT, j] / old_unit, weight * old_factor
     gained = share * (grown * new[SHIFT, j] - old_shift)
     changed = share * grown / new[FACTOR, j] if new[FACTOR, j] > 0.0 else 0.0
-    # Columns that turn out to be so much larger make weights that no row could be scored with.
-    if abs(changed) < _FARTHEST and abs(gained) < _FARTHEST:
+    is_same_measure = old_factor * grown < _MOST_GROWTH * new[FACTOR, j] or new[FACTOR, j] == 0.0
+    if is_same_measure and abs(changed) < _FARTHEST and abs(gained) < _FARTHEST:
         return changed, gained
     return 0.0, 0.0
 

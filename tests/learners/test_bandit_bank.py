@@ -12,7 +12,7 @@ import onebit
 from onebit.bounds import at_most
 from onebit.checks.problems import lock_up_problem, noisy_problem, separable_problem
 from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational
-from onebit.learners.bandit_svm import bank_facts, bank_steps
+from onebit.learners.bandit_svm import bank, bank_facts, bank_steps
 from onebit.learners.bandit_svm.bank_plan import new_bank
 from onebit.learners.space_learner import in_linear_space
 from onebit.lengths import unit_rows
@@ -239,6 +239,20 @@ def test_columns_may_grow_beyond_all_measure(kernel: Any) -> None:
     assert onebit.play(guarded(kernel, scale="online"), X, y).mistakes < 100
 
 
+@pytest.mark.parametrize(("kernel", "budget"), [(None, 50), (None, 2000), ([None], 50)], ids=str)
+@pytest.mark.parametrize("power", [20, 60])
+def test_weights_do_not_grow_with_the_columns(kernel: Any, budget: int, power: int) -> None:
+    """What forgotten examples left, and even its rounding errors, would drown what is learned on the new scale."""
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(3000, 4))
+    y = np.argmax(X @ generator.normal(size=(4, 3)), axis=1)
+    X[600:] *= np.ldexp(1.0, power)
+    learner = guarded(kernel, scale="online", budget=budget)
+    onebit.play(learner, X, y)
+    memory: Any = learner._memory
+    assert np.abs(memory.arrays.weights).max() < 100.0
+
+
 def test_a_list_names_each_kernel_once() -> None:
     """Two linear kernels would keep what was removed in the same weights."""
     with pytest.raises(ValueError, match="once"):
@@ -438,3 +452,47 @@ def test_looking_changes_nothing_where_a_kernel_of_ones_own_is_scaled() -> None:
     assert np.array_equal(before["coefficients"], after["coefficients"])
     assert learner.decision_function(problem.X[:5]) == pytest.approx(scores)
     assert learner.guess(problem.X[0]).scores == pytest.approx(scores[0], abs=1e-9)
+
+
+def test_an_answer_is_heard_once_though_a_new_scale_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while stored examples are scaled anew: the answer is in, its ticket is crossed off, the scale is due."""
+
+    def break_off(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    problem = noisy_problem(16)
+    broken, whole = (guarded(scale="online", classes=problem.n_classes) for _ in range(2))
+    for t, (x, label) in enumerate(zip(problem.X, problem.y, strict=True)):
+        guess = broken.guess(x)
+        with monkeypatch.context() as patched:
+            if t == 7:  # the eighth row brings a new scale
+                patched.setattr(bank, "row_lengths", break_off)
+            broken.tell(guess, guess.index == label)
+            if t == 7:
+                with pytest.raises(KeyboardInterrupt):
+                    broken.decision_function(problem.X[:1])
+                with pytest.raises(KeyboardInterrupt):
+                    broken.guess(problem.X[t + 1])
+        with pytest.raises(ValueError, match="told once"):
+            broken.tell(guess, True)
+        expected = whole.guess(x)
+        whole.tell(expected, expected.index == label)
+        assert broken.decision_function(problem.X) == pytest.approx(whole.decision_function(problem.X), abs=0.0)
+    memory: Any = broken._memory
+    assert memory.arrays.seen.tolist() == [16, 0]
+
+
+def test_a_kernel_that_refuses_a_new_scale_keeps_the_old_one() -> None:
+    def narrow(X: Any, Y: Any) -> Any:
+        if len(Y) > 1 and np.abs(Y).max() > 1.5:
+            raise ValueError("too far out")
+        return 1.0 + X @ Y.T
+
+    problem = noisy_problem(40)
+    learner = guarded([narrow, None], scale="online", classes=problem.n_classes)
+    for x, label in zip(problem.X, problem.y, strict=True):
+        guess = learner.guess(x)
+        learner.tell(guess, guess.index == label)
+    memory: Any = learner._memory
+    assert memory.arrays.seen.tolist() == [40, 0]
+    assert np.abs(memory.arrays.features[:, : memory.size]).max() <= 1.5

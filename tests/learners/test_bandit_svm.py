@@ -27,6 +27,7 @@ EXACT = Settings(
     trigger=0.0,
     tolerance=1e-10,
     scales=False,
+    is_closed=True,
 )
 
 
@@ -92,7 +93,7 @@ def test_kernel_solver_meets_the_optimality_conditions(kernel: Any) -> None:
 )
 def test_what_answers_prove(label: int, correct: bool, truth: int, proved: list[float]) -> None:
     targets = np.empty(len(proved))
-    prove(Answer(label, False, correct, truth), targets)
+    prove(Answer(label, False, correct, truth), True, targets)
     assert targets.tolist() == proved
 
 

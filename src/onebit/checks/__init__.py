@@ -11,7 +11,17 @@ from types import ModuleType
 from typing import Any
 from unittest import SkipTest
 
-from onebit.checks import engines, game, guarantees, inputs, kernel_contract, sharing, stream_contract, ticket_contract
+from onebit.checks import (
+    engines,
+    game,
+    guarantees,
+    inputs,
+    kernel_contract,
+    lessons,
+    sharing,
+    stream_contract,
+    ticket_contract,
+)
 from onebit.kernels import Kernel, as_kernel
 from onebit.learners import Learner
 
@@ -26,7 +36,7 @@ def _checks(*modules: ModuleType) -> list[Check]:
     return found
 
 
-LEARNER_CHECKS = _checks(game, engines, ticket_contract, sharing, guarantees, inputs)
+LEARNER_CHECKS = _checks(game, engines, lessons, ticket_contract, sharing, guarantees, inputs)
 KERNEL_CHECKS = _checks(kernel_contract)
 STREAM_CHECKS = _checks(stream_contract)
 

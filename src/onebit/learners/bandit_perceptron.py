@@ -41,7 +41,9 @@ class BanditPerceptron(SpaceLearner):
     ---------
     If the examples are strongly separable with margin γ within radius R (in the kernel's space, R² = max k(x, x)), the
     number of updates is at most ⌊4(R/γ)²⌋, always, and the expected number of mistakes at most (K−1)⌊4(R/γ)²⌋
-    (Theorems 2 and 4). Late feedback keeps the first: an update that is no longer due by then is not made.
+    (Theorems 2 and 4). Late feedback keeps the first: an update that is no longer due by then is not made. Both hold
+    with `among` as long as the right label is allowed, and when classes join, for the K there are at the end. Known
+    rounds (`learn_from`) are true examples for each perceptron: their updates count in the same bound.
 
     Examples
     --------
@@ -204,10 +206,26 @@ def _learn_authors(answer: Answer, sight: Sight, _settings: Any) -> bool:
     return changed
 
 
-HIGHEST = Rule(f"{__name__}:HIGHEST", _guess_highest, _probabilities_highest, _learn_printed)
-FIRST = Rule(f"{__name__}:FIRST", _guess_first, _probabilities_first, _learn_printed)
-RANDOM = Rule(f"{__name__}:RANDOM", _guess_random, _probabilities_random, _learn_printed)
-AUTHORS = Rule(f"{__name__}:AUTHORS", _guess_highest, _probabilities_highest, _learn_authors)
+@inlined
+def _learn_facts(answer: Answer, sight: Sight, _settings: Any) -> bool:
+    # Each class is a perceptron, whose bound holds for any true examples: whoever is proved wrong steps. A right label
+    # proves that the others are not.
+    current, gains, changed = sight.current, sight.gains, False
+    for i in range(current.shape[0]):
+        is_guess = i == answer.label
+        is_proved = is_guess or answer.correct
+        is_true = is_guess and answer.correct
+        gains[i] = 0.0
+        if is_proved and is_true == (current[i] < 0.0):
+            gains[i] = 1.0 if is_true else -1.0
+            changed = True
+    return changed
+
+
+HIGHEST = Rule(f"{__name__}:HIGHEST", _guess_highest, _probabilities_highest, _learn_printed, _learn_facts)
+FIRST = Rule(f"{__name__}:FIRST", _guess_first, _probabilities_first, _learn_printed, _learn_facts)
+RANDOM = Rule(f"{__name__}:RANDOM", _guess_random, _probabilities_random, _learn_printed, _learn_facts)
+AUTHORS = Rule(f"{__name__}:AUTHORS", _guess_highest, _probabilities_highest, _learn_authors, _learn_facts)
 
 _RULES = {
     ("highest", "printed"): HIGHEST,

@@ -1,5 +1,6 @@
 """Banditron: the baseline of the paper's experiments."""
 
+import math
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -33,7 +34,9 @@ class Banditron(SpaceLearner):
 
     Guarantee
     ---------
-    O(√T) expected mistakes on T weakly separable rounds, with exploration of order 1/√T.
+    O(√T) expected mistakes on T weakly separable rounds, with exploration of order 1/√T. When classes join it counts
+    from there, for the larger K; with `among` the right label must be allowed. Steps on known rounds (`learn_from`) are
+    right on average if the probabilities are those that the labels were tried with.
 
     Examples
     --------
@@ -88,13 +91,26 @@ def _probabilities(scores: Floats, settings: Any, out: Floats) -> None:
 @inlined
 def _learn(answer: Answer, sight: Sight, settings: Any) -> bool:
     scores, gains, label = sight.scores, sight.gains, answer.label
+    n_allowed = 0
+    for i in range(scores.shape[0]):
+        n_allowed += scores[i] > -math.inf
     greedy = highest(scores) if answer.explored else label  # an unexplored guess was the greedy one
     for i in range(gains.shape[0]):
         gains[i] = -1.0 if i == greedy else 0.0
     if answer.correct:
         # Dividing by the chance makes the step right on average, however seldom the label is played.
-        gains[label] += 1.0 / _chance(label == greedy, settings[0], scores.shape[0])
+        gains[label] += 1.0 / _chance(label == greedy, settings[0], n_allowed)
     return True
 
 
-RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn)
+@inlined
+def _learn_logged(answer: Answer, sight: Sight, settings: Any) -> bool:
+    gains, greedy = sight.gains, highest(sight.current)
+    for i in range(gains.shape[0]):
+        gains[i] = -1.0 if i == greedy else 0.0
+    if answer.correct:
+        gains[answer.label] += 1.0 / settings[0]
+    return True
+
+
+RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn, _learn_logged, divides_by_chances=True)

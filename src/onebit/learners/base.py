@@ -4,13 +4,16 @@
 would guess, without side effects. What a learner knows is in its `Memory`; which guesses are open is in its `Tickets`;
 ``fit`` and ``predict`` are in its `Estimator` face.
 
+``guess(x, among=…)`` allows some labels only, ``add_class`` and ``classes="grow"`` bring new ones, ``learn_from`` and
+``learn_labels`` teach what is known already.
+
 To write a learner, subclass `Learner` and give it one of two things: four methods (`_start`, `_decide`, `_hear`,
 `_probabilities`), which are called round by round, or `_new_memory`, which returns a memory with a compiled game.
 """
 
 import copy
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
@@ -43,6 +46,45 @@ from onebit.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Memory, Record, new
 from onebit.rounds import Answer, Guess
 
 _FLOAT64 = np.dtype(np.float64)
+
+
+def _are_many(features: Any) -> bool:
+    """Say whether features are those of many rounds: a matrix."""
+    if isinstance(features, SparseRows):
+        return True
+    shape = getattr(features, "shape", None)
+    return len(shape) == 2 if shape is not None else np.ndim(features) == 2
+
+
+def _check_list(name: str, among: Any) -> npt.NDArray[Any]:
+    """Return a list of labels as an array, or raise ValueError if it is none, or empty."""
+    if isinstance(among, (str, bytes)) or not isinstance(among, Iterable):
+        raise ValueError(f"{name} must be a list of labels; got {among!r}")
+    labels = list(among)
+    if not labels:
+        raise ValueError(f"{name} must have at least one label; got none")
+    return check_labels(labels, len(labels), name)
+
+
+def _row_of(rows: Rows, t: int) -> Any:
+    return take(rows, t, t + 1) if isinstance(rows, SparseRows) else rows[t]
+
+
+def _check_answers(correct: Any, n: int) -> npt.NDArray[np.bool_]:
+    answers = np.asarray(correct)
+    if answers.dtype.kind != "b" or answers.shape not in ((), (n,)):
+        raise ValueError(f"correct must be True or False for each of the {n} rounds; got {correct!r:.80}")
+    return np.broadcast_to(answers, (n,))
+
+
+def _check_chances(probabilities: Any, n: int) -> Floats:
+    chances = check_real(probabilities, "probabilities").astype(np.float64)
+    if chances.shape not in ((), (n,)):
+        raise ValueError(f"probabilities must have {n} entries, one for each round; got shape {chances.shape}")
+    wrong = ~((chances > 0.0) & (chances <= 1.0))
+    if wrong.any():
+        raise ValueError(f"probabilities must be above 0 and at most 1; got {chances[wrong].flat[0]!r}")
+    return np.broadcast_to(chances, (n,))
 
 
 class Learner(Estimator):
@@ -98,6 +140,14 @@ class Learner(Estimator):
         """Return the chance of each label, without side effects."""
         raise TypeError(f"{type(self).__name__} must give _probabilities, or _new_memory")
 
+    def _add_class(self) -> None:
+        """Make room for one more class; `classes_` has it already."""
+        raise ValueError(f"{type(self).__name__} cannot take a new class; give it _add_class, or start a new one")
+
+    def _hear_logged(self, row: Rows, answer: Answer, probability: float | None) -> bool:
+        """Learn from a round that somebody else played, and say whether anything changed."""
+        raise ValueError(f"{type(self).__name__} cannot learn from rounds that others played; give it _hear_logged")
+
     @classmethod
     def examples(cls) -> Iterator[Self]:
         """Yield learners with settings worth checking; the contract checks play them all."""
@@ -112,13 +162,16 @@ class Learner(Estimator):
 
     # The game.
 
-    def guess(self, features: npt.ArrayLike) -> Guess:
+    def guess(self, features: npt.ArrayLike, among: Any = None) -> Guess:
         """Name a label for one round's features.
 
         Parameters
         ----------
         features : array of shape (n_features,), or one sparse row
             Finite real numbers. They are copied.
+        among : list of labels, optional
+            Which labels are allowed in this round: it is played as if there were no others. With ``classes="grow"``
+            labels that are new join the classes.
 
         Returns
         -------
@@ -127,16 +180,30 @@ class Learner(Estimator):
         """
         with self._lock:
             row = self._one_row(features)
-            if self._tickets is None:
-                if not self._started:
-                    self._begin(row.shape[1], None, None)
-                self._tickets = Tickets()
-            t = self.n_rounds_
+            if among is None or not self._grows:
+                return self._issue(row, among)
+            labels = _check_list("among", among)
+            if self._started and all(label in self._labels for label in labels.tolist()):
+                return self._issue(row, among)
+            with self.all_or_nothing(fresh=False):
+                self._codes_of(labels, row.shape[1], "among")
+                return self._issue(row, among)
+
+    def _issue(self, row: Rows, among: Any) -> Guess:
+        if self._tickets is None:
+            if not self._started:
+                self._begin(row.shape[1], None, None)
+            self._tickets = Tickets()
+        t = self.n_rounds_
+        if among is None:
             index, explored, probability, scores, kept = self._memory.look(row, self._key, t)
-            self.n_rounds_ = t + 1
-            self.n_uniform_guesses_ += explored
-            label, version = self._labels[index], self.n_updates_
-            return self._tickets.issue(t, label, probability, explored, index, kept, scores, version)
+        else:
+            allowed = self._positions(among)
+            index, explored, probability, scores, kept = self._memory.look_among(row, self._key, t, allowed)
+        self.n_rounds_ = t + 1
+        self.n_uniform_guesses_ += explored
+        label, version = self._labels[index], self.n_updates_
+        return self._tickets.issue(t, label, probability, explored, index, kept, scores, version)
 
     def tell(self, guess: Guess, correct: bool, label: Any = None) -> None:
         """Say whether a guess was right: at once, late, in any order, or never, but only once.
@@ -169,15 +236,45 @@ class Learner(Estimator):
                 tickets.cross_off(own)
             self.n_mistakes_ += not right
 
-    def probabilities(self, features: npt.ArrayLike) -> Floats:
-        """Return the chance that `guess` would give to each of `classes_` now. Nothing is changed."""
+    def guess_many(self, X: Any, among: Any = None) -> list[Guess]:
+        """Name a label for every row of X: the same tickets as so many calls of `guess`, or none if a row is refused.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (rounds, n_features)
+            The rounds, none of which has been answered yet.
+        among : list of labels, optional
+            Which labels are allowed, in all of them.
+        """
+        rows = check_rows(X)
+        with self.all_or_nothing(fresh=False):
+            return [self.guess(_row_of(rows, t), among) for t in range(rows.shape[0])]
+
+    def probabilities(self, features: npt.ArrayLike, among: Any = None) -> Floats:
+        """Return the chance that `guess` would give to each of `classes_` now. Nothing is changed.
+
+        Parameters
+        ----------
+        features : array of shape (n_features,) or (rows, n_features), or sparse rows
+            One round's features, or many rounds': then there is one row of chances for each.
+        among : list of labels, optional
+            Which labels are allowed: the others have no chance.
+        """
         with self._lock:
-            row, looked_at = self._one_row(features), self
+            looked_at = self
+            if _are_many(features):
+                rows: Rows = check_rows(features, "features")
+            else:
+                rows = self._one_row(features)
             if not self._started:
                 # Looking must not start a run: a twin starts it instead.
                 looked_at = self.__class__(**self.get_params(deep=False))
-                looked_at._begin(row.shape[1], None, None)
-            return looked_at._memory.chances(row)
+                looked_at._begin(rows.shape[1], None, None)
+            self._check_width(rows)
+            allowed = None if among is None else looked_at._positions(among)
+            memory, pieces = looked_at._memory, [take(rows, t, t + 1) for t in range(rows.shape[0])]
+            chances = [memory.chances(row) if allowed is None else memory.chances_among(row, allowed) for row in pieces]
+            return np.stack(chances) if _are_many(features) else chances[0]
 
     def decision_function(self, X: Any) -> Floats:
         """Return the score of every row (first axis) for every class (second axis)."""
@@ -194,6 +291,107 @@ class Learner(Estimator):
         with self._lock:
             self._check_started("learned")
             return self._memory.learned()
+
+    # New labels.
+
+    def add_class(self, label: Any) -> None:
+        """Let a label join the classes; it can be guessed from the next round on.
+
+        A learner that has begun keeps what it learned, and its open tickets. Its guarantee counts from here on: for the
+        larger number of classes, and for rounds in which every label, the new one too, was there to be right.
+
+        Parameters
+        ----------
+        label : object
+            A label that is not among the classes yet.
+        """
+        with self._lock:
+            if not self._started:
+                raise ValueError(
+                    f"label {label!r} can join when a run has begun: until then put it into the setting, "
+                    'classes=[…], or guess with classes="grow" and among=[…]'
+                )
+            self._join([label])
+
+    def _join(self, labels: list[Any]) -> None:
+        """Add labels, all or none of them."""
+        wider = check_classes([*self._labels, *labels])
+        with self.all_or_nothing(fresh=False):
+            for n in range(len(self._labels) + 1, len(wider) + 1):
+                self.classes_ = wider[:n]
+                self._labels = self.classes_.tolist()
+                self._memory.add_class()
+
+    def _positions(self, among: Any) -> Integers:
+        """Return the positions of allowed labels, in the order of the classes."""
+        return np.unique(encode_labels(_check_list("among", among), self.classes_, "among"))
+
+    @property
+    def _grows(self) -> bool:
+        return isinstance(self.classes, str) and self.classes == "grow"
+
+    # What is known already.
+
+    def learn_from(self, X: Any, guesses: Any, correct: Any, probabilities: Any = None) -> Self:
+        """Learn from rounds that somebody else played: which label was tried, and whether it was right.
+
+        They are no rounds of this learner: nothing is guessed, and no mistake is counted. What a learner makes of them
+        its docstring says. If one of them is refused, nothing was learned.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (rounds, n_features)
+            The rounds.
+        guesses : array of shape (rounds,)
+            The label that was tried in each.
+        correct : array of bool of shape (rounds,), or bool
+            Whether it was right; one truth value stands for all.
+        probabilities : array of shape (rounds,), or float, optional
+            The chance with which each label was tried, in (0, 1]; needed by learners that weigh by it.
+        """
+        rows = check_rows(X)
+        labels = check_labels(guesses, rows.shape[0], "guesses")
+        answers = _check_answers(correct, len(labels))
+        chances = None if probabilities is None else _check_chances(probabilities, len(labels))
+        with self.all_or_nothing(fresh=False):
+            self._check_width(rows)
+            if not self._started and self.classes is None:
+                raise ValueError("classes is not known: pass classes=, for labels that were never tried count too")
+            codes = self._codes_of(labels, rows.shape[1], "guesses")
+            for t, code in enumerate(codes.tolist()):
+                truth = code if self.hears_label and answers[t] else -1
+                chance = None if chances is None else float(chances[t])
+                changed = self._memory.hear_logged(take(rows, t, t + 1), code, bool(answers[t]), truth, chance)
+                self.n_updates_ += changed
+        return self
+
+    def learn_labels(self, X: Any, y: Any) -> Self:
+        """Learn from rows whose label is known, as `learn_from` would if each had been tried for sure.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (rows, n_features)
+            The rows.
+        y : array of shape (rows,)
+            Their labels.
+        """
+        rows = check_rows(X)
+        labels = check_labels(y, rows.shape[0])
+        with self.all_or_nothing(fresh=False):
+            self._check_width(rows)
+            self._codes_of(labels, rows.shape[1], "y")
+            return self.learn_from(rows, labels, True, 1.0)
+
+    def _codes_of(self, labels: npt.NDArray[Any], n_features: int, name: str) -> Integers:
+        """Return the positions of labels; begins if need be, and lets new labels join where classes grow."""
+        if not self._started:
+            chosen = infer_classes(labels) if self.classes is None or self._grows else self.classes
+            self._begin(n_features, check_classes(chosen), None)
+        elif self._grows:
+            new = [label for label in infer_classes(labels).tolist() if label not in self._labels]
+            if new:
+                self._join(new)
+        return encode_labels(labels, self.classes_, name)
 
     # Runs and whole streams.
 
@@ -251,10 +449,10 @@ class Learner(Estimator):
     ) -> Integers:
         """Get ready for the first round of a stream that was checked, and return its labels as indices."""
         if not fresh and self._started:
-            codes = encode_labels(labels, self.classes_)  # first, so that an unknown label changes nothing
             self.begin(rows.shape[1], None, seed=seed, fresh=False)
+            codes = self._codes_of(labels, rows.shape[1], "y")
         else:
-            chosen = self.classes if self.classes is not None else classes
+            chosen = classes if self.classes is None or self._grows else self.classes
             known = check_classes(infer_classes(labels) if chosen is None else chosen)
             codes = encode_labels(labels, known)
             self._begin(rows.shape[1], known, seed)
@@ -264,7 +462,7 @@ class Learner(Estimator):
         """Get ready for a game of that many features; with ``fresh=False`` keep what was learned."""
         check_integer("n_features", n_features, low=1)
         if fresh or not self._started:
-            chosen = self.classes if self.classes is not None else classes
+            chosen = classes if self.classes is None or self._grows else self.classes
             self._begin(n_features, None if chosen is None else check_classes(chosen), seed)
             return
         if n_features != self.n_features_in_:
@@ -295,6 +493,7 @@ class Learner(Estimator):
                 for name in self.__dict__.keys() - before.keys():
                     del self.__dict__[name]
                 if bookmark is not None:
+                    self._memory.n_classes = len(self.classes_)
                     self._memory.restore(bookmark)
                 raise
 
@@ -359,6 +558,10 @@ class Learner(Estimator):
     def _begin(self, n_features: int, known_classes: npt.NDArray[Any] | None, seed: int | None) -> None:
         """Forget everything and set up an empty memory; on a bad setting nothing of the old is lost."""
         if known_classes is None:
+            if self._grows:
+                raise ValueError(
+                    "no label is known yet: guess(x, among=[…]), learn_labels or play brings the first ones"
+                )
             if self.classes is None:
                 raise ValueError(
                     "classes is not known: pass a count or a list of labels, "

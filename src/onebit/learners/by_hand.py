@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onebit.draws import Draw, uniform
 from onebit.inputs import Floats, Integers, Rows, SparseRows, check_rows, take
 from onebit.loop import READY, Game, Memory, Record, moves
 from onebit.rounds import Answer, Guess
@@ -88,6 +89,31 @@ class ByHand(Memory):
     def chances(self, row: Rows) -> Floats:
         """Return what the learner says its probabilities are."""
         return self._learner._probabilities(check_rows(row, "features"))
+
+    def look_among(self, row: Rows, seed: int, round: int, among: Integers) -> tuple[int, bool, float, Floats, Rows]:
+        """Draw one of the allowed labels, as often as the learner would guess it rather than another of them."""
+        chances = self.chances_among(row, among)
+        place = np.searchsorted(np.cumsum(chances[among]), uniform(Draw(seed, round)), side="right")
+        index = int(among[min(int(place), len(among) - 1)])
+        return index, False, float(chances[index]), np.empty(0), row
+
+    def chances_among(self, row: Rows, among: Integers) -> Floats:
+        """Return the learner's probabilities, given that the label is allowed; the same for all if all are 0."""
+        asked = self.chances(row)
+        allowed, chances = asked[among], np.zeros(len(asked))
+        total = allowed.sum()
+        chances[among] = allowed / total if total > 0.0 else 1.0 / len(among)
+        return chances
+
+    def add_class(self) -> None:
+        """Let the learner take a new class."""
+        self._learner._add_class()
+
+    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
+        """Let the learner hear what somebody else played."""
+        return self._learner._hear_logged(
+            check_rows(row, "features"), Answer(label, False, correct, truth), probability
+        )
 
     def hear(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Let the learner hear."""

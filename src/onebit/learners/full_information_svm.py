@@ -23,7 +23,8 @@ class FullInformationSVM(BanditSVM):
     ---------
     With ``C=math.inf`` at most ⌊4(R/γ)²⌋ mistakes, always, on examples that are strongly separable with margin γ within
     radius R, with any exploration (and with a kernel as long as the budget lasts): each mistake proves a fact whose
-    margin is 0 or less.
+    margin is 0 or less. It holds when classes join, with known rounds (`learn_from`), and with `among` as long as the
+    right label is allowed.
 
     Examples
     --------

@@ -34,7 +34,8 @@ class MulticlassPerceptron(SpaceLearner):
     ---------
     At most ⌊2(R/γ)²⌋ mistakes, always, on examples that are weakly separable with margin γ within radius R
     (Theorem 10). Late feedback keeps the number of updates below it: a late answer is learned from if the class that is
-    highest by then is wrong.
+    highest by then is wrong. It holds when classes join, with known rounds (`learn_from`), whose updates count in it,
+    and with `among` as long as the right label is allowed.
 
     Examples
     --------
@@ -95,4 +96,4 @@ def _learn(answer: Answer, sight: Sight, _settings: Any) -> bool:
     return True
 
 
-RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn, hears_label=True)
+RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn, _learn, hears_label=True)

@@ -37,7 +37,9 @@ class NearestNeighbor(Learner):
     Guarantee
     ---------
     With radius γ on examples that are weakly separable with margin γ within radius R of the origin: at most
-    (K−1)(2R/γ+1)^d expected mistakes, and at most (2R/γ+1)^d remembered examples, always (Theorem 21).
+    (K−1)(2R/γ+1)^d expected mistakes, and at most (2R/γ+1)^d remembered examples, always (Theorem 21). Both hold when
+    classes join, for the K there are at the end, and with known rounds (`learn_from`), of which right ones are
+    remembered; with `among` as long as the right label is allowed.
 
     Attributes
     ----------
@@ -145,6 +147,26 @@ class _Remembered(Memory):
     def rows_at_once(self, n_features: int) -> int:
         """Return how many sparse rows to make dense at a time."""
         return max(1, ENTRIES_AT_ONCE // n_features)
+
+    def narrowed(self, prepared: Rows, row: Rows | str, among: Integers) -> NeighborSight:
+        """Look for the nearest example among those with an allowed label."""
+        now, (moves, _, sight, settings) = self.arrays, self._put_at_hand(prepared)
+        kept = np.flatnonzero(np.isin(now.labels[: now.size[0]], among))
+        with_room = np.append(kept, 0)
+        places = np.searchsorted(among, now.labels[with_room])
+        some = Neighbors(now.points[with_room], places, np.array([len(kept)]))
+        why = moves.measure(tuple(some), unlocked(prepared), sight, settings)
+        if why != READY:
+            self._settle(why, prepared, 0, row)
+        return NeighborSight(self.sight.scores, self.sight.near.copy(), np.empty(len(among)))
+
+    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
+        """Remember what was right, as if it had been drawn, unless something remembered covers it."""
+        prepared = self.prepare(row)
+        self.measure(prepared, row)
+        moves, memory, sight, settings = self._at_hand[type(prepared)]
+        self._seen = -1
+        return moves.hear(memory, unlocked(prepared), sight, label, True, correct, truth, settings)
 
     def make_room(self, rows: Rows, t: int) -> None:
         """Double the store."""

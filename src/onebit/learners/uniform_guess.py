@@ -23,7 +23,7 @@ class UniformGuess(SpaceLearner):
 
     Guarantee
     ---------
-    T(K−1)/K expected mistakes in T rounds, whatever the stream.
+    T(K−1)/K expected mistakes in T rounds, whatever the stream; K is the number of labels allowed in each.
 
     Examples
     --------
@@ -59,4 +59,4 @@ def _learn(_answer: Answer, _sight: Sight, _settings: Any) -> bool:
     return False
 
 
-RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn)
+RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn, _learn)

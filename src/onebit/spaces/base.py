@@ -5,13 +5,16 @@ live: it turns features into scores, and applies what a rule says each class gai
 """
 
 import importlib
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from onebit.draws import Draw
-from onebit.inputs import Floats, Rows
-from onebit.loop import Game, Memory, Sight, plugged
+from onebit.inputs import Floats, Rows, SparseRows, unlocked
+from onebit.loop import Game, Memory, Sight, moves, plugged
 from onebit.rounds import Answer
 
 
@@ -39,15 +42,22 @@ class Rule(NamedTuple):
         Writes the chance that `guess` gives to each label.
     learn : (answer, sight, settings) → changed
         Reads ``sight.scores`` and ``sight.current`` and writes to ``sight.gains`` how much of x each class gains.
+    learn_logged : (answer, sight, settings) → changed, or None
+        The same for a round that somebody else played; the only setting is the chance that its label was tried with.
+        Without it such rounds are refused.
     hears_label : bool
         Whether the rule belongs to the full-information game.
+    divides_by_chances : bool
+        Whether `learn_logged` needs the chance.
     """
 
     home: str
     guess: Callable[[Floats, Draw, Any], tuple[int, bool]]
     probabilities: Callable[[Floats, Any, Floats], None]
     learn: Callable[[Answer, Sight, Any], bool]
+    learn_logged: Callable[[Answer, Sight, Any], bool] | None = None
     hears_label: bool = False
+    divides_by_chances: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Compiled functions do not travel between processes; a name does.
@@ -79,9 +89,41 @@ class Space(Memory):
     rule: Rule
 
     def sight_of_late(self, scores: Floats) -> Sight:
-        """Let the rule see the scores of then beside those of now."""
-        sight: Sight = self.sight._replace(scores=scores)
+        """Let the rule see the scores of then beside those of now; a class that came later was not allowed then."""
+        then = np.full(self.n_classes, -np.inf)
+        then[: len(scores)] = scores
+        sight: Sight = self.sight._replace(scores=then)
         return sight
+
+    @abstractmethod
+    def game_of(self, rule: Rule, is_sparse: bool) -> Game:
+        """Return a rule's game in this space, for dense or for sparse rows."""
+
+    def game(self, is_sparse: bool) -> Game:
+        """Return the rule's game."""
+        return self.game_of(self.rule, is_sparse)
+
+    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
+        """Learn what the rule's theorem allows."""
+        rule = self.rule
+        if rule.learn_logged is None:
+            raise ValueError("this rule cannot learn from rounds that others played; give it learn_logged")
+        if rule.divides_by_chances and probability is None:
+            raise ValueError(
+                "probabilities are needed: this rule divides by the chance with which each label was tried. Without "
+                "them use learn_labels, or BanditSVM or BanditPerceptron, which take plain facts"
+            )
+        if rule.hears_label and truth < 0:
+            return False  # it learns from labels, and this one is not known
+        prepared = self.prepare(row)
+        self.measure(prepared, row)
+        self._seen = -1
+        kinds: tuple[Any, ...] = type(self.arrays), type(self.sight), type(self.settings)
+        game = self.game_of(rule._replace(learn=rule.learn_logged), isinstance(prepared, SparseRows))
+        settings = self.settings._replace(rule=(1.0 if probability is None else probability,))
+        return moves(game, *kinds).hear(
+            tuple(self.arrays), unlocked(prepared), tuple(self.sight), label, False, correct, truth, tuple(settings)
+        )
 
 
 @cache

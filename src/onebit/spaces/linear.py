@@ -5,7 +5,9 @@ and the weights are floats, is scored again, divided by a power of two: the gues
 even those overflow (weights near the largest float) the row is refused.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -33,14 +35,16 @@ class Weights(NamedTuple):
 class LinearSpace(Space):
     """One weight per class and feature; memory K × d whatever the number of rounds."""
 
+    class_axes: ClassVar[Mapping[str, int]] = MappingProxyType({"weights": 1})
+
     def __init__(self, rule: Rule, settings: tuple[float, ...], n_features: int, n_classes: int) -> None:
         self.rule, self.settings, self.n_classes = rule, Numbers(settings, ()), n_classes
         self.arrays = Weights(np.zeros((n_features, n_classes)))
         self.sight = self.new_sight()
 
-    def game(self, is_sparse: bool) -> Game:
-        """Return the rule's game on dense or on sparse rows."""
-        return rule_game(self.rule, *((sparse.score, sparse.step) if is_sparse else (score, step)))
+    def game_of(self, rule: Rule, is_sparse: bool) -> Game:
+        """Return a rule's game on dense or on sparse rows."""
+        return rule_game(rule, *((sparse.score, sparse.step) if is_sparse else (score, step)))
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return ⟨wᵢ, x⟩ for every row and class, or that divided by a power of two where it is no float."""

@@ -5,9 +5,10 @@ i's score is Σₛ coefficients[s, i]·k(xₛ, x). The same example may be store
 multisets). The store doubles when it is full.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -44,6 +45,7 @@ class SupportSet(Space):
     """Examples with a coefficient per class, seen through a kernel."""
 
     arrays: Examples
+    class_axes: ClassVar[Mapping[str, int]] = MappingProxyType({"coefficients": 1, "totals": 0})
     _screen: Screen | None = None
     _expects_many_updates = False
 
@@ -63,10 +65,10 @@ class SupportSet(Space):
         )
         self.sight = self.new_sight()
 
-    def game(self, is_sparse: bool) -> Game:
-        """Return the rule's game for one round at a time; streams are played in blocks."""
+    def game_of(self, rule: Rule, is_sparse: bool) -> Game:
+        """Return a rule's game for one round at a time; streams are played in blocks."""
         value = type(self.kernel).value
-        return rule_game(self.rule, _filled_score if value is None else _exact_score(value), store)
+        return rule_game(rule, _filled_score if value is None else _exact_score(value), store)
 
     def fill(self, row: Rows) -> None:
         """Write the scores, added up in the order of the store."""

@@ -88,13 +88,16 @@ class BanditSVM(SpaceLearner):
 
     Guarantee
     ---------
-    With ``exploration="guarded"`` (the default), whatever C, the budget and the replays, on examples that are strongly
-    separable as they come with margin γ within radius R: at most 11 + 11(K−1)(mB + m − 1) expected mistakes,
-    B = ⌊16(1 + 1/(2C))(R/γ)²⌋. m is 6 by default, the five kernels and the linear guard beside them; with
-    ``scale=None`` it is the number of kernels, and the linear one must be in the bank. With ``C=math.inf``,
+    With ``exploration="guarded"`` (the default) and a bank, whatever C, the budget and the replays, on examples that
+    are strongly separable as they come with margin γ within radius R: at most 11 + 11(K−1)(mB + m − 1) expected
+    mistakes, B = ⌊16(1 + 1/(2C))(R/γ)²⌋. m is 6 by default, the five kernels and the linear guard beside them; with
+    ``scale=None`` it is the number of kernels, and the linear one must be in the bank. Without a kernel (so beyond
+    10 000 features) this needs ``C=math.inf`` and ``scale=None``, and m is 1. With ``C=math.inf``,
     ``exploration="uniform"`` and ``scale=None`` at most (K−1)⌊4(R/γ)²⌋ (in the kernel's space, R² = max k(x, x)), for
     any `replays`, and with a kernel as long as the budget lasts. The proofs, and what other settings cost, are in
-    docs/theory/bandit-svm.md.
+    docs/theory/bandit-svm.md. All hold when classes join, for the K there are at the end; with known rounds
+    (`learn_from`), whose facts count among those that the proofs bound; and with `among` as long as the right label is
+    allowed. With ``classes="grow"`` a wrong guess of one of two classes does not prove the other.
 
     Attributes
     ----------
@@ -222,6 +225,7 @@ class BanditSVM(SpaceLearner):
             trigger=_TRIGGER,
             tolerance=_TOLERANCE,
             scales=self.scale is not None,
+            is_closed=not self._grows,
         )
 
     def _bank(self, n_features: int) -> tuple[Kernel, ...] | None:

@@ -7,8 +7,10 @@ and what is had for many rows at once. `bank_facts` has the arrays, `bank_plan` 
 they say, `bank_learning` what an answer changes, `bank_steps` how.
 """
 
+from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,12 +21,13 @@ from onebit.learners.bandit_svm.bank_facts import DUE, BankFacts, BankSight, new
 from onebit.learners.bandit_svm.bank_learning import hear_row
 from onebit.learners.bandit_svm.bank_plan import CODE, IN_PYTHON, LINEAR, new_bank
 from onebit.learners.bandit_svm.bank_steps import replay
-from onebit.learners.bandit_svm.bank_vote import LOUDEST, ask_all, measure_row, what_is_lost
+from onebit.learners.bandit_svm.bank_vote import LOUDEST, ask_all, hold_vote, measure_row, what_is_lost
 from onebit.learners.bandit_svm.facts import (
     IT_IS,
     IT_IS_ANOTHER,
     IT_IS_NOT,
     SIZE,
+    FactMemory,
     FactNumbers,
     Settings,
     curiosity,
@@ -35,15 +38,14 @@ from onebit.learners.bandit_svm.facts import (
 )
 from onebit.learners.bandit_svm.rows import DENSE, SPARSE, change_scale
 from onebit.lengths import row_lengths, unit_rows
-from onebit.loop import Game, Memory, Record, grown
-from onebit.rounds import Guess
+from onebit.loop import Game, Record, grown
 from onebit.scaling import scaled
 
 # Steps for each class of each kernel after the columns were scaled anew.
 _STEPS_AFTER_SCALING = 100
 
 
-class BankMemory(Memory):
+class BankMemory(FactMemory):
     """Facts, seen through a bank of kernels.
 
     Rows are dense to it. Where columns are scaled, sparse rows are scaled in another way, and a column of zeros behind
@@ -51,10 +53,25 @@ class BankMemory(Memory):
     """
 
     arrays: BankFacts
+    class_axes: ClassVar[Mapping[str, int]] = MappingProxyType(
+        {
+            "targets": 0,
+            "alphas": 1,
+            "coefficients": 2,
+            "scores": 1,
+            "totals": 1,
+            "supports": 1,
+            "weights": 1,
+            "guard": 1,
+            "right": 0,
+            "wrong": 0,
+        }
+    )
 
     def __init__(
         self, kernels: tuple[Kernel, ...], settings: Settings, hears_label: bool, n_features: int, n_classes: int
     ) -> None:
+        self.n_classes = n_classes
         self.bank, self._hears_label = new_bank(kernels, n_features + settings.scales), hears_label
         self._in_python = (self.bank.numbers.forms[:, CODE] == IN_PYTHON).tolist()
         self.measures_in_python = any(self._in_python)
@@ -105,16 +122,16 @@ class BankMemory(Memory):
 
     # A new scale: rare, so Python's work.
 
-    def hear(self, guess: Guess, correct: bool, truth: int) -> bool:
-        """Learn from the answer to one guess, and scale all that is stored anew if that is due."""
-        changed = super().hear(guess, correct, truth)
-        if self.arrays.counts[DUE]:
-            self._scale_again()
-        return changed
-
     def run(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
         """Play prepared rows; the loop stops where a new scale is due."""
         super().run(rows, y, start, seed, first_round, record)
+        self._scale_if_due()
+
+    def _scale_if_due(self) -> None:
+        """Put a scale in force that an answer made due.
+
+        Not while that answer is heard: whoever breaks this off must not hear it twice.
+        """
         if self.arrays.counts[DUE]:
             self._scale_again()
 
@@ -142,8 +159,11 @@ class BankMemory(Memory):
         grams, scores = np.zeros_like(now.grams), np.zeros_like(now.scores)
         with np.errstate(over="ignore", invalid="ignore"):
             for b, kernel in enumerate(self.bank.bases if size else ()):
-                ready = kernel.prepare(stored)
-                grams[b, :size, :size] = kernel.matrix(ready, ready)
+                try:
+                    ready = kernel.prepare(stored)
+                    grams[b, :size, :size] = kernel.matrix(ready, ready)
+                except ValueError:  # a kernel of one's own may refuse rows
+                    grams[b] = np.nan
             for k, (base, squarings, is_linear) in enumerate(plan.tolist()):
                 similar = grams[base, :size, :size]
                 for _ in range(squarings):
@@ -189,6 +209,16 @@ class BankMemory(Memory):
             weight=grown(now.weight, (n,)),
         )
 
+    def narrowed(self, prepared: Rows, row: Rows | str, among: Integers) -> Any:
+        """Measure a row; where one kernel guessed alone, and not what is allowed, all are asked."""
+        self.measure(prepared, row)
+        sight = self.sight
+        if not sight.asked.all() and np.argmax(sight.scores) not in among:
+            ask_all(self.arrays, sight, self.settings)
+            hold_vote(self.arrays, sight, self.settings)
+        narrow = {name: np.ascontiguousarray(getattr(sight, name)[..., among]) for name in self.per_class}
+        return sight._replace(**narrow)
+
     def opinions(self, row: Rows) -> Floats:
         """Return every kernel's scores of a row (m × K). Nothing is learned."""
         self.chances(row)
@@ -198,6 +228,7 @@ class BankMemory(Memory):
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return every row's scores, as a guess is made from them, by matrix products."""
+        self._scale_if_due()
         now, facts = self.arrays, self.settings.facts
         seen, stored = self._as_seen(rows), now.features[:, : self.size].T.copy()
         opinions = np.empty((len(now.trust), len(seen), len(self.sight.scores)))
@@ -234,6 +265,7 @@ class BankMemory(Memory):
 
     def learned(self) -> dict[str, Floats]:
         """Return the examples and their coefficients: one column per class, for each kernel if there are several."""
+        self._scale_if_due()
         coefficients = self.arrays.coefficients[:, : self.size].copy()
         stored = self.arrays.rows if self.settings.facts.scales else self.arrays.features
         support = stored[:, : self.size].T.copy()

@@ -64,7 +64,7 @@ class BankFacts(NamedTuple):
     statistics: Floats
     """Of the columns, for dense and for sparse rows (2 × 4 × d); empty if nothing is scaled."""
     scales: Floats
-    """How columns are scaled, for dense and for sparse rows (2 × 3 × d)."""
+    """How columns are scaled, for dense and for sparse rows (2 × 4 × d)."""
     seen: Integers
     """How many dense and how many sparse rows were heard."""
 

@@ -219,8 +219,15 @@ def measure_row(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> i
             look_up(memory, sight, facts)
             return READY
     ask_all(memory, sight, settings)
+    return hold_vote(memory, sight, settings)
+
+
+@frugal
+def hold_vote(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> int:
+    """Write what all kernels say together, when all have been asked."""
+    facts, numbers = settings.facts, settings.kernel
     if not numbers.is_bounded:
-        for k in range(m):
+        for k in range(memory.trust.shape[0]):
             if is_lost(sight.itself[1, k], sight.length[0] ** 2, sight.features, 0):
                 return UNSCORED
             if ready_if_finite(sight.opinions[k]) != READY:

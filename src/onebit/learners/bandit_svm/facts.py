@@ -13,16 +13,16 @@ nobody has tried them yet.
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from onebit.compiled import inlined
 from onebit.draws import Draw, uniform, uniform_label
-from onebit.inputs import Floats, Integers
-from onebit.learners.bandit_svm.drift import is_outdated
-from onebit.loop import Game, highest, plugged
+from onebit.inputs import Floats, Integers, Rows, unlocked
+from onebit.learners.bandit_svm.drift import is_outdated, new_watch
+from onebit.loop import Game, Memory, highest, plugged
 from onebit.rounds import Answer
 
 Signs = npt.NDArray[np.int8]
@@ -60,6 +60,8 @@ class Settings(NamedTuple):
     """How far from its due a stored fact may be before it is replayed."""
     scales: bool
     """Whether columns are scaled as they come, and a constant is added."""
+    is_closed: bool
+    """Whether one of the classes is always right: of two, the one that was not wrong."""
 
 
 class FactNumbers(NamedTuple):
@@ -169,13 +171,13 @@ def keep_account(memory: Any, sight: Any, answer: Answer) -> None:
 
 
 @inlined
-def prove(answer: Answer, targets: Floats) -> None:
-    """Write what an answer proves of each class."""
+def prove(answer: Answer, is_closed: bool, targets: Floats) -> None:
+    """Write what an answer proves of each class; `is_closed` says that one of them is right."""
     n_classes = targets.shape[0]
     known = answer.truth
     if answer.correct:
         known = answer.label
-    elif n_classes == 2:
+    elif n_classes == 2 and is_closed:
         known = 1 - answer.label
     for i in range(n_classes):
         targets[i] = 0.0 if known < 0 else IT_IS_ANOTHER
@@ -222,6 +224,31 @@ SIZE = 0
 """Where a memory of facts counts its examples."""
 
 
+class FactMemory(Memory):
+    """What memories of facts share."""
+
+    per_class: ClassVar[tuple[str, ...]] = "scores", "opinions", "targets", "chances"
+
+    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
+        """Learn what is proved, whoever tried it; somebody else's mistakes are no sign of drift, and no dispute."""
+        prepared = self.prepare(row)
+        self.measure(prepared, row)
+        moves, memory, sight, settings = self._at_hand[type(prepared)]
+        tally, watch = self.arrays.tally, self.arrays.watch
+        kept = tally.copy(), watch.copy()
+        watch[:] = new_watch()
+        self._seen = -1
+        changed = moves.hear(memory, unlocked(prepared), sight, label, False, correct, truth, settings)
+        tally[:], watch[:] = kept
+        return changed
+
+    def add_class(self) -> None:
+        """Make room for one more class: it is not the right one where another is."""
+        super().add_class()
+        targets = self.arrays.targets
+        targets[-1, (targets == IT_IS).any(axis=0)] = IT_IS_ANOTHER
+
+
 def hearing(
     complete: Callable[..., None],
     judge: Callable[..., bool],
@@ -246,7 +273,7 @@ def hearing(
     """
 
     def hear(memory: Any, sight: Any, answer: Answer, settings: FactNumbers) -> bool:
-        prove(answer, sight.targets)
+        prove(answer, settings.facts.is_closed, sight.targets)
         outdated = is_outdated(memory.watch, answer.correct, sight.targets.shape[0], settings.facts.softness)
         if outdated or not answer.correct:
             complete(memory, sight, settings)

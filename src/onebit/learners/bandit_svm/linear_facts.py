@@ -5,9 +5,10 @@ budget is full the oldest example makes room. Its share stays in the weights: wh
 forgotten example costs nothing, and the guarantee holds whatever the budget.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from onebit.inputs import Floats, Integers, Rows, SparseRows, unlocked
 from onebit.learners.bandit_svm.drift import new_watch
 from onebit.learners.bandit_svm.facts import (
     SIZE,
+    FactMemory,
     FactNumbers,
     Settings,
     Signs,
@@ -36,7 +38,7 @@ from onebit.learners.bandit_svm.rows import (
     scale_is_due,
 )
 from onebit.lengths import shorten
-from onebit.loop import FULL, Game, Memory, grown, ready_if_finite
+from onebit.loop import FULL, Game, grown, ready_if_finite
 from onebit.rounds import Answer
 from onebit.scaling import new_scale, new_statistics, scaled
 
@@ -82,7 +84,7 @@ class LinearFacts(NamedTuple):
     statistics: Floats
     """Of the columns, for dense and for sparse rows (2 × 4 × d); empty if nothing is scaled."""
     scales: Floats
-    """How columns are scaled, for dense and for sparse rows (2 × 3 × d)."""
+    """How columns are scaled, for dense and for sparse rows (2 × 4 × d)."""
     seen: Integers
     """How many dense and how many sparse rows were heard."""
 
@@ -110,13 +112,16 @@ class LinearSight(NamedTuple):
     chances: Floats
 
 
-class LinearFactMemory(Memory):
+class LinearFactMemory(FactMemory):
     """One weight vector per class, on rows divided by their length."""
 
     arrays: LinearFacts
+    class_axes: ClassVar[Mapping[str, int]] = MappingProxyType(
+        {"weights": 1, "targets": 0, "alphas": 0, "totals": 0, "supports": 0, "cursors": 0, "right": 0, "wrong": 0}
+    )
 
     def __init__(self, settings: Settings, hears_label: bool, n_features: int, n_classes: int) -> None:
-        self.settings, self._hears_label = FactNumbers(settings, ()), hears_label
+        self.settings, self._hears_label, self.n_classes = FactNumbers(settings, ()), hears_label, n_classes
         self.arrays = new_facts(n_features, n_classes, min(settings.budget, _FIRST_CAPACITY), 1, settings.scales)
         self.sight = self.new_sight()
 
