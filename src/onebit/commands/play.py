@@ -86,7 +86,7 @@ def play_command(request: PlayRequest) -> None:
     with progress_bar(console, f"{request.learner}, {grouped(n_rounds)} rounds") as show:
         trace = play(learner, data, seed=request.seed, keep_guesses=True, on_progress=show)
     if request.save is not None:
-        learner.save(request.save)  # type: ignore[attr-defined]
+        learner.save(request.save)
     wrong = np.asarray(trace.guesses != np.array(data.label_names)[data.y])
     drawing = Drawing(
         "mistakes",

@@ -200,10 +200,12 @@ def _frame(rows: list[list[str]]) -> pl.DataFrame:
 
 def _without_blanks(cells: pl.DataFrame) -> pl.DataFrame:
     """Return cells without blanks at their ends, and without rows in which nothing is left."""
+    if cells.width == 0:
+        return cells
     cells.columns = [f"{j}" for j in range(cells.width)]
     edges = cells.select(pl.all().str.contains(r"^\s|\s$").any()).row(0)
     padded = [name for name, has_blanks in zip(cells.columns, edges, strict=True) if has_blanks]
     cells = cells.with_columns(pl.col(padded).str.strip_chars())
-    if cells.width and (cells.to_series(0) == "").any():
+    if (cells.to_series(0) == "").any():
         cells = cells.filter(pl.any_horizontal(pl.all() != ""))
     return cells

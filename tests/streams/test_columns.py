@@ -156,6 +156,12 @@ def test_codes_that_begin_with_0_are_words(tmp_path: Path) -> None:
     assert "codes" in describe(data)["columns"]
 
 
+@pytest.mark.parametrize("text", ["|", ",,\n,,\n", " \n\t\n", '""\n'])
+def test_nothing_but_empty_cells(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ValueError, match=r"table\.csv: the file is empty"):
+        read(tmp_path, text)
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "cp1252", "shift_jis"])
 def test_encodings(tmp_path: Path, encoding: str) -> None:
     word = "日本" if encoding == "shift_jis" else "café"
