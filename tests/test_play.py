@@ -65,12 +65,11 @@ def test_a_data_set_brings_its_labels() -> None:
         onebit.play(learner, data, data.y)
 
 
-@pytest.mark.parametrize(
-    "learner", [onebit.BanditSVM("rational"), onebit.BanditPerceptron(), onebit.NearestNeighbor(0.2)]
-)
+@pytest.mark.parametrize("learner", [onebit.BanditSVM(), onebit.BanditPerceptron(), onebit.NearestNeighbor(0.2)])
 @pytest.mark.parametrize("n_rounds", [7, 333])
 def test_progress_changes_nothing(learner: onebit.Learner, n_rounds: int) -> None:
-    problem, told = noisy_problem(n_rounds), []
+    problem = noisy_problem(n_rounds)
+    told: list[tuple[int, int]] = []
     plain = onebit.play(learner, problem.X, problem.y, seed=2, keep_guesses=True)
     shown = onebit.play(
         learner, problem.X, problem.y, seed=2, keep_guesses=True, on_progress=lambda *so_far: told.append(so_far)
@@ -86,9 +85,10 @@ def test_generators_of_pairs() -> None:
     problem = noisy_problem(200)
     learner = onebit.BanditPerceptron(classes=4)
     trace = onebit.play(learner, ((x, y) for x, y in zip(problem.X, problem.y, strict=True)), seed=5)
-    assert trace == onebit.play(
-        onebit.BanditPerceptron(classes=4), problem.X, problem.y, seed=5, checkpoints=trace.curve.rounds
-    )
+    twin = onebit.BanditPerceptron(classes=4)
+    same = onebit.play(twin, problem.X, problem.y, seed=5, checkpoints=trace.curve.rounds)
+    assert np.array_equal(trace.curve, same.curve)
+    assert trace.updates == same.updates
     assert onebit.play(learner, zip(problem.X, problem.y, strict=True), max_rounds=50).rounds == 50
     for wrong, said in (
         (iter([]), "ended before its first round"),

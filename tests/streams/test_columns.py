@@ -257,7 +257,13 @@ def test_arff(tmp_path: Path) -> None:
     assert data.label_names == ("apple", "banana")
     with pytest.raises(ValueError, match=r"fruit\.arff, row 3, column 'weight': is empty"):
         read(tmp_path, ARFF, "fruit.arff")
-    for broken in (ARFF.replace("numeric", "matrix"), ARFF.replace("{apple", "apple"), "hello", ARFF + "1,2\n"):
+    for broken in (
+        ARFF.replace("numeric", "matrix"),
+        ARFF.replace("{apple", "apple"),
+        "hello",
+        ARFF + "1,2\n",
+        ARFF.replace("numeric", "%s%"),
+    ):
         with pytest.raises(ValueError, match=r"fruit\.arff"):
             read(tmp_path, broken, "fruit.arff", missing="indicator")
 

@@ -4,6 +4,7 @@ The same rules for every kind of file. Nothing is guessed in silence: what can b
 hundreds of columns, is refused with a remedy, and the data set tells what was made of each column.
 """
 
+import shlex
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -312,7 +313,8 @@ def _check_counter(table: Table, j: int, values: Floats) -> None:
     if len(values) >= _FEW_ROWS and bool((np.diff(values) == 1.0).all()):
         raise ValueError(
             f"{table.path}: column {table.names[j]!r} counts the rows ({values[0]:g}, {values[1]:g}, …), which says "
-            f"nothing about a label. Leave it out with --drop {table.names[j]}, or name it in --columns to keep it"
+            "nothing about a label. "
+            f"Leave it out with --drop {shlex.quote(table.names[j])}, or keep it by naming it in --columns"
         )
 
 
@@ -335,7 +337,8 @@ def _too_many_words(table: Table, j: int, n_words: int, n_rows: int) -> str:
     name = table.names[j]
     return (
         f"{table.path}: column {name!r} has {n_words} different words in {n_rows} rows. A name, a code or free text is "
-        f"no feature: leave it out with --drop {name}, or allow one column per word with --max-words {n_words}"
+        f"no feature: leave it out with --drop {shlex.quote(name)}, "
+        f"or allow one column per word with --max-words {n_words}"
     )
 
 

@@ -141,4 +141,9 @@ def shorten(names: Sequence[str], most: int = 12) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error) or type(error).__name__).strip().splitlines()[0][:200]
+    """Return what an error says, in short; an error of ARFF may fail to say it where the file has a percent sign."""
+    try:
+        said = str(error).strip()
+    except Exception:
+        said = str(getattr(error, "message", ""))
+    return (said or type(error).__name__).splitlines()[0][:200]
