@@ -309,8 +309,8 @@ def _numbers(table: Table, j: int, column: pl.Series, kind: str = _NUMBERS) -> _
 
 
 def _check_counter(table: Table, j: int, values: Floats) -> None:
-    """Raise if a column counts the rows."""
-    if len(values) >= _FEW_ROWS and bool((np.diff(values) == 1.0).all()):
+    """Raise if a column counts the rows, from 0 or 1."""
+    if len(values) >= _FEW_ROWS and values[0] in (0.0, 1.0) and bool((np.diff(values) == 1.0).all()):
         raise ValueError(
             f"{table.path}: column {table.names[j]!r} counts the rows ({values[0]:g}, {values[1]:g}, …), which says "
             "nothing about a label. "
