@@ -182,6 +182,8 @@ def test_encodings(tmp_path: Path, encoding: str) -> None:
         'a,y\n1,5" pipe\n2,6" pipe\n3,5" pipe\n',
         "x^2,y\n1,a\n2,b\n3,a\n",
         "a,y\r1,b\r2,c\r3,b\r",
+        "\ufeff\ufeffa,y\n1,b\n2,c\n3,b\n",
+        "\n\ufeffa,y\n1,b\n2,c\n3,b\n",
         "\n\n a , y \n\n 1 ,\tb\n2,c\n,\n   \n3,b\n\n",
         '"a","y"\r\n"1","b\nb"\r\n"2","c ""c"""\r\n"3","b\nb"\r\n',
     ],

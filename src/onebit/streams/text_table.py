@@ -111,6 +111,8 @@ def as_utf8(path: Path, data: bytes, encoding: str | None) -> bytes:
             f"{path}: is not {named} text ({said}{place}); name its encoding, such as --encoding cp1252, "
             "or save it as UTF-8"
         ) from error
+    while text.startswith(codecs.BOM_UTF8):  # some programs mark what is marked already
+        text = text[len(codecs.BOM_UTF8) :]
     if b"\0" in text:
         line = text[: text.index(b"\0")].count(b"\n") + 1
         raise ValueError(
@@ -159,7 +161,7 @@ def _read_quickly(text: bytes, delimiter: str) -> pl.DataFrame | None:
     if has_quotes and re.search(re.escape(delimiter).encode() + rb'[ \t]+"', text):
         return None
     body = text.lstrip(b"\r\n")
-    if body.startswith(_ZLIB):
+    if body.startswith((*_ZLIB, codecs.BOM_UTF8)):
         return None
     try:
         cells = pl.read_csv(
