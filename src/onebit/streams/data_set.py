@@ -29,12 +29,15 @@ class DataSet:
     y : array of shape (rows,)
         Positions in `label_names`.
     label_names : tuple of str
+    about : tuple of pairs of str
+        What was made of the file it came from, as `onebit.streams.describe` tells it; no part of the content.
     """
 
     name: str
     X: Matrix
     y: Integers
     label_names: tuple[str, ...]
+    about: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "X", as_matrix(check_rows(self.X)))  # scipy shuffles rows without looking
