@@ -195,6 +195,8 @@ class Trace:
     def to_frame(self) -> "polars.DataFrame":
         """Return the curve as a Polars frame: round, mistakes so far, and their share of the rounds so far.
 
+        Examples
+        --------
         >>> import numpy as np
         >>> curve = Curve(np.array([1, 2, 4]), np.array([1, 1, 2]))
         >>> Trace(rounds=4, mistakes=2, updates=2, uniform_guesses=0, curve=curve).to_frame()["rate"].to_list()

@@ -13,6 +13,8 @@ _LONGEST = 40  # letters of a class's name
 def describe(data: DataSet) -> dict[str, str]:
     """Return what a data set holds and what was made of the file it came from, by name.
 
+    Examples
+    --------
     >>> from onebit.streams import bundled
     >>> describe(bundled("iris"))
     {'rows': '150', 'classes': '3: setosa 50, versicolor 50, virginica 50', 'columns': '4 of numbers'}
