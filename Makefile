@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 DATA   ?=
 
-.PHONY: help setup test test-slow lint format reproduce arena benchmark clean
+.PHONY: help setup test test-slow lint docs format package coverage reproduce arena benchmark clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -23,21 +23,38 @@ $(VENV)/.rivals: $(VENV)/.ready requirements/rivals.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/rivals.txt
 	@touch $@
 
+$(VENV)/.docs: $(VENV)/.ready requirements/docs.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	@touch $@
+
 test: lint  ## everything CI runs: lint, types, import direction, tests and doctests
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
 
 test-slow: setup  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
-lint: setup  ## ruff, mypy --strict, import-linter
+lint: docs  ## ruff, mypy --strict, import-linter, and the documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
+docs: $(VENV)/.docs  ## the documentation into site/; works from the folder, without a network
+	PATH="$(abspath $(BIN)):$$PATH" NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 format: setup  ## let ruff rewrite the files
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+coverage: setup  ## which lines the tests reach: the suite as it is, and every learner with the compiler off
+	rm -f .coverage .coverage.*
+	$(BIN)/coverage run -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run tests/play_everything.py
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+package: setup  ## wheel and sdist into dist/, installed into an empty environment and tried there
+	$(BIN)/python tests/try_package.py
 
 reproduce: setup  ## the paper's experiments at full size, into results/ (ARGS="--quick" for a minute's version)
 	$(BIN)/onebit reproduce $(ARGS)

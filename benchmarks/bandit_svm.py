@@ -17,6 +17,7 @@ from rich.table import Table
 import onebit
 from onebit.checks.problems import lock_up_problem
 from onebit.kernels import Gaussian, Rational
+from onebit.reporting.tables import grouped
 from onebit.streams import paper_strong, paper_weak, preprocess, read_table
 
 # What BanditSVM played with before it had a bank: exp(−8(1−⟨x, x'⟩)) on unit rows.
@@ -45,7 +46,7 @@ def paper_sets(rounds: int, seeds: int) -> list[tuple[str, ...]]:
             games.append(timed(onebit.BanditSVM(kernel, scale=None), X, y, seed=seed))
         mistakes, seconds = map(np.array, zip(*games, strict=True))
         shown = f"{mistakes.mean():.1f} mistakes ({mistakes.min()} to {mistakes.max()})"
-        lines.append((f"{name}, {rounds:,} rounds, {seeds} seeds", shown, f"≤ {goal}"))
+        lines.append((f"{name}, {grouped(rounds)} rounds, {seeds} seeds", shown, f"≤ {goal}"))
         lines.append(("… the slowest run", f"{seconds.max():.2f} s", "< 5 s"))
     return lines
 
@@ -61,7 +62,7 @@ def lock_ups(rounds: int = 20_000, seeds: int = 20) -> list[tuple[str, ...]]:
         mistakes = np.array([game.mistakes for game in games])
         late = sum(game.mistakes - game.curve.mistakes[0] for game in games)
         shown = f"{mistakes.mean():.1f} mistakes ({mistakes.min()} to {mistakes.max()}), {late} in all second halves"
-        lines.append((f"{name}, {rounds:,} rounds, {seeds} seeds", shown, f"≤ {goal}, 0"))
+        lines.append((f"{name}, {grouped(rounds)} rounds, {seeds} seeds", shown, f"≤ {goal}, 0"))
     return lines
 
 
@@ -73,18 +74,18 @@ def letter(folder: Path) -> list[tuple[str, ...]]:
     one_kernel = onebit.BanditSVM(_ONE_KERNEL, exploration="greedy", scale=None)
     lines: list[tuple[str, ...]] = []
     for name, learner, rows, goal in (
-        ("linear", onebit.BanditSVM(None, scale=None), X, "≥ 70,000"),
+        ("linear", onebit.BanditSVM(None, scale=None), X, "≥ 70 000"),
         ("one kernel", one_kernel, X, ""),
-        ("bank", onebit.BanditSVM(scale=None), X, "≥ 2,000"),
-        ("bank, raw rows", onebit.BanditSVM(), raw, "≥ 2,000"),
+        ("bank", onebit.BanditSVM(scale=None), X, "≥ 2 000"),
+        ("bank, raw rows", onebit.BanditSVM(), raw, "≥ 2 000"),
     ):
         onebit.play(learner, rows[:50], y[:50])
         mistakes, seconds = timed(learner, rows, y)
-        shown = f"{len(y) / seconds:,.0f} rounds/s, {mistakes:,} mistakes"
-        lines.append((f"letter, {len(y):,} rounds, {name}", shown, goal))
+        shown = f"{grouped(len(y) / seconds)} rounds/s, {grouped(mistakes)} mistakes"
+        lines.append((f"letter, {grouped(len(y))} rounds, {name}", shown, goal))
     bank, single = _interactive(onebit.BanditSVM(), raw, y), _interactive(one_kernel, X, y)
     shown = f"{bank:.0f} µs, one kernel {single:.0f} µs: {bank / single:.2f}×"
-    lines.append(("one guess + tell after 5,000 rounds of letter, bank", shown, "≤ 3×"))
+    lines.append(("one guess + tell after 5 000 rounds of letter, bank", shown, "≤ 3×"))
     return lines
 
 
@@ -112,9 +113,9 @@ def drift(rounds: int = 20_000, seeds: int = 5) -> list[tuple[str, ...]]:
             pieces = [slice(start, start + rounds // 10) for start in range(0, rounds, rounds // 10)]
             anew = [onebit.play(onebit.BanditSVM(classes=4), X[p], y[p], seed=seed).mistakes for p in pieces]
             renewed.append(sum(anew))
-        others = f"never forgetting {np.mean(frozen):,.0f}, new every tenth {np.mean(renewed):,.0f}"
-        shown = f"{np.mean(kept):,.0f} mistakes; {others}"
-        lines.append((f"{name}, {rounds:,} rounds, {seeds} seeds", shown, "measured"))
+        own, never, tenth = (grouped(float(np.mean(counts))) for counts in (kept, frozen, renewed))
+        shown = f"{own} mistakes; never forgetting {never}, new every tenth {tenth}"
+        lines.append((f"{name}, {grouped(rounds)} rounds, {seeds} seeds", shown, "measured"))
     return lines
 
 
@@ -154,7 +155,7 @@ def flat_time(rounds: int = 100_000) -> list[tuple[str, ...]]:
             piece = slice(start, start + tenth)
             times.append(timed(learner, X[piece], y[piece], fresh=start == 0)[1] / tenth * 1e6)
         shown = f"{times[1]:.0f} µs in the second tenth, {times[-1]:.0f} µs in the last"
-        lines.append((f"overlapping classes, {rounds:,} rounds, {name}", shown, "flat"))
+        lines.append((f"overlapping classes, {grouped(rounds)} rounds, {name}", shown, "flat"))
     return lines
 
 

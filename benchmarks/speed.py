@@ -21,6 +21,7 @@ from rich.table import Table
 import onebit
 from onebit.inputs import Floats, Integers
 from onebit.kernels import Rational
+from onebit.reporting.tables import grouped
 
 PAPER_ROUNDS = 5_000_000
 
@@ -54,7 +55,7 @@ def algorithm_1_against_memory(rounds: int) -> list[Line]:
     limit = best_of(5, X.sum)
     return [
         Line(
-            f"Algorithm 1, {rounds:,} rounds, against X.sum()",
+            f"Algorithm 1, {grouped(rounds)} rounds, against X.sum()",
             f"{ours * 1e3:.0f} ms (compiling {compiling:.1f} s)",
             f"{limit * 1e3:.1f} ms",
             f"{ours / limit:.1f}×",
@@ -89,7 +90,7 @@ def algorithm_1_against_vowpal_wabbit(rounds: int) -> list[Line]:
         start_up = best_of(2, lambda: subprocess.run([*command[:-1], "/dev/null"], check=True))
     return [
         Line(
-            f"rounds per second, {rounds:,} rounds, against VW --cbify 3 --epsilon 0.05",
+            f"rounds per second, {grouped(rounds)} rounds, against VW --cbify 3 --epsilon 0.05",
             f"{rounds / ours / 1e6:.1f} M/s",
             f"{rounds / theirs / 1e6:.3f} M/s (start-up {start_up:.2f} s included)",
             f"{theirs / ours:.0f}×",
@@ -180,7 +181,8 @@ def algorithm_2_in_blocks(name: str, X: Floats, y: Integers) -> list[Line]:
     work = 2.0 * 784 * float(sizes.sum())
     return [
         Line(
-            f"Algorithm 2, {len(y):,} rows of {name}, {sizes[-1]:,} stored, against one product per round",
+            f"Algorithm 2, {grouped(len(y))} rows of {name}, {grouped(sizes[-1])} stored, "
+            "against one product per round",
             f"{blocks:.2f} s, {'the same' if same else 'OTHER'} guesses",
             f"{by_round:.2f} s",
             f"{by_round / blocks:.1f}×",

@@ -9,6 +9,7 @@ from rich.table import Table
 from sklearn.datasets import load_digits
 
 import onebit
+from onebit.reporting.tables import grouped
 from onebit.streams import paper_weak
 
 _KNOWN = 0, 100, 1000
@@ -30,7 +31,7 @@ def sets(seed: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def main() -> None:
-    table = Table("set", "learner", *(f"{n:,} known" for n in _KNOWN), title="Mistakes, mean of 5 shuffles")
+    table = Table("set", "learner", *(f"{grouped(n)} known" for n in _KNOWN), title="Mistakes, mean of 5 shuffles")
     makers = {"BanditSVM": onebit.BanditSVM, "BanditPerceptron": onebit.BanditPerceptron}
     for name in sets(0):
         for title, make in makers.items():

@@ -65,7 +65,7 @@ def test_help_names_the_options() -> None:
 
 def test_reproduce_writes_everything(finished: Path) -> None:
     assert (finished / "report.html").stat().st_size > 100_000
-    curves = ("figure_4", "figure_4_loglog", "figure_5", "figure_5_loglog")
+    curves = ("figure_4a", "figure_4b", "figure_5a", "figure_5b")
     for name in ("figure_1", "figure_3", *curves, "figure_6", "figure_7", "figure_8"):
         for kind in ("png", "svg"):
             assert (finished / "figures" / f"{name}.{kind}").stat().st_size > 5_000

@@ -1,10 +1,10 @@
-"""What comes in from outside, checked once: numbers, features, labels.
+"""What comes in from outside, checked once: numbers and features.
 
 Every error names the argument, the value and the remedy, and is raised before anything is changed.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any, NamedTuple, overload
 
@@ -12,16 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from onebit.compiled import compiled
+from onebit.frames import frame_values, is_frame, numbers_of_objects
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 MAX_SEED = 2**63 - 1  # compiled code reads seeds as signed 64-bit integers
 _REAL_KINDS = "fiub"  # floats, signed and unsigned integers, booleans
-_NO_LABELS = "cV"  # complex numbers and records
-_MOST_CLASSES = 1 << 24  # each of them is an object of every learner; more is a slip
-_BLOCK = 1 << 20  # rows looked at together, labels told apart in one pass
+_BLOCK = 1 << 20  # rows looked at together
 
 
 class SparseRows(NamedTuple):
@@ -95,18 +93,29 @@ def check_rows(X: Any, name: str = "X") -> Rows:
         return _check_sparse(X, name)
     array = check_real(X, name)
     if array.ndim != 2:
-        hint = "; for a single round use guess(x)" if array.ndim == 1 else ""
+        hint = ". For a single round use guess(x). Reshape your data with x.reshape(1, -1)" if array.ndim == 1 else ""
         raise ValueError(f"{name} must have two dimensions (rounds, features); got shape {array.shape}{hint}")
-    if 0 in array.shape:
-        raise ValueError(f"{name} is empty: shape {array.shape}; give at least one round and one feature")
+    _check_size(array.shape, name)
     array = _as_floats(array)
     check_finite(array, name)
     return array
 
 
+def _check_size(shape: tuple[int, ...], name: str) -> None:
+    if 0 in shape:
+        what = "feature(s)" if shape[-1] == 0 else "sample(s)"
+        raise ValueError(f"{name} is empty: 0 {what} (shape={shape}) while a minimum of 1 is required.")
+
+
 def check_real(X: Any, name: str) -> npt.NDArray[Any]:
     """Return an array of real numbers of any shape, or raise a ValueError that names it."""
-    array = _as_array(X, name)
+    if is_frame(X):
+        return frame_values(X, name)
+    array = as_array(X, name)
+    if array.dtype.kind == "O" and array.ndim:
+        return numbers_of_objects(array, name)
+    if array.dtype.kind == "c":
+        raise ValueError(f"{name} must hold real numbers. Complex data not supported; got dtype {array.dtype}")
     if array.dtype.kind not in _REAL_KINDS:
         raise ValueError(
             f"{name} must hold real numbers; got dtype {array.dtype}. Convert it first, for example with astype(float)"
@@ -114,8 +123,10 @@ def check_real(X: Any, name: str) -> npt.NDArray[Any]:
     return array
 
 
-def _as_array(values: Any, name: str) -> npt.NDArray[Any]:
+def as_array(values: Any, name: str) -> npt.NDArray[Any]:
     """Return a plain array; what masked arrays hide must not come back as numbers."""
+    if callable(getattr(values, "collect", None)):
+        raise ValueError(f"{name} is lazy and not read yet; give {name}.collect()")
     parts = values if isinstance(values, (list, tuple)) else (values,)
     for part in parts:
         if isinstance(part, np.ma.MaskedArray) and np.ma.getmaskarray(part).any():
@@ -169,8 +180,10 @@ def check_finite(array: Floats, name: str) -> None:
         if bad.any():
             row, column = np.argwhere(bad)[0]
             row += start
+            what = "NaN" if np.isnan(rows[row, column]) else "an infinity"
             raise ValueError(
-                f"{name} must be finite; {name}[{row}, {column}] is {rows[row, column]}. Remove or fill such rows"
+                f"{name} must be finite and contains {what}: {name}[{row}, {column}] is {rows[row, column]}. "
+                "Remove or fill such rows"
             )
 
 
@@ -201,8 +214,7 @@ def _check_sparse(X: Any, name: str, *, may_be_vector: bool = False) -> SparseRo
         raise ValueError(f"{name} is no whole sparse matrix: {error}") from error
     if len(shape) != 2 and not (may_be_vector and len(shape) == 1):
         raise ValueError(f"{name} must have two dimensions (rounds, features); got shape {shape}")
-    if 0 in shape:
-        raise ValueError(f"{name} is empty: shape {shape}; give at least one round and one feature")
+    _check_size(shape, name)
     n_rows, n_columns = shape if len(shape) == 2 else (1, *shape)
     try:
         if isinstance(X, SparseRows):
@@ -222,7 +234,7 @@ def _check_sparse(X: Any, name: str, *, may_be_vector: bool = False) -> SparseRo
 
 def check_whole_numbers(name: str, values: Any, size: int | None = None) -> Integers:
     """Return a copy of a list of whole numbers, as int64, or raise a ValueError that names it."""
-    array = _as_array(values, name)
+    array = as_array(values, name)
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
         raise ValueError(f"{name} must be a list of whole numbers; got {array.dtype} of shape {array.shape}")
     if size is not None and len(array) != size:
@@ -233,7 +245,7 @@ def check_whole_numbers(name: str, values: Any, size: int | None = None) -> Inte
 
 
 def _data(data: Any, n_dimensions: int) -> npt.NDArray[Any]:
-    values = _as_array(data, "data")
+    values = as_array(data, "data")
     if values.ndim != n_dimensions:
         raise ValueError(f"data must have {n_dimensions} dimensions; got shape {values.shape}")
     return values
@@ -353,7 +365,7 @@ def _read_dok(X: Any, _n_rows: int, _n_columns: int) -> _Entries:
 def _listed(lists: Iterable[Iterable[Any]], dtype: Any) -> npt.NDArray[Any]:
     """Return values that are kept in lists, in the matrix's dtype if they are of that kind."""
     values = list(chain.from_iterable(lists))
-    array = _as_array(values, "data")
+    array = as_array(values, "data")
     if array.ndim != 1:
         raise ValueError(f"data must hold numbers; got lists of shape {array.shape[1:]} among them")
     return array.astype(dtype) if not values or np.can_cast(array.dtype, dtype, "same_kind") else array
@@ -393,94 +405,3 @@ def take(rows: Rows, start: int, stop: int) -> Rows:
     first, last = rows.starts[start], rows.starts[stop]
     starts = rows.starts[start : stop + 1] - first
     return SparseRows(rows.values[first:last], rows.columns[first:last], starts, rows.n_columns)
-
-
-def check_classes(classes: Any) -> npt.NDArray[Any]:
-    """Return the labels a learner may guess: 0…K−1 for a count K, or the labels of a list, in its order."""
-    if isinstance(classes, (int, np.integer)) and not isinstance(classes, bool):
-        return np.arange(check_integer("classes", classes, low=1, high=_MOST_CLASSES))
-    if isinstance(classes, (str, bytes)) or not isinstance(classes, (Sequence, np.ndarray, set, frozenset, range)):
-        raise ValueError(f"classes must be a count or a list of labels; got {classes!r}")
-    try:
-        labels = _as_array(sorted(classes) if isinstance(classes, (set, frozenset)) else classes, "classes")
-        is_list = labels.ndim == 1 and 0 < len(labels) <= _MOST_CLASSES and labels.dtype.kind not in _NO_LABELS
-        is_distinct = is_list and len(set(labels.tolist())) == len(labels)
-    except TypeError as error:
-        raise ValueError(f"classes must be labels that can be told apart; got {classes!r:.80} ({error})") from error
-    if not is_list:
-        raise ValueError(f"classes must list at least one label; got {classes!r:.80}")
-    if not is_distinct:
-        raise ValueError(f"classes must not repeat a label; got {classes!r:.80}")
-    return labels
-
-
-def infer_classes(y: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the distinct labels of a stream, sorted."""
-    if y.dtype.kind in "iu":
-        # One pass over millions of labels, where sorting them takes seconds.
-        seen = np.zeros(_BLOCK, dtype=np.bool_)
-        if _mark_seen(np.require(y, np.int64, ["C", "A", "W"]), seen):
-            return np.flatnonzero(seen)
-    try:
-        return np.unique(y)
-    except TypeError as error:
-        raise ValueError(f"y must hold labels of one kind; got {y.tolist()!r:.80} ({error})") from error
-
-
-@compiled
-def _mark_seen(y: Integers, seen: npt.NDArray[np.bool_]) -> bool:
-    """Mark the labels that occur; give up and return False at one that is negative or large."""
-    for t in range(y.shape[0]):
-        label = y[t]  # read once: it is the caller's array, which another thread may write to
-        if label < 0 or label >= seen.shape[0]:
-            return False
-        seen[label] = True
-    return True
-
-
-def check_labels(y: Any, n_rounds: int, name: str = "y") -> npt.NDArray[Any]:
-    """Return the labels of a stream as a one-dimensional array with one entry per round."""
-    labels = _as_array(y, name)
-    if labels.ndim != 1 or len(labels) != n_rounds:
-        raise ValueError(f"{name} must hold one label for each of the {n_rounds} rounds; got shape {labels.shape}")
-    if labels.dtype.kind in _NO_LABELS:
-        raise ValueError(f"{name} must hold labels: whole numbers, words or truth values; got dtype {labels.dtype}")
-    if labels.dtype.kind == "f":
-        if not np.isfinite(labels).all():
-            at = int(np.argmin(np.isfinite(labels)))
-            raise ValueError(f"{name} must hold labels; {name}[{at}] is {labels[at]}")
-        with np.errstate(invalid="ignore"):  # what is too large is no whole number below
-            whole = labels.astype(np.int64)  # 1.0 and 2.0 are what spreadsheets make of 1 and 2
-        if not np.array_equal(whole, labels):
-            raise ValueError(f"{name} must hold labels, not real numbers; got {labels[whole != labels][0]!r}")
-        labels = whole
-    return labels
-
-
-def encode_labels(y: npt.NDArray[Any], classes: npt.NDArray[Any], name: str = "y") -> Integers:
-    """Return each label's position in `classes`, or raise a ValueError for the first label that has none."""
-    n_classes = len(classes)
-    if y.dtype.kind in "iu" and classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(n_classes)):
-        codes = y.astype(np.int64)  # a copy: whoever changes y later cannot change what was checked
-        is_known = not len(codes) or (codes.min() >= 0 and codes.max() < n_classes)
-        unknown = None if is_known else (codes < 0) | (codes >= n_classes)
-    else:
-        try:
-            order = np.argsort(classes, kind="stable")
-            places = np.minimum(np.searchsorted(classes, y, sorter=order), n_classes - 1)
-        except TypeError:
-            raise ValueError(f"{name} has dtype {y.dtype}, but the classes are {classes.tolist()}") from None
-        codes = order[places].astype(np.int64)
-        unknown = classes[codes] != y
-    if unknown is not None and np.any(unknown):
-        at = int(np.argmax(unknown))
-        raise ValueError(
-            f"{name}[{at}] is {y[at : at + 1].tolist()[0]!r}, which is not among the {n_classes} classes "
-            f"{_shorten(classes)}; pass classes= that lists every label"
-        )
-    return codes
-
-
-def _shorten(classes: npt.NDArray[Any], most: int = 8) -> str:
-    shown = ", ".join(repr(label) for label in classes[:most].tolist())
-    return f"[{shown}{', …' if len(classes) > most else ''}]"

@@ -20,6 +20,19 @@ from onebit.compiled import compiled, inlined
 from onebit.inputs import Floats, Rows, check_integer, check_number, check_rows, dense
 from onebit.lengths import LEAST_SQUARE, row_lengths, unit_rows
 
+__all__ = [
+    "Custom",
+    "Gaussian",
+    "Kernel",
+    "Laplace",
+    "Linear",
+    "Multinomial",
+    "Polynomial",
+    "Rational",
+    "Series",
+    "as_kernel",
+]
+
 Value = Callable[[float, float, float, tuple[float, ...]], float]
 
 ENTRIES_AT_ONCE = 1 << 22  # 32 MB: long enough for fast products, small enough for any machine

@@ -1,12 +1,15 @@
 """One learner against one stream."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from onebit.inputs import Rows, check_choice, check_integer, check_labels, check_rows, infer_classes, take
+from onebit.frames import is_frame
+from onebit.inputs import check_choice, check_integer, check_rows, take
+from onebit.labels import check_labels, infer_classes
 from onebit.learners import Learner
 from onebit.learners.by_hand import ASKING, AtHand, play_by_hand
 from onebit.loop import ENDED, EXPLORED, MISTAKES, READY, UPDATES, Record, new_record
@@ -99,10 +102,12 @@ def play(
         known = infer_classes(labels) if classes is None else classes
         record = new_record(len(labels), checkpoints, keep_guesses)
         with learner.all_or_nothing(fresh):
-            _play_in_pieces(learner, rows, labels, seed, fresh, known, record, on_progress)
+            # A frame is cut itself: its columns have names.
+            cut = partial(take, rows) if not is_frame(X) else lambda start, stop: X[start:stop]
+            _play_in_pieces(learner, cut, labels, seed, fresh, known, record, on_progress)
         return _trace(learner, record, len(labels))
     with learner.all_or_nothing(fresh):
-        codes = learner.begin_stream(rows, labels, seed=seed, fresh=fresh, classes=classes)
+        codes = learner.begin_stream(rows, labels, seed=seed, fresh=fresh, classes=classes, given=X)
         record = new_record(len(codes), checkpoints, keep_guesses)
         play_by_hand(learner, rows, codes, record)
     return _trace(learner, record, len(codes))
@@ -110,7 +115,7 @@ def play(
 
 def _play_in_pieces(
     learner: Learner,
-    rows: Rows,
+    cut: Callable[[int, int], Any],
     labels: npt.NDArray[Any],
     seed: int | None,
     fresh: bool,
@@ -118,14 +123,14 @@ def _play_in_pieces(
     record: Record,
     on_progress: Callable[[int, int], None],
 ) -> None:
-    """Play a whole stream piece by piece into a record, and tell after each how far it is."""
+    """Play a stream, of which `cut` gives the rows, piece by piece into a record, and tell after each how far it is."""
     n_rounds = len(labels)
     size = max(_SHORTEST_PIECE, n_rounds // _PIECES)
     for start in range(0, n_rounds, size):
         stop = min(start + size, n_rounds)
         inside = (record.checkpoints > start) & (record.checkpoints <= stop)
         part = learner.play_stream(
-            take(rows, start, stop),
+            cut(start, stop),
             labels[start:stop],
             seed=seed if start == 0 else None,
             fresh=fresh and start == 0,
@@ -145,7 +150,7 @@ class _Pairs:
     def __init__(self, learner: Learner, pairs: Iterator[Any], fresh: bool) -> None:
         is_known = not fresh and hasattr(learner, "classes_")
         self.classes = learner.classes_ if is_known else learner.classes
-        if self.classes is None:
+        if self.classes is None or isinstance(self.classes, str):
             raise ValueError(
                 "classes must be given to a learner that plays an iterator, which does not tell its labels beforehand: "
                 f"{type(learner).__name__}(classes=[…])"

@@ -370,7 +370,7 @@ def test_a_result_beyond_a_row_of_sqlite_is_refused_with_its_size(path: Path) ->
         store._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 50_000)
         store.put(OTHER_CELL, Result({}, {"curve": np.zeros(6_000)}))
         big = Cell(CELL.stream, CELL.player, 5, "1")
-        with pytest.raises(StoreError, match=r"seed 5 has 80,\d+ bytes, and a row of SQLite holds 49,000\..*Keep less"):
+        with pytest.raises(StoreError, match=r"seed 5 has 80 \d+ bytes, and a row of SQLite holds 49 000\..*Keep less"):
             store.put(big, Result({}, {"curve": np.zeros(10_000)}))
         assert store.finished([CELL.key, OTHER_CELL.key, big.key]) == {CELL.key, OTHER_CELL.key}
 

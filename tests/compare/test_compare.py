@@ -16,10 +16,11 @@ from onebit.arena import CellError, Spec, vowpal_wabbit
 from onebit.commands.compare import Request, compare_command
 from onebit.compare.comparison import Comparison, Outcome, run_comparison
 from onebit.compare.entries import enter
-from onebit.compare.figures import drawings, look_of
+from onebit.compare.figures import drawings, shown
 from onebit.compare.games import make_rounds
 from onebit.learners import BanditPerceptron, Banditron
 from onebit.play import play
+from onebit.reporting.learner_looks import looks_of
 from onebit.reporting.style import draw_files
 from onebit.streams import paper_weak, preprocess
 from onebit.streams.sources import Source, find_sources, load
@@ -225,8 +226,8 @@ def test_figures_of_many_sets_many_learners_one_run(tmp_path: Path) -> None:
     assert "a single run" in drawn[1].caption
     again = draw_files(drawings(outcomes), tmp_path / "again")
     assert [a.svg.read_bytes() == b.svg.read_bytes() for a, b in zip(drawn, again, strict=True)] == [True] * 3
-    titles = list(dict.fromkeys(outcome.entry.title for outcome in outcomes))
-    assert len({look_of(outcome, titles)[:2] for outcome in outcomes[:11]}) == 11, "everyone can be told apart"
+    found = looks_of(shown(outcome.entry) for outcome in outcomes)
+    assert len({(look.color, look.dashes) for look in found.values()}) == 11, "everyone can be told apart"
 
 
 def test_one_run_has_no_standard_error(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

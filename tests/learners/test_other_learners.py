@@ -138,7 +138,7 @@ def test_scikit_learns_tools_take_a_learner() -> None:
     assert search.best_params_ == {"radius": 0.3}
     with pytest.raises(NotFittedError, match="has not played yet"):
         onebit.BanditPerceptron().predict(problem.X)
-    with pytest.raises(ValueError, match="no setting 'rate'"):
+    with pytest.raises(ValueError, match="Invalid parameter 'rate'"):
         learner.set_params(rate=1)
 
 

@@ -52,7 +52,7 @@ def test_a_name_is_shown_letter_for_letter_and_obeyed_by_nobody(name: str) -> No
 
 def test_a_figure_shows_every_strange_name(tmp_path: Path) -> None:
     with looks():
-        figure, (axes,) = new_figure(1, 1, 6.0, 8.0)
+        figure, (axes,) = new_figure(1, 1, 8.0)
         axes.set_yticks(range(len(STRANGE)), [in_figure(name) for name in STRANGE])
         axes.plot([], [], label=in_figure("$x_1^"))
         figure.legend(loc="outside lower center")
@@ -99,7 +99,7 @@ def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
 
 def test_letters_that_the_font_lacks_are_no_warning(tmp_path: Path) -> None:
     with looks():
-        figure, (axes,) = new_figure(1, 1, 4.0, 3.0)
+        figure, (axes,) = new_figure(1, 1, 3.0)
         axes.set_title("日本語")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

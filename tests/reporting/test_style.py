@@ -9,7 +9,7 @@ from onebit.reporting.style import Drawing, draw_files, looks, new_figure, save,
 
 def figure_of_a_line() -> Figure:
     with looks():
-        figure, (axes,) = new_figure(1, 1, 4.0, 3.0)
+        figure, (axes,) = new_figure(1, 1, 3.0)
         axes.plot([0, 1], [0, 1])
     return figure
 

@@ -3,11 +3,17 @@ from pathlib import Path
 import pytest
 
 from onebit.files import replace_file
-from onebit.reporting.tables import grouped, number, write_csv
+from onebit.reporting.tables import grouped, number, with_error, write_csv
 
 
 def test_numbers_for_people_and_for_programs() -> None:
     assert grouped(1234567.4) == "1 234 567"
+    assert (grouped(10**20), grouped(-1234.05, 1)) == ("100 000 000 000 000 000 000", "-1 234.0")
+    assert (with_error(7.35, 0.509), with_error(3.0, 0.0), with_error(72_154.45, 171.9)) == (
+        "7.4 ± 0.5",
+        "3 ± 0",
+        "72 154 ± 172",
+    )
     assert (number(None), number(1 / 3), number(5e6)) == ("", "0.3333333333", "5000000")
 
 

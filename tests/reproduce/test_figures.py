@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +20,12 @@ from onebit.reporting.style import FigureFile, draw_files, save
 from onebit.reproduce import boundaries, curves, figure_3
 from onebit.reproduce.contestants import PAPER_ROUNDS, contestants
 from onebit.reproduce.figure_3 import sample
-from onebit.reproduce.looks import PUBLISHED_COLOR
 from onebit.reproduce.report import CITATION, drawings, write_report
 from onebit.reproduce.summary import summarize
 
 ROUNDS, RUNS = 2000, 2
-ALL_FIGURES = [f"figure_{name}" for name in ("1", "3", "4", "4_loglog", "5", "5_loglog", "6", "7", "8")]
+ALL_FIGURES = [f"figure_{name}" for name in ("1", "3", "4a", "4b", "5a", "5b", "6", "7", "8")]
+ALL_FIGURES.insert(0, "weak_set_mistakes")
 
 
 def played(dataset: str, contestant: Entry, rounds: int, runs: int) -> tuple[Outcome, Learner]:
@@ -80,7 +81,7 @@ def test_drawing_again_gives_the_same_bytes(outcomes: list[Outcome], figures: li
     mine = [outcome for outcome in outcomes if outcome.entry.key == "algorithm-1"]
     for name, figure in (
         ("figure_3", figure_3.draw(0)),
-        ("figure_4_loglog", curves.draw(outcomes, "strong", True)),
+        ("figure_4b", curves.draw(outcomes, "strong", True)),
         ("figure_7", boundaries.draw(mine, 0)),
     ):
         png, svg = save(figure, tmp_path, name)
@@ -125,7 +126,7 @@ def test_regions_of_a_learner_that_never_learned() -> None:
 def test_published_curves_are_drawn_only_where_the_paper_has_points(outcomes: list[Outcome]) -> None:
     def greys(drawn: list[Outcome]) -> int:
         upper = curves.draw(drawn, "weak", False).axes[0]
-        return sum(line.get_color() == PUBLISHED_COLOR and np.size(line.get_xdata()) > 0 for line in upper.lines)
+        return sum(line.get_color() == curves.PUBLISHED_COLOR and np.size(line.get_xdata()) > 0 for line in upper.lines)
 
     assert greys(outcomes) == 0
     assert greys([stretched(outcome) for outcome in outcomes]) == 8
@@ -136,7 +137,7 @@ def test_published_curves_are_drawn_only_where_the_paper_has_points(outcomes: li
 def test_shortest_game_of_one_data_set_can_be_drawn(tmp_path: Path) -> None:
     few = [played("strong", who, 1, 1)[0] for who in contestants()[:3]]
     drawn = draw_files(drawings(few, seed=3), tmp_path / "figures")
-    assert [figure.name for figure in drawn] == [f"figure_{name}" for name in ("1", "3", "4", "4_loglog", "7", "8")]
+    assert [figure.name for figure in drawn] == [f"figure_{name}" for name in ("1", "3", "4a", "4b", "7", "8")]
     write_report(tmp_path / "report.html", few, summarize(few), drawn, {})
     assert "onebit reproduce --rounds 1 --runs 1" in (tmp_path / "report.html").read_text("utf-8")
 
@@ -146,15 +147,16 @@ def test_report_shows_every_figure_and_every_row(
 ) -> None:
     for figure in figures:
         assert html.escape(figure.title) in report
-        assert html.escape(figure.caption) in report
+        assert html.escape(figure.caption) in report.replace("\N{NO-BREAK SPACE}", " ")
         assert base64.b64encode(figure.svg.read_bytes()).decode() in report
     for outcome, row in zip(outcomes, summarize(outcomes), strict=True):
         line = next(line for line in _lines(report, outcome.dataset) if f"<code>{outcome.entry.key}</code>" in line)
         assert html.escape(outcome.entry.shown) in line
-        assert html.escape(row.remark) in line
+        assert html.escape(row.remark) in line.replace("\N{NO-BREAK SPACE}", " ")
         assert f"{row.minimum:,} to {row.maximum:,}".replace(",", " ") in line
     assert html.escape(CITATION) in report
     assert "cannot be compared" in report
+    assert "published</th>" not in report, "a column of dashes is left out"
 
 
 def _lines(report: str, dataset: str) -> list[str]:
@@ -190,8 +192,8 @@ def test_report_of_a_full_game_shows_published_numbers_and_ratios(
         if row.published is not None:
             shown = f"{row.published:,.0f}".replace(",", " ")
             ratio = f"{row.mean / row.published:.2f}"
-            assert f'data-name="published">{shown}<' in text
-            assert f'data-name="ours / published">{ratio}<' in text
+            assert '<th scope="col">published</th>' in text
+            assert f'<td class="number">{shown}</td><td class="number">{ratio}</td>' in text
 
 
 def test_report_is_written_the_same_twice(
@@ -200,3 +202,22 @@ def test_report_is_written_the_same_twice(
     again = tmp_path / "report.html"
     write_report(again, outcomes, summarize(outcomes), figures, {"Seeds": "0 to 1", "Note": "a < b & c"})
     assert again.read_text(encoding="utf-8") == report
+
+
+def test_figures_have_numbers_of_their_own(figures: list[FigureFile]) -> None:
+    numbers = [figure.title.partition(":")[0] for figure in figures]
+    assert len(set(numbers)) == len(numbers)
+    for figure, number in zip(figures, numbers, strict=True):
+        if number.startswith("Figure"):
+            assert figure.name == f"figure_{number.removeprefix('Figure ')}"
+
+
+def test_the_figure_at_a_glance_names_our_learner_and_no_two_names_touch(outcomes: list[Outcome]) -> None:
+    figure = curves.draw_glance(outcomes, "weak")
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.texts if text.get_text().startswith("BanditSVM (ours)")]
+    boxes = sorted((text.get_window_extent() for text in axes.texts), key=lambda box: box.y0)
+    assert len(boxes) == 5
+    assert all(low.y1 <= high.y0 for low, high in pairwise(boxes))
+    assert all(box.x1 <= figure.bbox.x1 for box in boxes)

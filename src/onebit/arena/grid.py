@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
+"""What settings may be: all that JSON can say."""
 
 
 @dataclass(frozen=True, eq=False)

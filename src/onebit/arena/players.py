@@ -153,6 +153,8 @@ class LearnerPlayer(Player):
 def player_from(spec: Spec) -> Player:
     """Return the player that a spec names.
 
+    Examples
+    --------
     >>> player_from(Spec("Banditron", {"exploration": 0.1})).spec.label
     'Banditron(exploration=0.1, kernel=None)'
     """

@@ -20,6 +20,7 @@ import numpy as np
 
 from onebit.arena.grid import Cell
 from onebit.files import claimed
+from onebit.reporting.tables import grouped
 
 APPLICATION_ID = 0x31424954  # "1BIT": marks a SQLite file as ours
 FORMAT_VERSION = 2  # 1 had the seconds among the numbers, and keys of the old code
@@ -195,8 +196,8 @@ class Store:
         most = self._connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - _ROW_OVERHEAD
         if n_bytes > most:
             raise StoreError(
-                f"{self.path}: the result of {cell.label} has {n_bytes:,} bytes, and a row of SQLite holds {most:,}. "
-                "Nothing else was lost. Keep less of it: fewer rounds, or not what was learned."
+                f"{self.path}: the result of {cell.label} has {grouped(n_bytes)} bytes, and a row of SQLite holds "
+                f"{grouped(most)}. Nothing else was lost. Keep less of it: fewer rounds, or not what was learned."
             )
 
     def get(self, cell: Cell) -> Result:

@@ -9,6 +9,8 @@ have names ending in ``_sharp``.
 
 Symbols: K = n_classes, R = radius (no example is longer), γ = margin, d = dimension.
 
+Examples
+--------
 >>> claim = BOUNDS["3"].claim(n_classes=3, radius=1, margin=0.1)
 >>> claim.side, claim.value, claim.subject
 ('lower', 25.0, 'expected mistakes of bandit learners')

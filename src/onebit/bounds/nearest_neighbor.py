@@ -23,6 +23,8 @@ def is_safe_reach(reach: float, margin: float) -> bool:
 
     This is Lemma 19, which has γ in place of every number below √2·γ.
 
+    Examples
+    --------
     >>> is_safe_reach(0.14, margin=0.1), is_safe_reach(0.15, margin=0.1), is_safe_reach(2, margin=math.sqrt(2))
     (True, False, False)
     """

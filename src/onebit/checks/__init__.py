@@ -37,8 +37,13 @@ def _checks(*modules: ModuleType) -> list[Check]:
 
 
 LEARNER_CHECKS = _checks(game, engines, lessons, ticket_contract, sharing, guarantees, inputs)
+"""What every learner is held to."""
+
 KERNEL_CHECKS = _checks(kernel_contract)
+"""What every kernel is held to."""
+
 STREAM_CHECKS = _checks(stream_contract)
+"""What every stream is held to."""
 
 
 def _run(checks: list[Check], thing: Any) -> dict[str, str]:

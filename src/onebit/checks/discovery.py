@@ -19,7 +19,7 @@ def learner_classes() -> list[type[Learner]]:
     for module in pkgutil.walk_packages(onebit.learners.__path__, f"{onebit.learners.__name__}."):
         for _, cls in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             # A base has no settings.
-            if issubclass(cls, Learner) and cls._setting_names():
+            if issubclass(cls, Learner) and cls._get_param_names():
                 found.add(cls)
     return sorted(found, key=lambda cls: cls.__name__)
 

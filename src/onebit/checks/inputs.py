@@ -24,6 +24,7 @@ def layouts(X: Floats) -> Iterator[tuple[str, Any]]:
     yield "backwards", X[::-1, ::-1].copy()[::-1, ::-1]
     yield "unaligned", np.frombuffer(b"\0" + X.tobytes(), dtype=X.dtype, offset=1).reshape(X.shape)
     yield "lists", X.tolist()
+    yield "Python's numbers", X.astype(object)
     yield "with a mask that hides nothing", np.ma.MaskedArray(X, mask=np.zeros(X.shape, dtype=bool))
     for format in SPARSE_FORMATS:
         for kind in ("array", "matrix"):
@@ -73,7 +74,12 @@ def malformed(X: Floats) -> Iterator[tuple[str, Any]]:
     for bad in (np.nan, np.inf, -np.inf):
         yield f"{bad} at the end", np.where(hidden, bad, X)
         yield f"{bad} at the end, sparse", scipy.sparse.csr_array(np.where(hidden, bad, X))
-    for kind in (complex, object, str, "V8", "M8[s]"):
+    strange: tuple[Any, ...] = (None, "1", [1], {}, 1j, 10**400)
+    for thing in strange:
+        spoiled = X.astype(object)
+        spoiled[-1, 0] = thing
+        yield f"{thing!r:.9} among numbers", spoiled
+    for kind in (complex, str, "V8", "M8[s]"):
         yield f"of type {np.dtype(kind)}", X.astype(np.int64).astype(kind)
     for wrong in (-1, n_rows + n_columns, 10**8):
         for format in ("csr", "csc", "coo", "bsr", "lil", "dok"):
@@ -109,7 +115,7 @@ def malformed_labels(y: Integers) -> Iterator[tuple[str, Any]]:
     """Yield what are no labels for the rounds of y."""
     yield "a masked label", np.ma.MaskedArray(y, mask=np.arange(len(y)) == 1)
     yield "one too few", y[1:]
-    yield "two dimensions", y[:, None]
+    yield "two columns", np.stack([y, y], axis=1)
     yield "one number", np.int64(1)
     yield "nothing", None
     yield "an unknown label", np.where(np.arange(len(y)) == 1, 99, y)
@@ -121,7 +127,10 @@ def malformed_labels(y: Integers) -> Iterator[tuple[str, Any]]:
         yield f"{bad}", np.where(np.arange(len(y)) == 1, bad, y)
     for kind in (complex, "V8", "M8[s]", str):
         yield f"of type {np.dtype(kind)}", y.astype(kind)
-    yield "lists", [[label] for label in y.tolist()]
+    yield "lists of two", [[label, label] for label in y.tolist()]
+    nothing: tuple[Any, ...] = (None, float("nan"), {})
+    for thing in nothing:
+        yield f"{thing} among labels", [thing, *y.tolist()[1:]]
 
 
 def _small_problem() -> tuple[Floats, Integers]:
@@ -157,8 +166,10 @@ def check_every_layout_is_the_same_game(learner: Learner) -> None:
     for name, row in interactive:
         is_sparse = scipy.sparse.issparse(row)
         found = plain.probabilities(row if is_sparse else row[0])
-        assert np.array_equal(found, chances[is_sparse]), f"{name}: other probabilities"
-    assert scales_rows(learner) or np.array_equal(chances[False], chances[True]), "sparse features: other probabilities"
+        assert np.array_equal(np.ravel(found), np.ravel(chances[is_sparse])), f"{name}: other probabilities"
+    assert scales_rows(learner) or np.array_equal(chances[False], np.ravel(chances[True])), (
+        "sparse features: other probabilities"
+    )
     assert snapshot(plain) == known
 
 

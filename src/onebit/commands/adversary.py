@@ -1,18 +1,23 @@
 """What ``onebit adversary`` does: every learner against the paper's lower-bound constructions."""
 
+import math
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from onebit.duels.duel import duel, duel_by_dimension, paper_adversaries
 from onebit.duels.figures import draw_duel, draw_growth
-from onebit.duels.table import DuelRow, write_duel
+from onebit.duels.table import DuelRow, short_name, write_duel
 from onebit.inputs import check_integer
+from onebit.reporting.names import on_screen
 from onebit.reporting.progress import prepare_folder, say_where
 from onebit.reporting.style import save
+from onebit.reporting.tables import grouped
 
 _MAX_RUNS = 100_000  # a thousand already tell all that the tables show
+_WIDTH = 120  # of a table that goes to a file or pipe
 
 
 def adversary_command(theorem: str | None, runs: int, out: Path) -> None:
@@ -40,13 +45,25 @@ def adversary_command(theorem: str | None, runs: int, out: Path) -> None:
 
 
 def _print(rows: list[DuelRow], console: Console) -> None:
-    table = Table(title="Mistakes ± standard error, beside what the theorems force and promise")
-    table.add_column("adversary", no_wrap=True)
-    table.add_column("learner", overflow="fold")
-    for name in ("mistakes", "at least", "at most"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        bounds = (row.lower_bound, row.upper_bound)
-        shown = ["" if value is None else f"{value:,.6g}" for value in bounds]
-        table.add_row(row.challenge.name, row.learner, f"{row.mean:,.1f} ± {row.standard_error:.1f}", *shown)
-    console.print(table)
+    names = [short_name(row.learner) for row in rows]
+    title = "Mistakes ± standard error, beside what the theorems force and promise"
+    table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0))
+    # Wide enough for every word: a long name is broken between its settings, if at all.
+    table.add_column("learner", min_width=max(len(word) for name in names for word in name.split()))
+    for heading in ("mistakes", "at least", "at most"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for at, (row, name) in enumerate(zip(rows, names, strict=True)):
+        if at == 0 or rows[at - 1].challenge != row.challenge:
+            table.add_section()
+            table.add_row(f"[bold]{row.challenge.name}[/]: {row.challenge.stated.binds}")
+        mistakes = f"{grouped(row.mean, 1)} ± {grouped(row.standard_error, 1)}"
+        table.add_row(on_screen(name), mistakes, _bound(row.lower_bound), _bound(row.upper_bound))
+    # A file has room for all.
+    (console if console.is_terminal else Console(width=_WIDTH)).print(table)
+
+
+def _bound(value: float | None) -> str:
+    if value is None:
+        return ""
+    # A number of more than fifteen digits says less than its power of 2.
+    return f"2^{math.log2(value):.4g}" if value >= 1e15 else grouped(value) if value % 1 == 0 else f"{value:.6g}"

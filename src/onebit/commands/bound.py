@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from onebit.bounds import BOUNDS, Bound
+from onebit.reporting.tables import grouped
 
 OPTIONS = {
     "n_classes": "--k",
@@ -43,7 +44,7 @@ def bound_command(theorem: str | None, given: dict[str, Any], as_json: bool) -> 
     shown = (
         f"2^{log2:.4g}"
         if value is None or value >= 1e15
-        else f"{value:,}"
+        else grouped(value)
         if isinstance(value, int)
         else f"{value:.6g}"
     )

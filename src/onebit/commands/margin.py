@@ -14,6 +14,7 @@ from onebit.commands.what_was_read import say_what_was_read
 from onebit.kernels import as_kernel
 from onebit.reporting.names import on_screen
 from onebit.reporting.progress import progress_bar
+from onebit.reporting.tables import grouped
 from onebit.streams import describe, preprocess
 from onebit.streams.data_set import make_data_set
 from onebit.streams.reading import Reading
@@ -68,7 +69,7 @@ def _as_dict(name: str, n_examples: int, result: Margin) -> dict[str, Any]:
 def _print(name: str, n_examples: int, result: Margin) -> None:
     console = Console(highlight=False)
     space = "" if result.kernel is None else f", in the space of {result.kernel!r}"
-    size = f"{n_examples:,} examples, {result.n_features} features, {len(result.classes)} classes"
+    size = f"{grouped(n_examples)} examples, {result.n_features} features, {len(result.classes)} classes"
     console.print(Text.assemble(on_screen(name, "bold"), on_screen(f": {size}{space}, radius {result.radius:.6g}")))
     sides = ("weak", result.weak, result.weak_limit), ("strong", result.strong, result.strong_limit)
     for kind, value, limit in sides:
@@ -101,4 +102,4 @@ def _shown(promise: Claim) -> str:
     # Kernel bounds have hundreds of digits; beyond what one reads at a glance only the exponent says something.
     if promise.value is None or not 1e-6 < promise.value < 1e15:
         return f"2^{promise.log2:.4g}"
-    return f"{promise.value:,.6g}" if promise.value < 1 else f"{promise.value:,.0f}"
+    return f"{promise.value:.6g}" if promise.value < 1 else grouped(promise.value)

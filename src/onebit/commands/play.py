@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+from matplotlib.ticker import PercentFormatter
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -146,12 +146,11 @@ def draw_mistakes(trace: Trace, wrong: np.ndarray, title: str) -> Figure:
     """Draw mistakes so far, and the share of mistakes in each tenth of the stream."""
     rates = tenths(wrong)
     with style.looks():
-        figure, (left, right) = style.new_figure(1, 2, 9.5, 3.6)
+        figure, (left, right) = style.new_figure(1, 2, 3.2)
         figure.suptitle(in_figure(title, most=80))
         trace.plot(left, color=style.PALETTE[0])
         for axis in (left.xaxis, left.yaxis):
-            axis.set_major_formatter(FuncFormatter(lambda value, _: grouped(value)))
-            axis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+            style.count_axis(axis)
         places = np.arange(1, len(rates) + 1)
         right.bar(places, rates, color=style.PALETTE[0], width=0.75)
         whole = trace.mistakes / trace.rounds

@@ -10,7 +10,7 @@ from onebit.arena.executors import check_jobs
 from onebit.compare.comparison import Comparison, run_comparison
 from onebit.reporting.progress import prepare_folder, progress_bar, say_where
 from onebit.reporting.style import draw_files
-from onebit.reporting.tables import grouped, what_means_are, with_error
+from onebit.reporting.tables import filled, grouped, what_means_are, with_error
 from onebit.reproduce.contestants import PAPER_ROUNDS, PAPER_RUNS, QUICK_ROUNDS, QUICK_RUNS, paper_comparison
 from onebit.reproduce.report import drawings, write_report
 from onebit.reproduce.summary import SummaryRow, summarize, write_curves, write_summary
@@ -32,7 +32,7 @@ def reproduce_command(
     folder = out if out is not None else _QUICK_FOLDER if quick else _FULL_FOLDER
     prepare_folder(folder)
     console = Console()
-    with progress_bar(console, f"{comparison.runs} runs of {comparison.rounds:,} rounds") as show:
+    with progress_bar(console, f"{comparison.runs} runs of {grouped(comparison.rounds)} rounds") as show:
         outcomes = run_comparison(comparison, folder, jobs=jobs, on_progress=show)
     with console.status("Drawing figures and writing the report …"):
         rows = summarize(outcomes)
@@ -46,7 +46,7 @@ def reproduce_command(
 
 def _details(comparison: Comparison) -> dict[str, str]:
     return {
-        "Rounds": f"{comparison.rounds:,}",
+        "Rounds": grouped(comparison.rounds),
         "Runs": f"{comparison.runs}, each on data and random numbers of its own",
         "Seeds": f"{comparison.seed} to {comparison.seed + comparison.runs - 1}",
         "Command": f"onebit reproduce --rounds {comparison.rounds} --runs {comparison.runs} --seed {comparison.seed}",
@@ -54,13 +54,9 @@ def _details(comparison: Comparison) -> dict[str, str]:
 
 
 def _print_table(rows: list[SummaryRow], n_runs: int, console: Console) -> None:
-    table = Table(title=what_means_are(n_runs), box=box.SIMPLE, padding=(0, 1, 0, 0))
-    for name in ("data", "learner"):
-        table.add_column(name, no_wrap=True)
-    for name in ("mean", "min", "max", "paper"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(
+    columns = ("data", "learner", "mean", "min", "max", "paper")
+    lines = [
+        (
             row.dataset,
             row.learner,
             with_error(row.mean, row.standard_error),
@@ -68,4 +64,12 @@ def _print_table(rows: list[SummaryRow], n_runs: int, console: Console) -> None:
             grouped(row.maximum),
             "" if row.published is None else grouped(row.published),
         )
+        for row in rows
+    ]
+    shown = filled(columns, lines)
+    table = Table(title=what_means_are(n_runs), box=box.SIMPLE, padding=(0, 1, 0, 0))
+    for at in shown:
+        table.add_column(columns[at], no_wrap=True, justify="left" if at < 2 else "right")
+    for line in lines:
+        table.add_row(*(line[at] for at in shown))
     console.print(table)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from onebit.arena import vowpal_wabbit
 from onebit.arena.grammar import parse_player
 from onebit.arena.grid import Spec
-from onebit.arena.players import LearnerPlayer, Player
+from onebit.arena.players import LearnerPlayer, Player, build
 from onebit.inputs import check_choice
 from onebit.learners import Learner, all_learners
 
@@ -38,10 +38,13 @@ class Entry:
     """The tuned family that it is one setting of."""
     note: str = ""
     """What to say about it under a table."""
+    written: str = ""
+    """What it is, whatever it is called: a learner as Python writes it, or a rival's title. Figures colour by it."""
 
     def __post_init__(self) -> None:
         # A frozen dataclass sets its defaults this way.
         object.__setattr__(self, "key", self.key or self.title)
+        object.__setattr__(self, "written", self.written or self.title)
 
     @property
     def shown(self) -> str:
@@ -72,7 +75,8 @@ def enter(who: str | Learner | type[Learner] | Player, title: str | None = None,
     if isinstance(who, type):
         who = who()
     player = LearnerPlayer(who) if isinstance(who, Learner) else who
-    return Entry(title or player.title, player.spec, player.hears_label, key, player.family, player.note)
+    written = repr(build(player.spec)) if isinstance(player, LearnerPlayer) else player.title
+    return Entry(title or player.title, player.spec, player.hears_label, key, player.family, player.note, written)
 
 
 def default_entries() -> list[str]:

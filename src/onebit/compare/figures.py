@@ -1,29 +1,29 @@
 """The figures of a comparison: curves on every data set, four to a figure, and everyone at a glance."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from onebit.compare.comparison import Outcome
+from onebit.compare.entries import Entry
 from onebit.reporting import style
+from onebit.reporting.learner_looks import Look, Shown, looks_of
 from onebit.reporting.names import in_figure
-from onebit.reporting.style import Dashes, Drawing
-from onebit.reporting.tables import grouped
+from onebit.reporting.style import Drawing
 
 PANELS = 4
 """Data sets in one figure of curves."""
-_LEGEND = 72  # letters: two names side by side fill a figure
-_TOLD: Dashes = (0, (1.2, 1.0))
-_SOLID: Dashes = (0, ())
-_LONG: Dashes = (0, (6, 2))
-# Every step is at least a fifth, so that labels on a logarithmic axis do not touch.
-_TICKS = (0.1, 0.2, 0.5, 1, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
+_LEGEND = 56  # letters that fill a figure: of one name, or of two side by side
+_DATASET = 24  # letters of a data set's name, beside its line or above its panel
+_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+# Where all lie within a decade there is room between them.
+_FINE_TICKS = (0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7)
 
 
 def drawings(outcomes: Sequence[Outcome]) -> list[Drawing]:
@@ -58,48 +58,46 @@ def draw_curves(outcomes: Sequence[Outcome], datasets: Sequence[str]) -> Figure:
     """Draw cumulative mistakes against rounds, one panel per data set."""
     n_columns = min(2, len(datasets))
     n_rows = math.ceil(len(datasets) / n_columns)
-    titles = _titles(outcomes)
+    looks = _looks(outcomes)
+    handles = [_handle(outcome, looks, is_line=True) for outcome in _representatives(outcomes)]
     with style.looks():
-        width, height = 5.4 * n_columns + 0.2, 3.9 * n_rows + 0.28 * math.ceil(len(titles) / n_columns)
-        figure, panels = style.new_figure(n_rows, n_columns, width, height)
+        panel_height = 2.5 if n_columns > 1 else 3.6
+        figure, panels = style.new_figure(n_rows, n_columns, panel_height * n_rows + 0.4 + _legend_height(handles))
         for axes, dataset in zip(panels, datasets, strict=False):
-            _draw_panel(axes, [outcome for outcome in outcomes if outcome.dataset == dataset], titles)
+            _draw_panel(axes, [outcome for outcome in outcomes if outcome.dataset == dataset], looks)
         # An odd number of data sets leaves a panel over.
         for axes in panels[len(datasets) :]:
             axes.set_visible(False)
-        figure.legend(
-            handles=[_handle(outcome, titles, is_line=True) for outcome in _representatives(outcomes)],
-            loc="outside lower center",
-            ncols=n_columns,
-        )
+        for axes in panels[: len(datasets)][-n_columns:]:
+            axes.set_xlabel("round")
+        for axes in panels[::n_columns]:
+            axes.set_ylabel("mean mistakes so far" if n_columns > 1 else "mean cumulative mistakes")
+        _add_legend(figure, handles)
     return figure
 
 
-def _draw_panel(axes: Axes, outcomes: Sequence[Outcome], titles: Sequence[str]) -> None:
+def _draw_panel(axes: Axes, outcomes: Sequence[Outcome], looks: Mapping[str, Look]) -> None:
     last = int(outcomes[0].rounds[-1])
     for outcome in outcomes:
-        color, dashes, _ = look_of(outcome, titles)
+        look = looks[outcome.entry.title]
         # Everyone begins with no mistakes in round 0.
         rounds, mean, error = (np.insert(curve, 0, 0) for curve in (outcome.rounds, outcome.means, outcome.errors))
-        style.draw_mean(axes, rounds, mean, error, color, dashes)
+        style.draw_mean(axes, rounds, mean, error, look.color, look.dashes)
     top = max(np.nansum([outcome.mean, outcome.standard_error]) for outcome in outcomes)
-    axes.set_title(in_figure(outcomes[0].dataset), loc="left", fontweight="bold")
+    axes.set_title(in_figure(outcomes[0].dataset, most=_DATASET), loc="left", fontweight="bold")
     axes.set_xlim(0, last)
     axes.set_ylim(0, max(1.0, 1.05 * top))
-    axes.set_xlabel("round")
-    axes.set_ylabel("mean cumulative mistakes")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 2.5, 5, 10]))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: grouped(value)))
+    style.count_axis(axes.xaxis, most_ticks=3)
+    style.count_axis(axes.yaxis)
 
 
 def draw_overview(outcomes: Sequence[Outcome]) -> Figure:
     """Draw everyone's mistakes on every data set as multiples of the best."""
     datasets = list(dict.fromkeys(outcome.dataset for outcome in outcomes))
-    titles = _titles(outcomes)
+    looks = _looks(outcomes)
+    handles = [_handle(outcome, looks, is_line=False) for outcome in _representatives(outcomes)]
     with style.looks():
-        height = 1.5 + 0.42 * len(datasets) + 0.26 * math.ceil(len(titles) / 2)
-        figure, (axes,) = style.new_figure(1, 1, 9.5, height)
+        figure, (axes,) = style.new_figure(1, 1, 1.3 + 0.42 * len(datasets) + _legend_height(handles))
         extremes = [1.0]
         for place, dataset in enumerate(datasets):
             mine = [outcome for outcome in outcomes if outcome.dataset == dataset]
@@ -110,43 +108,34 @@ def draw_overview(outcomes: Sequence[Outcome]) -> Figure:
                 ratio = max(outcome.mean, 0.5) / unit
                 # Marks a little above and below their line, so that equal ones can both be seen.
                 height = place + 0.5 * ((k + 0.5) / len(mine) - 0.5)
-                _draw_mark(axes, outcome, titles, ratio, outcome.standard_error / unit, height)
+                _draw_mark(axes, looks[outcome.entry.title], ratio, outcome.standard_error / unit, height)
                 extremes.append(ratio)
         _overview_axes(axes, datasets, min(extremes), max(extremes))
-        figure.legend(
-            handles=[_handle(outcome, titles, is_line=False) for outcome in _representatives(outcomes)],
-            loc="outside lower center",
-            ncols=2,
-        )
+        _add_legend(figure, handles)
     return figure
 
 
-def _draw_mark(axes: Axes, outcome: Outcome, titles: Sequence[str], ratio: float, error: float, height: float) -> None:
-    color, _, marker = look_of(outcome, titles)
+def _draw_mark(axes: Axes, look: Look, ratio: float, error: float, height: float) -> None:
+    color, _, marker, fill = look
     axes.plot([max(ratio - error, 1e-3), ratio + error], [height, height], color=color, linewidth=1.2, zorder=2)
-    fill = "white" if outcome.entry.hears_label else color
     axes.plot([ratio], [height], marker, color=color, markerfacecolor=fill, markersize=6.5, linestyle="", zorder=3)
 
 
 def _overview_axes(axes: Axes, datasets: Sequence[str], low: float, high: float) -> None:
     axes.set_xscale("log")
     axes.set_xlim(low / 1.12, high * 1.15)
-    ticks = [tick for tick in _TICKS if low / 1.12 <= tick <= high * 1.15]
+    ticks = [tick for tick in (_TICKS if high > 7.0 * low else _FINE_TICKS) if low / 1.12 <= tick <= high * 1.15]
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
     axes.axvline(1.0, color=style.INK, linewidth=1.0, zorder=1)
-    axes.set_yticks(range(len(datasets)), [in_figure(dataset) for dataset in datasets])
+    axes.set_yticks(range(len(datasets)), [in_figure(dataset, most=_DATASET) for dataset in datasets])
     axes.set_ylim(len(datasets) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
     for edge in range(1, len(datasets)):
         axes.axhline(edge - 0.5, color="#E6E6E6", linewidth=0.8, zorder=0)
     axes.tick_params(axis="y", length=0)
-    axes.set_xlabel("mean mistakes, relative to the best that hears only right or wrong")
-
-
-def _titles(outcomes: Sequence[Outcome]) -> list[str]:
-    return list(dict.fromkeys(outcome.entry.title for outcome in outcomes))
+    axes.set_xlabel("mistakes, relative to the best\nthat hears only right or wrong")
 
 
 def _representatives(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -154,20 +143,32 @@ def _representatives(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return list({outcome.entry.title: outcome for outcome in reversed(outcomes)}.values())[::-1]
 
 
-def look_of(outcome: Outcome, titles: Sequence[str]) -> tuple[str, Dashes, str]:
-    """Return the colour, dashes and marker of an entry: the same in all figures, and no two alike up to sixteen."""
-    at = titles.index(outcome.entry.title)
-    dashes = _TOLD if outcome.entry.hears_label else _LONG if at >= len(style.PALETTE) else _SOLID
-    return style.PALETTE[at % len(style.PALETTE)], dashes, style.MARKERS[at % len(style.MARKERS)]
+def _looks(outcomes: Sequence[Outcome]) -> dict[str, Look]:
+    return looks_of(shown(outcome.entry) for outcome in outcomes)
 
 
-def _legend_name(outcome: Outcome) -> str:
-    return in_figure(outcome.entry.shown, most=_LEGEND)
+def shown(entry: Entry) -> Shown:
+    """Return who an entry is, for its colours."""
+    return Shown(entry.title, entry.written, entry.hears_label)
 
 
-def _handle(outcome: Outcome, titles: Sequence[str], *, is_line: bool) -> Line2D:
-    color, dashes, marker = look_of(outcome, titles)
+def _handle(outcome: Outcome, looks: Mapping[str, Look], *, is_line: bool) -> Line2D:
+    color, dashes, marker, fill = looks[outcome.entry.title]
+    label = in_figure(outcome.entry.shown, most=_LEGEND)
     if is_line:
-        return Line2D([], [], color=color, linestyle=dashes, label=_legend_name(outcome))
-    fill = "white" if outcome.entry.hears_label else color
-    return Line2D([], [], color=color, marker=marker, markerfacecolor=fill, linestyle="", label=_legend_name(outcome))
+        return Line2D([], [], color=color, linestyle=dashes, label=label)
+    return Line2D([], [], color=color, marker=marker, markerfacecolor=fill, linestyle="", label=label)
+
+
+def _add_legend(figure: Figure, handles: Sequence[Line2D]) -> None:
+    figure.legend(handles=list(handles), loc="outside lower center", ncols=_legend_columns(handles), columnspacing=1.2)
+
+
+def _legend_columns(handles: Sequence[Line2D]) -> int:
+    lengths = [len(str(handle.get_label())) for handle in handles]
+    half = math.ceil(len(lengths) / 2)
+    return 2 if len(lengths) > 1 and max(lengths[:half]) + max(lengths[half:]) <= _LEGEND else 1
+
+
+def _legend_height(handles: Sequence[Line2D]) -> float:
+    return 0.26 * math.ceil(len(handles) / _legend_columns(handles))

@@ -15,7 +15,7 @@ from onebit.files import replace_file
 from onebit.reporting import pages
 from onebit.reporting.names import in_cell, in_page, on_screen
 from onebit.reporting.style import FigureFile
-from onebit.reporting.tables import grouped, number, what_means_are, with_error, write_csv
+from onebit.reporting.tables import filled, grouped, number, what_means_are, with_error, write_csv
 
 COMPARISON_COLUMNS = (
     "dataset",
@@ -40,6 +40,7 @@ _INTRO = (
 )
 _TALLIED = ("learner", "wins", "ties", "losses", "mistakes / baseline's", "p across")
 _TALLY_CSS = ("name", *["number"] * 5)
+_PRINTED = ("learner", "mistakes", "rate", "/ told", "p", "", "µs/round")
 # On the screen, and by the CSS classes that the page has for verdicts on the paper's numbers.
 _COLORS = {WIN: "green", TIE: "dim", LOSS: "red"}
 _KINDS = {WIN: "agrees", TIE: "plain", LOSS: "unexplained"}
@@ -69,7 +70,11 @@ def write_tables(folder: Path, rows: Sequence[ComparisonRow], tallies: Sequence[
     told = [(row.title, row.wins, row.ties, row.losses, number(row.ratio), number(row.p)) for row in tallies]
     write_csv(folder / "tally.csv", TALLY_COLUMNS, told)
     # In a file of its own: the only numbers here that depend on the machine and the day.
-    times = [(outcome.dataset, outcome.entry.title, _time(outcome, ".4g")) for outcome in outcomes]
+    times = [
+        (outcome.dataset, outcome.entry.title, "" if math.isnan(time) else f"{time:.4g}")
+        for outcome in outcomes
+        for time in [outcome.microseconds_per_round]
+    ]
     write_csv(folder / "timing.csv", TIMING_COLUMNS, times)
 
 
@@ -97,23 +102,27 @@ def _curve_lines(outcome: Outcome) -> list[tuple[object, ...]]:
 
 def print_tables(console: Console, rows: Sequence[ComparisonRow], tallies: Sequence[Tally], baseline: str) -> None:
     """Print everyone on every data set, then wins, ties and losses."""
+    lines = [_shown(row) for row in rows]
+    shown = filled(_PRINTED, lines)
     table = Table(title=what_means_are(len(rows[0].outcome.final)), caption=_on_lines(_legend(baseline, rows)))
-    for name in ("data", "learner"):
-        table.add_column(name, overflow="fold")
-    for name in ("mistakes", "rate", "/ told", "p", "", "µs/round"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for at, row in enumerate(rows):
+    table.add_column("data", overflow="fold")
+    for at in shown:
+        table.add_column(_PRINTED[at], **({"overflow": "fold"} if at == 0 else {"justify": "right", "no_wrap": True}))
+    for at, (row, line) in enumerate(zip(rows, lines, strict=True)):
         outcome = row.outcome
         is_first = at == 0 or rows[at - 1].outcome.dataset != outcome.dataset
         if is_first and at:
             table.add_section()
-        learner, *numbers, verdict, time = _shown(row)
-        table.add_row(
-            in_cell(outcome.dataset).append(f" ({grouped(outcome.rounds[-1])})") if is_first else "",
+        learner, *numbers, verdict, time = line
+        cells: list[str | Text] = [
             in_cell(learner),
             *numbers,
             f"[{_COLORS[verdict]}]{verdict}[/]" if verdict else "",
             time,
+        ]
+        table.add_row(
+            in_cell(outcome.dataset).append(f" ({grouped(outcome.rounds[-1])})") if is_first else "",
+            *(cells[place] for place in shown),
         )
     console.print(table)
     if _is_tallied(rows, tallies):
@@ -130,6 +139,8 @@ def print_tables(console: Console, rows: Sequence[ComparisonRow], tallies: Seque
 def _shown(row: ComparisonRow) -> list[str]:
     """Return what people read of a row, on the screen and on the page: from its learner to its time per round."""
     outcome = row.outcome
+    # Nothing where no run's time is known, as in a store that was damaged.
+    time = outcome.microseconds_per_round
     return [
         outcome.entry.shown,
         with_error(outcome.mean, outcome.standard_error),
@@ -137,13 +148,8 @@ def _shown(row: ComparisonRow) -> list[str]:
         "" if row.ratio is None else f"{row.ratio:.2f}",
         "" if row.p_adjusted is None else f"{row.p_adjusted:.2g}",
         row.verdict,
-        _time(outcome, ",.1f"),
+        "" if math.isnan(time) else grouped(time, 1),
     ]
-
-
-def _time(outcome: Outcome, digits: str) -> str:
-    """Return microseconds per round; nothing where no run's time is known, as in a store that was damaged."""
-    return "" if math.isnan(outcome.microseconds_per_round) else format(outcome.microseconds_per_round, digits)
 
 
 def _shown_tally(row: Tally) -> list[str]:

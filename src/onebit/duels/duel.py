@@ -156,12 +156,14 @@ def _row(challenge: Challenge, learner: Learner, counts: list[int]) -> DuelRow:
         standard_error=float(np.std(counts, ddof=1)) / math.sqrt(len(counts)),
         is_bound=_is_bound(challenge.stated, learner),
         upper_bound=_upper_bound(challenge, learner),
+        hears_label=learner.hears_label,
     )
 
 
 def _name(learner: Learner, margin: float) -> str:
     is_margin = learner.get_params().get("radius") == margin
-    return f"{type(learner).__name__}(radius=γ)" if is_margin else repr(learner)
+    # scikit-learn breaks long settings into lines; a name in a table is one.
+    return f"{type(learner).__name__}(radius=γ)" if is_margin else " ".join(repr(learner).split())
 
 
 def _is_bound(stated: Claim, learner: Learner) -> bool:

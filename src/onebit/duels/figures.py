@@ -1,28 +1,32 @@
 """The pictures of a duel; kept apart from the table because they need matplotlib."""
 
-import re
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import StrMethodFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from onebit.duels.table import DuelRow
-from onebit.reporting.style import INK, MARKERS, PALETTE, looks, new_figure
+from onebit.duels.table import DuelRow, short_name
+from onebit.reporting.learner_looks import Look, Shown, looks_of
+from onebit.reporting.style import INK, log_count_axis, looks, new_figure
+from onebit.reporting.tables import grouped
 
-_BOUND, _LOWER = PALETTE[:2]
-# Not a colour of the palette: what no theorem speaks of should recede.
+# Not a learner's colour: what is promised lies far above what is played, and should recede.
 _FREE = "#8C8C8C"
 _DASHES = (0, (4, 3))
 # Panels whose numbers differ by a larger factor get a logarithmic axis: on a linear one the small ones fall together.
 _WIDE = 30.0
+_NAME = 32  # letters in a line of a learner's name
 
 
 def draw_duel(rows: Sequence[DuelRow]) -> Figure:
     r"""Return a figure with a panel for each adversary: every learner's mistakes beside the lower bound.
 
     Filled points are learners that the theorem speaks of, open ones those it does not. Bars are ± 1 standard error.
+    Colours are the learners', as in every figure.
 
     Parameters
     ----------
@@ -34,21 +38,29 @@ def draw_duel(rows: Sequence[DuelRow]) -> Figure:
     >>> from onebit.streams.adversaries import one_example_sequence
     >>> row = DuelRow(one_example_sequence(5, 0.5).challenge, "UniformGuess()", 20, 4.0, 0.3, True, None)
     >>> draw_duel([row]).axes[0].get_title()
-    'Remark: bandit learners\nK = 5, d = 1, R/γ = 2, 5 rounds'
+    'Remark:\nbandit\nlearners\nK = 5\nd = 1\nR/γ = 2\n5 rounds'
     """
     _check(rows)
-    learners = list(dict.fromkeys(row.learner for row in rows))
+    names = {row.learner: _on_lines(short_name(row.learner)) for row in rows}
+    # As high as their names are, and half a line of air.
+    sizes = np.array([0.5 + len(name.splitlines()) for name in names.values()])
+    heights = dict(zip(names, (np.cumsum(sizes) - sizes / 2.0).tolist(), strict=True))
     games = list(dict.fromkeys(_title(row) for row in rows))
     with looks():
-        figure, panels = new_figure(1, len(games), 4.4 + 3.3 * len(games), 2.0 + 0.3 * len(learners))
+        figure, panels = new_figure(1, len(games), 2.4 + 0.17 * float(sizes.sum()))
         for axes, game in zip(panels, games, strict=True):
-            _draw_game(axes, [row for row in rows if _title(row) == game], learners)
-            axes.set_title(game, fontsize="medium")
-            axes.set_yticks(range(len(learners)), [])
-            axes.set_ylim(len(learners) - 0.4, -0.6)
-        panels[0].set_yticks(range(len(learners)), [_shorten(name) for name in learners])
-        figure.legend(handles=_duel_legend(), loc="outside lower center", ncols=4)
+            _draw_game(axes, [row for row in rows if _title(row) == game], heights)
+            axes.set_title(game, fontsize=10)
+            axes.set_yticks(list(heights.values()), [])
+            axes.set_ylim(float(sizes.sum()), 0.0)
+        panels[0].set_yticks(list(heights.values()), list(names.values()), fontsize=10)
+        figure.legend(handles=_duel_legend(), loc="outside lower center", ncols=2)
     return figure
+
+
+def _on_lines(name: str) -> str:
+    """Break a name between its settings, where it is long; never within a word."""
+    return "\n".join(textwrap.wrap(name, _NAME, break_long_words=False, break_on_hyphens=False))
 
 
 def draw_growth(rows: Sequence[DuelRow]) -> Figure:
@@ -72,27 +84,40 @@ def draw_growth(rows: Sequence[DuelRow]) -> Figure:
         raise ValueError("rows must be of one adversary and one margin; pass what duel_by_dimension returns")
     challenge = rows[0].challenge
     with looks():
-        figure, (axes,) = new_figure(1, 1, 8.4, 6.0)
-        for i, learner in enumerate(dict.fromkeys(row.learner for row in rows)):
+        figure, (axes,) = new_figure(1, 1, 6.4)
+        for learner, look in _looks(rows).items():
             mine = sorted((row for row in rows if row.learner == learner), key=lambda row: row.challenge.n_features)
-            _draw_learner(axes, mine, PALETTE[i % len(PALETTE)], MARKERS[i % len(MARKERS)])
+            _draw_learner(axes, mine, look)
         _draw_growth_bounds(axes, rows)
         axes.set_yscale("log")
         # The stated bound starts at 0.1, in two dimensions.
         axes.set_ylim(bottom=0.05)
+        log_count_axis(axes.yaxis)
         axes.set_xticks(sorted({row.challenge.n_features for row in rows}))
         axes.set_xlabel("features d")
         axes.set_ylabel("mistakes")
         axes.set_title(f"{challenge.name}: mistakes at a margin of {challenge.margin:g}")
-        figure.legend(loc="outside lower center", ncols=2, fontsize="small")
+        figure.legend(loc="outside lower left", ncols=1)
     return figure
 
 
-def _draw_learner(axes: Axes, rows: Sequence[DuelRow], color: str, marker: str) -> None:
-    dimensions = [row.challenge.n_features for row in rows]
-    means, errors = [row.mean for row in rows], [row.standard_error for row in rows]
-    name = _shorten(rows[0].learner)
-    axes.errorbar(dimensions, means, errors, fmt=f"{marker}-", color=color, markersize=5, linewidth=1.6, label=name)
+def _looks(rows: Sequence[DuelRow]) -> Mapping[str, Look]:
+    found = looks_of(Shown(row.learner, row.learner, row.hears_label) for row in rows)
+    return {row.learner: found[row.learner] for row in rows}
+
+
+def _draw_learner(axes: Axes, rows: Sequence[DuelRow], look: Look) -> None:
+    axes.errorbar(
+        [row.challenge.n_features for row in rows],
+        [row.mean for row in rows],
+        [row.standard_error for row in rows],
+        marker=look.marker,
+        color=look.color,
+        linestyle=look.dashes,
+        mfc=look.fill,
+        markersize=5,
+        label=short_name(rows[0].learner),
+    )
 
 
 def _draw_growth_bounds(axes: Axes, rows: Sequence[DuelRow]) -> None:
@@ -113,13 +138,14 @@ def _draw_growth_bounds(axes: Axes, rows: Sequence[DuelRow]) -> None:
         if value is not None and not promised:
             flat.setdefault(value, learner)
     for value, learner in flat.items():
-        axes.axhline(value, linestyle="-.", color=_FREE, label=f"promised by {_shorten(learner)}, in any dimension")
+        axes.axhline(value, linestyle="-.", color=_FREE, label=f"promised by {short_name(learner)}, in any dimension")
 
 
-def _draw_game(axes: Axes, rows: Sequence[DuelRow], learners: list[str]) -> None:
+def _draw_game(axes: Axes, rows: Sequence[DuelRow], heights: Mapping[str, float]) -> None:
+    found = _looks(rows)
     for row in rows:
-        color, fill = (_BOUND, _BOUND) if row.is_bound else (_FREE, "w")
-        height = learners.index(row.learner)
+        color = found[row.learner].color
+        height, fill = heights[row.learner], color if row.is_bound else "w"
         axes.errorbar([row.mean], [height], xerr=[row.standard_error], fmt="o", color=color, mfc=fill, capsize=2)
     bounds = [
         (row.lower_bound, row.sharp_lower_bound)
@@ -128,43 +154,38 @@ def _draw_game(axes: Axes, rows: Sequence[DuelRow], learners: list[str]) -> None
     ]
     # The rows of one game share its bounds.
     for stated, sharp in bounds[:1]:
-        axes.axvline(stated, color=_LOWER, linewidth=1.6, zorder=1)
+        axes.axvline(stated, color=INK, linewidth=1.6, zorder=1)
         if sharp > stated:
-            axes.axvline(sharp, color=_LOWER, linewidth=1.4, linestyle=_DASHES, zorder=1)
+            axes.axvline(sharp, color=INK, linewidth=1.4, linestyle=_DASHES, zorder=1)
     values = [row.mean for row in rows] + [value for pair in bounds for value in pair]
     if 0.0 < _WIDE * min(values) < max(values):
         axes.set_xscale("log")
         axes.set_xlim(min(values) / 1.6, max(values) * 1.6)
-        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        log_count_axis(axes.xaxis)
+        axes.minorticks_off()
     else:
         axes.set_xlim(0.0, 1.15 * max(values))
-    axes.set_xlabel("mistakes")
+        axes.xaxis.set_major_locator(MaxNLocator(2, steps=[1, 2, 2.5, 5, 10]))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if value % 1 else grouped(value)))
+    axes.set_xlabel("mistakes", fontsize=10)
+    axes.tick_params(axis="x", labelsize=10)
     axes.tick_params(axis="y", length=0)
 
 
 def _duel_legend() -> list[Line2D]:
     return [
-        Line2D([], [], color=_LOWER, linewidth=1.6, label="lower bound as stated"),
-        Line2D([], [], color=_LOWER, linewidth=1.4, linestyle=_DASHES, label="what the construction forces"),
-        Line2D([], [], color=_BOUND, marker="o", linestyle="", label="learners it binds"),
-        Line2D([], [], color=_FREE, marker="o", mfc="w", linestyle="", label="other learners"),
+        Line2D([], [], color=INK, linewidth=1.6, label="lower bound as stated"),
+        Line2D([], [], color=INK, linewidth=1.4, linestyle=_DASHES, label="what the construction forces"),
+        Line2D([], [], color=INK, marker="o", linestyle="", label="learners it binds"),
+        Line2D([], [], color=INK, marker="o", mfc="w", linestyle="", label="other learners"),
     ]
 
 
 def _title(row: DuelRow) -> str:
     it = row.challenge
-    size = f"K = {it.n_classes}, d = {it.n_features}, R/γ = {it.radius / it.margin:g}, {it.rounds} rounds"
-    return f"{it.name}: {it.stated.binds}\n{size}"
-
-
-def _shorten(learner: str) -> str:
-    """Return a learner's settings without the names of arguments that speak for themselves.
-
-    >>> _shorten("BanditPerceptron(kernel=Rational(normalize=True), ties='random')")
-    "BanditPerceptron(Rational, ties='random')"
-    """
-    short = re.sub(r",? ?normalize=(True|False)", "", learner)
-    return re.sub(r"(kernel|exploration|degree|width)=", "", short).replace("()", "")
+    binds = it.stated.binds.replace(" ", "\n")
+    size = f"K = {it.n_classes}\nd = {it.n_features}\nR/γ = {grouped(it.radius / it.margin)}"
+    return f"{it.name}:\n{binds}\n{size}\n{grouped(it.rounds)} rounds"
 
 
 def _check(rows: Sequence[DuelRow]) -> None:

@@ -1,5 +1,6 @@
 """The table of a duel: mistakes beside those that cannot be avoided and those that are promised."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ class DuelRow:
     """Whether the theorem speaks of such learners."""
     upper_bound: float | None
     """Expected mistakes that the learner's own theorem promises for this margin; None if it promises nothing."""
+    hears_label: bool = False
 
     @property
     def lower_bound(self) -> float | None:
@@ -40,6 +42,19 @@ class DuelRow:
     def sharp_lower_bound(self) -> float | None:
         """The same with the construction's best constant."""
         return self.challenge.forced.value if self.is_bound else None
+
+
+def short_name(learner: str) -> str:
+    """Return a learner as people read it: without the names of settings whose values speak for themselves.
+
+    >>> short_name("BanditPerceptron(kernel=Rational(normalize=True), ties='random')")
+    "BanditPerceptron(Rational, ties='random')"
+    >>> short_name("Banditron(exploration=0.2)"), short_name("BanditSVM(kernel=None)")
+    ('Banditron(0.2)', 'BanditSVM(kernel=None)')
+    """
+    short = re.sub(r",? ?normalize=(True|False)", "", learner)
+    short = re.sub(r"kernel=(?!None)|(degree|width)=|(?<=Banditron\()exploration=", "", short)
+    return short.replace("()", "")
 
 
 def write_duel(rows: Iterable[DuelRow], path: Path) -> None:

@@ -37,8 +37,9 @@ class BanditPerceptron(SpaceLearner):
     seed : int
         Names the learner's random numbers.
 
-    Guarantee
-    ---------
+    Notes
+    -----
+    Guarantee:
     If the examples are strongly separable with margin γ within radius R (in the kernel's space, R² = max k(x, x)), the
     number of updates is at most ⌊4(R/γ)²⌋, always, and the expected number of mistakes at most (K−1)⌊4(R/γ)²⌋
     (Theorems 2 and 4). Late feedback keeps the first: an update that is no longer due by then is not made. Both hold

@@ -32,8 +32,9 @@ class Banditron(SpaceLearner):
     seed : int
         Names the learner's random numbers.
 
-    Guarantee
-    ---------
+    Notes
+    -----
+    Guarantee:
     O(√T) expected mistakes on T weakly separable rounds, with exploration of order 1/√T. When classes join it counts
     from there, for the larger K; with `among` the right label must be allowed. Steps on known rounds (`learn_from`) are
     right on average if the probabilities are those that the labels were tried with.
@@ -58,6 +59,12 @@ class Banditron(SpaceLearner):
     def _new_memory(self) -> Memory:
         settings = (check_number("exploration", self.exploration, above=0.0, at_most=1.0),)
         return space_for(self.kernel, RULE, settings, self.n_features_in_, len(self.classes_))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # One pass over the 300 rows of scikit-learn's check: 79 to 91 % right, as the draws fall; 83 % are asked for.
+        tags.classifier_tags.poor_score = True
+        return tags
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

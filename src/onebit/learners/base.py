@@ -20,25 +20,24 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
+from sklearn.exceptions import NotFittedError
 
 from onebit.bounds import Claim
 from onebit.draws import Draw, uniform
+from onebit.frames import as_frame, is_frame
 from onebit.inputs import (
     Floats,
     Integers,
     Rows,
     SparseRows,
-    check_classes,
     check_integer,
-    check_labels,
     check_real,
     check_rows,
     check_seed,
     check_sparse_row,
-    encode_labels,
-    infer_classes,
     take,
 )
+from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
 from onebit.learners.by_hand import ByHand
 from onebit.learners.estimator import Estimator
 from onebit.learners.tickets import Tickets
@@ -93,9 +92,11 @@ class Learner(Estimator):
     Attributes
     ----------
     classes_ : array
-        The labels it may guess.
+        The labels it may guess; of dtype object where they are of several kinds.
     n_features_in_ : int
         How many features a round has.
+    feature_names_in_ : array of str
+        The names of the columns, if the first rows came in a frame.
     n_rounds_, n_mistakes_, n_updates_, n_uniform_guesses_ : int
         Guesses made, those it was told were wrong, rounds in which it changed, guesses drawn to explore.
     """
@@ -167,8 +168,8 @@ class Learner(Estimator):
 
         Parameters
         ----------
-        features : array of shape (n_features,), or one sparse row
-            Finite real numbers. They are copied.
+        features : array of shape (n_features,) or (1, n_features), one sparse row, a frame of one row, or a row of one
+            Finite real numbers. They are copied. The columns of a frame must be those of the first, in their order.
         among : list of labels, optional
             Which labels are allowed in this round: it is played as if there were no others. With ``classes="grow"``
             labels that are new join the classes.
@@ -181,18 +182,18 @@ class Learner(Estimator):
         with self._lock:
             row = self._one_row(features)
             if among is None or not self._grows:
-                return self._issue(row, among)
+                return self._issue(row, among, features)
             labels = _check_list("among", among)
             if self._started and all(label in self._labels for label in labels.tolist()):
-                return self._issue(row, among)
+                return self._issue(row, among, features)
             with self.all_or_nothing(fresh=False):
-                self._codes_of(labels, row.shape[1], "among")
-                return self._issue(row, among)
+                self._codes_of(labels, row.shape[1], "among", features)
+                return self._issue(row, among, features)
 
-    def _issue(self, row: Rows, among: Any) -> Guess:
+    def _issue(self, row: Rows, among: Any, given: Any) -> Guess:
         if self._tickets is None:
             if not self._started:
-                self._begin(row.shape[1], None, None)
+                self._begin(row.shape[1], None, None, given)
             self._tickets = Tickets()
         t = self.n_rounds_
         if among is None:
@@ -248,7 +249,12 @@ class Learner(Estimator):
         """
         rows = check_rows(X)
         with self.all_or_nothing(fresh=False):
-            return [self.guess(_row_of(rows, t), among) for t in range(rows.shape[0])]
+            is_new = not self._started
+            self._check_fit(rows, X)
+            guesses = [self.guess(_row_of(rows, t), among) for t in range(rows.shape[0])]
+            if is_new:
+                self._check_columns(X, reset=True)
+            return guesses
 
     def probabilities(self, features: npt.ArrayLike, among: Any = None) -> Floats:
         """Return the chance that `guess` would give to each of `classes_` now. Nothing is changed.
@@ -263,24 +269,24 @@ class Learner(Estimator):
         with self._lock:
             looked_at = self
             if _are_many(features):
-                rows: Rows = check_rows(features, "features")
+                rows: Rows = self._check_fit(check_rows(features, "features"), features)
             else:
                 rows = self._one_row(features)
             if not self._started:
                 # Looking must not start a run: a twin starts it instead.
                 looked_at = self.__class__(**self.get_params(deep=False))
                 looked_at._begin(rows.shape[1], None, None)
-            self._check_width(rows)
             allowed = None if among is None else looked_at._positions(among)
             memory, pieces = looked_at._memory, [take(rows, t, t + 1) for t in range(rows.shape[0])]
             chances = [memory.chances(row) if allowed is None else memory.chances_among(row, allowed) for row in pieces]
             return np.stack(chances) if _are_many(features) else chances[0]
 
-    def decision_function(self, X: Any) -> Floats:
+    def score_classes(self, X: Any) -> Floats:
         """Return the score of every row (first axis) for every class (second axis)."""
         with self._lock:
-            self._check_started("decision_function")
+            self._check_started("scores")
             rows = self._check_width(check_rows(X))
+            self._check_columns(X, reset=False)
             memory, at_once = self._memory, self._memory.rows_at_once(rows.shape[1])
             # In pieces: preparing may fill sparse rows.
             pieces = [take(rows, start, start + at_once) for start in range(0, rows.shape[0], at_once)]
@@ -354,10 +360,10 @@ class Learner(Estimator):
         answers = _check_answers(correct, len(labels))
         chances = None if probabilities is None else _check_chances(probabilities, len(labels))
         with self.all_or_nothing(fresh=False):
-            self._check_width(rows)
+            self._check_fit(rows, X)
             if not self._started and self.classes is None:
                 raise ValueError("classes is not known: pass classes=, for labels that were never tried count too")
-            codes = self._codes_of(labels, rows.shape[1], "guesses")
+            codes = self._codes_of(labels, rows.shape[1], "guesses", X)
             for t, code in enumerate(codes.tolist()):
                 truth = code if self.hears_label and answers[t] else -1
                 chance = None if chances is None else float(chances[t])
@@ -378,15 +384,15 @@ class Learner(Estimator):
         rows = check_rows(X)
         labels = check_labels(y, rows.shape[0])
         with self.all_or_nothing(fresh=False):
-            self._check_width(rows)
-            self._codes_of(labels, rows.shape[1], "y")
-            return self.learn_from(rows, labels, True, 1.0)
+            self._check_fit(rows, X)
+            self._codes_of(labels, rows.shape[1], "y", X)
+            return self.learn_from(X, labels, True, 1.0)
 
-    def _codes_of(self, labels: npt.NDArray[Any], n_features: int, name: str) -> Integers:
+    def _codes_of(self, labels: npt.NDArray[Any], n_features: int, name: str, given: Any) -> Integers:
         """Return the positions of labels; begins if need be, and lets new labels join where classes grow."""
         if not self._started:
             chosen = infer_classes(labels) if self.classes is None or self._grows else self.classes
-            self._begin(n_features, check_classes(chosen), None)
+            self._begin(n_features, check_classes(chosen), None, given)
         elif self._grows:
             new = [label for label in infer_classes(labels).tolist() if label not in self._labels]
             if new:
@@ -411,23 +417,30 @@ class Learner(Estimator):
         labels = check_labels(y, rows.shape[0])
         record = new_record(len(labels), checkpoints, keep_guesses)
         with self._lock:
-            self._play_checked(rows, labels, seed, fresh, classes, record)
+            self._play_checked(rows, labels, seed, fresh, classes, record, X)
         return record
 
     def _play_checked(
-        self, rows: Rows, labels: npt.NDArray[Any], seed: int | None, fresh: bool, classes: Any, record: Record
+        self,
+        rows: Rows,
+        labels: npt.NDArray[Any],
+        seed: int | None,
+        fresh: bool,
+        classes: Any,
+        record: Record,
+        given: Any,
     ) -> None:
         if len(labels) == 1 and not fresh and self._started and not self._memory.plays_by_hand:
             # One round happens whole or not at all (only `measure` can fail, which learns nothing): no need to copy a
             # memory of megabytes in order to give it back.
-            codes = self.begin_stream(rows, labels, seed=seed, fresh=False)
+            codes = self.begin_stream(rows, labels, seed=seed, fresh=False, given=given)
             try:
                 self._memory.play(rows, codes, self._key, self.n_rounds_, record)
             finally:
                 self._count(record, int(record.counts[PASSED]))  # also when Ctrl-C came just after the round
             return
         with self.all_or_nothing(fresh):
-            codes = self.begin_stream(rows, labels, seed=seed, fresh=fresh, classes=classes)
+            codes = self.begin_stream(rows, labels, seed=seed, fresh=fresh, classes=classes, given=given)
             self._memory.play(rows, codes, self._key, self.n_rounds_, record)
             if not self._memory.plays_by_hand:
                 self._count(record, len(codes))
@@ -446,16 +459,21 @@ class Learner(Estimator):
         seed: int | None = None,
         fresh: bool = True,
         classes: Any = None,
+        given: Any = None,
     ) -> Integers:
-        """Get ready for the first round of a stream that was checked, and return its labels as indices."""
+        """Get ready for the first round of a stream that was checked, and return its labels as indices.
+
+        `given` is the stream's X as it came: a frame has names for its columns.
+        """
         if not fresh and self._started:
             self.begin(rows.shape[1], None, seed=seed, fresh=False)
-            codes = self._codes_of(labels, rows.shape[1], "y")
+            self._check_columns(given, reset=False)
+            codes = self._codes_of(labels, rows.shape[1], "y", given)
         else:
             chosen = classes if self.classes is None or self._grows else self.classes
             known = check_classes(infer_classes(labels) if chosen is None else chosen)
             codes = encode_labels(labels, known)
-            self._begin(rows.shape[1], known, seed)
+            self._begin(rows.shape[1], known, seed, given)
         return codes
 
     def begin(self, n_features: int, classes: Any = None, *, seed: int | None = None, fresh: bool = True) -> None:
@@ -466,7 +484,7 @@ class Learner(Estimator):
             self._begin(n_features, None if chosen is None else check_classes(chosen), seed)
             return
         if n_features != self.n_features_in_:
-            raise ValueError(f"X must have {self.n_features_in_} features, as before; got {n_features}")
+            raise self._width_error(n_features)
         if seed is not None and check_seed(seed) != self._key:
             raise ValueError(f"seed must stay {self._key} when play goes on; got {seed}. Leave it out, or start fresh")
 
@@ -551,11 +569,11 @@ class Learner(Estimator):
 
     def _check_started(self, action: str) -> None:
         if not self._started:
-            from sklearn.exceptions import NotFittedError
-
             raise NotFittedError(f"{type(self).__name__} has not played yet: guess, fit or onebit.play before {action}")
 
-    def _begin(self, n_features: int, known_classes: npt.NDArray[Any] | None, seed: int | None) -> None:
+    def _begin(
+        self, n_features: int, known_classes: npt.NDArray[Any] | None, seed: int | None, given: Any = None
+    ) -> None:
         """Forget everything and set up an empty memory; on a bad setting nothing of the old is lost."""
         if known_classes is None:
             if self._grows:
@@ -574,6 +592,7 @@ class Learner(Estimator):
             self._labels = known_classes.tolist()
             self.n_features_in_ = n_features
             self._row_shape = (n_features,)
+            self._check_columns(as_frame(given), reset=True)
             self._memory = self._new_memory()
         self.n_rounds_ = self.n_mistakes_ = self.n_updates_ = self.n_uniform_guesses_ = 0
         self._tickets = None
@@ -588,17 +607,30 @@ class Learner(Estimator):
             return np.array(features, ndmin=2)  # what nearly every call brings
         if scipy.sparse.issparse(features) or isinstance(features, SparseRows):
             return self._check_width(check_sparse_row(features, "features"))
+        features = as_frame(features)
         array = check_real(features, "features")
-        if array.ndim != 1 or array.size == 0:
+        if array.size == 0 or array.size != array.shape[-1]:
             raise ValueError(f"features must be one round's, of shape (n_features,); got shape {array.shape}")
+        if self._started and is_frame(features):
+            self._check_columns(features, reset=False)
         if self._started and array.size != self.n_features_in_:
             raise ValueError(f"features must have length {self.n_features_in_}; got {array.size}")
         return np.array(array, dtype=np.float64, ndmin=2)
 
     def _check_width(self, rows: Rows) -> Rows:
         if self._started and rows.shape[1] != self.n_features_in_:
-            raise ValueError(f"X must have {self.n_features_in_} features, as before; got {rows.shape[1]}")
+            raise self._width_error(rows.shape[1])
         return rows
+
+    def _check_fit(self, rows: Rows, given: Any) -> Rows:
+        """Return rows if they are as wide as those before; a frame's columns must have the same names, too."""
+        if self._started and is_frame(given):
+            self._check_columns(given, reset=False)
+        return self._check_width(rows)
+
+    def _width_error(self, n_features: int) -> ValueError:
+        name, known = type(self).__name__, self.n_features_in_
+        return ValueError(f"X has {n_features} features, but {name} is expecting {known} features as input")
 
     def _truth(self, guess: Guess, correct: bool, label: Any) -> int:
         if not self.hears_label:

@@ -130,7 +130,7 @@ class ByHand(Memory):
     def learned(self) -> dict[str, Floats]:
         """Return copies of every array that the learner keeps, by name."""
         kept = {name: value for name, value in vars(self._learner).items() if isinstance(value, np.ndarray)}
-        return {name: value.copy() for name, value in kept.items() if name != "classes_"}
+        return {name: value.copy() for name, value in kept.items() if name not in ("classes_", "feature_names_in_")}
 
     def bookmark(self) -> dict[str, Any]:
         """Return copies of all that the learner keeps beside its settings."""

@@ -1,57 +1,61 @@
-"""The scikit-learn face of a learner, without importing scikit-learn.
+"""The scikit-learn face of a learner: `fit`, `predict` and what that library's tools ask for."""
 
-Importing ``sklearn.base`` takes longer than the rest of onebit together, so the few methods that scikit-learn's tools
-ask for (`clone`, pipelines, model selection) are written here, and scikit-learn is imported when one of them calls.
-"""
-
-import inspect
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from collections.abc import KeysView, ValuesView
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import validate_data
 
-from onebit.inputs import Floats, check_labels
+from onebit.inputs import Floats
+from onebit.labels import check_labels, positions
+
+if TYPE_CHECKING:
+
+    class _Classifier:
+        # scikit-learn has no types: what is used of its two bases.
+        feature_names_in_: npt.NDArray[Any]
+
+        @classmethod
+        def _get_param_names(cls) -> list[str]: ...
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
+        def __sklearn_tags__(self) -> Any: ...
+        def _repr_html_(self) -> str: ...
+
+else:
+
+    class _Classifier(ClassifierMixin, BaseEstimator):
+        pass
 
 
-class Estimator(ABC):
-    """Settings by name: the constructor stores its arguments untouched, under their own names."""
+class Estimator(_Classifier, ABC):
+    """A scikit-learn classifier whose `fit` plays the game once over the rows.
 
-    _estimator_type = "classifier"
+    It has no `predict_proba`: scores are no chances of being right, and `probabilities` are the chances of a *guess*,
+    which explores. For chances of the classes wrap it in `sklearn.calibration.CalibratedClassifierCV`, which learns
+    them from rows with known labels.
+    """
 
     classes_: npt.NDArray[Any]
-
-    @classmethod
-    def _setting_names(cls) -> list[str]:
-        parameters = inspect.signature(cls.__init__).parameters.values()
-        # A class without a constructor of its own inherits one that takes anything, and has no settings.
-        return [
-            each.name
-            for each in parameters
-            if each.name != "self" and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
-        ]
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings by name; `deep` is there for scikit-learn and changes nothing."""
-        return {name: getattr(self, name) for name in self._setting_names()}
-
-    def set_params(self, **settings: Any) -> Self:
-        """Replace settings by name; they count from the next fresh start, and leave a run under way alone."""
-        for name, value in settings.items():
-            if name not in self._setting_names():
-                raise ValueError(
-                    f"{type(self).__name__} has no setting {name!r}; it has {', '.join(self._setting_names())}"
-                )
-            setattr(self, name, value)
-        return self
 
     @abstractmethod
     def play_stream(self, X: Any, y: Any, *, fresh: bool = True, classes: Any = None) -> Any:
         """Play a whole stream."""
 
     @abstractmethod
-    def decision_function(self, X: Any) -> Floats:
+    def score_classes(self, X: Any) -> Floats:
         """Return the score of every row (first axis) for every class (second axis)."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings by name. Classes that are a dictionary's keys are a list here: keys cannot be copied."""
+        settings = super().get_params(deep)
+        return {
+            name: list(value) if isinstance(value, (KeysView, ValuesView)) else value
+            for name, value in settings.items()
+        }
 
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then play the game over the rows of X; y is used only to answer right or wrong."""
@@ -63,33 +67,39 @@ class Estimator(ABC):
         self.play_stream(X, y, fresh=False, classes=classes)
         return self
 
+    def decision_function(self, X: Any) -> Floats:
+        """Return finite scores, as scikit-learn's tools expect them: of shape (rows,) for two classes.
+
+        For two classes it is the second's score minus the first's; otherwise the score of every row (first axis) for
+        every class (second axis). A class with a score of −∞ gets the lowest float.
+        """
+        scores = self.score_classes(X)
+        if scores.shape[1] == 2:
+            with np.errstate(over="ignore", invalid="ignore"):  # what is NaN here was the same infinity twice
+                scores = scores[:, 1] - scores[:, 0]
+        return np.nan_to_num(scores)
+
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class with the highest score for every row: no exploring, no learning."""
-        scores = self.decision_function(X)
-        best: npt.NDArray[Any] = self.classes_[np.argmax(scores, axis=1)]
-        return best
+        best = np.argmax(self.score_classes(X), axis=1)
+        labels: npt.NDArray[Any] = self.classes_[best]
+        return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows that `predict` gets right."""
-        guesses = self.predict(X)
-        return float(np.average(guesses == check_labels(y, len(guesses)), weights=sample_weight))
+        """Return the share of rows that `predict` gets right, whatever labels are: accuracy_score takes few kinds."""
+        guesses = np.argmax(self.score_classes(X), axis=1)
+        truth = positions(check_labels(y, len(guesses)), self.classes_)
+        return float(np.average(guesses == truth, weights=sample_weight))
 
-    def __repr__(self) -> str:
-        parameters = inspect.signature(type(self).__init__).parameters
-        changed = [
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if type(value) is not type(parameters[name].default) or value != parameters[name].default
-        ]
-        return f"{type(self).__name__}({', '.join(changed)})"
+    def _check_columns(self, X: Any, *, reset: bool) -> None:
+        """Keep the names of the columns, or hold X to those that were kept."""
+        try:
+            validate_data(self, X, reset=reset, skip_check_array=True, ensure_2d=False)
+        except (TypeError, ValueError) as error:
+            remedy = "" if reset else f" Give them in that order: X[{self.feature_names_in_.tolist()!r:.200}]"
+            raise ValueError(f"X has other columns. {error}{remedy}") from error
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.base import BaseEstimator, ClassifierMixin
-
-        # Their tags, whatever they are in the version at hand.
-        class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-            pass
-
-        tags = Classifier().__sklearn_tags__()
+        tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

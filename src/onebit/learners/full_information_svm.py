@@ -19,8 +19,9 @@ class FullInformationSVM(BanditSVM):
     kernel, C, exploration, scale, budget, replays, classes, seed
         As for `BanditSVM`.
 
-    Guarantee
-    ---------
+    Notes
+    -----
+    Guarantee:
     With ``C=math.inf`` at most ⌊4(R/γ)²⌋ mistakes, always, on examples that are strongly separable with margin γ within
     radius R, with any exploration (and with a kernel as long as the budget lasts): each mistake proves a fact whose
     margin is 0 or less. It holds when classes join, with known rounds (`learn_from`), and with `among` as long as the

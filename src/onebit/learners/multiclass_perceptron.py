@@ -30,8 +30,9 @@ class MulticlassPerceptron(SpaceLearner):
     seed : int
         Not used: the algorithm has no randomness.
 
-    Guarantee
-    ---------
+    Notes
+    -----
+    Guarantee:
     At most ⌊2(R/γ)²⌋ mistakes, always, on examples that are weakly separable with margin γ within radius R
     (Theorem 10). Late feedback keeps the number of updates below it: a late answer is learned from if the class that is
     highest by then is wrong. It holds when classes join, with known rounds (`learn_from`), whose updates count in it,

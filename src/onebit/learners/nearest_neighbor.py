@@ -34,8 +34,9 @@ class NearestNeighbor(Learner):
     seed : int
         Names the learner's random numbers.
 
-    Guarantee
-    ---------
+    Notes
+    -----
+    Guarantee:
     With radius γ on examples that are weakly separable with margin γ within radius R of the origin: at most
     (K−1)(2R/γ+1)^d expected mistakes, and at most (2R/γ+1)^d remembered examples, always (Theorem 21). Both hold when
     classes join, for the K there are at the end, and with known rounds (`learn_from`), of which right ones are

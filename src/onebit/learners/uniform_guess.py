@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from onebit.compiled import inlined
 from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats
@@ -21,8 +23,9 @@ class UniformGuess(SpaceLearner):
     seed : int
         Names the learner's random numbers.
 
-    Guarantee
-    ---------
+    Notes
+    -----
+    Guarantee:
     T(K−1)/K expected mistakes in T rounds, whatever the stream; K is the number of labels allowed in each.
 
     Examples
@@ -42,6 +45,16 @@ class UniformGuess(SpaceLearner):
     def _new_memory(self) -> Memory:
         # It has a memory all the same, so that features are checked as everyone's are.
         return space_for(None, RULE, (), self.n_features_in_, len(self.classes_))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the same chance for every class: all it knows, and the baseline of a log loss."""
+        scores = self.score_classes(X)
+        return np.full(scores.shape, 1.0 / scores.shape[1])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
 
 
 @inlined

@@ -1,9 +1,10 @@
-"""How every figure looks, is drawn and is saved: fonts, lines, files.
+"""How every figure looks, is drawn and is saved: width, fonts, lines, numbers on axes, files.
 
-Nothing here changes matplotlib's global settings.
+`onebit.reporting.learner_looks` knows which colour a learner has. Nothing here changes matplotlib's global settings.
 """
 
 import io
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -13,24 +14,30 @@ from typing import Any, NamedTuple
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
 from onebit.files import replace_file
+from onebit.reporting.tables import grouped
 
 INK = "#222222"  # nearly black: softer than black on white
+WIDTH = 6.6
+"""Inches, of every figure: letters of 12 points are then 8.5 pixels high on a phone, where a figure is 340 wide."""
 Dashes = tuple[float, Sequence[float]]
 """Offset, and lengths of strokes and gaps in line widths."""
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F5539", INK)
 """Okabe and Ito's palette, which the colour-blind can tell apart; its yellow (too pale for lines) replaced by brown."""
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 _LOOKS: dict[Any, Any] = {
     # Comes with matplotlib, so that figures are the same everywhere.
     "font.family": "DejaVu Sans",
-    "font.size": 11,
+    "font.size": 12,
     "axes.titlesize": 12,
+    "legend.fontsize": 11,
+    "legend.handlelength": 2.4,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
     "axes.spines.top": False,
@@ -56,7 +63,7 @@ class FigureFile:
     """A figure that has been drawn and saved."""
 
     name: str
-    """Of its files, such as "figure_4"."""
+    """Of its files, such as "figure_4a"."""
     title: str
     caption: str
     png: Path
@@ -67,7 +74,7 @@ class Drawing(NamedTuple):
     """A figure that is to be drawn."""
 
     name: str
-    """Of its files, such as "figure_4"."""
+    """Of its files, such as "figure_4a"."""
     title: str
     caption: str
     draw: Callable[[], Figure]
@@ -79,11 +86,37 @@ def looks() -> AbstractContextManager[None]:
     return matplotlib.rc_context(_LOOKS)
 
 
-def new_figure(n_rows: int, n_columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    """Return an empty figure, its size in inches, and its axes row by row. Call it within `looks`."""
+def new_figure(n_rows: int, n_columns: int, height: float) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure as wide as all are, its height in inches, and its axes row by row. Call within `looks`."""
     # Not pyplot's: it would keep every figure alive, and choose a window system.
-    figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
+    figure = Figure(figsize=(WIDTH, height), layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.08))
     return figure, list(figure.subplots(n_rows, n_columns, squeeze=False).ravel())
+
+
+def count_axis(axis: Axis, most_ticks: int = 5) -> None:
+    """Let a linear axis count: few ticks, whole numbers, thousands set apart as everywhere."""
+    axis.set_major_locator(MaxNLocator(most_ticks, integer=True, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: grouped(value)))
+
+
+def log_count_axis(axis: Axis, every: int = 1) -> None:
+    """Write the numbers of a logarithmic axis as those of a linear one: 10 000, and not a power of ten.
+
+    Parameters
+    ----------
+    axis : Axis
+        Already logarithmic, and with its limits.
+    every : int
+        Which powers of ten get their number, from the lowest in sight on: 2 where neighbours would touch.
+    """
+    first = math.ceil(math.log10(min(axis.get_view_interval())) - 1e-9)
+
+    def written(value: float, _: int | None) -> str:
+        power = round(math.log10(value))
+        return (grouped(value) if power >= 0 else f"{value:g}") if (power - first) % every == 0 else ""
+
+    axis.set_major_locator(LogLocator(numticks=20))
+    axis.set_major_formatter(FuncFormatter(written))
 
 
 def draw_mean(axes: Axes, rounds: Any, mean: Any, error: Any, color: str, dashes: Dashes) -> None:

@@ -86,16 +86,14 @@ def draw(outcomes: list[Outcome], seed: int) -> Figure:
     stream lies on top; the dashed rays at ±15° and 180° are where the two best entries of Wx tie.
     """
     with style.looks():
-        figure, panels = style.new_figure(1, len(outcomes), 4.5 * len(outcomes), 5.4)
+        figure, panels = style.new_figure(1, len(outcomes), 4.7)
         for axes, outcome in zip(panels, outcomes, strict=True):
             planes.as_plane(axes, planes.DISC)
             _paint(axes, outcome)
             _overlay(axes, outcome, seed)
             axes.set_title(f"{DATASETS[outcome.dataset]}\n{_judged(outcome, seed)}")
         claims = _leaves_unclaimed(outcomes[0])
-        figure.legend(
-            handles=_legend(claims), loc="outside lower center", ncols=5 if len(outcomes) > 1 else 2, columnspacing=1.2
-        )
+        figure.legend(handles=_legend(claims), loc="outside lower center", ncols=3, columnspacing=1.2)
     return figure
 
 

@@ -26,7 +26,7 @@ def draw() -> Figure:
     """
     X, y = wedges()
     with style.looks():
-        figure, (axes,) = style.new_figure(1, 1, 7.0, 5.3)
+        figure, (axes,) = style.new_figure(1, 1, 5.0)
         planes.as_plane(axes, 1.0)
         # Wider than high: the equations stand beside the disc.
         axes.set_xlim(-1.15, 1.75)

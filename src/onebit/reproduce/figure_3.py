@@ -31,7 +31,7 @@ def draw(seed: int) -> Figure:
     can tell apart.
     """
     with style.looks():
-        figure, panels = style.new_figure(1, 2, 9.0, 5.2)
+        figure, panels = style.new_figure(1, 2, 4.0)
         for axes, (dataset, title) in zip(panels, DATASETS.items(), strict=True):
             planes.as_plane(axes, planes.DISC)
             axes.set_title(title)

@@ -27,14 +27,18 @@ _KINDS = ("agrees", "explained", "unexplained")
 
 
 def drawings(outcomes: list[Outcome], seed: int) -> list[Drawing]:
-    """Return what to draw: every figure that the outcomes allow, in the paper's order."""
-    listed = [Drawing("figure_1", figure_1.TITLE, figure_1.CAPTION, figure_1.draw)]
+    """Return what to draw: the weak set at a glance, then all figures that the outcomes allow, in the paper's order."""
+    listed = []
+    if mine := [outcome for outcome in outcomes if outcome.dataset == "weak"]:
+        about = curves.glance_title("weak"), curves.glance_caption(mine, "weak")
+        listed.append(Drawing(curves.GLANCE, *about, partial(curves.draw_glance, mine, "weak")))
+    listed.append(Drawing("figure_1", figure_1.TITLE, figure_1.CAPTION, figure_1.draw))
     listed.append(Drawing("figure_3", figure_3.TITLE, figure_3.CAPTION, partial(figure_3.draw, seed)))
-    for dataset, number in curves.NUMBERS.items():
+    for dataset in curves.NUMBERS:
         mine = [outcome for outcome in outcomes if outcome.dataset == dataset]
         for is_log in (False, True) if mine else ():
-            name = f"figure_{number}_loglog" if is_log else f"figure_{number}"
             about = curves.title(dataset, is_log), curves.caption(mine, dataset, is_log)
+            name = curves.name(dataset, is_log)
             listed.append(Drawing(name, *about, partial(curves.draw, mine, dataset, is_log)))
     for name, key in boundaries.FIGURES.items():
         mine = [outcome for outcome in outcomes if outcome.entry.key == key]
@@ -69,8 +73,10 @@ def write_report(
         for dataset, heading in DATASETS.items()
     ]
     body = _BODY.substitute(
-        intro=_intro(outcomes),
+        intro=pages.prose(_intro(outcomes)),
         facts=_facts(outcomes, details),
+        # Only where there is something to compare with.
+        verdicts=_VERDICTS if any(row.published is not None for row in rows) else "",
         tables="\n".join(tables),
         figures="\n".join(pages.figure(figure) for figure in figures),
         command=in_page(details.get("Command", _command(outcomes))),
@@ -114,20 +120,24 @@ def _table(heading: str, rows: list[SummaryRow], titles: dict[str, str]) -> str:
 
 
 def _cells(row: SummaryRow, title: str) -> list[tuple[str, str]]:
-    published = "–" if row.published is None else grouped(row.published)
-    ratio = "–" if not row.published else f"{row.mean / row.published:.2f}"
+    published = pages.NOTHING if row.published is None else grouped(row.published)
+    ratio = pages.NOTHING if not row.published else f"{row.mean / row.published:.2f}"
     kind = next((kind for kind in _KINDS if row.remark.startswith(kind)), "plain")
     return [
         ("name", f"{in_page(title)} <code>{in_page(row.learner)}</code>"),
-        ("", in_page(row.parameters) or "–"),
+        ("", in_page(row.parameters) or pages.NOTHING),
         ("number", with_error(row.mean, row.standard_error)),
         ("number", f"{grouped(row.minimum)} to {grouped(row.maximum)}"),
         ("number", published),
         ("number", ratio),
-        (f"remark {kind}", in_page(row.remark)),
+        (f"remark {kind}", pages.prose(row.remark)),
     ]
 
 
+_VERDICTS = """ A row
+<span class="agrees">agrees</span> if its mean is within 5&nbsp;% of the published one or, where no cause of a
+difference is known, within three standard errors (taking the authors' runs to spread as ours do). Every other
+difference is <span class="explained">explained</span> or called <span class="unexplained">unexplained</span>."""
 _BODY = Template("""\
 <p>Two streams of three classes, one strongly and one weakly separable, played by the paper's algorithms. A learner
 names a label each round and hears only whether it was right. $intro</p>
@@ -135,12 +145,9 @@ names a label each round and hears only whether it was right. $intro</p>
 <dl>
 $facts
 </dl>
-<h2>Mistakes, beside the published numbers</h2>
+<h2>Mistakes</h2>
 <p>Mean number of mistakes after the last round ± its standard error (a single run has none), and the least and the most
-of any run. A row
-<span class="agrees">agrees</span> if its mean is within 5&nbsp;% of the published one or, where no cause of a
-difference is known, within three standard errors (taking the authors' runs to spread as ours do). Every other
-difference is <span class="explained">explained</span> or called <span class="unexplained">unexplained</span>.</p>
+of any run.$verdicts</p>
 $tables
 <h2>Figures</h2>
 $figures

@@ -33,7 +33,7 @@ _NINETEEN = (
 )
 _SCALING = (
     "unexplained: features that are not divided by √2, which explain the strong set, give 200 to 350 mistakes here; "
-    "other scalings of the features move this number from 200 to 6000, but none that was tried gives the paper's curve"
+    "other scalings of the features move this number from 200 to 6 000, but none that was tried gives the paper's curve"
 )
 # A cause is named only where an experiment shows it; docs/experiments/paper.md has the experiments.
 EXPLANATIONS: dict[tuple[str, str], str] = {

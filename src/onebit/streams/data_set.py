@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from onebit.inputs import Floats, Integers, SparseRows, check_labels, check_rows
+from onebit.inputs import Floats, Integers, SparseRows, check_rows
+from onebit.labels import check_labels, encode_labels, infer_classes
 
 Matrix = Any
 """Rows: a float64 array, or a scipy CSR array."""
@@ -89,16 +90,17 @@ def make_data_set(name: str, X: Any, y: Any, where: str, label_names: Sequence[s
     try:
         rows = check_rows(X)
         labels = check_labels(y, rows.shape[0])
+        names = infer_classes(labels)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
-    names, codes = np.unique(labels, return_inverse=True)
+    codes = encode_labels(labels, names)
     if len(names) < 2:
         raise ValueError(f"{where}: all {len(labels)} rows have the label {names[0]!s}; at least two labels are needed")
     # An identifier or a measurement taken for the label: every guess would be a mistake.
     if len(names) == len(labels) > 2:
         raise ValueError(f"{where}: every row has a label of its own ({names[0]!s}, {names[1]!s}, …); is it the label?")
     shown = _names(names, label_names)
-    return DataSet(name, rows, codes.astype(np.int64), shown)
+    return DataSet(name, rows, codes, shown)
 
 
 def _names(labels: npt.NDArray[Any], given: Sequence[str] | None) -> tuple[str, ...]:

@@ -195,6 +195,8 @@ def _content(path: Path) -> bytes:
 def bundled(name: str) -> DataSet:
     """Return one of scikit-learn's own data sets: breast_cancer, digits, iris or wine.
 
+    Examples
+    --------
     >>> bundled("iris").X.shape
     (150, 4)
     """

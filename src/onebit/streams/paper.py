@@ -34,7 +34,7 @@ def paper_strong(rounds: int = 5_000_000, seed: int = 0) -> tuple[Floats, Intege
     Parameters
     ----------
     rounds : int
-        How many rounds, at least 1. The paper plays 5·10⁶.
+        How many rounds, at least 1. The paper plays 5 000 000.
     seed : int
         Names the draw.
 
@@ -65,7 +65,7 @@ def paper_weak(rounds: int = 5_000_000, seed: int = 0) -> tuple[Floats, Integers
     Parameters
     ----------
     rounds : int
-        How many rounds, at least 1. The paper plays 5·10⁶.
+        How many rounds, at least 1. The paper plays 5 000 000.
     seed : int
         Names the draw.
 

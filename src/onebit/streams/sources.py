@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import onebit.streams
-from onebit.inputs import Integers, check_labels, check_rows
+from onebit.inputs import Integers, check_rows
+from onebit.labels import check_labels
 from onebit.strangers import did_you_mean, find_by_import_path, is_import_path
 from onebit.streams.data_set import DataSet, as_matrix, make_data_set
 from onebit.streams.files import BUNDLED, SUFFIXES, TABLES, bundled, ending, plain_name, read_table

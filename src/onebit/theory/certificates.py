@@ -20,17 +20,9 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from onebit.inputs import (
-    Floats,
-    Integers,
-    check_classes,
-    check_labels,
-    check_rows,
-    dense,
-    encode_labels,
-    infer_classes,
-)
+from onebit.inputs import Floats, Integers, check_rows, dense
 from onebit.kernels import as_kernel
+from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
 from onebit.theory.evidence import Kind, combined_length, has_margin
 
 

@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from onebit.exact import Number, check_fraction, check_points
-from onebit.inputs import check_labels
+from onebit.labels import check_labels
 from onebit.theory.whole_numbers import root_up
 
 

@@ -74,7 +74,7 @@ def draw_regions(polynomials: Sequence[HalfspacePolynomial] | None = None, *, re
         if not isinstance(p, HalfspacePolynomial) or p.halfspaces.n_variables != 2:
             raise ValueError(f"polynomials[{i}] must be a construction in 2 variables; got {p!r}")
     with looks():
-        figure, panels = new_figure(1, len(polynomials), 5.1 * len(polynomials), 6.1)
+        figure, panels = new_figure(1, len(polynomials), 4.6)
         for axes, p in zip(panels, polynomials, strict=True):
             _draw_values(axes, p, resolution)
             _draw_borders(axes, p.halfspaces, resolution)

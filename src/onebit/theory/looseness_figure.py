@@ -8,8 +8,10 @@ from matplotlib.figure import Figure
 
 from onebit.bounds.margin_transformation import sharper_margin, transformed_margin
 from onebit.reporting.style import PALETTE, looks, new_figure
+from onebit.reporting.tables import grouped
 from onebit.theory.looseness import Looseness
 
+_MARGIN = "log₂ of the strong margin\nafter the rational kernel"
 _MEASURED, _SHARPER, _STATED = PALETTE[0], PALETTE[4], PALETTE[1]
 
 
@@ -32,13 +34,12 @@ def draw_looseness(rows: Sequence[Looseness]) -> Figure:
     if not rows or len({row.n_classes for row in rows}) != 1:
         raise ValueError(f"rows must be at least one and share their number of classes; got {list(rows)!r}")
     with looks():
-        figure, (by_size, by_margin) = new_figure(1, 2, 10.0, 4.4)
+        figure, (by_size, by_margin) = new_figure(2, 1, 7.6)
         by_margin.sharey(by_size)
         _draw_by_size(by_size, rows)
         _draw_by_margin(by_margin, rows)
         by_size.set_ylim(top=3)
-        by_margin.tick_params(axis="y", labelleft=False)
-        figure.legend(loc="outside lower center", ncols=3)
+        figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 
@@ -60,10 +61,10 @@ def _draw_by_size(axes: Axes, rows: Sequence[Looseness]) -> None:
     axes.set_title("the bound falls with γ, the margin hardly", fontsize="medium")
     axes.set_xscale("log")
     # Sizes within one decade would get crowded labels of their own accord.
-    axes.set_xticks([row.n_examples for row in sized], [f"{row.n_examples:,}" for row in sized])
+    axes.set_xticks([row.n_examples for row in sized], [grouped(row.n_examples) for row in sized])
     axes.minorticks_off()
     axes.set_xlabel("examples (●: first rounds of paper_weak,  ◇: wedges)")
-    axes.set_ylabel("log₂ of the strong margin\nafter the rational kernel")
+    axes.set_ylabel(_MARGIN)
 
 
 def _draw_by_margin(axes: Axes, rows: Sequence[Looseness]) -> None:
@@ -79,6 +80,7 @@ def _draw_by_margin(axes: Axes, rows: Sequence[Looseness]) -> None:
     axes.set_title("the bound as a function of γ, and the same data", fontsize="medium")
     axes.set_xscale("log")
     axes.set_xlabel(f"weak margin γ before the kernel (K = {K})")
+    axes.set_ylabel(_MARGIN)
     ticks = [0.05, 0.1, 0.2, 0.5, 1.0]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()

@@ -24,8 +24,9 @@ import numpy.typing as npt
 
 from onebit.bounds import Claim
 from onebit.bounds.promises import promises
-from onebit.inputs import Floats, check_classes, check_labels, check_rows, dense, encode_labels, infer_classes
+from onebit.inputs import Floats, check_rows, dense
 from onebit.kernels import Kernel, as_kernel
+from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
 from onebit.theory.certificates import Certificate, Separator, conflicting_pair
 from onebit.theory.coordinates import Coordinates, KernelCoordinates, LinearCoordinates
 from onebit.theory.largest_margins import Progress, Task, largest_margins

@@ -86,8 +86,9 @@ class BanditSVM(SpaceLearner):
     seed : int
         Names the learner's random numbers.
 
-    Guarantee
-    ---------
+    Notes
+    -----
+    Guarantee:
     With ``exploration="guarded"`` (the default) and a bank, whatever C, the budget and the replays, on examples that
     are strongly separable as they come with margin γ within radius R: at most 11 + 11(K−1)(mB + m − 1) expected
     mistakes, B = ⌊16(1 + 1/(2C))(R/γ)²⌋. m is 6 by default, the five kernels and the linear guard beside them; with

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from onebit.reporting.style import INK, PALETTE, looks, new_figure
+from onebit.reporting.style import INK, PALETTE, log_count_axis, looks, new_figure
 from onebit.theory.weak_labeling.hardness import SolvingRow
 
 _SOLVABLE, _UNSOLVABLE = PALETTE[:2]
@@ -29,7 +29,7 @@ def draw_solving_time(rows: Sequence[SolvingRow]) -> Figure:
     if not rows or not all(isinstance(row, SolvingRow) for row in rows):
         raise ValueError(f"rows must be what measure_solving returns, at least one; got {rows!r}")
     with looks():
-        figure, (nodes, seconds) = new_figure(1, 2, 9.2, 4.1)
+        figure, (nodes, seconds) = new_figure(1, 2, 3.6)
         _draw_by_size(nodes, rows, lambda row: float(row.n_nodes), "nodes searched")
         _draw_by_size(seconds, rows, lambda row: row.seconds, "seconds")
         handles = [
@@ -50,6 +50,7 @@ def _draw_by_size(axes: Axes, rows: Sequence[SolvingRow], value: Callable[[Solvi
         axes.plot([row.n_elements for row in some], [value(row) for row in some], "o", color=colour, ms=4, alpha=0.75)
     # Exponential growth is a line on this axis.
     axes.set_yscale("log")
+    log_count_axis(axes.yaxis)
     axes.set_xticks(sizes)
-    axes.set_xlabel("elements of the set splitting problem")
+    axes.set_xlabel("elements to split")
     axes.set_ylabel(name)

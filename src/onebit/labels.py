@@ -1,0 +1,214 @@
+"""Labels: anything hashable, and each keeps its type.
+
+An array of labels has a number dtype where all of them are whole numbers or truth values, and holds the objects
+themselves where they are of several kinds. What stands for "not there" (None, NaN, pandas' NA and NaT) is no label.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import column_or_1d
+
+from onebit.compiled import compiled
+from onebit.frames import is_frame, is_missing
+from onebit.inputs import Integers, as_array, check_integer
+
+_MOST_CLASSES = 1 << 24  # each of them is an object of every learner; more is a slip
+_FEW = 1 << 20  # labels told apart in one pass
+_NO_LABELS = "cV"  # complex numbers and records
+_DTYPES = {int: "iu", bool: "b", float: "f", str: "U"}
+_WORDS = 1 << 26  # bytes of an array in which every word takes as much room as the longest
+
+
+def check_classes(classes: Any) -> npt.NDArray[Any]:
+    """Return the labels a learner may guess: 0…K−1 for a count K, or the labels of a list, in its order."""
+    if isinstance(classes, (int, np.integer)) and not isinstance(classes, bool):
+        return np.arange(check_integer("classes", classes, low=1, high=_MOST_CLASSES))
+    if isinstance(classes, (str, bytes, Mapping)) or not isinstance(classes, Collection):
+        raise ValueError(f"classes must be a count or a list of labels; got {classes!r:.80}")
+    if len(getattr(classes, "shape", (1,))) != 1 or is_frame(classes):
+        raise ValueError(f"classes must be a list of labels, of one dimension; got {classes!r:.80}")
+    if not 0 < len(classes) <= _MOST_CLASSES:
+        raise ValueError(f"classes must list at least one label; got {classes!r:.80}")
+    labels = _plain(as_array(classes, "classes") if isinstance(classes, np.ma.MaskedArray) else classes)
+    if isinstance(classes, (set, frozenset)):
+        try:
+            labels.sort()
+        except TypeError as error:
+            raise ValueError(f"classes is a set of labels without an order ({error}); give a list") from error
+    _check_distinct(labels)
+    return as_labels(labels)
+
+
+def _plain(labels: Iterable[Any]) -> list[Any]:
+    """Return labels as Python has them: 3 for NumPy's int64(3). Moments in time stay NumPy's, which has more digits."""
+    plain = labels.tolist() if isinstance(labels, np.ndarray) and labels.dtype.kind in "iubUSf" else list(labels)
+    if any(issubclass(kind, np.generic) for kind in set(map(type, plain))):
+        plain = [
+            each.item() if isinstance(each, np.generic) and each.dtype.kind not in "Mm" else each for each in plain
+        ]
+    return plain
+
+
+def _check_distinct(labels: list[Any], name: str = "classes") -> None:
+    known: dict[Any, Any] = {}
+    for at, label in enumerate(labels):
+        if isinstance(label, complex) or is_missing(label):
+            raise ValueError(f"{name}[{at}] is {label!r}, which is no label; leave it out, or give it a name")
+        try:
+            first = known.setdefault(label, label)
+        except TypeError as error:
+            raise ValueError(f"{name} must be labels that can be told apart; got {label!r:.80} ({error})") from error
+        if len(known) <= at:
+            same = "" if type(first) is type(label) else f"; {first!r} and {label!r} are one label to Python"
+            raise ValueError(f"{name} must not repeat a label; got {label!r:.80} twice{same}")
+
+
+def as_labels(labels: list[Any]) -> npt.NDArray[Any]:
+    """Return labels as an array whose `tolist` gives them back, type for type."""
+    kinds = set(map(type, labels))
+    dtypes = _DTYPES.get(kinds.pop(), "") if len(kinds) == 1 else ""
+    if dtypes and (dtypes != "U" or 4 * len(labels) * max(map(len, labels)) <= _WORDS):
+        array = np.asarray(labels)
+        # Whole numbers beyond 64 bits do not fit, and arrays of words drop zeros at the end.
+        if array.dtype.kind in dtypes and (dtypes != "U" or array.tolist() == labels):
+            return array
+    return np.fromiter(labels, dtype=object, count=len(labels))
+
+
+def infer_classes(y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the distinct labels of a stream: sorted, or as they first appear if they have no order."""
+    if y.dtype.kind in "iu":
+        # One pass over millions of labels, where sorting them takes seconds.
+        seen = np.zeros(_FEW, dtype=np.bool_)
+        if _mark_seen(np.require(y, np.int64, ["C", "A", "W"]), seen):
+            return np.flatnonzero(seen)
+    if y.dtype.kind == "f":
+        wrong = y[y != np.trunc(y)]
+        raise ValueError(
+            f"y must hold labels, not real numbers; got {(wrong if len(wrong) else y)[0]}. Unknown label type: "
+            "continuous. If these are labels, list them: classes=[…]"
+        )
+    if y.dtype.kind != "O":
+        return np.unique(y)
+    found = list(dict.fromkeys(zip(map(type, y), y, strict=True)))
+    labels = [label for _, label in found]
+    _check_distinct(labels, "the labels of y")
+    try:
+        labels.sort()
+    except TypeError:
+        labels = [label for _, label in found]
+    return as_labels(labels)
+
+
+@compiled
+def _mark_seen(y: Integers, seen: npt.NDArray[np.bool_]) -> bool:
+    """Mark the labels that occur; give up and return False at one that is negative or large."""
+    for t in range(y.shape[0]):
+        label = y[t]  # read once: it is the caller's array, which another thread may write to
+        if label < 0 or label >= seen.shape[0]:
+            return False
+        seen[label] = True
+    return True
+
+
+def check_labels(y: Any, n_rounds: int, name: str = "y") -> npt.NDArray[Any]:
+    """Return the labels of a stream as a one-dimensional array with one entry per round.
+
+    A column of shape (rounds, 1) is taken with scikit-learn's DataConversionWarning.
+    """
+    if y is None:
+        raise ValueError(f"{name} is missing: a learner requires y to be passed, but the target y is None")
+    labels = _label_array(y, name)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = column_or_1d(labels, warn=True)
+    if labels.ndim != 1 or len(labels) != n_rounds:
+        raise ValueError(f"{name} must hold one label for each of the {n_rounds} rounds; got shape {labels.shape}")
+    if labels.dtype.kind == "O":
+        labels = _settled(_plain(labels), name)
+    if labels.dtype.kind in _NO_LABELS:
+        raise ValueError(f"{name} must hold labels: whole numbers, words or other objects; got dtype {labels.dtype}")
+    return _whole(labels, name) if labels.dtype.kind == "f" else labels
+
+
+def _label_array(y: Any, name: str) -> npt.NDArray[Any]:
+    if hasattr(y, "__array__") or isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
+        array = as_array(y, name)
+        return np.fromiter(y, dtype=object, count=len(array)) if array.dtype.kind in "Mm" and array.ndim == 1 else array
+    listed = list(y)
+    if any(issubclass(kind, (list, np.ndarray)) for kind in set(map(type, listed))):
+        return as_array(listed, name)
+    # NumPy would make words of numbers among words, and two columns of pairs.
+    return _settled(_plain(listed), name)
+
+
+def _settled(labels: list[Any], name: str) -> npt.NDArray[Any]:
+    """Return labels as numbers if all are whole numbers, or all truth values; or as the objects they are."""
+    kinds = set(map(type, labels))
+    if kinds in ({int}, {bool}):
+        return as_labels(labels)
+    if kinds in ({float}, {int, float}):
+        floats = _whole(np.asarray([label if type(label) is float else 0.0 for label in labels]), name)
+        if floats.dtype.kind == "i":
+            return as_labels([int(label) for label in labels])
+        try:
+            return np.asarray(labels, dtype=np.float64)
+        except OverflowError:
+            raise ValueError(f"{name} must hold labels, not real numbers and numbers beyond them") from None
+    try:
+        is_whole = not any(map(is_missing, set(labels)))
+    except TypeError as error:
+        raise ValueError(f"{name} must hold labels that can be told apart ({error})") from error
+    if not is_whole:
+        at = next(at for at, label in enumerate(labels) if is_missing(label))
+        raise ValueError(f"{name}[{at}] is {labels[at]!r}, which is no label; remove such rows, or give it a name")
+    return np.fromiter(labels, dtype=object, count=len(labels))
+
+
+def _whole(labels: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    """Return whole numbers if all are: 1.0 and 2.0 is what spreadsheets make of 1 and 2."""
+    if not np.isfinite(labels).all():
+        at = int(np.argmin(np.isfinite(labels)))
+        what = "NaN" if np.isnan(labels[at]) else "an infinity"
+        raise ValueError(f"{name} contains {what}: {name}[{at}] is {labels[at]}, which is no label; remove such rows")
+    with np.errstate(invalid="ignore"):  # what is too large is no whole number below
+        whole = labels.astype(np.int64)
+    return whole if np.array_equal(whole, labels) else labels
+
+
+def encode_labels(y: npt.NDArray[Any], classes: npt.NDArray[Any], name: str = "y") -> Integers:
+    """Return each label's position in `classes`, or raise a ValueError for the first label that has none."""
+    codes = positions(y, classes)
+    unknown = codes < 0
+    if np.any(unknown):
+        at = int(np.argmax(unknown))
+        raise ValueError(
+            f"{name}[{at}] is {y[at : at + 1].tolist()[0]!r}, which is not among the {len(classes)} classes "
+            f"{_shorten(classes)}; pass classes= that lists every label"
+        )
+    return codes
+
+
+def positions(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> Integers:
+    """Return each label's position in `classes`, −1 for one that is not there."""
+    n_classes, kinds = len(classes), y.dtype.kind + classes.dtype.kind
+    if y.dtype.kind in "iu" and classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(n_classes)):
+        # A copy: whoever changes y later cannot change what was checked. Beyond 2⁶³ it is negative.
+        codes = y.astype(np.int64)
+        codes[(codes < 0) | (codes >= n_classes)] = -1
+        return codes
+    if kinds in ("ii", "iu", "ui", "uu", "bb", "UU"):
+        order = np.argsort(classes, kind="stable")
+        places = np.minimum(np.searchsorted(classes, y, sorter=order), n_classes - 1)
+        codes = order[places].astype(np.int64)
+        codes[classes[codes] != y] = -1
+        return codes
+    places_of = {label: place for place, label in enumerate(classes.tolist())}
+    return np.fromiter((places_of.get(label, -1) for label in y.tolist()), dtype=np.int64, count=len(y))
+
+
+def _shorten(classes: npt.NDArray[Any], most: int = 8) -> str:
+    shown = ", ".join(repr(label) for label in classes[:most].tolist())
+    return f"[{shown}{', …' if len(classes) > most else ''}]"

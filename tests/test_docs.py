@@ -1,0 +1,71 @@
+"""What the pages say is so: examples run, commands can be typed, links lead somewhere, nothing is left out."""
+
+import doctest
+import re
+import shlex
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import typer.main
+
+import onebit
+from onebit.cli import app
+from onebit.learners import all_learners
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+COMMANDS = typer.main.get_group(app).commands
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    found = re.findall(r"^```(.*)\n((?s:.*?))^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return [text for name, text in found if name == language]
+
+
+@each_page
+def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS, encoding="utf-8")
+    assert result.failed == 0
+    for program in blocks(page, "python"):
+        if not program.startswith(">>> "):
+            exec(compile(program, page.name, "exec"), {"__name__": page.stem})
+
+
+@each_page
+def test_commands_can_be_typed(page: Path) -> None:
+    """Every `onebit …` in a block has a command and options that there are; arguments may be anything."""
+    for block in blocks(page, ""):
+        for line in block.replace("\\\n", " ").splitlines():
+            if line.startswith("onebit "):
+                _, name, *words = shlex.split(line, comments=True)
+                assert name in COMMANDS, line
+                COMMANDS[name].make_context(name, words)
+
+
+@each_page
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        if not target.startswith(("http", "mailto")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_command_is_on_the_page_of_commands() -> None:
+    text = (DOCS / "commands.md").read_text(encoding="utf-8")
+    assert [name for name in COMMANDS if f"| `onebit {name}` |" not in text] == []
+
+
+def test_every_learner_can_be_chosen() -> None:
+    text = (DOCS / "choose.md").read_text(encoding="utf-8")
+    assert [cls.__name__ for cls in all_learners() if f"| `{cls.__name__}(" not in text] == []
+
+
+def test_the_decision_figure_names_what_there_is() -> None:
+    drawn = " ".join(ElementTree.parse(DOCS / "images" / "choose.svg").getroot().itertext())
+    named = re.findall(r"\b([A-Z]\w+)\(", drawn)
+    assert "BanditSVM" in named
+    assert [name for name in named if not hasattr(onebit, name) and not hasattr(onebit.kernels, name)] == []
