@@ -265,5 +265,5 @@ def test_a_ticket_is_told_by_its_json() -> None:
         learner.tell(texts[1], True)
     with pytest.raises(ValueError, match="was edited"):
         learner.tell(texts[2].replace('"explored":true', '"explored":null').replace('"index":', '"index":1'), True)
-    with pytest.raises(ValueError, match="text must be what Guess.to_json"):
+    with pytest.raises(ValueError, match=r"text must be what Guess\.to_json"):
         learner.tell("{}", True)
