@@ -76,6 +76,7 @@ def test_rounds_shuffles_and_streams(
         (("iris", "--learner", "Nobody"), "there is no learner 'Nobody'"),
         (("iris", "--rounds", "0"), "--rounds must be at least 1"),
         (("iris", "--save", "lost/model.onebit"), "there is no folder lost"),
+        (("iris", "--save", "."), "--save .: is a folder; name a file in it, such as model.onebit"),
     ],
 )
 def test_what_is_wrong_is_one_line(

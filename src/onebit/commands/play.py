@@ -74,6 +74,10 @@ def play_command(request: PlayRequest) -> None:
         raise ValueError(f"--learner {request.learner}: must be a learner; other players can be compared, not shown")
     if request.save is not None and not request.save.absolute().parent.is_dir():
         raise ValueError(f"--save {request.save}: there is no folder {request.save.parent}; make it first")
+    if request.save is not None and request.save.is_dir():
+        raise ValueError(
+            f"--save {request.save}: is a folder; name a file in it, such as {request.save / 'model.onebit'}"
+        )
     data = _rounds(request)
     learner = build(player.spec)
     prepare_folder(request.out)
@@ -81,6 +85,7 @@ def play_command(request: PlayRequest) -> None:
     say_what_was_read(console, data.name, describe(data))
     if not player.scales_rows:
         note = f"{request.learner} takes columns as they are: standardise them first if their units differ much"
+        note += " (onebit compare does it for you, BanditSVM by itself)"
         console.print(on_screen(f"Note: {note}."), highlight=False, soft_wrap=True)
     n_rounds = len(data.y)
     with progress_bar(console, f"{request.learner}, {grouped(n_rounds)} rounds") as show:
