@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import polars
 import pytest
 
 import onebit
@@ -50,6 +51,81 @@ def test_the_curve_has_bounded_memory(rounds: int) -> None:
     assert points[-1] == rounds
     assert len(points) <= 300
     assert np.all(np.diff(points) > 0)
+
+
+def test_a_data_set_brings_its_labels() -> None:
+    data = onebit.streams.bundled("iris")
+    learner, named = onebit.BanditPerceptron(), np.array(data.label_names)[data.y]
+    trace = onebit.play(learner, data, seed=3, keep_guesses=True)
+    other = onebit.play(onebit.BanditPerceptron(), data.X, named, seed=3, keep_guesses=True)
+    assert np.array_equal(trace.guesses, other.guesses)  # type: ignore[arg-type]
+    assert learner.classes_.tolist() == list(data.label_names)
+    by_hand = onebit.play(onebit.BanditPerceptron(), data, seed=3, keep_guesses=True, engine="rounds")
+    assert np.array_equal(trace.guesses, by_hand.guesses)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="y must be left out with DataSet"):
+        onebit.play(learner, data, data.y)
+
+
+@pytest.mark.parametrize("learner", [onebit.BanditSVM(), onebit.BanditPerceptron(), onebit.NearestNeighbor(0.2)])
+@pytest.mark.parametrize("n_rounds", [7, 333])
+def test_progress_changes_nothing(learner: onebit.Learner, n_rounds: int) -> None:
+    problem = noisy_problem(n_rounds)
+    told: list[tuple[int, int]] = []
+    plain = onebit.play(learner, problem.X, problem.y, seed=2, keep_guesses=True)
+    shown = onebit.play(
+        learner, problem.X, problem.y, seed=2, keep_guesses=True, on_progress=lambda *so_far: told.append(so_far)
+    )
+    assert told[-1] == (n_rounds, n_rounds)
+    assert len(told) == -(-n_rounds // 50)
+    assert np.array_equal(plain.guesses, shown.guesses)  # type: ignore[arg-type]
+    assert np.array_equal(plain.curve, shown.curve)
+    assert (plain.mistakes, plain.updates) == (shown.mistakes, shown.updates)
+
+
+def test_progress_over_a_frame_keeps_its_names() -> None:
+    problem = noisy_problem(120)
+    frame = polars.DataFrame(dict(zip("abcdefgh", problem.X.T, strict=False)))
+    learner = onebit.BanditPerceptron()
+    onebit.play(learner, frame, problem.y, on_progress=lambda *_: None)
+    assert learner.feature_names_in_.tolist() == frame.columns
+
+
+def test_generators_of_pairs() -> None:
+    problem = noisy_problem(200)
+    learner = onebit.BanditPerceptron(classes=4)
+    trace = onebit.play(learner, ((x, y) for x, y in zip(problem.X, problem.y, strict=True)), seed=5)
+    twin = onebit.BanditPerceptron(classes=4)
+    same = onebit.play(twin, problem.X, problem.y, seed=5, checkpoints=trace.curve.rounds)
+    assert np.array_equal(trace.curve, same.curve)
+    assert trace.updates == same.updates
+    assert onebit.play(learner, zip(problem.X, problem.y, strict=True), max_rounds=50).rounds == 50
+    for wrong, said in (
+        (iter([]), "ended before its first round"),
+        (iter([3]), r"must give pairs \(features, label\); got 3"),
+        (iter([([1.0, 2.0], 9)]), "not among the 4 classes"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            onebit.play(learner, wrong)
+    with pytest.raises(ValueError, match=r"classes must be given.*BanditPerceptron\(classes="):
+        onebit.play(onebit.BanditPerceptron(), iter([([1.0], 0)]))
+    with pytest.raises(ValueError, match="y must be left out"):
+        onebit.play(learner, iter([]), [1])
+
+
+def test_a_trace_as_frame_and_figure() -> None:
+    from matplotlib import pyplot
+
+    problem = noisy_problem(100)
+    trace = onebit.play(onebit.BanditPerceptron(), problem.X, problem.y)
+    frame = trace.to_frame()
+    assert frame.columns == ["round", "mistakes", "rate"]
+    assert frame.row(-1) == (100, trace.mistakes, trace.mistakes / 100)
+    axes = trace.plot(color="red", label="mine")
+    assert trace.plot(axes) is axes
+    line = axes.lines[0]
+    assert (line.get_color(), line.get_label()) == ("red", "mine")
+    assert np.asarray(line.get_xydata())[[0, -1]].tolist() == [[0, 0], [100, trace.mistakes]]
+    pyplot.close(axes.figure)  # type: ignore[arg-type]
 
 
 def test_bad_calls_are_named() -> None:
@@ -155,18 +231,12 @@ def test_the_same_code_without_the_compiler_plays_the_same_games() -> None:
 
 
 def test_importing_onebit_stays_light() -> None:
-    # scikit-learn's base is there: learners are its estimators. Nothing else of it that takes long is.
-    heavy: set[str] = {
-        "matplotlib",
-        "typer",
-        "rich",
-        "pandas",
-        "polars",
-        "sklearn.datasets",
-        "sklearn.svm",
-        "sklearn.metrics",
-    }
-    script = f"import sys, onebit; print(*({heavy} & set(sys.modules)))"
+    # Learners are scikit-learn's estimators. What its base brings along (pandas, where there is one) is not ours.
+    heavy = ["matplotlib", "typer", "rich", "pandas", "polars", "sklearn.datasets", "sklearn.svm", "sklearn.metrics"]
+    script = f"""import sys, numba, sklearn.base
+before = set(sys.modules)
+import onebit
+print(*(set({heavy}) & (set(sys.modules) - before)))"""
     found = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
     assert found.split() == []
 

@@ -25,6 +25,25 @@ _NAMES = ", ".join([*known_names(), "or a stream of your own, mypackage.streams:
 _KERNELS = ", ".join(kernel_names())
 _LEARNERS = ", ".join(sorted(cls.__name__ for cls in all_learners()))
 
+_FILES = "CSV, TSV, Parquet, ARFF, svmlight, npz; text also as .gz"
+
+# The same on every command that reads data.
+_Label = Annotated[
+    str | None,
+    typer.Option(help="Label column, by name or position; otherwise label, class, target, y or the last."),
+]
+_Drop = Annotated[list[str] | None, typer.Option(help="Columns to leave out; repeat it or put commas between.")]
+_Columns = Annotated[list[str] | None, typer.Option(help="The only columns to take; repeat it or put commas between.")]
+_Missing = Annotated[
+    str, typer.Option(help="refuse, or indicator: the column's mean, and a column of 0 and 1 that says where.")
+]
+_Delimiter = Annotated[str | None, typer.Option(help="What stands between cells; otherwise it is found out.")]
+_Decimal = Annotated[str | None, typer.Option(help="What stands before decimals, . or ,; otherwise it is found out.")]
+_Encoding = Annotated[str | None, typer.Option(help="Of text, such as cp1252; otherwise UTF-8, or what its mark says.")]
+_MaxWords = Annotated[
+    int | None, typer.Option(help="The most different words a column may have, each a column then; 100 otherwise.")
+]
+
 # Every command imports what it needs when it is called: `onebit --help` answers without matplotlib.
 app = typer.Typer(
     help='Learn a K-way classifier when the only answer you ever get is "right" or "wrong".',
@@ -71,8 +90,15 @@ def reproduce(
 
 @app.command()
 def margin(
-    data: Annotated[str, typer.Argument(help=f"A file (CSV, svmlight, npz), or a name: {_NAMES}.")],
-    label: Annotated[str | None, typer.Option(help="The column of a CSV file that holds the label.")] = None,
+    data: Annotated[str, typer.Argument(help=f"A file ({_FILES}), or a name: {_NAMES}.")],
+    label: _Label = None,
+    drop: _Drop = None,
+    columns: _Columns = None,
+    missing: _Missing = "refuse",
+    delimiter: _Delimiter = None,
+    decimal: _Decimal = None,
+    encoding: _Encoding = None,
+    max_words: _MaxWords = None,
     kernel: Annotated[str | None, typer.Option(help=f"{_KERNELS}, or mypackage.kernels:Mine. Without: R^d.")] = None,
     standardize: Annotated[
         bool, typer.Option("--standardize", help="Standardise the columns and add a constant one first.")
@@ -81,8 +107,10 @@ def margin(
 ) -> None:
     """Measure the largest weak and strong margin of a data set, and say what the theorems promise for it."""
     from onebit.commands.margin import margin_command
+    from onebit.streams.reading import Reading
 
-    margin_command(data, label, kernel, standardize, as_json)
+    told = (label, tuple(drop or ()), tuple(columns or ()), missing, delimiter, decimal, encoding, max_words)
+    margin_command(data, Reading(*told), kernel, standardize, as_json)
 
 
 @app.command()
@@ -138,7 +166,7 @@ def theory(
 def compare(
     data: Annotated[
         list[str],
-        typer.Argument(help=f"Files (CSV, svmlight, npz), folders of them, or names: {_NAMES}."),
+        typer.Argument(help=f"Files ({_FILES}), folders of them, or names: {_NAMES}."),
     ],
     learners: Annotated[
         list[str] | None,
@@ -154,10 +182,14 @@ def compare(
     baseline: Annotated[
         str | None, typer.Option(help="Whom all others are compared with; the first learner by default.")
     ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option(help="Label column of CSV files, by name or position; label, class, target, y or the last."),
-    ] = None,
+    label: _Label = None,
+    drop: _Drop = None,
+    columns: _Columns = None,
+    missing: _Missing = "refuse",
+    delimiter: _Delimiter = None,
+    decimal: _Decimal = None,
+    encoding: _Encoding = None,
+    max_words: _MaxWords = None,
     rounds: Annotated[int, typer.Option(help="Rounds per run, at most; every row is played once.")] = 10_000,
     runs: Annotated[int, typer.Option(help="Runs of every learner, each on its own shuffle.")] = 5,
     seed: Annotated[int, typer.Option(help="Seed of the first shuffle; run r uses seed + r.")] = 0,
@@ -172,10 +204,40 @@ def compare(
 ) -> None:
     """Play learners on the same shuffles of your data; write tables, figures and report.html."""
     from onebit.commands.compare import Request, compare_command
+    from onebit.streams.reading import Reading
 
+    told = (label, tuple(drop or ()), tuple(columns or ()), missing, delimiter, decimal, encoding, max_words)
     size = rounds, runs, seed
     rows = preprocess, unit_length
-    compare_command(Request(data, learners or (), rival, grid, baseline, label, *size, *rows, jobs, out))
+    compare_command(Request(data, learners or (), rival, grid, baseline, Reading(*told), *size, *rows, jobs, out))
+
+
+@app.command()
+def play(
+    data: Annotated[str, typer.Argument(help=f"A file ({_FILES}), or a name: {_NAMES}.")],
+    label: _Label = None,
+    drop: _Drop = None,
+    columns: _Columns = None,
+    missing: _Missing = "refuse",
+    delimiter: _Delimiter = None,
+    decimal: _Decimal = None,
+    encoding: _Encoding = None,
+    max_words: _MaxWords = None,
+    learner: Annotated[
+        str, typer.Option(help=f'Such as "Banditron:exploration=0.02". There are {_LEARNERS}; or mypackage.mine:Mine.')
+    ] = "BanditSVM",
+    rounds: Annotated[int | None, typer.Option(help="Rounds, at most; every row once by default.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the learner's random numbers, and of the shuffle.")] = 0,
+    shuffle: Annotated[bool, typer.Option(help="Shuffle the rows; otherwise they come in the file's order.")] = False,
+    save: Annotated[Path | None, typer.Option(help="Save the learner, with all it has learned, as this file.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the figure and report.html.")] = Path("results/play"),
+) -> None:
+    """Let one learner play your data; show its mistakes, draw them, and save it if you like."""
+    from onebit.commands.play import PlayRequest, play_command
+    from onebit.streams.reading import Reading
+
+    told = (label, tuple(drop or ()), tuple(columns or ()), missing, delimiter, decimal, encoding, max_words)
+    play_command(PlayRequest(data, Reading(*told), learner, rounds, seed, shuffle, save, out))
 
 
 _REMEDIES = {

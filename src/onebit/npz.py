@@ -1,13 +1,10 @@
 """Reading npz files (a zip of NumPy arrays) that may come from a stranger: nothing is run, sizes are known before."""
 
 import math
-import os
 import struct
 import tokenize
 import zipfile
 import zlib
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from numpy.lib import format as npy
@@ -49,24 +46,3 @@ def n_bytes(archive: zipfile.ZipFile, part: str) -> int:
     if there != n_bytes:
         raise ValueError(f"{part} has {there} bytes where its shape {shape} needs {n_bytes}")
     return n_bytes
-
-
-def check_fits(needed: int) -> None:
-    """Raise MemoryError if so many bytes are more than this process may take."""
-    there = _memory()
-    if needed > there:
-        raise MemoryError(f"it asks for {needed / 2**30:.3g} GiB, there are {there / 2**30:.3g}")
-
-
-def _memory() -> float:
-    """Return how many bytes this process may take: what the machine has, or what its container or shell allows."""
-    limits = [math.inf]
-    with suppress(ImportError, AttributeError, OSError, ValueError):
-        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-        import resource  # neither is on Windows
-
-        allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
-        limits += [allowed] if allowed != resource.RLIM_INFINITY else []
-        # A word instead of a number means that there is no limit.
-        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return min(limits)

@@ -1,18 +1,22 @@
 """One learner against one stream."""
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from onebit.inputs import check_choice, check_integer, check_rows
-from onebit.labels import check_labels
+from onebit.frames import is_frame
+from onebit.inputs import check_choice, check_integer, check_rows, take
+from onebit.labels import check_labels, infer_classes
 from onebit.learners import Learner
 from onebit.learners.by_hand import ASKING, AtHand, play_by_hand
 from onebit.loop import ENDED, EXPLORED, MISTAKES, READY, UPDATES, Record, new_record
 from onebit.rounds import Curve, Trace
-from onebit.streams import AdaptiveStream, LearnerView
+from onebit.streams import AdaptiveStream, DataSet, LearnerView
 
+_PIECES, _SHORTEST_PIECE = 200, 50  # how often progress is told
 _MOST_ROUNDS = 2**53  # checkpoints are floats before they are whole numbers
 
 
@@ -27,6 +31,7 @@ def play(
     checkpoints: npt.ArrayLike | None = None,
     keep_guesses: bool = False,
     max_rounds: int = 1_000_000,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Trace:
     """Let a learner play a stream and return what happened.
 
@@ -34,8 +39,9 @@ def play(
     ----------
     learner : Learner
         Starts afresh, and holds what it learned afterwards.
-    X : array or sparse matrix of shape (rounds, features), or AdaptiveStream
-        The rounds, in order.
+    X : array or sparse matrix of shape (rounds, features), DataSet, iterator of pairs, or AdaptiveStream
+        The rounds, in order. A `DataSet` brings its labels, which are its `label_names`. An iterator, such as a
+        generator, gives ``(features, label)`` round by round; the learner must be told its classes beforehand.
     y : array of shape (rounds,)
         The labels, used only to answer right or wrong (full-information learners are told them).
     seed : int, optional
@@ -50,7 +56,10 @@ def play(
     keep_guesses : bool
         Keep the label guessed in every round.
     max_rounds : int
-        Where an adaptive stream that never ends is cut off.
+        Where an adaptive stream or an iterator that never ends is cut off.
+    on_progress : callable, optional
+        Told now and then how many rounds are played, and of how many; with the engine "stream" only. The game is the
+        same.
 
     Returns
     -------
@@ -68,24 +77,98 @@ def play(
     if not isinstance(learner, Learner):
         raise ValueError(f"learner must be an onebit learner such as BanditPerceptron(); got {learner!r}")
     check_choice("engine", engine, ("stream", "rounds"))
-    if isinstance(X, AdaptiveStream):
+    if isinstance(X, (AdaptiveStream, DataSet, Iterator)):
         if y is not None:
-            raise ValueError("y must be left out with an adaptive stream, which gives its own labels")
-        return _play_adaptive(learner, X, seed, fresh, checkpoints, keep_guesses, max_rounds)
-    if y is None:
+            kind = "an adaptive stream" if isinstance(X, AdaptiveStream) else type(X).__name__
+            raise ValueError(f"y must be left out with {kind}, which gives its own labels")
+    elif y is None:
         raise ValueError("y is missing: give the label of every round")
-    if engine == "stream":
+    if isinstance(X, Iterator):
+        X = _Pairs(learner, X, fresh)
+    if isinstance(X, AdaptiveStream):
+        return _play_adaptive(learner, X, seed, fresh, checkpoints, keep_guesses, max_rounds)
+    classes = None
+    if isinstance(X, DataSet):
+        classes = np.array(X.label_names)
+        X, y = X.X, classes[X.y]
+    if engine == "stream" and on_progress is None:
         record = learner.play_stream(
-            X, y, seed=seed, fresh=fresh, checkpoints=checkpoints, keep_guesses=keep_guesses
+            X, y, seed=seed, fresh=fresh, classes=classes, checkpoints=checkpoints, keep_guesses=keep_guesses
         )  # fmt: skip
         return _trace(learner, record, int(record.checkpoints[-1]))  # the last one is the last round
     rows = check_rows(X)
     labels = check_labels(y, rows.shape[0])
+    if engine == "stream" and on_progress is not None:
+        known = infer_classes(labels) if classes is None else classes
+        record = new_record(len(labels), checkpoints, keep_guesses)
+        with learner.all_or_nothing(fresh):
+            # A frame is cut itself: its columns have names.
+            cut = partial(take, rows) if not is_frame(X) else lambda start, stop: X[start:stop]
+            _play_in_pieces(learner, cut, labels, seed, fresh, known, record, on_progress)
+        return _trace(learner, record, len(labels))
     with learner.all_or_nothing(fresh):
-        codes = learner.begin_stream(rows, labels, seed=seed, fresh=fresh, given=X)
+        codes = learner.begin_stream(rows, labels, seed=seed, fresh=fresh, classes=classes, given=X)
         record = new_record(len(codes), checkpoints, keep_guesses)
         play_by_hand(learner, rows, codes, record)
     return _trace(learner, record, len(codes))
+
+
+def _play_in_pieces(
+    learner: Learner,
+    cut: Callable[[int, int], Any],
+    labels: npt.NDArray[Any],
+    seed: int | None,
+    fresh: bool,
+    classes: Any,
+    record: Record,
+    on_progress: Callable[[int, int], None],
+) -> None:
+    """Play a stream, of which `cut` gives the rows, piece by piece into a record, and tell after each how far it is."""
+    n_rounds = len(labels)
+    size = max(_SHORTEST_PIECE, n_rounds // _PIECES)
+    for start in range(0, n_rounds, size):
+        stop = min(start + size, n_rounds)
+        inside = (record.checkpoints > start) & (record.checkpoints <= stop)
+        part = learner.play_stream(
+            cut(start, stop),
+            labels[start:stop],
+            seed=seed if start == 0 else None,
+            fresh=fresh and start == 0,
+            classes=classes,
+            checkpoints=record.checkpoints[inside] - start,
+            keep_guesses=len(record.guesses) > 0,
+        )
+        record.cumulative[inside] = record.counts[MISTAKES] + part.cumulative[: np.count_nonzero(inside)]
+        record.counts[:] += part.counts
+        record.guesses[start:stop] = part.guesses
+        on_progress(stop, n_rounds)
+
+
+class _Pairs:
+    """An iterator of features and labels as an adaptive stream, which takes no notice of the learner."""
+
+    def __init__(self, learner: Learner, pairs: Iterator[Any], fresh: bool) -> None:
+        is_known = not fresh and hasattr(learner, "classes_")
+        self.classes = learner.classes_ if is_known else learner.classes
+        if self.classes is None or isinstance(self.classes, str):
+            raise ValueError(
+                "classes must be given to a learner that plays an iterator, which does not tell its labels beforehand: "
+                f"{type(learner).__name__}(classes=[…])"
+            )
+        self._pairs = map(self._check, pairs)
+        self._first = next(self._pairs, None)
+        features = np.zeros(1) if self._first is None else self._first[0]
+        shape = features.shape if hasattr(features, "shape") else np.shape(features)
+        self.n_features = int(shape[-1]) if shape else 1
+
+    def _check(self, pair: Any) -> tuple[Any, Any]:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise ValueError(f"an iterator of rounds must give pairs (features, label); got {pair!r:.80}")
+        return pair[0], pair[1]
+
+    def next(self, _learner: LearnerView) -> tuple[Any, Any] | None:
+        first, self._first = self._first, None
+        return next(self._pairs, None) if first is None else first
 
 
 class _Watched:
@@ -131,7 +214,7 @@ def _play_adaptive(
         learner.begin(stream.n_features, stream.classes, seed=seed, fresh=fresh)
         played = play_by_hand(learner, rounds, rounds, record, _WATCHED_GAME)
         if played == 0:
-            raise ValueError("the adaptive stream ended before its first round")
+            raise ValueError("the stream ended before its first round")
     return _trace(learner, record, played)
 
 

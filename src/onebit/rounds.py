@@ -5,7 +5,7 @@ Each round the learner is shown features, names one label (the *guess*) and is t
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,10 @@ from onebit.typed_json import Trusted, describe, parse, restore, write
 TOKEN = 8
 """How many random bytes a ticket carries: nobody guesses those of another one."""
 _MOST_DIGITS = 19  # of a round
+
+if TYPE_CHECKING:
+    import polars
+    from matplotlib.axes import Axes
 
 
 class Guess(NamedTuple):
@@ -169,7 +173,7 @@ class Curve(NamedTuple):
 
 @dataclass(frozen=True)
 class Trace:
-    """What happened when one learner played one stream.
+    """What happened when one learner played one stream; `plot` draws it, `to_frame` is a table of it.
 
     Attributes
     ----------
@@ -187,3 +191,42 @@ class Trace:
     uniform_guesses: int
     curve: Curve = field(repr=False)
     guesses: npt.NDArray[Any] | None = field(default=None, repr=False)
+
+    def to_frame(self) -> "polars.DataFrame":
+        """Return the curve as a Polars frame: round, mistakes so far, and their share of the rounds so far.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> curve = Curve(np.array([1, 2, 4]), np.array([1, 1, 2]))
+        >>> Trace(rounds=4, mistakes=2, updates=2, uniform_guesses=0, curve=curve).to_frame()["rate"].to_list()
+        [1.0, 0.5, 0.5]
+        """
+        import polars
+
+        rounds, mistakes = self.curve
+        return polars.DataFrame({"round": rounds, "mistakes": mistakes, "rate": mistakes / rounds})
+
+    def plot(self, axes: "Axes | None" = None, **line: Any) -> "Axes":
+        """Draw mistakes so far against rounds.
+
+        Parameters
+        ----------
+        axes : matplotlib Axes, optional
+            Where to; a new figure if not given.
+        **line
+            Passed on to `matplotlib.axes.Axes.plot`, such as ``label`` and ``color``.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        if axes is None:
+            from matplotlib import pyplot
+
+            _, axes = pyplot.subplots(layout="constrained")
+        # The curve begins before the first round, with nothing.
+        axes.plot([0, *self.curve.rounds.tolist()], [0, *self.curve.mistakes.tolist()], **line)
+        axes.set(xlabel="rounds", ylabel="mistakes so far", xlim=(0, self.rounds))
+        axes.set_ylim(bottom=0)
+        return axes

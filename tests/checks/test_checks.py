@@ -54,6 +54,9 @@ def test_a_learner_by_hand_as_documented() -> None:
         "check_promises_that_hold_late",
         "check_promises_that_hold_on_average",
         "check_scale_does_not_matter",
+        "check_a_class_may_join",
+        "check_classes_may_grow",
+        "check_known_rounds_teach",
     }
     assert "promises nothing" in left_out["check_promises_that_hold_always"]
 

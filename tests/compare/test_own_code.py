@@ -137,7 +137,7 @@ def test_computing_a_key_runs_nothing_that_is_not_named(folder: Path) -> None:
     assert stored(folder) == 2
 
 
-ROWS = "".join(f"{k},{k % 3 - 1},{'ab'[k % 2]}\n" for k in range(40))
+ROWS = "".join(f"{7 * k % 40},{k % 3 - 1},{'ab'[k % 2]}\n" for k in range(40))
 ENTRIES = (enter("Banditron"), enter("BanditPerceptron"))
 
 
@@ -196,7 +196,7 @@ def test_what_shows_or_stores_is_in_no_key(versioned: dict[str, set[str]]) -> No
         "onebit.compare.tables",
         "onebit.compare.statistics",
         "onebit.streams.files",
-        "onebit.streams.csv_table",
+        "onebit.streams.text_table",
     )
     assert not [name for code in versioned.values() for name in code if name.startswith((*beside, *others))]
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from onebit.streams import paper_weak, wedges
+from onebit.streams.reading import Reading
 from onebit.streams.sources import Source, as_data_set, draw, find_source, find_sources, load
 
 
@@ -21,9 +22,13 @@ def test_sources(table: Path, tmp_path: Path) -> None:
     np.savez(folder / "animals.npz", X=np.eye(4), y=[0, 1, 0, 1])
     np.savez(folder / "b_csr.npz", X=np.eye(4), y=[0, 1, 0, 1])
     (folder / "README.md").write_text("not data")
-    names = [source.name for source in find_sources([str(folder), "wine", "paper_weak"], label="animal")]
+    names = [source.name for source in find_sources([str(folder), "wine", "paper_weak"], Reading(label="animal"))]
     assert names == ["animals.csv", "animals.npz", "b", "wine", "paper_weak"]
-    assert [source.label for source in find_sources([str(folder)], label="animal")] == ["animal", None, None]
+    assert [source.reading.label for source in find_sources([str(folder)], Reading(label="animal"))] == [
+        "animal",
+        None,
+        None,
+    ]
     (tmp_path / "empty").mkdir()
     for given, words in (
         ([str(tmp_path / "empty")], "no data set"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from onebit.arena.executors import check_jobs
+from onebit.commands.what_was_read import reading_words, say_what_was_read
 from onebit.compare.comparison import ROUNDS, RUNS, Comparison, run_comparison
 from onebit.compare.entries import Entry, check_distinct, default_entries, enter, rival_entries
 from onebit.compare.figures import drawings
@@ -17,7 +18,9 @@ from onebit.reporting.names import in_shell, on_screen
 from onebit.reporting.progress import prepare_folder, progress_bar, say_where
 from onebit.reporting.style import draw_files
 from onebit.reporting.tables import grouped
+from onebit.streams.account import in_one_line
 from onebit.streams.preprocess import describe_preprocessing
+from onebit.streams.reading import PLAIN, Reading
 from onebit.streams.sources import find_sources
 
 _WIDTH = 140  # of a table that goes to a file or pipe: no column is broken
@@ -33,7 +36,7 @@ class Request:
     rival: str | None = None
     grid: bool = True
     baseline: str | None = None
-    label: str | None = None
+    reading: Reading = PLAIN
     rounds: int = ROUNDS
     runs: int = RUNS
     seed: int = 0
@@ -57,6 +60,8 @@ def compare_command(request: Request) -> None:
     # After everything that can be wrong with the request, before anything is played.
     prepare_folder(request.out)
     console = Console()
+    for name, about in comparison.about.items():
+        say_what_was_read(console, name, about)
     console.print(
         on_screen(f"Preprocessing, for all who do not scale columns themselves: {said}."),
         highlight=False,
@@ -88,7 +93,7 @@ def _comparison(request: Request) -> Comparison:
         entries += rival_entries(request.rival, whole_grid=request.grid)
     check_distinct(entries)
     return Comparison(
-        tuple(find_sources(request.data, request.label)),
+        tuple(find_sources(request.data, request.reading)),
         tuple(entries),
         rounds=request.rounds,
         runs=request.runs,
@@ -123,6 +128,7 @@ def _preprocessing(comparison: Comparison) -> str:
 def _details(request: Request, comparison: Comparison, baseline: str, said: str) -> dict[str, str]:
     return {
         "Data sets": ", ".join(source.name for source in comparison.sources),
+        **{f"Read: {name}": in_one_line(about) for name, about in comparison.about.items()},
         "Rounds": f"at most {grouped(comparison.rounds)}, each row once",
         "Runs": f"{comparison.runs}, each on a shuffle of its own, the same for all learners",
         "Seeds": f"{comparison.seed} to {comparison.seed + comparison.runs - 1}",
@@ -137,9 +143,10 @@ def _command(request: Request) -> str:
     words = ["onebit", "compare"]
     for text in request.learner_texts:
         words += ["--learners", text]
-    options = {"--rival": request.rival, "--baseline": request.baseline, "--label": request.label}
+    options = {"--rival": request.rival, "--baseline": request.baseline}
     for option, value in options.items():
         words += [option, value] if value is not None else []
+    words += reading_words(request.reading)
     words += [] if request.grid else ["--no-grid"]
     words += ["--rounds", str(request.rounds), "--runs", str(request.runs), "--seed", str(request.seed)]
     words += ["--preprocess", request.preprocessing, *(["--unit-length"] if request.unit_length else [])]

@@ -10,25 +10,28 @@ from rich.text import Text
 
 from onebit.arena.grammar import parse_kernel
 from onebit.bounds import Claim
+from onebit.commands.what_was_read import say_what_was_read
 from onebit.kernels import as_kernel
 from onebit.reporting.names import on_screen
 from onebit.reporting.progress import progress_bar
 from onebit.reporting.tables import grouped
-from onebit.streams import preprocess
+from onebit.streams import describe, preprocess
 from onebit.streams.data_set import make_data_set
+from onebit.streams.reading import Reading
 from onebit.streams.sources import as_data_set, find_source
 from onebit.theory import Margin, Progress, margin
 
 _DRAWN_ROUNDS = 50_000  # of a stream: by then the paper's margins have settled to three digits
 
 
-def margin_command(data: str, label: str | None, kernel: str | None, standardize: bool, as_json: bool) -> None:
+def margin_command(data: str, reading: Reading, kernel: str | None, standardize: bool, as_json: bool) -> None:
     """Measure a file or a named set and print what is found."""
     try:
         chosen = None if kernel is None or kernel.lower() == "none" else as_kernel(parse_kernel(kernel))
     except ValueError as error:
         raise ValueError(f"--kernel {kernel}: {error}") from error
-    found = as_data_set(find_source(data, label), _DRAWN_ROUNDS)
+    found = as_data_set(find_source(data, reading), _DRAWN_ROUNDS)
+    say_what_was_read(Console(stderr=as_json), found.name, describe(found))
     if standardize:
         found = make_data_set(found.name, preprocess(found.X, "standardize"), found.y, data, found.label_names)
     # With --json standard output is for the JSON alone.

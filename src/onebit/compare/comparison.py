@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from onebit.compare import games
 from onebit.compare.entries import Entry
 from onebit.inputs import MAX_SEED, Floats, Integers, check_choice, check_integer, check_seed
 from onebit.loop import default_checkpoints
+from onebit.streams import describe
 from onebit.streams.preprocess import METHODS
 from onebit.streams.sources import Source, draw_function, load
 
@@ -58,25 +60,32 @@ class Comparison:
     @property
     def streams(self) -> dict[Source, Spec]:
         """Every source with all that its rounds depend on, except code."""
-        return {source: stream for source, (stream, _) in self._read.items()}
+        return {source: read.stream for source, read in self._read.items()}
 
     @property
     def sparse(self) -> dict[str, bool]:
         """Whether the rows of each source are sparse, by its name."""
-        return {source.name: is_sparse for source, (_, is_sparse) in self._read.items()}
+        return {source.name: read.is_sparse for source, read in self._read.items()}
+
+    @property
+    def about(self) -> dict[str, dict[str, str]]:
+        """What was read of every source, as `onebit.streams.describe` tells it, by its name."""
+        return {source.name: read.about for source, read in self._read.items()}
 
     @cached_property
-    def _read(self) -> dict[Source, tuple[Spec, bool]]:
+    def _read(self) -> "dict[Source, _Read]":
         """Every data set is read once here, and once more by the workers that play it."""
         settings: dict[str, JSON] = {"preprocessing": self.preprocessing, "unit_length": self.unit_length}
         specs = {}
         for source in self.sources:
             if source.stream is not None:
-                specs[source] = Spec(source.stream, {"rounds": self.rounds, **settings}), False
+                stream = Spec(source.stream, {"rounds": self.rounds, **settings})
+                specs[source] = _Read(stream, False, {"rows": "drawn anew for every run"})
             else:
                 data = load(source)
                 content: dict[str, JSON] = {"content": data.content, "rounds": min(self.rounds, len(data.y))}
-                specs[source] = _DataSetSpec("data set", {**content, **settings}, source.name), data.is_sparse
+                known = _DataSetSpec("data set", {**content, **settings}, source.name)
+                specs[source] = _Read(known, data.is_sparse, describe(data))
         return specs
 
     def cells(self) -> list[Cell]:
@@ -91,6 +100,14 @@ class Comparison:
             seeds = range(self.seed, self.seed + self.runs)
             cells += [Cell(stream, player, seed, version) for seed in seeds for player, version in versions.items()]
         return list(dict.fromkeys(cells))
+
+
+class _Read(NamedTuple):
+    """What is known of a source once it has been read."""
+
+    stream: Spec
+    is_sparse: bool
+    about: dict[str, str]
 
 
 @dataclass(frozen=True, eq=False)

@@ -93,6 +93,8 @@ class Estimator(_Classifier, ABC):
 
     def _check_columns(self, X: Any, *, reset: bool) -> None:
         """Keep the names of the columns, or hold X to those that were kept."""
+        if type(X) is np.ndarray and "feature_names_in_" not in vars(self):
+            return  # no names on either side: scikit-learn would take 20 µs to say so
         try:
             validate_data(self, X, reset=reset, skip_check_array=True, ensure_2d=False)
         except (TypeError, ValueError) as error:

@@ -18,7 +18,8 @@ from onebit.labels import check_classes
 from onebit.learners.base import Learner
 from onebit.learners.packing import Arrays, unpack_memory, unpack_tickets
 from onebit.learners.saving import CHECKSUM, COUNTS, KEPT, MOST_HEADER, OURS, REBUILT, VERSION, checksum_of
-from onebit.npz import check_fits, n_bytes, read_array
+from onebit.memory import check_memory
+from onebit.npz import n_bytes, read_array
 from onebit.typed_json import Trusted, parse, restore
 
 _END = re.compile(rb"onebit model (\d{1,9}), blake2b ([0-9a-f]{%d})" % (2 * CHECKSUM))
@@ -62,7 +63,7 @@ def load(path: "str | os.PathLike[str]", *, trusted: Iterable[Any] = ()) -> Lear
     try:
         with Path(path).open("rb") as file:
             # Twice: the file, and the arrays made from it.
-            check_fits(2 * os.fstat(file.fileno()).st_size)
+            check_memory(2 * os.fstat(file.fileno()).st_size)
             content = file.read()
         _check_whole(content)
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

@@ -1,6 +1,7 @@
 """Where rounds come from."""
 
 from onebit.streams import adversaries
+from onebit.streams.account import describe
 from onebit.streams.adaptive import AdaptiveStream, LearnerView
 from onebit.streams.data_set import DataSet
 from onebit.streams.files import bundled, read_table
@@ -14,6 +15,7 @@ __all__ = [
     "LearnerView",
     "adversaries",
     "bundled",
+    "describe",
     "paper_strong",
     "paper_weak",
     "preprocess",

@@ -29,12 +29,15 @@ class DataSet:
     y : array of shape (rows,)
         Positions in `label_names`.
     label_names : tuple of str
+    about : tuple of pairs of str
+        What was made of the file it came from, as `onebit.streams.describe` tells it; no part of the content.
     """
 
     name: str
     X: Matrix
     y: Integers
     label_names: tuple[str, ...]
+    about: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "X", as_matrix(check_rows(self.X)))  # scipy shuffles rows without looking
@@ -87,9 +90,9 @@ def make_data_set(name: str, X: Any, y: Any, where: str, label_names: Sequence[s
     try:
         rows = check_rows(X)
         labels = check_labels(y, rows.shape[0])
+        names = infer_classes(labels)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
-    names = infer_classes(labels)
     codes = encode_labels(labels, names)
     if len(names) < 2:
         raise ValueError(f"{where}: all {len(labels)} rows have the label {names[0]!s}; at least two labels are needed")

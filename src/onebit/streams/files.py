@@ -1,48 +1,89 @@
-"""Data sets from files (CSV, svmlight, npz), and the ones that come with scikit-learn, by name."""
+"""Data sets from files, by their ending, and the ones that come with scikit-learn, by name."""
 
+import gzip
+import io
 import os
+import sys
 import zipfile
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import scipy.sparse
 
-from onebit.npz import DAMAGE, check_fits, n_bytes, read_array
-from onebit.streams.csv_table import read_csv
+from onebit.memory import check_memory, memory
+from onebit.npz import DAMAGE, n_bytes, read_array
 from onebit.streams.data_set import DataSet, make_data_set
+from onebit.streams.reading import Reading
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
 """Data sets that come with scikit-learn."""
 SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "csv",
+    ".csv": "text",
+    ".tsv": "text",
+    ".csv.gz": "text",
+    ".tsv.gz": "text",
+    ".parquet": "parquet",
+    ".arff": "arff",
+    ".arff.gz": "arff",
     ".svm": "svmlight",
     ".svmlight": "svmlight",
     ".libsvm": "svmlight",
+    ".svm.gz": "svmlight",
+    ".svmlight.gz": "svmlight",
+    ".libsvm.gz": "svmlight",
     ".npz": "npz",
 }
+"""What a file is, by its ending."""
+TABLES = ("text", "parquet", "arff")
+"""Files with named columns, of which one is the label."""
+_ROOM = 4  # times the size of a file: what reading it takes
 # The names under which scipy.sparse.save_npz keeps a CSR matrix.
 _SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
 
-def read_table(path: str | Path, label: str | int | None = None) -> DataSet:
+def read_table(
+    path: str | Path,
+    label: str | int | None = None,
+    *,
+    drop: Sequence[str | int] = (),
+    columns: Sequence[str | int] = (),
+    missing: str = "refuse",
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    max_words: int | None = None,
+) -> DataSet:
     r"""Read a data set from a file; its ending says which kind it is.
 
-    CSV has a header or not, numbers stay numbers and words become one column each. svmlight files give sparse rows.
-    npz files hold ``X`` and ``y``, or a sparse matrix as ``data``, ``indices``, ``indptr`` and ``shape`` beside ``y``.
+    Tables (CSV and other delimited text, Parquet, ARFF) have columns: numbers stay numbers, dates become days since
+    1970, words become one column each, and one column is the label. svmlight files give sparse rows. npz files hold
+    ``X`` and ``y``, or a sparse matrix as ``data``, ``indices``, ``indptr`` and ``shape`` beside ``y``. Text may be
+    packed (``.csv.gz``). docs/files.md has every rule.
 
     Parameters
     ----------
     path : str or Path
         The file.
     label : str or int, optional
-        CSV only: the label column by name or position. By default the one named label, class, target or y, else the
+        The label column of a table, by name or position. By default the one named label, class, target or y, else the
         last.
+    drop, columns : sequences of str or int
+        Columns of a table to leave out; the only ones to take.
+    missing : {"refuse", "indicator"}
+        A missing value is an error; or it becomes the mean of its column (a word of its own among words), and a column
+        of 0 and 1 beside it says where.
+    delimiter, decimal, encoding : str, optional
+        Of text: what stands between cells, what stands before decimals ("." or ","), how letters are written. Found
+        out if they are not given.
+    max_words : int, optional
+        The most different words a column may have; 100 by default.
 
     Returns
     -------
     DataSet
-        Rows, labels as 0…K−1, and the labels' names.
+        Rows, labels as 0…K−1, and the labels' names; `describe` tells what was read.
 
     Examples
     --------
@@ -54,26 +95,84 @@ def read_table(path: str | Path, label: str | int | None = None) -> DataSet:
     ((3, 4), ('apple', 'banana'), [0, 1, 0])
     """
     path = Path(path)
-    kind = SUFFIXES.get(path.suffix.lower())
-    if kind is None:
+    reading = Reading(label, drop, columns, missing, delimiter, decimal, encoding, max_words).checked()  # type: ignore[arg-type]
+    suffix = ending(path)
+    if suffix is None:
         raise ValueError(f"{path}: the ending must be one of {', '.join(SUFFIXES)}; got {path.suffix!r}")
+    kind = SUFFIXES[suffix]
     if path.is_dir():
         raise ValueError(f"{path}: is a folder; name a file in it")
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file")
-    if label is not None and kind != "csv":
-        raise ValueError(f"{path}: only CSV files have a label column to choose; got label={label!r}")
-    # Sparse npz files are commonly marked so; the mark is no part of the name.
-    name = path.stem.removesuffix("_csr")
+    if reading.chosen and kind not in TABLES:
+        raise ValueError(f"{path}: only tables (CSV, Parquet, ARFF) have columns to choose; got {reading.chosen[0]}")
     try:
-        if kind == "csv":
-            return read_csv(path, name, label)
+        if kind in TABLES:
+            return _read_table(path, kind, reading)
+        name = plain_name(path)
         return _read_svmlight(path, name) if kind == "svmlight" else _read_npz(path, name)
     except MemoryError as error:
         raise ValueError(f"{path}: does not fit into memory ({error}); keep fewer rows or columns of it") from error
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise ValueError(f"{path}: cannot be read ({reason})") from error
+
+
+def ending(path: Path) -> str | None:
+    """Return the ending that says what a file is, or None.
+
+    >>> ending(Path("a.b.CSV")), ending(Path("a.csv.gz")), ending(Path("a.gz"))
+    ('.csv', '.csv.gz', None)
+    """
+    name = path.name.lower()
+    return max((suffix for suffix in SUFFIXES if name.endswith(suffix)), key=len, default=None)
+
+
+def plain_name(path: Path) -> str:
+    """Return what a data set is called: the file without its ending.
+
+    >>> plain_name(Path("sets/letters_csr.npz")), plain_name(Path("sets/flowers.csv.gz"))
+    ('letters', 'flowers')
+    """
+    # Sparse npz files are commonly marked so; the mark is no part of the name.
+    return path.name[: -len(ending(path) or path.suffix) or None].removesuffix("_csr")
+
+
+def _read_table(path: Path, kind: str, reading: Reading) -> DataSet:
+    # Polars is a large library: whoever reads no table does without it.
+    from polars.exceptions import PanicException, PolarsError
+
+    from onebit.streams.columns import make_table_data_set
+    from onebit.streams.table import read_arff, read_parquet
+    from onebit.streams.text_table import as_utf8, read_text_table
+
+    content = _content(path)
+    try:
+        if kind == "parquet":
+            table = read_parquet(path, content)
+        elif kind == "arff":
+            table = read_arff(path, as_utf8(path, content, reading.encoding).decode())
+        else:
+            table = read_text_table(path, content, reading)
+        del content
+        return make_table_data_set(plain_name(path), table, reading)
+    except (PanicException, PolarsError) as error:  # such as a date beyond all calendars, or a name that is none
+        raise ValueError(f"{path}: cannot be understood ({str(error).splitlines()[0]})") from error
+
+
+def _content(path: Path) -> bytes:
+    """Return what is in a file, unpacked if it is packed."""
+    with path.open("rb") as file:
+        if path.suffix.lower() != ".gz":
+            check_memory(_ROOM * path.stat().st_size)
+            return file.read()
+        most = int(min(memory(), sys.maxsize) / _ROOM)
+        try:
+            content = gzip.GzipFile(fileobj=file).read(most + 1)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(f"{path}: is not a whole gz file ({error})") from error
+    check_memory(_ROOM * len(content))
+    return content
 
 
 def bundled(name: str) -> DataSet:
@@ -96,7 +195,7 @@ def _read_svmlight(path: Path, name: str) -> DataSet:
     from sklearn.datasets import load_svmlight_file
 
     try:
-        X, y = load_svmlight_file(str(path))
+        X, y = load_svmlight_file(io.BytesIO(_content(path)))
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{path}: is not a whole svmlight file ({error})") from error
     if X.shape[0] == 0:
@@ -110,7 +209,7 @@ def _read_npz(path: Path, name: str) -> DataSet:
             found = [entry.removesuffix(".npy") for entry in archive.namelist() if entry.endswith(".npy")]
             wanted = [part for part in ("X", "y", "classes", *_SPARSE_PARTS) if part in found]
             # Before any memory is taken: a small file can ask for more than there is.
-            check_fits(sum(n_bytes(archive, part) for part in wanted))
+            check_memory(sum(n_bytes(archive, part) for part in wanted))
             held = {part: read_array(archive, part) for part in wanted}
     except DAMAGE as error:
         raise ValueError(f"{path}: is not a whole npz file of plain arrays ({error})") from error

@@ -16,7 +16,8 @@ from onebit.inputs import Integers, check_rows
 from onebit.labels import check_labels
 from onebit.strangers import did_you_mean, find_by_import_path, is_import_path
 from onebit.streams.data_set import DataSet, as_matrix, make_data_set
-from onebit.streams.files import BUNDLED, SUFFIXES, bundled, read_table
+from onebit.streams.files import BUNDLED, SUFFIXES, TABLES, bundled, ending, plain_name, read_table
+from onebit.streams.reading import PLAIN, Reading
 
 # A stream tells how many classes it has by its labels; in so many rounds rare ones occur too.
 _ENOUGH_ROUNDS = 10_000
@@ -29,13 +30,13 @@ class Source(NamedTuple):
     """In tables and figures."""
     path: Path | None = None
     """Of a file; None for a set or stream that is known by its name."""
-    label: str | None = None
-    """The label column of a CSV file."""
+    reading: Reading = PLAIN
+    """What the user has said about a file with columns."""
     stream: str | None = None
     """The name or import path of a stream that is drawn; None for a data set."""
 
 
-def find_sources(given: Sequence[str], label: str | None = None) -> list[Source]:
+def find_sources(given: Sequence[str], reading: Reading = PLAIN) -> list[Source]:
     """Return the sources behind files, folders, names and import paths.
 
     Parameters
@@ -43,31 +44,31 @@ def find_sources(given: Sequence[str], label: str | None = None) -> list[Source]
     given : sequence of str
         Paths of files, of folders (every data set in them, by name), names of sets and streams that come with onebit,
         or import paths of functions ``stream(rounds, seed)``.
-    label : str, optional
-        The label column of CSV files.
+    reading : Reading
+        What the user has said about files with columns.
     """
     found: list[Source] = []
     for text in given:
         path = Path(text)
         if path.is_dir():
-            inside = sorted(child for child in path.iterdir() if child.suffix.lower() in SUFFIXES)
+            inside = sorted(child for child in path.iterdir() if ending(child))
             if not inside:
                 raise ValueError(f"{path}: the folder has no data set; files end in {', '.join(SUFFIXES)}")
-            found += [_file(child, label) for child in inside]
+            found += [_file(child, reading) for child in inside]
         else:
-            found.append(find_source(text, label))
+            found.append(find_source(text, reading))
     return _with_distinct_names(found)
 
 
-def find_source(text: str, label: str | None = None) -> Source:
+def find_source(text: str, reading: Reading = PLAIN) -> Source:
     """Return the source behind a file, a name or an import path.
 
     >>> find_source("paper_weak")
-    Source(name='paper_weak', path=None, label=None, stream='paper_weak')
+    Source(name='paper_weak', path=None, reading=Reading(...), stream='paper_weak')
     """
     path = Path(text)
-    if path.is_file() or path.suffix.lower() in SUFFIXES:
-        return _file(path, label)
+    if path.is_file() or ending(path):
+        return _file(path, reading)
     if text in BUNDLED or text in _exported([]):
         return Source(text)
     if text in _exported(["rounds", "seed"]):
@@ -104,9 +105,10 @@ def _exported(parameters: list[str]) -> dict[str, Callable[..., Any]]:
     }
 
 
-def _file(path: Path, label: str | None) -> Source:
-    is_csv = SUFFIXES.get(path.suffix.lower()) == "csv"
-    return Source(path.stem.removesuffix("_csr"), path.resolve(), label if is_csv else None)
+def _file(path: Path, reading: Reading) -> Source:
+    # Files without columns may lie in the same folder: what chooses columns is not meant for them.
+    has_columns = SUFFIXES.get(ending(path) or "") in TABLES
+    return Source(plain_name(path), path.resolve(), reading if has_columns else PLAIN)
 
 
 def _with_distinct_names(sources: list[Source]) -> list[Source]:
@@ -178,7 +180,7 @@ def _drawn(stream: str, rounds: int, seed: int) -> tuple[Any, Integers]:
 def load(source: Source) -> DataSet:
     """Read a data set, kept for the next call."""
     if source.path is not None:
-        return read_table(source.path, source.label)
+        return read_table(source.path, **source.reading._asdict())
     if source.name in BUNDLED:
         return bundled(source.name)
     X, y = _exported([])[source.name]()

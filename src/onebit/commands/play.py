@@ -1,0 +1,207 @@
+"""What ``onebit play`` does: one learner on one data set, with a progress bar, a table, a figure, and a saved file."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from onebit.arena.grammar import parse_player
+from onebit.arena.players import LearnerPlayer, build
+from onebit.commands.what_was_read import reading_words, say_what_was_read
+from onebit.files import replace_file
+from onebit.inputs import check_integer, check_seed
+from onebit.play import play
+from onebit.reporting import pages, style
+from onebit.reporting.names import in_cell, in_figure, in_page, in_shell, on_screen
+from onebit.reporting.progress import prepare_folder, progress_bar, say_where
+from onebit.reporting.style import Drawing, draw_files
+from onebit.reporting.tables import grouped
+from onebit.rounds import Trace
+from onebit.streams import DataSet, describe
+from onebit.streams.account import in_one_line
+from onebit.streams.data_set import make_data_set
+from onebit.streams.reading import PLAIN, Reading
+from onebit.streams.sources import draw, find_source, load
+
+_DRAWN_ROUNDS = 10_000  # of a stream, unless the user says how many
+_PARTS = 10  # of the stream, whose rates are shown
+_MOST_CLASSES = 30  # on the screen; the report has them all
+_COLUMNS = ("class", "rounds", "mistakes", "rate", "guessed")
+_NUMBERS = ("name", *["number"] * 4)
+
+
+@dataclass(frozen=True)
+class PlayRequest:
+    """What the user asked for, in the user's words."""
+
+    data: str
+    reading: Reading = PLAIN
+    learner: str = "BanditSVM"
+    rounds: int | None = None
+    seed: int = 0
+    shuffle: bool = False
+    save: Path | None = None
+    out: Path = Path("results/play")
+
+
+class _Line(NamedTuple):
+    """A row of the closing table."""
+
+    name: str
+    rounds: int
+    mistakes: int
+    guessed: int
+
+    @property
+    def shown(self) -> list[str]:
+        """What people read of it, after the name."""
+        rate = f"{self.mistakes / self.rounds:.1%}" if self.rounds else "–"
+        return [grouped(self.rounds), grouped(self.mistakes), rate, grouped(self.guessed)]
+
+
+def play_command(request: PlayRequest) -> None:
+    """Play, then show, draw and save."""
+    player = parse_player(request.learner)
+    if not isinstance(player, LearnerPlayer):
+        raise ValueError(f"--learner {request.learner}: must be a learner; other players can be compared, not shown")
+    if request.save is not None and not request.save.absolute().parent.is_dir():
+        raise ValueError(f"--save {request.save}: there is no folder {request.save.parent}; make it first")
+    data = _rounds(request)
+    learner = build(player.spec)
+    prepare_folder(request.out)
+    console = Console()
+    say_what_was_read(console, data.name, describe(data))
+    if not player.scales_rows:
+        note = f"{request.learner} takes columns as they are: standardise them first if their units differ much"
+        console.print(on_screen(f"Note: {note}."), highlight=False, soft_wrap=True)
+    n_rounds = len(data.y)
+    with progress_bar(console, f"{request.learner}, {grouped(n_rounds)} rounds") as show:
+        trace = play(learner, data, seed=request.seed, keep_guesses=True, on_progress=show)
+    if request.save is not None:
+        learner.save(request.save)
+    wrong = np.asarray(trace.guesses != np.array(data.label_names)[data.y])
+    drawing = Drawing(
+        "mistakes",
+        f"{request.learner} on {data.name}",
+        "Left: mistakes so far. Right: the share of mistakes in each tenth of the stream; the line is the share over "
+        "all of it.",
+        partial(draw_mistakes, trace, wrong, f"{request.learner} on {data.name}"),
+    )
+    figures = draw_files([drawing], request.out)
+    lines = _lines(data, trace, wrong)
+    _print(console, lines, wrong)
+    _write_report(request, data, lines, figures)
+    say_where(console, "mistakes.png and report.html are", request.out)
+    if request.save is not None:
+        console.print(on_screen(f"The learner is saved as {request.save}."), soft_wrap=True)
+
+
+def _rounds(request: PlayRequest) -> DataSet:
+    """Return the rounds in the order in which they are played."""
+    check_seed(request.seed)
+    if request.rounds is not None:
+        check_integer("--rounds", request.rounds, low=1)
+    source = find_source(request.data, request.reading)
+    if source.stream is not None:
+        X, y, _ = draw(source.stream, request.rounds or _DRAWN_ROUNDS, request.seed)
+        data = make_data_set(source.name, X, y, source.name)
+    else:
+        data = load(source)
+    n_rows = len(data.y)
+    order = np.random.default_rng(request.seed).permutation(n_rows) if request.shuffle else np.arange(n_rows)
+    order = order[: request.rounds]
+    return DataSet(data.name, data.X[order], data.y[order], data.label_names, data.about)
+
+
+def _lines(data: DataSet, trace: Trace, wrong: np.ndarray) -> list[_Line]:
+    """Return the classes, the most frequent first, after all of them together."""
+    names = np.array(data.label_names)
+    places = {name: code for code, name in enumerate(data.label_names)}
+    guessed = np.bincount([places[name] for name in np.asarray(trace.guesses).tolist()], minlength=len(names))
+    rounds, mistakes = (np.bincount(codes, minlength=len(names)) for codes in (data.y, data.y[wrong]))
+    counts = zip(data.label_names, rounds.tolist(), mistakes.tolist(), guessed.tolist(), strict=True)
+    classes = [_Line(*each) for each in counts]
+    whole = _Line("all", trace.rounds, trace.mistakes, trace.rounds)
+    return [whole, *sorted(classes, key=lambda line: -line.rounds)]
+
+
+def tenths(wrong: np.ndarray) -> list[float]:
+    """Return the share of mistakes in each tenth of a stream, or in each round of one that has fewer.
+
+    >>> tenths(np.array([True, True, False, True]))
+    [1.0, 1.0, 0.0, 1.0]
+    """
+    return [float(part.mean()) for part in np.array_split(wrong, min(_PARTS, len(wrong)))]
+
+
+def draw_mistakes(trace: Trace, wrong: np.ndarray, title: str) -> Figure:
+    """Draw mistakes so far, and the share of mistakes in each tenth of the stream."""
+    rates = tenths(wrong)
+    with style.looks():
+        figure, (left, right) = style.new_figure(1, 2, 3.2)
+        figure.suptitle(in_figure(title, most=80))
+        trace.plot(left, color=style.PALETTE[0])
+        for axis in (left.xaxis, left.yaxis):
+            style.count_axis(axis)
+        places = np.arange(1, len(rates) + 1)
+        right.bar(places, rates, color=style.PALETTE[0], width=0.75)
+        whole = trace.mistakes / trace.rounds
+        right.axhline(whole, color=style.PALETTE[1], linewidth=1.2, linestyle=(0, (5, 2)))
+        right.set_title(f"{whole:.1%} in all", loc="right", fontsize=10, color=style.PALETTE[1])
+        right.set(xlabel="tenth of the stream" if len(rates) == _PARTS else "round", ylabel="share of mistakes")
+        right.set_xticks(places)
+        right.set_ylim(0, max(0.05, 1.1 * max(rates)))
+        right.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
+        right.grid(visible=False, axis="x")
+    return figure
+
+
+def _print(console: Console, lines: Sequence[_Line], wrong: np.ndarray) -> None:
+    table = Table(box=box.SIMPLE, padding=(0, 1, 0, 0))
+    table.add_column(_COLUMNS[0], overflow="fold")
+    for name in _COLUMNS[1:]:
+        table.add_column(name, justify="right", no_wrap=True)
+    for at, line in enumerate(lines[: _MOST_CLASSES + 1]):
+        table.add_row(in_cell(line.name), *line.shown, end_section=at == 0)
+    console.print(table)
+    if len(lines) > _MOST_CLASSES + 1:
+        console.print(f"… and {len(lines) - _MOST_CLASSES - 1} rarer classes, which report.html lists")
+    console.print(
+        "Mistakes by tenths of the stream: " + ", ".join(f"{rate:.1%}" for rate in tenths(wrong)), soft_wrap=True
+    )
+
+
+def _write_report(
+    request: PlayRequest, data: DataSet, lines: Sequence[_Line], figures: Sequence[style.FigureFile]
+) -> None:
+    facts = {
+        "Learner": request.learner,
+        "Data set": data.name,
+        "Read": in_one_line(describe(data)),
+        "Rounds": f"{grouped(len(data.y))}, {'shuffled' if request.shuffle else 'in the order of the file'}",
+        "Seed": str(request.seed),
+    }
+    parts = [
+        f"<h2>What was run</h2>\n<dl>\n{pages.facts(facts)}\n</dl>",
+        *(pages.figure(figure) for figure in figures),
+        "<h2>Class by class</h2>",
+        pages.table(_COLUMNS, [pages.cells([line.name, *line.shown], _NUMBERS) for line in lines]),
+        f"<h2>How to get it again</h2>\n<pre><code>{in_page(_command(request))}</code></pre>",
+    ]
+    title = f"{request.learner} on {data.name}"
+    replace_file(request.out / "report.html", pages.page(title, "\n".join(parts) + "\n").encode())
+
+
+def _command(request: PlayRequest) -> str:
+    words = ["onebit", "play", "--learner", request.learner, *reading_words(request.reading)]
+    words += ["--rounds", str(request.rounds)] if request.rounds is not None else []
+    words += ["--seed", str(request.seed), *(["--shuffle"] if request.shuffle else [])]
+    return in_shell([*words, *(["--"] if request.data.startswith("-") else []), request.data])

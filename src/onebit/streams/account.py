@@ -1,0 +1,46 @@
+"""What was read, told to people: rows, label, classes with counts, columns by kind, what was left out."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from onebit.streams.data_set import DataSet
+
+_MOST = 12  # classes that are listed
+_LONGEST = 40  # letters of a class's name
+
+
+def describe(data: DataSet) -> dict[str, str]:
+    """Return what a data set holds and what was made of the file it came from, by name.
+
+    Examples
+    --------
+    >>> from onebit.streams import bundled
+    >>> describe(bundled("iris"))
+    {'rows': '150', 'classes': '3: setosa 50, versicolor 50, virginica 50', 'columns': '4 of numbers'}
+    """
+    counts = np.bincount(data.y, minlength=data.n_classes).tolist()
+    names = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in data.label_names]
+    listed = [f"{name} {count}" for name, count in zip(names, counts, strict=True)]
+    more = f", … and {len(listed) - _MOST} more" if len(listed) > _MOST else ""
+    about = dict(data.about)
+    kind = "numbers, sparse" if data.is_sparse else "numbers"
+    said = {
+        "read as": about.get("read as", ""),
+        "rows": f"{data.X.shape[0]}",
+        "label": about.get("label", ""),
+        "classes": f"{data.n_classes}: {', '.join(listed[:_MOST])}{more}",
+        "columns": about.get("columns", f"{data.X.shape[1]} of {kind}"),
+        "dropped": about.get("dropped", ""),
+        "missing": about.get("missing", ""),
+    }
+    return {name: text for name, text in said.items() if text}
+
+
+def in_one_line(about: Mapping[str, str]) -> str:
+    """Return what `describe` tells as one line, for a report.
+
+    >>> in_one_line({"rows": "150", "label": "'species' (as asked for)"})
+    "rows: 150. label: 'species' (as asked for)."
+    """
+    return " ".join(f"{name}: {text}." for name, text in about.items())

@@ -1,0 +1,70 @@
+"""How a file of columns is to be read: what the user may say about it."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from onebit.inputs import check_choice, check_integer
+
+MISSING = ("refuse", "indicator")
+"""What may be done about missing values."""
+MAX_WORDS = 100
+"""A column with more different words than this is a name, a code or free text."""
+
+
+class Reading(NamedTuple):
+    """What to read of a file, and how.
+
+    Attributes
+    ----------
+    label : str or int, optional
+        The label column, by name or position (from the end if negative). By default the one named label, class, target
+        or y, else the last.
+    drop, columns : tuples of str or int
+        Columns to leave out; the only columns to take. A text may name several, with commas between.
+    missing : {"refuse", "indicator"}
+        A missing value is an error; or it becomes the mean of its column (a word of its own among words), and a column
+        of 0 and 1 beside it says where.
+    delimiter, decimal, encoding : str, optional
+        Of text: what stands between cells, what stands before decimals ("." or ","), how letters are written. Found out
+        if they are not given; the encoding is UTF-8, or what a mark at the beginning says.
+    max_words : int, optional
+        The most different words a column may have, each of which becomes a column. By default 100, and a column in
+        which no word comes twice is refused.
+    """
+
+    label: str | int | None = None
+    drop: tuple[str | int, ...] = ()
+    columns: tuple[str | int, ...] = ()
+    missing: str = "refuse"
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    max_words: int | None = None
+
+    def checked(self) -> "Reading":
+        """Return the same with every value checked and lists made tuples, or raise a ValueError."""
+        check_choice("missing", self.missing, MISSING)
+        if self.max_words is not None:
+            check_integer("max_words", self.max_words, low=1)
+        if self.decimal is not None:
+            check_choice("decimal", self.decimal, (".", ","))
+        delimiter = "\t" if self.delimiter in ("tab", "\\t") else self.delimiter
+        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n\0' or delimiter.isalnum()):
+            raise ValueError(f"delimiter must be one sign, such as ; or tab; got {delimiter!r}")
+        if delimiter is not None and delimiter == self.decimal:
+            raise ValueError(f"delimiter and decimal must differ; both are {delimiter!r}")
+        return self._replace(drop=_several(self.drop), columns=_several(self.columns), delimiter=delimiter)
+
+    @property
+    def chosen(self) -> list[str]:
+        """The options that choose columns and were given, for an error about a file that has none."""
+        given = {"label": self.label, "drop": self.drop, "columns": self.columns}
+        return [f"{name}={value!r}" for name, value in given.items() if value not in (None, ())]
+
+
+def _several(names: Sequence[str | int] | str | int) -> tuple[str | int, ...]:
+    return (names,) if isinstance(names, (str, int)) else tuple(names)
+
+
+PLAIN = Reading()
+"""Nothing was said."""

@@ -1,0 +1,149 @@
+"""A table as it was found in a file: columns with names, before anything is made of them."""
+
+import io
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from onebit.streams.reading import Reading
+
+LABEL_NAMES = ("label", "class", "target", "y")
+"""A column of this name is the label unless another is asked for; without one it is the last column."""
+# ASCII digits alone: Python takes 1_0 and ٣ for numbers, a file that has them means words.
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity)")
+_DATE_ATTRIBUTE = re.compile(r"""(?im)^(\s*@attribute\s+(?:'[^'\n]*'|"[^"\n]*"|\S+))\s+date\b.*$""")
+
+
+class Table(NamedTuple):
+    """Columns by position; text is not yet understood."""
+
+    path: Path
+    frame: pl.DataFrame
+    names: list[str]
+    said: str
+    """How the file was read, for people."""
+    place: Callable[[int], str]
+    """Where a row is, for people."""
+
+    def at(self, row: int, j: int) -> str:
+        """Return where a cell is, for an error."""
+        return f"{self.path}, {self.place(row)}, column {self.names[j]!r}"
+
+    def position(self, wanted: str | int) -> int:
+        """Return the position of a column that was named, or raise a ValueError."""
+        n = len(self.names)
+        if wanted in self.names:
+            return self.names.index(str(wanted))
+        try:
+            position = int(wanted)
+        except ValueError:
+            raise ValueError(f"{self.path}: has no column {wanted!r}; its columns are {shorten(self.names)}") from None
+        if not -n <= position < n:
+            raise ValueError(f"{self.path}: has no column {position}; its {n} columns are 0 to {n - 1}")
+        return position % n
+
+    def positions(self, wanted: Sequence[str | int]) -> list[int]:
+        """Return the positions of columns; a text may name several with commas between."""
+        found = []
+        for each in wanted:
+            several = isinstance(each, str) and each not in self.names and "," in each
+            found += [self.position(name) for name in (str(each).split(",") if several else [each])]
+        return found
+
+
+def header_is_first(cells: pl.DataFrame, reading: Reading) -> bool:
+    """Tell whether the first row names the columns.
+
+    It does if one of its cells is a name that the user gave; or is a usual name of labels and comes nowhere else in its
+    column; or if none of its cells is a number, and none comes again or there are only numbers below one of them.
+    """
+    first = cells.row(0)
+    again = cells.slice(1).select(pl.col(name) == cell for name, cell in zip(cells.columns, first, strict=True))
+    repeats = again.select(pl.all().any()).row(0)
+    usual = () if isinstance(reading.label, str) else LABEL_NAMES
+    given = [name for name in (reading.label, *reading.drop, *reading.columns) if isinstance(name, str)]
+    named = {part.strip() for name in given for part in (name, *name.split(","))}
+    for cell, repeated in zip(first, repeats, strict=True):
+        # A number may be a position instead.
+        if (cell in named and not (repeated and _NUMBER.fullmatch(cell))) or (cell.lower() in usual and not repeated):
+            return True
+    if any(_NUMBER.fullmatch(cell) for cell in first):
+        return False
+    return not any(repeats) or any(
+        cells.slice(1).select(pl.all().str.contains(f"^(?:{_NUMBER.pattern})$").all()).row(0)
+    )
+
+
+def column_names(path: Path, line: str, header: Sequence[Any], reading: Reading) -> list[str]:
+    """Return the names in a header, or raise if a column that will be used cannot be told by its name."""
+    names = [str(cell) for cell in header]
+    dropped = {f"{name}" for name in reading.drop}
+    for j, name in enumerate(names):
+        if not name and dropped.isdisjoint((f"{j}", f"{j - len(names)}")):
+            raise ValueError(
+                f"{path}, {line}: column {j} has no name. If it is a row number, leave it out with --drop {j}; "
+                "otherwise name it"
+            )
+        names[j] = name or f"column {j}"
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{path}, {line}: two columns are named {twice!r}")
+    return names
+
+
+def read_parquet(path: Path, data: bytes) -> Table:
+    """Read a Parquet file."""
+    try:
+        frame = pl.read_parquet(io.BytesIO(data), glob=False)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
+        raise ValueError(f"{path}: is not a whole Parquet file ({_first_line(error)})") from error
+    return _typed(path, frame, "Parquet")
+
+
+def read_arff(path: Path, text: str) -> Table:
+    """Read an ARFF file: numbers, nominal values, strings and dates."""
+    from sklearn.externals import _arff  # scipy's does not know quotes or line numbers
+
+    try:
+        # Dates are text that `columns` understands.
+        found = _arff.loads(_DATE_ATTRIBUTE.sub(r"\1 string", text))
+    except Exception as error:  # it meets damage with whatever its parts raise
+        raise ValueError(f"{path}: is not a whole ARFF file ({_first_line(error)})") from error
+    columns = []
+    for j, (name, kind) in enumerate(found["attributes"]):
+        values = [row[j] for row in found["data"]]
+        if isinstance(kind, list):
+            columns.append(pl.Series(name, values, dtype=pl.String).cast(pl.Categorical))
+        else:
+            columns.append(pl.Series(name, values, dtype=pl.String if kind == "STRING" else pl.Float64))
+    return _typed(path, pl.DataFrame(columns), "ARFF")
+
+
+def _typed(path: Path, frame: pl.DataFrame, said: str) -> Table:
+    names = list(frame.columns)
+    if frame.height == 0 or not names:
+        raise ValueError(f"{path}: the file is empty")
+    frame.columns = [f"{j}" for j in range(len(names))]
+    frame = frame.with_columns(pl.col(pl.String).str.strip_chars())
+    return Table(path, frame, names, said, lambda row: f"row {row + 1}")
+
+
+def shorten(names: Sequence[str], most: int = 12) -> str:
+    """Return names for a message, the first of them if there are many.
+
+    >>> shorten(["a", "b", "c"], 2)
+    "'a', 'b', … (3 in all)"
+    """
+    return ", ".join(map(repr, names[:most])) + (f", … ({len(names)} in all)" if len(names) > most else "")
+
+
+def _first_line(error: BaseException) -> str:
+    """Return what an error says, in short; an error of ARFF may fail to say it where the file has a percent sign."""
+    try:
+        said = str(error).strip()
+    except Exception:
+        said = str(getattr(error, "message", ""))
+    return (said or type(error).__name__).splitlines()[0][:200]
