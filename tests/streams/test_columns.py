@@ -325,6 +325,14 @@ def test_damaged_files_for_ten_minutes(seed: int) -> None:
     assert sum(fuzz(seed, cases=10**9, seconds=150).values()) > 1000
 
 
+def test_the_columns_have_names(tmp_path: Path) -> None:
+    text = "v,when,w,y\n1.5,2024-01-01,b,p\n,2024-01-02,a,q\n2,2024-01-02,,p\n"
+    data = read(tmp_path, text, missing="indicator")
+    assert data.feature_names == ("v", "v is missing", "when", "w=a", "w=b", "w is missing")
+    assert data.X.shape[1] == len(data.feature_names)
+    assert data.X[1, 1] == data.X[1, 3] == data.X[2, 5] == 1.0
+
+
 def test_a_frame_is_no_file() -> None:
     with pytest.raises(ValueError, match=r"path must be that of a file; got DataFrame.*onebit.play"):
         read_table(pl.DataFrame({"a": [1.0]}))  # type: ignore[arg-type]

@@ -123,7 +123,7 @@ def _rounds(request: PlayRequest) -> DataSet:
     n_rows = len(data.y)
     order = np.random.default_rng(request.seed).permutation(n_rows) if request.shuffle else np.arange(n_rows)
     order = order[: request.rounds]
-    return DataSet(data.name, data.X[order], data.y[order], data.label_names, data.about)
+    return DataSet(data.name, data.X[order], data.y[order], data.label_names, data.about, data.feature_names)
 
 
 def _lines(data: DataSet, trace: Trace, wrong: np.ndarray) -> list[_Line]:

@@ -35,6 +35,7 @@ _FEW_ROWS = 20  # in fewer, numbers that count rows and words that never repeat 
 
 _SECONDS = 86_400.0  # of a day
 _UNITS_IN_A_DAY = {None: 1.0, "ms": 1e3 * _SECONDS, "us": 1e6 * _SECONDS, "ns": 1e9 * _SECONDS}  # None: a date
+_IS_MISSING = " is missing"
 _NUMBERS, _DAYS = "numbers", "dates, in days since 1970"
 
 
@@ -47,6 +48,8 @@ class _Encoded(NamedTuple):
 
     values: Floats
     """One row per row, one column per number."""
+    endings: tuple[str, ...]
+    """For each of them, what its name has after that of the column."""
     kind: str
     """For people: "numbers"."""
     note: str = ""
@@ -80,6 +83,7 @@ def make_table_data_set(name: str, table: Table, reading: Reading) -> DataSet:
     check_memory(8 * table.frame.height * n_columns)
     X = np.hstack([column.values for column in encoded.values()])
     data = make_data_set(name, X, labels, label_column)
+    names = [f"{table.names[j]}{end}" for j, column in encoded.items() for end in column.endings]
     unused = sorted(set(range(len(table.names))).difference([target, *features]))
     about = {
         "read as": table.said,
@@ -88,7 +92,7 @@ def make_table_data_set(name: str, table: Table, reading: Reading) -> DataSet:
         "dropped": shorten([table.names[j] for j in unused]) or "nothing",
         "missing": _say_missing(table, n_missing),
     }
-    return DataSet(data.name, data.X, data.y, data.label_names, tuple(about.items()))
+    return DataSet(data.name, data.X, data.y, data.label_names, tuple(about.items()), tuple(names))
 
 
 # Which columns.
@@ -312,12 +316,12 @@ def _numbers(table: Table, j: int, column: pl.Series, kind: str = _NUMBERS) -> _
         row = int(is_wrong.argmax())
         raise ValueError(f"{table.at(row, j)}: is {table.frame.to_series(j)[row]}; numbers must be finite")
     if not n_missing:
-        return _Encoded(values[:, None], kind)
+        return _Encoded(values[:, None], ("",), kind)
     with np.errstate(over="ignore"):
         mean = values[~is_missing].mean()
     # The mean of huge numbers may be beyond all numbers; the middle one never is.
     values[is_missing] = mean if np.isfinite(mean) else np.median(values[~is_missing] / 2.0) * 2.0
-    return _Encoded(np.column_stack([values, is_missing]), kind)
+    return _Encoded(np.column_stack([values, is_missing]), ("", _IS_MISSING), kind)
 
 
 def _check_counter(table: Table, j: int, values: Floats) -> None:
@@ -342,7 +346,8 @@ def _words(table: Table, j: int, reading: Reading, note: str = "") -> _Encoded:
     check_memory(8 * len(column) * width)
     values = np.zeros((len(column), width))
     values[np.arange(len(column)), places] = 1.0
-    return _Encoded(values, "words", f"{len(words)} different{', ' + note if note else ''}")
+    endings = (*(f"={word}" for word in words), _IS_MISSING)[:width]
+    return _Encoded(values, endings, "words", f"{len(words)} different{', ' + note if note else ''}")
 
 
 def _too_many_words(table: Table, j: int, n_words: int, n_rows: int) -> str:
