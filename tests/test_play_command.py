@@ -49,7 +49,11 @@ def test_one_learner_on_a_users_file(
         assert part in said
     assert (out / "mistakes.png").stat().st_size > 5_000
     page = (out / "report.html").read_text(encoding="utf-8")
-    for part in ("virginica", "4 of numbers with decimal commas", "in the order of the file", "--drop id"):
+    assert "white-space: pre-wrap" in page  # a long command is read whole
+    for part in (
+        *("virginica", "4 of numbers with decimal commas", "in the order of the file", "--drop id"),
+        *("<dt>Columns</dt>", "<dt>Missing</dt>", "onebit 0."),
+    ):
         assert part in page
 
 

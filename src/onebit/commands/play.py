@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +27,6 @@ from onebit.reporting.style import Drawing, draw_files
 from onebit.reporting.tables import grouped
 from onebit.rounds import Trace
 from onebit.streams import DataSet, describe
-from onebit.streams.account import in_one_line
 from onebit.streams.data_set import make_data_set
 from onebit.streams.reading import PLAIN, Reading
 from onebit.streams.sources import draw, find_source, load
@@ -190,9 +190,10 @@ def _write_report(
     facts = {
         "Learner": request.learner,
         "Data set": data.name,
-        "Read": in_one_line(describe(data)),
+        **{name.capitalize(): text for name, text in describe(data).items() if name != "rows"},
         "Rounds": f"{grouped(len(data.y))}, {'shuffled' if request.shuffle else 'in the order of the file'}",
         "Seed": str(request.seed),
+        "Version": f"onebit {version('onebit')}",
     }
     parts = [
         f"<h2>What was run</h2>\n<dl>\n{pages.facts(facts)}\n</dl>",
