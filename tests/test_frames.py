@@ -1,5 +1,6 @@
 """Frames of pandas and polars, wherever rows come in."""
 
+import datetime
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -135,10 +136,19 @@ def test_what_is_no_number_is_named_by_its_column(make: Any) -> None:
     for bad, words in (
         ({**COLUMNS, "age": [1, None, 3]}, "column 'age' has no number in row 1"),
         ({**COLUMNS, "size": [0.5, 1.0, float("nan")]}, "column 'size' has no number in row 2"),
-        ({**COLUMNS, "city": ["Rome", "Oslo", "Bonn"]}, "column 'city' holds String"),
+        ({**COLUMNS, "city": ["Rome", "Oslo", "Bonn"]}, "column 'city' holds String.*OneHotEncoder"),
     ):
         with pytest.raises(ValueError, match=words):
             check_rows(make(bad))
+    days = make({"day": [datetime.datetime(2024, 1, day) for day in (1, 2, 3)]})
+    with pytest.raises(ValueError, match=r"column 'day' holds Datetime.*for example as days"):
+        check_rows(days)
+
+
+def test_a_dictionary_is_not_a_row() -> None:
+    learner = onebit.BanditPerceptron(classes=WORDS[:2])
+    with pytest.raises(ValueError, match=r"features must be numbers in order; got a dictionary.*DataFrame"):
+        learner.guess({"age": 1.0})  # type: ignore[arg-type]
 
 
 def test_other_frames_that_cannot_be_read() -> None:

@@ -4,7 +4,7 @@ Every error names the argument, the value and the remedy, and is raised before a
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any, NamedTuple, overload
 
@@ -111,6 +111,10 @@ def check_real(X: Any, name: str) -> npt.NDArray[Any]:
     """Return an array of real numbers of any shape, or raise a ValueError that names it."""
     if is_frame(X):
         return frame_values(X, name)
+    if isinstance(X, Mapping):
+        raise ValueError(
+            f"{name} must be numbers in order; got a dictionary. Give a frame of it: pandas.DataFrame([row])"
+        )
     array = as_array(X, name)
     if array.dtype.kind == "O" and array.ndim:
         return numbers_of_objects(array, name)
