@@ -342,6 +342,10 @@ class Memory(Board):
         """Return whether `prepare` could have returned that row: by default, if it is dense and as wide as all rows."""
         return not isinstance(row, SparseRows) and row.shape[1] == n_features
 
+    def takes_scores(self, scores: Floats, label: int) -> bool:
+        """Return whether a guess of that label can have been made from those scores; there may be more classes now."""
+        return len(scores) <= len(self.sight.scores)
+
     def new_sight(self) -> Any:
         """Return scratch paper that fits the arrays: by default a rule's."""
         scores, gains, chances = np.empty((3, self.n_classes))

@@ -30,7 +30,7 @@ from onebit.labels import check_classes, check_labels, encode_labels, infer_clas
 from onebit.learners.by_hand import ByHand
 from onebit.learners.lessons import Taught, check_list
 from onebit.learners.saving import save
-from onebit.learners.tickets import Tickets
+from onebit.learners.tickets import Tickets, is_fit
 from onebit.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Memory, Record, new_record
 from onebit.rounds import Answer, Guess
 
@@ -175,6 +175,8 @@ class Learner(Taught):
             own = tickets.own if guess is tickets.latest else None
             if own is None:
                 own = tickets.find(guess) if isinstance(guess, str) else tickets.check(guess, self._labels)
+                if not is_fit(own, self._memory, self.n_features_in_):
+                    raise ValueError(f"guess of round {own.round} has a row or scores that no guess is made from")
             if not isinstance(correct, (bool, np.bool_)):
                 raise ValueError(f"correct must be True or False; got {correct!r}")
             right = bool(correct)

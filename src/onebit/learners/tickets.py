@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onebit.inputs import Floats, Rows, SparseRows
+from onebit.loop import Memory
 from onebit.rounds import TOKEN, Guess, read_id
 
 _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
@@ -156,6 +157,8 @@ class Tickets:
             guess = _own_form(guess)
             said = _all_it_says(guess)
         self._check_filed(guess, said)
+        if not 0 <= guess.index < len(labels):  # what is left of an expired ticket may come from a stranger's file
+            raise _edited_error(guess)
         label, issued = guess.label, labels[guess.index]
         if type(label) is not type(issued) or label != issued:
             raise _edited_error(guess)
@@ -284,6 +287,23 @@ class Tickets:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self.retire()
+
+
+def is_fit(guess: Guess, memory: Memory, n_features: int) -> bool:
+    """Return whether compiled code can take a ticket in its own form: whoever wrote a file may have made it up."""
+    row = guess.row
+    if isinstance(row, SparseRows):
+        values, columns, starts, n_columns = row
+        if starts.tolist() != [0, len(columns)] or len(columns) != len(values):
+            return False
+        # Not by differences, which may overflow.
+        if len(columns) and (columns[0] < 0 or columns[-1] >= n_columns or (columns[1:] <= columns[:-1]).any()):
+            return False
+    elif row.shape[0] != 1:
+        return False
+    numbers = row.values if isinstance(row, SparseRows) else row
+    is_row = memory.takes(row, n_features) and bool(np.isfinite(numbers).all())
+    return is_row and memory.takes_scores(guess.scores, guess.index)
 
 
 def _own_form(guess: Guess) -> Guess:
