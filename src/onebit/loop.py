@@ -406,11 +406,11 @@ class Memory(Board):
 
     def look_among(self, row: Rows, seed: int, round: int, among: Integers) -> tuple[int, bool, float, Floats, Rows]:
         """Return what `look` does, as if there were no other labels; the scores of those are −∞."""
+        self._seen = -1  # the scratch paper is about this row, and about all labels: the answer measures anew
         prepared = self.prepare(row)
         narrow = self.narrowed(prepared, row, among)
         moves, _, _, settings = self._at_hand[type(prepared)]
         place, explored, probability = moves.choose(tuple(narrow), seed, round, settings)
-        self._seen = -1  # the scratch paper is about all labels: the answer measures anew
         scores = np.full_like(self.sight.scores, -np.inf)
         if len(scores):
             scores[among] = narrow.scores
@@ -418,6 +418,7 @@ class Memory(Board):
 
     def chances_among(self, row: Rows, among: Integers) -> Floats:
         """Return the chance of each label if only some are allowed: 0 for the others. Nothing is learned."""
+        self._seen = -1
         prepared = self.prepare(row)
         narrow = self.narrowed(prepared, row, among)
         moves, _, _, settings = self._at_hand[type(prepared)]

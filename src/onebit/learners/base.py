@@ -320,7 +320,8 @@ class Learner(Taught):
         record: Record,
         given: Any,
     ) -> None:
-        if len(labels) == 1 and not fresh and self._started and not self._memory.plays_by_hand:
+        is_one = len(labels) == 1 and not fresh and self._started and not self._memory.plays_by_hand
+        if is_one and not (self._grows and labels.tolist()[0] not in self._labels):
             # One round happens whole or not at all (only `measure` can fail, which learns nothing): no need to copy a
             # memory of megabytes in order to give it back.
             codes = self.begin_stream(rows, labels, seed=seed, fresh=False, given=given)
