@@ -326,6 +326,23 @@ def test_a_small_file_cannot_ask_for_a_large_memory(path: Path) -> None:
     refuses(path, sealed(bomb.getvalue()), "must not be compressed")
 
 
+def test_expired_tickets_cannot_ask_for_a_large_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = onebit.UniformGuess(classes=2)
+    learner.max_open_tickets = 1
+    for _ in range(2):
+        learner.guess([1.0])
+    learner.save(path)
+    n = 10_000  # each on a page of its own
+    apart = {"round": 256 * np.arange(n), "run": np.zeros(n, np.int64), "digest": np.ones((n, 8), np.uint8)}
+    parts = {f"tickets_expired_{name}": array for name, array in apart.items()}
+    parts["tickets_round"] = np.array([256 * n])
+    content = resealed(lambda held: held["counts"].update(n_rounds_=256 * n + 1), path.read_bytes(), **parts)
+    path.write_bytes(content)
+    onebit.load(path)
+    monkeypatch.setattr("onebit.memory.memory", lambda: 1e7)
+    refuses(path, content, "GiB")
+
+
 def test_deeply_nested_headers_are_refused(path: Path) -> None:
     onebit.UniformGuess(classes=2).save(path)
     content = path.read_bytes()

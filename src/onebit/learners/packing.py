@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from onebit.inputs import SparseRows
-from onebit.learners.tickets import DIGEST, Expired, Tickets, is_fit
+from onebit.learners.tickets import DIGEST, PAGE, ROUNDS, Expired, Tickets, is_fit
 from onebit.loop import Memory, grown
+from onebit.memory import check_memory
 from onebit.rounds import TOKEN, Guess
 from onebit.typed_json import check_position
 
@@ -134,6 +135,8 @@ def _unpack_expired(runs: list[str], arrays: Mapping[str, npt.NDArray[Any]], n_r
     rounds = arrays["expired_round"]
     if len(rounds) and not 0 <= rounds.min() <= rounds.max() < n_rounds:
         raise ValueError("an expired ticket is of a round that was not played")
+    # In the worst case each has a page of its own.
+    check_memory(PAGE * len(np.unique(np.column_stack([arrays["expired_run"], rounds // ROUNDS]), axis=0)))
     found = zip(arrays["expired_run"].tolist(), rounds.tolist(), arrays["expired_digest"], strict=True)
     return [Expired(runs[check_position(run, len(runs))], round, digest.tobytes()) for run, round, digest in found]
 

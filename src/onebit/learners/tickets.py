@@ -40,8 +40,11 @@ _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
 _pack_head = struct.Struct(f"<?qqqqqbqd{TOKEN}s").pack
 DIGEST = 8
 """Bytes kept of an expired ticket: another one has the same in a case of 10¹⁹."""
-_ROUNDS = 256  # on a page
-_EMPTY_PAGE = bytes(_ROUNDS * DIGEST)
+ROUNDS = 256
+"""Rounds on a page."""
+PAGE = ROUNDS * DIGEST
+"""Bytes of a page."""
+_EMPTY_PAGE = bytes(PAGE)
 _TOKENS_AT_ONCE = 512  # asking the system for each ticket's would cost a tenth of a guess
 
 _new_guess = tuple.__new__  # half the time of Guess(…), which calls it
@@ -194,7 +197,7 @@ class Tickets:
         if kept is not None and kept.learner == run:
             self._take_out(round)
         else:
-            page = round // _ROUNDS
+            page = round // ROUNDS
             self._write(pages, round, bytes(DIGEST))
             if pages[page] == _EMPTY_PAGE:
                 del pages[page]
@@ -220,7 +223,7 @@ class Tickets:
         for run, pages in self._pages.items():
             for number, page in pages.items():
                 digests = (bytes(page[start : start + DIGEST]) for start in range(0, len(page), DIGEST))
-                found += [Expired(run, number * _ROUNDS + i, each) for i, each in enumerate(digests) if any(each)]
+                found += [Expired(run, number * ROUNDS + i, each) for i, each in enumerate(digests) if any(each)]
         return found
 
     @classmethod
@@ -264,12 +267,12 @@ class Tickets:
             del self._pages[run], self._n_kept[run]
 
     def _digest_at(self, run: str, round: int) -> bytes:
-        page, place = divmod(round, _ROUNDS)
+        page, place = divmod(round, ROUNDS)
         return bytes(self._pages[run].get(page, _EMPTY_PAGE)[place * DIGEST : (place + 1) * DIGEST])
 
     @staticmethod
     def _write(pages: dict[int, bytearray], round: int, digest: bytes) -> None:
-        page, place = divmod(round, _ROUNDS)
+        page, place = divmod(round, ROUNDS)
         pages.setdefault(page, bytearray(_EMPTY_PAGE))[place * DIGEST : (place + 1) * DIGEST] = digest
 
     def __copy__(self) -> "Tickets":
