@@ -73,6 +73,7 @@ def measure(n_seeds: int, share: float) -> dict[tuple[str, str, int], list[int]]
 def draw(found: dict[tuple[str, str, int], list[int]]) -> None:
     names = list(dict.fromkeys(name for _, name, _ in found))
     looks = looks_of([Shown(name, f"{name}()") for name in names])
+    places = np.arange(len(DELAYS))
     with style.looks():
         figure, panels = style.new_figure(1, len(STREAMS), 3.2)
         for axes, (stream, (_, rounds)) in zip(panels, STREAMS.items(), strict=True):
@@ -80,18 +81,18 @@ def draw(found: dict[tuple[str, str, int], list[int]]) -> None:
                 look = looks[name]
                 runs = np.array([found[stream, name, delay] for delay in DELAYS])
                 error = runs.std(axis=1, ddof=1) / np.sqrt(runs.shape[1])
-                places = np.arange(len(DELAYS))
                 axes.errorbar(
                     places, runs.mean(axis=1), error, color=look.color, marker=look.marker, capsize=3, label=name
                 )
             axes.set_title(f"{stream}\n{grouped(rounds)} rounds")
-            axes.set_xticks(range(len(DELAYS)), [grouped(delay) for delay in DELAYS])
-            axes.set_xlabel("rounds until the answer")
+            axes.set_xticks(places, [grouped(delay) for delay in DELAYS])
             axes.set_yscale("log")
             axes.set_ylim(3, 6000)
             style.log_count_axis(axes.yaxis)
+            axes.tick_params(labelleft=axes is panels[0])
         panels[0].set_ylabel("mistakes")
-        panels[0].legend(loc="lower right")
+        panels[1].set_xlabel("rounds until the answer")
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(names))
         with tempfile.TemporaryDirectory() as folder:
             png, _ = style.save(figure, Path(folder), "delay")
             replace_file(IMAGES / "delay.png", png.read_bytes())

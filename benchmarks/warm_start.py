@@ -44,7 +44,7 @@ def main() -> None:
                     if known:
                         learner.learn_labels(X[:known], y[:known])
                     mistakes.append(onebit.play(learner, X[max(_KNOWN) :], y[max(_KNOWN) :], fresh=False).mistakes)
-                means.append(f"{np.mean(mistakes):.0f}")
+                means.append(grouped(float(np.mean(mistakes))))
             table.add_row(name, title, *means)
     Console(width=110).print(table)
 

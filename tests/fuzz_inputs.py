@@ -278,7 +278,7 @@ CALLS: dict[str, Call] = {
     "predict": lambda learner, X: np.where(learner.predict(X) >= 0, 1, 0),
     "decision_function": lambda learner, X: learner.decision_function(X),
     "guess": call_guess,
-    "probabilities": lambda learner, X: learner.probabilities(one_round(X)),
+    "probabilities": lambda learner, X: learner.probabilities(one_round(X)).ravel(),
     "kernel": lambda _, X: Linear()(X),
     "margin": lambda _, X: margin(X, labels_for(X), classes=4).radius,
     "preprocess": lambda _, X: preprocess(scipy.sparse.csr_array(X) if isinstance(X, np.ndarray) else X, "online"),

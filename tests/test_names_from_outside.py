@@ -63,7 +63,7 @@ class Say:
 
 
 def is_clean(text: str) -> bool:
-    return all(letter.isprintable() or letter == "\n" for letter in text)
+    return all(letter.isprintable() or letter in "\n\N{NO-BREAK SPACE}" for letter in text)
 
 
 def test_compare_shows_every_name_and_obeys_none(tmp_path: Path, say: Say, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -211,7 +211,7 @@ X, y = onebit.streams.paper_weak(40, 5)
 for learner in [*learners(), *(onebit.BanditPerceptron(kernel) for kernel in kernels())]:
     guesses = guesses_of(learner, problem.X, problem.y, seed=3).tolist() + guesses_of(learner, X, y, seed=3).tolist()
     arrays = b"".join(array.tobytes() for array in learner.learned().values())
-    print(hashlib.sha256(repr(guesses).encode() + arrays + X.tobytes()).hexdigest(), learner)
+    print(hashlib.sha256(repr(guesses).encode() + arrays + X.tobytes()).hexdigest(), *repr(learner).split())
 """
 
 

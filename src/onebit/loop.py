@@ -85,8 +85,6 @@ class Moves(NamedTuple):
     """(memory, row, sight, settings) → READY or why not; the chances are weighed too."""
     hear: Callable[..., bool]
     """(memory, row, sight, label, explored, correct, truth, settings) → changed."""
-    choose: Callable[..., tuple[int, bool, float]]
-    """(sight, seed, round, settings) → label, explored, probability, of a row that was measured."""
 
 
 @cache
@@ -166,20 +164,14 @@ def moves(game: Game, memory_of: Any = tuple, sight_of: Any = tuple, settings_of
         answer = Answer(label, explored, correct, truth)
         return hear(memory_of(*memory), row, 0, sight_of(*sight), answer, settings_of(*settings))
 
-    def choose(sight: Any, seed: int, round: int, settings: Any) -> tuple[int, bool, float]:
-        seen, numbers = sight_of(*sight), settings_of(*settings)
-        weigh(seen, numbers)
-        label, explored = decide(seen, Draw(seed, round), numbers)
-        return label, explored, float(seen.chances[label])
-
     if not is_compiled:
-        return Moves(loop, look, measured, hear_one, choose)
+        return Moves(loop, look, measured, hear_one)
     compiled_loop = finished(loop, is_long=True)
 
     def loop_on_any_rows(memory: Any, X: Rows, *rest: Any) -> tuple[int, int]:
         return compiled_loop(memory, unlocked(X), *rest)
 
-    return Moves(loop_on_any_rows, finished(look), measured, finished(hear_one), finished(choose))
+    return Moves(loop_on_any_rows, finished(look), measured, finished(hear_one))
 
 
 @inlined
@@ -406,26 +398,28 @@ class Memory(Board):
 
     def look_among(self, row: Rows, seed: int, round: int, among: Integers) -> tuple[int, bool, float, Floats, Rows]:
         """Return what `look` does, as if there were no other labels; the scores of those are −∞."""
-        self._seen = -1  # the scratch paper is about this row, and about all labels: the answer measures anew
-        prepared = self.prepare(row)
-        narrow = self.narrowed(prepared, row, among)
-        moves, _, _, settings = self._at_hand[type(prepared)]
-        place, explored, probability = moves.choose(tuple(narrow), seed, round, settings)
+        narrow, prepared = self._weighed(row, among)
+        decide = self.game(isinstance(prepared, SparseRows)).decide
+        place, explored = in_python(decide)(narrow, Draw(seed, round), self.settings)
         scores = np.full_like(self.sight.scores, -np.inf)
         if len(scores):
             scores[among] = narrow.scores
-        return int(among[place]), explored, probability, scores, prepared
+        return int(among[place]), bool(explored), float(narrow.chances[place]), scores, prepared
 
     def chances_among(self, row: Rows, among: Integers) -> Floats:
         """Return the chance of each label if only some are allowed: 0 for the others. Nothing is learned."""
-        self._seen = -1
-        prepared = self.prepare(row)
-        narrow = self.narrowed(prepared, row, among)
-        moves, _, _, settings = self._at_hand[type(prepared)]
-        moves.choose(tuple(narrow), 0, 0, settings)
+        narrow, _ = self._weighed(row, among)
         chances = np.zeros(self.n_classes)
         chances[among] = narrow.chances
         return chances
+
+    def _weighed(self, row: Rows, among: Integers) -> tuple[Any, Rows]:
+        """Return what is known about a row if there are no other labels, with their chances, and the prepared row."""
+        self._seen = -1  # the scratch paper is about this row, and about all labels: an answer measures anew
+        prepared = self.prepare(row)
+        narrow = self.narrowed(prepared, row, among)
+        in_python(self.game(isinstance(prepared, SparseRows)).weigh)(narrow, self.settings)
+        return narrow, prepared
 
     def narrowed(self, prepared: Rows, row: Rows | str, among: Integers) -> Any:
         """Measure a row, and return what is known about it if there are no other labels."""
@@ -542,6 +536,12 @@ class Memory(Board):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self.sight = self.new_sight()
+
+
+def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the Python of a compiled function: what is seldom called need not be compiled for every game."""
+    plain: Callable[..., Any] = getattr(function, "py_func", function)
+    return plain
 
 
 def grown(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:

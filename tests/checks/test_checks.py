@@ -63,7 +63,7 @@ def test_a_learner_by_hand_as_documented() -> None:
 
 @pytest.mark.parametrize("classes", [None, 2, ["yes", "no", "perhaps"]])
 def test_the_classes_of_a_checked_learner_do_not_matter(classes: Any) -> None:
-    assert len(check_learner(LuckyLabel(classes=classes))) == 4
+    assert len(check_learner(LuckyLabel(classes=classes))) == 7
 
 
 def test_a_kernel_function_as_documented() -> None:

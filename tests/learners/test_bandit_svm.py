@@ -344,3 +344,11 @@ def test_an_answer_at_once_needs_no_second_look() -> None:
     learner.tell(second, True)
     learner.tell(third, True)
     assert len(looks) == 2
+
+
+def test_nothing_is_replayed_when_all_is_forgotten() -> None:
+    memory = linear_facts.new_facts(3, 1, 4, 3, False)
+    memory.values[0], memory.columns[0], memory.lengths[0] = 1.0, np.arange(3), 3
+    memory.squares[0], memory.targets[0, 0] = 3.0, 1.0  # a fact that was forgotten: no example is stored
+    linear_facts.replay(memory, 0, EXACT)
+    assert not memory.weights.any()

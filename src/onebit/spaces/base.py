@@ -14,7 +14,7 @@ import numpy as np
 
 from onebit.draws import Draw
 from onebit.inputs import Floats, Rows, SparseRows, unlocked
-from onebit.loop import Game, Memory, Sight, moves, plugged
+from onebit.loop import Game, Memory, Sight, in_python, plugged
 from onebit.rounds import Answer
 
 
@@ -123,12 +123,10 @@ class Space(Memory):
         prepared = self.prepare(row)
         self.measure(prepared, row)
         self._seen = -1
-        kinds: tuple[Any, ...] = type(self.arrays), type(self.sight), type(self.settings)
         game = self.game_of(rule._replace(learn=rule.learn_logged), isinstance(prepared, SparseRows))
         settings = self.settings._replace(rule=(1.0 if probability is None else probability,))
-        return moves(game, *kinds).hear(
-            tuple(self.arrays), unlocked(prepared), tuple(self.sight), label, False, correct, truth, tuple(settings)
-        )
+        answer = Answer(label, False, correct, truth)
+        return bool(in_python(game.hear)(self.arrays, unlocked(prepared), 0, self.sight, answer, settings))
 
 
 @cache

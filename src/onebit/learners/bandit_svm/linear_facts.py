@@ -348,7 +348,8 @@ def step_on(memory: LinearFacts, i: int, s: int, settings: Settings) -> bool:
 def replay(memory: LinearFacts, i: int, settings: Settings) -> None:
     """Visit class i's facts in turn, from where the last replay stopped, until none is left that needs a step."""
     size, s, quiet = memory.counts[SIZE], memory.cursors[i], 0
-    for _ in range(_VISITS_PER_REPLAY * settings.replays):
+    # After forgetting everything there is nothing to visit; what lies in the first place is forgotten too.
+    for _ in range(_VISITS_PER_REPLAY * settings.replays if size > 0 else 0):
         s = s + 1 if s + 1 < size else 0
         if memory.targets[i, s] != 0.0 and step_on(memory, i, s, settings):
             quiet = 0
