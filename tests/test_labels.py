@@ -186,3 +186,19 @@ def test_a_column_of_labels_is_taken_with_scikit_learns_warning() -> None:
     for column in (np.array([[0], [1]]), [[0], [1]], pd.DataFrame({"label": [0, 1]})):
         with pytest.warns(DataConversionWarning, match="column-vector"):
             assert check_labels(column, 2).tolist() == [0, 1]
+
+
+def test_errors_about_a_label_name_the_remedy() -> None:
+    learner = onebit.BanditPerceptron(classes=["a", "b"])
+    learner.guess([1.0])
+    for teach in (
+        lambda: learner.guess([1.0], among=["c"]),
+        lambda: learner.learn_labels([[1.0]], ["c"]),
+        lambda: onebit.play(learner, [[1.0]], ["c"], fresh=False),
+    ):
+        with pytest.raises(ValueError, match=r"'c', which is not among .*; list it in classes=.*add_class"):
+            teach()
+    with pytest.raises(ValueError, match="label 'a' is one of the classes already"):
+        learner.add_class("a")
+    with pytest.raises(ValueError, match=r"kernel must be 'auto', None, a kernel such as .*; got 'gaussian'"):
+        onebit.BanditSVM("gaussian", classes=2).guess([1.0])

@@ -49,7 +49,11 @@ def test_one_learner_on_a_users_file(
         assert part in said
     assert (out / "mistakes.png").stat().st_size > 5_000
     page = (out / "report.html").read_text(encoding="utf-8")
-    for part in ("virginica", "4 of numbers with decimal commas", "in the order of the file", "--drop id"):
+    assert "white-space: pre-wrap" in page  # a long command is read whole
+    for part in (
+        *("virginica", "4 of numbers with decimal commas", "in the order of the file", "--drop id"),
+        *("<dt>Columns</dt>", "<dt>Missing</dt>", "onebit 0."),
+    ):
         assert part in page
 
 
@@ -76,6 +80,7 @@ def test_rounds_shuffles_and_streams(
         (("iris", "--learner", "Nobody"), "there is no learner 'Nobody'"),
         (("iris", "--rounds", "0"), "--rounds must be at least 1"),
         (("iris", "--save", "lost/model.onebit"), "there is no folder lost"),
+        (("iris", "--save", "."), "--save .: is a folder; name a file in it, such as model.onebit"),
     ],
 )
 def test_what_is_wrong_is_one_line(

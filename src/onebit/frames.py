@@ -37,9 +37,10 @@ def frame_values(frame: Any, name: str) -> npt.NDArray[Any]:
     untyped = [column for column, dtype in schema.items() if dtype in (nw.Object, nw.Unknown)]
     for column, dtype in schema.items():
         if column not in untyped and not (dtype.is_numeric() or dtype == nw.Boolean):
+            how = "as days since a day of yours" if dtype.is_temporal() else "with sklearn.preprocessing.OneHotEncoder"
             raise ValueError(
                 f"{name} must hold numbers; its column {column!r} holds {dtype}. Leave it out, or turn it into numbers "
-                "first, for example with sklearn.preprocessing.OneHotEncoder"
+                f"first, for example {how}"
             )
     if untyped:
         read = [

@@ -178,7 +178,12 @@ def _whole(labels: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     return whole if np.array_equal(whole, labels) else labels
 
 
-def encode_labels(y: npt.NDArray[Any], classes: npt.NDArray[Any], name: str = "y") -> Integers:
+def encode_labels(
+    y: npt.NDArray[Any],
+    classes: npt.NDArray[Any],
+    name: str = "y",
+    remedy: str = "pass classes= that lists every label",
+) -> Integers:
     """Return each label's position in `classes`, or raise a ValueError for the first label that has none."""
     codes = positions(y, classes)
     unknown = codes < 0
@@ -186,7 +191,7 @@ def encode_labels(y: npt.NDArray[Any], classes: npt.NDArray[Any], name: str = "y
         at = int(np.argmax(unknown))
         raise ValueError(
             f"{name}[{at}] is {y[at : at + 1].tolist()[0]!r}, which is not among the {len(classes)} classes "
-            f"{_shorten(classes)}; pass classes= that lists every label"
+            f"{_shorten(classes)}; {remedy}"
         )
     return codes
 

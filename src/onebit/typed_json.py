@@ -38,7 +38,7 @@ class Trusted:
     """
 
     def __init__(self, things: Iterable[Any] = (), ours: Mapping[str, Any] | None = None) -> None:
-        if isinstance(things, (str, bytes)) or not isinstance(things, Iterable):
+        if isinstance(things, (str, bytes, type)) or not isinstance(things, Iterable):
             raise ValueError(f"trusted must be a list of classes, functions or import paths; got {things!r}")
         self._paths: set[str] = set()
         self._found = dict(ours or {})

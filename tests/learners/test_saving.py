@@ -225,6 +225,17 @@ def test_what_cannot_be_found_again_is_not_saved(path: Path) -> None:
     path.write_bytes(b"old")
     with pytest.raises(ValueError, match=r"kernel cannot be saved.*lambda"):
         onebit.BanditPerceptron(kernel=lambda X, Y: X @ Y.T).save(path)
+
+    class Local(enum.Enum):
+        ONE = 1
+        TWO = 2
+
+    started = onebit.BanditPerceptron()
+    onebit.play(started, [[1.0], [2.0]], [Local.ONE, Local.TWO])
+    with pytest.raises(ValueError, match=r"^the classes cannot be saved"):
+        started.save(path)
+    with pytest.raises(ValueError, match="trusted must be a list"):
+        onebit.load(path, trusted=Local)
     learner = Counting(classes=2)
     learner.begin(1)
     learner.heard = {"lock": [threading.Lock()]}  # type: ignore[list-item]

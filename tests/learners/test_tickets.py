@@ -253,3 +253,17 @@ def test_every_form_of_pickle_gives_a_learner_that_plays_on(protocol: int) -> No
     twin.tell(opened, True)
     twin.tell(twin.guess([1.0]), True)
     assert twin.n_rounds_ == 2
+
+
+def test_a_ticket_is_told_by_its_json() -> None:
+    learner = onebit.BanditPerceptron(classes=4)
+    texts = [learner.guess(x).to_json() for x in PROBLEM.X[:3]]
+    learner.tell(texts[1], True)
+    learner.tell(f"\n {texts[0]}", False)
+    assert (learner.n_mistakes_, learner.n_rounds_) == (1, 3)
+    with pytest.raises(ValueError, match="round 1 was told before"):
+        learner.tell(texts[1], True)
+    with pytest.raises(ValueError, match="was edited"):
+        learner.tell(texts[2].replace('"explored":true', '"explored":null').replace('"index":', '"index":1'), True)
+    with pytest.raises(ValueError, match=r"text must be what Guess\.to_json"):
+        learner.tell("{}", True)

@@ -107,7 +107,16 @@ def test_labels_that_are_written_differently_stay_apart(tmp_path: Path) -> None:
         ("a,b,y\n1,,x\n1,,y\n2,,y\n", {"missing": "indicator"}, ["'b' has no value at all"]),
         ("a,b,y\n1,2,x\n1,2\n2,2,y\n", {"missing": "indicator"}, ["line 3", "2 columns"]),
         ("a,b,y\n1,2,x\n2,2,y\n", {"drop": ["y"], "label": "y"}, ["'y' is dropped and the label"]),
-        ("a,b,y\n1,2,x\n2,2,y\n", {"drop": ["a"], "columns": ["a"]}, ["'a' is dropped and one of --columns"]),
+        ("a,b,y\n1,2,x\n2,2,y\n", {"drop": ["a"], "columns": ["a"]}, ["'a' is dropped and one of columns (--columns)"]),
+        (rows(range(1, 35)), {}, ["drop=['n'] (--drop n)", "columns (--columns)"]),
+        (rows(f"w{i % 300}" for i in range(900)), {}, ["drop=['n'] (--drop n)", "max_words=300 (--max-words 300)"]),
+        ("a,b,y\n1,2,x\n1,,y\n", {}, ["missing='indicator' (--missing indicator)"]),
+        (",b,y\n1,2,x\n2,2,y\n", {}, ["drop=[0] (--drop 0)"]),
+        ("v,y\n1,a\n2.5,b\n1.25,a\n", {"decimal": ","}, ["line 3", "'2.5', but decimal is ','", "decimal='.'"]),
+        ("v;y\n1;a\n2,5;b\n1,25;a\n", {"decimal": "."}, ["line 3", "'2,5', but decimal is '.'", "decimal=','"]),
+        ("a,Team,c\n1,2,x\n2,2,y\n", {"label": "team"}, ["no column 'team'", "Did you mean Team?"]),
+        ("a,Team,c\n1,2,x\n2,2,y\n", {"label": "Team", "delimiter": ";"}, ["no column 'Team'", "delimiter"]),
+        ("a,b,y\n1,2,x\n2,2,y\n", {"label": ["y"]}, ["named by a text or a position; got ['y']"]),
         ("a,b,y\n1,2,x\n2,2,y\n", {"drop": ["lost"]}, ["no column 'lost'", "'a', 'b', 'y'"]),
         ("a,b,y\n1,2,x\n2,2,y\n", {"drop": ["a,b"]}, ["no column is left beside the label"]),
         ("a b y\n1 2 x\n2 2 y\n", {}, ["only one column", "--delimiter"]),
@@ -314,3 +323,16 @@ def test_damaged_files_are_read_or_refused() -> None:
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_damaged_files_for_ten_minutes(seed: int) -> None:
     assert sum(fuzz(seed, cases=10**9, seconds=150).values()) > 1000
+
+
+def test_the_columns_have_names(tmp_path: Path) -> None:
+    text = "v,when,w,y\n1.5,2024-01-01,b,p\n,2024-01-02,a,q\n2,2024-01-02,,p\n"
+    data = read(tmp_path, text, missing="indicator")
+    assert data.feature_names == ("v", "v is missing", "when", "w=a", "w=b", "w is missing")
+    assert data.X.shape[1] == len(data.feature_names)
+    assert data.X[1, 1] == data.X[1, 3] == data.X[2, 5] == 1.0
+
+
+def test_a_frame_is_no_file() -> None:
+    with pytest.raises(ValueError, match=r"path must be that of a file; got DataFrame.*onebit.play"):
+        read_table(pl.DataFrame({"a": [1.0]}))  # type: ignore[arg-type]

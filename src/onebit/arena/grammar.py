@@ -49,7 +49,8 @@ def parse_player(text: str) -> Player:
     known = _settings(cls)
     for setting in given:
         if setting not in known:
-            raise ValueError(f"{cls.__name__} has no setting {setting!r}; it has {', '.join(known) or 'none'}")
+            near = did_you_mean(setting, known)
+            raise ValueError(f"{cls.__name__} has no setting {setting!r}; it has {', '.join(known) or 'none'}{near}")
     try:
         made = cls(**given)
         return LearnerPlayer(made) if isinstance(made, Learner) else made

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +27,6 @@ from onebit.reporting.style import Drawing, draw_files
 from onebit.reporting.tables import grouped
 from onebit.rounds import Trace
 from onebit.streams import DataSet, describe
-from onebit.streams.account import in_one_line
 from onebit.streams.data_set import make_data_set
 from onebit.streams.reading import PLAIN, Reading
 from onebit.streams.sources import draw, find_source, load
@@ -74,6 +74,10 @@ def play_command(request: PlayRequest) -> None:
         raise ValueError(f"--learner {request.learner}: must be a learner; other players can be compared, not shown")
     if request.save is not None and not request.save.absolute().parent.is_dir():
         raise ValueError(f"--save {request.save}: there is no folder {request.save.parent}; make it first")
+    if request.save is not None and request.save.is_dir():
+        raise ValueError(
+            f"--save {request.save}: is a folder; name a file in it, such as {request.save / 'model.onebit'}"
+        )
     data = _rounds(request)
     learner = build(player.spec)
     prepare_folder(request.out)
@@ -81,6 +85,7 @@ def play_command(request: PlayRequest) -> None:
     say_what_was_read(console, data.name, describe(data))
     if not player.scales_rows:
         note = f"{request.learner} takes columns as they are: standardise them first if their units differ much"
+        note += " (onebit compare does it for you, BanditSVM by itself)"
         console.print(on_screen(f"Note: {note}."), highlight=False, soft_wrap=True)
     n_rounds = len(data.y)
     with progress_bar(console, f"{request.learner}, {grouped(n_rounds)} rounds") as show:
@@ -118,7 +123,7 @@ def _rounds(request: PlayRequest) -> DataSet:
     n_rows = len(data.y)
     order = np.random.default_rng(request.seed).permutation(n_rows) if request.shuffle else np.arange(n_rows)
     order = order[: request.rounds]
-    return DataSet(data.name, data.X[order], data.y[order], data.label_names, data.about)
+    return DataSet(data.name, data.X[order], data.y[order], data.label_names, data.about, data.feature_names)
 
 
 def _lines(data: DataSet, trace: Trace, wrong: np.ndarray) -> list[_Line]:
@@ -185,9 +190,10 @@ def _write_report(
     facts = {
         "Learner": request.learner,
         "Data set": data.name,
-        "Read": in_one_line(describe(data)),
+        **{name.capitalize(): text for name, text in describe(data).items() if name != "rows"},
         "Rounds": f"{grouped(len(data.y))}, {'shuffled' if request.shuffle else 'in the order of the file'}",
         "Seed": str(request.seed),
+        "Version": f"onebit {version('onebit')}",
     }
     parts = [
         f"<h2>What was run</h2>\n<dl>\n{pages.facts(facts)}\n</dl>",

@@ -162,7 +162,7 @@ class Learner(Taught):
         ----------
         guess : Guess or str
             The ticket that `guess` returned, or an equal one: it may have been saved and loaded, but not edited. Or its
-            `id`, while the learner remembers it: see `max_open_tickets`.
+            JSON. Or its `id`, while the learner remembers it: see `max_open_tickets`.
         correct : bool
             Whether the guessed label was right.
         label : object
@@ -173,6 +173,8 @@ class Learner(Taught):
             if tickets is None:
                 raise ValueError(f"guess must be a ticket of this learner, which has issued none; got {guess!r}")
             own = tickets.own if guess is tickets.latest else None
+            if isinstance(guess, str) and guess.lstrip().startswith("{"):  # an id never does
+                guess = Guess.from_json(guess)
             if own is None:
                 own = tickets.find(guess) if isinstance(guess, str) else tickets.check(guess, self._labels)
                 if not is_fit(own, self._memory, self.n_features_in_):

@@ -42,6 +42,9 @@ def _check_chances(probabilities: Any, n: int) -> Floats:
     return np.broadcast_to(chances, (n,))
 
 
+_LET_IT_JOIN = "list it in classes=, or let it join a run that has begun: add_class"
+
+
 class Taught(Run):
     """A learner's lessons."""
 
@@ -64,6 +67,8 @@ class Taught(Run):
                     f"label {label!r} can join when a run has begun: until then put it into the setting, "
                     'classes=[…], or guess with classes="grow" and among=[…]'
                 )
+            if any(type(own) is type(label) and own == label for own in self._labels):
+                raise ValueError(f"label {label!r:.80} is one of the classes already")
             self._join([label])
 
     def _join(self, labels: list[Any]) -> None:
@@ -77,7 +82,7 @@ class Taught(Run):
 
     def _positions(self, among: Any) -> Integers:
         """Return the positions of allowed labels, in the order of the classes."""
-        return np.unique(encode_labels(check_list("among", among), self.classes_, "among"))
+        return np.unique(encode_labels(check_list("among", among), self.classes_, "among", _LET_IT_JOIN))
 
     # What is known already.
 
@@ -140,4 +145,4 @@ class Taught(Run):
             new = [label for label in infer_classes(labels).tolist() if label not in self._labels]
             if new:
                 self._join(new)
-        return encode_labels(labels, self.classes_, name)
+        return encode_labels(labels, self.classes_, name, _LET_IT_JOIN)

@@ -102,7 +102,7 @@ def _describe_learner(learner: "Learner") -> tuple[dict[str, Any], Arrays]:
         header |= {
             "in_force": _described("the setting", in_force, values),
             "n_features": learner.n_features_in_,
-            "labels": _described("classes", {"classes": learner.classes_}, values)["classes"],
+            "labels": _described("the", {"classes": learner.classes_}, values)["classes"],
             "seed": learner._key,
             "counts": {name: int(getattr(learner, name)) for name in COUNTS},
             "own": _described("what it keeps as", own, values),

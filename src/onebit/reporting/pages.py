@@ -109,7 +109,7 @@ p, figcaption { max-width: 46rem; }
 .card { background: #fff; border: 1px solid var(--line); border-radius: 8px; padding: .6rem; text-align: center; }
 .card img { max-width: 100%; height: auto; }
 figcaption { margin-top: .5rem; }
-pre { background: var(--band); padding: .8rem 1rem; border-radius: 8px; overflow-x: auto; }
+pre { background: var(--band); padding: .8rem 1rem; border-radius: 8px; overflow-x: auto; white-space: pre-wrap; }
 @media (max-width: 48rem) {
   body { padding-left: .8rem; padding-right: .8rem; }
   h1 { font-size: 1.4rem; }

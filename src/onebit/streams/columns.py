@@ -4,7 +4,6 @@ The same rules for every kind of file. Nothing is guessed in silence: what can b
 hundreds of columns, is refused with a remedy, and the data set tells what was made of each column.
 """
 
-import shlex
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ import polars as pl
 from onebit.inputs import Floats
 from onebit.memory import check_memory
 from onebit.streams.data_set import DataSet, make_data_set
-from onebit.streams.reading import MAX_WORDS, Reading
+from onebit.streams.reading import MAX_WORDS, Reading, option
 from onebit.streams.table import LABEL_NAMES, Table, shorten
 
 # What spreadsheets, R, pandas and UCI files write for a missing value, in any case.
@@ -36,6 +35,7 @@ _FEW_ROWS = 20  # in fewer, numbers that count rows and words that never repeat 
 
 _SECONDS = 86_400.0  # of a day
 _UNITS_IN_A_DAY = {None: 1.0, "ms": 1e3 * _SECONDS, "us": 1e6 * _SECONDS, "ns": 1e9 * _SECONDS}  # None: a date
+_IS_MISSING = " is missing"
 _NUMBERS, _DAYS = "numbers", "dates, in days since 1970"
 
 
@@ -48,6 +48,8 @@ class _Encoded(NamedTuple):
 
     values: Floats
     """One row per row, one column per number."""
+    endings: tuple[str, ...]
+    """For each of them, what its name has after that of the column."""
     kind: str
     """For people: "numbers"."""
     note: str = ""
@@ -72,7 +74,7 @@ def make_table_data_set(name: str, table: Table, reading: Reading) -> DataSet:
     for j in (*features, target):
         kind = kinds[j]
         if not (kind.is_numeric() or isinstance(kind, _TYPED)):
-            raise ValueError(f"{table.path}: column {table.names[j]!r} holds {kind}; leave it out with --drop")
+            raise ValueError(f"{table.path}: column {table.names[j]!r} holds {kind}; {_leave_out(table, j)}")
     table, n_missing = _find_missing(table, [*features, target], target, reading)
     labels = _labels(table, target)
     encoded = _encode_all(table, features, reading)
@@ -81,6 +83,7 @@ def make_table_data_set(name: str, table: Table, reading: Reading) -> DataSet:
     check_memory(8 * table.frame.height * n_columns)
     X = np.hstack([column.values for column in encoded.values()])
     data = make_data_set(name, X, labels, label_column)
+    names = [f"{table.names[j]}{end}" for j, column in encoded.items() for end in column.endings]
     unused = sorted(set(range(len(table.names))).difference([target, *features]))
     about = {
         "read as": table.said,
@@ -89,7 +92,7 @@ def make_table_data_set(name: str, table: Table, reading: Reading) -> DataSet:
         "dropped": shorten([table.names[j] for j in unused]) or "nothing",
         "missing": _say_missing(table, n_missing),
     }
-    return DataSet(data.name, data.X, data.y, data.label_names, tuple(about.items()))
+    return DataSet(data.name, data.X, data.y, data.label_names, tuple(about.items()), tuple(names))
 
 
 # Which columns.
@@ -113,11 +116,11 @@ def _feature_columns(table: Table, reading: Reading, target: int) -> list[int]:
     if len(table.names) == 1:
         raise ValueError(
             f"{table.path}: found only one column, {table.names[0]!r}; a label needs features beside it. "
-            "If there are more, say what stands between them with --delimiter"
+            "If there are more, say what stands between them with delimiter (--delimiter)"
         )
     dropped, wanted = set(table.positions(reading.drop)), table.positions(reading.columns)
     for j in dropped & {target, *wanted}:
-        role = "the label" if j == target else "one of --columns"
+        role = "the label" if j == target else "one of columns (--columns)"
         raise ValueError(f"{table.path}: column {table.names[j]!r} is dropped and {role}; take it out of one")
     taken = set(wanted) or set(range(len(table.names)))
     features = [j for j in range(len(table.names)) if j in taken and j not in dropped and j != target]
@@ -146,7 +149,8 @@ def _find_missing(table: Table, used: list[int], target: int, reading: Reading) 
         row, j = min((int(frame.to_series(j).is_null().arg_max() or 0), j) for j in among)
         cell = table.frame.to_series(j)[row]
         what = f"is {cell!r}" if cell not in ("", None) else "is empty"
-        remedy = "remove such rows" if j == target else "remove or fill such rows, or take --missing indicator"
+        fill = f"remove or fill such rows, or take {option('missing', 'indicator')}"
+        remedy = "remove such rows" if j == target else fill
         raise ValueError(f"{table.at(row, j)}: {what}; {remedy}")
     return table._replace(frame=frame), n_missing
 
@@ -172,7 +176,7 @@ def _encode_all(table: Table, features: list[int], reading: Reading) -> dict[int
     columns = {j: table.frame.to_series(j) for j in features}
     for j, column in columns.items():
         if column.null_count() == len(column):
-            raise ValueError(f"{table.path}: column {table.names[j]!r} has no value at all; leave it out with --drop")
+            raise ValueError(f"{table.path}: column {table.names[j]!r} has no value at all; {_leave_out(table, j)}")
     text = _kinds_of_text(table, [j for j in features if kinds[j] == pl.String], reading)
     named = set(table.positions(reading.columns))
     encoded = {}
@@ -236,7 +240,7 @@ def _check_decimal_commas(table: Table, with_commas: list[int], with_points: lis
         cell = table.frame.to_series(j)[row]
         raise ValueError(
             f"{table.at(row, j)}: is {cell!r}, which may mean {cell.replace(',', '.')} or {cell.replace(',', '')}; "
-            "say --decimal , for the first, and write numbers without thousands separators for the second"
+            f"say {option('decimal', ',')} for the first, and write numbers without thousands separators for the second"
         )
     for j in with_points:
         has_point = table.frame.to_series(j).str.contains(".", literal=True)
@@ -244,7 +248,8 @@ def _check_decimal_commas(table: Table, with_commas: list[int], with_points: lis
             row = int(has_point.arg_max() or 0)
             raise ValueError(
                 f"{table.at(row, j)}: is {table.frame.to_series(j)[row]!r}, but column {table.names[with_commas[0]]!r} "
-                "has decimal commas; write all numbers in one way, or leave one of the columns out with --drop"
+                "has decimal commas; write all numbers in one way, or leave one of the columns out: "
+                f"{option('drop', [table.names[j]])}"
             )
 
 
@@ -264,12 +269,23 @@ def _dates_or_words(table: Table, j: int, n_numbers: int, reading: Reading) -> _
         matches = column.str.contains(pattern)
         if 2 * int(matches.sum()) > n_given:
             row = int(matches.arg_max() or 0)
-            raise ValueError(
-                f"{table.at(row, j)}: is {column[row]!r}, {what}; {remedy}, or leave the column out with --drop"
-            )
+            raise ValueError(f"{table.at(row, j)}: is {column[row]!r}, {what}; {remedy}, or {_leave_out(table, j)}")
+    _check_decimal_as_asked(table, j, n_given, reading)
     if int(column.str.contains(_DATE).sum()) == n_given:
         return _numbers(table, j, _days(table, j, column), _DAYS)
     return _words(table, j, reading)
+
+
+def _check_decimal_as_asked(table: Table, j: int, n_given: int, reading: Reading) -> None:
+    """Raise if a column would be numbers, had the user not said that decimals are written in the other way."""
+    column = table.frame.to_series(j)
+    other, pattern = (".", _POINT) if reading.decimal == "," else (",", _COMMA)
+    if reading.decimal is not None and int(column.str.contains(pattern).sum()) == n_given:
+        row = int(column.str.contains(other, literal=True).arg_max() or 0)
+        raise ValueError(
+            f"{table.at(row, j)}: is {column[row]!r}, but decimal is {reading.decimal!r}; "
+            f"say {option('decimal', other)}, or leave it away"
+        )
 
 
 def _days(table: Table, j: int, column: pl.Series) -> pl.Series:
@@ -300,12 +316,12 @@ def _numbers(table: Table, j: int, column: pl.Series, kind: str = _NUMBERS) -> _
         row = int(is_wrong.argmax())
         raise ValueError(f"{table.at(row, j)}: is {table.frame.to_series(j)[row]}; numbers must be finite")
     if not n_missing:
-        return _Encoded(values[:, None], kind)
+        return _Encoded(values[:, None], ("",), kind)
     with np.errstate(over="ignore"):
         mean = values[~is_missing].mean()
     # The mean of huge numbers may be beyond all numbers; the middle one never is.
     values[is_missing] = mean if np.isfinite(mean) else np.median(values[~is_missing] / 2.0) * 2.0
-    return _Encoded(np.column_stack([values, is_missing]), kind)
+    return _Encoded(np.column_stack([values, is_missing]), ("", _IS_MISSING), kind)
 
 
 def _check_counter(table: Table, j: int, values: Floats) -> None:
@@ -314,7 +330,7 @@ def _check_counter(table: Table, j: int, values: Floats) -> None:
         raise ValueError(
             f"{table.path}: column {table.names[j]!r} counts the rows ({values[0]:g}, {values[1]:g}, …), which says "
             "nothing about a label. "
-            f"Leave it out with --drop {shlex.quote(table.names[j])}, or keep it by naming it in --columns"
+            f"Leave it out with {option('drop', [table.names[j]])}, or keep it by naming it in columns (--columns)"
         )
 
 
@@ -330,16 +346,20 @@ def _words(table: Table, j: int, reading: Reading, note: str = "") -> _Encoded:
     check_memory(8 * len(column) * width)
     values = np.zeros((len(column), width))
     values[np.arange(len(column)), places] = 1.0
-    return _Encoded(values, "words", f"{len(words)} different{', ' + note if note else ''}")
+    endings = (*(f"={word}" for word in words), _IS_MISSING)[:width]
+    return _Encoded(values, endings, "words", f"{len(words)} different{', ' + note if note else ''}")
 
 
 def _too_many_words(table: Table, j: int, n_words: int, n_rows: int) -> str:
     name = table.names[j]
     return (
         f"{table.path}: column {name!r} has {n_words} different words in {n_rows} rows. A name, a code or free text is "
-        f"no feature: leave it out with --drop {shlex.quote(name)}, "
-        f"or allow one column per word with --max-words {n_words}"
+        f"no feature: {_leave_out(table, j)}, or allow one column per word with {option('max_words', n_words)}"
     )
+
+
+def _leave_out(table: Table, j: int) -> str:
+    return f"leave it out with {option('drop', [table.names[j]])}"
 
 
 def _labels(table: Table, target: int) -> Any:

@@ -31,6 +31,9 @@ class DataSet:
     label_names : tuple of str
     about : tuple of pairs of str
         What was made of the file it came from, as `onebit.streams.describe` tells it; no part of the content.
+    feature_names : tuple of str
+        What each column of X is, where a table was read: "amount", "amount is missing", "channel=mail"; otherwise
+        empty. No part of the content.
     """
 
     name: str
@@ -38,6 +41,7 @@ class DataSet:
     y: Integers
     label_names: tuple[str, ...]
     about: tuple[tuple[str, str], ...] = ()
+    feature_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "X", as_matrix(check_rows(self.X)))  # scipy shuffles rows without looking

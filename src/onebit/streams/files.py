@@ -94,6 +94,11 @@ def read_table(
     >>> data.X.shape, data.label_names, data.y.tolist()
     ((3, 4), ('apple', 'banana'), [0, 1, 0])
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(
+            f"path must be that of a file; got {type(path).__name__}. Rows that are in memory are played as they are: "
+            "onebit.play(learner, X, y)"
+        )
     path = Path(path)
     reading = Reading(label, drop, columns, missing, delimiter, decimal, encoding, max_words).checked()  # type: ignore[arg-type]
     suffix = ending(path)

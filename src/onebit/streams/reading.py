@@ -1,7 +1,8 @@
 """How a file of columns is to be read: what the user may say about it."""
 
+import shlex
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from onebit.inputs import check_choice, check_integer
 
@@ -60,6 +61,16 @@ class Reading(NamedTuple):
         """The options that choose columns and were given, for an error about a file that has none."""
         given = {"label": self.label, "drop": self.drop, "columns": self.columns}
         return [f"{name}={value!r}" for name, value in given.items() if value not in (None, ())]
+
+
+def option(name: str, value: Any) -> str:
+    """Return how to say something about a file, in Python and on the command line, for an error's remedy.
+
+    >>> option("drop", ["ticket no"]), option("max_words", 300)
+    ("drop=['ticket no'] (--drop 'ticket no')", 'max_words=300 (--max-words 300)')
+    """
+    word = value[0] if isinstance(value, list) else value
+    return f"{name}={value!r} (--{name.replace('_', '-')} {shlex.quote(str(word))})"
 
 
 def _several(names: Sequence[str | int] | str | int) -> tuple[str | int, ...]:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from onebit.streams.reading import Reading
+from onebit.strangers import did_you_mean
+from onebit.streams.reading import Reading, option
 
 LABEL_NAMES = ("label", "class", "target", "y")
 """A column of this name is the label unless another is asked for; without one it is the last column."""
@@ -39,8 +40,15 @@ class Table(NamedTuple):
             return self.names.index(str(wanted))
         try:
             position = int(wanted)
+        except TypeError:
+            raise ValueError(f"{self.path}: a column is named by a text or a position; got {wanted!r:.80}") from None
         except ValueError:
-            raise ValueError(f"{self.path}: has no column {wanted!r}; its columns are {shorten(self.names)}") from None
+            near = did_you_mean(str(wanted), self.names)
+            if len(self.names) == 1:
+                near = ". If it has more, say what stands between them with delimiter (--delimiter)"
+            raise ValueError(
+                f"{self.path}: has no column {wanted!r}; its columns are {shorten(self.names)}{near}"
+            ) from None
         if not -n <= position < n:
             raise ValueError(f"{self.path}: has no column {position}; its {n} columns are 0 to {n - 1}")
         return position % n
@@ -84,8 +92,8 @@ def column_names(path: Path, line: str, header: Sequence[Any], reading: Reading)
     for j, name in enumerate(names):
         if not name and dropped.isdisjoint((f"{j}", f"{j - len(names)}")):
             raise ValueError(
-                f"{path}, {line}: column {j} has no name. If it is a row number, leave it out with --drop {j}; "
-                "otherwise name it"
+                f"{path}, {line}: column {j} has no name. If it is a row number, leave it out with "
+                f"{option('drop', [j])}; otherwise name it"
             )
         names[j] = name or f"column {j}"
     if len(set(names)) < len(names):

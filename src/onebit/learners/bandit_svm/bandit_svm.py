@@ -234,7 +234,11 @@ class BanditSVM(SpaceLearner):
         if self.kernel is None:
             return None
         if isinstance(self.kernel, str):
-            check_choice("kernel", self.kernel, ("auto",))
+            if self.kernel != "auto":
+                raise ValueError(
+                    "kernel must be 'auto', None, a kernel such as onebit.kernels.Gaussian(0.5), a function or a list "
+                    f"of them; got {self.kernel!r}"
+                )
             return _DEFAULT_BANK if n_features <= _MOST_FEATURES else None
         kernels = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
         if not kernels:
