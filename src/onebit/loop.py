@@ -334,6 +334,10 @@ class Memory(Board):
         """Return whether `prepare` could have returned that row: by default, if it is dense and as wide as all rows."""
         return not isinstance(row, SparseRows) and row.shape[1] == n_features
 
+    def takes_scores(self, scores: Floats, label: int) -> bool:
+        """Return whether a guess of that label can have been made from those scores; there may be more classes now."""
+        return len(scores) <= len(self.sight.scores)
+
     def new_sight(self) -> Any:
         """Return scratch paper that fits the arrays: by default a rule's."""
         scores, gains, chances = np.empty((3, self.n_classes))
@@ -397,7 +401,6 @@ class Memory(Board):
         narrow, prepared = self._weighed(row, among)
         decide = self.game(isinstance(prepared, SparseRows)).decide
         place, explored = in_python(decide)(narrow, Draw(seed, round), self.settings)
-        self._seen = -1  # the scratch paper is about all labels: the answer measures anew
         scores = np.full_like(self.sight.scores, -np.inf)
         if len(scores):
             scores[among] = narrow.scores
@@ -412,6 +415,7 @@ class Memory(Board):
 
     def _weighed(self, row: Rows, among: Integers) -> tuple[Any, Rows]:
         """Return what is known about a row if there are no other labels, with their chances, and the prepared row."""
+        self._seen = -1  # the scratch paper is about this row, and about all labels: an answer measures anew
         prepared = self.prepare(row)
         narrow = self.narrowed(prepared, row, among)
         in_python(self.game(isinstance(prepared, SparseRows)).weigh)(narrow, self.settings)

@@ -42,6 +42,7 @@ class Trusted:
             raise ValueError(f"trusted must be a list of classes, functions or import paths; got {things!r}")
         self._paths: set[str] = set()
         self._found = dict(ours or {})
+        self._ours = set(self._found.values())
         for thing in things:
             if isinstance(thing, str):
                 self._paths.add(thing)
@@ -59,6 +60,10 @@ class Trusted:
                 )
             self._found[path] = find_by_import_path(path, "trusted")
         return self._found[path]
+
+    def is_ours(self, cls: Any) -> bool:
+        """Say whether a class needs no trust, and so must not be given what its constructor would refuse."""
+        return cls in self._ours
 
 
 def describe(value: Any, arrays: Arrays | None = None, depth: int = 0) -> Any:
@@ -85,8 +90,11 @@ def describe(value: Any, arrays: Arrays | None = None, depth: int = 0) -> Any:
 
     if type(value) is list:
         return each(value)
-    if type(value) in (tuple, set, frozenset):
-        return {type(value).__name__: each(value)}
+    if type(value) is tuple:
+        return {"tuple": each(value)}
+    if type(value) in (set, frozenset):
+        # In an order of its own: that of a set differs from process to process.
+        return {type(value).__name__: sorted(each(value), key=write)}
     if type(value) is dict:
         return {"dict": [each(pair) for pair in value.items()]}
     if type(value) is bytes:
@@ -94,7 +102,7 @@ def describe(value: Any, arrays: Arrays | None = None, depth: int = 0) -> Any:
     if isinstance(value, np.generic) and value.dtype.kind in PLAIN_KINDS:
         return {"numpy": [value.dtype.str, value.tobytes().hex()]}
     if type(value) is np.ndarray and value.dtype.kind in PLAIN_KINDS and arrays is not None:
-        arrays.append(value.copy())
+        arrays.append(value.copy(order="K"))  # sums depend on the order
         return {"array": len(arrays) - 1}
     if type(value) is np.ndarray and value.dtype == object:
         return {"objects": [list(value.shape), each(value.ravel().tolist())]}
@@ -105,10 +113,12 @@ def describe(value: Any, arrays: Arrays | None = None, depth: int = 0) -> Any:
 
 def _describe_stranger(value: Any, each: Callable[[Iterable[Any]], list[Any]]) -> Any:
     cls = type(value)
-    if isinstance(value, enum.Enum):
+    if isinstance(value, enum.Enum) and value.name in cls.__members__:  # flags that were joined are no member
         return {"member": [import_path_of(cls), value.name]}
-    if is_dataclass(value):
-        made_of = [(field.name, getattr(value, field.name)) for field in fields(value) if field.init]
+    taken = [field.name for field in fields(value) if field.init] if is_dataclass(value) else []
+    # A data class that keeps more than its constructor takes is saved by its state, as any other.
+    if is_dataclass(value) and set(getattr(value, "__dict__", ())) <= set(taken):
+        made_of = [(name, getattr(value, name)) for name in taken]
         return {"made": [import_path_of(cls), each(list(pair) for pair in made_of)]}
     try:
         how, given, *rest = value.__reduce_ex__(2)
@@ -188,10 +198,13 @@ def _restore_stranger(kind: str, held: Any, trusted: Trusted, each: Callable[[An
         return cls[made_of]
     if kind == "made" and is_dataclass(cls):
         return cls(**{str(name): value for name, value in each(made_of)})
+    if kind not in ("called", "new"):
+        raise ValueError(f"{kind!r} is no kind of value")
+    if trusted.is_ours(cls):  # only its constructor makes one: it checks, and methods stay what they are
+        (settings,) = each(state)
+        return cls(*each(made_of), **settings)
     if kind == "called":
         return cls(*each(made_of))
-    if kind != "new":
-        raise ValueError(f"{kind!r} is no kind of value")
     value: Any = cls.__new__(cls, *each(made_of))
     for held_by_it in each(state):
         if hasattr(value, "__setstate__"):

@@ -1,5 +1,6 @@
 """Saved files: what comes back, what is refused, and what a crash leaves."""
 
+import dataclasses
 import datetime
 import enum
 import io
@@ -21,9 +22,11 @@ import scipy.sparse
 
 import onebit
 from onebit.checks.problems import noisy_problem, snapshot
-from onebit.inputs import Floats, Rows
+from onebit.inputs import Floats, Rows, SparseRows
+from onebit.kernels import Gaussian
 from onebit.learners import all_learners
 from onebit.learners.saving import CHECKSUM, VERSION, checksum_of, comment
+from onebit.learners.tickets import _all_it_says, _digest
 from onebit.rounds import Answer
 
 HERE = Path(__file__).parent
@@ -294,7 +297,7 @@ def test_an_enemys_numbers_are_refused(path: Path) -> None:
     onebit.load(path)
     refuses(path, resealed(header(n_features=10**12), content), "too small")
     refuses(path, resealed(header(n_features=6), content), "shape")
-    refuses(path, resealed(header(labels=["a", "b"]), content), "shape")
+    refuses(path, resealed(header(labels={"objects": [[2], ["a", "b"]]}), content), "shape")
     refuses(path, resealed(header(max_open_tickets=-1), content), "max_open_tickets")
     refuses(path, resealed(header(seed=-1), content), "seed")
     refuses(path, resealed(header(in_force=[]), content), "cannot be loaded")
@@ -334,12 +337,151 @@ def test_a_small_file_cannot_ask_for_a_large_memory(path: Path) -> None:
     refuses(path, sealed(bomb.getvalue()), "must not be compressed")
 
 
+def test_expired_tickets_cannot_ask_for_a_large_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = onebit.UniformGuess(classes=2)
+    learner.max_open_tickets = 1
+    for _ in range(2):
+        learner.guess([1.0])
+    learner.save(path)
+    n = 10_000  # each on a page of its own
+    apart = {"round": 256 * np.arange(n), "run": np.zeros(n, np.int64), "digest": np.ones((n, 8), np.uint8)}
+    parts = {f"tickets_expired_{name}": array for name, array in apart.items()}
+    parts["tickets_round"] = np.array([256 * n])
+    content = resealed(lambda held: held["counts"].update(n_rounds_=256 * n + 1), path.read_bytes(), **parts)
+    path.write_bytes(content)
+    onebit.load(path)
+    monkeypatch.setattr("onebit.memory.memory", lambda: 1e7)
+    refuses(path, content, "GiB")
+
+
 def test_deeply_nested_headers_are_refused(path: Path) -> None:
     onebit.UniformGuess(classes=2).save(path)
     content = path.read_bytes()
     for deep in ("[" * 200 + "]" * 200, "[" * 100_000 + "]" * 100_000, '{"x":NaN}', "1" * 10_000):
         text = resealed(None, content, **{"header.json": f'{{"onebit":"model","version":1,"settings":{deep}}}'})
         refuses(path, text, "cannot be loaded")
+
+
+def test_an_enemys_tickets_are_refused(path: Path) -> None:
+    learner = onebit.Banditron(classes=3)
+    learner.guess(scipy.sparse.csr_array(np.ones((1, 5))))
+    learner.save(path)
+    content = path.read_bytes()
+    # Differences between these overflow, and look like those of rising numbers.
+    astray = np.array([0, 2**62, 10 - 2**63, 3, 4])
+    refuses(path, resealed(None, content, tickets_columns=astray), "no guess is made from")
+    for scores in (np.full(3, -np.inf), np.full(3, np.nan), np.array([np.inf, 0.0, 0.0])):
+        refuses(path, resealed(None, content, tickets_scores=scores), "no guess is made from")
+    nothing = {"tickets_scores": np.empty(0), "tickets_scores_ends": np.array([0])}
+    refuses(path, resealed(None, content, **nothing), "no guess is made from")
+    path.write_bytes(resealed(None, content, tickets_values=np.ones(5).astype(">f8")))
+    loaded = onebit.load(path)
+    loaded.tell(learner._tickets.own.id, True)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"row": np.ones((1, 50))},
+        {"row": np.ones((0, 3))},
+        {"row": SparseRows(np.ones(1), np.array([10**6]), np.array([0, 1]), 3)},
+        {"row": SparseRows(np.ones(1), np.array([0]), np.array([0, 10**6]), 3)},
+        {"row": SparseRows(np.ones(1), np.array([0]), np.array([0, 1]), 10**6)},
+        {"index": -1, "label": 2},
+        {"index": 3, "label": 3},
+        {"scores": np.zeros(9)},
+    ],
+)
+def test_what_is_left_of_a_ticket_may_be_made_up(path: Path, changed: dict[str, Any]) -> None:
+    """A file holds eight bytes of an expired ticket: an enemy knows a ticket that fits what he wrote."""
+    learner = onebit.BanditPerceptron(classes=3)
+    learner.max_open_tickets = 1
+    first, *_ = [learner.guess(np.ones(3)) for _ in range(2)]
+    learner.save(path)
+    forged = first._replace(**changed)
+    digest = np.frombuffer(_digest(_all_it_says(forged)), np.uint8)[None]
+    path.write_bytes(resealed(None, path.read_bytes(), tickets_expired_digest=digest))
+    with pytest.raises(ValueError, match=r"edited|no guess is made from"):
+        onebit.load(path).tell(forged, True)
+
+
+def test_an_enemys_facts_are_refused(path: Path) -> None:
+    learner = played(onebit.BanditSVM(None, classes=4))
+    learner.save(path)
+    content, memory = path.read_bytes(), learner._memory.arrays
+    columns = memory.columns[: learner._memory.size].copy()
+    columns[:, 0] = len(memory.weights) - 1  # the constant has no scale
+    refuses(path, resealed(None, content, memory_columns=columns), "constant")
+    refuses(path, resealed(None, content, memory_right=memory.right + 2**62), "counted")
+    learner = played(onebit.BanditSVM(classes=4))
+    learner.save(path)
+    content, memory = path.read_bytes(), learner._memory.arrays
+    refuses(path, resealed(None, content, memory_losses=memory.losses * np.nan), "losses")
+    due, unseen = memory.counts + np.array([0, 0, 2]), np.zeros(2, np.int64)
+    refuses(path, resealed(None, content, memory_counts=due, memory_seen=unseen), "due")
+
+
+def test_our_own_are_made_by_their_constructors(path: Path) -> None:
+    """Kernels and learners need no trust: a file must not make one that does not check, or has other methods."""
+    onebit.BanditPerceptron(Gaussian(), classes=3).save(path)
+    content = path.read_bytes()
+    unit = {"made": ["onebit.kernels:Linear", [["normalize", True]]]}
+    for kernel, state in (
+        ("Gaussian", [["width", 1.0], ["prepare", unit]]),
+        ("Polynomial", [["degree", 10**12]]),
+    ):
+        described = {"new": [f"onebit.kernels:{kernel}", [], {"dict": state}]}
+        changed = resealed(lambda held, new=described: held["settings"].update(kernel=new), content)  # type: ignore[misc]
+        refuses(path, changed, "cannot be loaded")
+    base = {"learner": "onebit.learners:Learner", "settings": {}}
+    refuses(path, resealed(lambda held: held.update(base), content), "Learner")
+
+
+def test_a_count_is_no_list_of_labels(path: Path) -> None:
+    played(onebit.NearestNeighbor(classes=4)).save(path)
+    refuses(path, resealed(lambda held: held.update(labels=1 << 24), path.read_bytes()), "no list")
+
+
+@pytest.mark.parametrize("classes", [np.int64(3), {"b", "c", "a"}, frozenset(("b", "a")), range(3)])
+def test_whatever_lists_the_classes_comes_back(path: Path, classes: Any) -> None:
+    learner = onebit.UniformGuess(classes=classes)
+    learner.guess([1.0])
+    learner.save(path)
+    loaded = onebit.load(path)
+    loaded.begin(1)  # afresh, by the setting
+    assert loaded.classes_.tolist() == learner.classes_.tolist()
+
+
+@dataclasses.dataclass
+class Tally:
+    step: int = 1
+    total: int = dataclasses.field(default=0, init=False)
+
+
+class Flags(enum.Flag):
+    ONE = 1
+    TWO = 2
+
+
+class Keeping(Counting):
+    """Keeps what is easily lost: an array without a dimension, one in another order, a count, joined flags."""
+
+    def _start(self) -> None:
+        super()._start()
+        self.bias, self.turned = np.array(0.5), np.arange(6.0).reshape(2, 3).T
+        self.tally, self.flags = Tally(), Flags.ONE | Flags.TWO
+        self.tally.total = 7
+
+
+def test_what_a_learner_by_hand_keeps_comes_back_as_it_was(path: Path) -> None:
+    learner = Keeping(classes=2)
+    learner.guess([1.0])
+    learner.save(path)
+    loaded: Any = onebit.load(path, trusted=[Keeping, Tally, Flags])
+    assert loaded.bias.shape == ()
+    assert loaded.turned.flags.f_contiguous
+    assert loaded.turned.tolist() == learner.turned.tolist()
+    assert (loaded.tally, loaded.tally.total, loaded.flags) == (learner.tally, 7, learner.flags)
 
 
 # Where files cannot be written.

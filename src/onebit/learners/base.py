@@ -30,7 +30,7 @@ from onebit.labels import check_classes, check_labels, encode_labels, infer_clas
 from onebit.learners.by_hand import ByHand
 from onebit.learners.lessons import Taught, check_list
 from onebit.learners.saving import save
-from onebit.learners.tickets import Tickets
+from onebit.learners.tickets import Tickets, is_fit
 from onebit.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Memory, Record, new_record
 from onebit.rounds import Answer, Guess
 
@@ -177,6 +177,8 @@ class Learner(Taught):
                 guess = Guess.from_json(guess)
             if own is None:
                 own = tickets.find(guess) if isinstance(guess, str) else tickets.check(guess, self._labels)
+                if not is_fit(own, self._memory, self.n_features_in_):
+                    raise ValueError(f"guess of round {own.round} has a row or scores that no guess is made from")
             if not isinstance(correct, (bool, np.bool_)):
                 raise ValueError(f"correct must be True or False; got {correct!r}")
             right = bool(correct)
@@ -320,7 +322,8 @@ class Learner(Taught):
         record: Record,
         given: Any,
     ) -> None:
-        if len(labels) == 1 and not fresh and self._started and not self._memory.plays_by_hand:
+        is_one = len(labels) == 1 and not fresh and self._started and not self._memory.plays_by_hand
+        if is_one and not (self._grows and labels.tolist()[0] not in self._labels):
             # One round happens whole or not at all (only `measure` can fail, which learns nothing): no need to copy a
             # memory of megabytes in order to give it back.
             codes = self.begin_stream(rows, labels, seed=seed, fresh=False, given=given)

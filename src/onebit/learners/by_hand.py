@@ -131,6 +131,10 @@ class ByHand(Memory):
         """Return whether a row is as wide as all rows; it is kept as it came."""
         return bool(row.shape[1] == n_features)
 
+    def takes_scores(self, scores: Floats, label: int) -> bool:
+        """Return whether there are none."""
+        return len(scores) == 0
+
     def learned(self) -> dict[str, Floats]:
         """Return copies of every array that the learner keeps, by name."""
         kept = {name: value for name, value in vars(self._learner).items() if isinstance(value, np.ndarray)}

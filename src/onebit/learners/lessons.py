@@ -10,6 +10,8 @@ from onebit.inputs import Floats, Integers, check_real, check_rows, take
 from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
 from onebit.learners.run import Run
 
+_LEAST_CHANCE = 2.0**-1000  # one over less may be no float
+
 
 def check_list(name: str, among: Any) -> npt.NDArray[Any]:
     """Return a list of labels as an array, or raise ValueError if it is none, or empty."""
@@ -32,9 +34,11 @@ def _check_chances(probabilities: Any, n: int) -> Floats:
     chances = check_real(probabilities, "probabilities").astype(np.float64)
     if chances.shape not in ((), (n,)):
         raise ValueError(f"probabilities must have {n} entries, one for each round; got shape {chances.shape}")
-    wrong = ~((chances > 0.0) & (chances <= 1.0))
+    wrong = ~((chances > _LEAST_CHANCE) & (chances <= 1.0))
     if wrong.any():
-        raise ValueError(f"probabilities must be above 0 and at most 1; got {chances[wrong].flat[0]!r}")
+        raise ValueError(
+            f"probabilities must be above 0 (above {_LEAST_CHANCE:.1g}) and at most 1; got {chances[wrong].flat[0]!r}"
+        )
     return np.broadcast_to(chances, (n,))
 
 

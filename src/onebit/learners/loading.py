@@ -81,7 +81,8 @@ def _known() -> dict[str, Any]:
     ours: dict[str, Any] = {}
     for module, base in ((kernels, Kernel), (sys.modules[OURS], Learner)):
         for name, thing in vars(module).items():
-            if isinstance(thing, type) and issubclass(thing, base) and not getattr(thing, "__abstractmethods__", ()):
+            is_made = isinstance(thing, type) and issubclass(thing, base) and thing is not base
+            if is_made and not getattr(thing, "__abstractmethods__", ()):
                 ours[f"{module.__name__}:{name}"] = thing
     return ours
 
@@ -143,6 +144,8 @@ def _put_back(learner: Learner, header: dict[str, Any], arrays: Arrays, labels: 
     # Every memory but one by hand has an array as wide as the features: a small file cannot ask for a large memory.
     if n_features > size and _part(arrays, "memory"):
         raise ValueError(f"it speaks of {n_features} features, and is too small for that")
+    if not isinstance(labels, np.ndarray):  # a count in a small file could be large
+        raise ValueError(f"its labels are no list: {labels!r:.80}")
     learner._begin(n_features, check_classes(labels), check_seed(header["seed"]))
     unpack_memory(learner._memory, _part(arrays, "memory"))
     vars(learner).update(counts)

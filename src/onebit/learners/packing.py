@@ -11,12 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from onebit.inputs import SparseRows
-from onebit.learners.tickets import DIGEST, Expired, Tickets
+from onebit.learners.tickets import DIGEST, PAGE, ROUNDS, Expired, Tickets, is_fit
 from onebit.loop import Memory, grown
+from onebit.memory import check_memory
 from onebit.rounds import TOKEN, Guess
 from onebit.typed_json import check_position
 
 Arrays = dict[str, npt.NDArray[Any]]
+
+_MOST = 1 << 56  # of anything that is counted: ten times as many still are a whole number
 
 
 def pack_memory(memory: Memory) -> Arrays:
@@ -51,8 +54,8 @@ def unpack_memory(memory: Memory, packed: Mapping[str, npt.NDArray[Any]]) -> Non
                 raise ValueError(f"{name} has shape {array.shape}, which does not fit the others or {blank.shape}")
             shape.append(max(size, least))
         array = grown(np.asarray(array, blank.dtype), tuple(shape))
-        if array.dtype.kind == "i" and array.size and array.min() < 0:
-            raise ValueError(f"{name} holds a negative number")
+        if array.dtype.kind == "i" and array.size and not 0 <= array.min() <= array.max() <= _MOST:
+            raise ValueError(f"{name} holds a negative number, or one that nobody can have counted to")
         taken[name] = array
     arrays = type(memory.arrays)(**taken)
     memory.check_arrays(arrays)
@@ -107,11 +110,11 @@ def unpack_tickets(
     for name, like in blank.items():
         if arrays[name].dtype.newbyteorder("=") != like.dtype or arrays[name].shape[1:] != like.shape[1:]:
             raise ValueError(f"{name} of its tickets is {arrays[name].dtype} of shape {arrays[name].shape}")
+    arrays = {name: np.asarray(arrays[name], like.dtype) for name, like in blank.items()}  # in this machine's bytes
     _check_rounds(arrays["round"], n_rounds)
     values, columns, scores = (
         _pieces(arrays[name], arrays[f"{name}_ends"]) for name in ("values", "columns", "scores")
     )
-    n_scores = 0 if memory.plays_by_hand else len(memory.sight.scores)
     kept = []
     singles = ("run", "round", "index", "version", "probability", "explored", "token", "sparse")
     for i, each in enumerate(zip(*(arrays[name] for name in singles), strict=True)):
@@ -119,13 +122,12 @@ def unpack_tickets(
         row: Any = values[i][None].copy()
         if is_sparse:
             row = SparseRows(values[i].copy(), columns[i].copy(), np.array([0, len(columns[i])]), n_features)
-            _check_sparse_row(row)
-        if not memory.takes(row, n_features) or len(scores[i]) > n_scores or not np.isfinite(values[i]).all():
-            raise ValueError(f"its ticket of round {round} has a row or scores that no guess is made from")
         label = labels[check_position(int(index), len(labels))]
         of_run = runs[check_position(int(run), len(runs))]
         said = int(round), label, float(probability), bool(explored), int(index), row, scores[i].copy(), int(version)
         kept.append(Guess(*said, of_run, token.tobytes()))
+        if not is_fit(kept[-1], memory, n_features):
+            raise ValueError(f"its ticket of round {round} has a row or scores that no guess is made from")
     return Tickets.restored(most, kept, _unpack_expired(runs, arrays, n_rounds))
 
 
@@ -133,6 +135,8 @@ def _unpack_expired(runs: list[str], arrays: Mapping[str, npt.NDArray[Any]], n_r
     rounds = arrays["expired_round"]
     if len(rounds) and not 0 <= rounds.min() <= rounds.max() < n_rounds:
         raise ValueError("an expired ticket is of a round that was not played")
+    # In the worst case each has a page of its own.
+    check_memory(PAGE * len(np.unique(np.column_stack([arrays["expired_run"], rounds // ROUNDS]), axis=0)))
     found = zip(arrays["expired_run"].tolist(), rounds.tolist(), arrays["expired_digest"], strict=True)
     return [Expired(runs[check_position(run, len(runs))], round, digest.tobytes()) for run, round, digest in found]
 
@@ -142,21 +146,13 @@ def _of_bytes(parts: list[bytes], size: int) -> npt.NDArray[np.uint8]:
 
 
 def _check_rounds(rounds: npt.NDArray[Any], n_rounds: int) -> None:
-    if len(rounds) and (rounds[0] < 0 or rounds[-1] >= n_rounds or (np.diff(rounds) <= 0).any()):
+    if len(rounds) and (rounds[0] < 0 or rounds[-1] >= n_rounds or (rounds[1:] <= rounds[:-1]).any()):
         raise ValueError("its tickets are not in the order of their rounds")
 
 
 def _pieces(joined: npt.NDArray[Any], ends: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
     """Cut an array where its pieces end."""
     starts = np.concatenate([np.zeros(1, np.int64), ends])
-    if (np.diff(starts) < 0).any() or starts[-1] != len(joined):
+    if (starts[1:] < starts[:-1]).any() or starts[-1] != len(joined):
         raise ValueError("the rows of its tickets do not lie one behind the other")
     return [joined[start:end] for start, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]
-
-
-def _check_sparse_row(row: SparseRows) -> None:
-    columns = row.columns
-    if len(columns) != len(row.values) or (
-        len(columns) and (columns[0] < 0 or columns[-1] >= row.n_columns or (np.diff(columns) <= 0).any())
-    ):
-        raise ValueError("a sparse row of its tickets has columns that there are not")

@@ -169,8 +169,8 @@ class Run(Estimator):
             self._check_columns(as_frame(given), reset=True)
             self._memory = self._new_memory()
             self._in_force = self.get_params(deep=False)
-        self.n_rounds_ = self.n_mistakes_ = self.n_updates_ = self.n_uniform_guesses_ = 0
-        self._tickets = None
+            self.n_rounds_ = self.n_mistakes_ = self.n_updates_ = self.n_uniform_guesses_ = 0
+            self._tickets = None
 
     def _draw(self, round: int) -> float:
         """Return the round's uniform number in [0, 1)."""

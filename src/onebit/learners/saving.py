@@ -74,7 +74,7 @@ def _packed(header: Any, arrays: Arrays) -> Any:
         archive.writestr(zipfile.ZipInfo("header.json"), text)
         for name, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as part:
-                npy.write_array(part, np.ascontiguousarray(array), version=(1, 0), allow_pickle=False)
+                npy.write_array(part, array, version=(1, 0), allow_pickle=False)
     content = file.getbuffer()
     checksum = checksum_of(content[: -2 * CHECKSUM])
     content[-2 * CHECKSUM :] = checksum.hex().encode()
@@ -118,8 +118,9 @@ def _describe_learner(learner: "Learner") -> tuple[dict[str, Any], Arrays]:
 def _described(what: str, named: dict[str, Any], values: list[Any]) -> dict[str, Any]:
     found = {}
     for name, value in named.items():
-        # Frames, dict views: whatever lists the classes is as good as a list of them.
-        if name == "classes" and not isinstance(value, (str, int, list, tuple, np.ndarray, type(None))):
+        # Frames, dict views: whatever lists the classes is as good as a list of them. A set has no order to keep.
+        plain = (str, int, np.integer, list, tuple, set, frozenset, np.ndarray, type(None))
+        if name == "classes" and not isinstance(value, plain):
             value = list(value)
         try:
             found[name] = describe(value, values)

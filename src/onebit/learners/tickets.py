@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onebit.inputs import Floats, Rows, SparseRows
+from onebit.loop import Memory
 from onebit.rounds import TOKEN, Guess, read_id
 
 _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
@@ -39,8 +40,11 @@ _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
 _pack_head = struct.Struct(f"<?qqqqqbqd{TOKEN}s").pack
 DIGEST = 8
 """Bytes kept of an expired ticket: another one has the same in a case of 10¹⁹."""
-_ROUNDS = 256  # on a page
-_EMPTY_PAGE = bytes(_ROUNDS * DIGEST)
+ROUNDS = 256
+"""Rounds on a page."""
+PAGE = ROUNDS * DIGEST
+"""Bytes of a page."""
+_EMPTY_PAGE = bytes(PAGE)
 _TOKENS_AT_ONCE = 512  # asking the system for each ticket's would cost a tenth of a guess
 
 _new_guess = tuple.__new__  # half the time of Guess(…), which calls it
@@ -156,6 +160,8 @@ class Tickets:
             guess = _own_form(guess)
             said = _all_it_says(guess)
         self._check_filed(guess, said)
+        if not 0 <= guess.index < len(labels):  # what is left of an expired ticket may come from a stranger's file
+            raise _edited_error(guess)
         label, issued = guess.label, labels[guess.index]
         if type(label) is not type(issued) or label != issued:
             raise _edited_error(guess)
@@ -191,7 +197,7 @@ class Tickets:
         if kept is not None and kept.learner == run:
             self._take_out(round)
         else:
-            page = round // _ROUNDS
+            page = round // ROUNDS
             self._write(pages, round, bytes(DIGEST))
             if pages[page] == _EMPTY_PAGE:
                 del pages[page]
@@ -217,7 +223,7 @@ class Tickets:
         for run, pages in self._pages.items():
             for number, page in pages.items():
                 digests = (bytes(page[start : start + DIGEST]) for start in range(0, len(page), DIGEST))
-                found += [Expired(run, number * _ROUNDS + i, each) for i, each in enumerate(digests) if any(each)]
+                found += [Expired(run, number * ROUNDS + i, each) for i, each in enumerate(digests) if any(each)]
         return found
 
     @classmethod
@@ -261,12 +267,12 @@ class Tickets:
             del self._pages[run], self._n_kept[run]
 
     def _digest_at(self, run: str, round: int) -> bytes:
-        page, place = divmod(round, _ROUNDS)
+        page, place = divmod(round, ROUNDS)
         return bytes(self._pages[run].get(page, _EMPTY_PAGE)[place * DIGEST : (place + 1) * DIGEST])
 
     @staticmethod
     def _write(pages: dict[int, bytearray], round: int, digest: bytes) -> None:
-        page, place = divmod(round, _ROUNDS)
+        page, place = divmod(round, ROUNDS)
         pages.setdefault(page, bytearray(_EMPTY_PAGE))[place * DIGEST : (place + 1) * DIGEST] = digest
 
     def __copy__(self) -> "Tickets":
@@ -284,6 +290,23 @@ class Tickets:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self.retire()
+
+
+def is_fit(guess: Guess, memory: Memory, n_features: int) -> bool:
+    """Return whether compiled code can take a ticket in its own form: whoever wrote a file may have made it up."""
+    row = guess.row
+    if isinstance(row, SparseRows):
+        values, columns, starts, n_columns = row
+        if starts.tolist() != [0, len(columns)] or len(columns) != len(values):
+            return False
+        # Not by differences, which may overflow.
+        if len(columns) and (columns[0] < 0 or columns[-1] >= n_columns or (columns[1:] <= columns[:-1]).any()):
+            return False
+    elif row.shape[0] != 1:
+        return False
+    numbers = row.values if isinstance(row, SparseRows) else row
+    is_row = memory.takes(row, n_features) and bool(np.isfinite(numbers).all())
+    return is_row and memory.takes_scores(guess.scores, guess.index)
 
 
 def _own_form(guess: Guess) -> Guess:

@@ -95,6 +95,11 @@ class Space(Memory):
         sight: Sight = self.sight._replace(scores=then)
         return sight
 
+    def takes_scores(self, scores: Floats, label: int) -> bool:
+        """Return whether they are numbers, but for labels that were not allowed, and the label was."""
+        are_scores = bool((scores < np.inf).all())  # NaN is not
+        return are_scores and label < len(scores) <= self.n_classes and bool(scores[label] > -np.inf)
+
     @abstractmethod
     def game_of(self, rule: Rule, is_sparse: bool) -> Game:
         """Return a rule's game in this space, for dense or for sparse rows."""

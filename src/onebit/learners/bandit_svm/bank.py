@@ -203,6 +203,11 @@ class BankMemory(FactMemory):
         for k, i in np.ndindex(scores.shape[:2] if size else (0, 0)):
             replay(self.arrays, plan, k, i, _STEPS_AFTER_SCALING, self.settings.facts, line, slopes)
 
+    def add_class(self) -> None:
+        """Make room for one more class; a scale that is due comes first, as it would if somebody looked meanwhile."""
+        self._scale_if_due()
+        super().add_class()
+
     def make_room(self, rows: Rows, t: int) -> None:
         """Double the places, up to the budget; or put a scale in force, if that is what play was stopped for."""
         now = self.arrays
@@ -288,6 +293,10 @@ class BankMemory(FactMemory):
         check_stored(arrays.counts[SIZE], len(arrays.lengths), self.settings.facts.budget)
         if arrays.kinds.max() > SPARSE or arrays.counts[DUE] > (1 + SPARSE) * scales:
             raise ValueError("a row of no known kind")
+        if arrays.counts[DUE] and not arrays.seen[arrays.counts[DUE] - 1]:
+            raise ValueError("a scale is due, and no row was seen")
+        if not (np.isfinite(arrays.losses) & (arrays.losses >= 0.0)).all():
+            raise ValueError(f"losses must be numbers, and not negative; got {arrays.losses.tolist()}")
         if arrays.trust.max() != 1.0 or not (arrays.trust >= 0.0).all():
             raise ValueError(f"trust must lie between 0 and 1, and someone's be 1; got {arrays.trust.tolist()}")
 

@@ -207,8 +207,13 @@ class LinearFactMemory(FactMemory):
             raise ValueError("a place is beyond the store, or a row of no known kind")
         if arrays.lengths.max() > width or arrays.columns.max() >= len(arrays.weights):
             raise ValueError("an example has entries beyond its row")
-        if self.settings.facts.scales and (arrays.lengths[: arrays.counts[SIZE]] == 0).any():
-            raise ValueError("a scaled example lacks its constant")
+        if self.settings.facts.scales:
+            size = arrays.counts[SIZE]
+            last, constant = arrays.lengths[:size, None] - 1, len(arrays.weights) - 1
+            # Only columns have a scale: the constant is behind them, and there alone.
+            is_last, is_column = np.arange(width) == last, np.arange(width) < last
+            if (last < 0).any() or ((arrays.columns[:size] == constant) != is_last)[is_last | is_column].any():
+                raise ValueError("a scaled example lacks its constant, or has it among its columns")
 
     def takes(self, row: Rows, n_features: int) -> bool:
         """Return whether a row is as wide as all rows; sparse ones stay sparse."""
