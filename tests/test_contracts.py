@@ -21,13 +21,21 @@ def laplace(X: Any, Y: Any) -> Any:
     return np.exp(-np.sqrt(np.maximum(((X[:, None, :] - Y[None, :, :]) ** 2).sum(axis=2), 0.0)))
 
 
-LEARNERS += [
+# Half of what the suite takes is compiling. Of learners that are compiled each on its own, and differ little from one
+# that is checked always, the slow run alone checks these.
+_ALIKE = [
+    onebit.BanditPerceptron(ties="first"),
+    onebit.BanditPerceptron(kernels.Rational(normalize=True), update="authors"),
+    onebit.Banditron(0.2, kernels.Polynomial(2)),
+    onebit.Banditron(1.0),
     onebit.BanditPerceptron(kernels.Linear()),
     onebit.BanditPerceptron(laplace),
     onebit.BanditPerceptron(kernels.Multinomial(3), ties="first"),
     onebit.MulticlassPerceptron(kernels.Rational(normalize=True)),
     onebit.Banditron(0.3, kernels.Gaussian(0.5)),
 ]
+LEARNERS = [each for each in LEARNERS if repr(each) not in map(repr, _ALIKE)]
+ALL_LEARNERS = [*LEARNERS, *(pytest.param(learner, marks=pytest.mark.slow) for learner in _ALIKE)]
 KERNELS += [
     kernels.Custom(laplace),
     kernels.Gaussian(0.2),
@@ -55,7 +63,7 @@ def test_discovery_finds_everything() -> None:
 
 
 @pytest.mark.parametrize("check", LEARNER_CHECKS, ids=name)
-@pytest.mark.parametrize("learner", LEARNERS, ids=name)
+@pytest.mark.parametrize("learner", ALL_LEARNERS, ids=name)
 def test_learner(learner: Learner, check: Callable[[Any], None]) -> None:
     check(learner)
 
@@ -73,7 +81,7 @@ def test_stream(stream: Callable[..., Any], check: Callable[[Any], None]) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("learner", LEARNERS, ids=name)
+@pytest.mark.parametrize("learner", ALL_LEARNERS, ids=name)
 def test_many_threads_for_long(learner: Learner) -> None:
     check_threads_may_share_it(learner, threads=8, rounds=600)
 

@@ -186,7 +186,7 @@ def run(examples: int, steps: int) -> None:
 
 
 def test_some_hundred_steps() -> None:
-    run(examples=10, steps=30)
+    run(examples=6, steps=30)
 
 
 @pytest.mark.slow
