@@ -169,6 +169,8 @@ def numbers(values: Any, n_dimensions: int) -> Any:
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
         raise ValueError("masked")
     array = np.asarray(values)
+    if array.dtype == object and all(isinstance(value, (bool, int, float, np.number)) for value in array.flat):
+        array = array.astype(np.float64)  # Python's numbers are numbers
     if array.ndim != n_dimensions or array.dtype.kind not in "fiub":
         raise ValueError("not real numbers")
     return array
