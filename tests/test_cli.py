@@ -241,6 +241,7 @@ def test_a_foreign_store_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "arena.sqlite").read_bytes() == b"not a database at all" * 100
 
 
+@pytest.mark.slow
 def test_what_a_truncated_store_still_holds_is_kept(finished: Path, tmp_path: Path) -> None:
     whole = (finished / "arena.sqlite").read_bytes()
     (tmp_path / "arena.sqlite").write_bytes(whole[: len(whole) // 2])

@@ -69,6 +69,7 @@ def test_code_that_checks_bounds_is_kept_apart(tmp_path: Path) -> None:
     assert play(tmp_path) == (plain, "1")
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")

@@ -136,6 +136,7 @@ def test_classes_that_no_hyperplane_tells_apart_are_named(tmp_path: Path, say: S
         assert label in printed
 
 
+@pytest.mark.slow
 def test_reproduce_into_any_folder(tmp_path: Path, say: Say) -> None:
     out = tmp_path / "o[/][bold]\x1b[2J$x$ caf\udce9\nb"
     code, printed, wrong = say("reproduce", "--rounds", "20", "--runs", "1", "--jobs", "1", "--out", str(out))

@@ -274,6 +274,7 @@ def test_a_users_csv_in_one_command(table: Path, tmp_path: Path) -> None:
         assert (out / name).stat().st_size > 50
 
 
+@pytest.mark.slow
 def test_two_commands_into_one_folder_do_not_collide(table: Path, tmp_path: Path) -> None:
     """Both play every cell, and both find the same: only how long it took differs, which is no part of a result."""
     out = tmp_path / "out"

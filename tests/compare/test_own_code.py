@@ -117,6 +117,7 @@ def test_own_code_plays_in_workers_and_its_code_is_in_the_key(folder: Path) -> N
     assert stored(folder) == 16, "other code is other games"
 
 
+@pytest.mark.slow
 def test_errors_of_own_code_name_it(folder: Path) -> None:
     assert "has no 'Eps'" in compare(folder, "mypackage.mine:Eps")
     assert "EpsPerceptron has no setting 'speed'; it has rate, kernel" in compare(
@@ -125,6 +126,7 @@ def test_errors_of_own_code_name_it(folder: Path) -> None:
     assert "there is no module 'mypackages'" in compare(folder, "mypackages.mine:EpsPerceptron")
 
 
+@pytest.mark.slow
 def test_computing_a_key_runs_nothing_that_is_not_named(folder: Path) -> None:
     imports = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from gui import Window\n"
     later = "\n\ndef build():\n    import setup\n    import broken.deep\n"
