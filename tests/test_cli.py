@@ -17,6 +17,7 @@ from typing import NoReturn
 
 import pytest
 
+from in_process import onebit
 from onebit import __version__
 from onebit.arena.grammar import kernel_names
 from onebit.cli import main
@@ -27,10 +28,6 @@ Capture = pytest.CaptureFixture[str]
 
 SMALL = ("--rounds", "3000", "--runs", "3", "--seed", "5")
 TABLES = ("summary.csv", "mistakes.csv")
-
-
-def onebit(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "onebit", *arguments], capture_output=True, text=True, cwd=cwd)
 
 
 def run_here(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

@@ -3,7 +3,6 @@
 import csv
 import json
 import math
-import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,15 +13,12 @@ from matplotlib.image import imread
 from typer.testing import CliRunner
 
 import onebit
+from in_process import onebit as run
 from onebit.bounds import BOUNDS
 from onebit.cli import app, main
 from onebit.commands.bound import OPTIONS
 from onebit.reporting.style import WIDTH
 from onebit.theory.weak_labeling import random_set_splitting
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "onebit", *arguments], capture_output=True, text=True)
 
 
 def test_margin_of_a_bundled_set() -> None:

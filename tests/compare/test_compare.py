@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from in_process import onebit
 from onebit.arena import CellError, Spec, vowpal_wabbit
 from onebit.commands.compare import Request, compare_command
 from onebit.compare.comparison import Comparison, Outcome, run_comparison
@@ -257,10 +258,6 @@ def test_times_that_are_lost_are_left_out(table: Path, tmp_path: Path, capsys: p
 
 def test_figures_of_the_shortest_game(tmp_path: Path) -> None:
     assert draw_files(drawings([outcome("one", "a", 2, 1)]), tmp_path)[0].png.stat().st_size > 1000
-
-
-def onebit(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "onebit", *arguments], capture_output=True, text=True, check=False)
 
 
 def test_a_users_csv_in_one_command(table: Path, tmp_path: Path) -> None:

@@ -213,6 +213,7 @@ def test_other_checkpoints_are_other_games_of_everyone(monkeypatch: pytest.Monke
     assert not first & {cell.key for cell in wanted.cells()}
 
 
+@pytest.mark.slow
 def test_the_player_of_the_manual_plays(tmp_path: Path) -> None:
     """The recipe is taken out of the page, as a reader would."""
     page = (Path(__file__).parents[2] / "docs" / "compare.md").read_text(encoding="utf-8")
