@@ -1,5 +1,6 @@
 """One suite that finds every learner, kernel and stream by itself and holds it to the public contract."""
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +26,8 @@ def laplace(X: Any, Y: Any) -> Any:
 # that is checked always, the slow run alone checks these.
 _ALIKE = [
     onebit.BanditPerceptron(ties="first"),
+    onebit.BanditPerceptron(ties="random"),
+    onebit.FullInformationSVM(None, C=math.inf, scale=None, budget=40),
     onebit.BanditPerceptron(kernels.Rational(normalize=True), update="authors"),
     onebit.Banditron(0.2, kernels.Polynomial(2)),
     onebit.Banditron(1.0),
