@@ -7,7 +7,7 @@ import sys
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -17,6 +17,9 @@ from onebit.arena.grammar import kernel_names
 from onebit.learners import all_learners
 from onebit.reporting.names import printable
 from onebit.streams.sources import known_names
+
+if TYPE_CHECKING:
+    from onebit.streams.reading import Reading
 
 _INTERRUPTED = 130
 _TRUTHS = ("true", "false", "yes", "no", "on", "off", "1", "0")
@@ -88,6 +91,15 @@ def reproduce(
     reproduce_command(rounds, runs, seed, jobs, out, quick)
 
 
+def _reading(
+    label: str | None, drop: list[str] | None, columns: list[str] | None, missing: str, *of_text: Any
+) -> "Reading":
+    """Return what a user said about a file, in the order of the options."""
+    from onebit.streams.reading import Reading
+
+    return Reading(label, tuple(drop or ()), tuple(columns or ()), missing, *of_text)
+
+
 @app.command()
 def margin(
     data: Annotated[str, typer.Argument(help=f"A file ({_FILES}), or a name: {_NAMES}.")],
@@ -107,10 +119,14 @@ def margin(
 ) -> None:
     """Measure the largest weak and strong margin of a data set, and say what the theorems promise for it."""
     from onebit.commands.margin import margin_command
-    from onebit.streams.reading import Reading
 
-    told = (label, tuple(drop or ()), tuple(columns or ()), missing, delimiter, decimal, encoding, max_words)
-    margin_command(data, Reading(*told), kernel, standardize, as_json)
+    margin_command(
+        data,
+        _reading(label, drop, columns, missing, delimiter, decimal, encoding, max_words),
+        kernel,
+        standardize,
+        as_json,
+    )
 
 
 @app.command()
@@ -204,12 +220,23 @@ def compare(
 ) -> None:
     """Play learners on the same shuffles of your data; write tables, figures and report.html."""
     from onebit.commands.compare import Request, compare_command
-    from onebit.streams.reading import Reading
 
-    told = (label, tuple(drop or ()), tuple(columns or ()), missing, delimiter, decimal, encoding, max_words)
     size = rounds, runs, seed
     rows = preprocess, unit_length
-    compare_command(Request(data, learners or (), rival, grid, baseline, Reading(*told), *size, *rows, jobs, out))
+    compare_command(
+        Request(
+            data,
+            learners or (),
+            rival,
+            grid,
+            baseline,
+            _reading(label, drop, columns, missing, delimiter, decimal, encoding, max_words),
+            *size,
+            *rows,
+            jobs,
+            out,
+        )
+    )
 
 
 @app.command()
@@ -234,10 +261,19 @@ def play(
 ) -> None:
     """Let one learner play your data; show its mistakes, draw them, and save it if you like."""
     from onebit.commands.play import PlayRequest, play_command
-    from onebit.streams.reading import Reading
 
-    told = (label, tuple(drop or ()), tuple(columns or ()), missing, delimiter, decimal, encoding, max_words)
-    play_command(PlayRequest(data, Reading(*told), learner, rounds, seed, shuffle, save, out))
+    play_command(
+        PlayRequest(
+            data,
+            _reading(label, drop, columns, missing, delimiter, decimal, encoding, max_words),
+            learner,
+            rounds,
+            seed,
+            shuffle,
+            save,
+            out,
+        )
+    )
 
 
 _REMEDIES = {

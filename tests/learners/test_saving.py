@@ -125,11 +125,8 @@ def path(tmp_path: Path) -> Path:
     ids=str,
 )
 def test_labels_keep_their_type(path: Path, labels: Any) -> None:
-    try:
-        learner = onebit.BanditPerceptron(classes=labels)
-        learner.guess([1.0])
-    except ValueError:
-        pytest.skip("not yet a kind of label")
+    learner = onebit.BanditPerceptron(classes=labels)
+    learner.guess([1.0])
     learner.save(path)
     loaded = onebit.load(path)
     assert loaded.classes_.dtype == learner.classes_.dtype
@@ -350,7 +347,7 @@ def test_expired_tickets_cannot_ask_for_a_large_memory(path: Path, monkeypatch: 
     content = resealed(lambda held: held["counts"].update(n_rounds_=256 * n + 1), path.read_bytes(), **parts)
     path.write_bytes(content)
     onebit.load(path)
-    monkeypatch.setattr("onebit.memory.memory", lambda: 1e7)
+    monkeypatch.setattr("onebit.machine_memory.memory", lambda: 1e7)
     refuses(path, content, "GiB")
 
 

@@ -219,7 +219,7 @@ def test_packed_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ValueError, match=r"fruit\.csv\.gz: is not a whole gz file"):
             read(tmp_path, broken, "fruit.csv.gz")
     monkeypatch.setattr("onebit.streams.files.memory", lambda: 4e6)
-    monkeypatch.setattr("onebit.memory.memory", lambda: 4e6)
+    monkeypatch.setattr("onebit.machine_memory.memory", lambda: 4e6)
     with pytest.raises(ValueError, match=r"bomb\.csv\.gz: does not fit into memory"):
         read(tmp_path, gzip.compress(b"1,2\n" * 10**6), "bomb.csv.gz")
 

@@ -18,7 +18,7 @@ from onebit.labels import check_classes
 from onebit.learners.base import Learner
 from onebit.learners.packing import Arrays, unpack_memory, unpack_tickets
 from onebit.learners.saving import CHECKSUM, COUNTS, KEPT, MOST_HEADER, OURS, REBUILT, VERSION, checksum_of
-from onebit.memory import check_memory
+from onebit.machine_memory import check_memory
 from onebit.npz import n_bytes, read_array
 from onebit.typed_json import Trusted, parse, restore
 

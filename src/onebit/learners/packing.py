@@ -13,7 +13,7 @@ import numpy.typing as npt
 from onebit.inputs import SparseRows
 from onebit.learners.tickets import DIGEST, PAGE, ROUNDS, Expired, Tickets, is_fit
 from onebit.loop import Memory, grown
-from onebit.memory import check_memory
+from onebit.machine_memory import check_memory
 from onebit.rounds import TOKEN, Guess
 from onebit.typed_json import check_position
 

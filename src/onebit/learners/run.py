@@ -6,6 +6,7 @@ a game off, what was known before is given back.
 
 import copy
 import threading
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
@@ -41,9 +42,9 @@ class Run(Estimator):
     n_updates_: int
     n_uniform_guesses_: int
 
+    @abstractmethod
     def _new_memory(self) -> Memory:
         """Check the settings and return an empty memory for `n_features_in_` features and the `classes_`."""
-        raise NotImplementedError
 
     @property
     def _grows(self) -> bool:

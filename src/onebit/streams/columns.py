@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from onebit.inputs import Floats
-from onebit.memory import check_memory
+from onebit.machine_memory import check_memory
 from onebit.streams.data_set import DataSet, make_data_set
 from onebit.streams.reading import MAX_WORDS, Reading, option
 from onebit.streams.table import LABEL_NAMES, Table, shorten

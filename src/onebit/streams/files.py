@@ -12,7 +12,7 @@ from typing import Any
 
 import scipy.sparse
 
-from onebit.memory import check_memory, memory
+from onebit.machine_memory import check_memory, memory
 from onebit.npz import DAMAGE, n_bytes, read_array
 from onebit.streams.data_set import DataSet, make_data_set
 from onebit.streams.reading import Reading
