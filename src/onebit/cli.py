@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 _TRUTHS = ("true", "false", "yes", "no", "on", "off", "1", "0")
 
-_NAMES = ", ".join([*known_names(), "or a stream of your own, mypackage.streams:mine"])
+_OTHERS = ["a stream of your own, mypackage.streams:mine", "or any of them made harder, noise:0.05:digits"]
+_NAMES = ", ".join([*known_names(), *_OTHERS])
 _KERNELS = ", ".join(kernel_names())
 _LEARNERS = ", ".join(sorted(cls.__name__ for cls in all_learners()))
 

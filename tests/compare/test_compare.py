@@ -330,3 +330,28 @@ def test_jobs_are_checked_before_a_file_is_read(tmp_path: Path, jobs: int) -> No
     with pytest.raises(ValueError, match=f"jobs must be .*got {jobs}$"):
         run_comparison(comparison(missing), tmp_path, jobs=jobs)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_changes_are_made_to_the_rounds_of_each_run_and_are_in_the_key() -> None:
+    plain, noisy, thinned = find_sources(["iris", "noise:0.2:iris", "imbalance:10:iris"])
+    wanted = comparison(plain, noisy, thinned, rounds=150)
+    assert wanted.about["noise:0.2:iris"]["changed"] == "20 % of the labels replaced by another, at random"
+    specs = wanted.streams
+    keys = [{cell.key for cell in wanted.cells() if cell.stream == specs[source]} for source in specs]
+    assert [len(each) for each in keys] == [9, 9, 9]
+    assert len(set.union(*keys)) == 27
+    wrong = []
+    for seed in (0, 1):
+        (X, y, _), (same_X, labels, n_classes) = (make_rounds(specs[each], each, seed) for each in (plain, noisy))
+        assert n_classes == 3
+        assert np.array_equal(X, same_X)
+        wrong.append(np.flatnonzero(y != labels).tolist())
+    assert wrong[0] != wrong[1]
+    assert all(15 < len(each) < 45 for each in wrong)
+    n_left = len(make_rounds(specs[thinned], thinned, 0)[1])
+    assert n_left == specs[thinned].settings["rounds"]
+    assert n_left < 100
+
+
+def test_a_stream_of_sparse_rows_is_said_to_be_sparse() -> None:
+    assert comparison(*find_sources(["syn_sep", "paper_weak"])).sparse == {"syn_sep": True, "paper_weak": False}
