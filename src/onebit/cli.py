@@ -193,9 +193,13 @@ def compare(
         ),
     ] = None,
     rival: Annotated[
-        str | None, typer.Option(help="vw adds Vowpal Wabbit: its default, and its grid tuned in hindsight.")
+        list[str] | None,
+        typer.Option(
+            help="vw adds Vowpal Wabbit: its default, and its grid tuned in hindsight. So do contextualbandits, river "
+            "and coba; all: those that are installed. Repeat it or put spaces between."
+        ),
     ] = None,
-    grid: Annotated[bool, typer.Option(help="Play the rival's whole grid too: thirty settings.")] = True,
+    grid: Annotated[bool, typer.Option(help="Play the rivals' whole grids too: thirty settings of vw.")] = True,
     baseline: Annotated[
         str | None, typer.Option(help="Whom all others are compared with; the first learner by default.")
     ] = None,
@@ -228,7 +232,7 @@ def compare(
         Request(
             data,
             learners or (),
-            rival,
+            rival or (),
             grid,
             baseline,
             _reading(label, drop, columns, missing, delimiter, decimal, encoding, max_words),
