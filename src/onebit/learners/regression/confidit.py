@@ -1,8 +1,7 @@
 """Confidit: second-order upper confidence bounds for labels drawn by a linear model."""
 
 import math
-from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
 from onebit.inputs import check_number
 from onebit.learners.regression.exploring import OPTIMISTIC
@@ -79,10 +78,3 @@ class Confidit(RegressionLearner):
         start = (1.0 + alpha) ** 2
         regression = ridge(self.diagonal, start, right=1.0, wrong=-alpha, low=-alpha, high=1.0, drops_products=True)
         return self._remember(regression, OPTIMISTIC, strength)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        """Yield both forms, and labels that are seldom right."""
-        yield cls()
-        yield cls(eta=0.01, diagonal=True)
-        yield cls(alpha=0.2)

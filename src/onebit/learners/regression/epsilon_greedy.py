@@ -1,8 +1,7 @@
 """ε-greedy over ridge or logistic regression."""
 
 import math
-from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
 from onebit.inputs import check_choice, check_number
 from onebit.learners.regression.exploring import MIXED
@@ -89,9 +88,3 @@ class EpsilonGreedy(RegressionLearner):
         rate = check_number("exploration", self.exploration, at_least=0.0, at_most=1.0)
         regression = chosen_regression(self.scores, self.diagonal, self.regularization, self.learning_rate)
         return self._remember(regression, MIXED, rate)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        """Yield both regressions."""
-        yield cls()
-        yield cls(exploration=0.2, scores="logistic")

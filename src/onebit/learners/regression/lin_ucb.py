@@ -1,7 +1,6 @@
 """LinUCB: ridge regression of every class, and optimism."""
 
-from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
 from onebit.inputs import check_number
 from onebit.learners.regression.exploring import OPTIMISTIC
@@ -72,9 +71,3 @@ class LinUCB(RegressionLearner):
     def _new_memory(self) -> Memory:
         alpha = check_number("alpha", self.alpha, at_least=0.0)
         return self._remember(ridge(self.diagonal, self.regularization), OPTIMISTIC, alpha)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        """Yield both forms."""
-        yield cls()
-        yield cls(alpha=0.3, diagonal=True)

@@ -1,7 +1,6 @@
 """RegCB: confidence bounds from all regressions that fit nearly as well as the best."""
 
-from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
 from onebit.inputs import check_choice, check_number
 from onebit.learners.regression.exploring import CONFIDENT, ELIMINATING
@@ -84,10 +83,3 @@ class RegCB(RegressionLearner):
         # Minus the costs: more is better, as everywhere.
         regression = ridge(self.diagonal, self.regularization, right=0.0, wrong=-1.0)
         return self._remember(regression, CONFIDENT if variant == "optimistic" else ELIMINATING, mellowness)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        """Yield both variants, and the diagonal form."""
-        yield cls()
-        yield cls(variant="elimination")
-        yield cls(mellowness=0.1, diagonal=True)

@@ -3,7 +3,8 @@
 Ridge regression of class i keeps Aᵢ = λI + Σxxᵀ and bᵢ = Σ(target)x. A round changes the guessed class alone: Aᵢ⁻¹ by
 Sherman and Morrison's formula, and wᵢ = Aᵢ⁻¹bᵢ with it, in O(d²). Rounding adds up in that, so Aᵢ is factorised anew by
 Cholesky after every `2d` steps (64 at least), which costs O(d²) for each of them, and after a step so steep that half
-the digits go. A pivot of Aᵢ is never below λ: where rounding says so it is set to λ, so Aᵢ⁻¹ stays positive definite.
+the digits go. No pivot of Aᵢ is below λ: where rounding says so it is set to λ (or to the size of the rounding, if that
+is larger), so Aᵢ⁻¹ stays positive definite.
 
 The diagonal form keeps the diagonal of Aᵢ alone and takes the same step with it, in O(d). The logistic form is of first
 order: its steps are divided by the root of the summed squares of the gradients (AdaGrad).
@@ -20,6 +21,8 @@ FULL_RIDGE, DIAGONAL_RIDGE, LOGISTIC = range(3)
 # A step with xᵀA⁻¹x above this loses half the digits of A⁻¹ along x.
 _STEEP = 1e8
 _FEWEST_STEPS = 64
+# A pivot this small beside what it was before the elimination is rounding.
+_NOISE = 1e-14
 
 
 class Regressions(NamedTuple):
@@ -174,7 +177,7 @@ def factorise(memory: Regressions, label: int, scratch: Floats, least_pivot: flo
         for j in range(i, d):
             out[label, i, j] = gram[label, i, j]
     for i in range(d):
-        root = math.sqrt(max(out[label, i, i], least_pivot))
+        root = math.sqrt(max(out[label, i, i], least_pivot, _NOISE * gram[label, i, i]))
         out[label, i, i] = root
         for j in range(i + 1, d):
             out[label, i, j] /= root

@@ -1,7 +1,6 @@
 """SquareCB: guess by the gaps between predicted costs."""
 
-from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
 from onebit.inputs import check_number
 from onebit.learners.regression.exploring import GAPS
@@ -73,9 +72,3 @@ class SquareCB(RegressionLearner):
         # Minus the costs: more is better, as everywhere.
         regression = ridge(self.diagonal, self.regularization, right=0.0, wrong=-1.0)
         return self._remember(regression, GAPS, scale)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        """Yield both forms."""
-        yield cls()
-        yield cls(gamma_scale=10.0, diagonal=True)

@@ -1,7 +1,6 @@
 """Thompson sampling with a normal posterior for every class."""
 
-from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
 from onebit.inputs import check_number
 from onebit.learners.regression.exploring import SAMPLING
@@ -71,9 +70,3 @@ class ThompsonSampling(RegressionLearner):
     def _new_memory(self) -> Memory:
         spread = check_number("spread", self.spread, above=0.0)
         return self._remember(ridge(self.diagonal, self.regularization), SAMPLING, spread)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        """Yield both forms."""
-        yield cls()
-        yield cls(spread=1.0, diagonal=True)
