@@ -45,7 +45,7 @@ class ThompsonSampling(RegressionLearner):
     >>> learner.probabilities([1.0, 0.5]).round(3)
     array([0.333, 0.333, 0.333])
     >>> learner.learn_from([[1.0, 0.5]], [0], False).probabilities([1.0, 0.5]).round(3)
-    array([0.304, 0.348, 0.348])
+    array([0.3 , 0.35, 0.35])
 
     References
     ----------
