@@ -237,7 +237,7 @@ def winning_by_scipy(means: Floats, deviations: Floats) -> Floats:
 )
 def test_winning_chances_are_exact(means: list[float], deviations: list[float]) -> None:
     mu, sigma, out = np.array(means), np.array(deviations), np.empty(len(means))
-    winning.winning_chances(mu, sigma / 0.25, 0.25, np.empty(2 + winning.EDGES * len(mu)), out)
+    winning.winning_chances(mu, sigma / 0.25, 0.25, np.empty(len(mu)), out)
     assert np.allclose(out, winning_by_scipy(mu, sigma), rtol=0, atol=1e-10)
     assert out.sum() == pytest.approx(1.0, abs=1e-14)
 
@@ -245,7 +245,7 @@ def test_winning_chances_are_exact(means: list[float], deviations: list[float]) 
 def test_equal_labels_have_equal_chances_however_many() -> None:
     for n in (2, 3, 10, 40):
         out = np.empty(n)
-        winning.winning_chances(np.zeros(n), np.ones(n), 1.0, np.empty(2 + winning.EDGES * n), out)
+        winning.winning_chances(np.zeros(n), np.ones(n), 1.0, np.empty(n), out)
         assert np.allclose(out, 1.0 / n, rtol=1e-11)
 
 
@@ -265,7 +265,7 @@ def check_inverse(learner: onebit.Learner) -> None:
     for A, inverse, b, w in zip(arrays.grams, arrays.inverses, arrays.responses, arrays.weights, strict=True):
         assert np.array_equal(inverse, inverse.T)
         assert np.linalg.eigvalsh(inverse).min() > 0.0
-        rounding = 50.0 * np.finfo(float).eps
+        rounding = 3.0 * np.finfo(float).eps  # by Sherman and Morrison alone it is 3 to 1 000 times the condition
         assert np.linalg.norm(inverse @ A - np.eye(len(A))) <= rounding * np.linalg.cond(A)
         assert np.linalg.norm(A @ w - b) <= rounding * np.linalg.cond(A) * np.linalg.norm(A) * np.linalg.norm(w)
 

@@ -40,8 +40,8 @@ class RegressionSight(NamedTuple):
     """How many answers there were, the only entry."""
     image: Floats
     """Scratch paper: one number per feature."""
-    edges: Floats
-    """Scratch paper for `winning_chances`."""
+    below: Floats
+    """Scratch paper for `winning_chances`: one number per class."""
     chances: Floats
 
 
@@ -58,7 +58,7 @@ def weigh(sight: RegressionSight, exploring: Exploring) -> None:
     elif exploring.way == GAPS:
         _by_gaps(sight, exploring.strength * math.sqrt(sight.heard[0] + 1.0))
     elif exploring.way == SAMPLING and is_uncertain(sight):
-        winning_chances(sight.scores, sight.widths, exploring.strength, sight.edges, chances)
+        winning_chances(sight.scores, sight.widths, exploring.strength, sight.below, chances)
     else:
         rate = 0.0
         if exploring.way == MIXED:

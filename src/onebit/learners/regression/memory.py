@@ -30,7 +30,7 @@ from onebit.learners.regression.ridge import (
     predicted,
     squared_width,
 )
-from onebit.learners.regression.winning import EDGES, drawn_winner
+from onebit.learners.regression.winning import drawn_winner
 from onebit.lengths import LEAST, MOST
 from onebit.loop import UNSCORED, Game, highest, ready_if_finite
 from onebit.machine_memory import check_memory
@@ -105,12 +105,9 @@ class RegressionMemory(Memory):
     def new_sight(self) -> RegressionSight:
         """Return scratch paper."""
         n, n_features = self.arrays.weights.shape
-        scores, projected, widths, chances = np.empty((4, n))
-        # Two edges beside each label's own: where all begins and ends.
-        edges = np.empty(2 + EDGES * n if self.settings.exploring.way == SAMPLING else 0)
-        return RegressionSight(
-            scores, projected, widths, np.empty(1), np.empty(1, np.int64), np.empty(n_features), edges, chances
-        )
+        scores, projected, widths, below, chances = np.empty((5, n))
+        square, heard, image = np.empty(1), np.empty(1, np.int64), np.empty(n_features)
+        return RegressionSight(scores, projected, widths, square, heard, image, below, chances)
 
     def game(self, is_sparse: bool) -> Game:
         """Return the game; rows are dense by now."""

@@ -15,8 +15,8 @@ class RegCB(RegressionLearner):
     plausible if its penalised squared error exceeds the least by at most β = `mellowness`·log(Kt), after t − 1 answers.
     "optimistic" guesses the label whose lowest plausible cost is lowest, uniformly among equals; "elimination" guesses
     uniformly among the labels that may be best: whose lowest plausible cost is at most the lowest highest one. That
-    "right" proves the other labels wrong is not used, as in the paper. There is no intercept: give rows a column of
-    ones.
+    "right" proves the other labels wrong is not used, as in the paper. There is no intercept: rows need a column of
+    ones, or no regression can say that a label is wrong nearly everywhere.
 
     Parameters
     ----------

@@ -14,7 +14,8 @@ class SquareCB(RegressionLearner):
     Class i regresses its cost, 1 for wrong and 0 for right, on the rounds in which it was guessed; fᵢ is the
     prediction, projected to [0, 1]. The label with the lowest cost is the best; any other one has the chance 1/(K +
     γ(fᵢ − f_best)), and the best has the rest. γ is `gamma_scale`·√t after t − 1 answers. That "right" proves the other
-    labels wrong is not used, as in the paper. There is no intercept: give rows a column of ones.
+    labels wrong is not used, as in the paper. There is no intercept: rows need a column of ones, or no regression can
+    say that a label is wrong nearly everywhere.
 
     Parameters
     ----------

@@ -14,8 +14,9 @@ class ThompsonSampling(RegressionLearner):
     Class i regresses 1 for right and 0 for wrong on the rounds in which it was guessed; its posterior is normal with
     mean wᵢ and covariance `spread`²·Aᵢ⁻¹. Only the predictions ⟨wᵢ, x⟩ matter, which are independent and normal, so K
     normal numbers are drawn, from the round's own random words. `probabilities` are the chances that each is the
-    largest, by quadrature to ten digits: drawing is some hundred times as fast, so streams never compute them. That
-    "right" proves the other labels wrong is not used. There is no intercept: give rows a column of ones.
+    largest, by quadrature to twelve digits; for ten labels that takes ten times as long as a round, so streams, which
+    only draw, leave it out. That "right" proves the other labels wrong is not used. There is no intercept: give rows a
+    column of ones.
 
     Parameters
     ----------
