@@ -119,7 +119,7 @@ def _play_in_pieces(
     record: Record,
     on_progress: Callable[[int, int], None],
 ) -> None:
-    """Play a stream that has begun, of which `cut` gives the rows, piece by piece, and tell after each how far it is."""
+    """Play a stream that has begun piece by piece, rows as `cut` gives them, and tell after each how far it is."""
     n_rounds = len(labels)
     size = max(_SHORTEST_PIECE, n_rounds // _PIECES)
     for start in range(0, n_rounds, size):
