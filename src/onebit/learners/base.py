@@ -31,7 +31,8 @@ from onebit.learners.by_hand import ByHand
 from onebit.learners.lessons import Taught, check_list
 from onebit.learners.saving import save
 from onebit.learners.tickets import Tickets, is_fit
-from onebit.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Memory, Record, new_record
+from onebit.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Record, new_record
+from onebit.memory import Memory
 from onebit.rounds import Answer, Guess
 
 

@@ -22,7 +22,7 @@ from onebit.inputs import Rows, SparseRows, check_integer, check_real, check_see
 from onebit.labels import check_classes, check_labels, encode_labels
 from onebit.learners.estimator import Estimator
 from onebit.learners.tickets import Tickets
-from onebit.loop import Memory
+from onebit.memory import Memory
 
 _FLOAT64 = np.dtype(np.float64)
 
