@@ -131,7 +131,7 @@ def test_a_refused_call_takes_nothing_from_an_iterator() -> None:
     for bad in ({"max_rounds": 0}, {"checkpoints": ["x"]}):
         pairs = zip(problem.X, problem.y, strict=True)
         with pytest.raises(ValueError, match=next(iter(bad))):
-            onebit.play(onebit.BanditPerceptron(classes=4), pairs, **bad)  # type: ignore[arg-type]
+            onebit.play(onebit.BanditPerceptron(classes=4), pairs, **bad)
         assert len(list(pairs)) == 20
 
 
