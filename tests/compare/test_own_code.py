@@ -205,7 +205,7 @@ def test_what_shows_or_stores_is_in_no_key(versioned: dict[str, set[str]]) -> No
 
 def test_other_checkpoints_are_other_games_of_everyone(monkeypatch: pytest.MonkeyPatch) -> None:
     rival = VowpalWabbit("--epsilon 0.05", version="0.0")
-    assert not [name for name in rival.code() if name.startswith(("onebit.learners", "onebit.loop"))]
+    assert not [name for name in rival.code() if name.startswith(("onebit.learners", "onebit.loop", "onebit.memory"))]
     entries = (*ENTRIES, enter(rival))
     wanted = Comparison((Source("iris"),), entries, rounds=30, runs=1)
     first = {cell.key for cell in wanted.cells()}

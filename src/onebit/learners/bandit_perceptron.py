@@ -9,7 +9,8 @@ from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, check_choice
 from onebit.kernels import Gaussian, Rational
 from onebit.learners.space_learner import SpaceLearner
-from onebit.loop import Memory, Sight, clear, highest
+from onebit.loop import clear, highest
+from onebit.memory import Memory, Sight
 from onebit.rounds import Answer
 from onebit.spaces import Rule, space_for
 

@@ -9,7 +9,8 @@ from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, check_number
 from onebit.kernels import Polynomial
 from onebit.learners.space_learner import SpaceLearner
-from onebit.loop import Memory, Sight, highest
+from onebit.loop import highest
+from onebit.memory import Memory, Sight
 from onebit.rounds import Answer
 from onebit.spaces import Rule, space_for
 

@@ -31,7 +31,8 @@ from onebit.learners.by_hand import ByHand
 from onebit.learners.lessons import Taught, check_list
 from onebit.learners.saving import save
 from onebit.learners.tickets import Tickets, is_fit
-from onebit.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Memory, Record, new_record
+from onebit.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Record, new_record
+from onebit.memory import Memory
 from onebit.rounds import Answer, Guess
 
 
@@ -130,14 +131,17 @@ class Learner(Taught):
         """
         with self._lock:
             row = self._one_row(features)
-            if among is None or not self._grows:
+            if self._started and (among is None or not self._grows):
                 return self._issue(row, among, features)
-            labels = check_list("among", among)
-            if self._started and all(label in self._labels for label in labels.tolist()):
-                return self._issue(row, among, features)
+            labels = None if among is None else check_list("among", among)
+            allowed = None if labels is None else labels.tolist()  # what came may be read only once
+            if self._started and all(label in self._labels for label in allowed or ()):
+                return self._issue(row, allowed, features)
+            # A first guess that is refused begins nothing.
             with self.all_or_nothing(fresh=False):
-                self._codes_of(labels, row.shape[1], "among", features)
-                return self._issue(row, among, features)
+                if labels is not None and self._grows:
+                    self._codes_of(labels, row.shape[1], "among", features)
+                return self._issue(row, allowed, features)
 
     def _issue(self, row: Rows, among: Any, given: Any) -> Guess:
         if self._tickets is None:
@@ -219,6 +223,7 @@ class Learner(Taught):
             Which labels are allowed, in all of them.
         """
         rows = check_rows(X)
+        among = None if among is None else check_list("among", among).tolist()
         with self.all_or_nothing(fresh=False):
             is_new = not self._started
             self._check_fit(rows, X)

@@ -10,7 +10,8 @@ import numpy as np
 
 from onebit.draws import Draw, uniform
 from onebit.inputs import Floats, Integers, Rows, SparseRows, check_rows, take
-from onebit.loop import READY, Game, Memory, Record, moves
+from onebit.loop import READY, Game, Record, moves
+from onebit.memory import Memory
 from onebit.rounds import Answer, Guess
 
 if TYPE_CHECKING:

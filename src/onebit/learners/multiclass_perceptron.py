@@ -10,7 +10,8 @@ from onebit.draws import Draw
 from onebit.inputs import Floats
 from onebit.kernels import Multinomial
 from onebit.learners.space_learner import SpaceLearner
-from onebit.loop import Memory, Sight, clear, highest
+from onebit.loop import clear, highest
+from onebit.memory import Memory, Sight
 from onebit.rounds import Answer
 from onebit.spaces import Rule, space_for
 

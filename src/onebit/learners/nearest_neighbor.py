@@ -14,7 +14,8 @@ from onebit.inputs import Floats, Integers, Rows, check_number, dense, unlocked
 from onebit.kernels import ENTRIES_AT_ONCE
 from onebit.learners.base import Learner
 from onebit.lengths import to_unit, unit_of
-from onebit.loop import FULL, READY, UNSCORED, Game, Memory, check_stored, grown
+from onebit.loop import FULL, READY, UNSCORED, Game
+from onebit.memory import Memory, check_stored, grown
 from onebit.rounds import Answer
 
 _FIRST_CAPACITY = 16  # doubled when full

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from onebit.inputs import SparseRows
 from onebit.learners.tickets import DIGEST, PAGE, ROUNDS, Expired, Tickets, is_fit
-from onebit.loop import Memory, grown
 from onebit.machine_memory import check_memory
+from onebit.memory import Memory, grown
 from onebit.rounds import TOKEN, Guess
 from onebit.typed_json import check_position
 

@@ -22,7 +22,7 @@ from onebit.inputs import Rows, SparseRows, check_integer, check_real, check_see
 from onebit.labels import check_classes, check_labels, encode_labels
 from onebit.learners.estimator import Estimator
 from onebit.learners.tickets import Tickets
-from onebit.loop import Memory
+from onebit.memory import Memory
 
 _FLOAT64 = np.dtype(np.float64)
 
@@ -185,7 +185,7 @@ class Run(Estimator):
             return self._check_width(check_sparse_row(features, "features"))
         features = as_frame(features)
         array = check_real(features, "features")
-        if array.size == 0 or array.size != array.shape[-1]:
+        if array.ndim == 0 or array.size == 0 or array.size != array.shape[-1]:
             raise ValueError(f"features must be one round's, of shape (n_features,); got shape {array.shape}")
         if self._started and is_frame(features):
             self._check_columns(features, reset=False)

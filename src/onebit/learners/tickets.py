@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onebit.inputs import Floats, Rows, SparseRows
-from onebit.loop import Memory
+from onebit.memory import Memory
 from onebit.rounds import TOKEN, Guess, read_id
 
 _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)

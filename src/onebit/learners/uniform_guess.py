@@ -8,7 +8,7 @@ from onebit.compiled import inlined
 from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats
 from onebit.learners.space_learner import SpaceLearner
-from onebit.loop import Memory, Sight
+from onebit.memory import Memory, Sight
 from onebit.rounds import Answer
 from onebit.spaces import Rule, space_for
 

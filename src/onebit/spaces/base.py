@@ -14,7 +14,8 @@ import numpy as np
 
 from onebit.draws import Draw
 from onebit.inputs import Floats, Rows, SparseRows, unlocked
-from onebit.loop import Game, Memory, Sight, in_python, plugged
+from onebit.loop import Game, plugged
+from onebit.memory import Memory, Sight, in_python
 from onebit.rounds import Answer
 
 

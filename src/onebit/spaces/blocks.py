@@ -14,7 +14,8 @@ import numpy as np
 from onebit.compiled import compiled, inlined
 from onebit.inputs import Floats, Integers, Rows
 from onebit.lengths import LEAST_SQUARE
-from onebit.loop import CHANGED, UNSCORED, Board, Game, ready_if_finite
+from onebit.loop import CHANGED, UNSCORED, Game, ready_if_finite
+from onebit.memory import Board
 from onebit.spaces.base import Numbers, rule_game
 from onebit.spaces.screen import Screen
 

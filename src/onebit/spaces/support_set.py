@@ -15,7 +15,8 @@ import numpy as np
 from onebit.compiled import compiled, inlined
 from onebit.inputs import Floats, Integers, Rows, check_finite, dense, unlocked
 from onebit.kernels import Kernel, Value, is_lost
-from onebit.loop import FULL, UNSCORED, Game, Record, check_stored, grown, ready_if_finite
+from onebit.loop import FULL, UNSCORED, Game, Record, ready_if_finite
+from onebit.memory import check_stored, grown
 from onebit.spaces.base import Numbers, Rule, Space, rule_game
 from onebit.spaces.blocks import Block, rows_in_block
 from onebit.spaces.screen import Screen

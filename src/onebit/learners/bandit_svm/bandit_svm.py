@@ -13,7 +13,7 @@ from onebit.learners.bandit_svm.bank import BankMemory
 from onebit.learners.bandit_svm.facts import Settings
 from onebit.learners.bandit_svm.linear_facts import LinearFactMemory
 from onebit.learners.space_learner import SpaceLearner
-from onebit.loop import Memory
+from onebit.memory import Memory
 
 # A thousandth of the margin: closer than guesses can tell, and it keeps replays from polishing.
 _TOLERANCE = 1e-3

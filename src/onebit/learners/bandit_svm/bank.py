@@ -38,7 +38,8 @@ from onebit.learners.bandit_svm.facts import (
 )
 from onebit.learners.bandit_svm.rows import DENSE, SPARSE, change_scale
 from onebit.lengths import row_lengths, unit_rows
-from onebit.loop import Game, Record, check_stored, grown
+from onebit.loop import Game, Record
+from onebit.memory import check_stored, grown
 from onebit.scaling import scaled
 
 # Steps for each class of each kernel after the columns were scaled anew.

@@ -22,7 +22,8 @@ from onebit.compiled import inlined
 from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, Integers, Rows, unlocked
 from onebit.learners.bandit_svm.drift import is_outdated, new_watch
-from onebit.loop import Game, Memory, highest, plugged
+from onebit.loop import Game, highest, plugged
+from onebit.memory import Memory
 from onebit.rounds import Answer
 
 Signs = npt.NDArray[np.int8]

@@ -38,7 +38,8 @@ from onebit.learners.bandit_svm.rows import (
     scale_is_due,
 )
 from onebit.lengths import shorten
-from onebit.loop import FULL, Game, check_stored, grown, ready_if_finite
+from onebit.loop import FULL, Game, ready_if_finite
+from onebit.memory import check_stored, grown
 from onebit.rounds import Answer
 from onebit.scaling import new_scale, new_statistics, scaled
 
