@@ -4,8 +4,9 @@ The paper leaves open whether an efficient learner can make polynomially many mi
 separable rounds. This proves nothing about that: it measures what the learners here do on rows of known weak margin
 (`onebit.streams.weak_margin`), and on the hard sequence of Theorem 3, which binds every bandit learner.
 
-Games that were played before are read from results/open_question/games.csv. A game has *settled* if at most one round in
-a hundred of its last quarter was a mistake; only settled games count in a fit, for a learner that still errs has no total yet.
+Games that were played before are read from results/open_question/games.csv. A game has *settled* if at most one round
+in a hundred of its last quarter was a mistake; only settled games count in a fit, for a learner that still errs has no
+total yet.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from matplotlib.axes import Axes
 from rich.console import Console
 from scipy import stats
 
@@ -58,12 +60,15 @@ class Game(NamedTuple):
 
 
 class Played(NamedTuple):
+    """What came out."""
+
     mistakes: int
     last_quarter: int
     rounds: int
 
     @property
     def has_settled(self) -> bool:
+        """Whether hardly any round of the last quarter was a mistake."""
         return self.last_quarter <= SETTLED * self.rounds / 4
 
 
@@ -80,7 +85,12 @@ def all_games(runs: int) -> list[Game]:
     sizes += [("classes", K, MARGIN) for K in NUMBERS]
     sizes += [("hard margin", CLASSES, margin) for margin in HARD_MARGINS]
     sizes += [("hard classes", K, HARD_MARGIN) for K in NUMBERS]
-    return [Game(*size[:1], learner, *size[1:], run) for size in sizes for learner in LEARNERS for run in range(runs)]
+    return [
+        Game(series, learner, K, margin, run)
+        for series, K, margin in sizes
+        for learner in LEARNERS
+        for run in range(runs)
+    ]
 
 
 def play(game: Game, rounds: int) -> tuple[Game, Played]:
@@ -89,11 +99,11 @@ def play(game: Game, rounds: int) -> tuple[Game, Played]:
         X, y = hard.X, hard.y
     else:
         X, y = onebit.streams.weak_margin(rounds, game.run, n_classes=game.n_classes, margin=game.margin)
-    learner = LEARNERS[game.learner]()
+    learner = LEARNERS[game.learner]().set_params(classes=game.n_classes)
     n = len(y)
-    trace = onebit.play(learner, X, y, seed=game.run, classes=list(range(game.n_classes)), checkpoints=[n - n // 4])
-    curve = dict(zip(trace.checkpoints.tolist(), trace.cumulative.tolist(), strict=True))
-    return game, Played(trace.mistakes, trace.mistakes - curve[n - n // 4], n)
+    trace = onebit.play(learner, X, y, seed=game.run, checkpoints=[n - n // 4, n])
+    before, *_ = trace.curve.mistakes
+    return game, Played(trace.mistakes, trace.mistakes - int(before), n)
 
 
 def read(path: Path, rounds: int) -> dict[Game, Played]:
@@ -192,15 +202,15 @@ def draw(games: dict[Game, Played]) -> None:
                 other.unlink()
 
 
-def _draw_bounds(axes: object, series: str) -> None:
+def _draw_bounds(axes: Axes, series: str) -> None:
     """Draw what Theorem 3 forces on every bandit learner; weak margins allow its sequence too."""
     sizes = np.array([1.0 / m for m in MARGINS] if "margin" in series else NUMBERS, dtype=float)
     margin = HARD_MARGIN if series == "hard classes" else MARGIN
     forced = []
     for size in sizes:
         K, gamma = (CLASSES, 1.0 / size) if "margin" in series else (int(size), margin)
-        forced.append(float(BOUNDS["3"].claim(n_classes=K, radius=1.0, margin=gamma).value))
-    axes.plot(sizes, forced, color=style.INK, linestyle=(0, (1, 2)), linewidth=1.2, label="forced by Theorem 3")  # type: ignore[attr-defined]
+        forced.append(BOUNDS["3"].claim(n_classes=K, radius=1.0, margin=gamma).value or math.nan)
+    axes.plot(sizes, forced, color=style.INK, linestyle=(0, (1, 2)), linewidth=1.2, label="forced by Theorem 3")
 
 
 def table(games: dict[Game, Played]) -> str:

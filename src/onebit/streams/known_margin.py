@@ -19,10 +19,9 @@ def weak_margin(
 ) -> tuple[Floats, Integers]:
     """Return rows of length 1 whose right class leads the next one by at least the margin, and at most twice that.
 
-    K directions are drawn, far apart, and divided by √K, so that their squared lengths add up to 1. A row is drawn evenly on the
-    sphere, moved towards the border between its two nearest directions, or a little beyond, and kept if its gap is from
-    γ to 2γ. With more classes than features, some class lies between others: then the rows are weakly, but hardly ever
-    strongly separable.
+    K directions are drawn, far apart, and divided by √K, so that their squared lengths add up to 1. A row is drawn
+    evenly on the sphere, moved towards the border between its two nearest directions, or a little beyond, and kept if
+    its gap is from γ to 2γ. With more classes than features the rows are hardly ever strongly separable.
 
     Parameters
     ----------
