@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from onebit.streams.reading import Reading
 
 _INTERRUPTED = 130
+_KEEPING = (["compare"], ["reproduce"])  # the commands that keep finished games
 _TRUTHS = ("true", "false", "yes", "no", "on", "off", "1", "0")
 
 _NAMES = ", ".join([*known_names(), "or a stream of your own, mypackage.streams:mine"])
@@ -45,6 +46,13 @@ _Decimal = Annotated[str | None, typer.Option(help="What stands before decimals,
 _Encoding = Annotated[str | None, typer.Option(help="Of text, such as cp1252; otherwise UTF-8, or what its mark says.")]
 _MaxWords = Annotated[
     int | None, typer.Option(help="The most different words a column may have, each a column then; 100 otherwise.")
+]
+_Preprocess = Annotated[
+    str,
+    typer.Option(
+        help="standardize (over the rows played), online (over the rows so far) or none; not for learners that scale "
+        "columns themselves."
+    ),
 ]
 
 # Every command imports what it needs when it is called: `onebit --help` answers without matplotlib.
@@ -209,9 +217,7 @@ def compare(
     rounds: Annotated[int, typer.Option(help="Rounds per run, at most; every row is played once.")] = 10_000,
     runs: Annotated[int, typer.Option(help="Runs of every learner, each on its own shuffle.")] = 5,
     seed: Annotated[int, typer.Option(help="Seed of the first shuffle; run r uses seed + r.")] = 0,
-    preprocess: Annotated[
-        str, typer.Option(help="standardize (over the rows played), online (over the rows so far) or none.")
-    ] = "standardize",
+    preprocess: _Preprocess = "standardize",
     unit_length: Annotated[bool, typer.Option("--unit-length", help="Then divide every row by its length.")] = False,
     jobs: Annotated[int | None, typer.Option(help="Worker processes; all cores by default.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for results; what is there already is not played again.")] = Path(
@@ -256,6 +262,7 @@ def play(
     rounds: Annotated[int | None, typer.Option(help="Rounds, at most; every row once by default.")] = None,
     seed: Annotated[int, typer.Option(help="Of the learner's random numbers, and of the shuffle.")] = 0,
     shuffle: Annotated[bool, typer.Option(help="Shuffle the rows; otherwise they come in the file's order.")] = False,
+    preprocess: _Preprocess = "none",
     save: Annotated[Path | None, typer.Option(help="Save the learner, with all it has learned, as this file.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the figure and report.html.")] = Path("results/play"),
 ) -> None:
@@ -270,6 +277,7 @@ def play(
             rounds,
             seed,
             shuffle,
+            preprocess,
             save,
             out,
         )
@@ -298,7 +306,8 @@ def main() -> None:
         app()
     except SystemExit as ended:
         if ended.code == _INTERRUPTED:  # what typer makes of Ctrl-C, and what shells expect
-            Console(stderr=True).print("Stopped. What was finished is kept; the same command goes on from there.")
+            kept = " What was finished is kept; the same command goes on from there."
+            Console(stderr=True).print(f"Stopped.{kept if sys.argv[1:2] in _KEEPING else ''}")
         raise
     except (ValueError, RuntimeError) as error:
         _fail(str(error))
