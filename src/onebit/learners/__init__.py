@@ -8,16 +8,32 @@ from onebit.learners.full_information_svm import FullInformationSVM
 from onebit.learners.loading import load
 from onebit.learners.multiclass_perceptron import MulticlassPerceptron
 from onebit.learners.nearest_neighbor import NearestNeighbor
+from onebit.learners.regression import (
+    Confidit,
+    EpsilonGreedy,
+    ExploreFirst,
+    LinUCB,
+    RegCB,
+    SquareCB,
+    ThompsonSampling,
+)
 from onebit.learners.uniform_guess import UniformGuess
 
 __all__ = [
     "BanditPerceptron",
     "BanditSVM",
     "Banditron",
+    "Confidit",
+    "EpsilonGreedy",
+    "ExploreFirst",
     "FullInformationSVM",
     "Learner",
+    "LinUCB",
     "MulticlassPerceptron",
     "NearestNeighbor",
+    "RegCB",
+    "SquareCB",
+    "ThompsonSampling",
     "UniformGuess",
     "load",
 ]

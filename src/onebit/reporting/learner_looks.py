@@ -1,9 +1,9 @@
 """The colour, dashes and marker of every learner: the same in all figures of all commands.
 
 The hue is the learner's, and relatives have neighbours of it: blue for the support vector machines, green for the
-perceptrons, orange for Banditron. A kernel changes the tone, as Banditron's exploration does (the darker, the more);
-other settings change the dashes, and the marker where there is no line. Dots and hollow markers are for those who are
-told the label.
+perceptrons, orange for Banditron, reds, sand and teal for regressions. A kernel changes the tone, as Banditron's
+exploration does (the darker, the more); other settings change the dashes, and the marker where there is no line. Dots
+and hollow markers are for those who are told the label.
 """
 
 import math
@@ -46,6 +46,14 @@ _TONES = {
     "Banditron": ("#6B2400", "#9A3B00", "#C65300", "#E07B1A", "#EB9A2D", "#F0B44A", "#F2C877"),
     "NearestNeighbor": ("#5B2A86", "#9A76C2", "#2F1150"),
     "UniformGuess": (INK, "#8C8C8C", "#595959"),
+    # One regression per class: red for bounds, sand for those that draw uniformly, teal for what falls with the cost.
+    "LinUCB": ("#C1272D", "#E06C66", "#8C1015"),
+    "Confidit": ("#7A0F14", "#A8433F", "#4D0508"),
+    "ThompsonSampling": ("#E8736F", "#F0A09B", "#B84A47"),
+    "EpsilonGreedy": ("#8A6D3B", "#B0935F", "#5E4820"),
+    "ExploreFirst": ("#B79B66", "#D3BE93", "#8F7443"),
+    "SquareCB": ("#1B8A9E", "#6CC0CE", "#0F5F6E"),
+    "RegCB": ("#0B4A56", "#3F7C88", "#052A32"),
     "VW": ("#B0307A", "#6A1145", "#DE8FBB"),
 }
 _STRANGERS = (("#5A5A78", "#9494B0", "#30304A"), ("#7F5539", "#B58B6B", "#4F321E"), ("#1B8A9E", "#6CC0CE", "#0B4A56"))
@@ -76,6 +84,13 @@ _FIRST_MARKER = {
     "Banditron": 5,
     "NearestNeighbor": 6,
     "UniformGuess": 7,
+    "LinUCB": 0,
+    "Confidit": 1,
+    "ThompsonSampling": 2,
+    "EpsilonGreedy": 3,
+    "ExploreFirst": 4,
+    "SquareCB": 5,
+    "RegCB": 6,
 }
 _KERNEL = re.compile(r"kernel=(None)?")
 # The name, the kernel, and what says how rows come rather than who learns.
