@@ -10,6 +10,7 @@ from importlib.metadata import version
 
 from onebit import kernels, streams
 from onebit.learners import (
+    SOBA,
     BanditPerceptron,
     Banditron,
     BanditSVM,
@@ -17,6 +18,7 @@ from onebit.learners import (
     Learner,
     MulticlassPerceptron,
     NearestNeighbor,
+    PNewtron,
     UniformGuess,
     load,
 )
@@ -26,6 +28,7 @@ from onebit.rounds import Guess, Trace
 __version__ = version("onebit")
 
 __all__ = [
+    "SOBA",
     "BanditPerceptron",
     "BanditSVM",
     "Banditron",
@@ -34,6 +37,7 @@ __all__ = [
     "Learner",
     "MulticlassPerceptron",
     "NearestNeighbor",
+    "PNewtron",
     "Trace",
     "UniformGuess",
     "kernels",

@@ -8,9 +8,11 @@ from onebit.learners.full_information_svm import FullInformationSVM
 from onebit.learners.loading import load
 from onebit.learners.multiclass_perceptron import MulticlassPerceptron
 from onebit.learners.nearest_neighbor import NearestNeighbor
+from onebit.learners.second_order import SOBA, PNewtron
 from onebit.learners.uniform_guess import UniformGuess
 
 __all__ = [
+    "SOBA",
     "BanditPerceptron",
     "BanditSVM",
     "Banditron",
@@ -18,6 +20,7 @@ __all__ = [
     "Learner",
     "MulticlassPerceptron",
     "NearestNeighbor",
+    "PNewtron",
     "UniformGuess",
     "load",
 ]
@@ -26,4 +29,5 @@ __all__ = [
 def all_learners() -> list[type[Learner]]:
     """Return every learner class exported here, by name."""
     found = (globals()[name] for name in __all__)
-    return [each for each in found if isinstance(each, type) and each is not Learner]
+    learners = [each for each in found if isinstance(each, type) and each is not Learner]
+    return sorted(learners, key=lambda cls: cls.__name__)
