@@ -4,8 +4,7 @@ The inverse follows by the formula of Sherman and Morrison, (A + zzᵀ)⁻¹ = A
 kept symmetric to the last bit. Where z lives in two of the K classes, h needs but two blocks of A⁻¹, and A gains in
 four. Rounding adds up, so the inverse is only a convenience: A and θ are added up beside it, and every so many steps,
 or when a step was so steep that digits were lost, the inverse is made anew from A by Cholesky's factors. Where those do
-not exist, because A has rounded to a matrix that is not positive definite, eigenvalues below the floor, from which A
-started, are put back to it.
+not exist, or exist by rounding alone, eigenvalues below the floor, from which A started, are put back to it.
 
 With a ball, what is at hand is H = (A + λ₀I)⁻¹ for a λ₀ near the λ of the weights, and c = Hθ. The weights solve
 (I + δH)w = c with δ = λ − λ₀. Each step of the iteration w ← c − δHw, with the δ for which the new w has the ball's
@@ -15,6 +14,7 @@ t, this happens ever more seldom.
 """
 
 import math
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ STALE = 1 << 40
 """More steps than any inverse lasts."""
 _STEEP = 1e8  # a step with a larger zᵀA⁻¹z costs more than half of the digits
 _WINDOW = 0.1
+_SLACK = 1e-6
 _MOST_STEPS = 30
 _COPIES = 6  # A and its inverse, both again in a bookmark, and what Cholesky and the eigenvectors need
 
@@ -93,23 +94,34 @@ def _absorb(
                 for j in range(n):
                     for m in range(n):
                         memory.matrix[i * n + j, k * n + m] += both * (X[t, j] * X[t, m])
-    grows = 1.0 + weight * reach
-    move, root = (pull + weight * along) / grows, math.sqrt(weight / grows)
-    for k in range(solved.shape[0]):
-        memory.center[k] -= move * solved[k]
-        solved[k] *= root
-    for i in range(solved.shape[0]):
-        if solved[i] != 0.0:
-            for k in range(solved.shape[0]):
-                memory.inverse[i, k] -= solved[i] * solved[k]
     memory.worn[0] += 1
-    if weight * reach > _STEEP or not _project(memory, solved, settings.radius, settings.floor):
+    if not _follows(memory, solved, reach, weight, pull + weight * along, settings):
         memory.worn[0] = STALE
 
 
 @frugal
+def _follows(memory: Full, solved: Floats, reach: float, weight: float, pull: float, settings: JointSettings) -> bool:
+    """Let inverse, center and weights follow a step; say whether they can still be trusted."""
+    grows, square, n = 1.0 + weight * reach, 0.0, solved.shape[0]
+    for k in range(n):
+        square += solved[k] * solved[k]
+    # No eigenvalue of the inverse is above that of the start: ‖Hz‖² ≤ zᵀHz/floor, unless rounding has spoiled it.
+    if not square * (settings.floor + memory.tallies[SHIFT]) <= reach * (1.0 + _SLACK):
+        return False
+    move, root = pull / grows, math.sqrt(weight / grows)
+    for k in range(n):
+        memory.center[k] -= move * solved[k]
+        solved[k] *= root
+    for i in range(n):
+        if solved[i] != 0.0:
+            for k in range(n):
+                memory.inverse[i, k] -= solved[i] * solved[k]
+    return grows < _STEEP and _project(memory, solved, settings.radius, settings.floor)
+
+
+@frugal
 def _project(memory: Full, seen: Floats, radius: float, floor: float) -> bool:
-    """Set the weights; say whether that went well. `seen` is for scratch."""
+    """Set the weights; say whether they could be found. `seen` is for scratch."""
     weights, center, inverse, n = memory.weights, memory.center, memory.inverse, memory.weights.shape[0]
     shift, square = memory.tallies[SHIFT], 0.0
     for k in range(n):
@@ -192,13 +204,12 @@ class FullMemory(JointMemory):
 def _solved(matrix: Floats, target: Floats, settings: JointSettings, start: float) -> tuple[Floats, Floats, float]:
     """Return (A + λI)⁻¹, that times θ, and λ."""
     if settings.radius == math.inf:
-        try:
+        with suppress(LinAlgError):
             factors = cho_factor(matrix, lower=True)
-        except LinAlgError:
-            pass  # rounding has made A indefinite
-        else:
             inverse = cho_solve(factors, np.eye(len(target)))
-            return (inverse + inverse.T) / 2.0, cho_solve(factors, target), 0.0
+            # No direction is known less than at the start; where one seems to be, it is a pivot of mere rounding.
+            if inverse.diagonal().max() <= (1.0 + _SLACK) / settings.floor:
+                return (inverse + inverse.T) / 2.0, cho_solve(factors, target), 0.0
     values, vectors = eigh(matrix)
     values = np.maximum(values, settings.floor)
     turned = vectors.T @ target
