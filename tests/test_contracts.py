@@ -36,6 +36,8 @@ _ALIKE = [
     onebit.BanditPerceptron(kernels.Multinomial(3), ties="first"),
     onebit.MulticlassPerceptron(kernels.Rational(normalize=True)),
     onebit.Banditron(0.3, kernels.Gaussian(0.5)),
+    onebit.SOBA(0.2, diagonal=True),
+    onebit.PNewtron(0.2, diagonal=True),
 ]
 LEARNERS = [each for each in LEARNERS if repr(each) not in map(repr, _ALIKE)]
 ALL_LEARNERS = [*LEARNERS, *(pytest.param(learner, marks=pytest.mark.slow) for learner in _ALIKE)]

@@ -23,7 +23,9 @@ BOTH = pytest.mark.parametrize("diagonal", [False, True])
 
 def plain_soba(problem: Problem, rate: float, a: float, seed: int, diagonal: bool) -> tuple[list[int], Floats]:
     K, d = problem.n_classes, problem.X.shape[1]
-    A, theta, W, guesses, margins = a * np.eye(K * d), np.zeros(K * d), np.zeros((K, d)), [], 0.0
+    A: Floats = a * np.eye(K * d)
+    theta, guesses, margins = np.zeros(K * d), [], 0.0
+    W: Floats = np.zeros((K, d))
     for t, (x, label) in enumerate(zip(problem.X, problem.y, strict=True)):
         scores = W @ x
         greedy, u = int(np.argmax(scores)), uniform(Draw(seed, t))
@@ -35,12 +37,13 @@ def plain_soba(problem: Problem, rate: float, a: float, seed: int, diagonal: boo
         other = int(np.argmax(np.where(np.arange(K) == label, -np.inf, scores)))
         g = np.kron(np.eye(K)[other] - np.eye(K)[label], x) / p
         z, w = math.sqrt(p) * g, W.ravel()
-        m = ((w @ z) ** 2 + 2 * w @ g) / (1 + z @ np.linalg.inv(A) @ z)
+        inverse: Floats = np.linalg.inv(A)
+        m = float(((w @ z) ** 2 + 2 * w @ g) / (1 + z @ inverse @ z))
         if margins + m >= 0:
             margins += m
             A += np.diag(z**2) if diagonal else np.outer(z, z)
             theta -= g
-            W = (np.linalg.inv(A) @ theta).reshape(K, d)
+            W = in_ball(A, theta, math.inf).reshape(K, d)
     return guesses, W
 
 
@@ -48,7 +51,8 @@ def plain_newtron(
     problem: Problem, rate: float, settings: tuple[float, float, float], seed: int, diagonal: bool
 ) -> tuple[list[int], Floats]:
     K, d, (alpha, beta, D) = problem.n_classes, problem.X.shape[1], settings
-    A, b, W, guesses = np.eye(K * d) / D, np.zeros(K * d), np.zeros((K, d)), []
+    A, b, guesses = np.eye(K * d) / D, np.zeros(K * d), []
+    W: Floats = np.zeros((K, d))
     for t, (x, label) in enumerate(zip(problem.X, problem.y, strict=True)):
         p = scipy.special.softmax(alpha * W @ x)
         q, u = (1 - rate) * p + rate / K, uniform(Draw(seed, t))
@@ -169,7 +173,7 @@ def test_the_inverse_stays_right(name: str, rounds: int) -> None:
 @pytest.mark.parametrize("scale", [1e4, 1e9])
 def test_where_rounding_breaks_cholesky_the_floor_is_put_back(scale: float) -> None:
     problem = noisy_problem(300)
-    learner = onebit.SOBA(0.3, classes=4)
+    learner: Any = onebit.SOBA(0.3, classes=4)
     onebit.play(learner, scale * problem.X, problem.y)
     learner._memory.renew_inverse()
     now = learner._memory.arrays
@@ -179,9 +183,13 @@ def test_where_rounding_breaks_cholesky_the_floor_is_put_back(scale: float) -> N
 
 
 def test_the_inverse_is_made_anew_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[float] = []
-    solved = full._solved
-    monkeypatch.setattr(full, "_solved", lambda *given: made.append(given[3]) or solved(*given))
+    made, solved = [], full._solved
+
+    def counted(*given: Any) -> Any:
+        made.append(given)
+        return solved(*given)
+
+    monkeypatch.setattr(full, "_solved", counted)
     problem = noisy_problem(9000)
     learner = onebit.SOBA(1.0)
     onebit.play(learner, problem.X, problem.y)

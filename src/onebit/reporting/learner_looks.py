@@ -1,9 +1,9 @@
 """The colour, dashes and marker of every learner: the same in all figures of all commands.
 
 The hue is the learner's, and relatives have neighbours of it: blue for the support vector machines, green for the
-perceptrons, orange for Banditron. A kernel changes the tone, as Banditron's exploration does (the darker, the more);
-other settings change the dashes, and the marker where there is no line. Dots and hollow markers are for those who are
-told the label.
+perceptrons, orange for Banditron, red and ochre for its second-order kin. A kernel changes the tone, as Banditron's
+exploration does (the darker, the more); other settings change the dashes, and the marker where there is no line. Dots
+and hollow markers are for those who are told the label.
 """
 
 import math
@@ -44,6 +44,8 @@ _TONES = {
     "MulticlassPerceptron": ("#00916A", "#5DAA8F", "#004D38"),
     # From a twentieth, the default, down to a two-thousandth.
     "Banditron": ("#6B2400", "#9A3B00", "#C65300", "#E07B1A", "#EB9A2D", "#F0B44A", "#F2C877"),
+    "SOBA": ("#A3212B", "#D9595F", "#5E0A12"),
+    "PNewtron": ("#8A6A00", "#BFA13A", "#4F3D00"),
     "NearestNeighbor": ("#5B2A86", "#9A76C2", "#2F1150"),
     "UniformGuess": (INK, "#8C8C8C", "#595959"),
     "VW": ("#B0307A", "#6A1145", "#DE8FBB"),
@@ -74,6 +76,8 @@ _FIRST_MARKER = {
     "BanditPerceptron": 3,
     "MulticlassPerceptron": 3,
     "Banditron": 5,
+    "SOBA": 1,
+    "PNewtron": 4,
     "NearestNeighbor": 6,
     "UniformGuess": 7,
 }

@@ -177,9 +177,9 @@ class FullMemory(JointMemory):
                 f"{n // self.n_features} classes: it takes {needed / 2**30:.3g} GiB, and there are "
                 f"{there_are / 2**30:.3g}. Use diagonal=True, or fewer features"
             )
-        identity = np.eye(n)
-        nothing, worn = np.zeros((3, n)), np.zeros(1, dtype=np.int64)
-        return Full(*nothing, self.settings.floor * identity, identity / self.settings.floor, np.zeros(TALLIES), worn)
+        weights, target, center = np.zeros((3, n))
+        matrix, inverse = self.settings.floor * np.eye(n), np.eye(n) / self.settings.floor
+        return Full(weights, target, center, matrix, inverse, np.zeros(TALLIES), np.zeros(1, dtype=np.int64))
 
     def scratch_size(self) -> int:
         """Return one number for every weight."""
