@@ -37,8 +37,8 @@ def plain_soba(problem: Problem, rate: float, a: float, seed: int, diagonal: boo
         other = int(np.argmax(np.where(np.arange(K) == label, -np.inf, scores)))
         g = np.kron(np.eye(K)[other] - np.eye(K)[label], x) / p
         z, w = math.sqrt(p) * g, W.ravel()
-        inverse: Floats = np.linalg.inv(A)
-        m = float(((w @ z) ** 2 + 2 * w @ g) / (1 + z @ inverse @ z))
+        far: Floats = np.linalg.inv(A) @ z
+        m = float(((w @ z) ** 2 + 2 * w @ g) / (1 + z @ far))
         if margins + m >= 0:
             margins += m
             A += np.diag(z**2) if diagonal else np.outer(z, z)
