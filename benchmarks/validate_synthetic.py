@@ -122,6 +122,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=1_000_000)
     parser.add_argument("--tried", type=int, default=100_000, help="rounds on which settings are compared")
+    parser.add_argument("--players", nargs="+", default=[""], help="beginnings of their names; by default all")
     parser.add_argument("--seed", type=int, default=1)
     options, console = parser.parse_args(), Console(width=140)
     for title, make in (("SynSep", syn_sep), ("SynNonSep", syn_non_sep)):
@@ -129,6 +130,8 @@ def main() -> None:
         beginning = stream[0][: options.tried], stream[1][: options.tried]
         table = Table("", "with each setting", "best", "in all", title=f"{title}: % of mistakes")
         for name, settings, play in PLAYERS:
+            if not name.startswith(tuple(options.players)):
+                continue
             errors = [play(setting, beginning, options.seed) for setting in settings]
             best = settings[int(np.argmin(errors))]
             told = ", ".join(
