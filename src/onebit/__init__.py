@@ -10,6 +10,7 @@ from importlib.metadata import version
 
 from onebit import kernels, streams
 from onebit.learners import (
+    SOBA,
     BanditPerceptron,
     Banditron,
     BanditSVM,
@@ -21,6 +22,7 @@ from onebit.learners import (
     LinUCB,
     MulticlassPerceptron,
     NearestNeighbor,
+    PNewtron,
     RegCB,
     SquareCB,
     ThompsonSampling,
@@ -33,6 +35,7 @@ from onebit.rounds import Guess, Trace
 __version__ = version("onebit")
 
 __all__ = [
+    "SOBA",
     "BanditPerceptron",
     "BanditSVM",
     "Banditron",
@@ -45,6 +48,7 @@ __all__ = [
     "LinUCB",
     "MulticlassPerceptron",
     "NearestNeighbor",
+    "PNewtron",
     "RegCB",
     "SquareCB",
     "ThompsonSampling",

@@ -17,9 +17,11 @@ from onebit.learners.regression import (
     SquareCB,
     ThompsonSampling,
 )
+from onebit.learners.second_order import SOBA, PNewtron
 from onebit.learners.uniform_guess import UniformGuess
 
 __all__ = [
+    "SOBA",
     "BanditPerceptron",
     "BanditSVM",
     "Banditron",
@@ -31,6 +33,7 @@ __all__ = [
     "LinUCB",
     "MulticlassPerceptron",
     "NearestNeighbor",
+    "PNewtron",
     "RegCB",
     "SquareCB",
     "ThompsonSampling",
@@ -42,4 +45,5 @@ __all__ = [
 def all_learners() -> list[type[Learner]]:
     """Return every learner class exported here, by name."""
     found = (globals()[name] for name in __all__)
-    return [each for each in found if isinstance(each, type) and each is not Learner]
+    learners = [each for each in found if isinstance(each, type) and each is not Learner]
+    return sorted(learners, key=lambda cls: cls.__name__)
