@@ -10,11 +10,16 @@ from importlib.metadata import version
 
 from onebit import kernels, streams
 from onebit.learners import (
+    AdaptiveSurrogate,
+    BanditHalving,
     BanditPerceptron,
     Banditron,
     BanditSVM,
+    ConservativePassiveAggressive,
     FullInformationSVM,
+    Gaptron,
     Learner,
+    Majority,
     MulticlassPerceptron,
     NearestNeighbor,
     UniformGuess,
@@ -26,12 +31,17 @@ from onebit.rounds import Guess, Trace
 __version__ = version("onebit")
 
 __all__ = [
+    "AdaptiveSurrogate",
+    "BanditHalving",
     "BanditPerceptron",
     "BanditSVM",
     "Banditron",
+    "ConservativePassiveAggressive",
     "FullInformationSVM",
+    "Gaptron",
     "Guess",
     "Learner",
+    "Majority",
     "MulticlassPerceptron",
     "NearestNeighbor",
     "Trace",

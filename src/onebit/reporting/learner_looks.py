@@ -45,6 +45,12 @@ _TONES = {
     # From a twentieth, the default, down to a two-thousandth.
     "Banditron": ("#6B2400", "#9A3B00", "#C65300", "#E07B1A", "#EB9A2D", "#F0B44A", "#F2C877"),
     "NearestNeighbor": ("#5B2A86", "#9A76C2", "#2F1150"),
+    # Purple-red for those who follow a gradient, brown and grey for those who look at no weights of their own.
+    "Gaptron": ("#8E2B5F", "#C06A97", "#5A1039"),
+    "AdaptiveSurrogate": ("#B5446E", "#DB8FAE", "#7A1F42"),
+    "ConservativePassiveAggressive": ("#A8503C", "#D18B77", "#6E2A1A"),
+    "BanditHalving": ("#7A6A00", "#B3A13C", "#4A4000"),
+    "Majority": ("#6E6E6E", "#A6A6A6", "#404040"),
     "UniformGuess": (INK, "#8C8C8C", "#595959"),
     "VW": ("#B0307A", "#6A1145", "#DE8FBB"),
 }
@@ -75,6 +81,11 @@ _FIRST_MARKER = {
     "MulticlassPerceptron": 3,
     "Banditron": 5,
     "NearestNeighbor": 6,
+    "Gaptron": 1,
+    "AdaptiveSurrogate": 4,
+    "ConservativePassiveAggressive": 2,
+    "BanditHalving": 5,
+    "Majority": 6,
     "UniformGuess": 7,
 }
 _KERNEL = re.compile(r"kernel=(None)?")
