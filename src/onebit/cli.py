@@ -149,14 +149,15 @@ def bound(
     exploration: Annotated[float | None, typer.Option(help="p, BanditSVM's chance of a uniform guess.")] = None,
     kernels: Annotated[int | None, typer.Option(help="m, the kernels of BanditSVM's bank.")] = None,
     softness: Annotated[float | None, typer.Option(help="1/(2C) of BanditSVM, 0 for a hard margin.")] = None,
+    hypotheses: Annotated[int | None, typer.Option(help="H, the hypotheses of BanditHalving.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Evaluate one of the paper's bounds, or BanditSVM's."""
+    """Evaluate one of the paper's bounds, or BanditSVM's, or halving's."""
     from onebit.commands.bound import bound_command
 
     given = {"n_classes": k, "margin": gamma, "radius": radius, "dimension": dimension}
     given |= {"reach": reach, "directions": directions, "exploration": exploration}
-    given |= {"n_kernels": kernels, "softness": softness}
+    given |= {"n_kernels": kernels, "softness": softness, "n_hypotheses": hypotheses}
     bound_command(theorem, given, as_json)
 
 
