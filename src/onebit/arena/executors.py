@@ -102,7 +102,8 @@ def run(
 
     Cells that share a stream and a seed form a batch, and a worker plays one batch at a time. Every result is
     committed as soon as it comes, so a run that was killed or interrupted goes on where it stopped.
-    The first cell that fails stops the run, unless `on_failure` takes it. A stored result that is damaged is played again, under a `DamageWarning`.
+    The first cell that fails stops the run, unless `on_failure` is there to be told. A stored result that is damaged is
+    played again, under a `DamageWarning`.
     Ctrl-C and SIGTERM end the workers and remove what players have written to scratch folders.
 
     Parameters
