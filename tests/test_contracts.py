@@ -43,6 +43,8 @@ _ALIKE = [
     onebit.ExploreFirst(20, "logistic", learning_rate=1.0),
     onebit.SquareCB(10.0, diagonal=True),
     onebit.RegCB(0.1, "elimination", diagonal=True),
+    onebit.SOBA(0.2, diagonal=True),
+    onebit.PNewtron(0.2, diagonal=True),
 ]
 LEARNERS = [each for each in LEARNERS if repr(each) not in map(repr, _ALIKE)]
 ALL_LEARNERS = [*LEARNERS, *(pytest.param(learner, marks=pytest.mark.slow) for learner in _ALIKE)]

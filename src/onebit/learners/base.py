@@ -104,6 +104,23 @@ class Learner(Taught):
         """Yield learners with settings worth checking; the contract checks play them all."""
         yield cls()
 
+    @classmethod
+    def contenders(cls, rounds: int) -> dict[str, Self]:
+        """Return who stands for this class in a league of so many rounds, by what to add to the class's name.
+
+        By default one, with the default settings. A class that must know the rounds in advance, that comes in two
+        forms, or that cannot play without being told more (then nobody stands for it) says so here.
+        """
+        return {"": cls()}
+
+    def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
+        """Return roughly how many numbers it touches in a game, or 0 where that grows only as the rows do.
+
+        A league leaves out the games that would take too long, by this number rather than by a clock: so the same are
+        played on every machine.
+        """
+        return 0.0
+
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return what its theorems promise on examples that are strongly separable with that margin.
 
