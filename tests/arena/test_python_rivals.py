@@ -100,6 +100,16 @@ def test_settings(rival: Any) -> None:
         rival(exploration=-1, version="1.0")
 
 
+def test_effort_is_that_of_the_matrices() -> None:
+    """At a billion numbers a second: a round of coba's LinUCB on SynSep took 0.18 s, contextualbandits' 4 ms."""
+    size = {"rounds": 1000, "n_features": 401, "n_classes": 9}
+    seconds = [rival(version="1.0").effort(**size) / 1e9 / 1000 for rival in RIVALS]
+    assert 1e-4 < seconds[0] < 1e-3
+    assert 0.1 < seconds[1] < 0.3
+    assert 1e-3 < seconds[2] < 1e-2
+    assert Coba("BanditEpsilonLearner", version="1.0").effort(**size) < 1e9
+
+
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
 def test_rows_as_rivals_take_them(form: Any, tmp_path: Path) -> None:
     X = np.array([[0.0, 2.5], [1.0, 0.0]])

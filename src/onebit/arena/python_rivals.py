@@ -31,6 +31,7 @@ from onebit.strangers import import_path_of
 ENVIRONMENT = "ONEBIT_RIVALS"
 """The environment variable that names the folder of the rivals' virtual environment."""
 _SEEDS = 2**31 - 1  # all of them take as many
+_PYTHON = 1e5  # numbers that could be touched in the time of a few calls of theirs
 
 
 class PythonRival(Player):
@@ -125,6 +126,10 @@ class River(PythonRival):
         {"model": "Perceptron", "rate": None, "exploration": 0.05},
     )
 
+    def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
+        """Return its work: every number is found by its name, in Python."""
+        return 100.0 * rounds * n_features * n_classes
+
     def __init__(
         self,
         model: str = "LogisticRegression",
@@ -155,6 +160,12 @@ class Coba(PythonRival):
         {"model": "BanditEpsilonLearner", "exploration": 0.05},
     )
 
+    def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
+        """Return its work: the whole matrix times the features of every action, or a draw with that covariance."""
+        size = n_features * n_classes if self.settings["model"] != "BanditEpsilonLearner" else 1
+        draws = size**3 if self.settings["model"] == "LinTSLearner" else 0
+        return float(rounds) * ((n_classes + 3) * size**2 + draws + _PYTHON)
+
     def __init__(
         self, model: str = "LinUCBLearner", exploration: float | None = None, version: str | None = None
     ) -> None:
@@ -182,6 +193,11 @@ class ContextualBandits(PythonRival):
         *({"model": "EpsilonGreedy", "exploration": share} for share in (0.05, 0.2)),
         {"model": "SoftmaxExplorer", "exploration": None},
     )
+
+    def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
+        """Return its work: a matrix for every class, or refits of all rounds so far."""
+        power = {"LinUCB": 2, "LinTS": 3}.get(str(self.settings["model"]), 1)
+        return float(rounds * n_classes * (n_features**power + _PYTHON))
 
     def __init__(self, model: str = "LinUCB", exploration: float | None = None, version: str | None = None) -> None:
         super().__init__({"model": model, "exploration": exploration}, version)

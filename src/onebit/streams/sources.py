@@ -69,9 +69,10 @@ def find_sources(given: Sequence[str], reading: Reading = PLAIN) -> list[Source]
             inside = sorted(child for child in path.iterdir() if ending(child))
             if not inside:
                 raise ValueError(f"{path}: the folder has no data set; files end in {', '.join(SUFFIXES)}")
-            found += [find_source(f"{before}{child}", reading) for child in inside]
+            found += [_find_source(f"{before}{child}", reading) for child in inside]
         else:
-            found.append(find_source(text, reading))
+            found.append(_find_source(text, reading))
+    _check_reading(found, reading)
     return _with_distinct_names(found)
 
 
@@ -81,6 +82,22 @@ def find_source(text: str, reading: Reading = PLAIN) -> Source:
     >>> find_source("paper_weak").stream, find_source("noise:0.05:wine").changes
     ('paper_weak', (LabelNoise(rate=0.05),))
     """
+    found = _find_source(text, reading)
+    _check_reading([found], reading)
+    return found
+
+
+def _check_reading(sources: Sequence[Source], reading: Reading) -> None:
+    """Raise if something is said about columns, and none of the sources has any that could be chosen."""
+    if reading != PLAIN and all(source.reading == PLAIN for source in sources):
+        said = ", ".join(name for name, value in reading._asdict().items() if value != Reading._field_defaults[name])
+        raise ValueError(
+            f"{', '.join(source.name for source in sources)}: only tables (CSV, Parquet, ARFF) have columns to choose "
+            f"and ways to be read; leave out {said}"
+        )
+
+
+def _find_source(text: str, reading: Reading) -> Source:
     before, changes, rest = _split(text)
     source = _find_plain(rest, reading)
     return source._replace(name=before + source.name, changes=changes)
