@@ -23,6 +23,7 @@ from onebit.learners import (
     MulticlassPerceptron,
     NearestNeighbor,
     UniformGuess,
+    Wrapped,
     load,
 )
 from onebit.play import play
@@ -46,6 +47,7 @@ __all__ = [
     "NearestNeighbor",
     "Trace",
     "UniformGuess",
+    "Wrapped",
     "kernels",
     "load",
     "play",

@@ -14,6 +14,7 @@ from onebit.learners.loading import load
 from onebit.learners.multiclass_perceptron import MulticlassPerceptron
 from onebit.learners.nearest_neighbor import NearestNeighbor
 from onebit.learners.uniform_guess import UniformGuess
+from onebit.learners.wrapped import Wrapped
 
 __all__ = [
     "AdaptiveSurrogate",
@@ -29,6 +30,7 @@ __all__ = [
     "MulticlassPerceptron",
     "NearestNeighbor",
     "UniformGuess",
+    "Wrapped",
     "load",
 ]
 

@@ -50,6 +50,7 @@ _TONES = {
     "AdaptiveSurrogate": ("#B5446E", "#DB8FAE", "#7A1F42"),
     "ConservativePassiveAggressive": ("#A8503C", "#D18B77", "#6E2A1A"),
     "BanditHalving": ("#7A6A00", "#B3A13C", "#4A4000"),
+    "Wrapped": ("#1B7F8C", "#6FBBC4", "#0B444C"),
     "Majority": ("#6E6E6E", "#A6A6A6", "#404040"),
     "UniformGuess": (INK, "#8C8C8C", "#595959"),
     "VW": ("#B0307A", "#6A1145", "#DE8FBB"),
@@ -86,6 +87,7 @@ _FIRST_MARKER = {
     "ConservativePassiveAggressive": 2,
     "BanditHalving": 5,
     "Majority": 6,
+    "Wrapped": 0,
     "UniformGuess": 7,
 }
 _KERNEL = re.compile(r"kernel=(None)?")
