@@ -13,22 +13,41 @@ from onebit.learners.gradient.majority import Majority
 from onebit.learners.loading import load
 from onebit.learners.multiclass_perceptron import MulticlassPerceptron
 from onebit.learners.nearest_neighbor import NearestNeighbor
+from onebit.learners.regression import (
+    Confidit,
+    EpsilonGreedy,
+    ExploreFirst,
+    LinUCB,
+    RegCB,
+    SquareCB,
+    ThompsonSampling,
+)
+from onebit.learners.second_order import SOBA, PNewtron
 from onebit.learners.uniform_guess import UniformGuess
 from onebit.learners.wrapped import Wrapped
 
 __all__ = [
+    "SOBA",
     "AdaptiveSurrogate",
     "BanditHalving",
     "BanditPerceptron",
     "BanditSVM",
     "Banditron",
+    "Confidit",
     "ConservativePassiveAggressive",
+    "EpsilonGreedy",
+    "ExploreFirst",
     "FullInformationSVM",
     "Gaptron",
     "Learner",
+    "LinUCB",
     "Majority",
     "MulticlassPerceptron",
     "NearestNeighbor",
+    "PNewtron",
+    "RegCB",
+    "SquareCB",
+    "ThompsonSampling",
     "UniformGuess",
     "Wrapped",
     "load",
@@ -38,4 +57,5 @@ __all__ = [
 def all_learners() -> list[type[Learner]]:
     """Return every learner class exported here, by name."""
     found = (globals()[name] for name in __all__)
-    return [each for each in found if isinstance(each, type) and each is not Learner]
+    learners = [each for each in found if isinstance(each, type) and each is not Learner]
+    return sorted(learners, key=lambda cls: cls.__name__)
