@@ -45,6 +45,11 @@ _ALIKE: list[Learner] = [
     onebit.RegCB(0.1, "elimination", diagonal=True),
     onebit.SOBA(0.2, diagonal=True),
     onebit.PNewtron(0.2, diagonal=True),
+    onebit.AdaptiveSurrogate(),
+    onebit.ConservativePassiveAggressive(),
+    onebit.Confidit(),
+    onebit.ExploreFirst(40),
+    onebit.SquareCB(),
 ]
 # Played in Python, a thousand times slower: test_wrapped.py holds it to what is quick, the slow run to all.
 _BY_HAND = [onebit.Wrapped(), onebit.Wrapped("sklearn.tree:DecisionTreeClassifier", refit="geometric")]
@@ -66,7 +71,7 @@ def name(thing: Any) -> str:
 def test_discovery_finds_everything() -> None:
     # Discovery walks through the modules, `all_learners` through what is exported: a forgotten export parts them.
     assert set(discovery.learner_classes()) == set(all_learners())
-    found = {type(learner) for learner in [*LEARNERS, *_BY_HAND]}
+    found = {type(learner) for learner in [*LEARNERS, *_ALIKE]}
     assert found == set(all_learners()), "examples() of a learner yields nothing"
     names = [cls.__name__ for cls in all_learners()]
     assert names == sorted(names)

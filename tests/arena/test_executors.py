@@ -266,7 +266,7 @@ def test_a_run_leaves_no_folder_behind(tmp_path: Path, players: Any, jobs: int, 
     assert list(temporary.iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
 def test_a_run_that_is_stopped_leaves_no_folder_behind(
     tmp_path: Path, players: Any, temporary: Path, number: int
 ) -> None:
@@ -318,7 +318,7 @@ def test_workers_of_a_killed_parent_are_gone_at_once_even_within_a_compiled_call
         assert time.monotonic() - start < 2
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_damaged_results_alone_are_played_again(
     tmp_path: Path, players: Any, played: Callable[[], list[str]], jobs: int
 ) -> None:
@@ -392,6 +392,7 @@ def test_another_executor_needs_no_other_change(tmp_path: Path, players: Any) ->
         assert len(store.finished(keys(broken))) == 2, "those of the first run, and nothing of what came after"
 
 
+@pytest.mark.slow
 def test_local_processes_can_be_used_again(tmp_path: Path, players: Any) -> None:
     executor, path = LocalProcesses(2), tmp_path / "arena.sqlite"
     run(CELLS[:1], path, players.play, executor=executor)
