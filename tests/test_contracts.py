@@ -22,7 +22,7 @@ def laplace(X: Any, Y: Any) -> Any:
     return np.exp(-np.sqrt(np.maximum(((X[:, None, :] - Y[None, :, :]) ** 2).sum(axis=2), 0.0)))
 
 
-# Half of what the suite takes is compiling. Of learners that are compiled each on its own, and differ little from one
+# Half of what the suite takes is compiling. Of learners that differ little from one, or share the compiled game of one,
 # that is checked always, the slow run alone checks these.
 _ALIKE: list[Learner] = [
     onebit.BanditPerceptron(ties="first"),
