@@ -64,6 +64,9 @@ _TONES = {
     "SquareCB": ("#1B8A9E", "#6CC0CE", "#0F5F6E"),
     "RegCB": ("#0B4A56", "#3F7C88", "#052A32"),
     "VW": ("#B0307A", "#6A1145", "#DE8FBB"),
+    "contextualbandits": ("#7D7A00", "#4A4800", "#BDB84A"),
+    "river": ("#8A6D3B", "#57431F", "#BFA77A"),
+    "coba": ("#B8323A", "#7A1219", "#E08A8F"),
 }
 _STRANGERS = (("#5A5A78", "#9494B0", "#30304A"), ("#7F5539", "#B58B6B", "#4F321E"), ("#1B8A9E", "#6CC0CE", "#0B4A56"))
 _DASHES: tuple[Dashes, ...] = (
@@ -88,6 +91,9 @@ _FIRST_MARKER = {
     "BanditSVM": 0,
     "FullInformationSVM": 0,
     "VW": 2,
+    "contextualbandits": 1,
+    "river": 4,
+    "coba": 6,
     "BanditPerceptron": 3,
     "MulticlassPerceptron": 3,
     "Banditron": 5,
@@ -114,7 +120,11 @@ _KERNEL = re.compile(r"kernel=(None)?")
 _NO_SETTING = re.compile(r"^[^(\s:]*[(\s:]?|kernel=[^,]*|(radius|scale)=[^,)]*")
 _EXPLORATION = re.compile(r"Banditron\(exploration=([\d.e-]+)")
 # A rival's settings have no names that could be read.
-_RIVALS = {"VW default": (0, 0), "VW best setting": (1, 1), "VW best per run": (2, 2)}
+_RIVALS = {
+    f"{family} {setting}": (place, place)
+    for family in ("VW", "contextualbandits", "river", "coba")
+    for place, setting in enumerate(("default", "best setting", "best per run"))
+}
 _RUNGS_OF_DEFAULT = round(3 * math.log10(0.05))
 
 
