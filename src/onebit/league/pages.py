@@ -13,8 +13,8 @@ from onebit.compare.comparison import Failure, Outcome
 from onebit.compare.entries import Entry
 from onebit.files import replace_file
 from onebit.league.field import Absence
-from onebit.league.figures import drawings, learner_drawing
-from onebit.league.standings import Pair, Standing, Standings
+from onebit.league.figures import drawings, learner_drawings
+from onebit.league.standings import Pair, Standing, Standings, sets_to_decide
 from onebit.league.tables import LEGEND, SHOWN, percent, shown_standing, verdict_in_words
 from onebit.reporting import pages
 from onebit.reporting.names import in_page
@@ -49,7 +49,7 @@ def write_pages(folder: Path, results: Results) -> None:
     (folder / "learners").mkdir(parents=True, exist_ok=True)
     for row in everyone:
         name = names[row.title]
-        figures = draw_files([learner_drawing(row, name, results.outcomes)], folder / "figures" / "learners")
+        figures = draw_files(learner_drawings(row, name, results.outcomes), folder / "figures" / "learners")
         parts = [
             '<p><a href="../report.html">The whole league</a></p>',
             _about(row, standings),
@@ -109,7 +109,9 @@ def _whole(results: Results, names: Mapping[str, str], folder: Path) -> str:
 
 
 def _link(title: str, names: Mapping[str, str], folder: str = "learners/") -> str:
-    return f'<a href="{folder}{names[title]}.html">{in_page(title)}</a>'
+    # Names of classes are long, and on a phone they had better break where a word begins.
+    broken = re.sub(r"(?<=[a-z])(?=[A-Z])", "<wbr>", in_page(title))
+    return f'<a href="{folder}{names[title]}.html">{broken}</a>'
 
 
 def _standings_html(standings: Standings, names: Mapping[str, str]) -> str:
@@ -212,6 +214,11 @@ def _pairs_of(row: Standing, standings: Standings, names: Mapping[str, str]) -> 
         "Sets won, tied and lost against each; the geometric mean of the ratios of mistakes over the sets that both "
         "finished; Wilcoxon's signed-rank test across the sets, Holm-corrected over all pairs of the league."
     )
+    n_pairs, n_sets = len(standings.pairs) // 2, len(standings.datasets)
+    if n_sets < sets_to_decide(n_pairs):
+        said += (
+            f" {n_sets} sets are too few for it: to tell one of {n_pairs} pairs apart takes {sets_to_decide(n_pairs)}."
+        )
     lines = []
     for other in standings.ranked:
         if other is row:

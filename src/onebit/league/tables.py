@@ -145,11 +145,11 @@ def percent(share: float) -> str:
     """Return a share as people read it; nothing for NaN.
 
     >>> percent(0.0512), percent(0.0), percent(0.0004), percent(math.nan)
-    ('5.1 %', '0 %', '0.04 %', '')
+    ('5.1%', '0%', '0.04%', '')
     """
     if math.isnan(share):
         return ""
-    return f"{100 * share:.1f} %" if share >= 0.001 else f"{100 * share:.1g} %"
+    return f"{share:.1%}" if share >= 0.001 else f"{100 * share:.1g}%"
 
 
 def verdict_in_words(standings: Standings) -> str:
@@ -167,7 +167,7 @@ def verdict_in_words(standings: Standings) -> str:
 
 
 LEGEND = (
-    "mean rank: of mean mistakes, over the sets; who did not finish a set shares its last ranks",
+    "mean rank: of the mean mistakes, over the sets; who did not finish a set shares its last ranks",
     "of common: over the sets that all finished; first: sets on which nobody made fewer mistakes",
     "mistakes / best: over those of the best on each set, geometric mean over the sets it finished",
     f"w/t/l: against everyone on every set; paired t-test over the runs, Holm-corrected over all, level {LEVEL:g}",
