@@ -195,7 +195,7 @@ def groups_within(mean_ranks: Sequence[float], difference: float) -> list[tuple[
 
 
 def sets_to_decide(n_pairs: int, level: float = LEVEL) -> int:
-    """Return on how many sets one learner must beat another for the signed-rank test to tell one of so many pairs apart.
+    """Return how many sets the signed-rank test needs to tell one of so many pairs apart: one learner wins on all.
 
     >>> sets_to_decide(1), sets_to_decide(10), sets_to_decide(378)
     (6, 9, 14)
