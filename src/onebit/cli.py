@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from onebit.streams.reading import Reading
 
 _INTERRUPTED = 130
+_KEEPING = (["compare"], ["league"], ["reproduce"])  # the commands that keep finished games
 _TRUTHS = ("true", "false", "yes", "no", "on", "off", "1", "0")
 
 _NAMES = ", ".join([*known_names(), "or a stream of your own, mypackage.streams:mine"])
@@ -46,6 +47,13 @@ _Encoding = Annotated[str | None, typer.Option(help="Of text, such as cp1252; ot
 _MaxWords = Annotated[
     int | None, typer.Option(help="The most different words a column may have, each a column then; 100 otherwise.")
 ]
+_Preprocess = Annotated[
+    str,
+    typer.Option(
+        help="standardize (over the rows played), online (over the rows so far) or none; not for learners that scale "
+        "columns themselves."
+    ),
+]
 
 # The same on every command that plays many learners.
 _Learners = Annotated[
@@ -62,9 +70,6 @@ _Grid = Annotated[bool, typer.Option(help="Play the rival's whole grid too: thir
 _Rounds = Annotated[int, typer.Option(help="Rounds per run, at most; every row is played once.")]
 _Runs = Annotated[int, typer.Option(help="Runs of every learner, each on its own shuffle.")]
 _Seed = Annotated[int, typer.Option(help="Seed of the first shuffle; run r uses seed + r.")]
-_Preprocess = Annotated[
-    str, typer.Option(help="standardize (over the rows played), online (over the rows so far) or none.")
-]
 _UnitLength = Annotated[bool, typer.Option("--unit-length", help="Then divide every row by its length.")]
 _Jobs = Annotated[int | None, typer.Option(help="Worker processes; all cores by default.")]
 _Out = Annotated[Path, typer.Option(help="Folder for results; what is there already is not played again.")]
@@ -163,14 +168,15 @@ def bound(
     exploration: Annotated[float | None, typer.Option(help="p, BanditSVM's chance of a uniform guess.")] = None,
     kernels: Annotated[int | None, typer.Option(help="m, the kernels of BanditSVM's bank.")] = None,
     softness: Annotated[float | None, typer.Option(help="1/(2C) of BanditSVM, 0 for a hard margin.")] = None,
+    hypotheses: Annotated[int | None, typer.Option(help="H, the hypotheses of BanditHalving.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Evaluate one of the paper's bounds, or BanditSVM's."""
+    """Evaluate one of the paper's bounds, or BanditSVM's, or halving's."""
     from onebit.commands.bound import bound_command
 
     given = {"n_classes": k, "margin": gamma, "radius": radius, "dimension": dimension}
     given |= {"reach": reach, "directions": directions, "exploration": exploration}
-    given |= {"n_kernels": kernels, "softness": softness}
+    given |= {"n_kernels": kernels, "softness": softness, "n_hypotheses": hypotheses}
     bound_command(theorem, given, as_json)
 
 
@@ -321,6 +327,7 @@ def play(
     rounds: Annotated[int | None, typer.Option(help="Rounds, at most; every row once by default.")] = None,
     seed: Annotated[int, typer.Option(help="Of the learner's random numbers, and of the shuffle.")] = 0,
     shuffle: Annotated[bool, typer.Option(help="Shuffle the rows; otherwise they come in the file's order.")] = False,
+    preprocess: _Preprocess = "none",
     save: Annotated[Path | None, typer.Option(help="Save the learner, with all it has learned, as this file.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the figure and report.html.")] = Path("results/play"),
 ) -> None:
@@ -335,6 +342,7 @@ def play(
             rounds,
             seed,
             shuffle,
+            preprocess,
             save,
             out,
         )
@@ -363,7 +371,8 @@ def main() -> None:
         app()
     except SystemExit as ended:
         if ended.code == _INTERRUPTED:  # what typer makes of Ctrl-C, and what shells expect
-            Console(stderr=True).print("Stopped. What was finished is kept; the same command goes on from there.")
+            kept = " What was finished is kept; the same command goes on from there."
+            Console(stderr=True).print(f"Stopped.{kept if sys.argv[1:2] in _KEEPING else ''}")
         raise
     except (ValueError, RuntimeError) as error:
         _fail(str(error))

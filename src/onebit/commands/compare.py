@@ -18,7 +18,7 @@ from onebit.reporting.names import in_shell, on_screen
 from onebit.reporting.progress import prepare_folder, progress_bar, say_where
 from onebit.reporting.style import draw_files
 from onebit.reporting.tables import grouped
-from onebit.streams.account import in_one_line
+from onebit.streams.account import in_lines
 from onebit.streams.preprocess import describe_preprocessing
 from onebit.streams.reading import PLAIN, Reading
 from onebit.streams.sources import find_sources
@@ -150,7 +150,7 @@ def details_of(request: Request, comparison: Comparison, preprocessing: str, com
     """
     return {
         "Data sets": ", ".join(source.name for source in comparison.sources),
-        **{f"Read: {name}": in_one_line(about) for name, about in comparison.about.items()},
+        **{f"Read: {name}": in_lines(about) for name, about in comparison.about.items()},
         "Rounds": f"at most {grouped(comparison.rounds)}, each row once",
         "Runs": f"{comparison.runs}, each on a shuffle of its own, the same for all learners",
         "Seeds": f"{comparison.seed} to {comparison.seed + comparison.runs - 1}",

@@ -148,14 +148,17 @@ class Learner(Taught):
         """
         with self._lock:
             row = self._one_row(features)
-            if among is None or not self._grows:
+            if self._started and (among is None or not self._grows):
                 return self._issue(row, among, features)
-            labels = check_list("among", among)
-            if self._started and all(label in self._labels for label in labels.tolist()):
-                return self._issue(row, among, features)
+            labels = None if among is None else check_list("among", among)
+            allowed = None if labels is None else labels.tolist()  # what came may be read only once
+            if self._started and all(label in self._labels for label in allowed or ()):
+                return self._issue(row, allowed, features)
+            # A first guess that is refused begins nothing.
             with self.all_or_nothing(fresh=False):
-                self._codes_of(labels, row.shape[1], "among", features)
-                return self._issue(row, among, features)
+                if labels is not None and self._grows:
+                    self._codes_of(labels, row.shape[1], "among", features)
+                return self._issue(row, allowed, features)
 
     def _issue(self, row: Rows, among: Any, given: Any) -> Guess:
         if self._tickets is None:
@@ -237,6 +240,7 @@ class Learner(Taught):
             Which labels are allowed, in all of them.
         """
         rows = check_rows(X)
+        among = None if among is None else check_list("among", among).tolist()
         with self.all_or_nothing(fresh=False):
             is_new = not self._started
             self._check_fit(rows, X)
