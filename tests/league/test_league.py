@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from in_process import onebit
+from onebit.arena.players import player_from
 from onebit.commands.league import LeagueRequest, league_command
 from onebit.compare.comparison import run_comparison
 from onebit.compare.entries import enter
@@ -160,6 +161,14 @@ def test_what_is_too_long_is_known_before_it_is_played() -> None:
     assert [(failure.dataset, failure.entry.title) for failure in league.left_out()] == [("digits", "NearestNeighbor")]
     assert [entry.title for entry in league.entries_on(source[0])] == ["UniformGuess"]
     assert len(league.entries_on(source[1])) == 2, "three columns are fewer than 64"
+
+
+@pytest.mark.parametrize("name", ["LinUCB", "EpsilonGreedy", "SOBA", "PNewtron"])
+def test_matrices_of_wide_rows_are_too_long(name: str) -> None:
+    wide = {"rounds": 10_000, "n_features": 5000, "n_classes": 10}
+    assert player_from(enter(name).spec).effort(**wide) > 600e9
+    assert player_from(enter(f"{name}:diagonal=true").spec).effort(**wide) == 0.0
+    assert player_from(enter(name).spec).effort(**{**wide, "n_features": 20}) < 600e9
 
 
 def test_bundled_sources_come_once() -> None:
