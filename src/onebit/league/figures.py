@@ -14,7 +14,7 @@ from matplotlib.axis import Axis
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from onebit.compare.comparison import Outcome
 from onebit.compare.figures import shown
@@ -289,6 +289,10 @@ def draw_time(standings: Standings) -> Figure:
         axes.set_xscale("log")
         axes.set_xlim(xs.min() / 1.5, xs.max() * 1.5)
         style.log_count_axis(axes.xaxis)
+        if xs.max() < 100 * xs.min():
+            # Powers of ten would be one or two.
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=20))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xlabel("microseconds per round")
         ranked = [point.standing for point in points if point.standing.number is not None]

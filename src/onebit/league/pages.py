@@ -15,7 +15,7 @@ from onebit.files import replace_file
 from onebit.league.field import Absence
 from onebit.league.figures import drawings, learner_drawings
 from onebit.league.standings import Pair, Standing, Standings, sets_to_decide
-from onebit.league.tables import LEGEND, SHOWN, percent, shown_standing, verdict_in_words
+from onebit.league.tables import SHOWN, percent, shown_columns, shown_standing, verdict_in_words
 from onebit.reporting import pages
 from onebit.reporting.names import in_page
 from onebit.reporting.style import draw_files
@@ -91,7 +91,6 @@ def _whole(results: Results, names: Mapping[str, str], folder: Path) -> str:
         "<h2>Standings</h2>",
         f"<p>{pages.prose(verdict_in_words(standings))}</p>",
         _standings_html(standings, names),
-        f"<p>{'.<br>'.join(map(in_page, LEGEND))}.</p>",
         figures.pop("critical_difference", ""),
         _unfinished_html(results),
         "<h2>Exploration and time</h2>",
@@ -115,13 +114,15 @@ def _link(title: str, names: Mapping[str, str], folder: str = "learners/") -> st
 
 
 def _standings_html(standings: Standings, names: Mapping[str, str]) -> str:
+    everyone = (*standings.ranked, *standings.told)
+    texts = [shown_standing(row, len(standings.datasets)) for row in everyone]
     lines = []
-    for row in (*standings.ranked, *standings.told):
-        number, shown, *rest = shown_standing(row, len(standings.datasets))
+    for row, (number, shown, *rest) in zip(everyone, texts, strict=True):
         linked = _link(row.title, names) + in_page(shown.removeprefix(row.title))
         numbers = pages.cells(rest, ["number"] * len(rest))
         lines.append([("number", in_page(number) or pages.NOTHING), ("name", linked), *numbers])
-    return pages.table(SHOWN, lines)
+    legend = ".<br>".join(map(in_page, shown_columns(texts)[1]))
+    return f"{pages.table(SHOWN, lines)}\n<p>{legend}.</p>"
 
 
 def _unfinished_html(results: Results) -> str:
@@ -206,7 +207,7 @@ def what_it_is(entry: Entry) -> str:
     """
     player = player_from(entry.spec)
     thing = build(entry.spec) if isinstance(player, LearnerPlayer) else player
-    return (inspect.getdoc(type(thing)) or "").partition("\n\n")[0].replace("\n", " ")
+    return (inspect.getdoc(type(thing)) or "").partition("\n\n")[0].replace("\n", " ").replace("`", "")
 
 
 def _pairs_of(row: Standing, standings: Standings, names: Mapping[str, str]) -> str:
