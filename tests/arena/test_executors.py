@@ -141,6 +141,32 @@ def test_a_failing_cell_is_named(tmp_path: Path, players: Any, jobs: int, monkey
     assert not finished & {cell.key for cell in cells if cell.player not in GOOD}
 
 
+def test_a_run_goes_on_after_a_failure_if_somebody_is_told(tmp_path: Path, players: Any) -> None:
+    path = tmp_path / "arena.sqlite"
+    cells = grid(STREAMS, [GOOD[0], Spec("Broken"), *GOOD[1:]], [1, 2], "test")
+    broken = [cell for cell in cells if cell.player.name == "Broken"]
+    told: list[tuple[Cell, str]] = []
+    steps: list[tuple[int, int]] = []
+    for _ in range(2):
+        told.clear()
+        run(
+            cells,
+            path,
+            players.play,
+            jobs=1,
+            on_progress=lambda *done: steps.append(done),
+            on_failure=lambda *failure: told.append(failure),
+        )
+        assert told == [(cell, "ZeroDivisionError: no rounds to divide by") for cell in broken]
+        assert steps[-1] == (len(cells), len(cells))
+        with Store(path) as store:
+            assert store.finished(keys(cells)) == set(keys(cells)) - set(keys(broken)), "failures are tried again"
+    run([cell for cell in cells if cell not in broken], tmp_path / "alone.sqlite", players.play, jobs=1)
+    assert rows(path) == rows(tmp_path / "alone.sqlite"), "the others played as if it had not been there"
+    with pytest.raises(CellError, match="Broken"):
+        run(cells, path, players.play, jobs=1)
+
+
 def test_a_dead_worker_names_who_may_have_killed_it(tmp_path: Path, players: Any) -> None:
     path = tmp_path / "arena.sqlite"
     cells = grid(STREAMS[:1], [GOOD[0], Spec("Crash"), GOOD[1]], [1], "test")
