@@ -6,7 +6,7 @@ ARGS   ?=
 DATA   ?=
 RIVALS ?= .rivals
 
-.PHONY: help setup test test-slow lint docs format package coverage reproduce rivals arena benchmark clean
+.PHONY: help setup test test-slow lint docs format package coverage reproduce rivals arena league benchmark clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -71,6 +71,9 @@ $(RIVALS)/.ready: requirements/more-rivals.txt
 arena: $(VENV)/.rivals  ## learners beside Vowpal Wabbit on every data set of a folder, into results/arena/ (DATA=folder)
 	@test -n "$(DATA)" || { echo 'say which folder of data sets: make arena DATA=folder'; exit 1; }
 	$(BIN)/onebit compare "$(DATA)" --rival vw --out results/arena $(ARGS)
+
+league: setup  ## every learner over all bundled streams, and the data sets of a folder if one is named (DATA=folder)
+	$(BIN)/onebit league $(if $(DATA),"$(DATA)") $(ARGS)
 
 benchmark: $(VENV)/.rivals  ## speed and memory, side by side with peers
 	$(BIN)/python benchmarks/speed.py $(ARGS)

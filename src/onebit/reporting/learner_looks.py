@@ -47,11 +47,12 @@ _TONES = {
     "SOBA": ("#5C6B00", "#97A53A", "#333C00"),
     "PNewtron": ("#8A6A00", "#BFA13A", "#4F3D00"),
     "NearestNeighbor": ("#5B2A86", "#9A76C2", "#2F1150"),
-    # Purple-red for those who follow a gradient, brown and grey for those who look at no weights of their own.
+    # Purple-red for those who follow a gradient, mauve, slate and grey for those who keep no weights.
     "Gaptron": ("#8E2B5F", "#C06A97", "#5A1039"),
     "AdaptiveSurrogate": ("#B5446E", "#DB8FAE", "#7A1F42"),
     "ConservativePassiveAggressive": ("#A8503C", "#D18B77", "#6E2A1A"),
-    "BanditHalving": ("#7A6A00", "#B3A13C", "#4A4000"),
+    "BanditHalving": ("#9C8AA5", "#C4B7CB", "#6B5A75"),
+    "Wrapped": ("#6A5ACD", "#A79BE6", "#3F3391"),
     "Majority": ("#6E6E6E", "#A6A6A6", "#404040"),
     "UniformGuess": (INK, "#8C8C8C", "#595959"),
     # One regression per class: red for bounds, sand for those that draw uniformly, teal for what falls with the cost.
@@ -104,6 +105,7 @@ _FIRST_MARKER = {
     "ConservativePassiveAggressive": 2,
     "BanditHalving": 5,
     "Majority": 6,
+    "Wrapped": 0,
     "UniformGuess": 7,
     "LinUCB": 0,
     "Confidit": 1,
