@@ -47,6 +47,15 @@ _MaxWords = Annotated[
     int | None, typer.Option(help="The most different words a column may have, each a column then; 100 otherwise.")
 ]
 
+# The same on every command that plays many games.
+_Jobs = Annotated[int | None, typer.Option(help="Worker processes; all cores by default.")]
+_Dask = Annotated[
+    str | None,
+    typer.Option(
+        help="Play on a Dask cluster instead: its scheduler's address, such as tcp://10.0.0.1:8786, or scheduler file."
+    ),
+]
+
 # Every command imports what it needs when it is called: `onebit --help` answers without matplotlib.
 app = typer.Typer(
     help='Learn a K-way classifier when the only answer you ever get is "right" or "wrong".',
@@ -79,7 +88,8 @@ def reproduce(
         int | None, typer.Option(help="Runs of every learner, each on its own data; the paper: 20.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the first run; run r uses seed + r.")] = 0,
-    jobs: Annotated[int | None, typer.Option(help="Worker processes; all cores by default.")] = None,
+    jobs: _Jobs = None,
+    dask: _Dask = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for results; results/, or results/quick/ with --quick.")
     ] = None,
@@ -88,7 +98,7 @@ def reproduce(
     """Play the paper's experiments; write tables, figures and report.html."""
     from onebit.commands.reproduce import reproduce_command
 
-    reproduce_command(rounds, runs, seed, jobs, out, quick)
+    reproduce_command(rounds, runs, seed, jobs, out, quick, dask)
 
 
 def _reading(
@@ -213,7 +223,8 @@ def compare(
         str, typer.Option(help="standardize (over the rows played), online (over the rows so far) or none.")
     ] = "standardize",
     unit_length: Annotated[bool, typer.Option("--unit-length", help="Then divide every row by its length.")] = False,
-    jobs: Annotated[int | None, typer.Option(help="Worker processes; all cores by default.")] = None,
+    jobs: _Jobs = None,
+    dask: _Dask = None,
     out: Annotated[Path, typer.Option(help="Folder for results; what is there already is not played again.")] = Path(
         "results/compare"
     ),
@@ -235,6 +246,7 @@ def compare(
             *rows,
             jobs,
             out,
+            dask,
         )
     )
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from onebit.arena.executors import check_jobs
 from onebit.commands.what_was_read import reading_words, say_what_was_read
+from onebit.commands.workers import executor_for
 from onebit.compare.comparison import ROUNDS, RUNS, Comparison, run_comparison
 from onebit.compare.entries import Entry, check_distinct, default_entries, enter, rival_entries
 from onebit.compare.figures import drawings
@@ -44,6 +44,7 @@ class Request:
     unit_length: bool = False
     jobs: int | None = None
     out: Path = Path("results/compare")
+    dask: str | None = None
 
     @property
     def learner_texts(self) -> list[str]:
@@ -53,13 +54,13 @@ class Request:
 
 def compare_command(request: Request) -> None:
     """Play, then write tables, figures and the report into the folder."""
-    check_jobs(request.jobs, "--jobs")
+    console = Console()
+    executor = executor_for(request.dask, request.jobs, console)
     comparison = _comparison(request)
     baseline = _baseline(request, comparison.entries)
     said = _preprocessing(comparison)
     # After everything that can be wrong with the request, before anything is played.
     prepare_folder(request.out)
-    console = Console()
     for name, about in comparison.about.items():
         say_what_was_read(console, name, about)
     console.print(
@@ -68,7 +69,7 @@ def compare_command(request: Request) -> None:
         soft_wrap=True,
     )
     with progress_bar(console, _size(comparison)) as show:
-        played = run_comparison(comparison, request.out, jobs=request.jobs, on_progress=show)
+        played = run_comparison(comparison, request.out, jobs=request.jobs, on_progress=show, executor=executor)
     with console.status("Drawing figures and writing the report …"):
         outcomes = settle_in_hindsight(played)
         rows = compare(outcomes, baseline)
