@@ -188,9 +188,8 @@ def test_data_travels_once_to_each_worker_and_other_files_not_at_all(
 ) -> None:
     for name in ("one", "two"):
         cluster.start_worker(name)
-    generator = [bytes(f"{k % 7}.5,{k % 5},{'abc'[k % 3]}\n", "ascii") for k in range(5000)]
     table = tmp_path / "table.csv"
-    table.write_bytes(b"x,y,label\n" + b"".join(generator))
+    table.write_text("x,y,label\n" + "".join(f"{k % 7}.5,{k % 5},{'abc'[k % 3]}\n" for k in range(100_000)))
     with counted(cluster) as (address, n_bytes):
         learners = ("--learners", "BanditPerceptron", "--learners", "Banditron:exploration=0.1")
         size = ("--rounds", "300", "--runs", "6")
@@ -202,7 +201,7 @@ def test_data_travels_once_to_each_worker_and_other_files_not_at_all(
         assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "here" / name).read_bytes(), name
     assert rows(tmp_path / "there/arena.sqlite") == rows(tmp_path / "here/arena.sqlite")
     size_of_table = table.stat().st_size
-    # Six batches; without the file, some tens of kilobytes for twelve cells.
+    # Six batches; all else takes some tens of kilobytes.
     assert size_of_table < n_bytes() < 2.5 * size_of_table, "once to each of two workers, at most"
 
 
@@ -211,26 +210,33 @@ def counted(cluster: Cluster) -> Iterator[tuple[str, Callable[[], int]]]:
     """Give another address of the scheduler, and count what is sent there."""
     host, port = cluster.address.removeprefix("tcp://").split(":")
     total = [0]
+    opened: list[socket.socket] = []
 
     def pump(source: socket.socket, target: socket.socket, counts: bool) -> None:
         with suppress(OSError):
             while part := source.recv(2**16):
                 total[0] += len(part) * counts
                 target.sendall(part)
-        with suppress(OSError):
-            target.shutdown(socket.SHUT_RDWR)
+        for end in (source, target):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
 
     def serve(listener: socket.socket) -> None:
         with suppress(OSError):
             while True:
                 near, _ = listener.accept()
                 far = socket.create_connection((host, int(port)))
+                opened.extend((near, far))
                 for arguments in ((near, far, True), (far, near, False)):
                     threading.Thread(target=pump, args=arguments, daemon=True).start()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=serve, args=(listener,), daemon=True).start()
-        yield f"tcp://127.0.0.1:{listener.getsockname()[1]}", lambda: total[0]
+        try:
+            yield f"tcp://127.0.0.1:{listener.getsockname()[1]}", lambda: total[0]
+        finally:
+            for end in opened:
+                end.close()
 
 
 @pytest.mark.slow
@@ -283,8 +289,11 @@ def test_a_scheduler_that_is_killed_and_started_again(
 @contextmanager
 def client(path: Path, cluster: Cluster) -> Iterator[subprocess.Popen[bytes]]:
     """Play the cells of the script on the cluster, in a process of its own."""
-    command = [sys.executable, str(FOLDER / "arena_players.py"), str(path), "play_with_files", cluster.address]
-    with subprocess.Popen(command, start_new_session=True) as process:
+    # Imported: workers could not import what is in a script.
+    program = "import arena_players; arena_players.main()"
+    command = [sys.executable, "-c", program, str(path), "play_with_files", cluster.address]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(FOLDER), *filter(None, sys.path)])}
+    with subprocess.Popen(command, start_new_session=True, env=environment) as process:
         try:
             yield process
         finally:
@@ -327,6 +336,7 @@ importlib.metadata.version = lambda name: "0.9" if name == "numpy" else usual(na
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Mismatched versions found")  # Dask sees it too
 def test_a_worker_that_differs_is_refused_and_its_cells_go_to_others(
     tmp_path: Path, players: Any, cluster: Cluster, log: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

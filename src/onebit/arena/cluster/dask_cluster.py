@@ -5,6 +5,7 @@ the worker that has begun its batch. So a worker that dies takes with it no more
 to others; so does a batch whose worker is refused.
 """
 
+import gc
 import importlib.util
 import logging
 import pickle
@@ -24,11 +25,10 @@ from onebit.arena.cluster.environment import needs_of
 from onebit.arena.cluster.game_process import FAILED, PLAYED, READY, REFUSED
 from onebit.arena.cluster.host import DIED, GONE, Answer
 from onebit.arena.cluster.luggage import Luggage, only_for, pack, travelling_name
-from onebit.arena.code import code_version
 from onebit.arena.executors import CellError, InWorkerError, PlayBatch, Played
 from onebit.arena.grid import Batch, Cell
 
-CONNECTING = 10.0  # seconds for a scheduler to answer
+CONNECTING = 30.0  # seconds for a scheduler to answer
 RECONNECTING = 120.0  # seconds for a scheduler that was there to come back: as long as a machine takes to start
 HOPING = 10.0  # seconds for a worker to come that may play, when all there are were refused
 _GLANCE = 1.0  # seconds between two looks at who is there
@@ -115,6 +115,9 @@ class DaskCluster:
         where = {"scheduler_file" if is_file else "address": self.address}
         deadline = time.monotonic() + patience
         while self._client is None:
+            # A client that could not connect must not be collected while the next one starts: both would wait forever
+            # for the lock that a client holds when it starts, and takes when it is collected.
+            gc.collect()
             try:
                 self._client = Client(**where, timeout=CONNECTING, set_as_default=False, name="onebit")
                 self._scheduler = self._identity()["id"]
@@ -141,7 +144,7 @@ class DaskCluster:
             if address not in self._workers:
                 worker = self._workers[address] = _Worker(address, str(about["name"]), int(about["nthreads"]))
                 needs = tuple(self._needs)
-                worker.joined = self._submit("join", worker, None, host.join, self._run, needs, _HOST_CODE)
+                worker.joined = self._submit("join", worker, None, host.join, self._run, needs, host.CODE)
         self._check_hope()
 
     def _present(self) -> dict[str, Any] | None:
@@ -382,9 +385,6 @@ class _Call:
 
 class _NotSentError(Exception):
     """A file could not be brought to a worker."""
-
-
-_HOST_CODE = code_version([host.__name__])
 
 
 def _close(client: Any) -> None:

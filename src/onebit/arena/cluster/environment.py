@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from onebit.arena.code import code_version, reachable
 from onebit.arena.executors import PlayBatch
 from onebit.arena.grid import JSON, Batch
-from onebit.strangers import is_import_path
+from onebit.strangers import import_path_of, is_import_path
 
 _OURS = __name__.partition(".")[0]
 _ALWAYS = ("scikit-learn",)  # beside those of `code_version`: learners may wrap its classifiers
@@ -70,7 +70,8 @@ def _module_of(play_batch: PlayBatch) -> str:
     thing: Any = play_batch
     while isinstance(thing, partial):
         thing = thing.func
-    return str(getattr(thing, "__module__", type(thing).__module__))
+    # Other machines cannot find what is in a script or a session.
+    return import_path_of(thing).partition(":")[0]
 
 
 def _import_paths(*specs: Any) -> Iterable[str]:

@@ -30,8 +30,8 @@ Answer: TypeAlias = tuple[Any, ...]
 DIED, GONE = "died", "gone"
 _GLANCE = 0.5  # seconds between two looks at whether a run is still wanted
 _PATIENCE = 1.0  # seconds for a process to end whose pipe has closed
-# As loaded: a worker that was started before an update goes on with what it had.
-_CODE = code_version([__name__])
+CODE = code_version([__name__]).partition(",")[0]
+"""The version of this module as it was loaded: a worker that is not started again after an update keeps what it had."""
 _RUNS: "dict[tuple[str, str], _Run]" = {}
 _LOCK = threading.Lock()
 
@@ -46,12 +46,12 @@ def join(run: str, needs: tuple[Any, ...], code: str) -> Answer:
     needs : tuple
         A `Needs`, as a plain tuple.
     code : str
-        The version of this module that the run needs.
+        The `CODE` that the run needs.
     """
     from distributed import get_worker
 
-    if code != _CODE:
-        return REFUSED, "it was started with another version of onebit than it has now"
+    if code != CODE:
+        return REFUSED, "it runs another version of onebit or Python, or was started before that was installed"
     worker = get_worker()
     joined = _Run(worker, worker.get_current_task(), Path(worker.local_directory) / f"onebit-{run}", needs)
     answer = joined.start_process()
