@@ -14,7 +14,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import distributed
 from rich.console import Console
 
 from onebit.arena import Executor, LocalProcesses
@@ -60,9 +62,8 @@ def seconds(comparison: Comparison, executor: Executor) -> float:
 
 
 def wait_for_two(address: str) -> None:
-    from distributed import Client
-
-    with Client(scheduler_file=address, set_as_default=False) as client:
+    connect: Any = distributed.Client
+    with connect(scheduler_file=address, set_as_default=False) as client:
         client.wait_for_workers(2, timeout=60)
 
 

@@ -26,7 +26,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Let long names in tables break after their joints, and nowhere else."""
+    """Break lines where a reader would: not in numbers and short names, in tables at the joints of long ones."""
 
     def with_breaks(code: re.Match[str]) -> str:
         return re.sub(r"(::|[./_(])(?=\w)", r"\1<wbr>", code[0])
@@ -34,13 +34,20 @@ def on_page_content(html: str, **_: Any) -> str:
     def cell(found: re.Match[str]) -> str:
         return re.sub(r"<code>[^<]{24,}(?=</code>)", with_breaks, found[0])
 
-    return re.sub(r"<t[dh]\b.*?</t[dh]>", cell, html, flags=re.DOTALL)
+    def whole_numbers(part: re.Match[str]) -> str:
+        if part[0].startswith("<"):  # code, a drawing or a tag
+            return part[0]
+        return re.sub(r"(?<=\d) (?=\d{3}(?!\d)|%|±|[mµ]?s\b|MB\b)|(?<=±) ", "\N{NO-BREAK SPACE}", part[0])
+
+    html = re.sub(r"<t[dh]\b.*?</t[dh]>", cell, html, flags=re.DOTALL)
+    html = re.sub(r"<code>(?=[^<]{1,24}</code>)", '<code class="whole">', html)
+    return re.sub(r"<(pre|code|svg)\b.*?</\1>|<[^>]*>|[^<]+", whole_numbers, html, flags=re.DOTALL)
 
 
 def on_post_build(config: Any) -> None:
     """Fail if the site is not whole."""
     site = Path(config.site_dir)
-    faults = [*bare_examples(site), *fetched_from_elsewhere(site)]
+    faults = [*bare_examples(site), *bare_lists(site), *fetched_from_elsewhere(site)]
     faults += missing_names(documented_names(site / "objects.inv"))
     if faults:
         raise PluginError("the site is not whole:\n" + "\n".join(faults))
@@ -54,6 +61,17 @@ def bare_examples(site: Path) -> list[str]:
         f"{path.relative_to(site)} quotes an example: {found}"
         for path in pages
         for found in quoted.findall(pages[path])
+    ]
+
+
+def bare_lists(site: Path) -> list[str]:
+    """Return the pages with a list that no empty line makes one: it runs on in its paragraph."""
+    paragraph = re.compile(r"<p>(?:(?!</p>).)*?\n(- [^\n]{,40})", flags=re.DOTALL)
+    pages = {path: path.read_text("utf-8") for path in sorted(site.rglob("*.html"))}
+    return [
+        f"{path.relative_to(site)} has a list in a paragraph: {found}"
+        for path in pages
+        for found in paragraph.findall(pages[path])
     ]
 
 

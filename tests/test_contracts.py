@@ -36,6 +36,15 @@ _ALIKE = [
     onebit.BanditPerceptron(kernels.Multinomial(3), ties="first"),
     onebit.MulticlassPerceptron(kernels.Rational(normalize=True)),
     onebit.Banditron(0.3, kernels.Gaussian(0.5)),
+    onebit.LinUCB(0.3, diagonal=True),
+    onebit.ThompsonSampling(1.0, diagonal=True),
+    onebit.Confidit(alpha=0.2, eta=0.01, diagonal=True),
+    onebit.EpsilonGreedy(0.2, "logistic"),
+    onebit.ExploreFirst(20, "logistic", learning_rate=1.0),
+    onebit.SquareCB(10.0, diagonal=True),
+    onebit.RegCB(0.1, "elimination", diagonal=True),
+    onebit.SOBA(0.2, diagonal=True),
+    onebit.PNewtron(0.2, diagonal=True),
 ]
 LEARNERS = [each for each in LEARNERS if repr(each) not in map(repr, _ALIKE)]
 ALL_LEARNERS = [*LEARNERS, *(pytest.param(learner, marks=pytest.mark.slow) for learner in _ALIKE)]

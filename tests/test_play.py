@@ -82,6 +82,18 @@ def test_progress_changes_nothing(learner: onebit.Learner, n_rounds: int) -> Non
     assert (plain.mistakes, plain.updates) == (shown.mistakes, shown.updates)
 
 
+def test_progress_lets_new_labels_join_in_the_same_round() -> None:
+    problem = noisy_problem(200)
+    labels = np.where(np.arange(200) < 150, problem.y, 9)  # 9 comes only in the last piece
+
+    def guesses(**options: Any) -> Any:
+        learner = onebit.BanditPerceptron(classes="grow")
+        onebit.play(learner, problem.X[:20], problem.y[:20], seed=1)
+        return onebit.play(learner, problem.X, labels, fresh=False, keep_guesses=True, **options).guesses
+
+    assert guesses().tolist() == guesses(on_progress=lambda *_: None).tolist()
+
+
 def test_progress_over_a_frame_keeps_its_names() -> None:
     problem = noisy_problem(120)
     frame = polars.DataFrame(dict(zip("abcdefgh", problem.X.T, strict=False)))
@@ -103,6 +115,8 @@ def test_generators_of_pairs() -> None:
         (iter([]), "ended before its first round"),
         (iter([3]), r"must give pairs \(features, label\); got 3"),
         (iter([([1.0, 2.0], 9)]), "not among the 4 classes"),
+        (iter([(1.0, 0)]), r"features must be one round's, of shape \(n_features,\); got shape \(\)"),
+        (iter([([[1.0, 2.0], [3.0]], 0)]), "features"),
     ):
         with pytest.raises(ValueError, match=said):
             onebit.play(learner, wrong)
@@ -110,6 +124,15 @@ def test_generators_of_pairs() -> None:
         onebit.play(onebit.BanditPerceptron(), iter([([1.0], 0)]))
     with pytest.raises(ValueError, match="y must be left out"):
         onebit.play(learner, iter([]), [1])
+
+
+def test_a_refused_call_takes_nothing_from_an_iterator() -> None:
+    problem = noisy_problem(20)
+    for bad in ({"max_rounds": 0}, {"checkpoints": ["x"]}):
+        pairs = zip(problem.X, problem.y, strict=True)
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            onebit.play(onebit.BanditPerceptron(classes=4), pairs, **bad)
+        assert len(list(pairs)) == 20
 
 
 def test_a_trace_as_frame_and_figure() -> None:

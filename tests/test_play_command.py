@@ -1,5 +1,7 @@
 """``onebit play``, as a user meets it."""
 
+import errno
+import re
 import sys
 from pathlib import Path
 
@@ -80,6 +82,15 @@ def test_rounds_shuffles_and_streams(
         (("iris", "--learner", "Nobody"), "there is no learner 'Nobody'"),
         (("iris", "--rounds", "0"), "--rounds must be at least 1"),
         (("iris", "--save", "lost/model.onebit"), "there is no folder lost"),
+        (("iris", "--label", "species"), "iris: only tables (CSV, Parquet, ARFF) have columns to choose"),
+        (("paper_weak", "--drop", "x", "--missing", "indicator"), "leave out drop, missing"),
+        (("iris", "--preprocess", "maybe"), "--preprocess must be one of"),
+        (("flowers.csv", "--drop", "id", "--save", "flowers.csv"), "--save flowers.csv: is the file with the data"),
+        (("iris", "--save", "/dev/null"), "--save /dev/null: is a device or a pipe"),
+        (
+            ("iris", "--learner", "BanditPerceptron", "--preprocess", "online", "--save", "m.onebit"),
+            "--save with --preprocess online",
+        ),
         (("iris", "--save", "."), "--save .: is a folder; name a file in it, such as model.onebit"),
     ],
 )
@@ -94,7 +105,53 @@ def test_what_is_wrong_is_one_line(
     assert not (flowers.parent / "results").exists()
 
 
-@pytest.mark.skipif(not hasattr(onebit.Learner, "save"), reason="learners cannot be saved yet")
+def test_a_folder_that_cannot_be_written_is_found_before_playing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def refuse(**_: object) -> None:
+        raise PermissionError(errno.EACCES, "no")
+
+    monkeypatch.setattr("onebit.reporting.progress.tempfile.TemporaryFile", refuse)
+    code, said = say(monkeypatch, capsys, "play", "iris", "--save", str(tmp_path / "m.onebit"))
+    assert code == 1
+    assert "m.onebit: cannot be written (Permission denied); choose another folder" in said
+
+
+def test_rows_are_made_ready_as_a_comparison_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    words = ("play", "iris", "--learner", "BanditPerceptron", "--preprocess", "online", "--out", str(tmp_path))
+    code, said = say(monkeypatch, capsys, *words)
+    assert code == 0, said
+    data = bundled("iris")
+    labels = np.array(data.label_names)[data.y]
+    trace = onebit.play(onebit.BanditPerceptron(), onebit.streams.preprocess(data.X, "online"), labels, seed=0)
+    assert re.search(rf"all +150 +{trace.mistakes} ", said)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "--preprocess online" in page
+    assert page.count("BanditPerceptron on iris</") == 2  # the title of the page, and its heading
+
+
+def test_a_stream_of_a_few_rounds_has_all_its_classes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    words = ("play", "paper_weak", "--rounds", "1", "--learner", "UniformGuess", "--out", str(tmp_path))
+    code, said = say(monkeypatch, capsys, *words)
+    assert code == 0, said
+    assert "3: 0 " in said
+
+
+def test_ctrl_c_promises_only_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("onebit.commands.play.play", interrupted)
+    code, said = say(monkeypatch, capsys, "play", "iris", "--learner", "UniformGuess", "--out", str(tmp_path))
+    assert code == 130
+    assert "Stopped." in said
+    assert "goes on" not in said
+
+
 def test_the_learner_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     path = tmp_path / "model.onebit"
     words = ("play", "iris", "--learner", "BanditPerceptron", "--save", str(path), "--out", str(tmp_path / "out"))

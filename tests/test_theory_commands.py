@@ -113,7 +113,7 @@ def test_bounds_by_number() -> None:
 
 
 VALUES = {"n_classes": 3, "radius": 1.0, "margin": 0.1, "dimension": 4, "reach": 0.1}
-VALUES |= {"directions": 9, "exploration": 0.5, "n_kernels": 5, "softness": 0.005}
+VALUES |= {"directions": 9, "exploration": 0.5, "n_kernels": 5, "softness": 0.005, "n_hypotheses": 100}
 
 
 @pytest.mark.parametrize("theorem", BOUNDS)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from onebit.streams.reading import Reading
 
 _INTERRUPTED = 130
+_KEEPING = (["compare"], ["league"], ["reproduce"])  # the commands that keep finished games
 _TRUTHS = ("true", "false", "yes", "no", "on", "off", "1", "0")
 
 _NAMES = ", ".join([*known_names(), "or a stream of your own, mypackage.streams:mine"])
@@ -46,9 +47,32 @@ _Encoding = Annotated[str | None, typer.Option(help="Of text, such as cp1252; ot
 _MaxWords = Annotated[
     int | None, typer.Option(help="The most different words a column may have, each a column then; 100 otherwise.")
 ]
+_Preprocess = Annotated[
+    str,
+    typer.Option(
+        help="standardize (over the rows played), online (over the rows so far) or none; not for learners that scale "
+        "columns themselves."
+    ),
+]
 
-# The same on every command that plays many games.
+# The same on every command that plays many learners.
+_Learners = Annotated[
+    list[str] | None,
+    typer.Option(
+        help='Such as "BanditPerceptron Banditron:exploration=0.02"; repeat it or put spaces between. '
+        f"There are {_LEARNERS}; one of your own is mypackage.mine:Mine."
+    ),
+]
+_Rival = Annotated[
+    str | None, typer.Option(help="vw adds Vowpal Wabbit: its default, and its grid tuned in hindsight.")
+]
+_Grid = Annotated[bool, typer.Option(help="Play the rival's whole grid too: thirty settings.")]
+_Rounds = Annotated[int, typer.Option(help="Rounds per run, at most; every row is played once.")]
+_Runs = Annotated[int, typer.Option(help="Runs of every learner, each on its own shuffle.")]
+_Seed = Annotated[int, typer.Option(help="Seed of the first shuffle; run r uses seed + r.")]
+_UnitLength = Annotated[bool, typer.Option("--unit-length", help="Then divide every row by its length.")]
 _Jobs = Annotated[int | None, typer.Option(help="Worker processes; all cores by default.")]
+_Out = Annotated[Path, typer.Option(help="Folder for results; what is there already is not played again.")]
 _Dask = Annotated[
     str | None,
     typer.Option(
@@ -151,14 +175,15 @@ def bound(
     exploration: Annotated[float | None, typer.Option(help="p, BanditSVM's chance of a uniform guess.")] = None,
     kernels: Annotated[int | None, typer.Option(help="m, the kernels of BanditSVM's bank.")] = None,
     softness: Annotated[float | None, typer.Option(help="1/(2C) of BanditSVM, 0 for a hard margin.")] = None,
+    hypotheses: Annotated[int | None, typer.Option(help="H, the hypotheses of BanditHalving.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Evaluate one of the paper's bounds, or BanditSVM's."""
+    """Evaluate one of the paper's bounds, or BanditSVM's, or halving's."""
     from onebit.commands.bound import bound_command
 
     given = {"n_classes": k, "margin": gamma, "radius": radius, "dimension": dimension}
     given |= {"reach": reach, "directions": directions, "exploration": exploration}
-    given |= {"n_kernels": kernels, "softness": softness}
+    given |= {"n_kernels": kernels, "softness": softness, "n_hypotheses": hypotheses}
     bound_command(theorem, given, as_json)
 
 
@@ -194,17 +219,9 @@ def compare(
         list[str],
         typer.Argument(help=f"Files ({_FILES}), folders of them, or names: {_NAMES}."),
     ],
-    learners: Annotated[
-        list[str] | None,
-        typer.Option(
-            help='Such as "BanditPerceptron Banditron:exploration=0.02"; repeat it or put spaces between. '
-            f"There are {_LEARNERS}; one of your own is mypackage.mine:Mine."
-        ),
-    ] = None,
-    rival: Annotated[
-        str | None, typer.Option(help="vw adds Vowpal Wabbit: its default, and its grid tuned in hindsight.")
-    ] = None,
-    grid: Annotated[bool, typer.Option(help="Play the rival's whole grid too: thirty settings.")] = True,
+    learners: _Learners = None,
+    rival: _Rival = None,
+    grid: _Grid = True,
     baseline: Annotated[
         str | None, typer.Option(help="Whom all others are compared with; the first learner by default.")
     ] = None,
@@ -216,18 +233,14 @@ def compare(
     decimal: _Decimal = None,
     encoding: _Encoding = None,
     max_words: _MaxWords = None,
-    rounds: Annotated[int, typer.Option(help="Rounds per run, at most; every row is played once.")] = 10_000,
-    runs: Annotated[int, typer.Option(help="Runs of every learner, each on its own shuffle.")] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of the first shuffle; run r uses seed + r.")] = 0,
-    preprocess: Annotated[
-        str, typer.Option(help="standardize (over the rows played), online (over the rows so far) or none.")
-    ] = "standardize",
-    unit_length: Annotated[bool, typer.Option("--unit-length", help="Then divide every row by its length.")] = False,
+    rounds: _Rounds = 10_000,
+    runs: _Runs = 5,
+    seed: _Seed = 0,
+    preprocess: _Preprocess = "standardize",
+    unit_length: _UnitLength = False,
     jobs: _Jobs = None,
     dask: _Dask = None,
-    out: Annotated[Path, typer.Option(help="Folder for results; what is there already is not played again.")] = Path(
-        "results/compare"
-    ),
+    out: _Out = Path("results/compare"),
 ) -> None:
     """Play learners on the same shuffles of your data; write tables, figures and report.html."""
     from onebit.commands.compare import Request, compare_command
@@ -252,6 +265,63 @@ def compare(
 
 
 @app.command()
+def league(
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(help=f"More to play on: files ({_FILES}), folders of them, or streams of your own."),
+    ] = None,
+    bundled: Annotated[
+        bool, typer.Option(help=f"Play on all that comes with onebit: {', '.join(known_names())}.")
+    ] = True,
+    learners: _Learners = None,
+    rival: _Rival = None,
+    grid: _Grid = True,
+    label: _Label = None,
+    drop: _Drop = None,
+    columns: _Columns = None,
+    missing: _Missing = "refuse",
+    delimiter: _Delimiter = None,
+    decimal: _Decimal = None,
+    encoding: _Encoding = None,
+    max_words: _MaxWords = None,
+    rounds: _Rounds = 10_000,
+    runs: _Runs = 10,
+    seed: _Seed = 0,
+    preprocess: _Preprocess = "standardize",
+    unit_length: _UnitLength = False,
+    seconds_per_game: Annotated[
+        float, typer.Option(help="The longest game; by what a learner says of its effort, not by a clock.")
+    ] = 600.0,
+    jobs: _Jobs = None,
+    dask: _Dask = None,
+    out: _Out = Path("results/league"),
+) -> None:
+    """Rank all learners over all streams and your data; write tables, figures and a page for every learner."""
+    from onebit.commands.league import LeagueRequest, league_command
+
+    league_command(
+        LeagueRequest(
+            data or (),
+            learners or (),
+            rival,
+            grid,
+            None,
+            _reading(label, drop, columns, missing, delimiter, decimal, encoding, max_words),
+            rounds,
+            runs,
+            seed,
+            preprocess,
+            unit_length,
+            jobs,
+            out,
+            dask,
+            bundled,
+            seconds_per_game,
+        )
+    )
+
+
+@app.command()
 def play(
     data: Annotated[str, typer.Argument(help=f"A file ({_FILES}), or a name: {_NAMES}.")],
     label: _Label = None,
@@ -268,6 +338,7 @@ def play(
     rounds: Annotated[int | None, typer.Option(help="Rounds, at most; every row once by default.")] = None,
     seed: Annotated[int, typer.Option(help="Of the learner's random numbers, and of the shuffle.")] = 0,
     shuffle: Annotated[bool, typer.Option(help="Shuffle the rows; otherwise they come in the file's order.")] = False,
+    preprocess: _Preprocess = "none",
     save: Annotated[Path | None, typer.Option(help="Save the learner, with all it has learned, as this file.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the figure and report.html.")] = Path("results/play"),
 ) -> None:
@@ -282,6 +353,7 @@ def play(
             rounds,
             seed,
             shuffle,
+            preprocess,
             save,
             out,
         )
@@ -310,7 +382,8 @@ def main() -> None:
         app()
     except SystemExit as ended:
         if ended.code == _INTERRUPTED:  # what typer makes of Ctrl-C, and what shells expect
-            Console(stderr=True).print("Stopped. What was finished is kept; the same command goes on from there.")
+            kept = " What was finished is kept; the same command goes on from there."
+            Console(stderr=True).print(f"Stopped.{kept if sys.argv[1:2] in _KEEPING else ''}")
         raise
     except (ValueError, RuntimeError) as error:
         _fail(str(error))

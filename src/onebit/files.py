@@ -29,6 +29,9 @@ def replace_file(path: Path, content: bytes | memoryview) -> None:
         All that will be in it.
     """
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            # A rename would put a file in the place of a device or a pipe.
+            raise OSError(errno.EINVAL, "is a device or a pipe, not a file")
         for left in path.parent.glob(_UNFINISHED.format("*")):
             with abandoned(left) as is_left:
                 if is_left:

@@ -53,16 +53,19 @@ def check_integer(name: str, value: Any, *, low: int, high: int | None = None) -
     return int(value)
 
 
-def check_number(name: str, value: Any, *, above: float, at_most: float = math.inf) -> float:
-    """Return a real number in (above, at_most], or raise a ValueError that names it."""
-    span = f"greater than {above:g}" + ("" if at_most == math.inf else f" and at most {at_most:g}")
+def check_number(
+    name: str, value: Any, *, above: float = -math.inf, at_least: float = -math.inf, at_most: float = math.inf
+) -> float:
+    """Return a real number in (above, at_most] or [at_least, at_most], or raise a ValueError that names it."""
+    span = f"greater than {above:g}" if at_least == -math.inf else f"at least {at_least:g}"
+    span += "" if at_most == math.inf else f" and at most {at_most:g}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise ValueError(f"{name} must be a number {span}; got {value!r}")
     try:
         number = float(value)
     except OverflowError:  # a whole number beyond every float
         number = math.inf
-    if not (above < number <= at_most) or math.isinf(number):
+    if not (above < number and at_least <= number <= at_most) or math.isinf(number):
         raise ValueError(f"{name} must be {span}{', and finite' if math.isinf(number) else ''}; got {value!r:.80}")
     return number
 

@@ -149,7 +149,7 @@ def moves(game: Game, memory_of: Any = tuple, sight_of: Any = tuple, settings_of
             return why, -1, False, 0.0
         seen = sight_of(*sight)
         label, explored = decide(seen, Draw(seed, round), settings_of(*settings))
-        return why, label, explored, float(seen.chances[label])
+        return why, int(label), bool(explored), float(seen.chances[label])  # NumPy's own, if nothing is compiled
 
     def hear_one(
         memory: Any, row: Rows, sight: Any, label: int, explored: bool, correct: bool, truth: int, settings: Any

@@ -334,6 +334,16 @@ def check_stored(size: int, capacity: int, budget: int | None = None) -> None:
         raise ValueError(f"{size} examples in {capacity} places do not fit a budget of {budget}")
 
 
+def needed_chance(probability: float | None) -> float:
+    """Return the chance that a label was tried with, for learners that divide by it."""
+    if probability is None:
+        raise ValueError(
+            "probabilities are needed: this rule divides by the chance with which each label was tried. Without "
+            "them use learn_labels, or BanditSVM or BanditPerceptron, which take plain facts"
+        )
+    return probability
+
+
 def unscored_error(row: Rows | str) -> ValueError:
     """Return the error for a row whose scores are not finite: given itself, or by name where it was checked before."""
     name = "these features" if not isinstance(row, str) else row

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from onebit.frames import is_frame
-from onebit.inputs import check_choice, check_integer, check_rows, take
+from onebit.frames import as_frame, is_frame
+from onebit.inputs import check_choice, check_integer, check_real, check_rows, take
 from onebit.labels import check_labels, infer_classes
 from onebit.learners import Learner
 from onebit.learners.by_hand import ASKING, AtHand, play_by_hand
@@ -83,9 +83,7 @@ def play(
             raise ValueError(f"y must be left out with {kind}, which gives its own labels")
     elif y is None:
         raise ValueError("y is missing: give the label of every round")
-    if isinstance(X, Iterator):
-        X = _Pairs(learner, X, fresh)
-    if isinstance(X, AdaptiveStream):
+    if isinstance(X, (AdaptiveStream, Iterator)):
         return _play_adaptive(learner, X, seed, fresh, checkpoints, keep_guesses, max_rounds)
     classes = None
     if isinstance(X, DataSet):
@@ -104,7 +102,8 @@ def play(
         with learner.all_or_nothing(fresh):
             # A frame is cut itself: its columns have names.
             cut = partial(take, rows) if not is_frame(X) else lambda start, stop: X[start:stop]
-            _play_in_pieces(learner, cut, labels, seed, fresh, known, record, on_progress)
+            learner.begin_stream(rows, labels, seed=seed, fresh=fresh, classes=known, given=X)
+            _play_in_pieces(learner, cut, labels, record, on_progress)
         return _trace(learner, record, len(labels))
     with learner.all_or_nothing(fresh):
         codes = learner.begin_stream(rows, labels, seed=seed, fresh=fresh, classes=classes, given=X)
@@ -117,13 +116,10 @@ def _play_in_pieces(
     learner: Learner,
     cut: Callable[[int, int], Any],
     labels: npt.NDArray[Any],
-    seed: int | None,
-    fresh: bool,
-    classes: Any,
     record: Record,
     on_progress: Callable[[int, int], None],
 ) -> None:
-    """Play a stream, of which `cut` gives the rows, piece by piece into a record, and tell after each how far it is."""
+    """Play a stream that has begun piece by piece, rows as `cut` gives them, and tell after each how far it is."""
     n_rounds = len(labels)
     size = max(_SHORTEST_PIECE, n_rounds // _PIECES)
     for start in range(0, n_rounds, size):
@@ -132,9 +128,7 @@ def _play_in_pieces(
         part = learner.play_stream(
             cut(start, stop),
             labels[start:stop],
-            seed=seed if start == 0 else None,
-            fresh=fresh and start == 0,
-            classes=classes,
+            fresh=False,
             checkpoints=record.checkpoints[inside] - start,
             keep_guesses=len(record.guesses) > 0,
         )
@@ -158,7 +152,7 @@ class _Pairs:
         self._pairs = map(self._check, pairs)
         self._first = next(self._pairs, None)
         features = np.zeros(1) if self._first is None else self._first[0]
-        shape = features.shape if hasattr(features, "shape") else np.shape(features)
+        shape = features.shape if hasattr(features, "shape") else check_real(as_frame(features), "features").shape
         self.n_features = int(shape[-1]) if shape else 1
 
     def _check(self, pair: Any) -> tuple[Any, Any]:
@@ -200,7 +194,7 @@ _WATCHED_GAME = ASKING._replace(measure=_ask_stream)
 
 def _play_adaptive(
     learner: Learner,
-    stream: AdaptiveStream,
+    given: AdaptiveStream | Iterator[Any],
     seed: int | None,
     fresh: bool,
     checkpoints: npt.ArrayLike | None,
@@ -209,6 +203,8 @@ def _play_adaptive(
 ) -> Trace:
     limit = check_integer("max_rounds", max_rounds, low=1, high=_MOST_ROUNDS)
     record = new_record(limit, checkpoints, keep_guesses)
+    # After the arguments are checked: what an iterator has given cannot be given back.
+    stream = _Pairs(learner, given, fresh) if isinstance(given, Iterator) else given
     rounds = _Watched(stream, limit)
     with learner.all_or_nothing(fresh):
         learner.begin(stream.n_features, stream.classes, seed=seed, fresh=fresh)

@@ -63,9 +63,9 @@ class Cluster:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.said: list[str] = []
 
-    def start(self, name: str, *words: str, **environment: str) -> None:
-        """Start a program of Dask's."""
-        paths = [environment.pop("FIRST", ""), str(FOLDER), *sys.path]
+    def start(self, name: str, *words: str, first: str = "", environment: dict[str, str] | None = None) -> None:
+        """Start a program of Dask's; it finds modules in the first folder before all others."""
+        paths = [first, str(FOLDER), *sys.path]
         # Where this is, a worker finds nothing that it was not told of.
         away = self.folder / name
         away.mkdir(exist_ok=True)
@@ -74,7 +74,7 @@ class Cluster:
                 [sys.executable, "-m", "dask", *words],
                 stdout=log,
                 stderr=log,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))} | environment,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))} | (environment or {}),
                 cwd=away,
                 start_new_session=True,
             )
@@ -83,9 +83,9 @@ class Cluster:
         port = self.address.rpartition(":")[2]
         self.start("scheduler", "scheduler", "--host", "127.0.0.1", "--port", port, "--dashboard-address", ":0")
 
-    def start_worker(self, name: str, n_threads: int = 1, **environment: str) -> None:
+    def start_worker(self, name: str, n_threads: int = 1, **more: Any) -> None:
         words = ("worker", self.address, "--nthreads", str(n_threads), "--name", name, "--no-nanny", "--no-dashboard")
-        self.start(name, *words, "--local-directory", str(self.folder / name), **environment)
+        self.start(name, *words, "--local-directory", str(self.folder / name), **more)
 
     def kill(self, name: str) -> None:
         process = self.processes.pop(name)
@@ -243,7 +243,7 @@ def counted(cluster: Cluster) -> Iterator[tuple[str, Callable[[], int]]]:
 def test_the_cells_of_a_worker_that_is_killed_go_to_another(
     tmp_path: Path, players: Any, cluster: Cluster, log: Callable[[], list[str]]
 ) -> None:
-    cluster.start_worker("stuck", **{players.STUCK_VARIABLE: "0"})
+    cluster.start_worker("stuck", environment={players.STUCK_VARIABLE: "0"})
 
     def disturb() -> None:
         wait_until(lambda: len(log()) == 1)
@@ -264,7 +264,7 @@ def test_the_cells_of_a_worker_that_is_killed_go_to_another(
 def test_a_scheduler_that_is_killed_and_started_again(
     tmp_path: Path, players: Any, cluster: Cluster, log: Callable[[], list[str]]
 ) -> None:
-    cluster.start_worker("first", **{players.STUCK_VARIABLE: "2"})
+    cluster.start_worker("first", environment={players.STUCK_VARIABLE: "2"})
     path = tmp_path / "there.sqlite"
 
     def disturb() -> None:
@@ -304,10 +304,10 @@ def client(path: Path, cluster: Cluster) -> Iterator[subprocess.Popen[bytes]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_client_that_is_stopped_leaves_nothing_behind_and_is_resumed(
-    tmp_path: Path, players: Any, cluster: Cluster, log: Callable[[], list[str]], number: int
+    tmp_path: Path, players: Any, cluster: Cluster, log: Callable[[], list[str]], number: signal.Signals
 ) -> None:
     before = len(cluster.game_processes())
-    cluster.start_worker("stuck", n_threads=2, **{players.STUCK_VARIABLE: "3"})
+    cluster.start_worker("stuck", n_threads=2, environment={players.STUCK_VARIABLE: "3"})
     path, cells = tmp_path / "there.sqlite", players.cells_of_script()
     with client(path, cluster) as process:
         wait_until(lambda: len(log()) == 12)  # two batches of five, and the first cells of the two others
@@ -346,7 +346,7 @@ def test_a_worker_that_differs_is_refused_and_its_cells_go_to_others(
     for name, file in differing.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / file).write_text(texts[name])
-        cluster.start_worker(name, FIRST=str(tmp_path / name))
+        cluster.start_worker(name, first=str(tmp_path / name))
 
     def help_out() -> None:
         wait_until(lambda: sum("is refused" in line for line in cluster.said) == 3)

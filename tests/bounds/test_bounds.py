@@ -14,7 +14,7 @@ from onebit import bounds
 from onebit.bounds import BOUNDS, at_most
 
 SMALL: dict[str, Any] = {"n_classes": 3, "radius": 1.0, "margin": 0.1, "dimension": 4}
-SMALL |= {"reach": 0.1, "directions": 9, "exploration": 0.5, "n_kernels": 5, "softness": 0.005}
+SMALL |= {"reach": 0.1, "directions": 9, "exploration": 0.5, "n_kernels": 5, "softness": 0.005, "n_hypotheses": 100}
 
 
 def call(function: Callable[..., float], **changes: Any) -> float:
@@ -265,6 +265,7 @@ ARGUMENTS: dict[str, st.SearchStrategy[Any]] = {
     "exploration": st.floats(1e-300, 1.0),
     "n_kernels": st.integers(1, 10**6),
     "softness": st.floats(0.0, 1e300),
+    "n_hypotheses": st.integers(1, 10**9) | st.just(10**400),
 }
 
 

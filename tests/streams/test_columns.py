@@ -119,6 +119,17 @@ def test_labels_that_are_written_differently_stay_apart(tmp_path: Path) -> None:
         ("a,b,y\n1,2,x\n2,2,y\n", {"label": ["y"]}, ["named by a text or a position; got ['y']"]),
         ("a,b,y\n1,2,x\n2,2,y\n", {"drop": ["lost"]}, ["no column 'lost'", "'a', 'b', 'y'"]),
         ("a,b,y\n1,2,x\n2,2,y\n", {"drop": ["a,b"]}, ["no column is left beside the label"]),
+        ("a,b,y\n1,2,x\n2,2,y\n", {"columns": ["y"]}, ["beside the label 'y'; name others in columns (--columns)"]),
+        ("a,b,y\n1,,x\n1,,y\n2,,y\n", {}, ["'b' has no value at all", "--drop b"]),
+        (
+            "a,b,y\n1,2,nan\n1,3,nan\n2,4,\n",
+            {},
+            ["'y' has no value at all", "another label column"],
+        ),
+        ("a,b,y\n1,2,0.5\n1,3,1.25\n2,4,0.5\n", {}, ["line 2", "'y'", "0.5, a measurement", "--label"]),
+        ("v,y\n$1.5,a\n$2,b\n$1.5,a\n", {}, ["line 2", "'v'", "'$1.5'", "money or percent", "--drop v"]),
+        ("v,y\n5%,a\n12.5 %,b\n5%,a\n", {}, ["line 2", "'v'", "'5%'", "money or percent"]),
+        ("u,y\n1,a\n2,b\nu,y\n3,a\n4,b\n", {}, ["line 1", "'u' where most rows have a number", "names of columns"]),
         ("a b y\n1 2 x\n2 2 y\n", {}, ["only one column", "--delimiter"]),
         ('a,y\n1,x\n\n2,"y"z\n', {}, ["line 4"]),
     ],
@@ -128,6 +139,11 @@ def test_what_is_refused_and_the_remedy(tmp_path: Path, text: str, options: dict
         read(tmp_path, text, **options)
     for word in words:
         assert word in str(caught.value)
+
+
+def test_names_with_blanks_after_commas(tmp_path: Path) -> None:
+    data = read(tmp_path, "a,b,c,y\n1,2,3,x\n2,2,1,y\n", columns=["a, b"])
+    assert data.feature_names == ("a", "b")
 
 
 def test_the_remedies_help(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -39,6 +41,15 @@ PlayBatch: TypeAlias = Callable[[Batch], Iterator[Played]]
 
 It may have a method ``only_for(batch)`` that returns who plays this one batch, and holds nothing that others need."""
 OnProgress: TypeAlias = Callable[[int, int], None]
+OnFailure: TypeAlias = Callable[[Cell, str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Failed(Result):
+    """In place of the result of a cell that could not be played. It is not stored: the next run tries again."""
+
+    reason: str = ""
+
 
 # Every library that numpy, scipy or numba may compute with reads its own.
 THREAD_VARIABLES = (
@@ -87,12 +98,14 @@ def run(
     jobs: int | None = None,
     on_progress: OnProgress | None = None,
     executor: Executor | None = None,
+    on_failure: OnFailure | None = None,
 ) -> None:
     """Play all cells that have no result yet.
 
     Cells that share a stream and a seed form a batch, and a worker plays one batch at a time. Every result is
     committed as soon as it comes, so a run that was killed or interrupted goes on where it stopped.
-    The first cell that fails stops the run. A stored result that is damaged is played again, under a `DamageWarning`.
+    The first cell that fails stops the run, unless `on_failure` is there to be told. A stored result that is damaged is
+    played again, under a `DamageWarning`.
     Ctrl-C and SIGTERM end the workers and remove what players have written to scratch folders.
 
     Parameters
@@ -110,7 +123,11 @@ def run(
         Told the number of finished cells and of all cells, at the start and after every cell.
     executor : Executor, optional
         Where to play, instead of `jobs` processes on this machine.
+    on_failure : callable, optional
+        Told every cell that failed, and why; all others are played. A worker that dies stops the run all the same.
     """
+    if on_failure is not None:
+        play_batch = partial(going_on, play_batch)
     chosen = _local_executor(jobs) if executor is None else executor
     wanted = {cell.key: cell for cell in cells}
     with Store(store_path) as store:
@@ -125,9 +142,12 @@ def run(
                 with allowed():
                     chosen.start(play_batch, todo)
                     for played in chosen.results():
-                        # At once: whatever happens from here on, this cell need not be played again.
-                        with held():
-                            store.put(*played)
+                        if on_failure is not None and isinstance(played.result, Failed):
+                            on_failure(played.cell, played.result.reason)
+                        else:
+                            # At once: whatever happens from here on, this cell need not be played again.
+                            with held():
+                                store.put(*played)
                         finished.add(played.cell.key)
                         if on_progress is not None:
                             on_progress(len(finished), len(wanted))
@@ -193,6 +213,23 @@ def in_order(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
         yield played
     for played in results:
         raise CellError(f"{played.cell.label}: play_batch yielded it after the last cell of the batch")
+
+
+def going_on(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
+    """Play a batch to its end, with a `Failed` in place of every result that could not be had."""
+    left = batch.cells
+    while left:
+        try:
+            # All that are left at once: the rounds are made again only after a failure.
+            for played in play_batch(replace(batch, cells=left)):
+                yield played
+                left = left[1:]
+            return
+        except (Exception, SystemExit) as error:
+            if not left:
+                raise
+            yield Played(left[0], Failed(reason=f"{type(error).__name__}: {error}"))
+            left = left[1:]
 
 
 def _started_late(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:

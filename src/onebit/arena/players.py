@@ -80,6 +80,10 @@ class Player(ABC):
         """What it is called in tables and figures."""
         return self.spec.label
 
+    def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
+        """Return roughly how many numbers it touches in a game, as `Learner.effort` does; 0 if that is not known."""
+        return 0.0
+
     def code(self) -> set[str]:
         """Return the names of the modules that decide what it does."""
         return reachable(type(self).__module__)
@@ -124,6 +128,10 @@ class LearnerPlayer(Player):
     def spec(self) -> Spec:
         """The learner's class and settings."""
         return self.spec_
+
+    def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
+        """Return what the learner says."""
+        return build(self.spec).effort(rounds=rounds, n_features=n_features, n_classes=n_classes)
 
     def code(self) -> set[str]:
         """Return the modules of the learner, of what its settings name, of `play`, and this one."""

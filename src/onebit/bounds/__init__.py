@@ -23,6 +23,7 @@ from onebit.bounds.bandit_svm import (
     log2_bandit_svm_mistakes,
 )
 from onebit.bounds.claim import Claim, at_most
+from onebit.bounds.halving import bandit_halving_mistakes
 from onebit.bounds.lower import (
     bandit_lower_bound,
     full_information_lower_bound,
@@ -70,6 +71,7 @@ __all__ = [
     "Bound",
     "Claim",
     "at_most",
+    "bandit_halving_mistakes",
     "bandit_lower_bound",
     "bandit_svm_mistakes",
     "full_information_lower_bound",

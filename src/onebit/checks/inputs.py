@@ -173,6 +173,19 @@ def check_every_layout_is_the_same_game(learner: Learner) -> None:
     assert snapshot(plain) == known
 
 
+def check_a_refused_first_guess_begins_nothing(learner: Learner) -> None:
+    """A first guess that is refused, for its row or for the labels allowed, leaves a learner that has not begun."""
+    player = fresh(learner, classes=4)
+    for features, among in (([np.nan, 1.0], None), ([1.0, np.inf], [0, 1]), ([1.0, 1.0], ["no label"]), (1.0, None)):
+        try:
+            player.guess(features, among)
+        except ValueError:
+            assert not hasattr(player, "n_features_in_"), f"guess({features}, {among}) was refused, and began a run"
+        else:
+            raise AssertionError(f"guess({features}, {among}) was accepted")
+    assert player.guess([0.25, 0.5, 0.125]).round == 0
+
+
 def check_malformed_inputs_change_nothing(learner: Learner) -> None:
     """What is no stream of rounds, a damaged sparse matrix or a masked entry, is refused and leaves no trace."""
     X, y = _small_problem()

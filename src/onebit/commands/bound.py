@@ -20,6 +20,7 @@ OPTIONS = {
     "exploration": "--exploration",
     "n_kernels": "--kernels",
     "softness": "--softness",
+    "n_hypotheses": "--hypotheses",
 }
 """The option that gives each argument of a bound."""
 

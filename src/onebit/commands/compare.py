@@ -18,7 +18,7 @@ from onebit.reporting.names import in_shell, on_screen
 from onebit.reporting.progress import prepare_folder, progress_bar, say_where
 from onebit.reporting.style import draw_files
 from onebit.reporting.tables import grouped
-from onebit.streams.account import in_one_line
+from onebit.streams.account import in_lines
 from onebit.streams.preprocess import describe_preprocessing
 from onebit.streams.reading import PLAIN, Reading
 from onebit.streams.sources import find_sources
@@ -58,17 +58,11 @@ def compare_command(request: Request) -> None:
     executor = executor_for(request.dask, request.jobs, console)
     comparison = _comparison(request)
     baseline = _baseline(request, comparison.entries)
-    said = _preprocessing(comparison)
+    said = preprocessing_words(comparison)
     # After everything that can be wrong with the request, before anything is played.
     prepare_folder(request.out)
-    for name, about in comparison.about.items():
-        say_what_was_read(console, name, about)
-    console.print(
-        on_screen(f"Preprocessing, for all who do not scale columns themselves: {said}."),
-        highlight=False,
-        soft_wrap=True,
-    )
-    with progress_bar(console, _size(comparison)) as show:
+    say_what_is_played(console, comparison, said)
+    with progress_bar(console, size_words(comparison)) as show:
         played = run_comparison(comparison, request.out, jobs=request.jobs, on_progress=show, executor=executor)
     with console.status("Drawing figures and writing the report …"):
         outcomes = settle_in_hindsight(played)
@@ -76,14 +70,31 @@ def compare_command(request: Request) -> None:
         tallies = tally(rows, baseline)
         write_tables(request.out, rows, tallies, comparison.seed)
         figures = draw_files(drawings(outcomes), request.out / "figures")
-        details = _details(request, comparison, baseline, said)
+        words = ["--baseline", request.baseline] if request.baseline is not None else []
+        details = details_of(request, comparison, said, ["compare", *words]) | {"Baseline": baseline}
         write_report(request.out / "report.html", rows, tallies, figures, details)
-    wide = console if console.is_terminal else Console(width=_WIDTH)
-    print_tables(wide, rows, tallies, baseline)
+    print_tables(wide_console(console), rows, tallies, baseline)
     say_where(console, "Tables, figures and report.html are", request.out)
 
 
-def _size(comparison: Comparison) -> str:
+def wide_console(console: Console) -> Console:
+    """Return where tables are printed: not narrower than they are where no terminal limits them."""
+    return console if console.is_terminal else Console(width=_WIDTH)
+
+
+def say_what_is_played(console: Console, comparison: Comparison, preprocessing: str) -> None:
+    """Print what was read of every data set, and what is done to its rows."""
+    for name, about in comparison.about.items():
+        say_what_was_read(console, name, about)
+    console.print(
+        on_screen(f"Preprocessing, for all who do not scale columns themselves: {preprocessing}."),
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def size_words(comparison: Comparison) -> str:
+    """Say how much is played, beside a progress bar."""
     n_sets, n_runs = len(comparison.sources), comparison.runs
     return f"{n_sets} data set{'s' * (n_sets > 1)}, {n_runs} run{'s' * (n_runs > 1)}"
 
@@ -114,7 +125,7 @@ def _baseline(request: Request, entries: Sequence[Entry]) -> str:
     return request.baseline
 
 
-def _preprocessing(comparison: Comparison) -> str:
+def preprocessing_words(comparison: Comparison) -> str:
     """Say what is done to the rows, for dense and for sparse sets where both play."""
     sparse = comparison.sparse
     said = {
@@ -126,27 +137,35 @@ def _preprocessing(comparison: Comparison) -> str:
     return f"{said[False]}; for {', '.join(name for name, kind in sparse.items() if kind)}: {said[True]}"
 
 
-def _details(request: Request, comparison: Comparison, baseline: str, said: str) -> dict[str, str]:
+def details_of(request: Request, comparison: Comparison, preprocessing: str, command: list[str]) -> dict[str, str]:
+    """Return what a report says was run.
+
+    Parameters
+    ----------
+    request, comparison : Request and Comparison
+        What was asked for, and what was made of it.
+    preprocessing : str
+        From `preprocessing_words`.
+    command : list of str
+        The command and the options that only it has.
+    """
     return {
         "Data sets": ", ".join(source.name for source in comparison.sources),
-        **{f"Read: {name}": in_one_line(about) for name, about in comparison.about.items()},
+        **{f"Read: {name}": in_lines(about) for name, about in comparison.about.items()},
         "Rounds": f"at most {grouped(comparison.rounds)}, each row once",
         "Runs": f"{comparison.runs}, each on a shuffle of its own, the same for all learners",
         "Seeds": f"{comparison.seed} to {comparison.seed + comparison.runs - 1}",
-        "Preprocessing": f"{said}; learners that scale columns themselves get rows as they come",
-        "Baseline": baseline,
-        "Command": _command(request),
+        "Preprocessing": f"{preprocessing}; learners that scale columns themselves get rows as they come",
+        "Command": _command(request, command),
     }
 
 
-def _command(request: Request) -> str:
+def _command(request: Request, command: list[str]) -> str:
     """Return what to type to get the same again."""
-    words = ["onebit", "compare"]
+    words = ["onebit", *command]
     for text in request.learner_texts:
         words += ["--learners", text]
-    options = {"--rival": request.rival, "--baseline": request.baseline}
-    for option, value in options.items():
-        words += [option, value] if value is not None else []
+    words += ["--rival", request.rival] if request.rival is not None else []
     words += reading_words(request.reading)
     words += [] if request.grid else ["--no-grid"]
     words += ["--rounds", str(request.rounds), "--runs", str(request.runs), "--seed", str(request.seed)]

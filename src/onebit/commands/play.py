@@ -1,7 +1,7 @@
 """What ``onebit play`` does: one learner on one data set, with a progress bar, a table, a figure, and a saved file."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -18,16 +18,16 @@ from onebit.arena.grammar import parse_player
 from onebit.arena.players import LearnerPlayer, build
 from onebit.commands.what_was_read import reading_words, say_what_was_read
 from onebit.files import replace_file
-from onebit.inputs import check_integer, check_seed
+from onebit.inputs import check_choice, check_integer, check_seed
 from onebit.play import play
 from onebit.reporting import pages, style
 from onebit.reporting.names import in_cell, in_figure, in_page, in_shell, on_screen
-from onebit.reporting.progress import prepare_folder, progress_bar, say_where
+from onebit.reporting.progress import check_save, prepare_folder, progress_bar, say_where
 from onebit.reporting.style import Drawing, draw_files
 from onebit.reporting.tables import grouped
 from onebit.rounds import Trace
 from onebit.streams import DataSet, describe
-from onebit.streams.data_set import make_data_set
+from onebit.streams.preprocess import METHODS, describe_preprocessing, preprocess
 from onebit.streams.reading import PLAIN, Reading
 from onebit.streams.sources import draw, find_source, load
 
@@ -48,6 +48,7 @@ class PlayRequest:
     rounds: int | None = None
     seed: int = 0
     shuffle: bool = False
+    preprocessing: str = "none"
     save: Path | None = None
     out: Path = Path("results/play")
 
@@ -72,30 +73,39 @@ def play_command(request: PlayRequest) -> None:
     player = parse_player(request.learner)
     if not isinstance(player, LearnerPlayer):
         raise ValueError(f"--learner {request.learner}: must be a learner; other players can be compared, not shown")
-    if request.save is not None and not request.save.absolute().parent.is_dir():
-        raise ValueError(f"--save {request.save}: there is no folder {request.save.parent}; make it first")
-    if request.save is not None and request.save.is_dir():
-        raise ValueError(
-            f"--save {request.save}: is a folder; name a file in it, such as {request.save / 'model.onebit'}"
-        )
+    if request.save is not None:
+        check_save(request.save, request.data)
+        if request.preprocessing != "none" and not player.scales_rows:
+            raise ValueError(
+                f"--save with --preprocess {request.preprocessing}: the learner would be saved without what makes its "
+                "rows ready; leave one out, or take BanditSVM, which scales columns by itself"
+            )
+    check_choice("--preprocess", request.preprocessing, METHODS)
     data = _rounds(request)
     learner = build(player.spec)
     prepare_folder(request.out)
     console = Console()
     say_what_was_read(console, data.name, describe(data))
-    if not player.scales_rows:
-        note = f"{request.learner} takes columns as they are: standardise them first if their units differ much"
-        note += " (onebit compare does it for you, BanditSVM by itself)"
+    rows = data
+    if player.scales_rows:
+        pass
+    elif request.preprocessing != "none":
+        said = describe_preprocessing(request.preprocessing, unit_length=False, is_sparse=data.is_sparse)
+        console.print(on_screen(f"Preprocessing: {said}."), highlight=False, soft_wrap=True)
+        rows = replace(data, X=preprocess(data.X, request.preprocessing))
+    else:
+        note = f"{request.learner} takes columns as they are: --preprocess online scales them if their units differ"
+        note += " much (BanditSVM does it by itself)"
         console.print(on_screen(f"Note: {note}."), highlight=False, soft_wrap=True)
     n_rounds = len(data.y)
     with progress_bar(console, f"{request.learner}, {grouped(n_rounds)} rounds") as show:
-        trace = play(learner, data, seed=request.seed, keep_guesses=True, on_progress=show)
+        trace = play(learner, rows, seed=request.seed, keep_guesses=True, on_progress=show)
     if request.save is not None:
         learner.save(request.save)
     wrong = np.asarray(trace.guesses != np.array(data.label_names)[data.y])
     drawing = Drawing(
         "mistakes",
-        f"{request.learner} on {data.name}",
+        "Mistakes",
         "Left: mistakes so far. Right: the share of mistakes in each tenth of the stream; the line is the share over "
         "all of it.",
         partial(draw_mistakes, trace, wrong, f"{request.learner} on {data.name}"),
@@ -116,8 +126,8 @@ def _rounds(request: PlayRequest) -> DataSet:
         check_integer("--rounds", request.rounds, low=1)
     source = find_source(request.data, request.reading)
     if source.stream is not None:
-        X, y, _ = draw(source.stream, request.rounds or _DRAWN_ROUNDS, request.seed)
-        data = make_data_set(source.name, X, y, source.name)
+        X, y, n_classes = draw(source.stream, request.rounds or _DRAWN_ROUNDS, request.seed)
+        data = DataSet(source.name, X, y, tuple(map(str, range(n_classes))))
     else:
         data = load(source)
     n_rows = len(data.y)
@@ -192,6 +202,7 @@ def _write_report(
         "Data set": data.name,
         **{name.capitalize(): text for name, text in describe(data).items() if name != "rows"},
         "Rounds": f"{grouped(len(data.y))}, {'shuffled' if request.shuffle else 'in the order of the file'}",
+        "Preprocessing": request.preprocessing,
         "Seed": str(request.seed),
         "Version": f"onebit {version('onebit')}",
     }
@@ -210,4 +221,5 @@ def _command(request: PlayRequest) -> str:
     words = ["onebit", "play", "--learner", request.learner, *reading_words(request.reading)]
     words += ["--rounds", str(request.rounds)] if request.rounds is not None else []
     words += ["--seed", str(request.seed), *(["--shuffle"] if request.shuffle else [])]
+    words += ["--preprocess", request.preprocessing] if request.preprocessing != "none" else []
     return in_shell([*words, *(["--"] if request.data.startswith("-") else []), request.data])

@@ -7,17 +7,17 @@ preprocessing, the rounds, the player's settings and the player's code.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from onebit.arena.code import code_version, reachable
-from onebit.arena.executors import Executor, OnProgress, PlayBatch, Played, check_jobs, run
+from onebit.arena.executors import Executor, OnFailure, OnProgress, PlayBatch, Played, check_jobs, run
 from onebit.arena.grid import JSON, Batch, Cell, Spec
 from onebit.arena.players import learned_arrays, player_from
 from onebit.arena.store import Store
@@ -27,7 +27,7 @@ from onebit.inputs import MAX_SEED, Floats, Integers, check_choice, check_intege
 from onebit.loop import default_checkpoints
 from onebit.streams import describe
 from onebit.streams.preprocess import METHODS
-from onebit.streams.sources import Source, draw_function, load
+from onebit.streams.sources import Source, draw, draw_function, load
 
 # Ten thousand rounds show what learners differ in, five runs are the fewest that a t-test makes sense of.
 ROUNDS, RUNS = 10_000, 5
@@ -73,6 +73,19 @@ class Comparison:
         """What was read of every source, as `onebit.streams.describe` tells it, by its name."""
         return {source.name: read.about for source, read in self._read.items()}
 
+    def size_of(self, source: Source) -> tuple[int, int, int]:
+        """Return how many rounds, features (before preprocessing) and classes a game on a source has."""
+        stream, _, _, n_features, n_classes = self._read[source]
+        rounds = int(str(stream.settings["rounds"]))
+        if n_features is None or n_classes is None:
+            X, _, n_classes = draw(stream.name, 1, self.seed)
+            n_features = X.shape[1]
+        return rounds, n_features, n_classes
+
+    def entries_on(self, source: Source) -> tuple[Entry, ...]:
+        """Return who plays a source: everyone."""
+        return self.entries
+
     @cached_property
     def _read(self) -> "dict[Source, _Read]":
         """Every data set is read once here, and once more by the workers that play it."""
@@ -86,18 +99,19 @@ class Comparison:
                 data = load(source)
                 content: dict[str, JSON] = {"content": data.content, "rounds": min(self.rounds, len(data.y))}
                 known = _DataSetSpec("data set", {**content, **settings}, source.name)
-                specs[source] = _Read(known, data.is_sparse, describe(data))
+                specs[source] = _Read(known, data.is_sparse, describe(data), data.X.shape[1], data.n_classes)
         return specs
 
     def cells(self) -> list[Cell]:
         """Return every entry on every source in every run; once, where two data sets have the same content."""
-        codes = {entry.spec: player_from(entry.spec).code() for entry in self.entries}
+        code_of = cache(lambda player: player_from(player).code())
         # Games that were stored without what was learned are of no use to who needs it.
         kept = ", with what was learned" if self.keep_learned else ""
         cells = []
         for source, stream in self.streams.items():
             of_rounds, rest = _code_of_rounds(source), _checkpoints_version(stream) + kept
-            versions = {player: code_version(code | of_rounds) + rest for player, code in codes.items()}
+            players = dict.fromkeys(entry.spec for entry in self.entries_on(source))
+            versions = {player: code_version(code_of(player) | of_rounds) + rest for player in players}
             seeds = range(self.seed, self.seed + self.runs)
             cells += [Cell(stream, player, seed, version) for seed in seeds for player, version in versions.items()]
         return list(dict.fromkeys(cells))
@@ -109,6 +123,9 @@ class _Read(NamedTuple):
     stream: Spec
     is_sparse: bool
     about: dict[str, str]
+    n_features: int | None = None
+    """None for a stream, which is not read but drawn."""
+    n_classes: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +175,15 @@ class Outcome:
     seconds: Floats
     """How long each run took; NaN where that is not known."""
     remark: str = ""
+    explored: Floats = field(default_factory=lambda: np.empty(0))
+    """The share of its guesses that each run drew to explore; empty, or NaN, where that is not known."""
     learned: dict[str, Floats] = field(default_factory=dict)
     """What the first run had learned at the end, by name, if that was kept."""
+
+    @property
+    def exploration(self) -> float:
+        """The mean share of guesses drawn to explore; NaN if that is not known."""
+        return float(self.explored.mean()) if len(self.explored) else math.nan
 
     @property
     def final(self) -> Integers:
@@ -199,6 +223,17 @@ class Outcome:
         return float(known.mean() / self.rounds[-1] * 1e6) if len(known) else math.nan
 
 
+class Failure(NamedTuple):
+    """Who has no outcome on a source, and why."""
+
+    dataset: str
+    entry: Entry
+    reason: str
+
+
+OnEntryFailure: TypeAlias = Callable[[Failure], None]
+
+
 def run_comparison(
     comparison: Comparison,
     folder: Path,
@@ -206,6 +241,7 @@ def run_comparison(
     jobs: int | None = None,
     on_progress: OnProgress | None = None,
     executor: Executor | None = None,
+    on_failure: OnEntryFailure | None = None,
 ) -> list[Outcome]:
     """Play what is not stored in the folder yet, and return all outcomes: by source, then by entry.
 
@@ -217,21 +253,34 @@ def run_comparison(
         Where ``arena.sqlite`` is, or will be.
     jobs, on_progress, executor
         As for `onebit.arena.run`.
+    on_failure : callable, optional
+        Told every entry that failed on a source, in one run or more: it has no outcome there, and the others play on.
+        Without it the first that fails stops all.
     """
     check_jobs(jobs)  # before any file is read
     cells, path = comparison.cells(), folder / "arena.sqlite"
     sources = {stream.canonical: source for source, stream in comparison.streams.items()}
     play = _Play(sources, comparison.keep_learned)
-    run(cells, path, play, jobs=jobs, on_progress=on_progress, executor=executor)
+    failed: dict[tuple[Spec, Spec], str] = {}
+
+    def note(cell: Cell, reason: str) -> None:
+        failed.setdefault((cell.stream, cell.player), f"{reason} (seed {cell.seed})")
+
+    noting: OnFailure | None = None if on_failure is None else note
+    run(cells, path, play, jobs=jobs, on_progress=on_progress, executor=executor, on_failure=noting)
     of_entry: dict[tuple[Spec, Spec], list[Cell]] = {}
     for cell in cells:
         of_entry.setdefault((cell.stream, cell.player), []).append(cell)
+    outcomes = []
     with Store(path) as store:
-        return [
-            _outcome(source.name, entry, of_entry[stream, entry.spec], store)
-            for source, stream in comparison.streams.items()
-            for entry in comparison.entries
-        ]
+        for source, stream in comparison.streams.items():
+            for entry in comparison.entries_on(source):
+                game = stream, entry.spec
+                if game not in failed:
+                    outcomes.append(_outcome(source.name, entry, of_entry[game], store))
+                elif on_failure is not None:
+                    on_failure(Failure(source.name, entry, failed[game]))
+    return outcomes
 
 
 @dataclass(frozen=True)
@@ -254,11 +303,13 @@ class _Play:
 def _outcome(dataset: str, entry: Entry, cells: list[Cell], store: Store) -> Outcome:
     results = [store.get(cell) for cell in cells]
     seconds = [store.seconds(cell) for cell in cells]
+    rounds = int(str(cells[0].stream.settings["rounds"]))
     return Outcome(
         dataset,
         entry,
-        default_checkpoints(int(str(cells[0].stream.settings["rounds"]))),
+        default_checkpoints(rounds),
         np.stack([result.arrays["curve"] for result in results]),
         np.array([np.nan if taken is None else taken for taken in seconds]),
+        explored=np.array([result.numbers.get("uniform_guesses", np.nan) for result in results]) / rounds,
         learned=learned_arrays(results[0]),
     )

@@ -52,5 +52,6 @@ def _best_per_run(family: str, tuned: list[Outcome]) -> Outcome:
         entry=_named(picked[0].entry, f"{family} best per run"),
         mistakes=np.stack([outcome.mistakes[run] for run, outcome in enumerate(picked)]),
         seconds=np.array([outcome.seconds[run] for run, outcome in enumerate(picked)]),
+        explored=np.concatenate([outcome.explored[run : run + 1] for run, outcome in enumerate(picked)]),
         remark="; ".join(dict.fromkeys(_setting(outcome, family) for outcome in picked)),
     )

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onebit.compare.comparison import Outcome
-from onebit.inputs import Integers
+from onebit.inputs import Floats, Integers
 
 LEVEL = 0.05  # customary; Holm's method keeps it for the whole table
 WIN, TIE, LOSS = "win", "tie", "loss"
@@ -72,16 +72,21 @@ def paired_p(first: Integers, second: Integers) -> float | None:
     >>> paired_p(np.array([5, 6, 7]), np.array([4, 5, 6]))
     0.25
     """
-    differences = first - second
-    if len(differences) < 2:
-        return None
-    if np.all(differences == differences[0]):
-        # n signs that all agree have probability 2·2⁻ⁿ under no difference.
-        return 1.0 if differences[0] == 0 else min(1.0, 2.0 * 0.5 ** len(differences))
-    # Imported when it is needed: it takes half a second, and most who import this module only read outcomes.
-    from scipy.stats import ttest_rel
+    return None if len(first) < 2 else float(paired_ps(first[None], second[None])[0])
 
-    return float(ttest_rel(first, second).pvalue)
+
+def paired_ps(first: Integers, second: Integers) -> Floats:
+    """Return `paired_p` of many pairs at once: a row of runs each, of two runs or more."""
+    differences = first - second
+    same = np.all(differences == differences[:, :1], axis=1)
+    # n signs that all agree have probability 2·2⁻ⁿ under no difference.
+    ps: Floats = np.where(differences[:, 0] == 0, 1.0, min(1.0, 2.0 * 0.5 ** differences.shape[1]))
+    if not same.all():
+        # Imported when it is needed: it takes half a second, and most who import this module only read outcomes.
+        from scipy.stats import ttest_rel
+
+        ps[~same] = ttest_rel(first[~same], second[~same], axis=1).pvalue
+    return ps
 
 
 def holm(ps: Sequence[float]) -> list[float]:
@@ -122,7 +127,7 @@ def compare(outcomes: Sequence[Outcome], baseline: str) -> list[ComparisonRow]:
         p_adjusted = None if p is None else next(adjusted)
         floor = floors.get(outcome.dataset)
         ratio = outcome.mean / floor if floor else None
-        verdict = "" if p_adjusted is None else _verdict(outcome.mean, of_baseline[outcome.dataset].mean, p_adjusted)
+        verdict = "" if p_adjusted is None else verdict_of(outcome.mean, of_baseline[outcome.dataset].mean, p_adjusted)
         rows.append(ComparisonRow(outcome, ratio, p, p_adjusted, verdict))
     return rows
 
@@ -133,7 +138,8 @@ def _p(outcome: Outcome, baseline: Outcome) -> float | None:
     return paired_p(outcome.final, baseline.final)
 
 
-def _verdict(mean: float, baseline: float, p: float) -> str:
+def verdict_of(mean: float, baseline: float, p: float) -> str:
+    """Return "win" for significantly fewer mistakes than the baseline's, "loss" for more, "tie" if nothing is told."""
     if p >= LEVEL:
         return TIE
     return WIN if mean < baseline else LOSS
@@ -159,7 +165,7 @@ def tally(rows: Sequence[ComparisonRow], baseline: str) -> list[Tally]:
         title: np.log([(row.outcome.mean + 0.5) / (means[row.outcome.dataset] + 0.5) for row in mine])
         for title, mine in grouped.items()
     }
-    ps = [_across(differences.tolist()) for differences in logs.values()]
+    ps = [signed_rank_p(differences.tolist()) for differences in logs.values()]
     adjusted = iter(holm([p for p in ps if p is not None]))
     return [
         Tally(
@@ -178,7 +184,8 @@ def _count(rows: Sequence[ComparisonRow], verdict: str) -> int:
     return sum(row.verdict == verdict for row in rows)
 
 
-def _across(differences: list[float]) -> float | None:
+def signed_rank_p(differences: Sequence[float]) -> float | None:
+    """Return the two-sided p of Wilcoxon's signed-rank test across data sets, or None for a single one."""
     if len(differences) < 2:
         return None
     # SciPy has no p for ranks of nothing.

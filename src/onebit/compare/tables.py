@@ -58,8 +58,14 @@ def write_tables(folder: Path, rows: Sequence[ComparisonRow], tallies: Sequence[
     first_seed : int
         Run r has the seed first_seed + r.
     """
-    outcomes = [row.outcome for row in rows]
     write_csv(folder / "comparison.csv", COMPARISON_COLUMNS, [_comparison_line(row) for row in rows])
+    told = [(row.title, row.wins, row.ties, row.losses, number(row.ratio), number(row.p)) for row in tallies]
+    write_csv(folder / "tally.csv", TALLY_COLUMNS, told)
+    write_outcomes(folder, [row.outcome for row in rows], first_seed)
+
+
+def write_outcomes(folder: Path, outcomes: Sequence[Outcome], first_seed: int) -> None:
+    """Write curves, mistakes run by run, and time per round as CSV."""
     write_csv(folder / "curves.csv", CURVE_COLUMNS, [line for outcome in outcomes for line in _curve_lines(outcome)])
     runs = [
         (outcome.dataset, outcome.entry.title, first_seed + run, mistakes)
@@ -67,8 +73,6 @@ def write_tables(folder: Path, rows: Sequence[ComparisonRow], tallies: Sequence[
         for run, mistakes in enumerate(outcome.final.tolist())
     ]
     write_csv(folder / "runs.csv", RUN_COLUMNS, runs)
-    told = [(row.title, row.wins, row.ties, row.losses, number(row.ratio), number(row.p)) for row in tallies]
-    write_csv(folder / "tally.csv", TALLY_COLUMNS, told)
     # In a file of its own: the only numbers here that depend on the machine and the day.
     times = [
         (outcome.dataset, outcome.entry.title, "" if math.isnan(time) else f"{time:.4g}")

@@ -1,23 +1,52 @@
 """The learners, one file each. `all_learners` finds them by itself."""
 
+from onebit.learners.bandit_halving import BanditHalving
 from onebit.learners.bandit_perceptron import BanditPerceptron
 from onebit.learners.bandit_svm import BanditSVM
 from onebit.learners.banditron import Banditron
 from onebit.learners.base import Learner
 from onebit.learners.full_information_svm import FullInformationSVM
+from onebit.learners.gradient.adaptive_surrogate import AdaptiveSurrogate
+from onebit.learners.gradient.conservative_passive_aggressive import ConservativePassiveAggressive
+from onebit.learners.gradient.gaptron import Gaptron
+from onebit.learners.gradient.majority import Majority
 from onebit.learners.loading import load
 from onebit.learners.multiclass_perceptron import MulticlassPerceptron
 from onebit.learners.nearest_neighbor import NearestNeighbor
+from onebit.learners.regression import (
+    Confidit,
+    EpsilonGreedy,
+    ExploreFirst,
+    LinUCB,
+    RegCB,
+    SquareCB,
+    ThompsonSampling,
+)
+from onebit.learners.second_order import SOBA, PNewtron
 from onebit.learners.uniform_guess import UniformGuess
 
 __all__ = [
+    "SOBA",
+    "AdaptiveSurrogate",
+    "BanditHalving",
     "BanditPerceptron",
     "BanditSVM",
     "Banditron",
+    "Confidit",
+    "ConservativePassiveAggressive",
+    "EpsilonGreedy",
+    "ExploreFirst",
     "FullInformationSVM",
+    "Gaptron",
     "Learner",
+    "LinUCB",
+    "Majority",
     "MulticlassPerceptron",
     "NearestNeighbor",
+    "PNewtron",
+    "RegCB",
+    "SquareCB",
+    "ThompsonSampling",
     "UniformGuess",
     "load",
 ]
@@ -26,4 +55,5 @@ __all__ = [
 def all_learners() -> list[type[Learner]]:
     """Return every learner class exported here, by name."""
     found = (globals()[name] for name in __all__)
-    return [each for each in found if isinstance(each, type) and each is not Learner]
+    learners = [each for each in found if isinstance(each, type) and each is not Learner]
+    return sorted(learners, key=lambda cls: cls.__name__)

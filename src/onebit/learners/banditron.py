@@ -76,7 +76,8 @@ class Banditron(SpaceLearner):
 
 
 @inlined
-def _chance(is_greedy: bool, exploration: float, n_classes: int) -> float:
+def chance_of(is_greedy: bool, exploration: float, n_classes: int) -> float:
+    """Return the chance of a label: the greedy one's or another's."""
     return exploration / n_classes + (1.0 - exploration if is_greedy else 0.0)
 
 
@@ -93,7 +94,7 @@ def _guess(scores: Floats, draw: Draw, settings: Any) -> tuple[int, bool]:
 def _probabilities(scores: Floats, settings: Any, out: Floats) -> None:
     greedy = highest(scores)
     for i in range(scores.shape[0]):
-        out[i] = _chance(i == greedy, settings[0], scores.shape[0])
+        out[i] = chance_of(i == greedy, settings[0], scores.shape[0])
 
 
 @inlined
@@ -107,7 +108,7 @@ def _learn(answer: Answer, sight: Sight, settings: Any) -> bool:
         gains[i] = -1.0 if i == greedy else 0.0
     if answer.correct:
         # Dividing by the chance makes the step right on average, however seldom the label is played.
-        gains[label] += 1.0 / _chance(label == greedy, settings[0], n_allowed)
+        gains[label] += 1.0 / chance_of(label == greedy, settings[0], n_allowed)
     return True
 
 

@@ -104,6 +104,23 @@ class Learner(Taught):
         """Yield learners with settings worth checking; the contract checks play them all."""
         yield cls()
 
+    @classmethod
+    def contenders(cls, rounds: int) -> dict[str, Self]:
+        """Return who stands for this class in a league of so many rounds, by what to add to the class's name.
+
+        By default one, with the default settings. A class that must know the rounds in advance, that comes in two
+        forms, or that cannot play without being told more (then nobody stands for it) says so here.
+        """
+        return {"": cls()}
+
+    def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
+        """Return roughly how many numbers it touches in a game, or 0 where that grows only as the rows do.
+
+        A league leaves out the games that would take too long, by this number rather than by a clock: so the same are
+        played on every machine.
+        """
+        return 0.0
+
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return what its theorems promise on examples that are strongly separable with that margin.
 
@@ -131,14 +148,17 @@ class Learner(Taught):
         """
         with self._lock:
             row = self._one_row(features)
-            if among is None or not self._grows:
+            if self._started and (among is None or not self._grows):
                 return self._issue(row, among, features)
-            labels = check_list("among", among)
-            if self._started and all(label in self._labels for label in labels.tolist()):
-                return self._issue(row, among, features)
+            labels = None if among is None else check_list("among", among)
+            allowed = None if labels is None else labels.tolist()  # what came may be read only once
+            if self._started and all(label in self._labels for label in allowed or ()):
+                return self._issue(row, allowed, features)
+            # A first guess that is refused begins nothing.
             with self.all_or_nothing(fresh=False):
-                self._codes_of(labels, row.shape[1], "among", features)
-                return self._issue(row, among, features)
+                if labels is not None and self._grows:
+                    self._codes_of(labels, row.shape[1], "among", features)
+                return self._issue(row, allowed, features)
 
     def _issue(self, row: Rows, among: Any, given: Any) -> Guess:
         if self._tickets is None:
@@ -220,6 +240,7 @@ class Learner(Taught):
             Which labels are allowed, in all of them.
         """
         rows = check_rows(X)
+        among = None if among is None else check_list("among", among).tolist()
         with self.all_or_nothing(fresh=False):
             is_new = not self._started
             self._check_fit(rows, X)

@@ -74,6 +74,10 @@ class NearestNeighbor(Learner):
         numbers = {"radius": radius, "reach": self.radius, "dimension": n_features}
         return BOUNDS["21-memory"].claim(**numbers), BOUNDS["21-reach"].claim(n_classes=n_classes, **numbers)
 
+    def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
+        """Return what it takes to look at every earlier round in every round: at worst all are remembered."""
+        return rounds * rounds / 2.0 * n_features
+
     @classmethod
     def examples(cls) -> Iterator[Self]:
         """Yield a small and a large radius."""

@@ -185,7 +185,7 @@ class Run(Estimator):
             return self._check_width(check_sparse_row(features, "features"))
         features = as_frame(features)
         array = check_real(features, "features")
-        if array.size == 0 or array.size != array.shape[-1]:
+        if array.ndim == 0 or array.size == 0 or array.size != array.shape[-1]:
             raise ValueError(f"features must be one round's, of shape (n_features,); got shape {array.shape}")
         if self._started and is_frame(features):
             self._check_columns(features, reset=False)

@@ -1,9 +1,9 @@
 """The colour, dashes and marker of every learner: the same in all figures of all commands.
 
 The hue is the learner's, and relatives have neighbours of it: blue for the support vector machines, green for the
-perceptrons, orange for Banditron. A kernel changes the tone, as Banditron's exploration does (the darker, the more);
-other settings change the dashes, and the marker where there is no line. Dots and hollow markers are for those who are
-told the label.
+perceptrons, orange for Banditron, olive and ochre for its second-order kin, purple-red for gradients, reds, sand and
+teal for regressions. A kernel changes the tone, as Banditron's exploration does (the darker, the more); other settings
+change the dashes, and the marker where there is no line. Dots and hollow markers are for those who are told the label.
 """
 
 import math
@@ -44,8 +44,24 @@ _TONES = {
     "MulticlassPerceptron": ("#00916A", "#5DAA8F", "#004D38"),
     # From a twentieth, the default, down to a two-thousandth.
     "Banditron": ("#6B2400", "#9A3B00", "#C65300", "#E07B1A", "#EB9A2D", "#F0B44A", "#F2C877"),
+    "SOBA": ("#5C6B00", "#97A53A", "#333C00"),
+    "PNewtron": ("#8A6A00", "#BFA13A", "#4F3D00"),
     "NearestNeighbor": ("#5B2A86", "#9A76C2", "#2F1150"),
+    # Purple-red for those who follow a gradient, brown and grey for those who look at no weights of their own.
+    "Gaptron": ("#8E2B5F", "#C06A97", "#5A1039"),
+    "AdaptiveSurrogate": ("#B5446E", "#DB8FAE", "#7A1F42"),
+    "ConservativePassiveAggressive": ("#A8503C", "#D18B77", "#6E2A1A"),
+    "BanditHalving": ("#7A6A00", "#B3A13C", "#4A4000"),
+    "Majority": ("#6E6E6E", "#A6A6A6", "#404040"),
     "UniformGuess": (INK, "#8C8C8C", "#595959"),
+    # One regression per class: red for bounds, sand for those that draw uniformly, teal for what falls with the cost.
+    "LinUCB": ("#C1272D", "#E06C66", "#8C1015"),
+    "Confidit": ("#7A0F14", "#A8433F", "#4D0508"),
+    "ThompsonSampling": ("#E8736F", "#F0A09B", "#B84A47"),
+    "EpsilonGreedy": ("#8A6D3B", "#B0935F", "#5E4820"),
+    "ExploreFirst": ("#B79B66", "#D3BE93", "#8F7443"),
+    "SquareCB": ("#1B8A9E", "#6CC0CE", "#0F5F6E"),
+    "RegCB": ("#0B4A56", "#3F7C88", "#052A32"),
     "VW": ("#B0307A", "#6A1145", "#DE8FBB"),
 }
 _STRANGERS = (("#5A5A78", "#9494B0", "#30304A"), ("#7F5539", "#B58B6B", "#4F321E"), ("#1B8A9E", "#6CC0CE", "#0B4A56"))
@@ -74,8 +90,22 @@ _FIRST_MARKER = {
     "BanditPerceptron": 3,
     "MulticlassPerceptron": 3,
     "Banditron": 5,
+    "SOBA": 1,
+    "PNewtron": 4,
     "NearestNeighbor": 6,
+    "Gaptron": 1,
+    "AdaptiveSurrogate": 4,
+    "ConservativePassiveAggressive": 2,
+    "BanditHalving": 5,
+    "Majority": 6,
     "UniformGuess": 7,
+    "LinUCB": 0,
+    "Confidit": 1,
+    "ThompsonSampling": 2,
+    "EpsilonGreedy": 3,
+    "ExploreFirst": 4,
+    "SquareCB": 5,
+    "RegCB": 6,
 }
 _KERNEL = re.compile(r"kernel=(None)?")
 # The name, the kernel, and what says how rows come rather than who learns.

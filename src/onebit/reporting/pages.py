@@ -28,8 +28,13 @@ def prose(text: str) -> str:
 
 
 def facts(listed: Mapping[str, str]) -> str:
-    """Return names and values, plain text both, as a list."""
-    return "\n".join(f"<dt>{in_page(name)}</dt><dd>{prose(value)}</dd>" for name, value in listed.items())
+    r"""Return names and values, plain text both, as a list; a value may have several lines.
+
+    >>> facts({"Read": "rows: 3\nlabel: <y>"})
+    '<dt>Read</dt><dd>rows: 3<br>label: &lt;y&gt;</dd>'
+    """
+    shown = {name: "<br>".join(map(prose, value.split("\n"))) for name, value in listed.items()}
+    return "\n".join(f"<dt>{in_page(name)}</dt><dd>{value}</dd>" for name, value in shown.items())
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[tuple[str, str]]]) -> str:
@@ -110,6 +115,11 @@ p, figcaption { max-width: 46rem; }
 .card img { max-width: 100%; height: auto; }
 figcaption { margin-top: .5rem; }
 pre { background: var(--band); padding: .8rem 1rem; border-radius: 8px; overflow-x: auto; white-space: pre-wrap; }
+@media (max-width: 68rem) {
+  th, td { padding: .4rem .3rem; }
+  .name { min-width: 9rem; }
+  .remark { min-width: 12rem; }
+}
 @media (max-width: 48rem) {
   body { padding-left: .8rem; padding-right: .8rem; }
   h1 { font-size: 1.4rem; }

@@ -62,12 +62,33 @@ def prepare_folder(folder: Path) -> None:
     """Make sure that results can be written, before anything is played."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # To have the right to write is not enough: the disk may be full, or read-only.
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        _try_to_write(folder)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise ValueError(f"--out {folder} cannot be written ({reason}); choose another folder") from error
+
+
+def check_save(path: Path, data: str) -> None:
+    """Make sure that a file can be written, and is not the data, before anything is played."""
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"--save {path}: there is no folder {path.parent}; make it first")
+    if path.is_dir():
+        raise ValueError(f"--save {path}: is a folder; name a file in it, such as {path / 'model.onebit'}")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"--save {path}: is a device or a pipe; name a file, such as model.onebit")
+    if path.exists() and Path(data).exists() and path.samefile(data):
+        raise ValueError(f"--save {path}: is the file with the data; name another, such as model.onebit")
+    try:
+        _try_to_write(path.absolute().parent)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise ValueError(f"--save {path}: cannot be written ({reason}); choose another folder") from error
+
+
+def _try_to_write(folder: Path) -> None:
+    # To have the right to write is not enough: the disk may be full, or read-only.
+    with tempfile.TemporaryFile(dir=folder):
+        pass
 
 
 def say_where(console: Console, what: str, folder: Path) -> None:

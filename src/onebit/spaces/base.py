@@ -15,7 +15,7 @@ import numpy as np
 from onebit.draws import Draw
 from onebit.inputs import Floats, Rows, SparseRows, unlocked
 from onebit.loop import Game, plugged
-from onebit.memory import Memory, Sight, in_python
+from onebit.memory import Memory, Sight, in_python, needed_chance
 from onebit.rounds import Answer
 
 
@@ -77,11 +77,10 @@ class Rule(NamedTuple):
         return self  # it never changes
 
 
-def find_rule(home: str) -> Rule:
+def find_rule(home: str) -> Any:
     """Return the rule that lives there."""
     module, _, name = home.partition(":")  # importing it defines the rule
-    rule: Rule = getattr(importlib.import_module(module), name)
-    return rule
+    return getattr(importlib.import_module(module), name)
 
 
 class Space(Memory):
@@ -114,11 +113,8 @@ class Space(Memory):
         rule = self.rule
         if rule.learn_logged is None:
             raise ValueError("this rule cannot learn from rounds that others played; give it learn_logged")
-        if rule.divides_by_chances and probability is None:
-            raise ValueError(
-                "probabilities are needed: this rule divides by the chance with which each label was tried. Without "
-                "them use learn_labels, or BanditSVM or BanditPerceptron, which take plain facts"
-            )
+        if rule.divides_by_chances:
+            needed_chance(probability)
         if rule.hears_label and truth < 0:
             return False  # it learns from labels, and this one is not known
         prepared = self.prepare(row)

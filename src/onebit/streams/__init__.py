@@ -5,6 +5,7 @@ from onebit.streams.account import describe
 from onebit.streams.adaptive import AdaptiveStream, LearnerView
 from onebit.streams.data_set import DataSet
 from onebit.streams.files import bundled, read_table
+from onebit.streams.known_margin import weak_margin
 from onebit.streams.paper import paper_strong, paper_weak
 from onebit.streams.preprocess import preprocess
 from onebit.streams.wedges import wedges
@@ -20,5 +21,6 @@ __all__ = [
     "paper_weak",
     "preprocess",
     "read_table",
+    "weak_margin",
     "wedges",
 ]

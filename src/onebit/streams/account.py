@@ -37,10 +37,10 @@ def describe(data: DataSet) -> dict[str, str]:
     return {name: text for name, text in said.items() if text}
 
 
-def in_one_line(about: Mapping[str, str]) -> str:
-    """Return what `describe` tells as one line, for a report.
+def in_lines(about: Mapping[str, str]) -> str:
+    r"""Return what `describe` tells line by line, for a report.
 
-    >>> in_one_line({"rows": "150", "label": "'species' (as asked for)"})
-    "rows: 150. label: 'species' (as asked for)."
+    >>> in_lines({"rows": "150", "label": "'species'\n(as asked for)"})
+    "rows: 150\nlabel: 'species' (as asked for)"
     """
-    return " ".join(f"{name}: {text}." for name, text in about.items())
+    return "\n".join(f"{name}: {' '.join(text.split())}" for name, text in about.items())

@@ -24,6 +24,7 @@ _COMMA = rf"^(?:[+-]?(?:[0-9]+,?[0-9]*|,[0-9]+){_EXPONENT}|{_INFINITE})$"
 # 1,234 is a thousand or a little more than one.
 _THOUSAND_OR_DECIMAL = r"^[+-]?[1-9][0-9]{0,2},[0-9]{3}$"
 _THOUSANDS = r"^[+-]?[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]+)?$"
+_WITH_SIGN = r"^(?:[+-]?[$€£¥] ?[+-]?[0-9][0-9.,]*|[+-]?[0-9][0-9.,]* ?[%‰$€£¥])$"
 _CODE = r"^[+-]?0[0-9]+$"
 _WHOLE = r"^(?:0|-?[1-9][0-9]*)$"
 _DATE = (
@@ -125,7 +126,8 @@ def _feature_columns(table: Table, reading: Reading, target: int) -> list[int]:
     taken = set(wanted) or set(range(len(table.names)))
     features = [j for j in range(len(table.names)) if j in taken and j not in dropped and j != target]
     if not features:
-        raise ValueError(f"{table.path}: no column is left beside the label {table.names[target]!r}; drop fewer")
+        remedy = "name others in columns (--columns)" if wanted else "drop fewer"
+        raise ValueError(f"{table.path}: no column is left beside the label {table.names[target]!r}; {remedy}")
     return features
 
 
@@ -144,6 +146,9 @@ def _find_missing(table: Table, used: list[int], target: int, reading: Reading) 
     )  # fmt: skip
     counts = frame.select([f"{j}" for j in used]).null_count().row(0)
     n_missing = {j: count for j, count in zip(used, counts, strict=True) if count}
+    for j in (j for j, count in n_missing.items() if count == frame.height):
+        remedy = "name another label column with label (--label)" if j == target else _leave_out(table, j)
+        raise ValueError(f"{table.path}: column {table.names[j]!r} has no value at all; {remedy}")
     if n_missing and (reading.missing == "refuse" or target in n_missing):
         among = n_missing if reading.missing == "refuse" else [target]
         row, j = min((int(frame.to_series(j).is_null().arg_max() or 0), j) for j in among)
@@ -174,9 +179,6 @@ def _encode_all(table: Table, features: list[int], reading: Reading) -> dict[int
     """Return every feature column as numbers, in order."""
     kinds = table.frame.dtypes
     columns = {j: table.frame.to_series(j) for j in features}
-    for j, column in columns.items():
-        if column.null_count() == len(column):
-            raise ValueError(f"{table.path}: column {table.names[j]!r} has no value at all; {_leave_out(table, j)}")
     text = _kinds_of_text(table, [j for j in features if kinds[j] == pl.String], reading)
     named = set(table.positions(reading.columns))
     encoded = {}
@@ -261,9 +263,13 @@ def _dates_or_words(table: Table, j: int, n_numbers: int, reading: Reading) -> _
     if 2 * n_numbers > n_given:
         pattern = _COMMA if reading.decimal == "," else _POINT
         row = int((~column.str.contains(pattern)).arg_max() or 0)
-        raise ValueError(f"{table.at(row, j)}: is {column[row]!r} where most rows have a number")
+        hint = ""
+        if row == 0 and table.names[j] == f"column {j}":
+            hint = "; if these are the names of columns, some of them come again below: take those rows out"
+        raise ValueError(f"{table.at(row, j)}: is {column[row]!r} where most rows have a number{hint}")
     for pattern, what, remedy in (
         (_THOUSANDS, "a number with thousands separators", "write it without them"),
+        (_WITH_SIGN, "a number with a sign of money or percent", "write it without"),
         (_OTHER_DATE, "a date whose order of day and month is not known", "write it as 2024-12-31"),
     ):
         matches = column.str.contains(pattern)
@@ -369,6 +375,8 @@ def _labels(table: Table, target: int) -> Any:
     """
     column = table.frame.to_series(target)
     if column.dtype.is_numeric() or column.dtype == pl.Boolean:
+        if column.dtype.is_float():
+            _check_whole(table, target, column.to_numpy())
         return column.to_numpy()
     column = column.cast(pl.String)
     if column.str.contains(_WHOLE).all():
@@ -378,8 +386,19 @@ def _labels(table: Table, target: int) -> Any:
     elif column.str.contains(_POINT).all() and not column.str.contains(_CODE).any():
         values = column.cast(pl.Float64, strict=False)
         if values.null_count() == 0 and values.n_unique() == column.n_unique():
+            _check_whole(table, target, values.to_numpy())
             return values.to_numpy()
     return np.array(column.to_list())
+
+
+def _check_whole(table: Table, target: int, values: Floats) -> None:
+    is_real = np.isfinite(values) & (values != np.trunc(values))
+    if is_real.any():
+        row = int(is_real.argmax())
+        raise ValueError(
+            f"{table.at(row, target)}: is {values[row]:g}, a measurement rather than a label; "
+            "name another label column with label (--label), or write classes instead of numbers"
+        )
 
 
 # What to tell.

@@ -56,7 +56,8 @@ def find_sources(given: Sequence[str], reading: Reading = PLAIN) -> list[Source]
                 raise ValueError(f"{path}: the folder has no data set; files end in {', '.join(SUFFIXES)}")
             found += [_file(child, reading) for child in inside]
         else:
-            found.append(find_source(text, reading))
+            found.append(_find_source(text, reading))
+    _check_reading(found, reading)
     return _with_distinct_names(found)
 
 
@@ -66,6 +67,22 @@ def find_source(text: str, reading: Reading = PLAIN) -> Source:
     >>> find_source("paper_weak")
     Source(name='paper_weak', path=None, reading=Reading(...), stream='paper_weak')
     """
+    found = _find_source(text, reading)
+    _check_reading([found], reading)
+    return found
+
+
+def _check_reading(sources: Sequence[Source], reading: Reading) -> None:
+    """Raise if something is said about columns, and none of the sources has any that could be chosen."""
+    if reading != PLAIN and all(source.reading == PLAIN for source in sources):
+        said = ", ".join(name for name, value in reading._asdict().items() if value != Reading._field_defaults[name])
+        raise ValueError(
+            f"{', '.join(source.name for source in sources)}: only tables (CSV, Parquet, ARFF) have columns to choose "
+            f"and ways to be read; leave out {said}"
+        )
+
+
+def _find_source(text: str, reading: Reading) -> Source:
     path = Path(text)
     if path.is_file() or ending(path):
         return _file(path, reading)

@@ -58,7 +58,8 @@ class Table(NamedTuple):
         found = []
         for each in wanted:
             several = isinstance(each, str) and each not in self.names and "," in each
-            found += [self.position(name) for name in (str(each).split(",") if several else [each])]
+            parts = [part.strip() for part in str(each).split(",")] if several else [each]
+            found += [self.position(name) for name in parts]
         return found
 
 

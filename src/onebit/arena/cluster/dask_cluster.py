@@ -6,6 +6,7 @@ to others; so does a batch whose worker is refused.
 """
 
 import gc
+import importlib
 import importlib.util
 import logging
 import pickle
@@ -106,7 +107,7 @@ class DaskCluster:
         _close(client)
 
     def _connect(self, patience: float) -> None:
-        from distributed import Client
+        Client: Any = importlib.import_module("distributed").Client
 
         # What is worth knowing is said here, in words of ours.
         for name in ("distributed.client", "distributed.core", "distributed.comm", "distributed.batched"):

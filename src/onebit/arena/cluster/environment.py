@@ -38,7 +38,7 @@ def needs_of(play_batch: PlayBatch, todo: Sequence[Batch]) -> Needs:
         What is played: users' own code is named in there by import path.
     """
     named = {name for batch in todo for cell in batch.cells for name in _import_paths(cell.player, cell.stream)}
-    modules = tuple(sorted({_module_of(play_batch), *named}))
+    modules = tuple(sorted(_modules_of(play_batch) | named))
     has_rivals = any(name.partition(".")[0] == _OURS for name in named)
     packages = (*_ALWAYS, *(_rivals() if has_rivals else ()))
     return Needs(modules, packages, describe_environment(modules, packages))
@@ -66,12 +66,13 @@ def difference(theirs: str, ours: str) -> str:
     return f"it has {there}, this run needs {here}"
 
 
-def _module_of(play_batch: PlayBatch) -> str:
-    thing: Any = play_batch
-    while isinstance(thing, partial):
-        thing = thing.func
-    # Other machines cannot find what is in a script or a session.
-    return import_path_of(thing).partition(":")[0]
+def _modules_of(play_batch: Any) -> set[str]:
+    """Return the modules of a function, and of all functions that it is a `partial` of."""
+    if isinstance(play_batch, partial):
+        functions = [play_batch.func, *filter(callable, play_batch.args)]
+        return {module for function in functions for module in _modules_of(function)}
+    # An error, if it is in a script or a session, where other machines cannot find it.
+    return {import_path_of(play_batch).partition(":")[0]}
 
 
 def _import_paths(*specs: Any) -> Iterable[str]:

@@ -3,7 +3,7 @@
 import io
 import pickle
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,7 +43,12 @@ def pack(play_batch: PlayBatch, batch: Batch) -> Luggage:
 def only_for(play_batch: PlayBatch, batch: Batch) -> PlayBatch:
     """Return who plays one batch, with nothing that it does not need."""
     narrowed: Callable[[Batch], PlayBatch] | None = getattr(play_batch, "only_for", None)
-    return play_batch if narrowed is None else narrowed(batch)
+    if narrowed is not None:
+        return narrowed(batch)
+    if isinstance(play_batch, partial):
+        arguments = (only_for(part, batch) if callable(part) else part for part in play_batch.args)
+        return partial(play_batch.func, *arguments, **play_batch.keywords)
+    return play_batch
 
 
 def unpack(job: bytes, folder: Path) -> tuple[PlayBatch, Batch]:

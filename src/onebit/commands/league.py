@@ -1,0 +1,95 @@
+"""What ``onebit league`` does, with a progress bar and the standings at the end."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from onebit.commands.compare import (
+    Request,
+    details_of,
+    preprocessing_words,
+    say_what_is_played,
+    size_words,
+    wide_console,
+)
+from onebit.commands.workers import executor_for
+from onebit.compare.entries import check_distinct, enter, rival_entries
+from onebit.league.field import (
+    RUNS,
+    SECONDS,
+    Absence,
+    League,
+    every_learner,
+    league_sources,
+    play_league,
+    whole_field,
+)
+from onebit.league.pages import Results, write_pages
+from onebit.league.standings import standings
+from onebit.league.tables import print_tables, write_tables
+from onebit.reporting.progress import prepare_folder, progress_bar, say_where
+from onebit.reporting.tables import grouped
+
+
+@dataclass(frozen=True)
+class LeagueRequest(Request):
+    """What the user asked for, in the user's words."""
+
+    runs: int = RUNS
+    out: Path = Path("results/league")
+    bundled: bool = True
+    seconds_per_game: float = SECONDS
+
+    @property
+    def learner_texts(self) -> list[str]:
+        """The learners that were named; none means the whole field."""
+        return [text for part in self.learners for text in part.split()]
+
+
+def league_command(request: LeagueRequest) -> None:
+    """Play, then write tables, figures and pages into the folder."""
+    console = Console()
+    executor = executor_for(request.dask, request.jobs, console)
+    league, absent = _league(request)
+    said = preprocessing_words(league)
+    prepare_folder(request.out)
+    say_what_is_played(console, league, said)
+    with progress_bar(console, size_words(league)) as show:
+        outcomes, failures = play_league(league, request.out, jobs=request.jobs, on_progress=show, executor=executor)
+    with console.status("Drawing figures and writing the pages …"):
+        standing = standings(outcomes)
+        write_tables(request.out, standing, outcomes, failures, absent, league.seed)
+        write_pages(request.out, Results(standing, outcomes, failures, absent, _details(request, league, said)))
+    print_tables(wide_console(console), standing, failures, absent)
+    say_where(console, "report.html, a page for every learner, tables and figures are", request.out)
+
+
+def _league(request: LeagueRequest) -> tuple[League, list[Absence]]:
+    rivals = [] if request.rival is None else rival_entries(request.rival, whole_grid=request.grid)
+    named = [enter(text) for text in request.learner_texts]
+    ours, absent = (named, []) if named else every_learner(request.rounds)
+    entries = [*ours, *rivals]
+    check_distinct(entries)
+    if sum(not entry.hears_label for entry in entries) < 2:
+        raise ValueError("a league needs two learners that hear only right or wrong; name more with --learners")
+    league = League(
+        tuple(league_sources(request.data, request.reading, bundled=request.bundled)),
+        tuple(entries),
+        rounds=request.rounds,
+        runs=request.runs,
+        seed=request.seed,
+        preprocessing=request.preprocessing,
+        unit_length=request.unit_length,
+        field=None if named else whole_field(*rivals),
+        seconds_per_game=request.seconds_per_game,
+    )
+    return league, absent
+
+
+def _details(request: LeagueRequest, league: League, preprocessing: str) -> dict[str, str]:
+    words = ["league", *([] if request.bundled else ["--no-bundled"])]
+    words += [] if request.seconds_per_game == SECONDS else ["--seconds-per-game", f"{request.seconds_per_game:g}"]
+    listed = details_of(request, league, preprocessing, words)
+    longest = f"{grouped(league.seconds_per_game)} s at 10⁹ numbers a second, by what a learner says of its effort"
+    return {**listed, "Longest game": longest}

@@ -1,0 +1,1 @@
+"""The whole field in one ring: every learner on every stream, ranked."""

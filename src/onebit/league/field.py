@@ -1,0 +1,157 @@
+"""Who plays in a league, and on what: a comparison of every learner on all that comes with onebit, and on one's own.
+
+A game that would take too long is not begun. What is too long is decided by what a learner says of its effort, not by a
+clock, so that the same games are played on every machine.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from onebit.arena.executors import Executor, OnProgress
+from onebit.arena.players import player_from
+from onebit.compare.comparison import Comparison, Failure, Outcome, run_comparison
+from onebit.compare.entries import Entry, enter
+from onebit.compare.hindsight import settle_in_hindsight
+from onebit.inputs import check_integer, check_number
+from onebit.learners import all_learners
+from onebit.reporting.tables import grouped
+from onebit.streams.reading import PLAIN, Reading
+from onebit.streams.sources import Source, find_sources, known_names
+
+RUNS = 10
+"""Twice a comparison's: the correction for all pairs on all sets leaves five runs little to show."""
+SECONDS = 600.0
+"""What a game may take, of seconds in which 10⁹ numbers are touched."""
+_NUMBERS_PER_SECOND = 1e9  # what one core does, roughly: products of a few million numbers, from memory
+
+Field = Callable[[int], Sequence[Entry]]
+"""Who plays a game of so many rounds: always the same titles, in the same order."""
+
+
+class Absence(NamedTuple):
+    """A learner that could not be entered at all."""
+
+    title: str
+    reason: str
+
+
+class Played(NamedTuple):
+    """What came of a league."""
+
+    outcomes: list[Outcome]
+    failures: list[Failure]
+    """Games that failed or were too long to begin, each with its reason."""
+
+
+@dataclass(frozen=True)
+class League(Comparison):
+    """A comparison in which a learner may be entered differently on every source, and may be left out of one."""
+
+    field: Field | None = None
+    """Who plays; the same entries everywhere by default."""
+    seconds_per_game: float = SECONDS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_integer("runs", self.runs, low=2)  # one run has no spread to test a difference by
+        check_number("seconds_per_game", self.seconds_per_game, above=0.0)
+
+    def entries_on(self, source: Source) -> tuple[Entry, ...]:
+        """Return who plays a source: all but those who would take too long."""
+        return tuple(entry for entry, reason in self._with_reasons(source) if not reason)
+
+    def left_out(self) -> list[Failure]:
+        """Return who does not play which source because it would take too long."""
+        listed = ((source, self._with_reasons(source)) for source in self.sources)
+        return [Failure(source.name, entry, reason) for source, all_of in listed for entry, reason in all_of if reason]
+
+    def _with_reasons(self, source: Source) -> list[tuple[Entry, str]]:
+        rounds, n_features, n_classes = self.size_of(source)
+        entries = self.entries if self.field is None else self.field(rounds)
+        size = {"rounds": rounds, "n_features": n_features, "n_classes": n_classes}
+        return [(entry, self._too_long(player_from(entry.spec).effort(**size))) for entry in entries]
+
+    def _too_long(self, effort: float) -> str:
+        seconds = effort / _NUMBERS_PER_SECOND
+        if seconds <= self.seconds_per_game:
+            return ""
+        return (
+            f"too long: {grouped(seconds)} s at 10⁹ numbers a second, where a game may take "
+            f"{grouped(self.seconds_per_game)} s (--seconds-per-game)"
+        )
+
+
+def play_league(
+    league: League,
+    folder: Path,
+    *,
+    jobs: int | None = None,
+    on_progress: OnProgress | None = None,
+    executor: Executor | None = None,
+) -> Played:
+    """Play what is not stored in the folder yet, and return what came of it, with tuned families settled in hindsight.
+
+    Parameters
+    ----------
+    league : League
+        What to play.
+    folder, jobs, on_progress, executor
+        As for `onebit.compare.comparison.run_comparison`.
+    """
+    failures = league.left_out()
+    outcomes = run_comparison(
+        league, folder, jobs=jobs, on_progress=on_progress, executor=executor, on_failure=failures.append
+    )
+    for source in league.sources:
+        if all(outcome.dataset != source.name for outcome in outcomes):
+            said = next(failure for failure in failures if failure.dataset == source.name)
+            raise ValueError(f"{source.name}: nobody could play it; {said.entry.title} said: {said.reason}")
+    return Played(settle_in_hindsight(outcomes), failures)
+
+
+def every_learner(rounds: int) -> tuple[list[Entry], list[Absence]]:
+    """Return who stands for every class of `onebit.learners`, and who could not be entered.
+
+    Parameters
+    ----------
+    rounds : int
+        Of the game, for those who must know them in advance.
+
+    Examples
+    --------
+    >>> entries, absent = every_learner(1000)
+    >>> [entry.title for entry in entries if entry.hears_label], absent
+    (['FullInformationSVM', 'MulticlassPerceptron'], [])
+    """
+    entries: list[Entry] = []
+    absent: list[Absence] = []
+    for cls in all_learners():
+        try:
+            contenders = cls.contenders(rounds)
+            said = "needs settings that nobody can choose for it"
+            absent += [] if contenders else [Absence(cls.__name__, said)]
+            entries += [enter(learner, f"{cls.__name__} {form}".strip()) for form, learner in contenders.items()]
+        except (ValueError, TypeError) as error:
+            absent.append(Absence(cls.__name__, str(error)))
+    return entries, absent
+
+
+def whole_field(*more: Entry) -> Field:
+    """Return the field of every learner and of those named, for `League`."""
+
+    @cache  # a learner is built, and begins, to be entered
+    def field(rounds: int) -> tuple[Entry, ...]:
+        return (*every_learner(rounds)[0], *more)
+
+    return field
+
+
+def league_sources(given: Sequence[str], reading: Reading = PLAIN, *, bundled: bool = True) -> list[Source]:
+    """Return the sources that are named and, unless those are enough, all that come with onebit and scikit-learn."""
+    ours = [name for name in known_names() if name not in given] if bundled else []
+    if not ours and not given:
+        raise ValueError("there is nothing to play: name data sets, or leave out --no-bundled")
+    return find_sources([*ours, *given], reading)

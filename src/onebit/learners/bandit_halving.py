@@ -1,0 +1,286 @@
+"""Halving for a finite class of hypotheses, told only right or wrong."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from numpy.random import Generator, Philox
+
+from onebit.compiled import inlined
+from onebit.draws import Draw
+from onebit.inputs import Floats, Integers, Rows, check_integer, check_real, dense, unlocked
+from onebit.kernels import ENTRIES_AT_ONCE
+from onebit.learners.base import Learner
+from onebit.loop import READY, UNSCORED, Game, clear, highest
+from onebit.machine_memory import check_memory
+from onebit.memory import Memory
+from onebit.rounds import Answer
+
+_HYPOTHESES = 3  # second word of the key: learners and streams with the same seed draw others
+
+
+class BanditHalving(Learner):
+    """Guesses what most surviving hypotheses say, and drops those that the answer proves wrong.
+
+    Every hypothesis says one label for a row. After a wrong guess those that said it are dropped, after a right one
+    those that said another. It never explores. Time and memory grow with the number of hypotheses: it is for small
+    classes. Sparse rows are accepted and made dense one by one.
+
+    Parameters
+    ----------
+    hypotheses : array of shape (H, K, n_features), list of callables, or int
+        The finite class: H linear classifiers, of which each says the label whose weights have the largest product with
+        the row (the first of several); or functions that are given a row, an array of shape (n_features,), and return
+        a label; or how many linear classifiers to draw at random, with normal weights, by the seed.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` find out by themselves. None may join.
+    seed : int
+        Names the hypotheses, where they are drawn.
+
+    Notes
+    -----
+    Guarantee:
+    If one hypothesis is right in every round, at most K·ln H mistakes, always: the label that most survivors say is
+    said by one in K of them or more, so a mistake leaves (1 − 1/K) of them at most, and one survives. Known rounds
+    (`learn_from`) drop what they disprove, and the bound holds for the rest; so do late answers, but guesses made
+    meanwhile may repeat a mistake. With `among` those who say a label that is not allowed are not counted, so a mistake
+    drops one hypothesis at least: H − 1 mistakes, if the right label is allowed. When no hypothesis survives, none was
+    right always: all of them come back, `n_restarts_` counts it, and the bound is void.
+
+    Attributes
+    ----------
+    survivors_ : array of int
+        Which hypotheses no answer has disproved, by their position.
+    n_restarts_ : int
+        How often none was left.
+
+    Examples
+    --------
+    >>> thresholds = [lambda x, at=at: "high" if x[0] > at else "low" for at in range(5)]
+    >>> learner = BanditHalving(thresholds, classes=["low", "high"])
+    >>> guess = learner.guess([2.5])
+    >>> guess.label
+    'high'
+    >>> learner.tell(guess, correct=False)
+    >>> learner.survivors_.tolist()
+    [3, 4]
+
+    References
+    ----------
+    Littlestone (1988). Learning quickly when irrelevant attributes abound. Machine Learning 2 (halving).
+    Daniely, Sabato, Ben-David, Shalev-Shwartz (2015). Multiclass learnability and the ERM principle. JMLR 16 (with
+    bandit feedback).
+    """
+
+    def __init__(self, hypotheses: Any = 64, *, classes: Any = None, seed: int = 0) -> None:
+        self.hypotheses = hypotheses
+        self.classes = classes
+        self.seed = seed
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Yield a class that is drawn: those that are given fit one stream only."""
+        yield cls(30)
+
+    def _new_memory(self) -> Memory:
+        shape = len(self.classes_), self.n_features_in_
+        given: Any = self.hypotheses
+        if isinstance(given, (list, tuple)) and given and all(callable(each) for each in given):
+            return _Survivors(np.zeros((1, 1, shape[1])), list(given), self._labels, self.hears_label)
+        if np.ndim(given) == 0:
+            n = check_integer("hypotheses", given, low=1)
+            check_memory(8.0 * n * shape[0] * shape[1])
+            weights: Floats = Generator(Philox(key=[self._key, _HYPOTHESES])).normal(size=(n, *shape))
+        else:
+            weights = np.array(check_real(given, "hypotheses"), dtype=np.float64)
+        if weights.ndim != 3 or weights.shape[1:] != shape or not len(weights) or not np.isfinite(weights).all():
+            raise ValueError(
+                f"hypotheses must be finite, of shape (H, {shape[0]}, {shape[1]}) for {shape[0]} classes and "
+                f"{shape[1]} features, or a list of functions, or a whole number; got shape {weights.shape}"
+            )
+        return _Survivors(weights, None, self._labels, self.hears_label)
+
+    @property
+    def survivors_(self) -> Any:
+        """The positions of the hypotheses that no answer has disproved."""
+        return np.flatnonzero(self.learned()["alive"])
+
+    @property
+    def n_restarts_(self) -> int:
+        """How often no hypothesis was left, and all came back."""
+        return int(self.learned()["restarts"][0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Of so few classifiers drawn at random none need be good.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+class Hypotheses(NamedTuple):
+    """The class, and what is left of it."""
+
+    weights: Floats
+    """Of the linear classifiers; of functions one row of zeros, as wide as the features."""
+    alive: Integers
+    """1 for those that no answer has disproved."""
+    restarts: Integers
+    """How often none was left; the only entry."""
+
+
+class Votes(NamedTuple):
+    """What is known about one round."""
+
+    scores: Floats
+    """How many survivors say each label."""
+    votes: Integers
+    """What each of them says."""
+    chances: Floats
+
+
+class HalvingSettings(NamedTuple):
+    """The numbers that the game needs."""
+
+    is_linear: bool
+
+
+class _Survivors(Memory):
+    """Hypotheses, and which of them survive."""
+
+    arrays: Hypotheses
+    per_class: ClassVar[tuple[str, ...]] = "scores", "chances"
+
+    def __init__(
+        self, weights: Floats, functions: list[Callable[[Floats], Any]] | None, labels: list[Any], hears_label: bool
+    ) -> None:
+        self._functions, self._labels, self._hears_label = functions, labels, hears_label
+        self.measures_in_python, self.n_classes = functions is not None, len(labels)
+        self.settings = HalvingSettings(functions is None)
+        n = len(weights) if functions is None else len(functions)
+        self.arrays = Hypotheses(weights, np.ones(n, dtype=np.int64), np.zeros(1, dtype=np.int64))
+        self.sight = self.new_sight()
+
+    def new_sight(self) -> Votes:
+        """Return scratch paper."""
+        scores, chances = np.zeros((2, self.n_classes))
+        return Votes(scores, np.zeros(len(self.arrays.alive), dtype=np.int64), chances)
+
+    def game(self, is_sparse: bool) -> Game:
+        """Return the game; rows are dense by now."""
+        return _TOLD if self._hears_label else _GAME
+
+    def prepare(self, rows: Rows) -> Floats:
+        """Return dense rows."""
+        return dense(rows)
+
+    def rows_at_once(self, n_features: int) -> int:
+        """Return how many sparse rows to make dense at a time."""
+        return max(1, ENTRIES_AT_ONCE // n_features)
+
+    def fill(self, row: Rows) -> None:
+        """Write what the functions say."""
+        features = dense(row)[0]
+        if not np.isfinite(features).all():
+            return  # the game refuses the row
+        for h in np.flatnonzero(self.arrays.alive):
+            self.sight.votes[h] = self._said(int(h), features)
+
+    def _said(self, h: int, features: Floats) -> int:
+        assert self._functions is not None
+        said = self._functions[h](features.copy())
+        for i, label in enumerate(self._labels):
+            if type(label) is type(said) and label == said:
+                return i
+        if said in self._labels:  # a number of NumPy's, say
+            return self._labels.index(said)
+        raise ValueError(f"hypotheses[{h}] says {said!r:.80}, which is not among the {len(self._labels)} classes")
+
+    def add_class(self) -> None:
+        """Refuse: hypotheses know the labels there are."""
+        raise ValueError(
+            "BanditHalving cannot take a new class: its hypotheses say the labels that there were. Start a new one"
+        )
+
+    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
+        """Drop what is disproved."""
+        if self._hears_label and truth < 0:
+            return False  # it learns from labels, and this one is not known
+        prepared = self.prepare(row)
+        self.measure(prepared, row)
+        moves, memory, sight, settings = self._at_hand[type(prepared)]
+        self._seen = -1
+        return moves.hear(memory, unlocked(prepared), sight, label, False, correct, truth, settings)
+
+    def check_arrays(self, arrays: Hypotheses) -> None:
+        """Raise unless somebody survives."""
+        if not arrays.alive.any() or arrays.alive.max() > 1:
+            raise ValueError("no hypothesis survives, or one more than once")
+
+    def score_rows(self, rows: Rows) -> Floats:
+        """Return how many survivors say each label."""
+        out = np.empty((rows.shape[0], self.n_classes))
+        for t in range(len(out)):
+            row = dense(rows)[t : t + 1]
+            self.measure(row, row)
+            out[t] = self.sight.scores
+        return out
+
+    def learned(self) -> dict[str, npt.NDArray[Any]]:
+        """Return who survives, how often nobody did, and the linear classifiers."""
+        kept = {"alive": self.arrays.alive.copy(), "restarts": self.arrays.restarts.copy()}
+        return kept | ({} if self._functions is not None else {"hypotheses": self.arrays.weights.copy()})
+
+
+@inlined
+def _measure(memory: Hypotheses, X: Floats, t: int, sight: Votes, settings: HalvingSettings) -> int:
+    off, weights = 0.0, memory.weights
+    for j in range(X.shape[1]):
+        off += X[t, j] - X[t, j]
+    clear(sight.scores)
+    for h in range(memory.alive.shape[0]):
+        if memory.alive[h] == 0 or off != 0.0:
+            continue
+        if settings.is_linear:
+            best = 0.0
+            for i in range(weights.shape[1]):
+                total = 0.0
+                for j in range(X.shape[1]):
+                    total += weights[h, i, j] * X[t, j]
+                off += total - total
+                if i == 0 or total > best:
+                    best, sight.votes[h] = total, i
+        sight.scores[sight.votes[h]] += 1.0
+    return READY if off == 0.0 else UNSCORED
+
+
+@inlined
+def _decide(sight: Votes, _draw: Draw, _settings: HalvingSettings) -> tuple[int, bool]:
+    return highest(sight.scores), False
+
+
+@inlined
+def _weigh(sight: Votes, _settings: HalvingSettings) -> None:
+    clear(sight.chances)
+    sight.chances[highest(sight.scores)] = 1.0
+
+
+@inlined
+def _hear(memory: Hypotheses, _X: Floats, _t: int, sight: Votes, answer: Answer, _settings: HalvingSettings) -> bool:
+    alive, n_left, changed = memory.alive, 0, False
+    label = answer.label if answer.truth < 0 else answer.truth
+    is_right = answer.correct or answer.truth >= 0
+    for h in range(alive.shape[0]):
+        if alive[h] and (sight.votes[h] == label) != is_right:
+            alive[h] = 0
+            changed = True
+        n_left += alive[h]
+    if n_left == 0:
+        for h in range(alive.shape[0]):
+            alive[h] = 1
+        memory.restarts[0] += 1
+    return changed
+
+
+_GAME = Game(_measure, _decide, _weigh, _hear)
+_TOLD = Game(_measure, _decide, _weigh, _hear, hears_label=True)

@@ -1,0 +1,78 @@
+"""Explore, then commit: the simplest way to learn from a regression."""
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+from onebit.inputs import check_integer
+from onebit.learners.regression.epsilon_greedy import chosen_regression
+from onebit.learners.regression.exploring import FIRST
+from onebit.learners.regression.learner import RegressionLearner
+from onebit.memory import Memory
+
+
+class ExploreFirst(RegressionLearner):
+    """Draws labels uniformly until it has heard `n_first` answers, then guesses what its regression says is best.
+
+    It goes on learning after that. Class i regresses 1 for right and 0 for wrong on the rounds in which it was guessed.
+    That "right" proves the other labels wrong is not used. There is no intercept: give rows a column of ones.
+
+    Parameters
+    ----------
+    n_first : int
+        How many answers to hear before it stops exploring; 0 or more.
+    scores, diagonal, regularization, learning_rate
+        As for `EpsilonGreedy`.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` find out by themselves.
+    seed : int
+        Names the learner's random numbers.
+
+    Notes
+    -----
+    Guarantee:
+    (K−1)/K mistakes per round while it explores, if there is always one right label. With `n_first` of order
+    T^(2/3), a chance of each label that is linear in x and rows that are drawn independently, Õ(T^(2/3)) more mistakes
+    than the best labels would make (Langford and Zhang). A class that joins later is hardly ever tried,
+    and nothing is promised for it; with `among` it explores among those; known rounds (`learn_from`) count as answers.
+
+    Examples
+    --------
+    >>> learner = ExploreFirst(n_first=2, classes=["no", "yes"], seed=1)
+    >>> learner.probabilities([1.0, 0.0])
+    array([0.5, 0.5])
+    >>> learner.learn_labels([[1.0, 0.0], [0.0, 1.0]], ["yes", "no"]).probabilities([1.0, 0.0])
+    array([0., 1.])
+
+    References
+    ----------
+    Langford, Zhang (2008). The epoch-greedy algorithm for contextual multi-armed bandits. NIPS 20. Section 2.
+    """
+
+    def __init__(
+        self,
+        n_first: int = 300,
+        scores: str = "ridge",
+        diagonal: bool = False,
+        regularization: float = 1.0,
+        learning_rate: float = 0.5,
+        *,
+        classes: Any = None,
+        seed: int = 0,
+    ) -> None:
+        self.n_first = n_first
+        self.scores = scores
+        self.diagonal = diagonal
+        self.regularization = regularization
+        self.learning_rate = learning_rate
+        self.classes = classes
+        self.seed = seed
+
+    def _new_memory(self) -> Memory:
+        n_first = check_integer("n_first", self.n_first, low=0, high=2**53)
+        regression = chosen_regression(self.scores, self.diagonal, self.regularization, self.learning_rate)
+        return self._remember(regression, FIRST, 1.0, n_first)
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Yield one that soon stops."""
+        yield cls(n_first=40)

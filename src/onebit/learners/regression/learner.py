@@ -1,0 +1,53 @@
+"""What the learners on regressions share: their weights, and how their memory is made."""
+
+import math
+from typing import Any
+
+from onebit.inputs import Floats
+from onebit.learners.base import Learner
+from onebit.learners.regression.exploring import Exploring
+from onebit.learners.regression.memory import RegressionMemory, check_regularization
+from onebit.learners.regression.ridge import DIAGONAL_RIDGE, FULL_RIDGE, Regression
+
+
+def check_switch(name: str, value: Any) -> bool:
+    """Return True or False, or raise a ValueError that names it."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be True or False; got {value!r}")
+    return value
+
+
+def ridge(
+    diagonal: Any,
+    regularization: Any,
+    *,
+    right: float = 1.0,
+    wrong: float = 0.0,
+    low: float = -math.inf,
+    high: float = math.inf,
+    drops_products: bool = False,
+) -> Regression:
+    """Check the settings of ridge regression, and return its numbers."""
+    kind = DIAGONAL_RIDGE if check_switch("diagonal", diagonal) else FULL_RIDGE
+    return Regression(kind, check_regularization(regularization), right, wrong, low, high, 1.0, drops_products)
+
+
+class RegressionLearner(Learner):
+    """Regresses right or wrong on the features, for each class on the rounds in which it was guessed.
+
+    Attributes
+    ----------
+    weights_ : array of shape (K, n_features)
+        What each class's regression has learned.
+    """
+
+    def _remember(self, regression: Regression, way: int, strength: float, n_first: int = 0) -> RegressionMemory:
+        exploring = Exploring(way, strength, n_first)
+        return RegressionMemory(regression, exploring, self.n_features_in_, len(self.classes_))
+
+    @property
+    def weights_(self) -> Floats:
+        """One weight vector per class."""
+        if not self._started:
+            raise AttributeError(f"weights_ is there once {type(self).__name__} has played")
+        return self.learned()["weights"]

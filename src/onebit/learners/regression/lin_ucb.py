@@ -1,0 +1,73 @@
+"""LinUCB: ridge regression of every class, and optimism."""
+
+from typing import Any
+
+from onebit.inputs import check_number
+from onebit.learners.regression.exploring import OPTIMISTIC
+from onebit.learners.regression.learner import RegressionLearner, ridge
+from onebit.memory import Memory
+
+
+class LinUCB(RegressionLearner):
+    """Guesses the label whose chance to be right may be the highest: ridge regression plus a confidence width.
+
+    Class i regresses 1 for right and 0 for wrong on the features of the rounds in which it was guessed. The guess is
+    the label with the highest wᵢ·x + `alpha`·√(xᵀAᵢ⁻¹x), the first of equals; nothing is drawn. That "right" proves the
+    other labels wrong is not used, as in the paper. There is no intercept: give rows a column of ones.
+
+    Parameters
+    ----------
+    alpha : float
+        How many widths to hope for; 0 or more.
+    diagonal : bool
+        Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
+    regularization : float
+        λ in Aᵢ = λI + Σxxᵀ; greater than 0.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` find out by themselves.
+    seed : int
+        Names the learner's random numbers; it draws none.
+
+    Notes
+    -----
+    Guarantee:
+    If the chance that label i is right is linear in x, with a weight vector of length at most 1 and rows of length at
+    most 1, a variant that learns in stages makes at most Õ(√(KdT)) more mistakes in T rounds than the best labels
+    would, for `alpha` of order √log(KT/δ), with chance 1 − δ (Chu et al., Theorem 1). This is the plain form, which
+    they could not analyse, and which is what everybody runs. The diagonal form has no guarantee. A class that joins
+    starts without rounds, and the guarantee from there; `among` and known rounds (`learn_from`) leave it as it is,
+    since widths hold however rounds were chosen.
+
+    Examples
+    --------
+    >>> learner = LinUCB(classes=["no", "yes"])
+    >>> guess = learner.guess([1.0, 0.5])
+    >>> learner.tell(guess, correct=False)
+    >>> guess.label, learner.guess([1.0, 0.5]).label
+    ('no', 'yes')
+
+    References
+    ----------
+    Li, Chu, Langford, Schapire (2010). A contextual-bandit approach to personalized news article recommendation. WWW.
+    Algorithm 1.
+    Chu, Li, Reyzin, Schapire (2011). Contextual bandits with linear payoff functions. AISTATS.
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        diagonal: bool = False,
+        regularization: float = 1.0,
+        *,
+        classes: Any = None,
+        seed: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.diagonal = diagonal
+        self.regularization = regularization
+        self.classes = classes
+        self.seed = seed
+
+    def _new_memory(self) -> Memory:
+        alpha = check_number("alpha", self.alpha, at_least=0.0)
+        return self._remember(ridge(self.diagonal, self.regularization), OPTIMISTIC, alpha)

@@ -1,0 +1,199 @@
+"""The memory and the game of all learners on regressions."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from onebit.compiled import frugal, inlined
+from onebit.draws import Draw, uniform
+from onebit.inputs import Floats, Rows, check_number, dense, unlocked
+from onebit.kernels import ENTRIES_AT_ONCE
+from onebit.learners.regression.exploring import (
+    CONFIDENT,
+    ELIMINATING,
+    OPTIMISTIC,
+    SAMPLING,
+    Exploring,
+    RegressionSight,
+    drawn_label,
+    is_uncertain,
+    weigh,
+)
+from onebit.learners.regression.ridge import (
+    FULL_RIDGE,
+    LOGISTIC,
+    Regression,
+    Regressions,
+    absorb,
+    predicted,
+    squared_width,
+)
+from onebit.learners.regression.winning import drawn_winner
+from onebit.lengths import LEAST, MOST
+from onebit.loop import UNSCORED, Game, highest, ready_if_finite
+from onebit.machine_memory import check_memory
+from onebit.memory import Memory
+from onebit.rounds import Answer
+
+_WITH_WIDTHS = (OPTIMISTIC, CONFIDENT, ELIMINATING, SAMPLING)
+
+
+class RegressionNumbers(NamedTuple):
+    """The numbers that the game needs."""
+
+    regression: Regression
+    exploring: Exploring
+    has_widths: bool
+    """Whether `measure` computes them: in the full form that takes the longest."""
+    most_square: float
+    """The largest ‖x‖² that is taken."""
+
+
+def check_regularization(value: Any) -> float:
+    """Return λ, or raise ValueError."""
+    return check_number("regularization", value, above=LEAST, at_most=MOST)
+
+
+class RegressionMemory(Memory):
+    """One regression per class."""
+
+    arrays: Regressions
+    class_axes: ClassVar[Mapping[str, int]] = MappingProxyType(
+        dict.fromkeys(("weights", "grams", "inverses", "responses", "steps"), 0)
+    )
+    per_class: ClassVar[tuple[str, ...]] = "scores", "projected", "widths", "chances"
+
+    def __init__(self, regression: Regression, exploring: Exploring, n_features: int, n_classes: int) -> None:
+        most = MOST * min(1.0, regression.regularization)  # then A⁻¹b and xᵀA⁻¹x are floats
+        self.settings = RegressionNumbers(regression, exploring, exploring.way in _WITH_WIDTHS, most)
+        self.n_classes = n_classes
+        width = n_features if regression.kind == FULL_RIDGE else 1
+        try:
+            check_memory(16 * n_classes * n_features * width)
+        except MemoryError as error:
+            raise ValueError(f"diagonal must be True for {n_features} features: {error}") from error
+        squares, rows = (n_classes, n_features, width), (n_classes, n_features)
+        self.arrays = Regressions(
+            np.zeros(rows),
+            np.zeros(squares),
+            np.zeros(squares),
+            np.zeros(rows),
+            np.zeros(n_classes, dtype=np.int64),
+            np.zeros(1, dtype=np.int64),
+        )
+        for label in range(n_classes):
+            self._start(label)
+        self.sight = self.new_sight()
+
+    def _start(self, label: int) -> None:
+        """Let a class's A be λI."""
+        regularization = self.settings.regression.regularization
+        for squares, value in ((self.arrays.grams, regularization), (self.arrays.inverses, 1.0 / regularization)):
+            own = squares[label]
+            if own.shape[1] == 1:
+                own[:] = value
+            else:
+                np.fill_diagonal(own, value)
+
+    def add_class(self) -> None:
+        """Let a class join that has seen nothing."""
+        super().add_class()
+        self._start(self.n_classes - 1)
+
+    def new_sight(self) -> RegressionSight:
+        """Return scratch paper."""
+        n, n_features = self.arrays.weights.shape
+        scores, projected, widths, below, chances = np.empty((5, n))
+        square, heard, image = np.empty(1), np.empty(1, np.int64), np.empty(n_features)
+        return RegressionSight(scores, projected, widths, square, heard, image, below, chances)
+
+    def game(self, is_sparse: bool) -> Game:
+        """Return the game; rows are dense by now."""
+        return _GAME
+
+    def prepare(self, rows: Rows) -> Floats:
+        """Return dense rows."""
+        return dense(rows)
+
+    def rows_at_once(self, n_features: int) -> int:
+        """Return how many sparse rows to make dense at a time."""
+        return max(1, ENTRIES_AT_ONCE // n_features)
+
+    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
+        """Take the round in as one of its own; the chance is not needed: which rows were tried does not bias a fit."""
+        prepared = self.prepare(row)
+        self.measure(prepared, row)
+        moves, arrays, sight, settings = self._at_hand[type(prepared)]
+        self._seen = -1
+        return moves.hear(arrays, unlocked(prepared), sight, label, False, correct, truth, settings)
+
+    def score_rows(self, rows: Rows) -> Floats:
+        """Return what each class's regression predicts."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores: Floats = dense(rows) @ self.arrays.weights.T
+        return scores
+
+    def learned(self) -> dict[str, Floats]:
+        """Return the weights, A⁻¹ (or its diagonal; or the summed squares of gradients), and the answers heard."""
+        is_first_order = self.settings.regression.kind == LOGISTIC
+        squares = self.arrays.grams if is_first_order else self.arrays.inverses
+        name = "squares" if is_first_order else "inverses"
+        shown = squares[:, :, 0] if squares.shape[2] == 1 and squares.shape[1] != 1 else squares
+        heard = self.arrays.heard.astype(float)
+        return {"weights": self.arrays.weights.copy(), name: shown.copy(), "heard": heard}
+
+
+@frugal
+def _look_at(memory: Regressions, x: Floats, sight: RegressionSight, settings: RegressionNumbers) -> int:
+    square = 0.0
+    for j in range(x.shape[0]):
+        square += x[j] * x[j]
+    if not square < settings.most_square:  # nor NaN
+        return UNSCORED
+    regression = settings.regression
+    sight.square[0], sight.heard[0] = square, memory.heard[0]
+    for i in range(sight.scores.shape[0]):
+        score, width = predicted(memory, i, x), 0.0
+        if settings.has_widths:
+            width = squared_width(memory, i, x, square, sight.image, regression) ** 0.5
+        sight.scores[i], sight.widths[i] = score, width
+        sight.projected[i] = min(max(score, regression.low), regression.high)
+    return ready_if_finite(sight.scores)
+
+
+@inlined
+def _measure(memory: Regressions, X: Floats, t: int, sight: RegressionSight, settings: RegressionNumbers) -> int:
+    return _look_at(memory, X[t], sight, settings)
+
+
+@inlined
+def _weigh(sight: RegressionSight, settings: RegressionNumbers) -> None:
+    weigh(sight, settings.exploring)
+
+
+@frugal
+def _choose(sight: RegressionSight, draw: Draw, exploring: Exploring) -> int:
+    # Quadrature in every round would take most of its time.
+    if exploring.way == SAMPLING and is_uncertain(sight):
+        return drawn_winner(sight.scores, sight.widths, exploring.strength, draw)
+    weigh(sight, exploring)
+    return drawn_label(sight.chances, uniform(draw))
+
+
+@inlined
+def _decide(sight: RegressionSight, draw: Draw, settings: RegressionNumbers) -> tuple[int, bool]:
+    label = _choose(sight, draw, settings.exploring)
+    return label, label != highest(sight.scores)
+
+
+@inlined
+def _hear(
+    memory: Regressions, X: Floats, t: int, sight: RegressionSight, answer: Answer, settings: RegressionNumbers
+) -> bool:
+    absorb(memory, answer.label, X[t], sight.square[0], answer.correct, sight.image, settings.regression)
+    return True
+
+
+_GAME = Game(_measure, _decide, _weigh, _hear)

@@ -1,0 +1,85 @@
+"""RegCB: confidence bounds from all regressions that fit nearly as well as the best."""
+
+from typing import Any
+
+from onebit.inputs import check_choice, check_number
+from onebit.learners.regression.exploring import CONFIDENT, ELIMINATING
+from onebit.learners.regression.learner import RegressionLearner, ridge
+from onebit.memory import Memory
+
+
+class RegCB(RegressionLearner):
+    """Bounds every label's cost by what all regressions say that fit nearly as well as the best one.
+
+    Class i regresses its cost, 1 for wrong and 0 for right, on the rounds in which it was guessed. A regression is
+    plausible if its penalised squared error exceeds the least by at most β = `mellowness`·log(Kt), after t − 1 answers.
+    "optimistic" guesses the label whose lowest plausible cost is lowest, uniformly among equals; "elimination" guesses
+    uniformly among the labels that may be best: whose lowest plausible cost is at most the lowest highest one. That
+    "right" proves the other labels wrong is not used, as in the paper. There is no intercept: rows need a column of
+    ones, or no regression can say that a label is wrong nearly everywhere.
+
+    Parameters
+    ----------
+    mellowness : float
+        The more, the more it explores; 0 or more.
+    variant : "optimistic" or "elimination"
+        How a label is chosen.
+    diagonal : bool
+        Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
+    regularization : float
+        λ in Aᵢ = λI + Σxxᵀ; greater than 0.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` find out by themselves.
+    seed : int
+        Names the learner's random numbers.
+
+    Notes
+    -----
+    With ridge regression no search for bounds is needed. The penalised error of weights v is that of the best, w, plus
+    (v − w)ᵀA(v − w), so the plausible v are an ellipsoid, on which v·x has the largest value w·x + √(β·xᵀA⁻¹x) and the
+    smallest w·x − √(β·xᵀA⁻¹x); both are cut off at 0 and 1.
+
+    Guarantee:
+    If the cost of each label is, on average, a linear function of x with values in [0, 1], and rows are drawn
+    independently, then with β of order K·d·log(T/δ) the optimistic form makes Õ(√T) times a coefficient of disagreement
+    more mistakes in T rounds than the best labels would, with chance 1 − δ (Foster et al.). The default explores far
+    less. The diagonal form has no guarantee. A class that joins starts without rounds, and the guarantee from there;
+    `among` and known rounds (`learn_from`, which count as answers) leave it as it is.
+
+    Examples
+    --------
+    >>> learner = RegCB(classes=3)
+    >>> guess = learner.guess([1.0])
+    >>> learner.tell(guess, correct=False)
+    >>> learner.probabilities([1.0])[guess.index]
+    np.float64(0.0)
+
+    References
+    ----------
+    Foster, Agarwal, Dudík, Luo, Schapire (2018). Practical contextual bandits with regression oracles. ICML.
+    Algorithms 1 and 2.
+    """
+
+    def __init__(
+        self,
+        mellowness: float = 0.01,
+        variant: str = "optimistic",
+        diagonal: bool = False,
+        regularization: float = 1.0,
+        *,
+        classes: Any = None,
+        seed: int = 0,
+    ) -> None:
+        self.mellowness = mellowness
+        self.variant = variant
+        self.diagonal = diagonal
+        self.regularization = regularization
+        self.classes = classes
+        self.seed = seed
+
+    def _new_memory(self) -> Memory:
+        mellowness = check_number("mellowness", self.mellowness, at_least=0.0)
+        variant = check_choice("variant", self.variant, ("optimistic", "elimination"))
+        # Minus the costs: more is better, as everywhere.
+        regression = ridge(self.diagonal, self.regularization, right=0.0, wrong=-1.0)
+        return self._remember(regression, CONFIDENT if variant == "optimistic" else ELIMINATING, mellowness)

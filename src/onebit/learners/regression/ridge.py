@@ -1,0 +1,209 @@
+"""One regression per class, on the rounds in which that class was guessed: the home of all of them.
+
+Ridge regression of class i keeps Aᵢ = λI + Σxxᵀ and bᵢ = Σ(target)x. A round changes the guessed class alone: Aᵢ⁻¹ by
+Sherman and Morrison's formula, and wᵢ = Aᵢ⁻¹bᵢ with it, in O(d²). Rounding adds up in that, so Aᵢ is factorised anew by
+Cholesky after every `2d` steps (64 at least), which costs O(d²) for each of them, and after a step so steep that half
+the digits go. No pivot of Aᵢ is below λ: where rounding says so it is set to λ (or to the size of the rounding, if that
+is larger), so Aᵢ⁻¹ stays positive definite.
+
+The diagonal form keeps the diagonal of Aᵢ alone and takes the same step with it, in O(d). The logistic form is of first
+order: its steps are divided by the root of the summed squares of the gradients (AdaGrad).
+"""
+
+import math
+from typing import NamedTuple
+
+from onebit.compiled import frugal, inlined
+from onebit.inputs import Floats, Integers
+
+FULL_RIDGE, DIAGONAL_RIDGE, LOGISTIC = range(3)
+"""The kinds of regression."""
+# A step with xᵀA⁻¹x above this loses half the digits of A⁻¹ along x.
+_STEEP = 1e8
+_FEWEST_STEPS = 64
+# A pivot this small beside what it was before the elimination is rounding.
+_NOISE = 1e-14
+
+
+class Regressions(NamedTuple):
+    """What was learned: K regressions on d features. The last axis of the squares is 1 in all but the full form."""
+
+    weights: Floats
+    """wᵢ (K × d)."""
+    grams: Floats
+    """Aᵢ, or its diagonal, or the summed squares of the gradients (K × d × d, or K × d × 1)."""
+    inverses: Floats
+    """Aᵢ⁻¹ (as `grams`)."""
+    responses: Floats
+    """bᵢ (K × d)."""
+    steps: Integers
+    """How many steps each class has made since it was factorised."""
+    heard: Integers
+    """How many answers there were, the only entry."""
+
+
+class Regression(NamedTuple):
+    """The numbers of a regression."""
+
+    kind: int
+    regularization: float
+    """λ."""
+    right: float
+    """What a right guess is regressed to."""
+    wrong: float
+    low: float
+    """What predictions are projected to; −∞ and ∞ for no projection."""
+    high: float
+    learning_rate: float
+    """Of the logistic form."""
+    drops_products: bool
+    """Whether the diagonal form drops products of different features altogether, as Confidit's does."""
+
+
+@inlined
+def predicted(memory: Regressions, label: int, x: Floats) -> float:
+    """Return ⟨w, x⟩."""
+    total = 0.0
+    for j in range(x.shape[0]):
+        total += memory.weights[label, j] * x[j]
+    return total
+
+
+@inlined
+def squared_width(
+    memory: Regressions, label: int, x: Floats, square: float, image: Floats, numbers: Regression
+) -> float:
+    """Return xᵀA⁻¹x and write A⁻¹x to `image`; `square` is ‖x‖²."""
+    total, inverses = 0.0, memory.inverses
+    if numbers.kind == FULL_RIDGE:
+        for k in range(image.shape[0]):
+            image[k] = 0.0
+        for j in range(x.shape[0]):
+            if x[j] != 0.0:
+                for k in range(image.shape[0]):
+                    image[k] += x[j] * inverses[label, j, k]
+    else:
+        for j in range(x.shape[0]):
+            image[j] = x[j] * inverses[label, j, 0]
+    for j in range(x.shape[0]):
+        total += x[j] * image[j]
+    if total > 0.0 or square == 0.0:
+        return min(total, square / numbers.regularization)
+    # Rounding: it is at least what the largest eigenvalue, which is below the trace, leaves of ‖x‖².
+    trace = 0.0
+    for j in range(x.shape[0]):
+        trace += memory.grams[label, j, j if numbers.kind == FULL_RIDGE else 0]
+    return square / trace
+
+
+@frugal
+def absorb(
+    memory: Regressions, label: int, x: Floats, square: float, correct: bool, image: Floats, numbers: Regression
+) -> None:
+    """Let a class's regression take one round in."""
+    memory.heard[0] += 1
+    if square == 0.0:
+        return
+    target, score = numbers.right if correct else numbers.wrong, predicted(memory, label, x)
+    if numbers.kind == LOGISTIC:
+        _logistic_step(memory, label, x, score, target, numbers)
+        return
+    width = squared_width(memory, label, x, square, image, numbers)
+    if width == 0.0:
+        return  # a row so small that its square is lost
+    projected = min(max(score, numbers.low), numbers.high)
+    back = (projected - score) / width  # w + back·A⁻¹x is the nearest to w, as A measures it, that predicts it
+    if numbers.drops_products and numbers.kind == DIAGONAL_RIDGE:
+        _separate_step(memory, label, x, target, back, image)
+        return
+    gain = (target - projected) / (1.0 + width) + back
+    for j in range(x.shape[0]):
+        memory.weights[label, j] += gain * image[j]
+        memory.responses[label, j] += (target + back) * x[j]
+    if numbers.kind == DIAGONAL_RIDGE:
+        _add_squares(memory, label, x)
+        return
+    _add_products(memory, label, x, width, image)
+    memory.steps[label] += 1
+    if width > _STEEP or memory.steps[label] >= max(_FEWEST_STEPS, 2 * x.shape[0]):
+        factorise(memory, label, image, numbers.regularization)
+
+
+@inlined
+def _logistic_step(
+    memory: Regressions, label: int, x: Floats, score: float, target: float, numbers: Regression
+) -> None:
+    power = math.exp(-abs(score))  # never overflows
+    chance = 1.0 / (1.0 + power) if score >= 0.0 else power / (1.0 + power)
+    for j in range(x.shape[0]):
+        slope = (chance - target) * x[j]
+        memory.grams[label, j, 0] += slope * slope
+        memory.weights[label, j] -= numbers.learning_rate * slope / math.sqrt(memory.grams[label, j, 0])
+
+
+@inlined
+def _add_squares(memory: Regressions, label: int, x: Floats) -> None:
+    for j in range(x.shape[0]):
+        memory.grams[label, j, 0] += x[j] * x[j]
+        memory.inverses[label, j, 0] = 1.0 / memory.grams[label, j, 0]
+
+
+@inlined
+def _separate_step(memory: Regressions, label: int, x: Floats, target: float, back: float, image: Floats) -> None:
+    """Let w be A⁻¹(A w′ + target·x) with diagonal matrices, the new and the old one; w′ is w projected."""
+    for j in range(x.shape[0]):
+        response = memory.grams[label, j, 0] * (memory.weights[label, j] + back * image[j]) + target * x[j]
+        memory.weights[label, j] = response / (memory.grams[label, j, 0] + x[j] * x[j])
+    _add_squares(memory, label, x)
+
+
+@inlined
+def _add_products(memory: Regressions, label: int, x: Floats, width: float, image: Floats) -> None:
+    """Add xxᵀ to A, and take Sherman and Morrison's step with its inverse."""
+    shrinkage = 1.0 / math.sqrt(1.0 + width)
+    for j in range(x.shape[0]):
+        image[j] *= shrinkage
+    for j in range(x.shape[0]):
+        for k in range(x.shape[0]):
+            memory.grams[label, j, k] += x[j] * x[k]
+            memory.inverses[label, j, k] -= image[j] * image[k]
+
+
+@frugal
+def factorise(memory: Regressions, label: int, scratch: Floats, least_pivot: float) -> None:
+    """Compute a class's A⁻¹ and A⁻¹b anew: A = UᵀU, then V = U⁻¹, then A⁻¹ = VVᵀ, each in the place of the last."""
+    d, gram, out = scratch.shape[0], memory.grams, memory.inverses
+    for i in range(d):
+        for j in range(i, d):
+            out[label, i, j] = gram[label, i, j]
+    for i in range(d):
+        root = math.sqrt(max(out[label, i, i], least_pivot, _NOISE * gram[label, i, i]))
+        out[label, i, i] = root
+        for j in range(i + 1, d):
+            out[label, i, j] /= root
+        for k in range(i + 1, d):
+            for j in range(k, d):
+                out[label, k, j] -= out[label, i, k] * out[label, i, j]
+    for i in range(d - 1, -1, -1):
+        for j in range(i, d):
+            scratch[j] = 0.0
+        for k in range(i + 1, d):
+            for j in range(k, d):
+                scratch[j] += out[label, i, k] * out[label, k, j]
+        out[label, i, i] = 1.0 / out[label, i, i]
+        for j in range(i + 1, d):
+            out[label, i, j] = -scratch[j] * out[label, i, i]
+    for i in range(d):
+        for j in range(i, d):
+            total = 0.0
+            for k in range(j, d):
+                total += out[label, i, k] * out[label, j, k]
+            out[label, i, j] = total
+        for j in range(i):
+            out[label, i, j] = out[label, j, i]
+    for i in range(d):
+        total = 0.0
+        for j in range(d):
+            total += out[label, i, j] * memory.responses[label, j]
+        memory.weights[label, i] = total
+    memory.steps[label] = 0

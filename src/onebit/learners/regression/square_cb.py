@@ -1,0 +1,75 @@
+"""SquareCB: guess by the gaps between predicted costs."""
+
+from typing import Any
+
+from onebit.inputs import check_number
+from onebit.learners.regression.exploring import GAPS
+from onebit.learners.regression.learner import RegressionLearner, ridge
+from onebit.memory import Memory
+
+
+class SquareCB(RegressionLearner):
+    """Guesses each label with a chance that falls with the gap between its predicted cost and the lowest one.
+
+    Class i regresses its cost, 1 for wrong and 0 for right, on the rounds in which it was guessed; fᵢ is the
+    prediction, projected to [0, 1]. The label with the lowest cost is the best; any other one has the chance 1/(K +
+    γ(fᵢ − f_best)), and the best has the rest. γ is `gamma_scale`·√t after t − 1 answers. That "right" proves the other
+    labels wrong is not used, as in the paper. There is no intercept: rows need a column of ones, or no regression can
+    say that a label is wrong nearly everywhere.
+
+    Parameters
+    ----------
+    gamma_scale : float
+        The less, the more it explores; greater than 0.
+    diagonal : bool
+        Whether to keep only the diagonal of each Aᵢ: O(d) for the guessed class instead of O(d²).
+    regularization : float
+        λ in Aᵢ = λI + Σxxᵀ; greater than 0.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` find out by themselves.
+    seed : int
+        Names the learner's random numbers.
+
+    Notes
+    -----
+    Guarantee:
+    If the cost of each label is, on average, a linear function of x with values in [0, 1], then with γ of order
+    √(KT/R), where R bounds the regression's regret (of order K·d·log T for ridge), it makes O(√(KT·R)) more mistakes in
+    T rounds than the best labels would, whatever the order of the rows (Foster and Rakhlin, Theorem 1). The diagonal
+    form bounds no such regret. When classes join it counts from there, for the larger K; with `among` K is the number
+    of those; known rounds (`learn_from`) count as answers and leave it as it is.
+
+    Examples
+    --------
+    >>> learner = SquareCB(gamma_scale=10.0, classes=3)
+    >>> guess = learner.guess([1.0])
+    >>> learner.tell(guess, correct=False)
+    >>> learner.probabilities([1.0]).round(3)[guess.index]
+    np.float64(0.099)
+
+    References
+    ----------
+    Foster, Rakhlin (2020). Beyond UCB: optimal and efficient contextual bandits with regression oracles. ICML.
+    Algorithm 1.
+    """
+
+    def __init__(
+        self,
+        gamma_scale: float = 100.0,
+        diagonal: bool = False,
+        regularization: float = 1.0,
+        *,
+        classes: Any = None,
+        seed: int = 0,
+    ) -> None:
+        self.gamma_scale = gamma_scale
+        self.diagonal = diagonal
+        self.regularization = regularization
+        self.classes = classes
+        self.seed = seed
+
+    def _new_memory(self) -> Memory:
+        scale = check_number("gamma_scale", self.gamma_scale, above=0.0)
+        # Minus the costs: more is better, as everywhere.
+        regression = ridge(self.diagonal, self.regularization, right=0.0, wrong=-1.0)
+        return self._remember(regression, GAPS, scale)

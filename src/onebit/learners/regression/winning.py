@@ -1,0 +1,105 @@
+"""Who of several independent normal numbers is the largest: one draw of them, and each one's chance.
+
+Label i wins with chance ∫ φᵢ(z) ∏ⱼ≠ᵢ Φⱼ(z) dz. For two labels that is Φ of a difference. For more it is computed by
+Gauss and Legendre's rule on panels, each of them at most two of the deviations wide of those labels that still change
+there, however different these are. Against adaptive integration the error was below 10⁻¹¹.
+"""
+
+import math
+
+import numpy as np
+
+from onebit.compiled import frugal, inlined
+from onebit.draws import LEARNER, Draw, philox, to_unit
+from onebit.inputs import Floats
+
+_NORMALS = LEARNER + 2  # second word of the key: these numbers are nobody else's
+_FAR = 8.3  # beyond so many deviations a normal number lies with a chance below 10⁻¹⁶
+_STRIDE = 2.0  # how many of the least deviation at hand a panel is wide
+# Tuples of floats: arrays would keep the compiled code from being kept on disk.
+_NODES, _SHARES = (tuple(numbers.tolist()) for numbers in np.polynomial.legendre.leggauss(10))
+
+
+@inlined
+def _two_normals(first: int, second: int) -> tuple[float, float]:
+    """Return two independent normal numbers from two random words (Box and Muller)."""
+    length = math.sqrt(-2.0 * math.log(1.0 - to_unit(first)))
+    angle = 2.0 * math.pi * to_unit(second)
+    return length * math.cos(angle), length * math.sin(angle)
+
+
+@frugal
+def drawn_winner(means: Floats, deviations: Floats, scale: float, draw: Draw) -> int:
+    """Draw a normal number for each label, and return the label of the largest, the first of them if all are equal."""
+    best, top = 0, -math.inf
+    for i in range(0, means.shape[0], 4):
+        w0, w1, w2, w3 = philox(draw.seed, _NORMALS, draw.round, i // 4)
+        n0, n1 = _two_normals(w0, w1)
+        n2, n3 = _two_normals(w2, w3)
+        for k in range(i, min(i + 4, means.shape[0])):
+            normal = n0 if k == i else n1 if k == i + 1 else n2 if k == i + 2 else n3
+            value = means[k] + scale * deviations[k] * normal
+            if value > top:
+                best, top = k, value
+    return best
+
+
+@inlined
+def _below(z: float) -> float:
+    return 0.5 * math.erfc(-z * math.sqrt(0.5))
+
+
+@frugal
+def winning_chances(means: Floats, deviations: Floats, scale: float, scratch: Floats, out: Floats) -> None:
+    """Write each label's chance to win; all deviations are above 0. `scratch` has room for a number per label."""
+    n = means.shape[0]
+    if n == 2:
+        apart = scale * math.hypot(deviations[0], deviations[1])
+        out[0], out[1] = _below((means[0] - means[1]) / apart), _below((means[1] - means[0]) / apart)
+        return
+    # Below the highest of the lower ends nobody wins: some number is larger.
+    z, end = -math.inf, -math.inf
+    for i in range(n):
+        out[i] = 0.0
+        z = max(z, means[i] - _FAR * scale * deviations[i])
+        end = max(end, means[i] + _FAR * scale * deviations[i])
+    while z < end:
+        half = 0.5 * (_panel_end(means, deviations, scale, z, end) - z)
+        if not z + half > z:
+            break  # what is left is less than rounding
+        for k in range(len(_NODES)):
+            _add_node(means, deviations, scale, z + half * (1.0 + _NODES[k]), half * _SHARES[k], scratch, out)
+        z += 2.0 * half
+    total = 0.0
+    for i in range(n):
+        total += out[i]
+    for i in range(n):
+        out[i] /= total
+
+
+@inlined
+def _panel_end(means: Floats, deviations: Floats, scale: float, start: float, end: float) -> float:
+    """Return how far a panel may go: less than a few deviations of whoever changes in it."""
+    for i in range(means.shape[0]):
+        deviation = scale * deviations[i]
+        if start < means[i] + _FAR * deviation:
+            # All who change at all do so here: `start` is behind everyone's lower end.
+            end = min(end, start + _STRIDE * deviation)
+    return end
+
+
+@inlined
+def _add_node(
+    means: Floats, deviations: Floats, scale: float, z: float, share: float, scratch: Floats, out: Floats
+) -> None:
+    """Add what one point contributes to every label's chance."""
+    product = share
+    for i in range(means.shape[0]):
+        away = (z - means[i]) / (scale * deviations[i])
+        scratch[i] = _below(away) if away < _FAR else 1.0
+        product *= scratch[i]
+    for i in range(means.shape[0]):
+        away = (z - means[i]) / (scale * deviations[i])
+        if away < _FAR:
+            density = math.exp(-0.5 * away * away) / (math.sqrt(2.0 * math.pi) * scale * deviations[i])
+            out[i] += product * density / scratch[i]

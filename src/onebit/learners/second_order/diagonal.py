@@ -1,0 +1,80 @@
+"""The diagonal form: of the matrix only the diagonal is kept, so that a step takes O(Kd)."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from onebit.compiled import inlined
+from onebit.inputs import Floats, Integers
+from onebit.learners.second_order.joint import LAMBDA, TALLIES, Form, JointMemory, JointSettings, JointSight
+from onebit.learners.second_order.secular import multiplier
+
+
+class Diagonal(NamedTuple):
+    """What is learned; class i's feature j is entry i·d + j."""
+
+    weights: Floats
+    target: Floats
+    """θ: without a ball the weights are A⁻¹θ."""
+    matrix: Floats
+    """The diagonal of A."""
+    tallies: Floats
+    worn: Integers
+    """Always 0: a diagonal needs no inverse."""
+
+
+@inlined
+def _reach(memory: Diagonal, X: Floats, t: int, sight: JointSight) -> float:
+    n, total = X.shape[1], 0.0
+    for i in range(sight.shares.shape[0]):
+        if sight.shares[i] != 0.0:
+            for j in range(n):
+                z = sight.shares[i] * X[t, j]
+                total += z * z / memory.matrix[i * n + j]
+    return total
+
+
+@inlined
+def _absorb(
+    memory: Diagonal,
+    X: Floats,
+    t: int,
+    sight: JointSight,
+    _reach: float,
+    weight: float,
+    pull: float,
+    settings: JointSettings,
+) -> None:
+    n, weights, target, matrix = X.shape[1], memory.weights, memory.target, memory.matrix
+    for i in range(sight.shares.shape[0]):
+        if sight.shares[i] != 0.0:
+            for j in range(n):
+                z, at = sight.shares[i] * X[t, j], i * n + j
+                matrix[at] += weight * z * z
+                target[at] -= pull * z
+                weights[at] = target[at] / matrix[at]
+    if settings.radius < math.inf:
+        shift = multiplier(matrix, target, settings.radius, memory.tallies[LAMBDA])
+        memory.tallies[LAMBDA] = shift
+        for at in range(weights.shape[0]):
+            weights[at] = target[at] / (matrix[at] + shift)
+
+
+FORM = Form("diagonal", _reach, _absorb)
+
+
+class DiagonalMemory(JointMemory):
+    """Three numbers for every class and feature."""
+
+    arrays: Diagonal
+    form = FORM
+
+    def new_arrays(self, n: int) -> Diagonal:
+        """Return arrays that know nothing, for n weights."""
+        diagonal = np.full(n, self.settings.floor)
+        return Diagonal(np.zeros(n), np.zeros(n), diagonal, np.zeros(TALLIES), np.zeros(1, dtype=np.int64))
+
+    def scratch_size(self) -> int:
+        """Return 0: a step needs no scratch paper."""
+        return 0

@@ -1,0 +1,218 @@
+"""The full form: the whole matrix A, and its inverse at hand, so that a step takes O((Kd)²).
+
+The inverse follows by the formula of Sherman and Morrison, (A + zzᵀ)⁻¹ = A⁻¹ − hhᵀ/(1 + zᵀh) with h = A⁻¹z; it is
+kept symmetric to the last bit. Where z lives in two of the K classes, h needs but two blocks of A⁻¹, and A gains in
+four. Rounding adds up, so the inverse is only a convenience: A and θ are added up beside it, and every so many steps,
+or when a step was so steep that digits were lost, the inverse is made anew from A by Cholesky's factors. Where those do
+not exist, or exist by rounding alone, eigenvalues below the floor, from which A started, are put back to it.
+
+With a ball, what is at hand is H = (A + λ₀I)⁻¹ for a λ₀ near the λ of the weights, and c = Hθ. The weights solve
+(I + δH)w = c with δ = λ − λ₀. Each step of the iteration w ← c − δHw, with the δ for which the new w has the ball's
+radius, makes the error smaller by about |δ|/(floor + λ₀), of which no more than a tenth is allowed: beyond it, A's
+eigenvectors are found, λ with them (see `secular`), and λ₀ becomes that λ. As λ changes by about its t-th part in round
+t, this happens ever more seldom.
+"""
+
+import math
+from contextlib import suppress
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+
+from onebit.compiled import frugal, inlined
+from onebit.inputs import Floats, Integers
+from onebit.learners.second_order.joint import LAMBDA, SHIFT, TALLIES, Form, JointMemory, JointSettings, JointSight
+from onebit.learners.second_order.secular import TOLERANCE, multiplier
+from onebit.machine_memory import memory as machine_memory
+
+STALE = 1 << 40
+"""More steps than any inverse lasts."""
+_STEEP = 1e8  # a step with a larger zᵀA⁻¹z costs more than half of the digits
+_WINDOW = 0.1
+_SLACK = 1e-6
+_MOST_STEPS = 30
+_COPIES = 6  # A and its inverse, both again in a bookmark, and what Cholesky and the eigenvectors need
+
+
+class Full(NamedTuple):
+    """What is learned; class i's feature j is entry i·d + j."""
+
+    weights: Floats
+    target: Floats
+    """θ."""
+    center: Floats
+    """The inverse times θ: the weights, where there is no ball."""
+    matrix: Floats
+    """A."""
+    inverse: Floats
+    """(A + λ₀I)⁻¹; λ₀ is 0 where there is no ball."""
+    tallies: Floats
+    worn: Integers
+    """Steps since the inverse was made anew."""
+
+
+@inlined
+def _reach(memory: Full, X: Floats, t: int, sight: JointSight) -> float:
+    n, inverse, solved, total = X.shape[1], memory.inverse, sight.solved, 0.0
+    for k in range(solved.shape[0]):
+        solved[k] = 0.0
+    for i in range(sight.shares.shape[0]):
+        if sight.shares[i] != 0.0:
+            for j in range(n):
+                z = sight.shares[i] * X[t, j]
+                if z != 0.0:
+                    # Rows, not columns: the inverse is symmetric, and sums along a row cannot be vectorised.
+                    for k in range(solved.shape[0]):
+                        solved[k] += z * inverse[i * n + j, k]
+    for i in range(sight.shares.shape[0]):
+        for j in range(n):
+            total += sight.shares[i] * X[t, j] * solved[i * n + j]
+    return max(total, 0.0)
+
+
+@inlined
+def _absorb(
+    memory: Full,
+    X: Floats,
+    t: int,
+    sight: JointSight,
+    reach: float,
+    weight: float,
+    pull: float,
+    settings: JointSettings,
+) -> None:
+    n, shares, solved, along = X.shape[1], sight.shares, sight.solved, 0.0
+    for i in range(shares.shape[0]):
+        for j in range(n):
+            along += shares[i] * X[t, j] * memory.center[i * n + j]
+            memory.target[i * n + j] -= pull * (shares[i] * X[t, j])
+    for i in range(shares.shape[0]):
+        for k in range(shares.shape[0]):
+            both = shares[i] * shares[k] * weight
+            if both != 0.0:
+                for j in range(n):
+                    for m in range(n):
+                        memory.matrix[i * n + j, k * n + m] += both * (X[t, j] * X[t, m])
+    memory.worn[0] += 1
+    if not _follows(memory, solved, reach, weight, pull + weight * along, settings):
+        memory.worn[0] = STALE
+
+
+@frugal
+def _follows(memory: Full, solved: Floats, reach: float, weight: float, pull: float, settings: JointSettings) -> bool:
+    """Let inverse, center and weights follow a step; say whether they can still be trusted."""
+    grows, square, n = 1.0 + weight * reach, 0.0, solved.shape[0]
+    for k in range(n):
+        square += solved[k] * solved[k]
+    # No eigenvalue of the inverse is above that of the start: ‖Hz‖² ≤ zᵀHz/floor, unless rounding has spoiled it.
+    if not square * (settings.floor + memory.tallies[SHIFT]) <= reach * (1.0 + _SLACK):
+        return False
+    move, root = pull / grows, math.sqrt(weight / grows)
+    for k in range(n):
+        memory.center[k] -= move * solved[k]
+        solved[k] *= root
+    for i in range(n):
+        if solved[i] != 0.0:
+            for k in range(n):
+                memory.inverse[i, k] -= solved[i] * solved[k]
+    return grows < _STEEP and _project(memory, solved, settings.radius, settings.floor)
+
+
+@frugal
+def _project(memory: Full, seen: Floats, radius: float, floor: float) -> bool:
+    """Set the weights; say whether they could be found. `seen` is for scratch."""
+    weights, center, inverse, n = memory.weights, memory.center, memory.inverse, memory.weights.shape[0]
+    shift, square = memory.tallies[SHIFT], 0.0
+    for k in range(n):
+        square += center[k] * center[k]
+    if shift == 0.0 and not square > radius * radius:
+        for k in range(n):
+            weights[k] = center[k]
+        memory.tallies[LAMBDA] = 0.0
+        return True
+    for _ in range(_MOST_STEPS):
+        for k in range(n):
+            seen[k] = 0.0
+        for i in range(n):
+            if weights[i] != 0.0:
+                for k in range(n):
+                    seen[k] += weights[i] * inverse[i, k]
+        both, seen_square = 0.0, 0.0
+        for k in range(n):
+            both += center[k] * seen[k]
+            seen_square += seen[k] * seen[k]
+        under = both * both - seen_square * (square - radius * radius)
+        if not (under >= 0.0 and both > 0.0):
+            return False
+        by = max(-shift, (square - radius * radius) / (both + math.sqrt(under)))
+        if not abs(by) <= _WINDOW * (floor + shift):
+            return False
+        change = 0.0
+        for k in range(n):
+            new = center[k] - by * seen[k]
+            change += (new - weights[k]) * (new - weights[k])
+            weights[k] = new
+        if change <= (TOLERANCE * radius) * (TOLERANCE * radius):
+            memory.tallies[LAMBDA] = shift + by
+            return True
+    return False
+
+
+FORM = Form("full", _reach, _absorb)
+
+
+class FullMemory(JointMemory):
+    """Twice the square of as many numbers as there are classes times features."""
+
+    arrays: Full
+    form = FORM
+
+    def new_arrays(self, n: int) -> Full:
+        """Return arrays that know nothing, for n weights; raises ValueError if the machine is too small for them."""
+        needed, there_are = _COPIES * 8 * n * n, machine_memory()
+        if needed > there_are:
+            raise ValueError(
+                f"diagonal=False keeps a matrix of {n} × {n} numbers for {self.n_features} features and "
+                f"{n // self.n_features} classes: it takes {needed / 2**30:.3g} GiB, and there are "
+                f"{there_are / 2**30:.3g}. Use diagonal=True, or fewer features"
+            )
+        weights, target, center = np.zeros((3, n))
+        matrix, inverse = self.settings.floor * np.eye(n), np.eye(n) / self.settings.floor
+        return Full(weights, target, center, matrix, inverse, np.zeros(TALLIES), np.zeros(1, dtype=np.int64))
+
+    def scratch_size(self) -> int:
+        """Return one number for every weight."""
+        return len(self.arrays.weights)
+
+    def add_class(self) -> None:
+        """Let the matrix have a block more; in the inverse its eigenvalues are shifted like the others."""
+        n_before = len(self.arrays.weights)
+        super().add_class()
+        new = np.arange(n_before, len(self.arrays.weights))
+        self.arrays.inverse[new, new] = 1.0 / (self.settings.floor + self.arrays.tallies[SHIFT])
+
+    def renew_inverse(self) -> None:
+        """Make the inverse, λ and the weights anew from A and θ."""
+        now = self.arrays
+        inverse, center, shift = _solved(now.matrix, now.target, self.settings, now.tallies[LAMBDA])
+        now.inverse[:], now.center[:], now.weights[:] = inverse, center, center
+        now.tallies[LAMBDA] = now.tallies[SHIFT] = shift
+        now.worn[0] = 0
+
+
+def _solved(matrix: Floats, target: Floats, settings: JointSettings, start: float) -> tuple[Floats, Floats, float]:
+    """Return (A + λI)⁻¹, that times θ, and λ."""
+    if settings.radius == math.inf:
+        with suppress(LinAlgError):
+            factors = cho_factor(matrix, lower=True)
+            inverse = cho_solve(factors, np.eye(len(target)))
+            # No direction is known less than at the start; where one seems to be, it is a pivot of mere rounding.
+            if inverse.diagonal().max() <= (1.0 + _SLACK) / settings.floor:
+                return (inverse + inverse.T) / 2.0, cho_solve(factors, target), 0.0
+    values, vectors = eigh(matrix)
+    values = np.maximum(values, settings.floor)
+    turned = vectors.T @ target
+    shift = 0.0 if settings.radius == math.inf else multiplier(values, turned, settings.radius, start)
+    inverse = (vectors / (values + shift)) @ vectors.T
+    return (inverse + inverse.T) / 2.0, vectors @ (turned / (values + shift)), shift

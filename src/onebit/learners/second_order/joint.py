@@ -1,0 +1,275 @@
+"""One memory for second-order learners: weights w over all classes and features, and a matrix A over the same.
+
+Every step has a direction z = v ⊗ x, an outer product of a vector v over the classes (in SOBA one class gains and one
+loses, in PNewtron all take part) with the features x. A gains weight·zzᵀ, the target θ loses pull·z, and the weights
+become the point of the ball ‖w‖ ≤ D (the whole space, if D is infinite) where ½wᵀAw − θᵀw is smallest. A starts as a
+multiple of the identity, the *floor*, and only grows: it is always positive definite.
+
+A *rule* says which step an answer asks for; a *form* (`full`, `diagonal`) knows how to take it.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from onebit.compiled import frugal, inlined
+from onebit.inputs import Floats, Integers, Rows, dense, unlocked
+from onebit.kernels import ENTRIES_AT_ONCE
+from onebit.learners.base import Learner
+from onebit.loop import FULL, UNSCORED, Game, Record, ready_if_finite
+from onebit.memory import Memory, needed_chance
+from onebit.rounds import Answer, Guess
+from onebit.spaces.base import find_rule
+
+LAMBDA, SHIFT, MARGINS = range(3)
+"""In `tallies`: the λ of the weights, the λ₀ of the inverse at hand, and the sum that a rule may keep."""
+TALLIES = 3
+RENEW_EVERY = 1000
+"""Steps after which the inverse is made anew; or after as many as there are weights, if these are more."""
+LARGEST_SQUARE = 1e100
+"""Steps whose direction has a larger square are refused: sums of fourth powers must be floats."""
+
+
+class JointSight(NamedTuple):
+    """Scratch paper for one round."""
+
+    scores: Floats
+    current: Floats
+    chances: Floats
+    shares: Floats
+    """v: what part each class has in the step's direction."""
+    solved: Floats
+    """A⁻¹z, and beside it room for one more vector; empty in the diagonal form."""
+    spare: Floats
+
+
+class JointSettings(NamedTuple):
+    """The numbers that the game needs."""
+
+    rule: Any
+    floor: float
+    radius: float
+    least_chance: float
+    """Of a label, times the number of classes."""
+
+
+class JointRule(NamedTuple):
+    """How a learner guesses, and what step an answer asks for: `onebit.compiled.inlined` functions.
+
+    Attributes
+    ----------
+    home : str
+        Where the rule is found again when a saved learner is loaded: ``"package.module:NAME"``.
+    decide, weigh
+        As in `Game`.
+    chance : (sight, answer, settings) → float
+        The chance that the label had when it was guessed.
+    plan : (sight, answer, chance, settings) → (weight, pull)
+        Writes ``sight.shares``; a weight of 0 means that there is nothing to learn.
+    accept : (memory, sight, weight, reach) → bool
+        Whether the step is taken, given zᵀA⁻¹z; None if always.
+    """
+
+    home: str
+    decide: Callable[..., tuple[int, bool]]
+    weigh: Callable[..., None]
+    chance: Callable[..., float]
+    plan: Callable[..., tuple[float, float]]
+    accept: Callable[..., bool] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return find_rule, (self.home,)  # compiled functions do not travel between processes; a name does
+
+    def __deepcopy__(self, _memo: Any) -> "JointRule":
+        return self  # it never changes
+
+
+class Form(NamedTuple):
+    """How steps are taken.
+
+    Attributes
+    ----------
+    name : str
+        For readers.
+    reach : (memory, X, t, sight) → float
+        zᵀA⁻¹z.
+    absorb : (memory, X, t, sight, reach, weight, pull, settings)
+        Takes the step.
+    """
+
+    name: str
+    reach: Callable[..., float]
+    absorb: Callable[..., None]
+
+
+@inlined
+def _measure(memory: Any, X: Floats, t: int, sight: JointSight, settings: JointSettings) -> int:
+    n, n_classes, square = X.shape[1], sight.current.shape[0], 0.0
+    if memory.worn[0] >= max(RENEW_EVERY, memory.weights.shape[0]):
+        return FULL
+    for j in range(n):
+        square += X[t, j] * X[t, j]
+    if not square * n_classes <= LARGEST_SQUARE * settings.least_chance:  # nor is NaN
+        return UNSCORED
+    for i in range(n_classes):
+        total = 0.0
+        for j in range(n):
+            total += X[t, j] * memory.weights[i * n + j]
+        sight.current[i] = total
+    return ready_if_finite(sight.current)
+
+
+@inlined
+def _always(_memory: Any, _sight: JointSight, _weight: float, _reach: float) -> bool:
+    return True
+
+
+@cache
+def _learns(rule: JointRule, form: Form) -> Callable[..., bool]:
+    """Return the compiled (memory, X, t, sight, answer, chance, settings) → changed."""
+    plan, reach_of, absorb = rule.plan, form.reach, form.absorb
+    accept, is_choosy = rule.accept or _always, rule.accept is not None or form.name == "full"
+
+    def learn(
+        memory: Any, X: Floats, t: int, sight: JointSight, answer: Answer, chance: float, settings: JointSettings
+    ) -> bool:
+        weight, pull = plan(sight, answer, chance, settings)
+        if weight == 0.0:
+            return False
+        reach = reach_of(memory, X, t, sight) if is_choosy else 0.0
+        if not accept(memory, sight, weight, reach):
+            return False
+        absorb(memory, X, t, sight, reach, weight, pull, settings)
+        return True
+
+    return frugal(learn)
+
+
+@cache
+def joint_game(rule: JointRule, form: Form) -> Game:
+    """Return a rule's game in a form."""
+    learn, chance = _learns(rule, form), rule.chance
+
+    def hear(memory: Any, X: Floats, t: int, sight: JointSight, answer: Answer, settings: JointSettings) -> bool:
+        return learn(memory, X, t, sight, answer, chance(sight, answer, settings), settings)
+
+    return Game(_measure, rule.decide, rule.weigh, inlined(hear))
+
+
+class JointMemory(Memory):
+    """What both forms share; the inverse of the full one is renewed before anybody sees it worn."""
+
+    form: ClassVar[Form]
+    per_class: ClassVar[tuple[str, ...]] = "scores", "current", "chances", "shares"
+
+    def __init__(self, rule: JointRule, settings: JointSettings, n_features: int, n_classes: int) -> None:
+        self.rule, self.settings, self.n_features, self.n_classes = rule, settings, n_features, n_classes
+        self.arrays = self.new_arrays(n_features * n_classes)
+        self.sight = self.new_sight()
+
+    @abstractmethod
+    def new_arrays(self, n: int) -> Any:
+        """Return arrays that know nothing, for n weights."""
+
+    @abstractmethod
+    def scratch_size(self) -> int:
+        """Return the length of the vectors on the scratch paper."""
+
+    def new_sight(self) -> JointSight:
+        """Return scratch paper."""
+        scores, chances, shares = np.empty((3, self.n_classes))
+        solved, spare = np.empty((2, self.scratch_size()))
+        return JointSight(scores, scores, chances, shares, solved, spare)
+
+    def game(self, is_sparse: bool) -> Game:
+        """Return the rule's game; rows are dense by now."""
+        return joint_game(self.rule, self.form)
+
+    def prepare(self, rows: Rows) -> Floats:
+        """Return dense rows."""
+        return dense(rows)
+
+    def rows_at_once(self, n_features: int) -> int:
+        """Return how many sparse rows to make dense at a time."""
+        return max(1, ENTRIES_AT_ONCE // n_features)
+
+    def sight_of_late(self, scores: Floats) -> JointSight:
+        """Let the rule see the scores of then beside those of now; a class that came later was not allowed then."""
+        then = np.full(self.n_classes, -np.inf)
+        then[: len(scores)] = scores
+        sight: JointSight = self.sight._replace(scores=then)
+        return sight
+
+    def takes_scores(self, scores: Floats, label: int) -> bool:
+        """Return whether they are numbers, but for labels that were not allowed, and the label was."""
+        are_scores = bool((scores < np.inf).all())  # NaN is not
+        return are_scores and label < len(scores) <= self.n_classes and bool(scores[label] > -np.inf)
+
+    def renew_inverse(self) -> None:
+        """Make what rounding has worn anew."""
+
+    def make_room(self, rows: Rows, t: int) -> None:
+        """Make the inverse anew: that is what the loop stops for."""
+        self.renew_inverse()
+
+    def _tidy(self) -> None:
+        if self.arrays.worn[0] >= max(RENEW_EVERY, len(self.arrays.weights)):
+            self.renew_inverse()
+            self.renew()
+
+    def hear(self, guess: Guess, correct: bool, truth: int) -> bool:
+        """Learn from the answer to one guess."""
+        changed = super().hear(guess, correct, truth)
+        self._tidy()
+        return changed
+
+    def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
+        """Play a stream."""
+        super().play(X, y, seed, first_round, record)
+        self._tidy()
+
+    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
+        """Learn from a round that somebody else played, with the chance that its label had."""
+        chance = needed_chance(probability)
+        prepared = dense(row)
+        self.measure(prepared, row)
+        self._seen = -1
+        if not float(np.vdot(prepared, prepared)) <= LARGEST_SQUARE * chance:
+            raise ValueError(
+                f"probabilities must not be so small ({probability}) that a step divided by them is no number; scale "
+                "the features, or leave that round out"
+            )
+        learn, answer = _learns(self.rule, self.form), Answer(label, False, correct, truth)
+        changed = learn(self.arrays, unlocked(prepared), 0, self.sight, answer, chance, self.settings)
+        self._tidy()
+        return changed
+
+    def score_rows(self, rows: Rows) -> Floats:
+        """Return ⟨wᵢ, x⟩ for every row and class."""
+        scores: Floats = dense(rows) @ self.arrays.weights.reshape(self.n_classes, self.n_features).T
+        return scores
+
+    def learned(self) -> dict[str, Floats]:
+        """Return the weights, one row per class."""
+        return {"weights": self.arrays.weights.reshape(self.n_classes, self.n_features).copy()}
+
+    def add_class(self) -> None:
+        """Let the matrix have a block more, which is what all of it was in the beginning."""
+        blank = self.new_arrays(self.n_features * (self.n_classes + 1))._asdict()
+        for name, array in self.arrays._asdict().items():
+            blank[name][tuple(slice(n) for n in array.shape)] = array
+        self.n_classes += 1
+        self.arrays = type(self.arrays)(**blank)
+        self.renew()
+
+
+class SecondOrderLearner(Learner):
+    """Shows what it has learned."""
+
+    @property
+    def weights_(self) -> Floats:
+        """One weight vector per class."""
+        return self.learned()["weights"]

@@ -1,0 +1,180 @@
+"""PNewtron: the online Newton step on the logistic loss, with exploration."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Self
+
+from onebit.compiled import inlined
+from onebit.draws import Draw, uniform, uniform_label
+from onebit.inputs import Floats, check_number
+from onebit.learners.second_order.forms import joint_memory
+from onebit.learners.second_order.joint import JointRule, JointSettings, JointSight, SecondOrderLearner
+from onebit.memory import Memory
+from onebit.rounds import Answer
+
+
+class PNewtron(SecondOrderLearner):
+    """Draws labels by the softmax of its scores, and follows the leader on a quadratic model of the logistic loss.
+
+    With p the softmax of α·Wx and q = (1 − exploration)·p + exploration/K the chances, a right guess y gives the
+    gradient G = (1 − p_y)/q_y · (1/K − e_y) ⊗ x with κ = q_y, a wrong one G = p_y/q_y · (e_y − 1/K) ⊗ x with κ = 1.
+    On average G is the gradient of the logistic loss. The weights minimise the sum of G·(W − Wₜ) + ½κβ(G·(W − Wₜ))²
+    over all rounds and ‖W‖²/(2D), within the ball ‖W‖ ≤ D: where the free minimum lies outside, they are its nearest
+    point in the norm of the matrix, found by one equation in one unknown. Sparse rows are made dense one by one.
+
+    Parameters
+    ----------
+    exploration : float
+        How often a label is drawn uniformly: in (0, 1].
+    sharpness : float
+        α: what scores are multiplied by before the softmax; up to 1e6.
+    curvature : float
+        β: how much the model bends along a gradient; from 1e-30 to 1e30.
+    radius : float
+        D: the length of the weights, all classes together; from 1e-15 to 1e15.
+    diagonal : bool
+        Whether only the diagonal of the matrix is kept. Then a round takes O(Kd); the whole matrix takes O((Kd)²), and
+        is refused where the machine has no room for it.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` find out by themselves.
+    seed : int
+        Names the learner's random numbers.
+
+    Notes
+    -----
+    Guarantee:
+    None for these settings (the P is for practical). Newtron, the same with the whole matrix and with a β and an
+    exploration that its theorem chooses, has a logistic loss beyond that of the best weights in the ball of O(log T) if
+    α is a constant, O(√T) if it grows as log T, and at most O(T^⅔), on examples of bounded length. Classes that join
+    had no weights in the rounds before; with `among` a round is played as if there were no other labels. Known rounds
+    (`learn_from`) give gradients that are right on average if the probabilities are those that the labels were tried
+    with. A late answer gives the gradient of then.
+
+    Attributes
+    ----------
+    weights_ : array of shape (K, n_features)
+        What each class has learned.
+
+    Examples
+    --------
+    >>> learner = PNewtron(exploration=0.3, classes=3, seed=4)
+    >>> guess = learner.guess([1.0, 0.0])
+    >>> learner.tell(guess, correct=True)
+    >>> bool(learner.probabilities([1.0, 0.0])[guess.index] > 1 / 3)
+    True
+
+    References
+    ----------
+    Hazan, Kale (2011). Newtron: an efficient bandit algorithm for online multiclass prediction. NIPS.
+    """
+
+    def __init__(
+        self,
+        exploration: float = 0.05,
+        sharpness: float = 10.0,
+        curvature: float = 0.01,
+        radius: float = 1.0,
+        *,
+        diagonal: bool = False,
+        classes: Any = None,
+        seed: int = 0,
+    ) -> None:
+        self.exploration = exploration
+        self.sharpness = sharpness
+        self.curvature = curvature
+        self.radius = radius
+        self.diagonal = diagonal
+        self.classes = classes
+        self.seed = seed
+
+    def _new_memory(self) -> Memory:
+        exploration = check_number("exploration", self.exploration, above=0.0, at_most=1.0)
+        sharpness = check_number("sharpness", self.sharpness, above=0.0, at_most=1e6)
+        curvature = check_number("curvature", self.curvature, above=1e-31, at_most=1e30)
+        radius = check_number("radius", self.radius, above=1e-16, at_most=1e15)
+        rule = exploration, sharpness, curvature
+        settings = JointSettings(rule, 1.0 / radius, radius, exploration)
+        return joint_memory(RULE, settings, self.diagonal, self.n_features_in_, len(self.classes_))
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Yield both forms."""
+        yield cls()
+        yield cls(exploration=0.2, diagonal=True)
+
+
+@inlined
+def _soften(scores: Floats, sharpness: float, out: Floats) -> None:
+    """Write the softmax; a label that is not allowed, with a score of −∞, gets 0."""
+    top, total = -math.inf, 0.0
+    for i in range(scores.shape[0]):
+        top = max(top, scores[i])
+    for i in range(scores.shape[0]):
+        out[i] = math.exp(sharpness * (scores[i] - top))
+        total += out[i]
+    for i in range(scores.shape[0]):
+        out[i] /= total
+
+
+@inlined
+def _mixed(chance: float, exploration: float, n_classes: int) -> float:
+    # So written, one label alone has a chance of exactly 1.
+    return chance + exploration * (1.0 / n_classes - chance)
+
+
+@inlined
+def _decide(sight: JointSight, draw: Draw, settings: JointSettings) -> tuple[int, bool]:
+    number, exploration, n_classes = uniform(draw), settings.rule[0], sight.current.shape[0]
+    # One number serves both choices: on either side of the rate it is, once stretched, uniform again.
+    if number < exploration:
+        return uniform_label(number / exploration, n_classes), True
+    _soften(sight.current, settings.rule[1], sight.shares)
+    left, label = (number - exploration) / (1.0 - exploration), 0
+    while label < n_classes - 1 and left >= sight.shares[label]:
+        left -= sight.shares[label]
+        label += 1
+    return label, False
+
+
+@inlined
+def _weigh(sight: JointSight, settings: JointSettings) -> None:
+    n_classes = sight.current.shape[0]
+    _soften(sight.current, settings.rule[1], sight.chances)
+    for i in range(n_classes):
+        sight.chances[i] = _mixed(sight.chances[i], settings.rule[0], n_classes)
+
+
+@inlined
+def _n_allowed(scores: Floats) -> int:
+    count = 0
+    for i in range(scores.shape[0]):
+        count += scores[i] > -math.inf
+    return count
+
+
+@inlined
+def _chance(sight: JointSight, answer: Answer, settings: JointSettings) -> float:
+    _soften(sight.scores, settings.rule[1], sight.shares)
+    return _mixed(sight.shares[answer.label], settings.rule[0], _n_allowed(sight.scores))
+
+
+@inlined
+def _plan(sight: JointSight, answer: Answer, chance: float, settings: JointSettings) -> tuple[float, float]:
+    n_allowed, shares, scores = _n_allowed(sight.scores), sight.shares, sight.scores
+    _soften(scores, settings.rule[1], shares)
+    soft = shares[answer.label]
+    sign, length, bend = 1.0, soft / chance, settings.rule[2]
+    if answer.correct:
+        sign, length, bend = -1.0, (1.0 - soft) / chance, chance * settings.rule[2]
+    along = 0.0
+    for i in range(shares.shape[0]):
+        shares[i] = 0.0
+        if scores[i] > -math.inf:
+            shares[i] = sign * ((1.0 if i == answer.label else 0.0) - 1.0 / n_allowed)
+            along += shares[i] * scores[i]
+    if n_allowed < 2:
+        return 0.0, 0.0
+    return bend * length * length, length * (1.0 - bend * length * along)
+
+
+RULE = JointRule(f"{__name__}:RULE", _decide, _weigh, _chance, _plan)

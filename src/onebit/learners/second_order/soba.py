@@ -1,0 +1,143 @@
+"""SOBA: Banditron with a memory of how often each direction was tried."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Self
+
+from onebit.compiled import inlined
+from onebit.draws import Draw
+from onebit.inputs import check_number
+from onebit.learners.banditron import RULE as BANDITRON
+from onebit.learners.banditron import chance_of
+from onebit.learners.second_order.forms import joint_memory
+from onebit.learners.second_order.joint import MARGINS, JointRule, JointSettings, JointSight, SecondOrderLearner
+from onebit.loop import clear, highest
+from onebit.memory import Memory
+from onebit.rounds import Answer
+
+
+class SOBA(SecondOrderLearner):
+    """The second-order Banditron: steps only when it was right, the shorter the better a direction is known.
+
+    It guesses as `Banditron` does. A right guess y, which had the chance p, takes a step away from the best other label
+    towards y, divided by p: g = (e_other − e_y) ⊗ x/p. The matrix A gains p·ggᵀ, the target θ loses g, and the weights
+    are A⁻¹θ. A step on a round that was well separated already is only taken while the sum over all steps of the
+    paper's mₜ stays at least 0. Sparse rows are made dense one by one.
+
+    Parameters
+    ----------
+    exploration : float
+        How often a label is drawn uniformly: in (0, 1].
+    regularization : float
+        What A starts from, times the identity: from 1e-30 to 1e30.
+    diagonal : bool
+        Whether only the diagonal of A is kept. Then a round takes O(Kd), as in the paper's experiments; the whole
+        matrix takes O((Kd)²), and is refused where the machine has no room for it.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` find out by themselves.
+    seed : int
+        Names the learner's random numbers.
+
+    Notes
+    -----
+    Guarantee:
+    With the whole matrix, and exploration of order 1/√T but for logarithms, K and d: expected mistakes beyond the loss
+    of any fixed linear classifier grow as √T/η, but for logarithms. The loss lies between the hinge loss (η = 0) and
+    its square (η = 1), and the bound holds for all η at once that the classifier's norm allows (Theorem 1). For the
+    diagonal nothing is proved. When classes join it counts from there, for the larger K; with `among` the right label
+    must be allowed. Of known rounds (`learn_from`) the right ones teach, with the probability that they were tried
+    with. A late answer teaches as if the round were played now, with the chance of then.
+
+    Attributes
+    ----------
+    weights_ : array of shape (K, n_features)
+        What each class has learned.
+
+    Examples
+    --------
+    >>> learner = SOBA(exploration=0.3, classes=3, seed=4)
+    >>> learner.probabilities([1.0, 0.0]).round(3)
+    array([0.8, 0.1, 0.1])
+
+    References
+    ----------
+    Beygelzimer, Orabona, Zhang (2017). Efficient online bandit multiclass learning with Õ(√T) regret. ICML.
+    Algorithm 1, Theorem 1.
+    """
+
+    def __init__(
+        self,
+        exploration: float = 0.05,
+        regularization: float = 1.0,
+        *,
+        diagonal: bool = False,
+        classes: Any = None,
+        seed: int = 0,
+    ) -> None:
+        self.exploration = exploration
+        self.regularization = regularization
+        self.diagonal = diagonal
+        self.classes = classes
+        self.seed = seed
+
+    def _new_memory(self) -> Memory:
+        exploration = check_number("exploration", self.exploration, above=0.0, at_most=1.0)
+        floor = check_number("regularization", self.regularization, above=1e-31, at_most=1e30)
+        settings = JointSettings((exploration,), floor, math.inf, exploration)
+        return joint_memory(RULE, settings, self.diagonal, self.n_features_in_, len(self.classes_))
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Yield both forms."""
+        yield cls()
+        yield cls(exploration=0.2, diagonal=True)
+
+
+_guess, _probabilities = BANDITRON.guess, BANDITRON.probabilities
+
+
+@inlined
+def _decide(sight: JointSight, draw: Draw, settings: JointSettings) -> tuple[int, bool]:
+    return _guess(sight.current, draw, settings.rule)
+
+
+@inlined
+def _weigh(sight: JointSight, settings: JointSettings) -> None:
+    _probabilities(sight.current, settings.rule, sight.chances)
+
+
+@inlined
+def _chance(sight: JointSight, answer: Answer, settings: JointSettings) -> float:
+    n_allowed = 0
+    for i in range(sight.scores.shape[0]):
+        n_allowed += sight.scores[i] > -math.inf
+    return chance_of(answer.label == highest(sight.scores), settings.rule[0], n_allowed)
+
+
+@inlined
+def _plan(sight: JointSight, answer: Answer, chance: float, _settings: JointSettings) -> tuple[float, float]:
+    other, best = -1, -math.inf
+    for i in range(sight.current.shape[0]):
+        is_open = i != answer.label and sight.scores[i] > -math.inf
+        if is_open and (other < 0 or sight.current[i] > best):
+            other, best = i, sight.current[i]
+    if other < 0 or not answer.correct:
+        return 0.0, 0.0
+    clear(sight.shares)
+    sight.shares[other], sight.shares[answer.label] = 1.0, -1.0
+    return 1.0 / chance, 1.0 / chance
+
+
+@inlined
+def _accept(memory: Any, sight: JointSight, weight: float, reach: float) -> bool:
+    lead = 0.0
+    for i in range(sight.shares.shape[0]):
+        lead += sight.shares[i] * sight.current[i]
+    total = memory.tallies[MARGINS] + weight * (lead * lead + 2.0 * lead) / (1.0 + weight * reach)  # mₜ
+    if total < 0.0:
+        return False
+    memory.tallies[MARGINS] = total
+    return True
+
+
+RULE = JointRule(f"{__name__}:RULE", _decide, _weigh, _chance, _plan, _accept)
