@@ -78,6 +78,12 @@ _Seed = Annotated[int, typer.Option(help="Seed of the first shuffle; run r uses 
 _UnitLength = Annotated[bool, typer.Option("--unit-length", help="Then divide every row by its length.")]
 _Jobs = Annotated[int | None, typer.Option(help="Worker processes; all cores by default.")]
 _Out = Annotated[Path, typer.Option(help="Folder for results; what is there already is not played again.")]
+_Dask = Annotated[
+    str | None,
+    typer.Option(
+        help="Play on a Dask cluster instead: its scheduler's address, such as tcp://10.0.0.1:8786, or scheduler file."
+    ),
+]
 
 # Every command imports what it needs when it is called: `onebit --help` answers without matplotlib.
 app = typer.Typer(
@@ -112,6 +118,7 @@ def reproduce(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the first run; run r uses seed + r.")] = 0,
     jobs: _Jobs = None,
+    dask: _Dask = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for results; results/, or results/quick/ with --quick.")
     ] = None,
@@ -120,7 +127,7 @@ def reproduce(
     """Play the paper's experiments; write tables, figures and report.html."""
     from onebit.commands.reproduce import reproduce_command
 
-    reproduce_command(rounds, runs, seed, jobs, out, quick)
+    reproduce_command(rounds, runs, seed, jobs, out, quick, dask)
 
 
 def _reading(
@@ -237,6 +244,7 @@ def compare(
     preprocess: _Preprocess = "standardize",
     unit_length: _UnitLength = False,
     jobs: _Jobs = None,
+    dask: _Dask = None,
     out: _Out = Path("results/compare"),
 ) -> None:
     """Play learners on the same shuffles of your data; write tables, figures and report.html."""
@@ -256,6 +264,7 @@ def compare(
             *rows,
             jobs,
             out,
+            dask,
         )
     )
 
@@ -289,6 +298,7 @@ def league(
         float, typer.Option(help="The longest game; by what a learner says of its effort, not by a clock.")
     ] = 600.0,
     jobs: _Jobs = None,
+    dask: _Dask = None,
     out: _Out = Path("results/league"),
 ) -> None:
     """Rank all learners over all streams and your data; write tables, figures and a page for every learner."""
@@ -309,6 +319,7 @@ def league(
             unit_length,
             jobs,
             out,
+            dask,
             bundled,
             seconds_per_game,
         )

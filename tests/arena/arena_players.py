@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_info
 
-from onebit.arena import Batch, Cell, Played, Result, Spec, grid, run
+from onebit.arena import Batch, Cell, LocalProcesses, Played, Result, Spec, grid, run
+from onebit.arena.cluster.dask_cluster import DaskCluster
 from onebit.arena.scratch import batch_folder
 
 LOG_VARIABLE = "ARENA_TEST_LOG"
@@ -105,11 +106,19 @@ def play_holding_the_interpreter(batch: Batch) -> Iterator[Played]:
         yield Played(cell, Result())
 
 
+def play_reading(path: Path, batch: Batch) -> Iterator[Played]:
+    """What a cell gives depends on a file too."""
+    for cell in batch.cells:
+        log(cell)
+        yield Played(cell, Result({"bytes": path.stat().st_size, "path ends in csv": int(path.suffix == ".csv")}))
+
+
 def main() -> None:
-    """Play into the store given on the command line."""
+    """Play into the store given on the command line, here or on a cluster whose address is given."""
     play_batch = globals()[sys.argv[2]] if len(sys.argv) > 2 else play
+    executor = DaskCluster(sys.argv[3]) if len(sys.argv) > 3 else LocalProcesses(2)
     try:
-        run(cells_of_script(), sys.argv[1], play_batch, jobs=2)
+        run(cells_of_script(), sys.argv[1], play_batch, executor=executor)
     except KeyboardInterrupt:
         sys.exit(77)
 

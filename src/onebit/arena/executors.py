@@ -37,7 +37,9 @@ class Played(NamedTuple):
 
 
 PlayBatch: TypeAlias = Callable[[Batch], Iterator[Played]]
-"""A top-level function (or a `functools.partial` of one) that yields the batch's cells in their order."""
+"""A top-level function (or a `functools.partial` of one) that yields the batch's cells in their order.
+
+It may have a method ``only_for(batch)`` that returns who plays this one batch, and holds nothing that others need."""
 OnProgress: TypeAlias = Callable[[int, int], None]
 OnFailure: TypeAlias = Callable[[Cell, str], None]
 
@@ -68,7 +70,7 @@ class CellError(RuntimeError):
 
 
 class Executor(Protocol):
-    """Where batches are computed. Another place (a cluster) is a class with these three methods.
+    """Where batches are computed: `onebit.arena.cluster` is another place. One more is a class with these methods.
 
     Its workers must be able to import what this process has imported, strangers' code too, and play every batch with
     one thread for linear algebra, since sums in another order would be other bits. It uses `in_order`, which turns what
@@ -310,7 +312,7 @@ class LocalProcesses:
                     self._left[pipe].pop(0)
                     yield message
                 elif isinstance(message, _Failure):
-                    raise CellError(message.said) from _InWorkerError(message.traceback)
+                    raise CellError(message.said) from InWorkerError(message.traceback)
                 else:
                     self._hand_out(pipe)
 
@@ -354,7 +356,7 @@ class _Failure(NamedTuple):
     traceback: str
 
 
-class _InWorkerError(Exception):
+class InWorkerError(Exception):
     """Shows the worker's own traceback."""
 
     def __str__(self) -> str:

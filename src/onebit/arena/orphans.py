@@ -21,7 +21,7 @@ def end_with_parent() -> None:
         return
     # A thread must wait for the lock of Python's interpreter, which a long compiled call holds; the kernel does not.
     if not ask_kernel():
-        threading.Thread(target=_wait_and_exit, args=(parent.join,), daemon=True).start()
+        threading.Thread(target=exit_after, args=(parent.join,), daemon=True).start()
     elif os.getppid() != parent.pid:  # it was killed before the kernel was asked
         os._exit(1)
 
@@ -31,6 +31,7 @@ def ask_kernel() -> bool:
     return _PRCTL is not None and bool(_PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0)
 
 
-def _wait_and_exit(wait_for_parent: Callable[[], None]) -> None:
+def exit_after(wait_for_parent: Callable[[], object]) -> None:
+    """End this process when a call that lasts as long as the parent returns."""
     wait_for_parent()
     os._exit(1)

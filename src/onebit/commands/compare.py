@@ -6,8 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from onebit.arena.executors import check_jobs
 from onebit.commands.what_was_read import reading_words, say_what_was_read
+from onebit.commands.workers import executor_for
 from onebit.compare.comparison import ROUNDS, RUNS, Comparison, run_comparison
 from onebit.compare.entries import Entry, Rivals, check_distinct, default_entries, enter, find_rivals
 from onebit.compare.figures import drawings
@@ -45,6 +45,7 @@ class Request:
     unit_length: bool = False
     jobs: int | None = None
     out: Path = Path("results/compare")
+    dask: str | None = None
 
     @property
     def learner_texts(self) -> list[str]:
@@ -59,19 +60,19 @@ class Request:
 
 def compare_command(request: Request) -> None:
     """Play, then write tables, figures and the report into the folder."""
-    check_jobs(request.jobs, "--jobs")
+    console = Console()
+    executor = executor_for(request.dask, request.jobs, console)
     rivals = find_rivals(request.rival_names, whole_grid=request.grid)
     comparison = _comparison(request, rivals)
     baseline = _baseline(request, comparison.entries)
     said = preprocessing_words(comparison)
     # After everything that can be wrong with the request, before anything is played.
     prepare_folder(request.out)
-    console = Console()
     say_what_is_played(console, comparison, said)
     for why in rivals.absent.values():
         console.print(on_screen(f"Absent: {why}."), highlight=False, soft_wrap=True)
     with progress_bar(console, size_words(comparison)) as show:
-        played = run_comparison(comparison, request.out, jobs=request.jobs, on_progress=show)
+        played = run_comparison(comparison, request.out, jobs=request.jobs, on_progress=show, executor=executor)
     with console.status("Drawing figures and writing the report …"):
         outcomes = settle_in_hindsight(played)
         rows = compare(outcomes, baseline)

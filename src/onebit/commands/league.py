@@ -5,7 +5,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from onebit.arena.executors import check_jobs
 from onebit.commands.compare import (
     Request,
     details_of,
@@ -14,6 +13,7 @@ from onebit.commands.compare import (
     size_words,
     wide_console,
 )
+from onebit.commands.workers import executor_for
 from onebit.compare.entries import check_distinct, enter, find_rivals
 from onebit.league.field import (
     RUNS,
@@ -49,14 +49,14 @@ class LeagueRequest(Request):
 
 def league_command(request: LeagueRequest) -> None:
     """Play, then write tables, figures and pages into the folder."""
-    check_jobs(request.jobs, "--jobs")
+    console = Console()
+    executor = executor_for(request.dask, request.jobs, console)
     league, absent = _league(request)
     said = preprocessing_words(league)
     prepare_folder(request.out)
-    console = Console()
     say_what_is_played(console, league, said)
     with progress_bar(console, size_words(league)) as show:
-        outcomes, failures = play_league(league, request.out, jobs=request.jobs, on_progress=show)
+        outcomes, failures = play_league(league, request.out, jobs=request.jobs, on_progress=show, executor=executor)
     with console.status("Drawing figures and writing the pages …"):
         standing = standings(outcomes)
         write_tables(request.out, standing, outcomes, failures, absent, league.seed)

@@ -6,7 +6,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from onebit.arena.executors import check_jobs
+from onebit.commands.workers import executor_for
 from onebit.compare.comparison import Comparison, run_comparison
 from onebit.reporting.progress import prepare_folder, progress_bar, say_where
 from onebit.reporting.style import draw_files
@@ -20,10 +20,17 @@ _FULL_FOLDER, _QUICK_FOLDER = Path("results"), Path("results/quick")
 
 
 def reproduce_command(
-    rounds: int | None, runs: int | None, seed: int, jobs: int | None, out: Path | None, quick: bool
+    rounds: int | None,
+    runs: int | None,
+    seed: int,
+    jobs: int | None,
+    out: Path | None,
+    quick: bool,
+    dask: str | None = None,
 ) -> None:
     """Play, then write tables, figures and the report into the folder."""
-    check_jobs(jobs, "--jobs")
+    console = Console()
+    executor = executor_for(dask, jobs, console)
     comparison = paper_comparison(
         rounds=(QUICK_ROUNDS if quick else PAPER_ROUNDS) if rounds is None else rounds,
         runs=(QUICK_RUNS if quick else PAPER_RUNS) if runs is None else runs,
@@ -31,9 +38,8 @@ def reproduce_command(
     )
     folder = out if out is not None else _QUICK_FOLDER if quick else _FULL_FOLDER
     prepare_folder(folder)
-    console = Console()
     with progress_bar(console, f"{comparison.runs} runs of {grouped(comparison.rounds)} rounds") as show:
-        outcomes = run_comparison(comparison, folder, jobs=jobs, on_progress=show)
+        outcomes = run_comparison(comparison, folder, jobs=jobs, on_progress=show, executor=executor)
     with console.status("Drawing figures and writing the report …"):
         rows = summarize(outcomes)
         write_summary(rows, folder / "summary.csv")

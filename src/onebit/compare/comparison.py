@@ -7,7 +7,7 @@ preprocessing, the rounds, the player's settings and the player's code.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from hashlib import sha256
@@ -17,8 +17,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from onebit.arena.code import code_version, reachable
-from onebit.arena.executors import Executor, OnFailure, OnProgress, check_jobs, run
-from onebit.arena.grid import JSON, Cell, Spec
+from onebit.arena.executors import Executor, OnFailure, OnProgress, PlayBatch, Played, check_jobs, run
+from onebit.arena.grid import JSON, Batch, Cell, Spec
 from onebit.arena.players import learned_arrays, player_from
 from onebit.arena.store import Store
 from onebit.compare import games
@@ -265,7 +265,7 @@ def run_comparison(
     check_jobs(jobs)  # before any file is read
     cells, path = comparison.cells(), folder / "arena.sqlite"
     sources = {stream.canonical: source for source, stream in comparison.streams.items()}
-    play = partial(games.play_batch, sources, comparison.keep_learned)
+    play = _Play(sources, comparison.keep_learned)
     failed: dict[tuple[Spec, Spec], str] = {}
 
     def note(cell: Cell, reason: str) -> None:
@@ -286,6 +286,23 @@ def run_comparison(
                 elif on_failure is not None:
                     on_failure(Failure(source.name, entry, failed[game]))
     return outcomes
+
+
+@dataclass(frozen=True)
+class _Play:
+    """Plays the batches of a comparison."""
+
+    sources: dict[str, Source]
+    """By the canonical spec of their streams."""
+    keep_learned: bool
+
+    def __call__(self, batch: Batch) -> Iterator[Played]:
+        return games.play_batch(self.sources, self.keep_learned, batch)
+
+    def only_for(self, batch: Batch) -> PlayBatch:
+        """Return who plays one batch: on another machine, only its own data set is needed."""
+        stream = batch.stream.canonical
+        return partial(games.play_batch, {stream: self.sources[stream]}, self.keep_learned)
 
 
 def _outcome(dataset: str, entry: Entry, cells: list[Cell], store: Store) -> Outcome:

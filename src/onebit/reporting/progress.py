@@ -45,12 +45,17 @@ def _warnings_as_lines(console: Console) -> Iterator[None]:
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
             if issubclass(category, UserWarning):
-                console.print(Text.assemble(("note: ", "bold"), on_screen(str(message))), soft_wrap=True)
+                say_note(console, str(message))
             else:
                 show_usual(message, category, *where, **more)
 
         warnings.showwarning = show
         yield
+
+
+def say_note(console: Console, text: str) -> None:
+    """Print what a user should know, as one line; above a bar, if there is one."""
+    console.print(Text.assemble(("note: ", "bold"), on_screen(text)), soft_wrap=True)
 
 
 def prepare_folder(folder: Path) -> None:

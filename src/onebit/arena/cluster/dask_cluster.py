@@ -1,0 +1,403 @@
+"""Where cells are computed: on the workers of a Dask cluster. This process alone writes the store.
+
+Batches are handed out from here, one to each thread of each worker, and cell by cell: a task plays one cell, bound to
+the worker that has begun its batch. So a worker that dies takes with it no more than the cells it was playing, which go
+to others; so does a batch whose worker is refused.
+"""
+
+import gc
+import importlib
+import importlib.util
+import logging
+import pickle
+import queue
+import secrets
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from onebit.arena.cluster import host
+from onebit.arena.cluster.environment import needs_of
+from onebit.arena.cluster.game_process import FAILED, PLAYED, READY, REFUSED
+from onebit.arena.cluster.host import DIED, GONE, Answer
+from onebit.arena.cluster.luggage import Luggage, only_for, pack, travelling_name
+from onebit.arena.executors import CellError, InWorkerError, PlayBatch, Played
+from onebit.arena.grid import Batch, Cell
+
+CONNECTING = 30.0  # seconds for a scheduler to answer
+RECONNECTING = 120.0  # seconds for a scheduler that was there to come back: as long as a machine takes to start
+HOPING = 10.0  # seconds for a worker to come that may play, when all there are were refused
+_GLANCE = 1.0  # seconds between two looks at who is there
+_COLLECTING = 10.0  # seconds for a result that is there to arrive
+_LEAVING = 5.0  # seconds to say goodbye
+_MOST_DEATHS = 3  # a cell that ends so many workers will end the next one too
+_PART_OF_FILE = 2**24  # bytes that travel at once
+
+
+class ClusterError(RuntimeError):
+    """The cluster cannot be reached, or none of its workers may play; the message says what to do."""
+
+
+class DaskCluster:
+    """Plays on the workers of a Dask cluster, each of which plays as many batches at once as it has threads.
+
+    A worker plays only if its code, Python and libraries are those of this process. Data sets travel to it from here,
+    each at most once. Workers may come and go; while there are none, it waits. This process stores what is played, so
+    the results are those of one machine.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler, such as ``tcp://10.0.0.1:8786``, or the path of its scheduler file.
+    say : callable, optional
+        Told what a person should know: where the dashboard is, who was refused, who was lost. Written to the standard
+        error output by default.
+    """
+
+    def __init__(self, address: str, say: Callable[[str], None] | None = None) -> None:
+        if importlib.util.find_spec("distributed") is None:
+            raise ValueError("Dask is not installed; install it with: pip install 'onebit[dask]'")
+        if not address.strip():
+            raise ValueError("the address of the Dask scheduler is empty; give one such as tcp://10.0.0.1:8786")
+        self.address = address
+        self.bytes_sent = 0
+        """How much of files has travelled."""
+        self._say = say or _to_standard_error
+        self._client: Any = None
+
+    def start(self, play_batch: PlayBatch, todo: Sequence[Batch]) -> None:
+        """Connect to the scheduler."""
+        self._run = secrets.token_hex(8)
+        self._play_batch = play_batch
+        self._waiting = deque(_Job(batch, list(batch.cells)) for batch in todo)
+        self._n_left = sum(len(batch.cells) for batch in todo)
+        self._needs = needs_of(only_for(play_batch, todo[0]), todo)
+        self._workers: dict[str, _Worker] = {}
+        self._tasks: dict[str, _Task] = {}
+        self._deaths: Counter[str] = Counter()
+        self._finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._looked_at = -_GLANCE
+        self._hopeless_since: float | None = None
+        self._has_waited = False
+        self._connect(CONNECTING)
+        present = self._present() or {}
+        n_threads = sum(int(about["nthreads"]) for about in present.values())
+        self._say(
+            f"Dask scheduler {self.address}: {_counted(len(present), 'worker')}, {_counted(n_threads, 'thread')}; its "
+            f"dashboard is at {self._client.dashboard_link}"
+        )
+
+    def results(self) -> Iterator[Played]:
+        """Yield what the workers give, and hand out what is left."""
+        while self._n_left:
+            if time.monotonic() - self._looked_at > _GLANCE:
+                self._look_around()
+            self._hand_out()
+            with suppress(queue.Empty):
+                yield from self._take(self._finished.get(timeout=_GLANCE))
+
+    def stop(self) -> None:
+        """Let go of the workers: they end what they play, and remove what they have of this run."""
+        client, self._client = self._client, None
+        _close(client)
+
+    def _connect(self, patience: float) -> None:
+        Client: Any = importlib.import_module("distributed").Client
+
+        # What is worth knowing is said here, in words of ours.
+        for name in ("distributed.client", "distributed.core", "distributed.comm", "distributed.batched"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        is_file = Path(self.address).is_file()
+        where = {"scheduler_file" if is_file else "address": self.address}
+        deadline = time.monotonic() + patience
+        while self._client is None:
+            # A client that could not connect must not be collected while the next one starts: both would wait forever
+            # for the lock that a client holds when it starts, and takes when it is collected.
+            gc.collect()
+            try:
+                self._client = Client(**where, timeout=CONNECTING, set_as_default=False, name="onebit")
+                self._scheduler = self._identity()["id"]
+            except ValueError as error:
+                raise ClusterError(f"{self.address} is no address of a Dask scheduler: {error}") from error
+            except Exception as error:
+                client, self._client = self._client, None
+                _close(client)
+                if time.monotonic() > deadline:
+                    raise ClusterError(
+                        f"no Dask scheduler answers at {self.address} ({type(error).__name__}); start one with "
+                        "`dask scheduler`, or mend the address. What was finished is kept"
+                    ) from error
+                time.sleep(min(_GLANCE, patience))
+
+    def _look_around(self) -> None:
+        """Take note of workers that have come, and take back what those who are gone were playing."""
+        while (present := self._present()) is None:
+            self._reconnect()
+        self._looked_at = time.monotonic()
+        for address in [address for address in self._workers if address not in present]:
+            self._lose(self._workers[address], is_death=True)
+        for address, about in present.items():
+            if address not in self._workers:
+                worker = self._workers[address] = _Worker(address, str(about["name"]), int(about["nthreads"]))
+                needs = tuple(self._needs)
+                worker.joined = self._submit("join", worker, None, host.join, self._run, needs, host.CODE)
+        self._check_hope()
+
+    def _present(self) -> dict[str, Any] | None:
+        """Return the workers that the scheduler knows, or None if it is gone."""
+        try:
+            info = self._identity()
+        except Exception:
+            return None
+        # One that was started again has the old address, and knows nothing of this run.
+        if self._client.status != "running" or info.get("id") != self._scheduler:
+            return None
+        workers: dict[str, Any] = info["workers"]
+        return workers
+
+    def _identity(self) -> dict[str, Any]:
+        # Asked anew: what `Client.scheduler_info` returns is overwritten, without the workers, by a thread of its own.
+        identity: dict[str, Any] = self._client.sync(self._client.scheduler.identity, n_workers=-1)
+        return identity
+
+    def _check_hope(self) -> None:
+        refusals = [worker.refusal for worker in self._workers.values() if worker.refusal]
+        if len(refusals) < len(self._workers):
+            self._hopeless_since = None
+        elif self._hopeless_since is None:
+            self._hopeless_since = time.monotonic()
+        elif time.monotonic() - self._hopeless_since > HOPING and refusals:
+            raise ClusterError(f"no worker of {self.address} may play. {' '.join(refusals)}")
+        elif not refusals and not self._has_waited:
+            self._has_waited = True
+            self._say(f"{self.address} has no worker now; waiting for one")
+
+    def _reconnect(self) -> None:
+        """Begin anew with a scheduler that was lost; what it knew of this run is lost with it."""
+        self._say(
+            f"the Dask scheduler at {self.address} is gone; waiting up to {RECONNECTING:.0f} s for it to come back"
+        )
+        for task in self._tasks.values():
+            self._take_back(task.job)
+        self._tasks.clear()
+        self._workers.clear()
+        client, self._client = self._client, None
+        _close(client)
+        self._connect(RECONNECTING)
+        self._say(f"the Dask scheduler at {self.address} is back")
+
+    def _lose(self, worker: "_Worker", is_death: bool) -> None:
+        """Take back what a worker was playing."""
+        del self._workers[worker.address]
+        for key in [key for key, task in self._tasks.items() if task.worker is worker]:
+            task = self._tasks.pop(key)
+            with suppress(Exception):
+                task.future.cancel()
+            self._take_back(task.job)
+            if is_death and task.job is not None:
+                self._count_death(task.job.cells[0], f"worker {worker.shown} is gone")
+
+    def _count_death(self, cell: Cell, how: str) -> None:
+        self._deaths[cell.key] += 1
+        if self._deaths[cell.key] >= _MOST_DEATHS:
+            raise CellError(
+                f"{cell.label} was given up: {_MOST_DEATHS} workers died while playing it, the last time {how}. Were "
+                "they killed, or out of memory?"
+            )
+        self._say(f"{how}; {cell.label} is played again by another")
+
+    def _take_back(self, job: "_Job | None") -> None:
+        if job is not None:
+            # First: it was handed out before those who wait.
+            self._waiting.appendleft(job)
+
+    def _refuse(self, worker: "_Worker", reason: str) -> None:
+        worker.is_ready = False
+        worker.refusal = (
+            f"Worker {worker.shown} is refused: {reason}. Install there what is installed here, and start it again."
+        )
+        self._say(worker.refusal)
+
+    def _hand_out(self) -> None:
+        for worker in list(self._workers.values()):
+            while self._waiting and worker.is_ready and worker.n_playing < worker.n_threads:
+                job = self._waiting.popleft()
+                luggage = pack(self._play_batch, Batch(job.batch.stream, job.batch.seed, tuple(job.cells)))
+                try:
+                    self._send_files(worker, luggage)
+                except _NotSentError as error:
+                    self._take_back(job)
+                    if worker.address in (self._present() or ()):
+                        self._refuse(worker, f"it could not be sent a file ({error})")
+                    else:
+                        self._looked_at = -_GLANCE
+                    return
+                worker.n_playing += 1
+                self._play_next(worker, job, secrets.token_hex(4), luggage.job)
+
+    def _send_files(self, worker: "_Worker", luggage: Luggage) -> None:
+        for name, path in luggage.files.items():
+            if name in worker.files:
+                continue
+            if travelling_name(path) != name:
+                raise CellError(f"{path} has changed while it was being played; run again")
+            with path.open("rb") as file:
+                start = 0
+                while (part := file.read(_PART_OF_FILE)) or not start:
+                    self._send(worker, name, start, part)
+                    start += max(1, len(part))
+                    self.bytes_sent += len(part)
+            worker.files.add(name)
+
+    def _send(self, worker: "_Worker", name: str, start: int, part: bytes) -> None:
+        try:
+            self._client.run(host.receive, self._run, name, start, part, workers=[worker.address])
+        except Exception as error:
+            raise _NotSentError(f"{type(error).__name__}: {error}") from error
+
+    def _play_next(self, worker: "_Worker", job: "_Job", ticket: str, packed: bytes | None) -> None:
+        job.ticket = ticket
+        is_last = len(job.cells) == 1
+        self._submit(job.cells[0].player.name, worker, job, host.play, self._run, ticket, packed, is_last)
+
+    def _submit(self, name: str, worker: "_Worker", job: "_Job | None", function: Any, *arguments: Any) -> Any:
+        call = pickle.dumps(_Call(function, *arguments))
+        future = self._client.submit(
+            pickle.loads,
+            call,
+            key=f"{name}-{secrets.token_hex(16)}",
+            workers=[worker.address],
+            allow_other_workers=False,
+            pure=False,
+        )
+        self._tasks[future.key] = _Task(worker, job, future)
+        future.add_done_callback(self._finished.put)
+        return future
+
+    def _take(self, future: Any) -> Iterator[Played]:
+        """Deal with a task that has ended."""
+        task = self._tasks.pop(future.key, None)
+        if task is None:  # of a worker or scheduler that was lost
+            return
+        word, *rest = self._answer(future)
+        worker, job = task.worker, task.job
+        if word == READY:
+            worker.is_ready = True
+        elif word == REFUSED:
+            self._take_back(job)
+            self._refuse(worker, rest[0])
+        elif job is None or word == GONE:
+            self._take_back(job)
+            self._lose(worker, is_death=False)
+            self._looked_at = -_GLANCE
+        elif word == DIED:
+            worker.n_playing -= 1
+            self._take_back(job)
+            self._count_death(job.cells[0], f"a process of worker {worker.shown} died ({rest[0]})")
+        elif word == FAILED:
+            said, traceback = rest
+            raise CellError(said) from InWorkerError(traceback)
+        elif word == PLAYED:
+            yield self._played(worker, job, rest[0])
+
+    def _played(self, worker: "_Worker", job: "_Job", packed: bytes) -> Played:
+        cell = job.cells.pop(0)
+        try:
+            played: Played = pickle.loads(packed)
+        except Exception as error:
+            raise CellError(f"{cell.label} gave something that cannot be read here: {error}") from error
+        if job.cells:
+            self._play_next(worker, job, job.ticket, None)
+        else:
+            worker.n_playing -= 1
+        self._n_left -= 1
+        return played
+
+    def _answer(self, future: Any) -> Answer:
+        from distributed import KilledWorker
+
+        try:
+            if future.status == "error":
+                error = future.exception(timeout=_COLLECTING)
+                if isinstance(error, KilledWorker):
+                    return DIED, "it was killed"
+                # What this run needs cannot even be called there.
+                return REFUSED, f"{type(error).__name__}: {error}"
+            answer: Answer = future.result(timeout=_COLLECTING)
+        except Exception:  # cancelled, or its worker went with it
+            return (GONE,)
+        return answer
+
+
+@dataclass
+class _Job:
+    """A batch, and the cells of it that are still to be played."""
+
+    batch: Batch
+    cells: list[Cell]
+    ticket: str = ""
+    """Its name where it is played."""
+
+
+@dataclass
+class _Worker:
+    address: str
+    name: str
+    n_threads: int
+    is_ready: bool = False
+    refusal: str = ""
+    """Why it may not play."""
+    n_playing: int = 0
+    files: set[str] = field(default_factory=set)
+    """Those that it has."""
+    joined: Any = None
+    """Held as long as the run lasts: without it, the worker removes all that it has of the run."""
+
+    @property
+    def shown(self) -> str:
+        return self.address if self.name == self.address else f"{self.name} ({self.address})"
+
+
+@dataclass
+class _Task:
+    worker: _Worker
+    job: _Job | None
+    """None if it is to get ready."""
+    future: Any
+
+
+class _Call:
+    """What is pickled here as a value becomes a call where it is unpickled.
+
+    So tasks consist of Python's own functions, and the scheduler, which unpickles tasks too, needs no onebit.
+    """
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        self._function, self._arguments = function, arguments
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return self._function, self._arguments
+
+
+class _NotSentError(Exception):
+    """A file could not be brought to a worker."""
+
+
+def _close(client: Any) -> None:
+    """Let go of a scheduler, whether it still answers or not."""
+    if client is not None:
+        with suppress(Exception):
+            client.close(timeout=_LEAVING)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _to_standard_error(text: str) -> None:
+    print(text, file=sys.stderr)

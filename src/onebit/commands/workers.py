@@ -1,0 +1,32 @@
+"""Where a command's games are played: on this machine, or on a cluster."""
+
+from rich.console import Console
+
+from onebit.arena.executors import Executor, check_jobs
+from onebit.reporting.progress import say_note
+
+
+def executor_for(dask: str | None, jobs: int | None, console: Console) -> Executor | None:
+    """Return where to play, or None for this machine; errors name the options.
+
+    Parameters
+    ----------
+    dask : str, optional
+        What the user gave as ``--dask``: the address of a scheduler, or its file.
+    jobs : int, optional
+        What the user gave as ``--jobs``.
+    console : Console
+        Where the cluster's news are shown.
+    """
+    check_jobs(jobs, "--jobs")
+    if dask is None:
+        return None
+    if jobs is not None:
+        raise ValueError(
+            f"--jobs {jobs} is for this machine, and --dask {dask} for others, whose workers bring their own number of "
+            "threads; give one of the two"
+        )
+    # Nobody else waits for it.
+    from onebit.arena.cluster.dask_cluster import DaskCluster
+
+    return DaskCluster(dask, lambda text: say_note(console, text))
