@@ -24,8 +24,12 @@ from onebit.arena import Cell, CellError, Spec, Store, grid, run
 from onebit.arena.cluster import dask_cluster
 from onebit.arena.cluster.dask_cluster import ClusterError, DaskCluster
 from onebit.arena.cluster.environment import describe_environment, needs_of
-from onebit.arena.cluster.luggage import pack, unpack
+from onebit.arena.cluster.luggage import only_for, pack, unpack
+from onebit.arena.executors import going_on
 from onebit.arena.grid import batches
+from onebit.compare.comparison import Comparison, PlayComparison
+from onebit.compare.entries import enter
+from onebit.streams.sources import find_sources
 
 FOLDER = Path(__file__).parent
 STREAMS = [Spec("paper_weak", {"rounds": 10}), Spec("paper_strong")]
@@ -406,6 +410,19 @@ def test_what_a_batch_needs_travels_with_it(tmp_path: Path, players: Any) -> Non
     play_batch, unpacked = unpack(luggage.job, copies)
     assert unpacked == batch
     assert [played.result.numbers for played in play_batch(unpacked)] == [{"bytes": 4, "path ends in csv": 1}] * 2
+
+
+def test_only_the_data_set_of_a_batch_travels_with_it(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text("x,label\n" + f"1,{name}\n2,c\n" * 3)
+    comparison = Comparison(tuple(find_sources([str(tmp_path)])), (enter("Banditron"),), runs=2)
+    sources = {stream.canonical: source for source, stream in comparison.streams.items()}
+    play = partial(going_on, PlayComparison(sources, False))
+    todo = batches(comparison.cells())
+    assert [[path.name for path in pack(play, batch).files.values()] for batch in todo] == 2 * [["a.csv"]] + 2 * [
+        ["b.csv"]
+    ]
+    assert needs_of(only_for(play, todo[0]), todo).modules == ("onebit.arena.executors", "onebit.compare.games")
 
 
 def test_what_a_worker_needs_is_the_code_that_plays_and_that_users_name(players: Any) -> None:

@@ -260,7 +260,7 @@ def run_comparison(
     check_jobs(jobs)  # before any file is read
     cells, path = comparison.cells(), folder / "arena.sqlite"
     sources = {stream.canonical: source for source, stream in comparison.streams.items()}
-    play = _Play(sources, comparison.keep_learned)
+    play = PlayComparison(sources, comparison.keep_learned)
     failed: dict[tuple[Spec, Spec], str] = {}
 
     def note(cell: Cell, reason: str) -> None:
@@ -284,7 +284,7 @@ def run_comparison(
 
 
 @dataclass(frozen=True)
-class _Play:
+class PlayComparison:
     """Plays the batches of a comparison."""
 
     sources: dict[str, Source]
