@@ -4,8 +4,9 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 DATA   ?=
+RIVALS ?= .rivals
 
-.PHONY: help setup test test-slow lint docs format package coverage reproduce arena benchmark clean
+.PHONY: help setup test test-slow lint docs format package coverage reproduce rivals arena league benchmark clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -59,13 +60,24 @@ package: setup  ## wheel and sdist into dist/, installed into an empty environme
 reproduce: setup  ## the paper's experiments at full size, into results/ (ARGS="--quick" for a minute's version)
 	$(BIN)/onebit reproduce $(ARGS)
 
+rivals: $(VENV)/.rivals $(RIVALS)/.ready  ## Vowpal Wabbit beside onebit; contextualbandits, river, coba in an environment of their own
+	@echo 'they play after: export ONEBIT_RIVALS=$(abspath $(RIVALS))'
+
+$(RIVALS)/.ready: requirements/more-rivals.txt
+	test -x $(RIVALS)/bin/python || $(PYTHON) -m venv $(RIVALS)
+	$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/more-rivals.txt
+	@touch $@
+
 arena: $(VENV)/.rivals  ## learners beside Vowpal Wabbit on every data set of a folder, into results/arena/ (DATA=folder)
 	@test -n "$(DATA)" || { echo 'say which folder of data sets: make arena DATA=folder'; exit 1; }
 	$(BIN)/onebit compare "$(DATA)" --rival vw --out results/arena $(ARGS)
+
+league: setup  ## every learner over all bundled streams, and the data sets of a folder if one is named (DATA=folder)
+	$(BIN)/onebit league $(if $(DATA),"$(DATA)") $(ARGS)
 
 benchmark: $(VENV)/.rivals  ## speed and memory, side by side with peers
 	$(BIN)/python benchmarks/speed.py $(ARGS)
 
 clean:  ## remove the virtual environment and caches, keep results
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(RIVALS) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

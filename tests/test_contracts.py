@@ -22,9 +22,9 @@ def laplace(X: Any, Y: Any) -> Any:
     return np.exp(-np.sqrt(np.maximum(((X[:, None, :] - Y[None, :, :]) ** 2).sum(axis=2), 0.0)))
 
 
-# Half of what the suite takes is compiling. Of learners that are compiled each on its own, and differ little from one
+# Half of what the suite takes is compiling. Of learners that differ little from one, or share the compiled game of one,
 # that is checked always, the slow run alone checks these.
-_ALIKE = [
+_ALIKE: list[Learner] = [
     onebit.BanditPerceptron(ties="first"),
     onebit.BanditPerceptron(ties="random"),
     onebit.FullInformationSVM(None, C=math.inf, scale=None, budget=40),
@@ -45,7 +45,15 @@ _ALIKE = [
     onebit.RegCB(0.1, "elimination", diagonal=True),
     onebit.SOBA(0.2, diagonal=True),
     onebit.PNewtron(0.2, diagonal=True),
+    onebit.AdaptiveSurrogate(),
+    onebit.ConservativePassiveAggressive(),
+    onebit.Confidit(),
+    onebit.ExploreFirst(40),
+    onebit.SquareCB(),
 ]
+# Played in Python, a thousand times slower: test_wrapped.py holds it to what is quick, the slow run to all.
+_BY_HAND = [onebit.Wrapped(), onebit.Wrapped("sklearn.tree:DecisionTreeClassifier", refit="geometric")]
+_ALIKE += _BY_HAND
 LEARNERS = [each for each in LEARNERS if repr(each) not in map(repr, _ALIKE)]
 ALL_LEARNERS = [*LEARNERS, *(pytest.param(learner, marks=pytest.mark.slow) for learner in _ALIKE)]
 KERNELS += [
@@ -63,7 +71,8 @@ def name(thing: Any) -> str:
 def test_discovery_finds_everything() -> None:
     # Discovery walks through the modules, `all_learners` through what is exported: a forgotten export parts them.
     assert set(discovery.learner_classes()) == set(all_learners())
-    assert {type(learner) for learner in LEARNERS} == set(all_learners()), "examples() of a learner yields nothing"
+    found = {type(learner) for learner in [*LEARNERS, *_ALIKE]}
+    assert found == set(all_learners()), "examples() of a learner yields nothing"
     names = [cls.__name__ for cls in all_learners()]
     assert names == sorted(names)
     assert {"BanditPerceptron", "BanditSVM", "UniformGuess"} <= set(names)

@@ -32,6 +32,7 @@ from onebit.learners import (
     SquareCB,
     ThompsonSampling,
     UniformGuess,
+    Wrapped,
     load,
 )
 from onebit.play import play
@@ -64,6 +65,7 @@ __all__ = [
     "ThompsonSampling",
     "Trace",
     "UniformGuess",
+    "Wrapped",
     "kernels",
     "load",
     "play",

@@ -25,7 +25,8 @@ _INTERRUPTED = 130
 _KEEPING = (["compare"], ["league"], ["reproduce"])  # the commands that keep finished games
 _TRUTHS = ("true", "false", "yes", "no", "on", "off", "1", "0")
 
-_NAMES = ", ".join([*known_names(), "or a stream of your own, mypackage.streams:mine"])
+_OTHERS = ["a stream of your own, mypackage.streams:mine", "or any of them made harder, noise:0.05:digits"]
+_NAMES = ", ".join([*known_names(), *_OTHERS])
 _KERNELS = ", ".join(kernel_names())
 _LEARNERS = ", ".join(sorted(cls.__name__ for cls in all_learners()))
 
@@ -64,9 +65,13 @@ _Learners = Annotated[
     ),
 ]
 _Rival = Annotated[
-    str | None, typer.Option(help="vw adds Vowpal Wabbit: its default, and its grid tuned in hindsight.")
+    list[str] | None,
+    typer.Option(
+        help="vw adds Vowpal Wabbit: its default, and its grid tuned in hindsight. So do contextualbandits, river and "
+        "coba; all: those that are installed. Repeat it or put spaces between."
+    ),
 ]
-_Grid = Annotated[bool, typer.Option(help="Play the rival's whole grid too: thirty settings.")]
+_Grid = Annotated[bool, typer.Option(help="Play the rivals' whole grids too: thirty settings of vw.")]
 _Rounds = Annotated[int, typer.Option(help="Rounds per run, at most; every row is played once.")]
 _Runs = Annotated[int, typer.Option(help="Runs of every learner, each on its own shuffle.")]
 _Seed = Annotated[int, typer.Option(help="Seed of the first shuffle; run r uses seed + r.")]
@@ -251,7 +256,7 @@ def compare(
         Request(
             data,
             learners or (),
-            rival,
+            rival or (),
             grid,
             baseline,
             _reading(label, drop, columns, missing, delimiter, decimal, encoding, max_words),
@@ -303,7 +308,7 @@ def league(
         LeagueRequest(
             data or (),
             learners or (),
-            rival,
+            rival or (),
             grid,
             None,
             _reading(label, drop, columns, missing, delimiter, decimal, encoding, max_words),

@@ -25,6 +25,8 @@ LEARNER = 1
 """Second word of the key for a learner's draws."""
 STREAM = 2
 """Second word of the key for a stream's draws: the same seed may be given to both."""
+CHANGE = 16
+"""Second word of the key for what is changed about a stream, under the same seed again."""
 
 _MASK = 0xFFFFFFFFFFFFFFFF  # plain Python integers do not wrap around by themselves
 _ROUNDS = 10  # of mixing: the variant that NumPy has
@@ -141,3 +143,15 @@ def stream_generator(seed: int) -> Generator:
     True
     """
     return Generator(Philox(key=[seed, STREAM]))
+
+
+def change_generator(seed: int, number: int) -> Generator:
+    """Return NumPy's generator of a change to a stream; changes with other numbers draw others.
+
+    Examples
+    --------
+    >>> float(change_generator(7, 1).random()) != float(change_generator(7, 2).random())
+    True
+    """
+    # The highest word of the counter: no stream is so long that two numbers meet.
+    return Generator(Philox(key=[seed, CHANGE], counter=[0, 0, 0, number]))

@@ -141,6 +141,32 @@ def test_a_failing_cell_is_named(tmp_path: Path, players: Any, jobs: int, monkey
     assert not finished & {cell.key for cell in cells if cell.player not in GOOD}
 
 
+def test_a_run_goes_on_after_a_failure_if_somebody_is_told(tmp_path: Path, players: Any) -> None:
+    path = tmp_path / "arena.sqlite"
+    cells = grid(STREAMS, [GOOD[0], Spec("Broken"), *GOOD[1:]], [1, 2], "test")
+    broken = [cell for cell in cells if cell.player.name == "Broken"]
+    told: list[tuple[Cell, str]] = []
+    steps: list[tuple[int, int]] = []
+    for _ in range(2):
+        told.clear()
+        run(
+            cells,
+            path,
+            players.play,
+            jobs=1,
+            on_progress=lambda *done: steps.append(done),
+            on_failure=lambda *failure: told.append(failure),
+        )
+        assert told == [(cell, "ZeroDivisionError: no rounds to divide by") for cell in broken]
+        assert steps[-1] == (len(cells), len(cells))
+        with Store(path) as store:
+            assert store.finished(keys(cells)) == set(keys(cells)) - set(keys(broken)), "failures are tried again"
+    run([cell for cell in cells if cell not in broken], tmp_path / "alone.sqlite", players.play, jobs=1)
+    assert rows(path) == rows(tmp_path / "alone.sqlite"), "the others played as if it had not been there"
+    with pytest.raises(CellError, match="Broken"):
+        run(cells, path, players.play, jobs=1)
+
+
 def test_a_dead_worker_names_who_may_have_killed_it(tmp_path: Path, players: Any) -> None:
     path = tmp_path / "arena.sqlite"
     cells = grid(STREAMS[:1], [GOOD[0], Spec("Crash"), GOOD[1]], [1], "test")
@@ -266,7 +292,7 @@ def test_a_run_leaves_no_folder_behind(tmp_path: Path, players: Any, jobs: int, 
     assert list(temporary.iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
 def test_a_run_that_is_stopped_leaves_no_folder_behind(
     tmp_path: Path, players: Any, temporary: Path, number: int
 ) -> None:
@@ -318,7 +344,7 @@ def test_workers_of_a_killed_parent_are_gone_at_once_even_within_a_compiled_call
         assert time.monotonic() - start < 2
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_damaged_results_alone_are_played_again(
     tmp_path: Path, players: Any, played: Callable[[], list[str]], jobs: int
 ) -> None:
@@ -392,6 +418,7 @@ def test_another_executor_needs_no_other_change(tmp_path: Path, players: Any) ->
         assert len(store.finished(keys(broken))) == 2, "those of the first run, and nothing of what came after"
 
 
+@pytest.mark.slow
 def test_local_processes_can_be_used_again(tmp_path: Path, players: Any) -> None:
     executor, path = LocalProcesses(2), tmp_path / "arena.sqlite"
     run(CELLS[:1], path, players.play, executor=executor)

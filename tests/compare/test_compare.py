@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from in_process import onebit
-from onebit.arena import CellError, Spec, vowpal_wabbit
+from onebit.arena import CellError, Player, Spec, vowpal_wabbit
 from onebit.commands.compare import Request, compare_command
 from onebit.compare.comparison import Comparison, Outcome, run_comparison
-from onebit.compare.entries import enter
+from onebit.compare.entries import RIVALS, enter
 from onebit.compare.figures import drawings, shown
 from onebit.compare.games import make_rounds
 from onebit.learners import BanditPerceptron, Banditron
@@ -152,7 +152,7 @@ def test_command_with_the_rival_writes_everything(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    request = Request([str(table), "iris"], LEARNERS, rival="vw", rounds=60, runs=2, jobs=1, out=out)
+    request = Request([str(table), "iris"], LEARNERS, rivals=("vw",), rounds=60, runs=2, jobs=1, out=out)
     compare_command(request)
     printed = capsys.readouterr().out
     titles = [*LEARNERS, "VW default", "VW best setting", "VW best per run"]
@@ -189,6 +189,24 @@ def test_command_with_the_rival_writes_everything(
     assert {name: (out / name).read_bytes() for name in SAME_BYTES} == before
 
 
+def test_absent_rivals_are_named_in_output_and_report(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(whole_grid: bool) -> list[Player]:
+        raise RuntimeError("it is not installed; install it")
+
+    for name in RIVALS:
+        monkeypatch.setitem(RIVALS, name, absent)
+    with pytest.raises(RuntimeError, match="it is not installed"):
+        compare_command(Request([str(table)], LEARNERS[:1], rivals=("coba",), out=tmp_path / "none"))
+    request = Request([str(table)], LEARNERS[:1], rivals=("all",), rounds=20, runs=1, jobs=1, out=tmp_path / "out")
+    compare_command(request)
+    assert capsys.readouterr().out.count("Absent: it is not installed; install it.") == len(RIVALS)
+    report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert report.count("it is not installed; install it") == len(RIVALS)
+    assert "--rival all" in report
+
+
 def test_same_bytes_with_workers_and_in_this_process(table: Path, tmp_path: Path) -> None:
     for jobs in (1, 2):
         out = tmp_path / str(jobs)
@@ -203,7 +221,7 @@ def test_same_bytes_with_workers_and_in_this_process(table: Path, tmp_path: Path
         ({"baseline": "Nobody"}, r"--baseline must be one of .*BanditPerceptron.*; got 'Nobody'"),
         ({"baseline": "MulticlassPerceptron"}, "--baseline must be one of"),
         ({"learners": ("Banditron Banditron",)}, "Banditron: the learner is named twice"),
-        ({"rival": "coba"}, "--rival"),
+        ({"rivals": ("nobody",)}, "--rival must be one of .*; got .nobody."),
     ],
 )
 def test_bad_requests_play_nothing(settings: dict[str, Any], words: str, tmp_path: Path) -> None:
@@ -330,3 +348,28 @@ def test_jobs_are_checked_before_a_file_is_read(tmp_path: Path, jobs: int) -> No
     with pytest.raises(ValueError, match=f"jobs must be .*got {jobs}$"):
         run_comparison(comparison(missing), tmp_path, jobs=jobs)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_changes_are_made_to_the_rounds_of_each_run_and_are_in_the_key() -> None:
+    plain, noisy, thinned = find_sources(["iris", "noise:0.2:iris", "imbalance:10:iris"])
+    wanted = comparison(plain, noisy, thinned, rounds=150)
+    assert wanted.about["noise:0.2:iris"]["changed"] == "20 % of the labels replaced by another, at random"
+    specs = wanted.streams
+    keys = [{cell.key for cell in wanted.cells() if cell.stream == specs[source]} for source in specs]
+    assert [len(each) for each in keys] == [9, 9, 9]
+    assert len(set.union(*keys)) == 27
+    wrong = []
+    for seed in (0, 1):
+        (X, y, _), (same_X, labels, n_classes) = (make_rounds(specs[each], each, seed) for each in (plain, noisy))
+        assert n_classes == 3
+        assert np.array_equal(X, same_X)
+        wrong.append(np.flatnonzero(y != labels).tolist())
+    assert wrong[0] != wrong[1]
+    assert all(15 < len(each) < 45 for each in wrong)
+    n_left = len(make_rounds(specs[thinned], thinned, 0)[1])
+    assert n_left == specs[thinned].settings["rounds"]
+    assert n_left < 100
+
+
+def test_a_stream_of_sparse_rows_is_said_to_be_sparse() -> None:
+    assert comparison(*find_sources(["syn_sep", "paper_weak"])).sparse == {"syn_sep": True, "paper_weak": False}

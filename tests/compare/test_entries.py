@@ -5,7 +5,7 @@ import pytest
 from onebit.arena import vowpal_wabbit
 from onebit.arena.grid import Spec
 from onebit.arena.players import Player, PlayerTrace
-from onebit.compare.entries import check_distinct, default_entries, enter, rival_entries
+from onebit.compare.entries import RIVALS, check_distinct, default_entries, enter, find_rivals, rival_entries
 from onebit.inputs import Integers
 from onebit.learners import Banditron, MulticlassPerceptron
 
@@ -58,5 +58,26 @@ def test_entries_of_the_rival(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vowpal_wabbit, "require", lambda: "0.0")
     assert [entry.title for entry in rival_entries("vw", whole_grid=False)] == ["VW default"]
     assert len(rival_entries("vw")) == 31
-    with pytest.raises(ValueError, match="--rival must be one of 'vw'; got 'coba'"):
-        rival_entries("coba")
+    with pytest.raises(
+        ValueError, match="--rival must be one of 'vw', 'contextualbandits', 'river', 'coba', 'all'; got 'nobody'"
+    ):
+        rival_entries("nobody")
+
+
+def test_absent_rivals_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(whole_grid: bool) -> list[Player]:
+        raise RuntimeError("river is not installed")
+
+    for name in RIVALS:
+        monkeypatch.setitem(
+            RIVALS, name, absent if name == "river" else lambda whole_grid: [AlwaysFirst(1 + whole_grid)]
+        )
+    found = find_rivals(["all"], whole_grid=False)
+    assert [entry.title for entry in found.entries] == ["mine:AlwaysFirst(size=1)"] * 3
+    assert found.absent == {"river": "river is not installed"}
+    assert find_rivals([]) == ([], {})
+    assert len(find_rivals(["vw", "coba", "vw"]).entries) == 2
+    with pytest.raises(RuntimeError, match="river is not installed"):
+        find_rivals(["vw", "river"])
+    with pytest.raises(RuntimeError, match="river is not installed"):
+        find_rivals(["all", "river"])

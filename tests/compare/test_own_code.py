@@ -93,6 +93,7 @@ def stored(folder: Path) -> int:
         return int(connection.execute("SELECT count(*) FROM results").fetchone()[0])
 
 
+@pytest.mark.slow
 def test_own_code_plays_in_workers_and_its_code_is_in_the_key(folder: Path) -> None:
     learners = (
         "mypackage.mine:EpsPerceptron",

@@ -23,6 +23,8 @@ from onebit.streams.adversaries import one_example_sequence
 
 TOLD_THE_LABEL = ("MulticlassPerceptron", "FullInformationSVM")
 IGNORANT = {"NearestNeighbor(radius=γ)", "UniformGuess()", "Banditron(exploration=1.0)"}
+# AdaptiveSurrogate steps only after right answers too, but explores less after any.
+IGNORANT |= {"Gaptron()"}
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,7 @@ def growth() -> list[DuelRow]:
 def test_everyone_plays_everyone(rows: list[DuelRow]) -> None:
     assert set(Counter((row.challenge.name, row.learner) for row in rows).values()) == {1}
     assert {row.challenge.name for row in rows} == {"Theorem 3", "Remark", "Theorem 11", "Theorem 24"}
-    assert {row.learner.partition("(")[0] for row in rows} == {cls.__name__ for cls in all_learners()}
+    assert {row.learner.partition("(")[0] for row in rows} == {cls.__name__ for cls in all_learners()} - {"Wrapped"}
     assert len(rows) == 4 * len(contestants(0.1))
 
 

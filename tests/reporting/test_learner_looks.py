@@ -21,7 +21,12 @@ from onebit.reproduce.contestants import contestants
 from onebit.streams.adversaries import IgnorantAdversary, pack_directions
 
 LEARNERS = [BanditSVM(), BanditPerceptron(), Banditron(0.01), MulticlassPerceptron()]
-RIVALS = [Shown(name, name) for name in ("VW default", "VW best setting", "VW best per run")]
+FAMILIES = ("VW", "contextualbandits", "river", "coba")
+RIVALS = [
+    Shown(name, name)
+    for family in FAMILIES
+    for name in (f"{family} default", f"{family} best setting", f"{family} best per run")
+]
 DUELS = [Shown(repr(learner), repr(learner), learner.hears_label) for learner in duel.contestants(0.1)]
 PAPER = [shown(entry) for entry in contestants()]
 COMPARED = [shown(enter(text)) for text in default_entries()] + RIVALS

@@ -2,10 +2,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 
-from onebit.streams import paper_weak, wedges
+from onebit.streams import paper_weak, syn_sep, wedges, with_drift, with_label_noise
 from onebit.streams.reading import Reading
-from onebit.streams.sources import Source, as_data_set, draw, find_source, find_sources, load
+from onebit.streams.sources import Source, as_data_set, draw, draw_source, find_source, find_sources, load
 
 
 @pytest.fixture
@@ -32,7 +33,10 @@ def test_sources(table: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for given, words in (
         ([str(tmp_path / "empty")], "no data set"),
-        (["nothing"], r"nothing: .*breast_cancer, digits, iris, paper_strong, paper_weak, wedges, wine"),
+        (
+            ["nothing"],
+            r"nothing: .*breast_cancer, digits, iris, paper_strong, paper_weak, syn_non_sep, syn_sep, wedges, wine",
+        ),
         (["wine", "wine"], "wine: the data set is named twice"),
         ([str(table), str(table)], "named twice"),
     ):
@@ -100,3 +104,63 @@ def test_a_strangers_stream_is_checked(tmp_path: Path, monkeypatch: pytest.Monke
     assert (X.shape, y.tolist()[:3], n_classes) == ((50, 2), [0, 1, 0], 2)
     assert draw("strange_streams:sparse", 50, 0)[0].shape == (50, 3)
     assert {draw("strange_streams:rare", 200, seed)[2] for seed in range(8)} == {3}
+
+
+def test_changes_are_written_before_the_data(table: Path, tmp_path: Path) -> None:
+    noisy = find_source("noise:0.2:drift:gradual,at=0.3:wedges")
+    assert noisy.name == "noise:0.2:drift:gradual,at=0.3:wedges"
+    assert [change.name for change in noisy.changes] == ["noise", "drift"]
+    plain = load(Source("wedges"))
+    changed = with_label_noise(with_drift((plain.X, plain.y), "gradual", at=0.3), 0.2)
+    assert np.array_equal(as_data_set(noisy, 50).y, changed[1])
+    assert find_source(f"noise:0.2:{table}").name == "noise:0.2:animals"
+    (tmp_path / "noise:0.2:own").mkdir()
+    np.savez(tmp_path / "noise:0.2:own" / "animals.npz", X=np.eye(4), y=[0, 1, 0, 1])
+    same = [str(table), f"noise:0.2:{table}", f"noise:0.2:{tmp_path}/noise:0.2:own"]
+    names = [source.name for source in find_sources(same)]
+    assert names == ["animals", "noise:0.2:animals.csv", "noise:0.2:animals.npz"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("noise:0.2", r"noise:0\.2: on which data\?"),
+        ("noise:1.2:iris", r"noise:1\.2: rate must be greater than 0 and at most 1; got 1\.2"),
+        ("noise:iris", "on which data"),
+        ("noise:often:iris", "rate must be a number"),
+        ("noise:rat=0.2:iris", r"noise has no setting 'rat'; it has rate\. Did you mean rate\?"),
+        ("drift:slow:iris", "kind must be one of 'sudden', 'gradual'; got 'slow'"),
+        ("drift:at=1.5:iris", r"at must be a share .* or a whole number; got 1\.5"),
+        ("drift:at=0:iris", "at must be at least 1; got 0"),
+        ("imbalance:1:iris", "ratio must be greater than 1; got 1"),
+        ("imbalance:inf:iris", "ratio must be greater than 1, and finite; got inf"),
+        ("noise:0.1:noise:0.1:iris", "noise is named twice"),
+        ("imbalance:5:noise:0.1:iris", "imbalance stands next to the data"),
+        ("nose:0.1:iris", "such as noise:0.05:digits"),
+        ("noise:0.1:iriss", "iriss: there is no such file.* Did you mean iris"),
+    ],
+)
+def test_bad_changes(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        find_source(text)
+
+
+def test_a_thinned_stream_is_as_long_as_asked_and_begins_alike() -> None:
+    source = find_source("noise:0.1:imbalance:20:syn_sep")
+    X, y, n_classes = draw_source(source, 300, seed=3)
+    assert (X.shape, y.shape, n_classes) == ((300, 400), (300,), 9)
+    shorter = draw_source(source, 40, seed=3)
+    assert np.array_equal(X[:40].toarray(), shorter[0].toarray())
+    assert y[:40].tolist() == shorter[1].tolist()
+    counts = np.sort(np.bincount(draw_source(find_source("imbalance:20:syn_sep"), 3000, seed=3)[1]))
+    assert 8 < counts[-1] / counts[0] < 50
+    with pytest.raises(ValueError, match="rows of only one class are left; thin it out less"):
+        load(find_source("imbalance:1e12:iris"))
+
+
+def test_a_changed_set_keeps_its_classes() -> None:
+    thinned = load(find_source("imbalance:30:iris"))
+    assert (thinned.n_classes, thinned.name) == (3, "imbalance:30:iris")
+    assert 50 < len(thinned.y) < 90
+    assert scipy.sparse.issparse(draw("syn_sep", 3, 0)[0])
+    assert np.array_equal(draw("syn_sep", 3, 0)[0].toarray(), syn_sep(3)[0].toarray())

@@ -11,18 +11,15 @@ choice.
 """
 
 import inspect
-from collections.abc import Iterable
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 import onebit.kernels
-from onebit.arena.grid import JSON
 from onebit.arena.players import NOT_SETTINGS, LearnerPlayer, Player
 from onebit.kernels import Kernel
 from onebit.learners import Learner, all_learners
 from onebit.strangers import did_you_mean, find_by_import_path, is_import_path
-
-_WORDS: dict[str, JSON] = {"true": True, "false": False, "none": None}
+from onebit.written import once, read_setting, read_value
 
 
 def parse_player(text: str) -> Player:
@@ -43,7 +40,7 @@ def parse_player(text: str) -> Player:
     ValueError: Banditron has no setting 'rate'; it has exploration, kernel
     """
     cls, tail = _split_class(text.strip())
-    given = _once(_setting(cls.__name__, part) for part in tail.split(",") if part)
+    given = once(read_setting(cls.__name__, part) for part in tail.split(",") if part)
     if "kernel" in given:
         given["kernel"] = _kernel_of(cls, given)
     known = _settings(cls)
@@ -62,16 +59,6 @@ def _said(error: BaseException) -> str:
     return str(error) if isinstance(error, (ValueError, TypeError)) else f"{type(error).__name__}: {error}"
 
 
-def _once(settings: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return settings by name, or raise if one is given twice."""
-    given: dict[str, Any] = {}
-    for name, value in settings:
-        if name in given:
-            raise ValueError(f"{name} is given twice: {given[name]!r} and {value!r}")
-        given[name] = value
-    return given
-
-
 def parse_kernel(text: str) -> Any:
     """Read a kernel with its settings.
 
@@ -88,7 +75,7 @@ def parse_kernel(text: str) -> Any:
     Polynomial(degree=3, normalize=True)
     """
     made, tail = _split_kernel(text.strip())
-    given = _once(_kernel_setting(made, part) for part in tail.split(",") if part)
+    given = once(_kernel_setting(made, part) for part in tail.split(",") if part)
     return _make_kernel(made, given, text)
 
 
@@ -114,25 +101,6 @@ def _split_class(text: str) -> tuple[Any, str]:
     return found, settings
 
 
-def _setting(name: str, part: str) -> tuple[str, Any]:
-    setting, equals, value = part.partition("=")
-    if not equals or not setting.strip():
-        raise ValueError(f"settings of {name} are written setting=value, with commas between; got {part!r}")
-    return setting.strip(), _value(value.strip())
-
-
-def _value(text: str) -> JSON:
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    # A whole number stays one: 1 and 1.0 are different settings, and a degree must be an int.
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text
-
-
 def _settings(cls: type) -> list[str]:
     return [name for name in inspect.signature(cls).parameters if name not in NOT_SETTINGS]
 
@@ -152,7 +120,7 @@ def _kernel_of(cls: type, given: dict[str, Any]) -> Any:
             if short not in own:
                 has = ", ".join(own) or "none"
                 raise ValueError(f"the kernel {chosen} of {cls.__name__} has no setting {short!r}; it has {has}")
-            mine = _once([*mine.items(), (short, given.pop(setting))])
+            mine = once([*mine.items(), (short, given.pop(setting))])
     return _make_kernel(made, mine, f"{cls.__name__}:kernel={chosen}")
 
 
@@ -212,9 +180,9 @@ def _kernel_setting(made: Any, part: str) -> tuple[str, Any]:
     """Read one setting of a kernel; a value alone is that of its first."""
     own = _kernel_settings(made)
     return (
-        (own[0], _value(part.strip()))
+        (own[0], read_value(part.strip()))
         if own and "=" not in part
-        else _setting(getattr(made, "__name__", repr(made)), part)
+        else read_setting(getattr(made, "__name__", repr(made)), part)
     )
 
 

@@ -1,8 +1,7 @@
 """How many mistakes halving makes on a finite class with a hypothesis that is never wrong.
 
 The label that most of the n survivors say is said by n/K of them or more, and a mistake drops those: after M mistakes
-H(1 − 1/K)^M ≥ 1 are left, so M ≤ ln H/−ln(1 − 1/K) ≤ K·ln H. Told the label, a mistake drops all but those who said it,
-who are no more than those who were followed: half at most.
+H(1 − 1/K)^M ≥ 1 are left, so M ≤ ln H/−ln(1 − 1/K) ≤ K·ln H.
 """
 
 import math

@@ -9,7 +9,7 @@ from rich.console import Console
 from onebit.commands.what_was_read import reading_words, say_what_was_read
 from onebit.commands.workers import executor_for
 from onebit.compare.comparison import ROUNDS, RUNS, Comparison, run_comparison
-from onebit.compare.entries import Entry, check_distinct, default_entries, enter, rival_entries
+from onebit.compare.entries import Entry, Rivals, check_distinct, default_entries, enter, find_rivals
 from onebit.compare.figures import drawings
 from onebit.compare.hindsight import settle_in_hindsight
 from onebit.compare.statistics import compare, tally
@@ -33,7 +33,8 @@ class Request:
     data: Sequence[str]
     learners: Sequence[str] = ()
     """Each may name several, with spaces between; none means the defaults."""
-    rival: str | None = None
+    rivals: Sequence[str] = ()
+    """Each may name several, with spaces between."""
     grid: bool = True
     baseline: str | None = None
     reading: Reading = PLAIN
@@ -51,17 +52,25 @@ class Request:
         """The learners, one each, or the defaults."""
         return [text for part in self.learners for text in part.split()] or default_entries()
 
+    @property
+    def rival_names(self) -> list[str]:
+        """The rivals, one each."""
+        return [name for part in self.rivals for name in part.split()]
+
 
 def compare_command(request: Request) -> None:
     """Play, then write tables, figures and the report into the folder."""
     console = Console()
     executor = executor_for(request.dask, request.jobs, console)
-    comparison = _comparison(request)
+    rivals = find_rivals(request.rival_names, whole_grid=request.grid)
+    comparison = _comparison(request, rivals)
     baseline = _baseline(request, comparison.entries)
     said = preprocessing_words(comparison)
     # After everything that can be wrong with the request, before anything is played.
     prepare_folder(request.out)
     say_what_is_played(console, comparison, said)
+    for why in rivals.absent.values():
+        console.print(on_screen(f"Absent: {why}."), highlight=False, soft_wrap=True)
     with progress_bar(console, size_words(comparison)) as show:
         played = run_comparison(comparison, request.out, jobs=request.jobs, on_progress=show, executor=executor)
     with console.status("Drawing figures and writing the report …"):
@@ -72,6 +81,7 @@ def compare_command(request: Request) -> None:
         figures = draw_files(drawings(outcomes), request.out / "figures")
         words = ["--baseline", request.baseline] if request.baseline is not None else []
         details = details_of(request, comparison, said, ["compare", *words]) | {"Baseline": baseline}
+        details |= {"Absent": "; ".join(rivals.absent.values())} if rivals.absent else {}
         write_report(request.out / "report.html", rows, tallies, figures, details)
     print_tables(wide_console(console), rows, tallies, baseline)
     say_where(console, "Tables, figures and report.html are", request.out)
@@ -99,10 +109,8 @@ def size_words(comparison: Comparison) -> str:
     return f"{n_sets} data set{'s' * (n_sets > 1)}, {n_runs} run{'s' * (n_runs > 1)}"
 
 
-def _comparison(request: Request) -> Comparison:
-    entries = [enter(text) for text in request.learner_texts]
-    if request.rival is not None:
-        entries += rival_entries(request.rival, whole_grid=request.grid)
+def _comparison(request: Request, rivals: Rivals) -> Comparison:
+    entries = [*(enter(text) for text in request.learner_texts), *rivals.entries]
     check_distinct(entries)
     return Comparison(
         tuple(find_sources(request.data, request.reading)),
@@ -165,7 +173,8 @@ def _command(request: Request, command: list[str]) -> str:
     words = ["onebit", *command]
     for text in request.learner_texts:
         words += ["--learners", text]
-    words += ["--rival", request.rival] if request.rival is not None else []
+    for name in request.rival_names:
+        words += ["--rival", name]
     words += reading_words(request.reading)
     words += [] if request.grid else ["--no-grid"]
     words += ["--rounds", str(request.rounds), "--runs", str(request.runs), "--seed", str(request.seed)]

@@ -14,7 +14,7 @@ from onebit.commands.compare import (
     wide_console,
 )
 from onebit.commands.workers import executor_for
-from onebit.compare.entries import check_distinct, enter, rival_entries
+from onebit.compare.entries import check_distinct, enter, find_rivals
 from onebit.league.field import (
     RUNS,
     SECONDS,
@@ -66,10 +66,10 @@ def league_command(request: LeagueRequest) -> None:
 
 
 def _league(request: LeagueRequest) -> tuple[League, list[Absence]]:
-    rivals = [] if request.rival is None else rival_entries(request.rival, whole_grid=request.grid)
+    rivals = find_rivals(request.rival_names, whole_grid=request.grid)
     named = [enter(text) for text in request.learner_texts]
     ours, absent = (named, []) if named else every_learner(request.rounds)
-    entries = [*ours, *rivals]
+    entries = [*ours, *rivals.entries]
     check_distinct(entries)
     if sum(not entry.hears_label for entry in entries) < 2:
         raise ValueError("a league needs two learners that hear only right or wrong; name more with --learners")
@@ -81,10 +81,10 @@ def _league(request: LeagueRequest) -> tuple[League, list[Absence]]:
         seed=request.seed,
         preprocessing=request.preprocessing,
         unit_length=request.unit_length,
-        field=None if named else whole_field(*rivals),
+        field=None if named else whole_field(*rivals.entries),
         seconds_per_game=request.seconds_per_game,
     )
-    return league, absent
+    return league, [*absent, *(Absence(name, why) for name, why in rivals.absent.items())]
 
 
 def _details(request: LeagueRequest, league: League, preprocessing: str) -> dict[str, str]:

@@ -29,7 +29,7 @@ from onebit.rounds import Trace
 from onebit.streams import DataSet, describe
 from onebit.streams.preprocess import METHODS, describe_preprocessing, preprocess
 from onebit.streams.reading import PLAIN, Reading
-from onebit.streams.sources import draw, find_source, load
+from onebit.streams.sources import changed, draw_source, find_source, load, say_changes
 
 _DRAWN_ROUNDS = 10_000  # of a stream, unless the user says how many
 _PARTS = 10  # of the stream, whose rates are shown
@@ -126,14 +126,17 @@ def _rounds(request: PlayRequest) -> DataSet:
         check_integer("--rounds", request.rounds, low=1)
     source = find_source(request.data, request.reading)
     if source.stream is not None:
-        X, y, n_classes = draw(source.stream, request.rounds or _DRAWN_ROUNDS, request.seed)
+        X, y, n_classes = draw_source(source, request.rounds or _DRAWN_ROUNDS, request.seed)
         data = DataSet(source.name, X, y, tuple(map(str, range(n_classes))))
     else:
         data = load(source)
     n_rows = len(data.y)
     order = np.random.default_rng(request.seed).permutation(n_rows) if request.shuffle else np.arange(n_rows)
     order = order[: request.rounds]
-    return DataSet(data.name, data.X[order], data.y[order], data.label_names, data.about, data.feature_names)
+    X, y = data.X[order], data.y[order]
+    if source.stream is None:
+        X, y = changed(source, X, y, data.n_classes, request.seed)
+    return replace(data, X=X, y=y, about=(*data.about, *say_changes(source).items()))
 
 
 def _lines(data: DataSet, trace: Trace, wrong: np.ndarray) -> list[_Line]:

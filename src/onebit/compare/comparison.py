@@ -27,7 +27,7 @@ from onebit.inputs import MAX_SEED, Floats, Integers, check_choice, check_intege
 from onebit.loop import default_checkpoints
 from onebit.streams import describe
 from onebit.streams.preprocess import METHODS
-from onebit.streams.sources import Source, draw, draw_function, load
+from onebit.streams.sources import Source, draw, draw_function, is_sparse_stream, load, say_changes
 
 # Ten thousand rounds show what learners differ in, five runs are the fewest that a t-test makes sense of.
 ROUNDS, RUNS = 10_000, 5
@@ -89,17 +89,21 @@ class Comparison:
     @cached_property
     def _read(self) -> "dict[Source, _Read]":
         """Every data set is read once here, and once more by the workers that play it."""
-        settings: dict[str, JSON] = {"preprocessing": self.preprocessing, "unit_length": self.unit_length}
+        both: dict[str, JSON] = {"preprocessing": self.preprocessing, "unit_length": self.unit_length}
         specs = {}
         for source in self.sources:
+            written: list[JSON] = [change.written for change in source.changes]
+            settings = {**both, "changes": written} if written else both
             if source.stream is not None:
                 stream = Spec(source.stream, {"rounds": self.rounds, **settings})
-                specs[source] = _Read(stream, False, {"rows": "drawn anew for every run"})
+                about = {"rows": "drawn anew for every run"} | say_changes(source)
+                specs[source] = _Read(stream, is_sparse_stream(source.stream), about)
             else:
                 data = load(source)
                 content: dict[str, JSON] = {"content": data.content, "rounds": min(self.rounds, len(data.y))}
                 known = _DataSetSpec("data set", {**content, **settings}, source.name)
-                specs[source] = _Read(known, data.is_sparse, describe(data), data.X.shape[1], data.n_classes)
+                about = describe(data) | say_changes(source)
+                specs[source] = _Read(known, data.is_sparse, about, data.X.shape[1], data.n_classes)
         return specs
 
     def cells(self) -> list[Cell]:
@@ -144,10 +148,11 @@ def _code_of_rounds(source: Source) -> set[str]:
     """Return the modules that decide the rounds. A data set is known by its content, whoever read it from a file."""
     # Alone: it names the rows and their order. What else it imports stores or plays, and players bring the code that
     # they play with.
+    of_all = ["onebit.streams.preprocess", *(["onebit.streams.changes"] if source.changes else [])]
     if source.stream is None:
-        return {games.__name__} | reachable("onebit.streams.preprocess", "onebit.streams.data_set")
+        return {games.__name__} | reachable("onebit.streams.data_set", *of_all)
     module, path, _ = source.stream.partition(":")
-    drawn = reachable("onebit.streams.preprocess", module if path else draw_function(source.stream).__module__)
+    drawn = reachable(module if path else draw_function(source.stream).__module__, *of_all)
     # Alone too: it counts the classes of a stream, and imports the readers of all files.
     return {games.__name__, "onebit.streams.sources"} | drawn
 
@@ -292,6 +297,7 @@ class PlayComparison:
     keep_learned: bool
 
     def __call__(self, batch: Batch) -> Iterator[Played]:
+        """Play a batch."""
         return games.play_batch(self.sources, self.keep_learned, batch)
 
     def only_for(self, batch: Batch) -> PlayBatch:

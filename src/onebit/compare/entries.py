@@ -1,17 +1,27 @@
 """Who plays in a comparison, under which name."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 from onebit.arena import vowpal_wabbit
 from onebit.arena.grammar import parse_player
 from onebit.arena.grid import Spec
 from onebit.arena.players import LearnerPlayer, Player, build
+from onebit.arena.python_rivals import Coba, ContextualBandits, River, players
 from onebit.inputs import check_choice
 from onebit.learners import Learner, all_learners
 
-RIVALS = {"vw": vowpal_wabbit.players}
-"""Programs from elsewhere, by their name on the command line."""
+RIVALS: dict[str, Callable[[bool], list[Player]]] = {
+    "vw": vowpal_wabbit.players,
+    "contextualbandits": partial(players, ContextualBandits),
+    "river": partial(players, River),
+    "coba": partial(players, Coba),
+}
+"""Programs from elsewhere, by their name on the command line; where one is absent, a RuntimeError says so."""
+ALL_RIVALS = "all"
+"""In place of a name: those that are there, while the others are named as absent."""
 # One of each kind: ours, the paper's two algorithms, its rival, and what full information would give.
 _DEFAULTS = (
     "BanditSVM",
@@ -85,18 +95,48 @@ def default_entries() -> list[str]:
     return [text for text in _DEFAULTS if text.partition(":")[0] in known]
 
 
+class Rivals(NamedTuple):
+    """Who plays of those who were asked for, and who is absent."""
+
+    entries: list[Entry]
+    absent: dict[str, str]
+    """Why, by name."""
+
+
 def rival_entries(rival: str, *, whole_grid: bool = True) -> list[Entry]:
     """Return the entries of a rival: its default, then the settings of its grid.
 
     Parameters
     ----------
-    rival : {"vw"}
-        Who.
+    rival : str
+        A key of `RIVALS`.
     whole_grid : bool
         False for the default alone.
     """
-    check_choice("--rival", rival, RIVALS)
+    check_choice("--rival", rival, [*RIVALS, ALL_RIVALS])
     return [enter(player) for player in RIVALS[rival](whole_grid)]
+
+
+def find_rivals(names: Sequence[str], *, whole_grid: bool = True) -> Rivals:
+    """Return the entries of several rivals. One that was named must be there; of "all", the absent are told.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Keys of `RIVALS`, or "all".
+    whole_grid : bool
+        False for their defaults alone.
+    """
+    entries: list[Entry] = []
+    absent: dict[str, str] = {}
+    for name in dict.fromkeys(each for given in names for each in (RIVALS if given == ALL_RIVALS else [given])):
+        try:
+            entries += rival_entries(name, whole_grid=whole_grid)
+        except RuntimeError as error:
+            if name in names:
+                raise
+            absent[name] = str(error)
+    return Rivals(entries, absent)
 
 
 def check_distinct(entries: Iterable[Entry]) -> None:

@@ -16,7 +16,7 @@ from onebit.arena.scratch import batch_folder
 from onebit.inputs import Integers
 from onebit.loop import default_checkpoints
 from onebit.streams.preprocess import preprocess
-from onebit.streams.sources import Source, draw, load
+from onebit.streams.sources import Source, changed, draw_source, load
 
 
 def make_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Integers, int]:
@@ -32,15 +32,13 @@ def _preprocessed(stream: Spec, X: Any) -> Any:
 def _raw_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Integers, int]:
     settings: dict[str, Any] = dict(stream.settings)
     if source.stream is not None:
-        X, y, n_classes = draw(source.stream, settings["rounds"], seed)
-    else:
-        data = load(source)
-        # The parent keyed the results by what it read; a worker must not store those of other rows under that key.
-        if data.content != settings["content"]:
-            raise ValueError(f"{source.path or source.name} has changed while it was being played; run again")
-        X, y = data.shuffled(seed, settings["rounds"])
-        n_classes = data.n_classes
-    return X, y, n_classes
+        return draw_source(source, settings["rounds"], seed)
+    data = load(source)
+    # The parent keyed the results by what it read; a worker must not store those of other rows under that key.
+    if data.content != settings["content"]:
+        raise ValueError(f"{source.path or source.name} has changed while it was being played; run again")
+    X, y = data.shuffled(seed, settings["rounds"])
+    return *changed(source, X, y, data.n_classes, seed), data.n_classes
 
 
 def play_batch(sources: dict[str, Source], keep_learned: bool, batch: Batch) -> Iterator[Played]:

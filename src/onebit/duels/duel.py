@@ -59,7 +59,7 @@ def _unseeded(packing: Packing, seed: int) -> IgnorantAdversary:  # noqa: ARG001
 
 
 def contestants(margin: float) -> list[Learner]:
-    """Return every learner of the package, with all the settings it offers for checking.
+    """Return every learner of the package, with all the settings it offers for checking, but those played in Python.
 
     A learner with a radius (nearest neighbour) gets the margin for it, as in the paper.
 
@@ -68,6 +68,8 @@ def contestants(margin: float) -> list[Learner]:
     """
     found: dict[str, Learner] = {}
     for cls in all_learners():
+        if cls._new_memory is Learner._new_memory:
+            continue
         for learner in cls.examples():
             if "radius" in learner.get_params():
                 learner.set_params(radius=margin)

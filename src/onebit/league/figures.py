@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from onebit.compare.comparison import Outcome
 from onebit.compare.figures import shown
@@ -25,15 +26,18 @@ from onebit.reporting.learner_looks import Look, looks_of
 from onebit.reporting.names import in_figure
 from onebit.reporting.style import Drawing
 
-_NAME = 26  # letters of a learner's name beside its row
-_LEGEND_NAME = 24
+_NAME = 30  # letters of a learner's name, beside its row or in a legend
+_MOST_NUMBERS = 16  # columns in which "+13" can be read
 _ROW = 0.27  # inches: one learner below the other
 _GREY = "#8C8C8C"
+_FIGURE_SPACE = "\N{FIGURE SPACE}"  # as wide as a digit
 # Blue and orange: the two that stay apart in every kind of colour blindness.
-_BETTER_WORSE = LinearSegmentedColormap.from_list("better_worse", ["#D55E00", "#F7F7F7", "#0072B2"])
-_BEST_FIRST = LinearSegmentedColormap.from_list("best_first", ["#3E86B5", "#F7F7F7", "#EB9A2D"])
+_BETTER_WORSE = LinearSegmentedColormap.from_list("better_worse", ["#EB9A2D", "#F7F7F7", "#5B9BD0"])
+_BEST_FIRST = LinearSegmentedColormap.from_list("best_first", ["#5B9BD0", "#F7F7F7", "#EB9A2D"])
+_LEADER = {"arrowstyle": "-", "color": _GREY, "linewidth": 0.6, "shrinkA": 5, "shrinkB": 4}
 _SHARES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
-_RATIOS = (0.2, 0.5, 1, 1.5, 2, 3, 5, 7, 10, 20, 50, 100, 200, 500, 1000)
+_RATIOS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+_FINE_RATIOS = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
 
 
 class Point(NamedTuple):
@@ -61,7 +65,8 @@ def drawings(standings: Standings) -> list[Drawing]:
         listed.append(Drawing("ranks", "Ranks set by set", caption, partial(draw_ranks, standings)))
         caption = (
             "The learner of the row against that of the column: sets it wins minus sets it loses, by the paired t-test "
-            "over the runs, corrected for all pairs on all sets. Columns are numbered as the rows are."
+            "over the runs, corrected for all pairs on all sets. Blue: it wins more, orange: it loses more. Columns "
+            "are numbered as the rows are."
         )
         listed.append(Drawing("pairs", "Wins minus losses of every pair", caption, partial(draw_pairs, standings)))
     many = _marks_caption(standings)
@@ -81,8 +86,8 @@ def drawings(standings: Standings) -> list[Drawing]:
     return listed
 
 
-def learner_drawing(standing: Standing, name: str, outcomes: Sequence[Outcome]) -> Drawing:
-    """Return the figure of one learner: its mistakes on every set it finished, with the field behind it.
+def learner_drawings(standing: Standing, name: str, outcomes: Sequence[Outcome]) -> list[Drawing]:
+    """Return the figures of one learner: its mistakes on every set it finished, in the end and on the way.
 
     Parameters
     ----------
@@ -93,12 +98,18 @@ def learner_drawing(standing: Standing, name: str, outcomes: Sequence[Outcome]) 
     outcomes : sequence of Outcome
         Everyone's.
     """
-    caption = (
+    ends = (
+        "Mistakes as multiples of those of the best that hears only right or wrong, one line per set; grey strokes are "
+        "all the others."
+    )
+    way = (
         "Mistakes so far in per cent of the rounds so far, mean of the runs with a band of ± 1 standard error. Grey: "
         "the middle half of all who hear only right or wrong; black: the one of them that is best in the end."
     )
-    draw = partial(draw_learner, standing, outcomes)
-    return Drawing(name, f"{standing.title} round by round", caption, draw)
+    return [
+        Drawing(name, "Beside the others", ends, partial(draw_learner, standing, outcomes)),
+        Drawing(f"{name}_curves", "On the way", way, partial(draw_curves, standing, outcomes)),
+    ]
 
 
 def _points(standings: Standings) -> list[Point]:
@@ -139,22 +150,40 @@ def draw_critical_difference(standings: Standings) -> Figure:
             look = looks[row.title]
             axes.plot([1, row.mean_rank], [place, place], color="#E6E6E6", linewidth=0.8, zorder=1)
             axes.plot([row.mean_rank], [place], look.marker, color=look.color, markersize=7, zorder=3)
-        width = len(rows) + 1.0
-        step = 0.035 * width
-        for at, (first, last) in enumerate(standings.groups):
-            # Three columns of bars, so that neighbours that overlap can be told apart.
-            x = width + (at % 3) * step
-            axes.plot([x, x], [first - 0.2, last + 0.2], color=style.INK, linewidth=3, solid_capstyle="butt", zorder=3)
+        end = len(rows) + 0.02 * len(rows)
+        step = 0.022 * len(rows)
+        columns = side_by_side(standings.groups)
+        for column, (first, last) in zip(columns, standings.groups, strict=True):
+            x = [end + (column + 1) * step] * 2
+            axes.plot(x, [first - 0.25, last + 0.25], color=style.INK, linewidth=2.4, solid_capstyle="butt", zorder=3)
         _draw_ruler(axes, standings)
         axes.set_yticks(places, [_numbered(str(row.number), row, _NAME) for row in rows])
         axes.set_ylim(len(rows) - 0.4, -1.9)
-        axes.set_xlim(0.6, width + 2.6 * step)
-        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]))
+        axes.set_xlim(1 - 0.02 * len(rows), end + (max(columns, default=0) + 1.6) * step)
+        # Beyond the last rank there are bars only.
+        axes.spines["bottom"].set_bounds(1, len(rows))
+        ticks = MaxNLocator(7, integer=True, steps=[1, 2, 5, 10]).tick_values(1, len(rows))
+        axes.set_xticks([tick for tick in {1, *ticks} if 1 <= tick <= len(rows)])
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
         axes.set_xlabel("mean rank (1 is best)")
     return figure
+
+
+def side_by_side(groups: Sequence[tuple[int, int]]) -> list[int]:
+    """Return a column for every group, such that groups in one column do not touch.
+
+    >>> side_by_side([(0, 3), (1, 5), (4, 6), (6, 8)])
+    [0, 1, 0, 1]
+    """
+    ends: list[int] = []
+    columns = []
+    for first, last in groups:
+        column = next((at for at, end in enumerate(ends) if end < first), len(ends))
+        ends[column : column + 1] = [last]
+        columns.append(column)
+    return columns
 
 
 def _draw_ruler(axes: Axes, standings: Standings) -> None:
@@ -165,7 +194,7 @@ def _draw_ruler(axes: Axes, standings: Standings) -> None:
 
 
 def _numbered(mark: str, row: Standing, most: int) -> str:
-    return f"{in_figure(row.title, most)}  {mark}"
+    return f"{in_figure(row.title, most)}  {mark.rjust(2, _FIGURE_SPACE)}"
 
 
 def draw_ranks(standings: Standings) -> Figure:
@@ -198,9 +227,11 @@ def draw_pairs(standings: Standings) -> Figure:
         figure, (axes,) = style.new_figure(1, 1, 0.9 + _ROW * len(rows))
         axes.imshow(balance, cmap=_BETTER_WORSE, vmin=-n_sets, vmax=n_sets, aspect="auto")
         # A minus as wide as a figure, and nothing where nothing was decided.
-        texts = [["" if not value or math.isnan(value) else _signed(value) for value in line] for line in balance]
-        _write_cells(axes, texts)
-        axes.set_xticks(range(len(rows)), [str(row.number) for row in rows])
+        if len(rows) <= _MOST_NUMBERS:
+            texts = [["" if not value or math.isnan(value) else _signed(value) for value in line] for line in balance]
+            _write_cells(axes, texts)
+        size = 12 if len(rows) <= _MOST_NUMBERS else 8 if len(rows) <= 24 else 7
+        axes.set_xticks(range(len(rows)), [str(row.number) for row in rows], fontsize=size)
         axes.xaxis.tick_top()
         _label_rows(axes, rows)
     return figure
@@ -211,8 +242,7 @@ def _signed(value: float) -> str:
 
 
 def _write_cells(axes: Axes, texts: Sequence[Sequence[str]]) -> None:
-    # Two digits and a sign need a fifth of an inch at nine points.
-    size = 10 if len(texts[0]) <= 14 else 8 if len(texts[0]) <= 22 else 6.5
+    size = 10 if len(texts[0]) <= _MOST_NUMBERS else 8 if len(texts[0]) <= 24 else 6
     for i, line in enumerate(texts):
         for j, text in enumerate(line):
             axes.text(j, i, text, ha="center", va="center", fontsize=size)
@@ -232,14 +262,22 @@ def draw_exploration(standings: Standings) -> Figure:
     xs = np.array([point.standing.explored for point in points])
     with style.looks():
         figure, (axes,) = style.new_figure(1, 1, 4.4 + _legend_height(points))
-        # Square roots: none and one in a hundred are far apart, and nothing is no place on a logarithmic axis.
-        axes.set_xscale("function", functions=(np.sqrt, np.square))
-        axes.set_xlim(-0.0, 1.02 if xs.max() > 0.5 else min(1.0, 1.3 * max(xs.max(), 0.02)))
+        # Square roots: none and one in a hundred are far apart, and none has no place on a logarithmic axis.
+        axes.set_xscale("function", functions=(_root, _square))
+        axes.set_xlim(-0.0015, 1.02 if xs.max() > 0.5 else min(1.0, 1.3 * max(xs.max(), 0.02)))
         axes.xaxis.set_major_locator(FixedLocator([share for share in _SHARES if share <= axes.get_xlim()[1]]))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
         axes.set_xlabel("guesses drawn to explore")
         _scatter(figure, axes, points, xs, standings)
     return figure
+
+
+def _root(shares: Floats) -> Floats:
+    return np.sign(shares) * np.sqrt(np.abs(shares))
+
+
+def _square(roots: Floats) -> Floats:
+    return np.sign(roots) * roots**2
 
 
 def draw_time(standings: Standings) -> Figure:
@@ -251,6 +289,10 @@ def draw_time(standings: Standings) -> Figure:
         axes.set_xscale("log")
         axes.set_xlim(xs.min() / 1.5, xs.max() * 1.5)
         style.log_count_axis(axes.xaxis)
+        if xs.max() < 100 * xs.min():
+            # Powers of ten would be one or two.
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=20))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xlabel("microseconds per round")
         ranked = [point.standing for point in points if point.standing.number is not None]
@@ -281,11 +323,7 @@ def _scatter(figure: Figure, axes: Axes, points: Sequence[Point], xs: Floats, st
     ys = np.array([point.standing.relative for point in points])
     axes.set_yscale("log")
     axes.set_ylim(ys.min() / 1.15, ys.max() * 1.2)
-    axes.yaxis.set_major_locator(
-        FixedLocator([ratio for ratio in _RATIOS if ys.min() / 1.15 <= ratio <= ys.max() * 1.2])
-    )
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
+    _count_multiples(axes.yaxis)
     axes.set_ylabel("mistakes, relative to the best")
     handles = []
     for point, x, y in zip(points, xs.tolist(), ys.tolist(), strict=True):
@@ -293,7 +331,7 @@ def _scatter(figure: Figure, axes: Axes, points: Sequence[Point], xs: Floats, st
         mark: dict[str, Any] = {"marker": marker, "color": color, "markerfacecolor": fill, "linestyle": ""}
         axes.plot([x], [y], markersize=7, zorder=3, clip_on=False, **mark)
         star = "*" if point.standing.finished < len(standings.datasets) else ""
-        label = f"{point.mark}{star} {in_figure(point.standing.title, _LEGEND_NAME)}"
+        label = f"{point.mark}{star} {in_figure(point.standing.title, _NAME)}"
         handles.append(Line2D([], [], label=label, **mark))
     n_columns = _legend_columns(points)
     figure.legend(handles=handles, loc="outside lower center", ncols=n_columns, columnspacing=1.0, handletextpad=0.2)
@@ -310,10 +348,19 @@ def _scatter(figure: Figure, axes: Axes, points: Sequence[Point], xs: Floats, st
             ha="center",
             va="center",
             fontsize=10,
-            arrowprops={"arrowstyle": "-", "color": _GREY, "linewidth": 0.6, "shrinkA": 5, "shrinkB": 3},
+            arrowprops=_LEADER if np.hypot(*(label - place)) > 0.2 else None,
             annotation_clip=False,
         )
         note.set_in_layout(False)  # it has its place, and moves nothing
+
+
+def _count_multiples(axis: Axis) -> None:
+    """Let a logarithmic axis that has its limits count multiples."""
+    low, high = axis.get_view_interval()
+    ratios = _RATIOS if high > 12.0 * low else _FINE_RATIOS
+    axis.set_major_locator(FixedLocator([ratio for ratio in ratios if low <= ratio <= high]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
 
 
 def spots(places: Floats, texts: Sequence[str]) -> Floats:
@@ -350,36 +397,74 @@ def _legend_height(points: Sequence[Point]) -> float:
 
 
 def draw_learner(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
-    """Draw a learner's share of mistakes so far on every set it finished, before the field."""
+    """Draw a learner's mistakes on every set it finished, beside everyone's."""
     mine = [outcome for outcome in outcomes if outcome.entry.title == standing.title]
-    n_columns = min(2, len(mine))
-    n_rows = math.ceil(len(mine) / n_columns)
     look = looks_of([shown(standing.entry)])[standing.title]
+    low, high = 1.0, 1.0
     with style.looks():
-        figure, panels = style.new_figure(n_rows, n_columns, 0.5 + (2.1 if n_columns > 1 else 3.2) * n_rows)
-        for axes, outcome in zip(panels, mine, strict=False):
-            field = [other for other in outcomes if other.dataset == outcome.dataset and not other.entry.hears_label]
-            _draw_panel(axes, outcome, field, look)
-        for axes in panels[len(mine) :]:
-            axes.set_visible(False)
-        for axes in panels[: len(mine)][-n_columns:]:
-            axes.set_xlabel("round")
-        for axes in panels[::n_columns]:
-            axes.set_ylabel("mistakes so far")
+        figure, (axes,) = style.new_figure(1, 1, 1.1 + 0.34 * len(mine))
+        for place, outcome in enumerate(mine):
+            ratios = _relative(outcomes, outcome.dataset)
+            own = ratios.pop(standing.title)
+            axes.plot(list(ratios.values()), [place] * len(ratios), "|", color=_GREY, markersize=11, zorder=2)
+            axes.plot([own], [place], look.marker, color=look.color, markerfacecolor=look.fill, markersize=9, zorder=3)
+            low, high = min(low, own, *ratios.values()), max(high, own, *ratios.values())
+        axes.set_xscale("log")
+        axes.set_xlim(low / 1.1, high * 1.1)
+        _count_multiples(axes.xaxis)
+        axes.axvline(1.0, color=style.INK, linewidth=1.0, zorder=1)
+        axes.set_yticks(range(len(mine)), [in_figure(outcome.dataset, 24) for outcome in mine])
+        axes.set_ylim(len(mine) - 0.5, -0.5)
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel("mistakes, relative to the best")
     return figure
 
 
-def _draw_panel(axes: Axes, outcome: Outcome, field: Sequence[Outcome], look: Look) -> None:
+def _relative(outcomes: Sequence[Outcome], dataset: str) -> dict[str, float]:
+    """Return everyone's mistakes on a set over the best's, those who are told the label too."""
+    means = {outcome.entry: outcome.mean for outcome in outcomes if outcome.dataset == dataset}
+    best = min((mean for entry, mean in means.items() if not entry.hears_label), default=min(means.values()))
+    return {entry.title: (mean + 0.5) / (best + 0.5) for entry, mean in means.items()}
+
+
+def draw_curves(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
+    """Draw a learner's share of mistakes so far on every set it finished, before the field."""
+    mine = [outcome for outcome in outcomes if outcome.entry.title == standing.title]
+    n_columns = min(3, len(mine))
+    n_rows = math.ceil(len(mine) / n_columns)
+    look = looks_of([shown(standing.entry)])[standing.title]
+    with style.looks():
+        figure, panels = style.new_figure(n_rows, n_columns, 0.6 + (1.65 if n_columns > 1 else 3.2) * n_rows)
+        top = 0.0
+        for at, (axes, outcome) in enumerate(zip(panels, mine, strict=False)):
+            field = [other for other in outcomes if other.dataset == outcome.dataset and not other.entry.hears_label]
+            top = max(top, _draw_panel(axes, outcome, field, look))
+            # The same axes on all panels: numbers at the edges are enough.
+            axes.tick_params(labelleft=at % n_columns == 0, labelbottom=at >= len(mine) - n_columns, length=2)
+        top = min(1.0, math.ceil(10.0 * top) / 10.0)
+        for axes in panels[: len(mine)]:
+            axes.set_ylim(0, top)
+            axes.yaxis.set_major_locator(FixedLocator([0, top / 2, top]))
+        for axes in panels[len(mine) :]:
+            axes.remove()
+        figure.supxlabel("share of the rounds played", fontsize=12)
+        figure.supylabel("mistakes so far", fontsize=12)
+    return figure
+
+
+def _draw_panel(axes: Axes, outcome: Outcome, field: Sequence[Outcome], look: Look) -> float:
+    """Draw one set and return how high its curves are once the first rounds are over."""
     rounds = outcome.rounds
+    played = rounds / rounds[-1]
     curves = np.array([other.means for other in field] or [outcome.means]) / rounds
     low, high = np.quantile(curves, [0.25, 0.75], axis=0)
-    axes.fill_between(rounds, low, high, color="#D9D9D9", linewidth=0)
-    axes.plot(rounds, curves[int(np.argmin(curves[:, -1]))], color=style.INK, linewidth=1.0)
-    style.draw_mean(axes, rounds, outcome.means / rounds, outcome.errors / rounds, look.color, look.dashes)
-    axes.set_title(in_figure(outcome.dataset, 24), loc="left", fontweight="bold")
-    axes.set_xscale("log")
-    axes.set_xlim(1, max(2, int(rounds[-1])))
-    style.log_count_axis(axes.xaxis, every=1 if rounds[-1] < 100_000 else 2)
-    axes.set_ylim(0, 1)
-    axes.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
+    axes.fill_between(played, low, high, color="#D9D9D9", linewidth=0)
+    axes.plot(played, curves[int(np.argmin(curves[:, -1]))], color=style.INK, linewidth=1.0)
+    style.draw_mean(axes, played, outcome.means / rounds, outcome.errors / rounds, look.color, look.dashes)
+    axes.set_title(in_figure(outcome.dataset, 17), loc="left", fontsize=11)
+    axes.set_xlim(0, 1)
+    axes.xaxis.set_major_locator(FixedLocator([0, 0.5, 1]))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
+    later = played >= 0.1
+    return float(max(high[later].max(), (outcome.means / rounds)[later].max()))

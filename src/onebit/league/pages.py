@@ -13,9 +13,9 @@ from onebit.compare.comparison import Failure, Outcome
 from onebit.compare.entries import Entry
 from onebit.files import replace_file
 from onebit.league.field import Absence
-from onebit.league.figures import drawings, learner_drawing
-from onebit.league.standings import Pair, Standing, Standings
-from onebit.league.tables import LEGEND, SHOWN, percent, shown_standing, verdict_in_words
+from onebit.league.figures import drawings, learner_drawings
+from onebit.league.standings import Pair, Standing, Standings, sets_to_decide
+from onebit.league.tables import SHOWN, percent, shown_columns, shown_standing, verdict_in_words
 from onebit.reporting import pages
 from onebit.reporting.names import in_page
 from onebit.reporting.style import draw_files
@@ -49,7 +49,7 @@ def write_pages(folder: Path, results: Results) -> None:
     (folder / "learners").mkdir(parents=True, exist_ok=True)
     for row in everyone:
         name = names[row.title]
-        figures = draw_files([learner_drawing(row, name, results.outcomes)], folder / "figures" / "learners")
+        figures = draw_files(learner_drawings(row, name, results.outcomes), folder / "figures" / "learners")
         parts = [
             '<p><a href="../report.html">The whole league</a></p>',
             _about(row, standings),
@@ -91,7 +91,6 @@ def _whole(results: Results, names: Mapping[str, str], folder: Path) -> str:
         "<h2>Standings</h2>",
         f"<p>{pages.prose(verdict_in_words(standings))}</p>",
         _standings_html(standings, names),
-        f"<p>{'.<br>'.join(map(in_page, LEGEND))}.</p>",
         figures.pop("critical_difference", ""),
         _unfinished_html(results),
         "<h2>Exploration and time</h2>",
@@ -109,17 +108,21 @@ def _whole(results: Results, names: Mapping[str, str], folder: Path) -> str:
 
 
 def _link(title: str, names: Mapping[str, str], folder: str = "learners/") -> str:
-    return f'<a href="{folder}{names[title]}.html">{in_page(title)}</a>'
+    # Names of classes are long, and on a phone they had better break where a word begins.
+    broken = re.sub(r"(?<=[a-z])(?=[A-Z])", "<wbr>", in_page(title))
+    return f'<a href="{folder}{names[title]}.html">{broken}</a>'
 
 
 def _standings_html(standings: Standings, names: Mapping[str, str]) -> str:
+    everyone = (*standings.ranked, *standings.told)
+    texts = [shown_standing(row, len(standings.datasets)) for row in everyone]
     lines = []
-    for row in (*standings.ranked, *standings.told):
-        number, shown, *rest = shown_standing(row, len(standings.datasets))
+    for row, (number, shown, *rest) in zip(everyone, texts, strict=True):
         linked = _link(row.title, names) + in_page(shown.removeprefix(row.title))
         numbers = pages.cells(rest, ["number"] * len(rest))
         lines.append([("number", in_page(number) or pages.NOTHING), ("name", linked), *numbers])
-    return pages.table(SHOWN, lines)
+    legend = ".<br>".join(map(in_page, shown_columns(texts)[1]))
+    return f"{pages.table(SHOWN, lines)}\n<p>{legend}.</p>"
 
 
 def _unfinished_html(results: Results) -> str:
@@ -204,7 +207,7 @@ def what_it_is(entry: Entry) -> str:
     """
     player = player_from(entry.spec)
     thing = build(entry.spec) if isinstance(player, LearnerPlayer) else player
-    return (inspect.getdoc(type(thing)) or "").partition("\n\n")[0].replace("\n", " ")
+    return (inspect.getdoc(type(thing)) or "").partition("\n\n")[0].replace("\n", " ").replace("`", "")
 
 
 def _pairs_of(row: Standing, standings: Standings, names: Mapping[str, str]) -> str:
@@ -212,6 +215,11 @@ def _pairs_of(row: Standing, standings: Standings, names: Mapping[str, str]) -> 
         "Sets won, tied and lost against each; the geometric mean of the ratios of mistakes over the sets that both "
         "finished; Wilcoxon's signed-rank test across the sets, Holm-corrected over all pairs of the league."
     )
+    n_pairs, n_sets = len(standings.pairs) // 2, len(standings.datasets)
+    if n_sets < sets_to_decide(n_pairs):
+        said += (
+            f" {n_sets} sets are too few for it: to tell one of {n_pairs} pairs apart takes {sets_to_decide(n_pairs)}."
+        )
     lines = []
     for other in standings.ranked:
         if other is row:

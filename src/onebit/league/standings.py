@@ -194,6 +194,16 @@ def groups_within(mean_ranks: Sequence[float], difference: float) -> list[tuple[
     return found
 
 
+def sets_to_decide(n_pairs: int, level: float = LEVEL) -> int:
+    """Return how many sets the signed-rank test needs to tell one of so many pairs apart: one learner wins on all.
+
+    >>> sets_to_decide(1), sets_to_decide(10), sets_to_decide(378)
+    (6, 9, 14)
+    """
+    # All differences have one sign with a chance of 2·2⁻ⁿ, and Holm's method multiplies the smallest p by the pairs.
+    return next(n for n in range(1, 1000) if 2.0 * 0.5**n * n_pairs < level)
+
+
 def standings(outcomes: Sequence[Outcome]) -> Standings:
     """Return how everyone stands who has finished a set; a learner without an outcome on a set has not finished it.
 

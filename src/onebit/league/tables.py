@@ -145,11 +145,11 @@ def percent(share: float) -> str:
     """Return a share as people read it; nothing for NaN.
 
     >>> percent(0.0512), percent(0.0), percent(0.0004), percent(math.nan)
-    ('5.1 %', '0 %', '0.04 %', '')
+    ('5.1%', '0%', '0.04%', '')
     """
     if math.isnan(share):
         return ""
-    return f"{100 * share:.1f} %" if share >= 0.001 else f"{100 * share:.1g} %"
+    return f"{share:.1%}" if share >= 0.001 else f"{100 * share:.1g}%"
 
 
 def verdict_in_words(standings: Standings) -> str:
@@ -166,13 +166,20 @@ def verdict_in_words(standings: Standings) -> str:
     return f"{said} Mean ranks that are at least {standings.critical_difference:.2f} apart differ (Nemenyi, {LEVEL:g})."
 
 
-LEGEND = (
-    "mean rank: of mean mistakes, over the sets; who did not finish a set shares its last ranks",
-    "of common: over the sets that all finished; first: sets on which nobody made fewer mistakes",
-    "mistakes / best: over those of the best on each set, geometric mean over the sets it finished",
-    f"w/t/l: against everyone on every set; paired t-test over the runs, Holm-corrected over all, level {LEVEL:g}",
-)
-"""What every reader asks first."""
+_LEGEND = {
+    "mean rank": "of the mean mistakes, over the sets; who did not finish a set shares its last ranks",
+    "of common": "mean rank over the sets that all have finished",
+    "first": "sets on which nobody made fewer mistakes",
+    "mistakes / best": "over those of the best on each set, geometric mean over the sets it finished",
+    "w/t/l": "wins, ties, losses against everyone on every set; paired t-test over the runs, Holm-corrected over all, "
+    f"level {LEVEL:g}",
+}
+
+
+def shown_columns(lines: Sequence[Sequence[str]]) -> tuple[list[int], list[str]]:
+    """Return the places of the columns in which some line has something, and what they are: what readers ask first."""
+    kept = filled(SHOWN, lines)
+    return kept, [f"{SHOWN[at]}: {_LEGEND[SHOWN[at]]}" for at in kept if SHOWN[at] in _LEGEND]
 
 
 def print_tables(
@@ -181,8 +188,8 @@ def print_tables(
     """Print the standings, the tests, and who did not finish what."""
     n_sets = len(standings.datasets)
     lines = [shown_standing(row, n_sets) for row in (*standings.ranked, *standings.told)]
-    kept = filled(SHOWN, lines)
-    table = Table(title="Standings", caption=Text("\n").join(on_screen(text) for text in LEGEND))
+    kept, legend = shown_columns(lines)
+    table = Table(title="Standings", caption=Text("\n").join(on_screen(text) for text in legend))
     for at in kept:
         table.add_column(SHOWN[at], **({"overflow": "fold"} if at == 1 else {"justify": "right", "no_wrap": True}))
     for at, line in enumerate(lines):

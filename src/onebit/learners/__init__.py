@@ -24,6 +24,7 @@ from onebit.learners.regression import (
 )
 from onebit.learners.second_order import SOBA, PNewtron
 from onebit.learners.uniform_guess import UniformGuess
+from onebit.learners.wrapped import Wrapped
 
 __all__ = [
     "SOBA",
@@ -48,6 +49,7 @@ __all__ = [
     "SquareCB",
     "ThompsonSampling",
     "UniformGuess",
+    "Wrapped",
     "load",
 ]
 

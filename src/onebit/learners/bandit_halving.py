@@ -87,7 +87,7 @@ class BanditHalving(Learner):
         shape = len(self.classes_), self.n_features_in_
         given: Any = self.hypotheses
         if isinstance(given, (list, tuple)) and given and all(callable(each) for each in given):
-            return _Survivors(np.zeros((1, 1, shape[1])), list(given), self._labels, self.hears_label)
+            return _Survivors(np.zeros((1, 1, shape[1])), list(given), self._labels)
         if np.ndim(given) == 0:
             n = check_integer("hypotheses", given, low=1)
             check_memory(8.0 * n * shape[0] * shape[1])
@@ -99,7 +99,7 @@ class BanditHalving(Learner):
                 f"hypotheses must be finite, of shape (H, {shape[0]}, {shape[1]}) for {shape[0]} classes and "
                 f"{shape[1]} features, or a list of functions, or a whole number; got shape {weights.shape}"
             )
-        return _Survivors(weights, None, self._labels, self.hears_label)
+        return _Survivors(weights, None, self._labels)
 
     @property
     def survivors_(self) -> Any:
@@ -151,10 +151,8 @@ class _Survivors(Memory):
     arrays: Hypotheses
     per_class: ClassVar[tuple[str, ...]] = "scores", "chances"
 
-    def __init__(
-        self, weights: Floats, functions: list[Callable[[Floats], Any]] | None, labels: list[Any], hears_label: bool
-    ) -> None:
-        self._functions, self._labels, self._hears_label = functions, labels, hears_label
+    def __init__(self, weights: Floats, functions: list[Callable[[Floats], Any]] | None, labels: list[Any]) -> None:
+        self._functions, self._labels = functions, labels
         self.measures_in_python, self.n_classes = functions is not None, len(labels)
         self.settings = HalvingSettings(functions is None)
         n = len(weights) if functions is None else len(functions)
@@ -168,7 +166,7 @@ class _Survivors(Memory):
 
     def game(self, is_sparse: bool) -> Game:
         """Return the game; rows are dense by now."""
-        return _TOLD if self._hears_label else _GAME
+        return _GAME
 
     def prepare(self, rows: Rows) -> Floats:
         """Return dense rows."""
@@ -204,8 +202,6 @@ class _Survivors(Memory):
 
     def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
         """Drop what is disproved."""
-        if self._hears_label and truth < 0:
-            return False  # it learns from labels, and this one is not known
         prepared = self.prepare(row)
         self.measure(prepared, row)
         moves, memory, sight, settings = self._at_hand[type(prepared)]
@@ -268,10 +264,8 @@ def _weigh(sight: Votes, _settings: HalvingSettings) -> None:
 @inlined
 def _hear(memory: Hypotheses, _X: Floats, _t: int, sight: Votes, answer: Answer, _settings: HalvingSettings) -> bool:
     alive, n_left, changed = memory.alive, 0, False
-    label = answer.label if answer.truth < 0 else answer.truth
-    is_right = answer.correct or answer.truth >= 0
     for h in range(alive.shape[0]):
-        if alive[h] and (sight.votes[h] == label) != is_right:
+        if alive[h] and (sight.votes[h] == answer.label) != answer.correct:
             alive[h] = 0
             changed = True
         n_left += alive[h]
@@ -283,4 +277,3 @@ def _hear(memory: Hypotheses, _X: Floats, _t: int, sight: Votes, answer: Answer,
 
 
 _GAME = Game(_measure, _decide, _weigh, _hear)
-_TOLD = Game(_measure, _decide, _weigh, _hear, hears_label=True)

@@ -99,6 +99,15 @@ class Learner(Taught):
         """Learn from a round that somebody else played, and say whether anything changed."""
         raise ValueError(f"{type(self).__name__} cannot learn from rounds that others played; give it _hear_logged")
 
+    def _keep(self) -> dict[str, Any]:
+        """Return what a file must hold beside the memory's arrays, for `_take_back`; one of onebit's own by hand."""
+        return {}
+
+    def _take_back(self, kept: dict[str, Any]) -> None:
+        """Know again what `_keep` returned, from a file that may come from a stranger; raises ValueError."""
+        if kept:
+            raise ValueError(f"it gives the learner {', '.join(kept)}, which it does not keep")
+
     @classmethod
     def examples(cls) -> Iterator[Self]:
         """Yield learners with settings worth checking; the contract checks play them all."""

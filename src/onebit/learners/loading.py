@@ -163,11 +163,12 @@ def _part(arrays: Arrays, folder: str) -> Arrays:
 
 
 def _give_own(learner: Learner, own: dict[str, Any]) -> None:
-    """Give a learner what it kept beside the rest; our own keep no more than the names of the features."""
+    """Give a learner what it kept beside the rest; our own keep the names of the features, and what they ask for."""
     if type(learner).__module__.startswith(f"{OURS}."):
         names = own.get("feature_names_in_", np.empty(learner.n_features_in_, dtype=object))
-        if not set(own) <= set(KEPT) or np.shape(names) != (learner.n_features_in_,):
+        if np.shape(names) != (learner.n_features_in_,):
             raise ValueError(f"it gives the learner {', '.join(own)}, which do not fit")
+        learner._take_back({name: own.pop(name) for name in list(own) if name not in KEPT})
     if REBUILT & own.keys():
         raise ValueError(f"it gives the learner {', '.join(REBUILT & own.keys())}, which it makes itself")
     vars(learner).update(own)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from onebit.draws import Draw, uniform
@@ -169,7 +170,12 @@ class Run(Estimator):
             self._row_shape = (n_features,)
             self._check_columns(as_frame(given), reset=True)
             self._memory = self._new_memory()
-            self._in_force = self.get_params(deep=False)
+            # A setting with settings of its own, a classifier that is wrapped, may be given others later.
+            settings = self.get_params(deep=False)
+            self._in_force = {
+                name: clone(value) if hasattr(value, "get_params") and not isinstance(value, type) else value
+                for name, value in settings.items()
+            }
             self.n_rounds_ = self.n_mistakes_ = self.n_updates_ = self.n_uniform_guesses_ = 0
             self._tickets = None
 

@@ -34,7 +34,7 @@ COUNTS = ("n_rounds_", "n_mistakes_", "n_updates_", "n_uniform_guesses_")
 OURS = "onebit.learners"
 """Where learners live that need no trust."""
 KEPT = ("feature_names_in_",)
-"""What our own learners keep beside settings, counts, memory and tickets."""
+"""What all our own learners keep beside settings, counts, memory and tickets."""
 REBUILT = {"_lock", "_memory", "_tickets", "_labels", "_key", "_row_shape", "_in_force", "_max_open_tickets"} | {
     *COUNTS,
     "classes_",
@@ -98,7 +98,7 @@ def _describe_learner(learner: "Learner") -> tuple[dict[str, Any], Arrays]:
         in_force = learner._in_force
         own = {name: value for name, value in vars(learner).items() if name not in REBUILT and name not in settings}
         if is_ours:
-            own = {name: value for name, value in own.items() if name in KEPT}
+            own = {name: value for name, value in own.items() if name in KEPT} | learner._keep()
         header |= {
             "in_force": _described("the setting", in_force, values),
             "n_features": learner.n_features_in_,

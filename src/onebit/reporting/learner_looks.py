@@ -47,11 +47,12 @@ _TONES = {
     "SOBA": ("#5C6B00", "#97A53A", "#333C00"),
     "PNewtron": ("#8A6A00", "#BFA13A", "#4F3D00"),
     "NearestNeighbor": ("#5B2A86", "#9A76C2", "#2F1150"),
-    # Purple-red for those who follow a gradient, brown and grey for those who look at no weights of their own.
+    # Purple-red for those who follow a gradient, mauve, slate and grey for those who keep no weights.
     "Gaptron": ("#8E2B5F", "#C06A97", "#5A1039"),
     "AdaptiveSurrogate": ("#B5446E", "#DB8FAE", "#7A1F42"),
     "ConservativePassiveAggressive": ("#A8503C", "#D18B77", "#6E2A1A"),
-    "BanditHalving": ("#7A6A00", "#B3A13C", "#4A4000"),
+    "BanditHalving": ("#9C8AA5", "#C4B7CB", "#6B5A75"),
+    "Wrapped": ("#6A5ACD", "#A79BE6", "#3F3391"),
     "Majority": ("#6E6E6E", "#A6A6A6", "#404040"),
     "UniformGuess": (INK, "#8C8C8C", "#595959"),
     # One regression per class: red for bounds, sand for those that draw uniformly, teal for what falls with the cost.
@@ -63,6 +64,9 @@ _TONES = {
     "SquareCB": ("#1B8A9E", "#6CC0CE", "#0F5F6E"),
     "RegCB": ("#0B4A56", "#3F7C88", "#052A32"),
     "VW": ("#B0307A", "#6A1145", "#DE8FBB"),
+    "contextualbandits": ("#7D7A00", "#4A4800", "#BDB84A"),
+    "river": ("#8A6D3B", "#57431F", "#BFA77A"),
+    "coba": ("#B8323A", "#7A1219", "#E08A8F"),
 }
 _STRANGERS = (("#5A5A78", "#9494B0", "#30304A"), ("#7F5539", "#B58B6B", "#4F321E"), ("#1B8A9E", "#6CC0CE", "#0B4A56"))
 _DASHES: tuple[Dashes, ...] = (
@@ -87,6 +91,9 @@ _FIRST_MARKER = {
     "BanditSVM": 0,
     "FullInformationSVM": 0,
     "VW": 2,
+    "contextualbandits": 1,
+    "river": 4,
+    "coba": 6,
     "BanditPerceptron": 3,
     "MulticlassPerceptron": 3,
     "Banditron": 5,
@@ -98,6 +105,7 @@ _FIRST_MARKER = {
     "ConservativePassiveAggressive": 2,
     "BanditHalving": 5,
     "Majority": 6,
+    "Wrapped": 0,
     "UniformGuess": 7,
     "LinUCB": 0,
     "Confidit": 1,
@@ -112,7 +120,11 @@ _KERNEL = re.compile(r"kernel=(None)?")
 _NO_SETTING = re.compile(r"^[^(\s:]*[(\s:]?|kernel=[^,]*|(radius|scale)=[^,)]*")
 _EXPLORATION = re.compile(r"Banditron\(exploration=([\d.e-]+)")
 # A rival's settings have no names that could be read.
-_RIVALS = {"VW default": (0, 0), "VW best setting": (1, 1), "VW best per run": (2, 2)}
+_RIVALS = {
+    f"{family} {setting}": (place, place)
+    for family in ("VW", "contextualbandits", "river", "coba")
+    for place, setting in enumerate(("default", "best setting", "best per run"))
+}
 _RUNGS_OF_DEFAULT = round(3 * math.log10(0.05))
 
 

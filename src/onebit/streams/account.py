@@ -33,6 +33,7 @@ def describe(data: DataSet) -> dict[str, str]:
         "columns": about.get("columns", f"{data.X.shape[1]} of {kind}"),
         "dropped": about.get("dropped", ""),
         "missing": about.get("missing", ""),
+        "changed": "; ".join(text for name, text in data.about if name == "changed"),
     }
     return {name: text for name, text in said.items() if text}
 

@@ -2,38 +2,52 @@
 
 A source is a file, a set that comes with scikit-learn or with onebit, or a stream that is drawn anew for every seed. Of
 onebit's own there is no list: every function that `onebit.streams` exports is known by its name, as a stream if it
-takes ``(rounds, seed)``, as a data set if it takes nothing. A stream of the user's own is named by import path.
+takes ``(rounds, seed)``, as a data set if it takes nothing. A stream of the user's own is named by import path. Changes
+are written before any of them: ``noise:0.05:digits`` (see `onebit.streams.changes`).
 """
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import scipy.sparse
 
 import onebit.streams
 from onebit.inputs import Integers, check_rows
 from onebit.labels import check_labels
 from onebit.strangers import did_you_mean, find_by_import_path, is_import_path
-from onebit.streams.data_set import DataSet, as_matrix, make_data_set
+from onebit.streams.changes import CHANGES, Change, split_changes
+from onebit.streams.data_set import DataSet, Matrix, as_matrix, make_data_set
 from onebit.streams.files import BUNDLED, SUFFIXES, TABLES, bundled, ending, plain_name, read_table
 from onebit.streams.reading import PLAIN, Reading
 
 # A stream tells how many classes it has by its labels; in so many rounds rare ones occur too.
 _ENOUGH_ROUNDS = 10_000
+# Of a stream that is thinned out so many rounds are drawn for each that is played, at most.
+_MOST_DRAWN = 1000
 
 
 class Source(NamedTuple):
     """Where rounds come from; a worker reads or draws them again from there."""
 
     name: str
-    """In tables and figures."""
+    """In tables and figures; its changes are written before it."""
     path: Path | None = None
     """Of a file; None for a set or stream that is known by its name."""
     reading: Reading = PLAIN
     """What the user has said about a file with columns."""
     stream: str | None = None
     """The name or import path of a stream that is drawn; None for a data set."""
+    changes: tuple[Change, ...] = ()
+    """What is done to it, the last first."""
+
+    @property
+    def thinning(self) -> Change | None:
+        """The change that leaves rounds out, if there is one: it stands next to the data."""
+        return next((change for change in self.changes if not change.keeps_rounds), None)
 
 
 def find_sources(given: Sequence[str], reading: Reading = PLAIN) -> list[Source]:
@@ -49,12 +63,13 @@ def find_sources(given: Sequence[str], reading: Reading = PLAIN) -> list[Source]
     """
     found: list[Source] = []
     for text in given:
-        path = Path(text)
+        before, _, rest = _split(text)
+        path = Path(rest)
         if path.is_dir():
             inside = sorted(child for child in path.iterdir() if ending(child))
             if not inside:
                 raise ValueError(f"{path}: the folder has no data set; files end in {', '.join(SUFFIXES)}")
-            found += [_file(child, reading) for child in inside]
+            found += [_find_source(f"{before}{child}", reading) for child in inside]
         else:
             found.append(_find_source(text, reading))
     _check_reading(found, reading)
@@ -62,10 +77,10 @@ def find_sources(given: Sequence[str], reading: Reading = PLAIN) -> list[Source]
 
 
 def find_source(text: str, reading: Reading = PLAIN) -> Source:
-    """Return the source behind a file, a name or an import path.
+    """Return the source behind a file, a name or an import path, with the changes that are written before it.
 
-    >>> find_source("paper_weak")
-    Source(name='paper_weak', path=None, reading=Reading(...), stream='paper_weak')
+    >>> find_source("paper_weak").stream, find_source("noise:0.05:wine").changes
+    ('paper_weak', (LabelNoise(rate=0.05),))
     """
     found = _find_source(text, reading)
     _check_reading([found], reading)
@@ -83,6 +98,20 @@ def _check_reading(sources: Sequence[Source], reading: Reading) -> None:
 
 
 def _find_source(text: str, reading: Reading) -> Source:
+    before, changes, rest = _split(text)
+    source = _find_plain(rest, reading)
+    return source._replace(name=before + source.name, changes=changes)
+
+
+def _split(text: str) -> tuple[str, tuple[Change, ...], str]:
+    """Return the changes that a text begins with, as they are written and as they are, and the rest."""
+    if Path(text).is_file():
+        return "", (), text
+    changes, rest = split_changes(text)
+    return text.removesuffix(rest), changes, rest
+
+
+def _find_plain(text: str, reading: Reading) -> Source:
     path = Path(text)
     if path.is_file() or ending(path):
         return _file(path, reading)
@@ -99,8 +128,8 @@ def _find_source(text: str, reading: Reading) -> Source:
     known = known_names()
     raise ValueError(
         f"{text}: there is no such file or folder, and no data set of that name ({', '.join(known)}). Files end in "
-        f"{', '.join(SUFFIXES)}; a stream of your own is named by import path, such as mypackage.streams:mine"
-        f"{did_you_mean(text, known)}"
+        f"{', '.join(SUFFIXES)}; a stream of your own is named by import path, such as mypackage.streams:mine; changes "
+        f"are written before the data, such as noise:0.05:digits{did_you_mean(text, [*known, *CHANGES])}"
     )
 
 
@@ -108,7 +137,7 @@ def known_names() -> list[str]:
     """Return the names of all sets and streams that come with scikit-learn or onebit.
 
     >>> known_names()
-    ['breast_cancer', 'digits', 'iris', 'paper_strong', 'paper_weak', 'wedges', 'wine']
+    ['breast_cancer', 'digits', 'iris', 'paper_strong', 'paper_weak', 'syn_non_sep', 'syn_sep', 'wedges', 'wine']
     """
     return sorted([*BUNDLED, *_exported([]), *_exported(["rounds", "seed"])])
 
@@ -128,13 +157,20 @@ def _file(path: Path, reading: Reading) -> Source:
     return Source(plain_name(path), path.resolve(), reading if has_columns else PLAIN)
 
 
+def _before(source: Source) -> str:
+    """Return the changes as they are written at the beginning of the name."""
+    return ":".join([*source.name.split(":")[: 2 * len(source.changes)], ""]) if source.changes else ""
+
+
 def _with_distinct_names(sources: list[Source]) -> list[Source]:
     """Use the file's whole name, then its path, where two sets would have the same."""
     # animals.csv beside animals.npz, then a/animals.csv beside b/animals.csv.
     for longer in (lambda path: path.name, str):
         names = [source.name for source in sources]
         sources = [
-            source._replace(name=longer(source.path)) if names.count(source.name) > 1 and source.path else source
+            source._replace(name=_before(source) + longer(source.path))
+            if names.count(source.name) > 1 and source.path
+            else source
             for source in sources
         ]
     for source in sources:
@@ -161,7 +197,7 @@ def draw(stream: str, rounds: int, seed: int) -> tuple[Any, Integers, int]:
     ((5, 3), 3)
     """
     X, y = _drawn(stream, rounds, seed)
-    n_classes = _n_classes(stream)
+    n_classes = _kind(stream)[0]
     if y.max() >= n_classes:
         raise ValueError(
             f"stream {stream}: label {y.max()} is missing from the first {_ENOUGH_ROUNDS} rounds of seed 0, which tell "
@@ -171,9 +207,20 @@ def draw(stream: str, rounds: int, seed: int) -> tuple[Any, Integers, int]:
 
 
 @lru_cache  # the same for every run of a comparison
-def _n_classes(stream: str) -> int:
-    """Return how many classes a stream has: by one draw for all seeds, so that all runs are the same game."""
-    return int(_drawn(stream, _ENOUGH_ROUNDS, seed=0)[1].max()) + 1
+def _kind(stream: str) -> tuple[int, bool]:
+    """Return how many classes a stream has, by one draw for all seeds, and whether its rows are sparse."""
+    # For all seeds: so all runs are the same game.
+    X, y = _drawn(stream, _ENOUGH_ROUNDS, seed=0)
+    return int(y.max()) + 1, bool(scipy.sparse.issparse(X))
+
+
+def is_sparse_stream(stream: str) -> bool:
+    """Say whether a stream's rows are sparse.
+
+    >>> is_sparse_stream("syn_sep"), is_sparse_stream("paper_weak")
+    (True, False)
+    """
+    return _kind(stream)[1]
 
 
 def _drawn(stream: str, rounds: int, seed: int) -> tuple[Any, Integers]:
@@ -193,24 +240,65 @@ def _drawn(stream: str, rounds: int, seed: int) -> tuple[Any, Integers]:
     return as_matrix(rows), labels
 
 
+def draw_source(source: Source, rounds: int, seed: int) -> tuple[Matrix, Integers, int]:
+    """Return the rows and labels of a stream with its changes, and the number of classes.
+
+    >>> draw_source(find_source("imbalance:10:syn_sep"), 50, seed=0)[0].shape
+    (50, 400)
+    """
+    n_drawn, thinning = rounds, source.thinning
+    while True:
+        X, y, n_classes = draw(str(source.stream), n_drawn, seed)
+        if thinning is not None:
+            X, y = thinning.applied(X, y, n_classes, seed)
+        if len(y) >= rounds:
+            return *changed(source, X[:rounds], y[:rounds], n_classes, seed), n_classes
+        if n_drawn > _MOST_DRAWN * rounds:
+            raise ValueError(f"{source.name}: {n_drawn} rounds leave only {len(y)} of {rounds}; thin it out less")
+        n_drawn *= 2  # the longer draw begins with the shorter
+
+
+def changed(source: Source, X: Matrix, y: Integers, n_classes: int, seed: int) -> tuple[Matrix, Integers]:
+    """Return rounds, in the order in which they are played, with the changes that leave none out."""
+    for change in reversed(source.changes):
+        if change.keeps_rounds:
+            X, y = change.applied(X, y, n_classes, seed)
+    return X, y
+
+
 @lru_cache(maxsize=2)  # a worker plays the runs of one data set one after the other; all sets at once need not fit
 def load(source: Source) -> DataSet:
-    """Read a data set, kept for the next call."""
+    """Read a data set, kept for the next call. It is thinned out if that is asked for; other changes are for rounds."""
+    plain = source.name.removeprefix(_before(source))
     if source.path is not None:
-        return read_table(source.path, **source.reading._asdict())
-    if source.name in BUNDLED:
-        return bundled(source.name)
-    X, y = _exported([])[source.name]()
-    return make_data_set(source.name, X, y, source.name)
+        data = replace(read_table(source.path, **source.reading._asdict()), name=source.name)
+    elif plain in BUNDLED:
+        data = replace(bundled(plain), name=source.name)
+    else:
+        X, y = _exported([])[plain]()
+        data = make_data_set(source.name, X, y, source.name)
+    if source.thinning is None:
+        return data
+    X, y = source.thinning.applied(data.X, data.y, data.n_classes, seed=0)
+    if len(set(y.tolist())) < 2:
+        raise ValueError(f"{source.name}: rows of only one class are left; thin it out less")
+    return replace(data, X=X, y=y)
 
 
 def as_data_set(source: Source, rounds: int) -> DataSet:
-    """Return a data set, or the first rounds of a stream as one.
+    """Return a data set, or the first rounds of a stream as one, with all changes.
 
     >>> as_data_set(Source("wedges"), 50).X.shape, as_data_set(find_source("paper_weak"), 50).X.shape
     ((78, 2), (50, 3))
     """
     if source.stream is None:
-        return load(source)
-    X, y, _ = draw(source.stream, rounds, seed=0)
+        data = load(source)
+        X, y = changed(source, data.X, data.y, data.n_classes, seed=0)
+        return replace(data, X=X, y=y)
+    X, y, _ = draw_source(source, rounds, seed=0)
     return make_data_set(source.name, X, y, source.name)
+
+
+def say_changes(source: Source) -> dict[str, str]:
+    """Return what is done to a source, for people: a line, or none."""
+    return {"changed": "; then ".join(change.said for change in reversed(source.changes))} if source.changes else {}

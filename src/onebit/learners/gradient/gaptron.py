@@ -71,7 +71,7 @@ class Gaptron(GradientLearner):
         rate = 0.0 if self.learning_rate is None else check_number("learning_rate", self.learning_rate, above=0.0)
         longest = 0.0 if self.longest is None else check_number("longest", self.longest, above=0.0)
         numbers = Numbers(GAPTRON, least, rate, longest)
-        return GradientMemory(numbers, self.n_features_in_, len(self.classes_), self.hears_label)
+        return GradientMemory(numbers, self.n_features_in_, len(self.classes_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -21,7 +21,7 @@ from onebit.memory import Memory
 from onebit.rounds import Answer, Guess
 
 CONSERVATIVE, MAJORITY, GAPTRON, SURROGATE = range(4)
-"""Who plays: `ConservativePassiveAggressive`, `Majority`, `Gaptron`, `AdaptiveSurrogate`, or a twin of theirs."""
+"""Who plays: `ConservativePassiveAggressive`, `Majority`, `Gaptron` or `AdaptiveSurrogate`."""
 
 TRIED, RIGHT = range(2)
 """Rows of `Weights.counts`."""
@@ -75,8 +75,8 @@ class GradientMemory(Memory):
     class_axes: ClassVar[Mapping[str, int]] = MappingProxyType({"weights": 1, "counts": 1})
     per_class = "scores", "soft", "gains", "chances"
 
-    def __init__(self, settings: Numbers, n_features: int, n_classes: int, hears_label: bool = False) -> None:
-        self.settings, self.n_classes, self._hears_label = settings, n_classes, hears_label
+    def __init__(self, settings: Numbers, n_features: int, n_classes: int) -> None:
+        self.settings, self.n_classes = settings, n_classes
         self.arrays = Weights(np.zeros((n_features, n_classes)), np.zeros((2, n_classes)), np.zeros(4))
         self.sight = self.new_sight()
 
@@ -87,7 +87,7 @@ class GradientMemory(Memory):
 
     def game(self, is_sparse: bool) -> Game:
         """Return the one game, for dense or sparse rows."""
-        return _GAMES[is_sparse, self._hears_label]
+        return _GAMES[is_sparse]
 
     def hear(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Learn from an answer; a late one is a step from the weights of now, with the chance of then."""
@@ -97,13 +97,11 @@ class GradientMemory(Memory):
 
     def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
         """Learn as if the label had been guessed with that probability."""
-        if probability is None and self.settings.kind in (GAPTRON, SURROGATE) and not self._hears_label:
+        if probability is None and self.settings.kind in (GAPTRON, SURROGATE):
             raise ValueError(
                 "probabilities are needed: this learner divides by the chance with which each label was tried. Without "
                 "them use learn_labels, or BanditSVM or BanditPerceptron, which take plain facts"
             )
-        if self._hears_label and truth < 0:
-            return False  # it learns from labels, and this one is not known
         self.measure(row, row)
         heard, chance = self.arrays.sums[HEARD], 1.0 if probability is None else probability
         changed = self._hear_measured(unlocked(row), label, correct, truth, chance)
@@ -272,28 +270,16 @@ def _passive_aggressive(score: float, sign: float, square: float, largest: float
 
 @inlined
 def _learn_conservatively(answer: Answer, sight: Sight, settings: Numbers) -> Any:
-    scores, gains, square, changed = sight.scores, sight.gains, sight.known[SQUARE], False
+    gains, label, sign = sight.gains, answer.label, 1.0 if answer.correct else -1.0
     clear(gains)
-    if answer.truth < 0:
-        sign = 1.0 if answer.correct else -1.0
-        gains[answer.label] = _passive_aggressive(scores[answer.label], sign, square, settings.step)
-        return gains[answer.label] != 0.0
-    for i in range(scores.shape[0]):
-        gains[i] = _passive_aggressive(scores[i], 1.0 if i == answer.truth else -1.0, square, settings.step)
-        changed = changed or gains[i] != 0.0
-    return changed
+    gains[label] = _passive_aggressive(sight.scores[label], sign, sight.known[SQUARE], settings.step)
+    return gains[label] != 0.0
 
 
 @inlined
 def _count(memory: Weights, answer: Answer) -> None:
-    counts = memory.counts
-    if answer.truth < 0:
-        counts[TRIED, answer.label] += 1.0
-        counts[RIGHT, answer.label] += answer.correct
-    else:
-        for i in range(counts.shape[1]):
-            counts[TRIED, i] += 1.0
-        counts[RIGHT, answer.truth] += 1.0
+    memory.counts[TRIED, answer.label] += 1.0
+    memory.counts[RIGHT, answer.label] += answer.correct
 
 
 @inlined
@@ -301,21 +287,18 @@ def _descend(memory: Weights, answer: Answer, sight: Sight, settings: Numbers) -
     """Write the step along minus the gradient of the logistic loss, in base 2, divided by the label's chance."""
     sums, gains, soft, square = memory.sums, sight.gains, sight.soft, sight.known[SQUARE]
     sums[HEARD] += 1.0
-    if not (answer.correct or answer.truth >= 0) or square == 0.0:
+    if not answer.correct or square == 0.0:
         return False
-    label = answer.label if answer.truth < 0 else answer.truth
-    chance = sight.known[CHANCE] if answer.truth < 0 else 1.0
-    n_classes, length = gains.shape[0], 0.0
+    n_classes, chance, length = gains.shape[0], sight.known[CHANCE], 0.0
     for i in range(n_classes):
-        gains[i] = (1.0 - soft[i] if i == label else -soft[i]) / (chance * LN2)
+        gains[i] = (1.0 - soft[i] if i == answer.label else -soft[i]) / (chance * LN2)
         length += gains[i] * gains[i]
     if settings.kind == GAPTRON:
         sums[LONGEST] = max(sums[LONGEST], square)
         longest = settings.longest * settings.longest if settings.longest > 0.0 else sums[LONGEST]
         rate = settings.step
         if rate == 0.0:
-            told = LN2 / (2.0 * n_classes)
-            rate = (told if answer.truth >= 0 else settings.exploration * LN2 * told / n_classes) / longest
+            rate = settings.exploration * LN2 * LN2 / (2.0 * n_classes * n_classes * longest)
     else:
         sums[SQUARES] += length * square
         # Any two weights in the ball are within twice the norm bound of each other.
@@ -370,7 +353,7 @@ def _project(memory: Weights, bound: float) -> None:
     sums[LENGTH] = length
 
 
-def _game(score: Any, step: Any, hears_label: bool) -> Game:
+def _game(score: Any, step: Any) -> Game:
     def measure(memory: Weights, X: Rows, t: int, sight: Sight, settings: Numbers) -> int:
         square = score(memory, X, t, sight, settings)
         return _finish_measuring(memory, square, sight, settings)
@@ -386,11 +369,7 @@ def _game(score: Any, step: Any, hears_label: bool) -> Game:
                 _project(memory, settings.step)
         return changed
 
-    return Game(inlined(measure), _decide, _weigh, inlined(hear), hears_label)
+    return Game(inlined(measure), _decide, _weigh, inlined(hear))
 
 
-_GAMES = {
-    (is_sparse, hears_label): _game(score, step, hears_label)
-    for is_sparse, score, step in ((False, _score, _step), (True, _score_sparse, _step_sparse))
-    for hears_label in (False, True)
-}
+_GAMES = {False: _game(_score, _step), True: _game(_score_sparse, _step_sparse)}

@@ -41,6 +41,11 @@ class RegressionLearner(Learner):
         What each class's regression has learned.
     """
 
+    def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
+        """Return what a matrix for every class takes, where it is kept whole."""
+        is_full = not getattr(self, "diagonal", True) and getattr(self, "scores", "ridge") == "ridge"
+        return float(rounds) * n_classes * n_features**2 if is_full else 0.0
+
     def _remember(self, regression: Regression, way: int, strength: float, n_first: int = 0) -> RegressionMemory:
         exploring = Exploring(way, strength, n_first)
         return RegressionMemory(regression, exploring, self.n_features_in_, len(self.classes_))

@@ -269,6 +269,10 @@ class JointMemory(Memory):
 class SecondOrderLearner(Learner):
     """Shows what it has learned."""
 
+    def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
+        """Return what one matrix over all classes takes, where it is kept whole."""
+        return 0.0 if getattr(self, "diagonal", True) else float(rounds) * (n_classes * n_features) ** 2
+
     @property
     def weights_(self) -> Floats:
         """One weight vector per class."""

@@ -1,0 +1,237 @@
+"""Any classifier of scikit-learn as a learner: what one would try first."""
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone, is_classifier
+from sklearn.linear_model import SGDClassifier
+
+from onebit.inputs import Floats, Rows, check_choice, check_number, dense
+from onebit.learners.base import Learner
+from onebit.loop import highest
+from onebit.memory import grown
+from onebit.rounds import Answer, Guess
+from onebit.strangers import find_by_import_path, is_import_path
+
+_FIRST_CAPACITY = 16  # doubled when full
+_MOST_AT_ONCE = 100
+
+
+class Wrapped(Learner):
+    """One copy of a scikit-learn classifier for every label, which says whether that label is right; ε-greedy.
+
+    A right answer is an example for its label's copy and a counter-example for all others; a wrong one is a
+    counter-example for the label that was guessed. Nothing is weighted by how likely the guess was: each of these is
+    known for sure. The label with the highest `decision_function` (`predict_proba` where there is none) is guessed, or
+    with probability `exploration` one drawn uniformly. Until a label has been both right and wrong its score is the
+    share (or log odds) of right answers, one more of each counted.
+
+    It is slow: it plays in Python, keeps every answered row, and makes sparse rows dense. Columns are not scaled.
+
+    Parameters
+    ----------
+    estimator : classifier, str, optional
+        Of scikit-learn, or made like those; it is copied, and a `random_state` of None is given by the seed. Or the
+        import path of one of scikit-learn's, such as ``"sklearn.ensemble:RandomForestClassifier"``, which is taken with
+        its defaults. By default ``SGDClassifier(loss="log_loss")``.
+    exploration : float
+        How often a label is drawn uniformly: in [0, 1].
+    refit : {"partial", "geometric"}
+        "partial" hands new rows to `partial_fit`, a tenth as many at a time as there were before, 1 at least and 100 at
+        most. "geometric" fits all copies anew whenever there are a quarter more rows: for forests, and whatever has no
+        `partial_fit`.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` find out by themselves.
+    seed : int
+        Names the learner's random numbers.
+
+    Notes
+    -----
+    Guarantee:
+    None. Classes may join: they are tried when they are drawn, or when all others score less. With `among` the chances
+    are those of the allowed labels. Known rounds (`learn_from`) teach what rounds of its own would.
+
+    It is saved without pickle: the rows are, and a loaded one learns from them again, which takes as long as it took.
+    So the classifier must be deterministic once its `random_state` is given. One that is not given by name must be
+    `trusted` when it is loaded, with all that its settings hold (a forest holds a tree).
+
+    Examples
+    --------
+    >>> import onebit
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = onebit.streams.paper_strong(rounds=300, seed=1)
+    >>> trace = onebit.play(Wrapped(GaussianNB(), exploration=0.1), X, y, seed=1)
+    >>> trace.mistakes < 150
+    True
+
+    References
+    ----------
+    Cortes (2018). Adapting multi-armed bandits policies to contextual bandits scenarios. arXiv 1811.04383 (one binary
+    classifier for every choice, ε-greedy).
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        exploration: float = 0.05,
+        refit: str = "partial",
+        *,
+        classes: Any = None,
+        seed: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.exploration = exploration
+        self.refit = refit
+        self.classes = classes
+        self.seed = seed
+
+    # Four methods by hand.
+
+    def _start(self) -> None:
+        never = not isinstance(self.exploration, bool) and self.exploration == 0
+        self._rate = 0.0 if never else check_number("exploration", self.exploration, above=0.0, at_most=1.0)
+        self._is_partial = check_choice("refit", self.refit, ("partial", "geometric")) == "partial"
+        self._blank = self._new_estimator()
+        if self._is_partial and not hasattr(self._blank, "partial_fit"):
+            raise ValueError(
+                f'refit="partial" needs a classifier with partial_fit; {self._blank!r:.80} has none: say '
+                'refit="geometric"'
+            )
+        self._models: list[Any] = [None] * len(self.classes_)
+        self._size = self._learned_size = 0
+        self._rows = np.zeros((_FIRST_CAPACITY, self.n_features_in_))
+        self._labels_heard = np.zeros(_FIRST_CAPACITY, dtype=np.int64)
+        self._right = np.zeros(_FIRST_CAPACITY, dtype=bool)
+
+    def _new_estimator(self) -> Any:
+        given = self.estimator
+        if given is None:
+            blank: Any = SGDClassifier(loss="log_loss")
+        elif isinstance(given, str):
+            # Of scikit-learn only: a saved file may come from a stranger, and names what is imported.
+            found = find_by_import_path(given, "estimator") if _is_of_scikit_learn(given) else None
+            if not isinstance(found, type):
+                raise ValueError(
+                    f"estimator must be a classifier, or the import path of one of scikit-learn's, such as "
+                    f'"sklearn.ensemble:RandomForestClassifier"; got {given!r}'
+                )
+            blank = found()
+        else:
+            blank = given
+        if isinstance(blank, type) or not hasattr(blank, "get_params") or not is_classifier(blank):
+            raise ValueError(f"estimator must be a classifier of scikit-learn's kind; got {given!r:.80}")
+        blank = clone(blank)
+        seeds = {name: self._key % 2**31 for name, value in blank.get_params().items() if value is None}
+        return blank.set_params(**{name: seed for name, seed in seeds.items() if name.endswith("random_state")})
+
+    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float]:
+        scores, number, n = self._scores(dense(row)), self._draw(round), len(self.classes_)
+        greedy, explored = highest(scores), number < self._rate
+        label = min(int(number / self._rate * n), n - 1) if explored else greedy
+        return label, explored, self._rate / n + (1.0 - self._rate if label == greedy else 0.0)
+
+    def _probabilities(self, row: Rows) -> Floats:
+        chances = np.full(len(self.classes_), self._rate / len(self.classes_))
+        chances[highest(self._scores(dense(row)))] += 1.0 - self._rate
+        return chances
+
+    def _hear(self, guess: Guess, answer: Answer) -> bool:
+        return self._learn(guess.row, answer.label, answer.correct)
+
+    def _hear_logged(self, row: Rows, answer: Answer, probability: float | None) -> bool:
+        return self._learn(row, answer.label, answer.correct)
+
+    def _add_class(self) -> None:
+        self._models = [*self._models, None]
+        self._models[-1] = self._taught(len(self._models) - 1, 0, self._learned_size)
+
+    # What is known, and what is learned from it.
+
+    def _learn(self, row: Rows, label: int, correct: bool) -> bool:
+        n = self._size
+        if n == len(self._right):
+            self._rows = grown(self._rows, (2 * n, self._rows.shape[1]))
+            self._labels_heard, self._right = grown(self._labels_heard, (2 * n,)), grown(self._right, (2 * n,))
+        self._rows[n], self._labels_heard[n], self._right[n] = dense(row)[0], label, correct
+        learned = self._learned_size
+        more = max(1, min(learned // 10, _MOST_AT_ONCE)) if self._is_partial else max(1, learned // 4)
+        if n + 1 >= learned + more:
+            try:
+                models = [self._taught(i, learned, n + 1) for i in range(len(self._models))]
+            except BaseException:
+                self._rows[n], self._labels_heard[n], self._right[n] = 0.0, 0, False
+                raise
+            self._models, self._learned_size = models, n + 1
+        self._size = n + 1
+        return True
+
+    def _taught(self, i: int, start: int, stop: int) -> Any:
+        """Return label i's copy of the classifier when it has learned from the rows up to `stop`."""
+        model = self._models[i] if self._is_partial else None
+        # A copy that has not begun is given all; it begins when its label has been both right and wrong.
+        places, says = self._known_of(i, start if model is not None else 0, stop)
+        if model is None and (not len(says) or says.min() == says.max()):
+            return None
+        if not len(says):
+            return model
+        model = clone(self._blank) if model is None else copy.deepcopy(model)
+        if self._is_partial:
+            model.partial_fit(self._rows[places], says, classes=[0, 1])
+        else:
+            model.fit(self._rows[places], says)
+        return model
+
+    def _known_of(self, i: int, start: int, stop: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the places of the rows for which it is known whether label i is right, and whether it is."""
+        is_own, is_right = self._labels_heard[start:stop] == i, self._right[start:stop]
+        places = np.flatnonzero(is_own | is_right)
+        return places + start, (is_own & is_right)[places].astype(np.int64)
+
+    def _scores(self, rows: Floats) -> Floats:
+        scores = np.empty(len(self._models))
+        has_margins = hasattr(self._blank, "decision_function")
+        for i, model in enumerate(self._models):
+            if model is None:
+                says = self._known_of(i, 0, self._size)[1]
+                right, wrong = says.sum() + 1.0, len(says) - says.sum() + 1.0
+                scores[i] = math.log(right / wrong) if has_margins else right / (right + wrong)
+            elif type(model).decision_function is SGDClassifier.decision_function if has_margins else False:
+                scores[i] = model.coef_[0] @ rows[0] + model.intercept_[0]  # what it does, without its checks
+            elif has_margins:
+                scores[i] = model.decision_function(rows)[0]
+            else:
+                scores[i] = model.predict_proba(rows)[0, 1]
+        if not np.isfinite(scores).all():
+            raise ValueError(f"the classifier's scores of these features are NaN or infinite: {scores!r:.80}")
+        return scores
+
+    def _keep(self) -> dict[str, Any]:
+        n = self._size
+        return {"rows": self._rows[:n], "labels": self._labels_heard[:n], "right": self._right[:n]}
+
+    def _take_back(self, kept: dict[str, Any]) -> None:
+        """Learn again from the rows of a file, as they were learned from."""
+        if set(kept) != {"rows", "labels", "right"}:
+            raise ValueError("it lacks the rows that its classifier learned from")
+        rows, labels, right = kept["rows"], kept["labels"], kept["right"]
+        kinds = [getattr(array, "dtype", None) for array in (rows, labels, right)]
+        fits = kinds == [np.float64, np.int64, np.bool_] and rows.shape == (len(right), self.n_features_in_)
+        if not fits or labels.shape != right.shape or right.ndim != 1 or not np.isfinite(rows).all():
+            raise ValueError("the rows that its classifier learned from do not fit")
+        if labels.size and not 0 <= labels.min() <= labels.max() < len(self.classes_):
+            raise ValueError("a row that its classifier learned from has a label beyond the classes")
+        for n in range(len(right)):
+            self._learn(rows[n : n + 1], int(labels[n]), bool(right[n]))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # As good as its classifier, and its columns are not scaled.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def _is_of_scikit_learn(path: str) -> bool:
+    return is_import_path(path) and path.partition(":")[0].partition(".")[0] == "sklearn"

@@ -1,0 +1,341 @@
+"""What makes a stream harder: wrong labels, a world that changes, classes that are rare.
+
+Each wraps a pair ``(X, y)`` or a `DataSet` and returns the same kind, changed; what was given is left alone. On the
+command line they are written before the data: ``noise:0.05:digits``, ``drift:gradual,at=0.3:paper_weak``,
+``imbalance:20:iris``, or several, ``noise:0.1:imbalance:20:iris``. There noise and drift are drawn anew for every run,
+on its rounds in the order in which they are played.
+
+What happens to a round depends on the seed, the round and its label alone: except where a place is given as a share of
+all rounds, a shorter stream is the beginning of a longer one.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from onebit.draws import change_generator
+from onebit.inputs import Integers, check_choice, check_integer, check_number, check_rows, check_seed
+from onebit.labels import check_labels, encode_labels, infer_classes
+from onebit.strangers import did_you_mean
+from onebit.streams.data_set import DataSet, Matrix, as_matrix
+from onebit.written import once, read_setting, read_value
+
+_Stream = TypeVar("_Stream", DataSet, tuple[Any, Any])
+KINDS = ("sudden", "gradual")
+WHAT = ("labels", "features")
+
+
+@dataclass(frozen=True)
+class Change(ABC):
+    """One change with its settings; the first of its fields may be written without its name."""
+
+    name: ClassVar[str]
+    """On the command line."""
+    number: ClassVar[int]
+    """Keeps its random numbers apart from those of other changes with the same seed."""
+    keeps_rounds: ClassVar[bool] = True
+    """Whether there are as many rounds afterwards."""
+
+    @property
+    def written(self) -> str:
+        """The change with all its settings: what a result is kept under."""
+        settings = ",".join(f"{field.name}={getattr(self, field.name)}" for field in fields(self))
+        return f"{self.name}:{settings}"
+
+    @property
+    @abstractmethod
+    def said(self) -> str:
+        """What it does, for people."""
+
+    @abstractmethod
+    def applied(self, X: Matrix, y: Integers, n_classes: int, seed: int) -> tuple[Matrix, Integers]:
+        """Return rows and labels, changed. Labels are positions, 0 to n_classes − 1."""
+
+    def _require_two(self, n_classes: int) -> None:
+        if n_classes < 2:
+            raise ValueError(f"{self.name} needs a stream of at least two labels; got {n_classes}")
+
+
+@dataclass(frozen=True)
+class LabelNoise(Change):
+    """See `with_label_noise`."""
+
+    name, number = "noise", 1
+    rate: float
+
+    def __post_init__(self) -> None:
+        check_number("rate", self.rate, above=0, at_most=1)
+
+    @property
+    def said(self) -> str:
+        """The share of wrong labels."""
+        return f"{100 * self.rate:g} % of the labels replaced by another, at random"
+
+    def applied(self, X: Matrix, y: Integers, n_classes: int, seed: int) -> tuple[Matrix, Integers]:
+        """Return the rows and the noisy labels."""
+        self._require_two(n_classes)
+        drawn = change_generator(seed, self.number).random((len(y), 2))
+        others = np.minimum((drawn[:, 1] * (n_classes - 1)).astype(np.int64), n_classes - 2)
+        return X, np.where(drawn[:, 0] < self.rate, (y + 1 + others) % n_classes, y)
+
+
+@dataclass(frozen=True)
+class Drift(Change):
+    """See `with_drift`."""
+
+    name, number = "drift", 2
+    kind: str = "sudden"
+    at: int | float = 0.5
+    what: str = "labels"
+    width: int | float = 0.2
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, KINDS)
+        check_choice("what", self.what, WHAT)
+        for name in ("at", "width"):
+            value = getattr(self, name)
+            if isinstance(value, (float, np.floating)) and not 0 < value < 1:
+                raise ValueError(
+                    f"{name} must be a share of the rounds between 0 and 1, or a whole number; got {value!r}"
+                )
+            if not isinstance(value, (float, np.floating)):
+                check_integer(name, value, low=1)
+
+    @property
+    def said(self) -> str:
+        """When and what."""
+        how = "at once" if self.kind == "sudden" else f"more and more often over {_place(self.width)}"
+        what = {"labels": "every class takes another's label", "features": "columns change places and signs"}[self.what]
+        return f"{what} from {_place(self.at)} on, {how}"
+
+    def applied(self, X: Matrix, y: Integers, n_classes: int, seed: int) -> tuple[Matrix, Integers]:
+        """Return rows and labels, those of the new world changed."""
+        self._require_two(n_classes)
+        start = _round(self.at, len(y))
+        if not 0 < start < len(y):
+            raise ValueError(
+                f"at must leave at least one of the {len(y)} rounds before the drift and one after; got {self.at!r}, "
+                f"which is round {start}"
+            )
+        generator = change_generator(seed, self.number)
+        # First what changes, then whom: so a round's chance does not depend on how many rounds there are.
+        order = generator.permutation(n_classes if self.what == "labels" else X.shape[1])
+        signs = np.where(generator.random(len(order)) < 0.5, -1.0, 1.0)
+        is_new = np.arange(len(y)) >= start
+        if self.kind == "gradual":
+            risen = (np.arange(len(y)) - start + 1) / max(_round(self.width, len(y)), 1)
+            is_new &= generator.random(len(y)) < risen
+        if self.what == "features":
+            return _rotated(X, is_new, order, signs), y
+        # Around in one circle: no class keeps its label.
+        after = np.empty(n_classes, dtype=np.int64)
+        after[order] = np.roll(order, -1)
+        return X, np.where(is_new, after[y], y)
+
+
+@dataclass(frozen=True)
+class Imbalance(Change):
+    """See `with_imbalance`."""
+
+    name, number, keeps_rounds = "imbalance", 3, False
+    ratio: float
+
+    def __post_init__(self) -> None:
+        check_number("ratio", self.ratio, above=1)
+
+    @property
+    def said(self) -> str:
+        """How rare."""
+        return f"classes thinned out, in random order, down to 1 in {self.ratio:g}"
+
+    def applied(self, X: Matrix, y: Integers, n_classes: int, seed: int) -> tuple[Matrix, Integers]:
+        """Return the rounds that are left."""
+        self._require_two(n_classes)
+        generator = change_generator(seed, self.number)
+        chances = np.empty(n_classes)
+        chances[generator.permutation(n_classes)] = self.ratio ** -np.linspace(0.0, 1.0, n_classes)
+        kept = np.flatnonzero(generator.random(len(y)) < chances[y])
+        return X[kept], y[kept]
+
+
+CHANGES: dict[str, type[Change]] = {cls.name: cls for cls in (LabelNoise, Drift, Imbalance)}
+
+
+def with_label_noise(stream: _Stream, rate: float, seed: int = 0) -> _Stream:
+    """Return a stream in which each label is, with probability `rate`, replaced by another one, all others as likely.
+
+    Parameters
+    ----------
+    stream : pair (X, y) or DataSet
+        Rows and labels. The labels to choose from are those that occur in y, or all of a data set's.
+    rate : float
+        Share of wrong labels, in (0, 1].
+    seed : int
+        Names the draw.
+
+    Examples
+    --------
+    >>> from onebit.streams import bundled
+    >>> iris = bundled("iris")
+    >>> int((with_label_noise(iris, 0.1, seed=1).y != iris.y).sum())
+    16
+    >>> X, y = with_label_noise((iris.X, iris.y), 1.0)
+    >>> bool((y == iris.y).any())
+    False
+    """
+    return _changed(LabelNoise(rate), stream, seed)
+
+
+def with_drift(
+    stream: _Stream,
+    kind: str = "sudden",
+    at: int | float = 0.5,
+    seed: int = 0,
+    *,
+    what: str = "labels",
+    width: int | float = 0.2,
+) -> _Stream:
+    """Return a stream of which a later part follows other rules.
+
+    With ``what="labels"`` every class takes the label of another: all of them change around in one random circle. With
+    ``what="features"`` the rows are rotated by quarter turns: columns change places at random, and half of them signs.
+    Lengths, angles between rows of the same world, and the zeros of sparse rows stay as many as they were. Give columns
+    of one scale.
+
+    Parameters
+    ----------
+    stream : pair (X, y) or DataSet
+        Rows and labels, in the order in which they are played.
+    kind : {"sudden", "gradual"}
+        All rounds from `at` on are of the new world, or the chance that a round is grows there from 0 to 1, linearly,
+        over `width` rounds.
+    at : int or float
+        The first round that may be of the new world, counted from 0, or a share of all rounds.
+    seed : int
+        Names the draw.
+    what : {"labels", "features"}
+        What changes.
+    width : int or float
+        Rounds, or a share of all rounds, that a gradual drift takes.
+
+    Examples
+    --------
+    >>> from onebit.streams import paper_weak
+    >>> X, y = paper_weak(rounds=10, seed=1)
+    >>> y.tolist(), with_drift((X, y), "sudden", at=6, seed=2)[1].tolist()
+    ([0, 0, 0, 0, 0, 0, 1, 1, 2, 0], [0, 0, 0, 0, 0, 0, 0, 0, 1, 2])
+    """
+    return _changed(Drift(kind, at, what, width), stream, seed)
+
+
+def with_imbalance(stream: _Stream, ratio: float, seed: int = 0) -> _Stream:
+    """Return a stream with rounds left out, so that some classes are rare.
+
+    Classes are put in a random order. Of the first all rounds stay, of the last one in `ratio`, of those between in
+    geometric steps; each round stays or goes by itself, with that probability. Of classes that were equally frequent,
+    the first is then about `ratio` times as frequent as the last.
+
+    Parameters
+    ----------
+    stream : pair (X, y) or DataSet
+        Rows and labels.
+    ratio : float
+        More than 1.
+    seed : int
+        Names the draw.
+
+    Examples
+    --------
+    >>> from onebit.streams import bundled
+    >>> np.bincount(with_imbalance(bundled("iris"), 10, seed=1).y).tolist()
+    [18, 50, 3]
+    """
+    return _changed(Imbalance(ratio), stream, seed)
+
+
+def split_changes(text: str) -> tuple[tuple[Change, ...], str]:
+    """Read the changes before a source, the outermost first, and return them with the rest.
+
+    Examples
+    --------
+    >>> split_changes("noise:0.05:drift:gradual,at=0.3:digits")
+    ((LabelNoise(rate=0.05), Drift(kind='gradual', at=0.3, what='labels', width=0.2)), 'digits')
+    """
+    changes: list[Change] = []
+    name, colon, tail = text.partition(":")
+    while colon and name in CHANGES:
+        settings, colon, text = tail.partition(":")
+        if not text:
+            raise ValueError(f"{name}:{settings}: on which data? Write it after, such as {name}:{settings}:digits")
+        changes.append(_read_change(name, settings))
+        name, colon, tail = text.partition(":")
+    _check_order(changes)
+    return tuple(changes), text
+
+
+def _read_change(name: str, text: str) -> Change:
+    known = [field.name for field in fields(CHANGES[name])]
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    given = once((known[0], read_value(part)) if "=" not in part else read_setting(name, part) for part in parts)
+    for setting in given:
+        if setting not in known:
+            near = did_you_mean(setting, known)
+            raise ValueError(f"{name}:{text}: {name} has no setting {setting!r}; it has {', '.join(known)}{near}")
+    try:
+        return CHANGES[name](**given)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name}:{text}: {error}") from error
+
+
+def _check_order(changes: Sequence[Change]) -> None:
+    names = [change.name for change in changes]
+    for change in changes:
+        if names.count(change.name) > 1:
+            raise ValueError(f"{change.name} is named twice; name it once")
+        # It decides how many rounds there are, which a data set must know before its rows are shuffled.
+        if not change.keeps_rounds and change is not changes[-1]:
+            raise ValueError(f"{change.name} stands next to the data: write the other changes before it")
+
+
+def _changed(change: Change, stream: _Stream, seed: int) -> _Stream:
+    seed = check_seed(seed)
+    if isinstance(stream, DataSet):
+        X, y = change.applied(stream.X, stream.y, stream.n_classes, seed)
+        return replace(stream, X=X, y=y, about=(*stream.about, ("changed", change.said)))
+    if not isinstance(stream, tuple) or len(stream) != 2:
+        raise ValueError(f"stream must be a pair (X, y), or a DataSet; got {type(stream).__name__}")
+    rows = as_matrix(check_rows(stream[0]))
+    labels = check_labels(stream[1], rows.shape[0])
+    names = infer_classes(labels)
+    X, codes = change.applied(rows, encode_labels(labels, names), len(names), seed)
+    return X, names[codes]
+
+
+def _round(place: int | float, n_rounds: int) -> int:
+    return round(place * n_rounds) if isinstance(place, (float, np.floating)) else int(place)
+
+
+def _place(place: int | float) -> str:
+    return f"{100 * place:g} % of the rounds" if isinstance(place, (float, np.floating)) else f"{place} rounds"
+
+
+def _rotated(X: Matrix, is_new: npt.NDArray[np.bool_], order: Integers, signs: npt.NDArray[np.float64]) -> Matrix:
+    """Return rows of which some have column ``order[j]`` where column j was, times its sign."""
+    if not scipy.sparse.issparse(X):
+        rotated = X.copy()
+        # Without the zero a −0.0 would be left.
+        rotated[is_new] = X[is_new][:, order] * signs + 0.0
+        return rotated
+    of_new = np.repeat(is_new, np.diff(X.indptr))
+    places = np.empty(len(order), dtype=X.indices.dtype)
+    places[order] = np.arange(len(order))
+    columns = np.where(of_new, places[X.indices], X.indices)
+    values = np.where(of_new, X.data * signs[columns], X.data)
+    rotated = scipy.sparse.csr_array((values, columns, X.indptr.copy()), shape=X.shape)
+    rotated.sort_indices()
+    return rotated
