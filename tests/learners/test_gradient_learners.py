@@ -177,7 +177,7 @@ def test_a_decoded_label_is_seldom_wrong() -> None:
         (onebit.Gaptron(0.2, longest=1.0), lambda K, T, U: K**2 * (U**2).sum() / (0.2 * LN2**2) + 0.2 * T),
         (onebit.AdaptiveSurrogate(3.0), lambda K, T, U: 13.5 * 3.0 * math.sqrt(K * T)),
     ],
-    ids=str,
+    ids=["Gaptron", "AdaptiveSurrogate"],
 )
 def test_mistakes_stay_below_the_guarantee(learner: Any, beyond: Any) -> None:
     problem = separable_problem(1500, 3, 4, 0.2)
