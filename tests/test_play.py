@@ -257,7 +257,8 @@ def test_the_same_code_without_the_compiler_plays_the_same_games(things: str) ->
 
 def test_importing_onebit_stays_light() -> None:
     # Learners are scikit-learn's estimators. What its base brings along (pandas, where there is one) is not ours.
-    heavy = ["matplotlib", "typer", "rich", "pandas", "polars", "sklearn.datasets", "sklearn.svm", "sklearn.metrics"]
+    heavy = ["matplotlib", "typer", "rich", "pandas", "polars", "distributed"]
+    heavy += ["sklearn.datasets", "sklearn.svm", "sklearn.metrics"]
     script = f"""import sys, numba, sklearn.base
 before = set(sys.modules)
 import onebit

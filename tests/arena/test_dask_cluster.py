@@ -17,15 +17,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from in_process import onebit
-from onebit.arena import Cell, CellError, Spec, Store, grid, run
+from onebit.arena import Cell, CellError, Spec, Store, grid, run, vowpal_wabbit
 from onebit.arena.cluster import dask_cluster
 from onebit.arena.cluster.dask_cluster import ClusterError, DaskCluster
 from onebit.arena.cluster.environment import describe_environment, needs_of
-from onebit.arena.cluster.luggage import pack, unpack
+from onebit.arena.cluster.game_process import why_not
+from onebit.arena.cluster.luggage import only_for, pack, unpack
+from onebit.arena.executors import going_on
 from onebit.arena.grid import batches
+from onebit.compare.comparison import Comparison, PlayComparison
+from onebit.compare.entries import enter
+from onebit.streams.sources import find_sources
 
 FOLDER = Path(__file__).parent
 STREAMS = [Spec("paper_weak", {"rounds": 10}), Spec("paper_strong")]
@@ -408,12 +414,35 @@ def test_what_a_batch_needs_travels_with_it(tmp_path: Path, players: Any) -> Non
     assert [played.result.numbers for played in play_batch(unpacked)] == [{"bytes": 4, "path ends in csv": 1}] * 2
 
 
+def test_only_the_data_set_of_a_batch_travels_with_it(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text(f"x,label\n{ord(name)},yes\n2,no\n")
+    comparison = Comparison(tuple(find_sources([str(tmp_path)])), (enter("Banditron"),), runs=2)
+    sources = {stream.canonical: source for source, stream in comparison.streams.items()}
+    play = partial(going_on, PlayComparison(sources, False))
+    todo = batches(comparison.cells())
+    travelling = [[path.name for path in pack(play, batch).files.values()] for batch in todo]
+    assert travelling == [["a.csv"], ["a.csv"], ["b.csv"], ["b.csv"]]
+    assert needs_of(only_for(play, todo[0]), todo).modules == ("onebit.arena.executors", "onebit.compare.games")
+
+
 def test_what_a_worker_needs_is_the_code_that_plays_and_that_users_name(players: Any) -> None:
     strange = Cell(Spec("a", {"kernel": {"function": "fractions:Fraction"}}), Spec("json:loads"), 1, "test")
     needs = needs_of(partial(players.play), batches([CELLS[0], strange]))
     assert needs.modules == ("arena_players", "fractions", "json")
-    assert needs.described == describe_environment(needs.modules, needs.packages)
-    assert f"python {sys.version_info.major}.{sys.version_info.minor}, numpy " in needs.described
+    assert needs.described == describe_environment(needs.modules, needs.rivals)
+    assert f"python {sys.version_info.major}.{sys.version_info.minor}" in needs.described
+    assert f"numpy {np.__version__}" in needs.described
+
+
+def test_what_a_worker_needs_is_the_version_of_a_rival_too(players: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vowpal_wabbit, "require", lambda: "9.11")
+    rival = vowpal_wabbit.VowpalWabbit(vowpal_wabbit.DEFAULT)
+    needs = needs_of(players.play, batches(grid(STREAMS, [*GOOD, rival.spec], [1], "test")))
+    assert needs.described[-1].endswith("VowpalWabbit 9.11")
+    assert why_not(needs) is None
+    monkeypatch.setattr(vowpal_wabbit, "require", lambda: "9.12")
+    assert "VowpalWabbit 9.12, this run needs" in str(why_not(needs))
 
 
 def test_without_dask_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

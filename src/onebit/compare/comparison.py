@@ -265,7 +265,7 @@ def run_comparison(
     check_jobs(jobs)  # before any file is read
     cells, path = comparison.cells(), folder / "arena.sqlite"
     sources = {stream.canonical: source for source, stream in comparison.streams.items()}
-    play = _Play(sources, comparison.keep_learned)
+    play = PlayComparison(sources, comparison.keep_learned)
     failed: dict[tuple[Spec, Spec], str] = {}
 
     def note(cell: Cell, reason: str) -> None:
@@ -289,7 +289,7 @@ def run_comparison(
 
 
 @dataclass(frozen=True)
-class _Play:
+class PlayComparison:
     """Plays the batches of a comparison."""
 
     sources: dict[str, Source]
@@ -297,6 +297,7 @@ class _Play:
     keep_learned: bool
 
     def __call__(self, batch: Batch) -> Iterator[Played]:
+        """Play a batch."""
         return games.play_batch(self.sources, self.keep_learned, batch)
 
     def only_for(self, batch: Batch) -> PlayBatch:

@@ -1,19 +1,22 @@
 """What must be the same on two machines, so that a game played on one is as good as a game played on the other."""
 
 import importlib
-import re
 from collections.abc import Iterable, Sequence
 from functools import partial
-from importlib.metadata import PackageNotFoundError, requires, version
-from typing import Any, NamedTuple
+from importlib.metadata import version
+from typing import Any, NamedTuple, TypeAlias
 
 from onebit.arena.code import code_version, reachable
 from onebit.arena.executors import PlayBatch
-from onebit.arena.grid import JSON, Batch
+from onebit.arena.grid import JSON, Batch, Spec
+from onebit.arena.players import player_from
 from onebit.strangers import import_path_of, is_import_path
 
-_OURS = __name__.partition(".")[0]
-_ALWAYS = ("scikit-learn",)  # beside those of `code_version`: learners may wrap its classifiers
+Described: TypeAlias = tuple[str, ...]
+"""Code, Python, libraries and rivals, each with its version."""
+_VERSION = "version"
+"""The setting in which a rival says what plays; without it, it says what is installed."""
+_WRAPPED = "scikit-learn"  # learners may wrap its classifiers
 
 
 class Needs(NamedTuple):
@@ -21,9 +24,9 @@ class Needs(NamedTuple):
 
     modules: tuple[str, ...]
     """Whose code decides the games, with all that they import."""
-    packages: tuple[str, ...]
-    """Whose versions are in the description."""
-    described: str
+    rivals: tuple[tuple[str, dict[str, JSON]], ...]
+    """Names and settings of players that say which version of another program plays; one of each."""
+    described: Described
     """The environment of the process that writes the store."""
 
 
@@ -37,31 +40,38 @@ def needs_of(play_batch: PlayBatch, todo: Sequence[Batch]) -> Needs:
     todo : sequence of Batch
         What is played: users' own code is named in there by import path.
     """
-    named = {name for batch in todo for cell in batch.cells for name in _import_paths(cell.player, cell.stream)}
+    cells = [cell for batch in todo for cell in batch.cells]
+    named = {name for spec in {spec for cell in cells for spec in (cell.player, cell.stream)} for name in _named(spec)}
     modules = tuple(sorted(_modules_of(play_batch) | named))
-    has_rivals = any(name.partition(".")[0] == _OURS for name in named)
-    packages = (*_ALWAYS, *(_rivals() if has_rivals else ()))
-    return Needs(modules, packages, describe_environment(modules, packages))
+    versioned = {cell.player.name: dict(cell.player.settings) for cell in cells if _VERSION in cell.player.settings}
+    rivals = tuple(sorted(versioned.items(), key=lambda rival: rival[0]))
+    return Needs(modules, rivals, describe_environment(modules, rivals))
 
 
-def describe_environment(modules: Iterable[str], packages: Iterable[str]) -> str:
-    """Return code, Python and libraries as one line, as the keys of results have them, and some packages more."""
+def describe_environment(modules: Iterable[str], rivals: Iterable[tuple[str, dict[str, JSON]]]) -> Described:
+    """Return code, Python and libraries as the keys of results have them, and the rivals that are installed.
+
+    Parameters
+    ----------
+    modules : iterable of str
+        Whose code counts, with all that they import.
+    rivals : iterable of pairs
+        Names and settings of players.
+    """
     for module in modules:
         importlib.import_module(module)
     # After the import: what was imported is what is on the disk now, or older, and then the two differ.
-    versions = [f"{package} {_version(package)}" for package in packages]
-    return ", ".join([code_version(reachable(*modules)), *versions])
+    ours = code_version(reachable(*modules)).split(", ")
+    return *ours, f"{_WRAPPED} {version(_WRAPPED)}", *(f"{name} {_installed(name, given)}" for name, given in rivals)
 
 
-def difference(theirs: str, ours: str) -> str:
+def difference(theirs: Described, ours: Described) -> str:
     """Say what differs between two environments.
 
-    >>> difference("code 12ab, python 3.12, numpy 2.4.6", "code 12ab, python 3.11, numpy 2.4.6")
+    >>> difference(("code 12ab", "python 3.12", "numpy 2.4.6"), ("code 12ab", "python 3.11", "numpy 2.4.6"))
     'it has python 3.12, this run needs python 3.11'
     """
-    differing = [
-        (there, here) for there, here in zip(theirs.split(", "), ours.split(", "), strict=True) if there != here
-    ]
+    differing = [(there, here) for there, here in zip(theirs, ours, strict=True) if there != here]
     there, here = (", ".join(parts) for parts in zip(*differing, strict=True))
     return f"it has {there}, this run needs {here}"
 
@@ -75,12 +85,9 @@ def _modules_of(play_batch: Any) -> set[str]:
     return {import_path_of(play_batch).partition(":")[0]}
 
 
-def _import_paths(*specs: Any) -> Iterable[str]:
-    """Return the modules of all import paths in specs, however deep in their settings."""
-    for spec in specs:
-        for text in _texts([spec.name, dict(spec.settings)]):
-            if is_import_path(text):
-                yield text.partition(":")[0]
+def _named(spec: Spec) -> set[str]:
+    """Return the modules of all import paths in a spec, however deep in its settings."""
+    return {text.partition(":")[0] for text in _texts([spec.name, dict(spec.settings)]) if is_import_path(text)}
 
 
 def _texts(value: JSON) -> Iterable[str]:
@@ -91,15 +98,7 @@ def _texts(value: JSON) -> Iterable[str]:
             yield from _texts(item)
 
 
-def _rivals() -> list[str]:
-    """Return the packages of the extra ``rivals`` that are installed here: their versions are settings of players."""
-    wanted = [line for line in requires(_OURS) or () if re.search(r"extra == .rivals", line)]
-    packages = [re.split(r"[^\w.-]", line)[0] for line in wanted]
-    return sorted(package for package in packages if _version(package) != "missing")
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "missing"
+def _installed(name: str, settings: dict[str, JSON]) -> str:
+    """Return the version that a rival finds by itself."""
+    given = {setting: value for setting, value in settings.items() if setting != _VERSION}
+    return str(player_from(Spec(name, given)).spec.settings[_VERSION])

@@ -40,7 +40,7 @@ def main() -> None:
 def why_not(needs: Needs) -> str | None:
     """Say why this process may not play, or None if it may."""
     try:
-        described = describe_environment(needs.modules, needs.packages)
+        described = describe_environment(needs.modules, needs.rivals)
     except (Exception, SystemExit) as error:
         return f"{type(error).__name__}: {error}"
     return None if described == needs.described else difference(described, needs.described)
