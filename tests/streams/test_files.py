@@ -73,7 +73,7 @@ def test_number_labels_are_sorted_as_numbers(tmp_path: Path) -> None:
         ("a,b,class\n1,inf,x\n1,2,y\n", None, ["line 2", "'b'", "inf", "finite"]),
         ("a,class\n1,x\n2,y\nthree,x\n", None, ["line 4", "'a'", "'three'"]),
         ("a,class\n1,x\n2,x\n", None, ["'class'", "all 2 rows", "x"]),
-        ("a,price\n1,1.5\n2,2.5\n3,1.5\n", None, ["'price'", "not real numbers", "1.5"]),
+        ("a,price\n1,1.5\n2,2.5\n3,1.5\n", None, ["'price'", "a measurement rather than a label", "1.5"]),
         ("a,name\n1,x\n2,y\n3,z\n", None, ["'name'", "label of its own"]),
         ("a,b\n1,x\n2,y\n3,x\n", "c", ["no column 'c'", "'a', 'b'"]),
         ("a,b\n1,x\n2,y\n3,x\n", "7", ["no column 7", "0 to 1"]),

@@ -61,7 +61,7 @@ def _unseeded(packing: Packing, seed: int) -> IgnorantAdversary:  # noqa: ARG001
 def contestants(margin: float) -> list[Learner]:
     """Return every learner of the package, with all the settings it offers for checking, but those played in Python.
 
-    A learner with a radius (nearest neighbour) gets the margin for it, as in the paper.
+    Nearest neighbour gets the margin as its radius, as in the paper.
 
     >>> [learner for learner in contestants(0.1) if "Nearest" in repr(learner)]
     [NearestNeighbor()]
@@ -71,7 +71,7 @@ def contestants(margin: float) -> list[Learner]:
         if cls._new_memory is Learner._new_memory:
             continue
         for learner in cls.examples():
-            if "radius" in learner.get_params():
+            if isinstance(learner, NearestNeighbor):
                 learner.set_params(radius=margin)
             found.setdefault(repr(learner), learner)
     return list(found.values())
@@ -163,7 +163,7 @@ def _row(challenge: Challenge, learner: Learner, counts: list[int]) -> DuelRow:
 
 
 def _name(learner: Learner, margin: float) -> str:
-    is_margin = learner.get_params().get("radius") == margin
+    is_margin = isinstance(learner, NearestNeighbor) and learner.radius == margin
     # scikit-learn breaks long settings into lines; a name in a table is one.
     return f"{type(learner).__name__}(radius=γ)" if is_margin else " ".join(repr(learner).split())
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone, is_classifier
-from sklearn.linear_model import SGDClassifier
 
 from onebit.inputs import Floats, Rows, check_choice, check_number, dense
 from onebit.learners.base import Learner
@@ -109,7 +108,7 @@ class Wrapped(Learner):
     def _new_estimator(self) -> Any:
         given = self.estimator
         if given is None:
-            blank: Any = SGDClassifier(loss="log_loss")
+            blank: Any = _gradient_descent()(loss="log_loss")
         elif isinstance(given, str):
             # Of scikit-learn only: a saved file may come from a stranger, and names what is imported.
             found = find_by_import_path(given, "estimator") if _is_of_scikit_learn(given) else None
@@ -198,7 +197,7 @@ class Wrapped(Learner):
                 says = self._known_of(i, 0, self._size)[1]
                 right, wrong = says.sum() + 1.0, len(says) - says.sum() + 1.0
                 scores[i] = math.log(right / wrong) if has_margins else right / (right + wrong)
-            elif type(model).decision_function is SGDClassifier.decision_function if has_margins else False:
+            elif type(model).decision_function is _gradient_descent().decision_function if has_margins else False:
                 scores[i] = model.coef_[0] @ rows[0] + model.intercept_[0]  # what it does, without its checks
             elif has_margins:
                 scores[i] = model.decision_function(rows)[0]
@@ -235,3 +234,9 @@ class Wrapped(Learner):
 
 def _is_of_scikit_learn(path: str) -> bool:
     return is_import_path(path) and path.partition(":")[0].partition(".")[0] == "sklearn"
+
+
+def _gradient_descent() -> Any:
+    from sklearn.linear_model import SGDClassifier  # it brings much that `import onebit` does without
+
+    return SGDClassifier
