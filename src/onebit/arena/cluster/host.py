@@ -9,6 +9,7 @@ that lets go, stops, is killed or cannot be reached, Dask forgets the result, an
 """
 
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -53,7 +54,9 @@ def join(run: str, needs: tuple[Any, ...], code: str) -> Answer:
     if code != CODE:
         return REFUSED, "it runs another version of onebit or Python, or was started before that was installed"
     worker = get_worker()
-    joined = _Run(worker, worker.get_current_task(), Path(worker.local_directory) / f"onebit-{run}", needs)
+    # Another folder each time: who was lost may join again while what it had is still being removed.
+    folder = Path(worker.local_directory) / f"onebit-{run}-{secrets.token_hex(4)}"
+    joined = _Run(worker, worker.get_current_task(), folder, needs)
     answer = joined.start_process()
     if answer[0] != READY:
         joined.close()
