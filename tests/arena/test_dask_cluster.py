@@ -422,7 +422,7 @@ def test_a_worker_cannot_answer_for_another_cell(answer: Any, monkeypatch: pytes
     monkeypatch.setattr("importlib.util.find_spec", lambda name: True)
     cluster = DaskCluster("tcp://127.0.0.1:1")
     job = dask_cluster._Job(batches(CELLS)[0], [CELLS[0]])
-    with pytest.raises(CellError, match="worker lent .* answered with something else"):
+    with pytest.raises(CellError, match=r"worker lent .* answered with something else"):
         cluster._played(dask_cluster._Worker("tcp://10.0.0.2:1", "lent", 1), job, pickle.dumps(answer))
 
 

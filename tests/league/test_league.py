@@ -132,6 +132,24 @@ def test_a_set_that_nobody_can_play_stops_the_league(tmp_path: Path) -> None:
         play_league(league, tmp_path, jobs=1)
 
 
+def test_a_set_that_only_the_told_can_play_stops_the_league(tmp_path: Path) -> None:
+    entries = (enter("MulticlassPerceptron"), *(enter(f"{COIN}:rate={rate},fails_with=3") for rate in (0.1, 0.2)))
+    league = League(tuple(find_sources(["iris"])), entries, rounds=20, runs=2)
+    with pytest.raises(ValueError, match=r"iris: nobody could play it; .*more classes than it can count"):
+        play_league(league, tmp_path, jobs=1)
+
+
+def test_who_cannot_be_entered_for_so_few_rounds_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def for_long_games(cls: Any, rounds: int) -> dict[str, Any]:
+        return {"": cls(exploration=1 - 100 / rounds)}
+
+    monkeypatch.setattr(Banditron, "contenders", classmethod(for_long_games))
+    entries = every_learner(160)[0]
+    league = League(tuple(find_sources(["wine", "wedges"])), tuple(entries), rounds=160, runs=2, field=whole_field())
+    left_out = [(failure.dataset, failure.entry.title, failure.reason) for failure in league.left_out()]
+    assert left_out == [("wedges", "Banditron", "it cannot be entered for a game of 78 rounds")]
+
+
 def test_every_learner_is_entered_as_it_comes() -> None:
     entries, absent = every_learner(1000)
     assert absent == []
