@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
@@ -415,6 +416,28 @@ def test_the_address_in_a_scheduler_file(tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="Dask is not installed: pip install 'onebit[dask]'")
     (tmp_path / "there.json").write_text('{"address": "tcp://10.0.0.1:8786"}')
     assert dask_cluster.scheduler_at(str(tmp_path / "there.json")) == "tcp://10.0.0.1:8786"
+
+
+def test_a_worker_that_has_removed_the_run_may_join_again(
+    tmp_path: Path, players: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was cut off for a while; that is no reason to refuse it."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: True)
+    (tmp_path / "data").write_text("1")
+    said: list[str] = []
+    cluster = DaskCluster("tcp://127.0.0.1:1", said.append)
+    worker = dask_cluster._Worker("tcp://10.0.0.2:1", "lent", 1, is_ready=True)
+    cluster._workers, cluster._tasks, cluster._run = {worker.address: worker}, {}, "run"
+    cluster._play_batch = partial(players.play_reading, tmp_path / "data")
+    cluster._waiting = deque([dask_cluster._Job(batches(CELLS)[0], list(CELLS[:1]))])
+
+    class Client:
+        def run(self, function: Any, *arguments: Any, workers: list[str]) -> dict[str, Any]:
+            return {at: function(*arguments, dask_worker=worker) for at in workers}
+
+    cluster._client = Client()
+    cluster._hand_out()
+    assert (len(cluster._waiting), cluster._workers, said) == (1, {}, [])
 
 
 @pytest.mark.parametrize("answer", [Played(CELLS[1], Result()), Played(CELLS[0], "a result"), "played"])  # type: ignore[arg-type]

@@ -231,6 +231,11 @@ class DaskCluster:
                 luggage = pack(self._play_batch, Batch(job.batch.stream, job.batch.seed, tuple(job.cells)))
                 try:
                     self._send_files(worker, luggage)
+                except _RemovedError:
+                    self._take_back(job)
+                    self._lose(worker, is_death=False)
+                    self._looked_at = -_GLANCE
+                    return
                 except _NotSentError as error:
                     self._take_back(job)
                     if worker.address in (self._present() or ()):
@@ -257,9 +262,11 @@ class DaskCluster:
 
     def _send(self, worker: "_Worker", name: str, start: int, part: bytes) -> None:
         try:
-            self._client.run(host.receive, self._run, name, start, part, workers=[worker.address])
+            taken = self._client.run(host.receive, self._run, name, start, part, workers=[worker.address])
         except Exception as error:
             raise _NotSentError(f"{type(error).__name__}: {error}") from error
+        if not taken[worker.address]:
+            raise _RemovedError
 
     def _play_next(self, worker: "_Worker", job: "_Job", ticket: str, packed: bytes | None) -> None:
         job.ticket = ticket
@@ -386,6 +393,10 @@ class _Call:
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return self._function, self._arguments
+
+
+class _RemovedError(Exception):
+    """A worker has removed what it had of the run, since it was cut off for a while: it must join again."""
 
 
 class _NotSentError(Exception):

@@ -67,8 +67,8 @@ def join(run: str, needs: tuple[Any, ...], code: str) -> Answer:
     return answer
 
 
-def receive(run: str, name: str, start: int, content: bytes, dask_worker: Any = None) -> None:
-    """Keep a part of a file.
+def receive(run: str, name: str, start: int, content: bytes, dask_worker: Any = None) -> bool:
+    """Keep a part of a file, and say whether the run is still here.
 
     Parameters
     ----------
@@ -83,11 +83,15 @@ def receive(run: str, name: str, start: int, content: bytes, dask_worker: Any = 
     dask_worker : Worker
         Where this is; Dask fills it in.
     """
-    path = _RUNS[run, dask_worker.address].folder / FILES / name
+    joined = _RUNS.get((run, dask_worker.address))
+    if joined is None:
+        return False
+    path = joined.folder / FILES / name
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("r+b" if start else "wb") as file:
         file.seek(start)
         file.write(content)
+    return True
 
 
 def play(run: str, ticket: str, job: bytes | None, is_last: bool) -> Answer:
