@@ -6,7 +6,7 @@ ARGS   ?=
 DATA   ?=
 RIVALS ?= .rivals
 
-.PHONY: help setup test test-slow lint docs format package coverage reproduce rivals arena league benchmark clean
+.PHONY: help setup test test-slow lint types style docs format package coverage reproduce rivals arena league benchmark clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -28,16 +28,21 @@ $(VENV)/.docs: $(VENV)/.ready requirements/docs.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
 	@touch $@
 
-test: lint  ## everything CI runs: lint, types, import direction, tests and doctests
+test: setup  ## everything CI runs: lint, types, import direction, tests and doctests
+	$(MAKE) --no-print-directory --jobs=2 lint
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
 
 test-slow: setup  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
-lint: docs  ## ruff, mypy --strict, import-linter, and the documentation
+lint: docs types style  ## ruff, mypy --strict, import-linter, and the documentation
+
+types: setup
+	$(BIN)/mypy
+
+style: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
 docs: $(VENV)/.docs  ## the documentation into site/; works from the folder, without a network

@@ -86,6 +86,7 @@ def count_cells(store: Path) -> int:
         return 0
 
 
+@pytest.mark.slow  # tests/arena does it on a store of its own
 def test_kill_9_in_the_middle_then_the_same_tables(finished: Path, tmp_path: Path) -> None:
     # One worker: two of them finish what is left before a poll has come round.
     command = [sys.executable, "-m", "onebit", "reproduce", *SMALL, "--jobs", "1", "--out", str(tmp_path)]

@@ -260,6 +260,7 @@ def test_kill_in_the_middle_and_resume(tmp_path: Path, players: Any, played: Cal
     assert rows(broken) == rows(unbroken)
 
 
+@pytest.mark.slow
 def test_interrupt_stops_at_once_and_keeps_what_is_done(tmp_path: Path, players: Any) -> None:
     path = tmp_path / "arena.sqlite"
     quick = [cell.key for cell in players.cells_of_script() if cell.seed < 3]

@@ -178,6 +178,7 @@ def test_many_interchangeable_classes_cost_nothing() -> None:
     assert nodes[1] <= 2 * nodes[0]
 
 
+@pytest.mark.slow
 def test_the_work_grows() -> None:
     rows = measure_solving([4, 8, 12], repeats=3)
     medians = [sorted(row.n_nodes for row in rows if row.n_elements == n)[1] for n in (4, 8, 12)]
