@@ -21,6 +21,7 @@ from onebit.league.field import (
     Absence,
     League,
     every_learner,
+    in_seconds,
     league_sources,
     play_league,
     whole_field,
@@ -29,7 +30,6 @@ from onebit.league.pages import Results, write_pages
 from onebit.league.standings import standings
 from onebit.league.tables import print_tables, write_tables
 from onebit.reporting.progress import prepare_folder, progress_bar, say_where
-from onebit.reporting.tables import grouped
 
 
 @dataclass(frozen=True)
@@ -91,5 +91,5 @@ def _details(request: LeagueRequest, league: League, preprocessing: str) -> dict
     words = ["league", *([] if request.bundled else ["--no-bundled"])]
     words += [] if request.seconds_per_game == SECONDS else ["--seconds-per-game", f"{request.seconds_per_game:g}"]
     listed = details_of(request, league, preprocessing, words)
-    longest = f"{grouped(league.seconds_per_game)} s at 10⁹ numbers a second, by what a learner says of its effort"
+    longest = f"{in_seconds(league.seconds_per_game)} at 10⁹ numbers a second, by what a learner says of its effort"
     return {**listed, "Longest game": longest}

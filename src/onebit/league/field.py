@@ -84,9 +84,18 @@ class League(Comparison):
         if seconds <= self.seconds_per_game:
             return ""
         return (
-            f"too long: {grouped(seconds)} s at 10⁹ numbers a second, where a game may take "
-            f"{grouped(self.seconds_per_game)} s (--seconds-per-game)"
+            f"too long: {in_seconds(seconds)} at 10⁹ numbers a second, where a game may take "
+            f"{in_seconds(self.seconds_per_game)} (--seconds-per-game)"
         )
+
+
+def in_seconds(seconds: float) -> str:
+    """Return seconds as people read them, also the few that a limit for tests allows.
+
+    >>> in_seconds(12345.6), in_seconds(0.0123)
+    ('12 346 s', '0.012 s')
+    """
+    return f"{grouped(seconds)} s" if seconds >= 10 else f"{seconds:.2g} s"
 
 
 def play_league(
