@@ -44,6 +44,9 @@ LEARNERS: dict[str, Callable[[], onebit.Learner]] = {
     "Algorithm 2": lambda: onebit.BanditPerceptron(Rational()),
     "Algorithm 1": onebit.BanditPerceptron,
     "Banditron": onebit.Banditron,
+    "SOBA": onebit.SOBA,
+    "Confidit": onebit.Confidit,
+    "LinUCB": onebit.LinUCB,
     "told the label": onebit.MulticlassPerceptron,
 }
 
@@ -233,8 +236,8 @@ def table(games: dict[Game, Played]) -> str:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--rounds", type=int, default=100_000)
-    options.add_argument("--runs", type=int, default=10)
+    options.add_argument("--rounds", type=int, default=50_000)
+    options.add_argument("--runs", type=int, default=5)
     options.add_argument("--jobs", type=int, default=2)
     options.add_argument("--out", type=Path, default=Path("results/open_question"))
     chosen = options.parse_args()
