@@ -14,7 +14,7 @@ from onebit.kernels import ENTRIES_AT_ONCE
 from onebit.learners.base import Learner
 from onebit.loop import READY, UNSCORED, Game, clear, highest
 from onebit.machine_memory import check_memory
-from onebit.memory import Memory
+from onebit.memory import Memory, check_finite
 from onebit.rounds import Answer
 
 _HYPOTHESES = 3  # second word of the key: learners and streams with the same seed draw others
@@ -210,6 +210,7 @@ class _Survivors(Memory):
 
     def check_arrays(self, arrays: Hypotheses) -> None:
         """Raise unless somebody survives."""
+        check_finite(arrays.weights)
         if not arrays.alive.any() or arrays.alive.max() > 1:
             raise ValueError("no hypothesis survives, or one more than once")
 
