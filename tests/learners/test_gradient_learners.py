@@ -217,7 +217,9 @@ def test_rows_of_zeros_teach_nothing_and_break_nothing() -> None:
     ("learner", "message"),
     [
         (onebit.ConservativePassiveAggressive(0.0), "C must be"),
+        (onebit.ConservativePassiveAggressive(np.ones(2)), "C must be"),  # type: ignore[arg-type]
         (onebit.Majority(1.5), "exploration must be"),
+        (onebit.Majority(np.ones(2)), "exploration must be"),  # type: ignore[arg-type]
         (onebit.Gaptron(0.0), "exploration must be"),
         (onebit.Gaptron(learning_rate=-1.0), "learning_rate must be"),
         (onebit.Gaptron(learning_rate=1e308), "learning_rate must be"),

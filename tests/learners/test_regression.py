@@ -353,6 +353,7 @@ def test_known_rounds_are_as_good_as_ones_own() -> None:
         ("SquareCB", {"gamma_scale": 0.0}, "gamma_scale"),
         ("RegCB", {"mellowness": -1}, "mellowness"),
         ("RegCB", {"variant": "both"}, "variant"),
+        ("RegCB", {"variant": np.ones(2)}, "variant"),
     ],
 )
 def test_bad_settings_are_named(cls: str, settings: dict[str, Any], named: str) -> None:

@@ -452,6 +452,13 @@ def test_a_small_file_cannot_make_a_learner_take_much(path: Path) -> None:
         learner.begin(1)
         learner.save(path)
         refuses(path, resealed(much, path.read_bytes()), "GiB")
+    wrapped = onebit.Wrapped(refit="geometric", classes=2)
+    wrapped.begin(1)
+    wrapped.save(path)
+    within = {"new": ["onebit.learners:BanditHalving", [], {"dict": [["hypotheses", 10**7]]}]}
+    rows = {"values_1": np.ones((2, 1)), "values_2": np.zeros(2, np.int64), "values_3": np.array([True, False])}
+    much = lambda held: held["in_force"].update(estimator=within)  # noqa: E731
+    refuses(path, resealed(much, path.read_bytes(), **rows), "GiB")
 
 
 def test_our_own_are_made_by_their_constructors(path: Path) -> None:

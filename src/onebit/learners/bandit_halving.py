@@ -88,9 +88,12 @@ class BanditHalving(Learner):
         given: Any = self.hypotheses
         if isinstance(given, (list, tuple)) and given and all(callable(each) for each in given):
             return _Survivors(np.zeros((1, 1, shape[1])), list(given), self._labels)
-        if np.ndim(given) == 0:
-            n = check_integer("hypotheses", given, low=1)
-            check_memory(8.0 * n * shape[0] * shape[1])
+        if not hasattr(given, "__len__") or (isinstance(given, np.ndarray) and given.ndim == 0):
+            n = check_integer("hypotheses", given, low=1, high=2**53)
+            try:
+                check_memory(8.0 * n * shape[0] * shape[1])
+            except MemoryError as error:
+                raise ValueError(f"hypotheses must be fewer than {n}: {error}") from error
             weights: Floats = Generator(Philox(key=[self._key, _HYPOTHESES])).normal(size=(n, *shape))
         else:
             weights = np.array(check_real(given, "hypotheses"), dtype=np.float64)

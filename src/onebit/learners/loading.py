@@ -134,7 +134,8 @@ def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: Trusted, size: int
     learner.max_open_tickets = header["max_open_tickets"]
     if "in_force" in header:
         _put_back(learner, header, arrays, restore(header["labels"], trusted, values), size)
-        _give_own(learner, read(header["own"]))
+        with no_more_than(_ROOM + 8 * size):  # a learner by hand may begin others, which it wraps
+            _give_own(learner, read(header["own"]))
         learner.set_params(**read(header["settings"]))
     return learner
 

@@ -91,8 +91,7 @@ class Wrapped(Learner):
     # Four methods by hand.
 
     def _start(self) -> None:
-        never = not isinstance(self.exploration, bool) and self.exploration == 0
-        self._rate = 0.0 if never else check_number("exploration", self.exploration, above=0.0, at_most=1.0)
+        self._rate = check_number("exploration", self.exploration, at_least=0.0, at_most=1.0)
         self._is_partial = check_choice("refit", self.refit, ("partial", "geometric")) == "partial"
         self._blank = self._new_estimator()
         if self._is_partial and not hasattr(self._blank, "partial_fit"):
@@ -232,7 +231,7 @@ def _named_classifier(path: str) -> Any:
     is_public = is_import_path(path) and not any(
         part.startswith("_") or part in _NOT_PUBLIC for part in module.split(".")
     )
-    found = None
+    found: Any = None
     if is_public and module.partition(".")[0] == "sklearn":
         found = find_by_import_path(path, "estimator")
     # Not called before it is known to be theirs: modules show what they import, too.

@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
-from onebit.inputs import check_choice, check_number
+from onebit.inputs import check_choice, check_number, check_switch
 from onebit.learners.regression.exploring import MIXED
-from onebit.learners.regression.learner import RegressionLearner, check_switch, ridge
+from onebit.learners.regression.learner import RegressionLearner, ridge
 from onebit.learners.regression.memory import check_regularization
 from onebit.learners.regression.ridge import LOGISTIC, Regression
 from onebit.lengths import MOST
