@@ -4,7 +4,8 @@ The paper leaves open whether an efficient learner can make polynomially many mi
 separable rounds. This proves nothing about that: it measures what the learners here do on rows of known weak margin
 (`onebit.streams.weak_margin`), and on the hard sequence of Theorem 3, which binds every bandit learner.
 
-Games that were played before are read from results/open_question/games.csv. A game has *settled* if at most one round
+Games that were played before are read from results/open_question/games.csv, whatever code played them: remove the file
+to play them anew. A game has *settled* if at most one round
 in a hundred of its last quarter was a mistake; only settled games count in a fit, for a learner that still errs has no
 total yet.
 """
@@ -109,7 +110,8 @@ def play(game: Game, rounds: int) -> tuple[Game, Played]:
     return game, Played(trace.mistakes, trace.mistakes - int(before), n)
 
 
-def read(path: Path, rounds: int) -> dict[Game, Played]:
+def read(path: Path) -> dict[tuple[Game, int], Played]:
+    """Return all games that were played, by what was asked for: 0 rounds of a sequence that has its own number."""
     if not path.exists():
         return {}
     found = {}
@@ -119,16 +121,19 @@ def read(path: Path, rounds: int) -> dict[Game, Played]:
                 line["series"], line["learner"], int(line["n_classes"]), float(line["margin"]), int(line["run"])
             )
             played = Played(int(line["mistakes"]), int(line["last_quarter"]), int(line["rounds"]))
-            if game.series.startswith("hard") or played.rounds == rounds:
-                found[game] = played
+            found[game, asked(game, played.rounds)] = played
     return found
 
 
-def write(path: Path, games: dict[Game, Played]) -> None:
+def asked(game: Game, rounds: int) -> int:
+    return 0 if game.series.startswith("hard") else rounds
+
+
+def write(path: Path, games: dict[tuple[Game, int], Played]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow([*Game._fields, *Played._fields])
-        writer.writerows([*game, *played] for game, played in sorted(games.items()))
+        writer.writerows([*game, *played] for (game, _), played in sorted(games.items()))
 
 
 class Fit(NamedTuple):
@@ -243,18 +248,18 @@ def main() -> None:
     chosen = options.parse_args()
     prepare_folder(chosen.out)
     path = chosen.out / "games.csv"
-    games = read(path, chosen.rounds)
-    wanted = all_games(chosen.runs)
-    missing = [game for game in wanted if game not in games]
+    games = read(path)
+    wanted = {game: (game, asked(game, chosen.rounds)) for game in all_games(chosen.runs)}
+    missing = [game for game, key in wanted.items() if key not in games]
     with ProcessPoolExecutor(chosen.jobs) as pool, progress_bar(Console(), "games") as show:
         waiting = [pool.submit(play, game, chosen.rounds) for game in missing]
         for done, future in enumerate(as_completed(waiting), 1):
             game, played = future.result()
-            games[game] = played
+            games[wanted[game]] = played
             if done % 10 == 0 or done == len(missing):
                 write(path, games)
             show(done, len(missing))
-    wanted_games = {game: games[game] for game in wanted}
+    wanted_games = {game: games[key] for game, key in wanted.items()}
     draw(wanted_games)
     print(table(wanted_games))
 

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import pickle
 import shutil
 import signal
 import socket
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
@@ -27,8 +29,9 @@ from onebit.arena.cluster.dask_cluster import ClusterError, DaskCluster
 from onebit.arena.cluster.environment import describe_environment, needs_of
 from onebit.arena.cluster.game_process import why_not
 from onebit.arena.cluster.luggage import only_for, pack, unpack
-from onebit.arena.executors import going_on
+from onebit.arena.executors import Played, going_on
 from onebit.arena.grid import batches
+from onebit.arena.store import Result
 from onebit.compare.comparison import Comparison, PlayComparison
 from onebit.compare.entries import enter
 from onebit.streams.sources import find_sources
@@ -398,6 +401,52 @@ def test_nobody_at_the_address(tmp_path: Path, players: Any, monkeypatch: pytest
     monkeypatch.setattr(dask_cluster, "CONNECTING", 0.2)
     with pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1 .* `dask scheduler`"):
         run(CELLS, tmp_path / "there.sqlite", players.play, executor=DaskCluster("tcp://127.0.0.1:1"))
+
+
+@pytest.mark.parametrize("given", ["bogus://x", "tcp://127.0.0.1:port", "cluster.json", "broken.json", "localhost"])
+def test_what_is_no_address_is_said_at_once(given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install 'onebit[dask]'")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.json").write_text("{}")
+    with pytest.raises(ClusterError, match=f"^{given} is neither the address of a Dask scheduler.* nor the path"):
+        dask_cluster.scheduler_at(given)
+
+
+def test_the_address_in_a_scheduler_file(tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install 'onebit[dask]'")
+    (tmp_path / "there.json").write_text('{"address": "tcp://10.0.0.1:8786"}')
+    assert dask_cluster.scheduler_at(str(tmp_path / "there.json")) == "tcp://10.0.0.1:8786"
+
+
+def test_a_worker_that_has_removed_the_run_may_join_again(
+    tmp_path: Path, players: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was cut off for a while; that is no reason to refuse it."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: True)
+    (tmp_path / "data").write_text("1")
+    said: list[str] = []
+    cluster = DaskCluster("tcp://127.0.0.1:1", said.append)
+    worker = dask_cluster._Worker("tcp://10.0.0.2:1", "lent", 1, is_ready=True)
+    cluster._workers, cluster._tasks, cluster._run = {worker.address: worker}, {}, "run"
+    cluster._play_batch = partial(players.play_reading, tmp_path / "data")
+    cluster._waiting = deque([dask_cluster._Job(batches(CELLS)[0], list(CELLS[:1]))])
+
+    class Client:
+        def run(self, function: Any, *arguments: Any, workers: list[str]) -> dict[str, Any]:
+            return {at: function(*arguments, dask_worker=worker) for at in workers}
+
+    cluster._client = Client()
+    cluster._hand_out()
+    assert (len(cluster._waiting), cluster._workers, said) == (1, {}, [])
+
+
+@pytest.mark.parametrize("answer", [Played(CELLS[1], Result()), Played(CELLS[0], "a result"), "played"])  # type: ignore[arg-type]
+def test_a_worker_cannot_answer_for_another_cell(answer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: True)
+    cluster = DaskCluster("tcp://127.0.0.1:1")
+    job = dask_cluster._Job(batches(CELLS)[0], [CELLS[0]])
+    with pytest.raises(CellError, match=r"worker lent .* answered with something else"):
+        cluster._played(dask_cluster._Worker("tcp://10.0.0.2:1", "lent", 1), job, pickle.dumps(answer))
 
 
 def test_what_a_batch_needs_travels_with_it(tmp_path: Path, players: Any) -> None:

@@ -77,6 +77,36 @@ def test_what_comes_back_is_checked(tmp_path: Path) -> None:
         python_rivals.read_guesses(path, 4, 3, "coba")
     with pytest.raises(RuntimeError, match="coba named a label beyond the 2"):
         python_rivals.read_guesses(path, 3, 2, "coba")
+    np.save(path, np.array([0.0, np.nan, 1.0]))
+    with pytest.raises(RuntimeError, match="coba wrote guesses that are no whole numbers"):
+        python_rivals.read_guesses(path, 3, 3, "coba")
+    np.save(path, np.array(7))
+    with pytest.raises(RuntimeError, match=r"coba wrote an array of shape \(\)"):
+        python_rivals.read_guesses(path, 3, 3, "coba")
+    np.save(path, np.array([Path()] * 3), allow_pickle=True)
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        python_rivals.read_guesses(path, 3, 3, "coba")
+
+
+@pytest.mark.parametrize("says", ["exit 0", "printf 'ok\\377\\n'", "read -r line || exit 0; echo '{}'"])
+def test_what_cannot_be_read_is_told(says: str, tmp_path: Path) -> None:
+    """Nothing, no JSON, and nothing again since it waited for somebody to type."""
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{says}\n")
+    python.chmod(0o755)
+    with pytest.raises(RuntimeError, match=r"coba ended without saying what it did; its last words: "):
+        python_rivals._run(["play", "nothing"], "coba", str(python))
+
+
+def test_a_program_that_does_not_say_its_versions_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text("#!/bin/sh\nexec sleep 20\n")
+    python.chmod(0o755)
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    monkeypatch.setattr(python_rivals, "_STARTING", 0.2)
+    with pytest.raises(RuntimeError, match=r"coba did not answer within 0\.2 s"):
+        Coba()
 
 
 def test_an_environment_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from onebit.commands.league import LeagueRequest, _league, league_command
 from onebit.compare.comparison import run_comparison
 from onebit.compare.entries import RIVALS, enter
 from onebit.league.field import League, every_learner, league_sources, play_league, whole_field
+from onebit.league.pages import Results, intro
+from onebit.league.standings import standings
 from onebit.learners import Banditron, NearestNeighbor, UniformGuess, all_learners
 from onebit.streams.sources import find_sources, known_names
 
@@ -125,11 +128,40 @@ def test_a_league_and_a_comparison_share_a_store(tmp_path: Path) -> None:
     assert all(np.array_equal(a.mistakes, b.mistakes) for a, b in zip(first, again, strict=True))
 
 
+def test_the_report_says_who_was_tuned_in_hindsight(tmp_path: Path) -> None:
+    rivals = [replace(enter(f"{COIN}:rate={rate}"), family="coin") for rate in (0.1, 0.2)]
+    league = League(tuple(find_sources(["iris"])), (enter("UniformGuess"), *rivals), rounds=20, runs=2)
+    outcomes, failures = play_league(league, tmp_path, jobs=1)
+    found = standings(outcomes)
+    assert {row.title for row in found.ranked} == {"UniformGuess", "coin best per run", "coin best setting"}
+    assert "in hindsight" in intro(Results(found, outcomes, failures, (), {}))
+    own = [outcome for outcome in outcomes if not outcome.remark]
+    assert "in hindsight" not in intro(Results(standings(own), own, failures, (), {}))
+
+
 def test_a_set_that_nobody_can_play_stops_the_league(tmp_path: Path) -> None:
     entries = tuple(enter(f"{COIN}:rate={rate},fails_with=3") for rate in (0.1, 0.2))
     league = League(tuple(find_sources(["iris"])), entries, rounds=20, runs=2)
     with pytest.raises(ValueError, match=r"iris: nobody could play it; .*more classes than it can count"):
         play_league(league, tmp_path, jobs=1)
+
+
+def test_a_set_that_only_the_told_can_play_stops_the_league(tmp_path: Path) -> None:
+    entries = (enter("MulticlassPerceptron"), *(enter(f"{COIN}:rate={rate},fails_with=3") for rate in (0.1, 0.2)))
+    league = League(tuple(find_sources(["iris"])), entries, rounds=20, runs=2)
+    with pytest.raises(ValueError, match=r"iris: nobody could play it; .*more classes than it can count"):
+        play_league(league, tmp_path, jobs=1)
+
+
+def test_who_cannot_be_entered_for_so_few_rounds_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def for_long_games(cls: Any, rounds: int) -> dict[str, Any]:
+        return {"": cls(exploration=1 - 100 / rounds)}
+
+    monkeypatch.setattr(Banditron, "contenders", classmethod(for_long_games))
+    entries = every_learner(160)[0]
+    league = League(tuple(find_sources(["wine", "wedges"])), tuple(entries), rounds=160, runs=2, field=whole_field())
+    left_out = [(failure.dataset, failure.entry.title, failure.reason) for failure in league.left_out()]
+    assert left_out == [("wedges", "Banditron", "it cannot be entered for a game of 78 rounds")]
 
 
 def test_every_learner_is_entered_as_it_comes() -> None:

@@ -127,6 +127,7 @@ def test_changes_are_written_before_the_data(table: Path, tmp_path: Path) -> Non
         ("noise:0.2", r"noise:0\.2: on which data\?"),
         ("noise:1.2:iris", r"noise:1\.2: rate must be greater than 0 and at most 1; got 1\.2"),
         ("noise:iris", "on which data"),
+        ("noise::iris", "noise needs a rate, a number after the colon"),
         ("noise:often:iris", "rate must be a number"),
         ("noise:rat=0.2:iris", r"noise has no setting 'rat'; it has rate\. Did you mean rate\?"),
         ("drift:slow:iris", "kind must be one of 'sudden', 'gradual'; got 'slow'"),

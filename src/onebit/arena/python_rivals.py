@@ -30,6 +30,7 @@ from onebit.strangers import import_path_of
 
 ENVIRONMENT = "ONEBIT_RIVALS"
 """The environment variable that names the folder of the rivals' virtual environment."""
+_STARTING = 300.0  # seconds for a program to say its versions: a folder that many machines share may be slow
 _SEEDS = 2**31 - 1  # all of them take as many
 _PYTHON = 1e5  # numbers that could be touched in the time of a few calls of theirs
 
@@ -243,8 +244,12 @@ def write_rounds(path: Path, X: Any, y: Integers) -> None:
 def read_guesses(path: Path, n_rounds: int, n_classes: int, who: str) -> Integers:
     """Return the guesses, one for every round, or raise if that is not what was written."""
     guesses: Integers = np.load(path)
+    if guesses.ndim != 1:
+        raise RuntimeError(f"{who} wrote an array of shape {guesses.shape} instead of its guesses")
     if guesses.shape != (n_rounds,):
         raise RuntimeError(f"{who} answered {len(guesses)} of {n_rounds} rounds")
+    if guesses.dtype.kind not in "iu":
+        raise RuntimeError(f"{who} wrote guesses that are no whole numbers, but {guesses.dtype}")
     if guesses.min() < 0 or guesses.max() >= n_classes:
         raise RuntimeError(f"{who} named a label beyond the {n_classes} that there are")
     return guesses
@@ -270,7 +275,7 @@ def _python() -> str:
 
 @lru_cache  # every setting of a grid asks
 def _versions(python: str, *packages: str) -> dict[str, str | None]:
-    found: dict[str, str | None] = _run(["versions", *packages], packages[0], python)
+    found: dict[str, str | None] = _run(["versions", *packages], packages[0], python, _STARTING)
     return found
 
 
@@ -278,20 +283,30 @@ def _in_words(versions: dict[str, str | None]) -> str:
     return ", ".join(f"{package} {version}" for package, version in versions.items())
 
 
-def _run(words: Sequence[str], who: str, python: str | None = None) -> Any:
-    """Run the program, and return what it says."""
+def _run(words: Sequence[str], who: str, python: str | None = None, patience: float | None = None) -> Any:
+    """Run the program, and return what it says. A game may take as long as it does: see `Player.effort`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     # The same order of sets and the same sums in every run, as for our own learners.
     settled = {"PYTHONHASHSEED": "0", **dict.fromkeys(THREAD_VARIABLES, "1")}
-    run = subprocess.run(
-        [python or _python(), "-s", "-P", "-W", "ignore", str(rival_program.__file__), *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**kept, **settled},
-        preexec_fn=ask_kernel if sys.platform == "linux" else None,  # a worker may be killed while this plays
-    )
+    try:
+        run = subprocess.run(
+            [python or _python(), "-s", "-P", "-W", "ignore", str(rival_program.__file__), *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            env={**kept, **settled},
+            timeout=patience,
+            preexec_fn=ask_kernel if sys.platform == "linux" else None,  # a worker may be killed while this plays
+        )
+    except subprocess.TimeoutExpired as error:
+        raise RuntimeError(f"{who} did not answer within {patience:g} s") from error
     if run.returncode != 0:
         said = [line for line in run.stderr.splitlines() if line.strip()][-1:] or ["nothing"]
         raise RuntimeError(f"{who} stopped with status {run.returncode}; it said: {said[0]}")
-    return json.loads(run.stdout.splitlines()[-1])
+    last = run.stdout.splitlines()[-1:]
+    try:
+        return json.loads(last[0])
+    except (IndexError, ValueError) as error:
+        raise RuntimeError(f"{who} ended without saying what it did; its last words: {last}") from error

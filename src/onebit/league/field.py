@@ -43,7 +43,7 @@ class Played(NamedTuple):
 
     outcomes: list[Outcome]
     failures: list[Failure]
-    """Games that failed or were too long to begin, each with its reason."""
+    """Games that failed or were not begun, each with its reason."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class League(Comparison):
         check_number("seconds_per_game", self.seconds_per_game, above=0.0)
 
     def entries_on(self, source: Source) -> tuple[Entry, ...]:
-        """Return who plays a source: all but those who would take too long."""
+        """Return who plays a source: all but those of `left_out`."""
         return tuple(entry for entry, reason in self._with_reasons(source) if not reason)
 
     def left_out(self) -> list[Failure]:
-        """Return who does not play which source because it would take too long."""
+        """Return who does not play which source: because it would take too long, or is for longer games."""
         listed = ((source, self._with_reasons(source)) for source in self.sources)
         return [Failure(source.name, entry, reason) for source, all_of in listed for entry, reason in all_of if reason]
 
@@ -72,7 +72,12 @@ class League(Comparison):
         rounds, n_features, n_classes = self.size_of(source)
         entries = self.entries if self.field is None else self.field(rounds)
         size = {"rounds": rounds, "n_features": n_features, "n_classes": n_classes}
-        return [(entry, self._too_long(player_from(entry.spec).effort(**size))) for entry in entries]
+        titles = {entry.title for entry in entries}
+        missing = [entry for entry in self.entries if entry.title not in titles]
+        return [
+            *((entry, self._too_long(player_from(entry.spec).effort(**size))) for entry in entries),
+            *((entry, f"it cannot be entered for a game of {grouped(rounds)} rounds") for entry in missing),
+        ]
 
     def _too_long(self, effort: float) -> str:
         seconds = effort / _NUMBERS_PER_SECOND
@@ -106,8 +111,10 @@ def play_league(
         league, folder, jobs=jobs, on_progress=on_progress, executor=executor, on_failure=failures.append
     )
     for source in league.sources:
-        if all(outcome.dataset != source.name for outcome in outcomes):
-            said = next(failure for failure in failures if failure.dataset == source.name)
+        # Those who are told the label are nobody's rivals: a set of theirs alone ranks no one.
+        if all(outcome.dataset != source.name or outcome.entry.hears_label for outcome in outcomes):
+            hopeless = [failure for failure in failures if failure.dataset == source.name]
+            said = next(failure for failure in hopeless if not failure.entry.hears_label)
             raise ValueError(f"{source.name}: nobody could play it; {said.entry.title} said: {said.reason}")
     return Played(settle_in_hindsight(outcomes), failures)
 

@@ -29,6 +29,12 @@ _SET_COLUMNS = ("set", "rounds", "mistakes", "rate", "rank", "/ best", "explored
 _PAIR_COLUMNS = ("against", "wins", "ties", "losses", "mistakes / theirs", "p across")
 
 
+_HINDSIGHT = (
+    "<p>“Best setting” and “best per run” are rivals whose settings were chosen in hindsight, set by set, by these "
+    "very games: the most that tuning could bring. Nobody could have played so; they are ranked all the same.</p>"
+)
+
+
 @dataclass(frozen=True)
 class Results:
     """All that the pages show."""
@@ -87,7 +93,7 @@ def _whole(results: Results, names: Mapping[str, str], folder: Path) -> str:
     listed = {**results.details, "Version": f"onebit {version('onebit')}"}
     command = listed.pop("Command")
     parts = [
-        _INTRO,
+        intro(results),
         "<h2>Standings</h2>",
         f"<p>{pages.prose(verdict_in_words(standings))}</p>",
         _standings_html(standings, names),
@@ -105,6 +111,12 @@ def _whole(results: Results, names: Mapping[str, str], folder: Path) -> str:
         f"<h2>How to get it again</h2>\n<pre><code>{in_page(command)}</code></pre>",
     ]
     return pages.page("The league", "\n".join(part for part in parts if part) + "\n")
+
+
+def intro(results: Results) -> str:
+    """Return what the game is, and who had it easier."""
+    # Only what was chosen has a remark: which setting it was.
+    return f"{_INTRO}\n{_HINDSIGHT}" if any(outcome.remark for outcome in results.outcomes) else _INTRO
 
 
 def _link(title: str, names: Mapping[str, str], folder: str = "learners/") -> str:

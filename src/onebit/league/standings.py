@@ -10,8 +10,8 @@ within every set, which is right for any number of sets and learners and with ti
 Iman and Davenport's F) are given beside it.
 
 **Nemenyi's critical difference**, if Friedman's test finds something: mean ranks that are at least so far apart differ,
-for all pairs at once. It is what a critical-difference diagram shows. Its verdict on two learners depends on who else
-plays (Benavoli et al.), hence the third:
+for all pairs at once. It is what a critical-difference diagram shows. Its verdict on two learners depends on the
+mistakes of all others (Benavoli et al.), hence the third, in which only the correction does:
 
 **Pairs.** On each set the paired t-test over runs, Holm-corrected over all pairs on all sets, gives wins, ties and
 losses; a set that only one of two has finished is its win. Across sets Wilcoxon's signed-rank test on the logarithms

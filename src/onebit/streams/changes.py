@@ -11,7 +11,7 @@ all rounds, a shorter stream is the beginning of a longer one.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -286,6 +286,9 @@ def _read_change(name: str, text: str) -> Change:
         if setting not in known:
             near = did_you_mean(setting, known)
             raise ValueError(f"{name}:{text}: {name} has no setting {setting!r}; it has {', '.join(known)}{near}")
+    for field in fields(CHANGES[name]):
+        if field.default is MISSING and field.name not in given:
+            raise ValueError(f"{name}:{text}: {name} needs a {field.name}, a number after the colon")
     try:
         return CHANGES[name](**given)
     except (ValueError, TypeError) as error:

@@ -8,6 +8,7 @@ to others; so does a batch whose worker is refused.
 import gc
 import importlib
 import importlib.util
+import json
 import logging
 import pickle
 import queue
@@ -28,6 +29,7 @@ from onebit.arena.cluster.host import DIED, GONE, Answer
 from onebit.arena.cluster.luggage import Luggage, only_for, pack, travelling_name
 from onebit.arena.executors import CellError, InWorkerError, PlayBatch, Played
 from onebit.arena.grid import Batch, Cell
+from onebit.arena.store import Result
 
 CONNECTING = 30.0  # seconds for a scheduler to answer
 RECONNECTING = 120.0  # seconds for a scheduler that was there to come back: as long as a machine takes to start
@@ -84,6 +86,7 @@ class DaskCluster:
         self._looked_at = -_GLANCE
         self._hopeless_since: float | None = None
         self._has_waited = False
+        scheduler_at(self.address)
         self._connect(CONNECTING)
         present = self._present() or {}
         n_threads = sum(int(about["nthreads"]) for about in present.values())
@@ -112,18 +115,16 @@ class DaskCluster:
         # What is worth knowing is said here, in words of ours.
         for name in ("distributed.client", "distributed.core", "distributed.comm", "distributed.batched"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        is_file = Path(self.address).is_file()
-        where = {"scheduler_file" if is_file else "address": self.address}
         deadline = time.monotonic() + patience
         while self._client is None:
             # A client that could not connect must not be collected while the next one starts: both would wait forever
             # for the lock that a client holds when it starts, and takes when it is collected.
             gc.collect()
             try:
-                self._client = Client(**where, timeout=CONNECTING, set_as_default=False, name="onebit")
+                # The file of a scheduler that is started again is not there for a while.
+                where = scheduler_at(self.address)
+                self._client = Client(where, timeout=CONNECTING, set_as_default=False, name="onebit")
                 self._scheduler = self._identity()["id"]
-            except ValueError as error:
-                raise ClusterError(f"{self.address} is no address of a Dask scheduler: {error}") from error
             except Exception as error:
                 client, self._client = self._client, None
                 _close(client)
@@ -230,6 +231,11 @@ class DaskCluster:
                 luggage = pack(self._play_batch, Batch(job.batch.stream, job.batch.seed, tuple(job.cells)))
                 try:
                     self._send_files(worker, luggage)
+                except _RemovedError:
+                    self._take_back(job)
+                    self._lose(worker, is_death=False)
+                    self._looked_at = -_GLANCE
+                    return
                 except _NotSentError as error:
                     self._take_back(job)
                     if worker.address in (self._present() or ()):
@@ -256,9 +262,11 @@ class DaskCluster:
 
     def _send(self, worker: "_Worker", name: str, start: int, part: bytes) -> None:
         try:
-            self._client.run(host.receive, self._run, name, start, part, workers=[worker.address])
+            taken = self._client.run(host.receive, self._run, name, start, part, workers=[worker.address])
         except Exception as error:
             raise _NotSentError(f"{type(error).__name__}: {error}") from error
+        if not taken[worker.address]:
+            raise _RemovedError
 
     def _play_next(self, worker: "_Worker", job: "_Job", ticket: str, packed: bytes | None) -> None:
         job.ticket = ticket
@@ -311,6 +319,9 @@ class DaskCluster:
             played: Played = pickle.loads(packed)
         except Exception as error:
             raise CellError(f"{cell.label} gave something that cannot be read here: {error}") from error
+        # What a worker says is not taken on trust: the store has one place for each cell that was asked for.
+        if not isinstance(played, Played) or played.cell.key != cell.key or not isinstance(played.result, Result):
+            raise CellError(f"{cell.label}: worker {worker.shown} answered with something else; start it again")
         if job.cells:
             self._play_next(worker, job, job.ticket, None)
         else:
@@ -384,8 +395,36 @@ class _Call:
         return self._function, self._arguments
 
 
+class _RemovedError(Exception):
+    """A worker has removed what it had of the run, since it was cut off for a while: it must join again."""
+
+
 class _NotSentError(Exception):
     """A file could not be brought to a worker."""
+
+
+def scheduler_at(address: str) -> str:
+    """Return the address of a scheduler, read from its file if it is one, or raise an error that says what is wrong.
+
+    A client that is given a bad one ends with a traceback, a minute later.
+
+    Parameters
+    ----------
+    address : str
+        What the user gave.
+    """
+    coerce: Any = importlib.import_module("distributed.core").coerce_to_address
+    split: Any = importlib.import_module("distributed.comm.addressing").get_address_host_port
+    try:
+        is_file = Path(address).is_file()
+        found = str(json.loads(Path(address).read_text(encoding="utf-8"))["address"]) if is_file else address
+        split(coerce(found))
+    except (ValueError, LookupError, TypeError, OSError) as error:
+        raise ClusterError(
+            f"{address} is neither the address of a Dask scheduler, such as tcp://10.0.0.1:8786, nor the path of a "
+            f"scheduler file ({type(error).__name__}: {error})"
+        ) from error
+    return found
 
 
 def _close(client: Any) -> None:

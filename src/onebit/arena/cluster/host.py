@@ -9,6 +9,7 @@ that lets go, stops, is killed or cannot be reached, Dask forgets the result, an
 """
 
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -53,7 +54,9 @@ def join(run: str, needs: tuple[Any, ...], code: str) -> Answer:
     if code != CODE:
         return REFUSED, "it runs another version of onebit or Python, or was started before that was installed"
     worker = get_worker()
-    joined = _Run(worker, worker.get_current_task(), Path(worker.local_directory) / f"onebit-{run}", needs)
+    # Another folder each time: who was lost may join again while what it had is still being removed.
+    folder = Path(worker.local_directory) / f"onebit-{run}-{secrets.token_hex(4)}"
+    joined = _Run(worker, worker.get_current_task(), folder, needs)
     answer = joined.start_process()
     if answer[0] != READY:
         joined.close()
@@ -64,8 +67,8 @@ def join(run: str, needs: tuple[Any, ...], code: str) -> Answer:
     return answer
 
 
-def receive(run: str, name: str, start: int, content: bytes, dask_worker: Any = None) -> None:
-    """Keep a part of a file.
+def receive(run: str, name: str, start: int, content: bytes, dask_worker: Any = None) -> bool:
+    """Keep a part of a file, and say whether the run is still here.
 
     Parameters
     ----------
@@ -80,11 +83,15 @@ def receive(run: str, name: str, start: int, content: bytes, dask_worker: Any = 
     dask_worker : Worker
         Where this is; Dask fills it in.
     """
-    path = _RUNS[run, dask_worker.address].folder / FILES / name
+    joined = _RUNS.get((run, dask_worker.address))
+    if joined is None:
+        return False
+    path = joined.folder / FILES / name
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("r+b" if start else "wb") as file:
         file.seek(start)
         file.write(content)
+    return True
 
 
 def play(run: str, ticket: str, job: bytes | None, is_last: bool) -> Answer:
