@@ -45,6 +45,9 @@ LEARNERS: dict[str, Callable[[], onebit.Learner]] = {
     "Algorithm 2": lambda: onebit.BanditPerceptron(Rational()),
     "Algorithm 1": onebit.BanditPerceptron,
     "Banditron": onebit.Banditron,
+    "SOBA": onebit.SOBA,
+    "Confidit": onebit.Confidit,
+    "LinUCB": onebit.LinUCB,
     "told the label": onebit.MulticlassPerceptron,
 }
 
@@ -74,10 +77,10 @@ class Played(NamedTuple):
 
 
 SERIES = {
-    "margin": f"K = {CLASSES}, rows of weak margin γ",
-    "classes": f"γ = {MARGIN}, rows of K classes",
-    "hard margin": f"K = {CLASSES}, the sequence of Theorem 3",
-    "hard classes": f"γ = {HARD_MARGIN}, the sequence of Theorem 3",
+    "margin": f"K = {CLASSES}, weak margin γ",
+    "classes": f"γ = {MARGIN}, K classes",
+    "hard margin": f"K = {CLASSES}, Theorem 3",
+    "hard classes": f"γ = {HARD_MARGIN}, Theorem 3",
 }
 
 
@@ -172,7 +175,7 @@ def fit(games: dict[Game, Played], series: str, learner: str) -> Fit | None:
 def draw(games: dict[Game, Played]) -> None:
     looks = looks_of([Shown(name, repr(make()), make().hears_label) for name, make in LEARNERS.items()])
     with style.looks():
-        figure, panels = style.new_figure(2, 2, 6.4)
+        figure, panels = style.new_figure(2, 2, 6.8)
         for axes, (series, title) in zip(panels, SERIES.items(), strict=True):
             for learner in LEARNERS:
                 mine = {g: p for g, p in games.items() if (g.series, g.learner) == (series, learner)}
@@ -200,7 +203,7 @@ def draw(games: dict[Game, Played]) -> None:
         panels[0].set_ylabel("mistakes")
         panels[2].set_ylabel("mistakes")
         handles, labels = panels[2].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+        figure.legend(handles, labels, loc="outside lower center", ncols=3)
         png, _ = style.save(figure, IMAGES, "open_question")
         for other in IMAGES.glob("open_question.*"):
             if other != png:
@@ -215,7 +218,7 @@ def _draw_bounds(axes: Axes, series: str) -> None:
     for size in sizes:
         K, gamma = (CLASSES, 1.0 / size) if "margin" in series else (int(size), margin)
         forced.append(BOUNDS["3"].claim(n_classes=K, radius=1.0, margin=gamma).value or math.nan)
-    axes.plot(sizes, forced, color=style.INK, linestyle=(0, (1, 2)), linewidth=1.2, label="forced by Theorem 3")
+    axes.plot(sizes, forced, color=style.INK, linestyle=(0, (1, 2)), linewidth=1.2, label="forced")
 
 
 def table(games: dict[Game, Played]) -> str:
@@ -238,8 +241,8 @@ def table(games: dict[Game, Played]) -> str:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--rounds", type=int, default=100_000)
-    options.add_argument("--runs", type=int, default=10)
+    options.add_argument("--rounds", type=int, default=50_000)
+    options.add_argument("--runs", type=int, default=5)
     options.add_argument("--jobs", type=int, default=2)
     options.add_argument("--out", type=Path, default=Path("results/open_question"))
     chosen = options.parse_args()

@@ -73,9 +73,16 @@ def check_number(
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     """Return one of the named choices, or raise a ValueError that lists them."""
     choices = list(choices)
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
     return str(value)
+
+
+def check_switch(name: str, value: Any) -> bool:
+    """Return True or False, or raise a ValueError that names it."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be True or False; got {value!r}")
+    return value
 
 
 def check_seed(seed: Any) -> int:

@@ -2,13 +2,27 @@
 
 import math
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
+
+_ALLOWED: ContextVar[float] = ContextVar("allowed", default=math.inf)
+
+
+@contextmanager
+def no_more_than(n_bytes: float) -> Iterator[None]:
+    """Let what is made inside take no more: a file that is as large as what it speaks of says how much that is."""
+    before = _ALLOWED.set(n_bytes)
+    try:
+        yield
+    finally:
+        _ALLOWED.reset(before)
 
 
 def memory() -> float:
     """Return how many bytes this process may take: what the machine has, or what its container or shell allows."""
-    limits = [math.inf]
+    limits = [_ALLOWED.get()]
     with suppress(ImportError, AttributeError, OSError, ValueError):
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
         import resource  # neither is on Windows

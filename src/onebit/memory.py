@@ -334,6 +334,12 @@ def check_stored(size: int, capacity: int, budget: int | None = None) -> None:
         raise ValueError(f"{size} examples in {capacity} places do not fit a budget of {budget}")
 
 
+def check_finite(*arrays: Floats) -> None:
+    """Raise ValueError unless arrays from a file hold numbers only."""
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise ValueError("what it has learned is NaN or infinite")
+
+
 def needed_chance(probability: float | None) -> float:
     """Return the chance that a label was tried with, for learners that divide by it."""
     if probability is None:
@@ -342,6 +348,22 @@ def needed_chance(probability: float | None) -> float:
             "them use learn_labels, or BanditSVM or BanditPerceptron, which take plain facts"
         )
     return probability
+
+
+LARGEST_SQUARE = 1e100
+"""Of a row, for learners that divide it by a chance: the squares of its squares must be floats."""
+
+
+def divisible_chance(probability: float | None, row: Rows) -> float:
+    """Return the chance that a label was tried with, for learners that square what they divide by it."""
+    chance = needed_chance(probability)
+    entries = row.values if isinstance(row, SparseRows) else row
+    if not (chance >= 1.0 / LARGEST_SQUARE and float(np.vdot(entries, entries)) <= LARGEST_SQUARE * chance):
+        raise ValueError(
+            f"probabilities must not be so small ({probability}) that a step divided by them is no number; scale the "
+            "features, or leave that round out"
+        )
+    return chance
 
 
 def unscored_error(row: Rows | str) -> ValueError:

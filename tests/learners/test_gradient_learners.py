@@ -217,12 +217,17 @@ def test_rows_of_zeros_teach_nothing_and_break_nothing() -> None:
     ("learner", "message"),
     [
         (onebit.ConservativePassiveAggressive(0.0), "C must be"),
+        (onebit.ConservativePassiveAggressive(np.ones(2)), "C must be"),  # type: ignore[arg-type]
         (onebit.Majority(1.5), "exploration must be"),
+        (onebit.Majority(np.ones(2)), "exploration must be"),  # type: ignore[arg-type]
         (onebit.Gaptron(0.0), "exploration must be"),
         (onebit.Gaptron(learning_rate=-1.0), "learning_rate must be"),
+        (onebit.Gaptron(learning_rate=1e308), "learning_rate must be"),
         (onebit.Gaptron(longest=0.0), "longest must be"),
+        (onebit.Gaptron(longest=1e-200), "longest must be"),
         (onebit.AdaptiveSurrogate(0.0), "norm_bound must be"),
         (onebit.AdaptiveSurrogate(horizon=0), "horizon must be"),
+        pytest.param(onebit.AdaptiveSurrogate(horizon=10**400), "horizon must be", id="beyond floats"),
     ],
     ids=str,
 )
@@ -235,3 +240,7 @@ def test_bad_settings(learner: Any, message: str) -> None:
 def test_known_rounds_need_their_chances(learner: Any) -> None:
     with pytest.raises(ValueError, match="probabilities are needed"):
         learner.learn_from([[1.0]], [0], True)
+    with pytest.raises(ValueError, match="must not be so small"):
+        learner.learn_from([[1.0]], [0], True, 1e-200)
+    with pytest.raises(ValueError, match="too large"):  # its steps would have no square
+        learner.guess([1e153])

@@ -242,6 +242,13 @@ def test_winning_chances_are_exact(means: list[float], deviations: list[float]) 
     assert out.sum() == pytest.approx(1.0, abs=1e-14)
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_the_highest_mean_wins_where_no_deviation_can_be_added(n: int) -> None:
+    out, means = np.empty(n), np.arange(n, dtype=float)
+    winning.winning_chances(means, np.full(n, 1e-200), 1e-10, np.empty(n), out)
+    assert out.tolist() == np.eye(n)[-1].tolist()
+
+
 def test_equal_labels_have_equal_chances_however_many() -> None:
     for n in (2, 3, 10, 40):
         out = np.empty(n)
@@ -330,7 +337,13 @@ def test_known_rounds_are_as_good_as_ones_own() -> None:
         ("LinUCB", {"alpha": -1.0}, "alpha must be at least 0"),
         ("LinUCB", {"diagonal": 1}, "diagonal must be True or False"),
         ("LinUCB", {"regularization": 0.0}, "regularization"),
+        ("LinUCB", {"alpha": 1e308}, "alpha"),
         ("ThompsonSampling", {"spread": 0}, "spread"),
+        ("ThompsonSampling", {"spread": 1e-300}, "spread"),
+        ("ThompsonSampling", {"spread": 1e308}, "spread"),
+        ("SquareCB", {"gamma_scale": 1e308}, "gamma_scale"),
+        ("RegCB", {"mellowness": 1e308}, "mellowness"),
+        ("EpsilonGreedy", {"learning_rate": 1e308}, "learning_rate"),
         ("Confidit", {"alpha": -1.0}, "alpha"),
         ("Confidit", {"eta": -0.1}, "eta"),
         ("EpsilonGreedy", {"exploration": 1.1}, "exploration must be at least 0 and at most 1"),
@@ -340,6 +353,7 @@ def test_known_rounds_are_as_good_as_ones_own() -> None:
         ("SquareCB", {"gamma_scale": 0.0}, "gamma_scale"),
         ("RegCB", {"mellowness": -1}, "mellowness"),
         ("RegCB", {"variant": "both"}, "variant"),
+        ("RegCB", {"variant": np.ones(2)}, "variant"),
     ],
 )
 def test_bad_settings_are_named(cls: str, settings: dict[str, Any], named: str) -> None:

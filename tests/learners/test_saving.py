@@ -418,6 +418,49 @@ def test_an_enemys_facts_are_refused(path: Path) -> None:
     refuses(path, resealed(None, content, memory_counts=due, memory_seen=unseen), "due")
 
 
+ENEMY_ARRAYS: list[tuple[onebit.Learner, dict[str, float]]] = [
+    (onebit.SOBA(classes=2), {"matrix": -1.0, "inverse": np.nan, "tallies": -1.0}),
+    (onebit.SOBA(classes=2, diagonal=True), {"matrix": 0.0, "worn": 5000}),
+    (onebit.PNewtron(classes=2, diagonal=True), {"matrix": 0.5, "worn": 5000, "target": np.inf}),
+    (onebit.LinUCB(classes=2), {"grams": 0.0, "inverses": np.nan, "weights": np.inf}),
+    (onebit.EpsilonGreedy(scores="logistic", classes=2), {"grams": -1.0, "weights": np.nan}),
+    (onebit.Majority(classes=2), {"counts": -1.0}),
+    (onebit.AdaptiveSurrogate(classes=2), {"sums": -1.0, "weights": np.nan}),
+    (onebit.BanditHalving(3, classes=2), {"weights": np.nan, "alive": 0}),
+]
+
+
+@pytest.mark.parametrize(("learner", "enemys"), ENEMY_ARRAYS, ids=lambda given: str(given)[:30])
+def test_what_no_learner_can_have_learned_is_refused(
+    path: Path, learner: onebit.Learner, enemys: dict[str, float]
+) -> None:
+    learner.begin(2)
+    learner.save(path)
+    onebit.load(path)
+    content = path.read_bytes()
+    for name, value in enemys.items():
+        array = getattr(learner._memory.arrays, name)
+        refuses(path, resealed(None, content, **{f"memory_{name}": np.full_like(array, value)}), "cannot be loaded")
+
+
+def test_a_small_file_cannot_make_a_learner_take_much(path: Path) -> None:
+    for learner, much in (
+        (onebit.BanditHalving(3, classes=2), lambda held: held["in_force"].update(hypotheses=10**7)),
+        (onebit.SOBA(classes=2), lambda held: held.update(n_features=2500, padding="x" * 3000)),
+        (onebit.LinUCB(classes=2), lambda held: held.update(n_features=2500, padding="x" * 3000)),
+    ):
+        learner.begin(1)
+        learner.save(path)
+        refuses(path, resealed(much, path.read_bytes()), "GiB")
+    wrapped = onebit.Wrapped(refit="geometric", classes=2)
+    wrapped.begin(1)
+    wrapped.save(path)
+    within = {"new": ["onebit.learners:BanditHalving", [], {"dict": [["hypotheses", 10**7]]}]}
+    rows = {"values_1": np.ones((2, 1)), "values_2": np.zeros(2, np.int64), "values_3": np.array([True, False])}
+    much = lambda held: held["in_force"].update(estimator=within)  # noqa: E731
+    refuses(path, resealed(much, path.read_bytes(), **rows), "GiB")
+
+
 def test_our_own_are_made_by_their_constructors(path: Path) -> None:
     """Kernels and learners need no trust: a file must not make one that does not check, or has other methods."""
     onebit.BanditPerceptron(Gaussian(), classes=3).save(path)

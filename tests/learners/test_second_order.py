@@ -245,3 +245,11 @@ def test_steps_divided_by_next_to_nothing_are_refused() -> None:
     with pytest.raises(ValueError, match="probabilities are needed"):
         learner.learn_from([[1.0, 2.0]], [1], True)
     assert np.array_equal(learner.weights_, before)
+
+
+def test_a_chance_whose_square_is_nothing_is_refused_even_for_a_row_of_zeros() -> None:
+    learner = onebit.PNewtron(classes=2)
+    with pytest.raises(ValueError, match="must not be so small"):
+        learner.learn_from([[0.0]], [0], False, 1e-200)
+    with pytest.raises(ValueError, match="exploration must be"):
+        onebit.PNewtron(1e-300, classes=2).begin(1)

@@ -162,6 +162,8 @@ def test_an_error_inside_the_classifier_loses_nothing() -> None:
         ({"estimator": GaussianNB}, "estimator must be a classifier"),
         ({"estimator": 3}, "estimator must be a classifier"),
         ({"estimator": "os:system"}, "one of scikit-learn's"),
+        ({"estimator": "sklearn.utils.tests.test_estimator_checks:BaseBadClassifier"}, "one of scikit-learn's"),
+        ({"estimator": "sklearn.ensemble:VotingClassifier"}, "must be given itself, with its settings"),
         ({"estimator": "sklearn.tree:NoSuchTree"}, "has no 'NoSuchTree'"),
         ({"estimator": "sklearn.linear_model:LinearRegression"}, "estimator must be a classifier"),
         ({"estimator": DecisionTreeClassifier()}, 'say refit="geometric"'),
@@ -173,6 +175,22 @@ def test_an_error_inside_the_classifier_loses_nothing() -> None:
 def test_bad_settings(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         onebit.Wrapped(**settings, classes=2).guess([1.0])
+
+
+def test_nothing_but_a_classifier_of_scikit_learn_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sklearn.ensemble
+
+    called = []
+
+    class Stranger(GaussianNB):  # type: ignore[misc]
+        def __init__(self) -> None:
+            called.append(1)
+
+    # A module shows what it has imported, too; a file from a stranger could name that.
+    monkeypatch.setattr(sklearn.ensemble, "Shown", Stranger, raising=False)
+    with pytest.raises(ValueError, match="one of scikit-learn's"):
+        onebit.Wrapped("sklearn.ensemble:Shown", classes=2).begin(1)
+    assert not called
 
 
 def test_scores_that_are_no_numbers_are_refused() -> None:

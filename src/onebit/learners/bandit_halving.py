@@ -14,7 +14,7 @@ from onebit.kernels import ENTRIES_AT_ONCE
 from onebit.learners.base import Learner
 from onebit.loop import READY, UNSCORED, Game, clear, highest
 from onebit.machine_memory import check_memory
-from onebit.memory import Memory
+from onebit.memory import Memory, check_finite
 from onebit.rounds import Answer
 
 _HYPOTHESES = 3  # second word of the key: learners and streams with the same seed draw others
@@ -88,9 +88,12 @@ class BanditHalving(Learner):
         given: Any = self.hypotheses
         if isinstance(given, (list, tuple)) and given and all(callable(each) for each in given):
             return _Survivors(np.zeros((1, 1, shape[1])), list(given), self._labels)
-        if np.ndim(given) == 0:
-            n = check_integer("hypotheses", given, low=1)
-            check_memory(8.0 * n * shape[0] * shape[1])
+        if not hasattr(given, "__len__") or (isinstance(given, np.ndarray) and given.ndim == 0):
+            n = check_integer("hypotheses", given, low=1, high=2**53)
+            try:
+                check_memory(8.0 * n * shape[0] * shape[1])
+            except MemoryError as error:
+                raise ValueError(f"hypotheses must be fewer than {n}: {error}") from error
             weights: Floats = Generator(Philox(key=[self._key, _HYPOTHESES])).normal(size=(n, *shape))
         else:
             weights = np.array(check_real(given, "hypotheses"), dtype=np.float64)
@@ -210,6 +213,7 @@ class _Survivors(Memory):
 
     def check_arrays(self, arrays: Hypotheses) -> None:
         """Raise unless somebody survives."""
+        check_finite(arrays.weights)
         if not arrays.alive.any() or arrays.alive.max() > 1:
             raise ValueError("no hypothesis survives, or one more than once")
 

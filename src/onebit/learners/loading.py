@@ -18,13 +18,15 @@ from onebit.labels import check_classes
 from onebit.learners.base import Learner
 from onebit.learners.packing import Arrays, unpack_memory, unpack_tickets
 from onebit.learners.saving import CHECKSUM, COUNTS, KEPT, MOST_HEADER, OURS, REBUILT, VERSION, checksum_of
-from onebit.machine_memory import check_memory
+from onebit.machine_memory import check_memory, no_more_than
 from onebit.npz import n_bytes, read_array
 from onebit.typed_json import Trusted, parse, restore
 
 _END = re.compile(rb"onebit model (\d{1,9}), blake2b ([0-9a-f]{%d})" % (2 * CHECKSUM))
 _LONGEST_END = 100
 _MOST_PARTS = 10_000
+_ROOM = 1 << 26
+"""How many bytes any file may ask for; beyond them eight for each of its own (a matrix needs room to be inverted)."""
 
 
 def load(path: "str | os.PathLike[str]", *, trusted: Iterable[Any] = ()) -> Learner:
@@ -132,7 +134,8 @@ def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: Trusted, size: int
     learner.max_open_tickets = header["max_open_tickets"]
     if "in_force" in header:
         _put_back(learner, header, arrays, restore(header["labels"], trusted, values), size)
-        _give_own(learner, read(header["own"]))
+        with no_more_than(_ROOM + 8 * size):  # a learner by hand may begin others, which it wraps
+            _give_own(learner, read(header["own"]))
         learner.set_params(**read(header["settings"]))
     return learner
 
@@ -146,7 +149,8 @@ def _put_back(learner: Learner, header: dict[str, Any], arrays: Arrays, labels: 
         raise ValueError(f"it speaks of {n_features} features, and is too small for that")
     if not isinstance(labels, np.ndarray):  # a count in a small file could be large
         raise ValueError(f"its labels are no list: {labels!r:.80}")
-    learner._begin(n_features, check_classes(labels), check_seed(header["seed"]))
+    with no_more_than(_ROOM + 8 * size):
+        learner._begin(n_features, check_classes(labels), check_seed(header["seed"]))
     unpack_memory(learner._memory, _part(arrays, "memory"))
     vars(learner).update(counts)
     runs, of_tickets = header["runs"], _part(arrays, "tickets")
@@ -165,8 +169,7 @@ def _part(arrays: Arrays, folder: str) -> Arrays:
 def _give_own(learner: Learner, own: dict[str, Any]) -> None:
     """Give a learner what it kept beside the rest; our own keep the names of the features, and what they ask for."""
     if type(learner).__module__.startswith(f"{OURS}."):
-        names = own.get("feature_names_in_", np.empty(learner.n_features_in_, dtype=object))
-        if np.shape(names) != (learner.n_features_in_,):
+        if "feature_names_in_" in own and np.shape(own["feature_names_in_"]) != (learner.n_features_in_,):
             raise ValueError(f"it gives the learner {', '.join(own)}, which do not fit")
         learner._take_back({name: own.pop(name) for name in list(own) if name not in KEPT})
     if REBUILT & own.keys():

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone, is_classifier
+from sklearn.base import ClassifierMixin, clone, is_classifier
 
 from onebit.inputs import Floats, Rows, check_choice, check_number, dense
 from onebit.learners.base import Learner
@@ -17,6 +17,7 @@ from onebit.strangers import find_by_import_path, is_import_path
 
 _FIRST_CAPACITY = 16  # doubled when full
 _MOST_AT_ONCE = 100
+_NOT_PUBLIC = ("tests", "conftest", "externals", "experimental")
 
 
 class Wrapped(Learner):
@@ -90,8 +91,7 @@ class Wrapped(Learner):
     # Four methods by hand.
 
     def _start(self) -> None:
-        never = not isinstance(self.exploration, bool) and self.exploration == 0
-        self._rate = 0.0 if never else check_number("exploration", self.exploration, above=0.0, at_most=1.0)
+        self._rate = check_number("exploration", self.exploration, at_least=0.0, at_most=1.0)
         self._is_partial = check_choice("refit", self.refit, ("partial", "geometric")) == "partial"
         self._blank = self._new_estimator()
         if self._is_partial and not hasattr(self._blank, "partial_fit"):
@@ -101,23 +101,15 @@ class Wrapped(Learner):
             )
         self._models: list[Any] = [None] * len(self.classes_)
         self._size = self._learned_size = 0
-        self._rows = np.zeros((_FIRST_CAPACITY, self.n_features_in_))
-        self._labels_heard = np.zeros(_FIRST_CAPACITY, dtype=np.int64)
-        self._right = np.zeros(_FIRST_CAPACITY, dtype=bool)
+        self._rows = np.zeros((0, self.n_features_in_))
+        self._labels_heard, self._right = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
 
     def _new_estimator(self) -> Any:
         given = self.estimator
         if given is None:
             blank: Any = _gradient_descent()(loss="log_loss")
         elif isinstance(given, str):
-            # Of scikit-learn only: a saved file may come from a stranger, and names what is imported.
-            found = find_by_import_path(given, "estimator") if _is_of_scikit_learn(given) else None
-            if not isinstance(found, type):
-                raise ValueError(
-                    f"estimator must be a classifier, or the import path of one of scikit-learn's, such as "
-                    f'"sklearn.ensemble:RandomForestClassifier"; got {given!r}'
-                )
-            blank = found()
+            blank = _named_classifier(given)
         else:
             blank = given
         if isinstance(blank, type) or not hasattr(blank, "get_params") or not is_classifier(blank):
@@ -152,8 +144,9 @@ class Wrapped(Learner):
     def _learn(self, row: Rows, label: int, correct: bool) -> bool:
         n = self._size
         if n == len(self._right):
-            self._rows = grown(self._rows, (2 * n, self._rows.shape[1]))
-            self._labels_heard, self._right = grown(self._labels_heard, (2 * n,)), grown(self._right, (2 * n,))
+            room = max(_FIRST_CAPACITY, 2 * n)
+            self._rows = grown(self._rows, (room, self._rows.shape[1]))
+            self._labels_heard, self._right = grown(self._labels_heard, (room,)), grown(self._right, (room,))
         self._rows[n], self._labels_heard[n], self._right[n] = dense(row)[0], label, correct
         learned = self._learned_size
         more = max(1, min(learned // 10, _MOST_AT_ONCE)) if self._is_partial else max(1, learned // 4)
@@ -232,8 +225,26 @@ class Wrapped(Learner):
         return tags
 
 
-def _is_of_scikit_learn(path: str) -> bool:
-    return is_import_path(path) and path.partition(":")[0].partition(".")[0] == "sklearn"
+def _named_classifier(path: str) -> Any:
+    """Return one of scikit-learn's public classifiers: a saved file may come from a stranger, and names it."""
+    module = path.partition(":")[0]
+    is_public = is_import_path(path) and not any(
+        part.startswith("_") or part in _NOT_PUBLIC for part in module.split(".")
+    )
+    found: Any = None
+    if is_public and module.partition(".")[0] == "sklearn":
+        found = find_by_import_path(path, "estimator")
+    # Not called before it is known to be theirs: modules show what they import, too.
+    is_theirs = isinstance(found, type) and found.__module__.startswith("sklearn.")
+    if not is_theirs or not issubclass(found, ClassifierMixin):
+        raise ValueError(
+            f"estimator must be a classifier, or the import path of one of scikit-learn's, such as "
+            f'"sklearn.ensemble:RandomForestClassifier"; got {path!r:.80}'
+        )
+    try:
+        return found()
+    except TypeError as error:
+        raise ValueError(f"estimator {path} must be given itself, with its settings: {error}") from error
 
 
 def _gradient_descent() -> Any:

@@ -1,6 +1,5 @@
 """Adaptive gradient descent on the logistic loss, with randomized decoding and fading uniform exploration."""
 
-import math
 from typing import Any
 
 from onebit.inputs import check_integer, check_number
@@ -20,8 +19,8 @@ class AdaptiveSurrogate(GradientLearner):
     Parameters
     ----------
     norm_bound : float
-        B: the weights that it is to compete with are no longer (all classes together). The diameter of that ball, 2B,
-        stands for the authors' B.
+        B: the weights that it is to compete with are no longer (all classes together); from 1e-30 to 1e100. The
+        diameter of that ball, 2B, stands for the authors' B.
     horizon : int, optional
         T, the number of rounds. By default it is not known: round t explores with the q of T = t, where t counts the
         answers so far. No doubling is needed: that q falls, and adds up to no more than twice what a known T gives.
@@ -60,9 +59,9 @@ class AdaptiveSurrogate(GradientLearner):
         self.seed = seed
 
     def _new_memory(self) -> Memory:
-        bound = check_number("norm_bound", self.norm_bound, above=0.0, at_most=1e100)
-        rounds = 0 if self.horizon is None else check_integer("horizon", self.horizon, low=1)
-        numbers = Numbers(SURROGATE, min(float(rounds), math.ldexp(1.0, 1000)), bound, 0.0)
+        bound = check_number("norm_bound", self.norm_bound, at_least=1e-30, at_most=1e100)
+        rounds = 0 if self.horizon is None else check_integer("horizon", self.horizon, low=1, high=2**53)
+        numbers = Numbers(SURROGATE, float(rounds), bound, 0.0)
         return GradientMemory(numbers, self.n_features_in_, len(self.classes_))
 
     def __sklearn_tags__(self) -> Any:

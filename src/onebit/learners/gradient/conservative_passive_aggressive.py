@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+import numpy as np
+
 from onebit.inputs import check_number
 from onebit.learners.gradient.weights import CONSERVATIVE, GradientLearner, GradientMemory, Numbers
 from onebit.memory import Memory
@@ -53,5 +55,6 @@ class ConservativePassiveAggressive(GradientLearner):
         self.seed = seed
 
     def _new_memory(self) -> Memory:
-        largest = math.inf if math.inf == self.C else check_number("C", self.C, above=0.0)
+        is_unbounded = isinstance(self.C, (float, np.floating)) and math.inf == self.C
+        largest = math.inf if is_unbounded else check_number("C", self.C, above=0.0)
         return GradientMemory(Numbers(CONSERVATIVE, 0.0, largest, 0.0), self.n_features_in_, len(self.classes_))

@@ -18,11 +18,11 @@ class Gaptron(GradientLearner):
     Parameters
     ----------
     exploration : float
-        The least chance of a uniform draw, g: in (0, 1].
+        The least chance of a uniform draw, g: from 1e-50 to 1.
     learning_rate : float, optional
-        η. By default the theorem's, g·(ln 2)²/(2K²R²).
+        η, up to 1e30. By default the theorem's, g·(ln 2)²/(2K²R²).
     longest : float, optional
-        R, the length of the longest row. By default that of the longest one learned from so far.
+        R, the length of the longest row, from 1e-50 to 1e50. By default that of the longest one learned from so far.
     classes : None, int or list
         The labels, or how many; `play` and `fit` find out by themselves.
     seed : int
@@ -67,9 +67,13 @@ class Gaptron(GradientLearner):
         self.seed = seed
 
     def _new_memory(self) -> Memory:
-        least = check_number("exploration", self.exploration, above=0.0, at_most=1.0)
-        rate = 0.0 if self.learning_rate is None else check_number("learning_rate", self.learning_rate, above=0.0)
-        longest = 0.0 if self.longest is None else check_number("longest", self.longest, above=0.0)
+        least = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
+        rate = (
+            0.0
+            if self.learning_rate is None
+            else check_number("learning_rate", self.learning_rate, above=0.0, at_most=1e30)
+        )
+        longest = 0.0 if self.longest is None else check_number("longest", self.longest, at_least=1e-50, at_most=1e50)
         numbers = Numbers(GAPTRON, least, rate, longest)
         return GradientMemory(numbers, self.n_features_in_, len(self.classes_))
 

@@ -56,8 +56,7 @@ class Majority(Learner):
         self.seed = seed
 
     def _new_memory(self) -> Memory:
-        never = not isinstance(self.exploration, bool) and self.exploration == 0
-        rate = 0.0 if never else check_number("exploration", self.exploration, above=0.0, at_most=1.0)
+        rate = check_number("exploration", self.exploration, at_least=0.0, at_most=1.0)
         return GradientMemory(Numbers(MAJORITY, rate, 0.0, 0.0), self.n_features_in_, len(self.classes_))
 
     @property

@@ -17,7 +17,7 @@ from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, Rows, SparseRows, unlocked
 from onebit.learners.base import Learner
 from onebit.loop import READY, UNSCORED, Game, clear, highest
-from onebit.memory import Memory
+from onebit.memory import LARGEST_SQUARE, Memory, check_finite, divisible_chance
 from onebit.rounds import Answer, Guess
 
 CONSERVATIVE, MAJORITY, GAPTRON, SURROGATE = range(4)
@@ -97,13 +97,9 @@ class GradientMemory(Memory):
 
     def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
         """Learn as if the label had been guessed with that probability."""
-        if probability is None and self.settings.kind in (GAPTRON, SURROGATE):
-            raise ValueError(
-                "probabilities are needed: this learner divides by the chance with which each label was tried. Without "
-                "them use learn_labels, or BanditSVM or BanditPerceptron, which take plain facts"
-            )
         self.measure(row, row)
-        heard, chance = self.arrays.sums[HEARD], 1.0 if probability is None else probability
+        divides = self.settings.kind in (GAPTRON, SURROGATE)
+        heard, chance = self.arrays.sums[HEARD], divisible_chance(probability, row) if divides else 1.0
         changed = self._hear_measured(unlocked(row), label, correct, truth, chance)
         self.arrays.sums[HEARD] = heard  # exploration fades with the rounds that were played
         return changed
@@ -113,6 +109,12 @@ class GradientMemory(Memory):
         self.sight.known[CHANCE] = chance
         self._seen = -1
         return moves.hear(memory, row, sight, label, False, correct, truth, settings)
+
+    def check_arrays(self, arrays: Weights) -> None:
+        """Raise unless counts are, and sums of squares can be."""
+        check_finite(arrays.weights, arrays.counts, arrays.sums[:LENGTH])
+        if (arrays.counts < 0.0).any() or (arrays.sums[:LENGTH] < 0.0).any():
+            raise ValueError("a count, or a sum of squares, is below 0")
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return every row's score for every class."""
@@ -187,6 +189,8 @@ def _finish_measuring(memory: Weights, square: float, sight: Sight, settings: Nu
             scores[i] = (memory.counts[RIGHT, i] + 1.0) / (memory.counts[TRIED, i] + 1.0)
     for i in range(scores.shape[0]):
         off += scores[i] - scores[i]
+    if settings.kind >= GAPTRON and square > LARGEST_SQUARE:
+        return UNSCORED
     sight.known[SQUARE], sight.known[COUNT] = square, memory.sums[HEARD]
     return READY if off == 0.0 else UNSCORED
 
@@ -293,6 +297,8 @@ def _descend(memory: Weights, answer: Answer, sight: Sight, settings: Numbers) -
     for i in range(n_classes):
         gains[i] = (1.0 - soft[i] if i == answer.label else -soft[i]) / (chance * LN2)
         length += gains[i] * gains[i]
+    if not length * square < math.inf:  # of a ticket whose chance somebody made up
+        return False
     if settings.kind == GAPTRON:
         sums[LONGEST] = max(sums[LONGEST], square)
         longest = settings.longest * settings.longest if settings.longest > 0.0 else sums[LONGEST]

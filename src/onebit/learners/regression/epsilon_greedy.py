@@ -3,17 +3,18 @@
 import math
 from typing import Any
 
-from onebit.inputs import check_choice, check_number
+from onebit.inputs import check_choice, check_number, check_switch
 from onebit.learners.regression.exploring import MIXED
-from onebit.learners.regression.learner import RegressionLearner, check_switch, ridge
+from onebit.learners.regression.learner import RegressionLearner, ridge
 from onebit.learners.regression.memory import check_regularization
 from onebit.learners.regression.ridge import LOGISTIC, Regression
+from onebit.lengths import MOST
 from onebit.memory import Memory
 
 
 def chosen_regression(scores: Any, diagonal: Any, regularization: Any, learning_rate: Any) -> Regression:
     """Check the settings of a regression that has a name, and return its numbers."""
-    rate = check_number("learning_rate", learning_rate, above=0.0)
+    rate = check_number("learning_rate", learning_rate, above=0.0, at_most=MOST)
     if check_choice("scores", scores, ("ridge", "logistic")) == "ridge":
         return ridge(diagonal, regularization)
     check_switch("diagonal", diagonal)
@@ -38,7 +39,7 @@ class EpsilonGreedy(RegressionLearner):
     regularization : float
         Of ridge: λ in Aᵢ = λI + Σxxᵀ. Of logistic: where the summed squares of the gradients start. Greater than 0.
     learning_rate : float
-        Of logistic: what gradients are multiplied by before they are divided by the root of those sums.
+        Of logistic: what gradients are multiplied by before they are divided by the root of those sums; up to 1e100.
     classes : None, int or list
         The labels, or how many; `play` and `fit` find out by themselves.
     seed : int

@@ -45,7 +45,7 @@ class ExploreFirst(RegressionLearner):
 
     References
     ----------
-    Langford, Zhang (2008). The epoch-greedy algorithm for contextual multi-armed bandits. NIPS 20. Section 2.
+    Langford, Zhang (2008). The epoch-greedy algorithm for contextual multi-armed bandits. NIPS 20.
     """
 
     def __init__(

@@ -3,18 +3,11 @@
 import math
 from typing import Any
 
-from onebit.inputs import Floats
+from onebit.inputs import Floats, check_switch
 from onebit.learners.base import Learner
 from onebit.learners.regression.exploring import Exploring
 from onebit.learners.regression.memory import RegressionMemory, check_regularization
 from onebit.learners.regression.ridge import DIAGONAL_RIDGE, FULL_RIDGE, Regression
-
-
-def check_switch(name: str, value: Any) -> bool:
-    """Return True or False, or raise a ValueError that names it."""
-    if not isinstance(value, bool):
-        raise ValueError(f"{name} must be True or False; got {value!r}")
-    return value
 
 
 def ridge(

@@ -5,6 +5,7 @@ from typing import Any
 from onebit.inputs import check_number
 from onebit.learners.regression.exploring import OPTIMISTIC
 from onebit.learners.regression.learner import RegressionLearner, ridge
+from onebit.lengths import MOST
 from onebit.memory import Memory
 
 
@@ -18,7 +19,7 @@ class LinUCB(RegressionLearner):
     Parameters
     ----------
     alpha : float
-        How many widths to hope for; 0 or more.
+        How many widths to hope for; 0 or more, up to 1e100.
     diagonal : bool
         Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
     regularization : float
@@ -33,7 +34,7 @@ class LinUCB(RegressionLearner):
     Guarantee:
     If the chance that label i is right is linear in x, with a weight vector of length at most 1 and rows of length at
     most 1, a variant that learns in stages makes at most Õ(√(KdT)) more mistakes in T rounds than the best labels
-    would, for `alpha` of order √log(KT/δ), with chance 1 − δ (Chu et al., Theorem 1). This is the plain form, which
+    would, for `alpha` of order √log(KT/δ), with chance 1 − δ (Chu et al.). This is the plain form, which
     they could not analyse, and which is what everybody runs. The diagonal form has no guarantee. A class that joins
     starts without rounds, and the guarantee from there; `among` and known rounds (`learn_from`) leave it as it is,
     since widths hold however rounds were chosen.
@@ -49,7 +50,6 @@ class LinUCB(RegressionLearner):
     References
     ----------
     Li, Chu, Langford, Schapire (2010). A contextual-bandit approach to personalized news article recommendation. WWW.
-    Algorithm 1.
     Chu, Li, Reyzin, Schapire (2011). Contextual bandits with linear payoff functions. AISTATS.
     """
 
@@ -69,5 +69,5 @@ class LinUCB(RegressionLearner):
         self.seed = seed
 
     def _new_memory(self) -> Memory:
-        alpha = check_number("alpha", self.alpha, at_least=0.0)
+        alpha = check_number("alpha", self.alpha, at_least=0.0, at_most=MOST)
         return self._remember(ridge(self.diagonal, self.regularization), OPTIMISTIC, alpha)

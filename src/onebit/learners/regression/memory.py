@@ -34,7 +34,7 @@ from onebit.learners.regression.winning import drawn_winner
 from onebit.lengths import LEAST, MOST
 from onebit.loop import UNSCORED, Game, highest, ready_if_finite
 from onebit.machine_memory import check_memory
-from onebit.memory import Memory
+from onebit.memory import Memory, check_finite
 from onebit.rounds import Answer
 
 _WITH_WIDTHS = (OPTIMISTIC, CONFIDENT, ELIMINATING, SAMPLING)
@@ -128,6 +128,13 @@ class RegressionMemory(Memory):
         moves, arrays, sight, settings = self._at_hand[type(prepared)]
         self._seen = -1
         return moves.hear(arrays, unlocked(prepared), sight, label, False, correct, truth, settings)
+
+    def check_arrays(self, arrays: Regressions) -> None:
+        """Raise unless every A is no less than at the start."""
+        check_finite(arrays.weights, arrays.grams, arrays.inverses, arrays.responses)
+        diagonals = arrays.grams[:, :, 0] if arrays.grams.shape[2] == 1 else np.diagonal(arrays.grams, axis1=1, axis2=2)
+        if not (diagonals >= self.settings.regression.regularization).all():
+            raise ValueError("a regression's matrix is less than at the start")
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return what each class's regression predicts."""

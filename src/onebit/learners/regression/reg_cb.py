@@ -5,6 +5,7 @@ from typing import Any
 from onebit.inputs import check_choice, check_number
 from onebit.learners.regression.exploring import CONFIDENT, ELIMINATING
 from onebit.learners.regression.learner import RegressionLearner, ridge
+from onebit.lengths import MOST
 from onebit.memory import Memory
 
 
@@ -21,7 +22,7 @@ class RegCB(RegressionLearner):
     Parameters
     ----------
     mellowness : float
-        The more, the more it explores; 0 or more.
+        The more, the more it explores; 0 or more, up to 1e100.
     variant : "optimistic" or "elimination"
         How a label is chosen.
     diagonal : bool
@@ -57,7 +58,6 @@ class RegCB(RegressionLearner):
     References
     ----------
     Foster, Agarwal, Dudík, Luo, Schapire (2018). Practical contextual bandits with regression oracles. ICML.
-    Algorithms 1 and 2.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class RegCB(RegressionLearner):
         self.seed = seed
 
     def _new_memory(self) -> Memory:
-        mellowness = check_number("mellowness", self.mellowness, at_least=0.0)
+        mellowness = check_number("mellowness", self.mellowness, at_least=0.0, at_most=MOST)
         variant = check_choice("variant", self.variant, ("optimistic", "elimination"))
         # Minus the costs: more is better, as everywhere.
         regression = ridge(self.diagonal, self.regularization, right=0.0, wrong=-1.0)

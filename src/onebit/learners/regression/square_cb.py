@@ -5,6 +5,7 @@ from typing import Any
 from onebit.inputs import check_number
 from onebit.learners.regression.exploring import GAPS
 from onebit.learners.regression.learner import RegressionLearner, ridge
+from onebit.lengths import MOST
 from onebit.memory import Memory
 
 
@@ -20,7 +21,7 @@ class SquareCB(RegressionLearner):
     Parameters
     ----------
     gamma_scale : float
-        The less, the more it explores; greater than 0.
+        The less, the more it explores; greater than 0, up to 1e100.
     diagonal : bool
         Whether to keep only the diagonal of each Aᵢ: O(d) for the guessed class instead of O(d²).
     regularization : float
@@ -35,7 +36,7 @@ class SquareCB(RegressionLearner):
     Guarantee:
     If the cost of each label is, on average, a linear function of x with values in [0, 1], then with γ of order
     √(KT/R), where R bounds the regression's regret (of order K·d·log T for ridge), it makes O(√(KT·R)) more mistakes in
-    T rounds than the best labels would, whatever the order of the rows (Foster and Rakhlin, Theorem 1). The diagonal
+    T rounds than the best labels would, whatever the order of the rows (Foster and Rakhlin). The diagonal
     form bounds no such regret. When classes join it counts from there, for the larger K; with `among` K is the number
     of those; known rounds (`learn_from`) count as answers and leave it as it is.
 
@@ -50,7 +51,6 @@ class SquareCB(RegressionLearner):
     References
     ----------
     Foster, Rakhlin (2020). Beyond UCB: optimal and efficient contextual bandits with regression oracles. ICML.
-    Algorithm 1.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class SquareCB(RegressionLearner):
         self.seed = seed
 
     def _new_memory(self) -> Memory:
-        scale = check_number("gamma_scale", self.gamma_scale, above=0.0)
+        scale = check_number("gamma_scale", self.gamma_scale, above=0.0, at_most=MOST)
         # Minus the costs: more is better, as everywhere.
         regression = ridge(self.diagonal, self.regularization, right=0.0, wrong=-1.0)
         return self._remember(regression, GAPS, scale)

@@ -5,6 +5,7 @@ from typing import Any
 from onebit.inputs import check_number
 from onebit.learners.regression.exploring import SAMPLING
 from onebit.learners.regression.learner import RegressionLearner, ridge
+from onebit.lengths import MOST
 from onebit.memory import Memory
 
 
@@ -21,7 +22,7 @@ class ThompsonSampling(RegressionLearner):
     Parameters
     ----------
     spread : float
-        The posterior's standard deviation, in widths √(xᵀAᵢ⁻¹x); greater than 0.
+        The posterior's standard deviation, in widths √(xᵀAᵢ⁻¹x); from 1e-10 to 1e100.
     diagonal : bool
         Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
     regularization : float
@@ -36,9 +37,9 @@ class ThompsonSampling(RegressionLearner):
     Guarantee:
     If the chance that label i is right is linear in x, with weights and rows of length at most 1, then with `spread` of
     order √(D·log(T/δ)), where D = Kd, it makes at most Õ(D^(3/2)·√T) more mistakes in T rounds than the best labels
-    would, with chance 1 − δ (Agrawal and Goyal, Theorem 1). The default explores far less
-    than that asks for. The diagonal form has no guarantee. A class that joins starts from the prior, and the guarantee
-    from there; `among` and known rounds (`learn_from`) leave it as it is.
+    would, with chance 1 − δ (Agrawal and Goyal). The default explores far less than that asks for. The diagonal form
+    has no guarantee. A class that joins starts from the prior, and the guarantee from there; `among` and known rounds
+    (`learn_from`) leave it as it is.
 
     Examples
     --------
@@ -50,7 +51,7 @@ class ThompsonSampling(RegressionLearner):
 
     References
     ----------
-    Agrawal, Goyal (2013). Thompson sampling for contextual bandits with linear payoffs. ICML. Algorithm 1.
+    Agrawal, Goyal (2013). Thompson sampling for contextual bandits with linear payoffs. ICML.
     """
 
     def __init__(
@@ -69,5 +70,5 @@ class ThompsonSampling(RegressionLearner):
         self.seed = seed
 
     def _new_memory(self) -> Memory:
-        spread = check_number("spread", self.spread, above=0.0)
+        spread = check_number("spread", self.spread, at_least=1e-10, at_most=MOST)
         return self._remember(ridge(self.diagonal, self.regularization), SAMPLING, spread)

@@ -12,6 +12,7 @@ import numpy as np
 from onebit.compiled import frugal, inlined
 from onebit.draws import LEARNER, Draw, philox, to_unit
 from onebit.inputs import Floats
+from onebit.loop import highest
 
 _NORMALS = LEARNER + 2  # second word of the key: these numbers are nobody else's
 _FAR = 8.3  # beyond so many deviations a normal number lies with a chance below 10⁻¹⁶
@@ -53,8 +54,8 @@ def _below(z: float) -> float:
 def winning_chances(means: Floats, deviations: Floats, scale: float, scratch: Floats, out: Floats) -> None:
     """Write each label's chance to win; all deviations are above 0. `scratch` has room for a number per label."""
     n = means.shape[0]
-    if n == 2:
-        apart = scale * math.hypot(deviations[0], deviations[1])
+    apart = scale * math.hypot(deviations[0], deviations[1]) if n == 2 else 0.0
+    if apart > 0.0:
         out[0], out[1] = _below((means[0] - means[1]) / apart), _below((means[1] - means[0]) / apart)
         return
     # Below the highest of the lower ends nobody wins: some number is larger.
@@ -73,6 +74,8 @@ def winning_chances(means: Floats, deviations: Floats, scale: float, scratch: Fl
     total = 0.0
     for i in range(n):
         total += out[i]
+    if not total > 0.0:  # deviations so small that they change no mean: the highest wins
+        out[highest(means)] = total = 1.0
     for i in range(n):
         out[i] /= total
 

@@ -75,6 +75,12 @@ class DiagonalMemory(JointMemory):
         diagonal = np.full(n, self.settings.floor)
         return Diagonal(np.zeros(n), np.zeros(n), diagonal, np.zeros(TALLIES), np.zeros(1, dtype=np.int64))
 
+    def check_arrays(self, arrays: Diagonal) -> None:
+        """Raise if something is worn, which would be made anew for ever."""
+        super().check_arrays(arrays)
+        if arrays.worn[0] != 0:
+            raise ValueError("a diagonal is never worn")
+
     def scratch_size(self) -> int:
         """Return 0: a step needs no scratch paper."""
         return 0

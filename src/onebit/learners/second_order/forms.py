@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from onebit.inputs import check_switch
 from onebit.learners.second_order.diagonal import DiagonalMemory
 from onebit.learners.second_order.full import FullMemory
 from onebit.learners.second_order.joint import JointMemory, JointRule, JointSettings
@@ -11,7 +12,5 @@ def joint_memory(
     rule: JointRule, settings: JointSettings, diagonal: Any, n_features: int, n_classes: int
 ) -> JointMemory:
     """Return an empty memory: the diagonal, or the whole matrix."""
-    if not isinstance(diagonal, bool):
-        raise ValueError(f"diagonal must be True or False; got {diagonal!r}")
-    form = DiagonalMemory if diagonal else FullMemory
+    form = DiagonalMemory if check_switch("diagonal", diagonal) else FullMemory
     return form(rule, settings, n_features, n_classes)

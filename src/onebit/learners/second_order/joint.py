@@ -20,7 +20,7 @@ from onebit.inputs import Floats, Integers, Rows, dense, unlocked
 from onebit.kernels import ENTRIES_AT_ONCE
 from onebit.learners.base import Learner
 from onebit.loop import FULL, UNSCORED, Game, Record, ready_if_finite
-from onebit.memory import Memory, needed_chance
+from onebit.memory import LARGEST_SQUARE, Memory, check_finite, divisible_chance
 from onebit.rounds import Answer, Guess
 from onebit.spaces.base import find_rule
 
@@ -29,8 +29,6 @@ LAMBDA, SHIFT, MARGINS = range(3)
 TALLIES = 3
 RENEW_EVERY = 1000
 """Steps after which the inverse is made anew; or after as many as there are weights, if these are more."""
-LARGEST_SQUARE = 1e100
-"""Steps whose direction has a larger square are refused: sums of fourth powers must be floats."""
 
 
 class JointSight(NamedTuple):
@@ -208,6 +206,13 @@ class JointMemory(Memory):
         are_scores = bool((scores < np.inf).all())  # NaN is not
         return are_scores and label < len(scores) <= self.n_classes and bool(scores[label] > -np.inf)
 
+    def check_arrays(self, arrays: Any) -> None:
+        """Raise unless A is no less than at the start, and the sums are not below 0."""
+        check_finite(*(array for array in arrays if array.dtype.kind == "f"))
+        diagonal = arrays.matrix if arrays.matrix.ndim == 1 else arrays.matrix.diagonal()
+        if not (diagonal >= self.settings.floor).all() or not (arrays.tallies >= 0.0).all():
+            raise ValueError("its matrix is less than at the start, or a sum is below 0")
+
     def renew_inverse(self) -> None:
         """Make what rounding has worn anew."""
 
@@ -233,15 +238,10 @@ class JointMemory(Memory):
 
     def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
         """Learn from a round that somebody else played, with the chance that its label had."""
-        chance = needed_chance(probability)
         prepared = dense(row)
         self.measure(prepared, row)
         self._seen = -1
-        if not float(np.vdot(prepared, prepared)) <= LARGEST_SQUARE * chance:
-            raise ValueError(
-                f"probabilities must not be so small ({probability}) that a step divided by them is no number; scale "
-                "the features, or leave that round out"
-            )
+        chance = divisible_chance(probability, prepared)
         learn, answer = _learns(self.rule, self.form), Answer(label, False, correct, truth)
         changed = learn(self.arrays, unlocked(prepared), 0, self.sight, answer, chance, self.settings)
         self._tidy()

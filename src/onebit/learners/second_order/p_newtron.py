@@ -25,7 +25,7 @@ class PNewtron(SecondOrderLearner):
     Parameters
     ----------
     exploration : float
-        How often a label is drawn uniformly: in (0, 1].
+        How often a label is drawn uniformly: from 1e-50 to 1.
     sharpness : float
         α: what scores are multiplied by before the softmax; up to 1e6.
     curvature : float
@@ -88,7 +88,7 @@ class PNewtron(SecondOrderLearner):
         self.seed = seed
 
     def _new_memory(self) -> Memory:
-        exploration = check_number("exploration", self.exploration, above=0.0, at_most=1.0)
+        exploration = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
         sharpness = check_number("sharpness", self.sharpness, above=0.0, at_most=1e6)
         curvature = check_number("curvature", self.curvature, above=1e-31, at_most=1e30)
         radius = check_number("radius", self.radius, above=1e-16, at_most=1e15)

@@ -27,7 +27,7 @@ class SOBA(SecondOrderLearner):
     Parameters
     ----------
     exploration : float
-        How often a label is drawn uniformly: in (0, 1].
+        How often a label is drawn uniformly: from 1e-50 to 1.
     regularization : float
         What A starts from, times the identity: from 1e-30 to 1e30.
     diagonal : bool
@@ -43,7 +43,7 @@ class SOBA(SecondOrderLearner):
     Guarantee:
     With the whole matrix, and exploration of order 1/√T but for logarithms, K and d: expected mistakes beyond the loss
     of any fixed linear classifier grow as √T/η, but for logarithms. The loss lies between the hinge loss (η = 0) and
-    its square (η = 1), and the bound holds for all η at once that the classifier's norm allows (Theorem 1). For the
+    its square (η = 1), and the bound holds for all η at once that the classifier's norm allows. For the
     diagonal nothing is proved. When classes join it counts from there, for the larger K; with `among` the right label
     must be allowed. Of known rounds (`learn_from`) the right ones teach, with the probability that they were tried
     with. A late answer teaches as if the round were played now, with the chance of then.
@@ -62,7 +62,6 @@ class SOBA(SecondOrderLearner):
     References
     ----------
     Beygelzimer, Orabona, Zhang (2017). Efficient online bandit multiclass learning with Õ(√T) regret. ICML.
-    Algorithm 1, Theorem 1.
     """
 
     def __init__(
@@ -81,7 +80,7 @@ class SOBA(SecondOrderLearner):
         self.seed = seed
 
     def _new_memory(self) -> Memory:
-        exploration = check_number("exploration", self.exploration, above=0.0, at_most=1.0)
+        exploration = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
         floor = check_number("regularization", self.regularization, above=1e-31, at_most=1e30)
         settings = JointSettings((exploration,), floor, math.inf, exploration)
         return joint_memory(RULE, settings, self.diagonal, self.n_features_in_, len(self.classes_))
