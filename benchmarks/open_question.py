@@ -190,7 +190,8 @@ def draw(games: dict[Game, Played]) -> None:
                     )
                     fill = look.color if is_settled else "white"
                     axes.plot(size, mean, marker=look.marker, color=look.color, markerfacecolor=fill)
-            _draw_bounds(axes, series)
+            if series.startswith("hard"):
+                _draw_bound(axes, series)
             axes.set_title(title)
             axes.set_xscale("log")
             axes.set_yscale("log")
@@ -210,14 +211,13 @@ def draw(games: dict[Game, Played]) -> None:
                 other.unlink()
 
 
-def _draw_bounds(axes: Axes, series: str) -> None:
-    """Draw what Theorem 3 forces on every bandit learner; weak margins allow its sequence too."""
-    sizes = np.array([1.0 / m for m in MARGINS] if "margin" in series else NUMBERS, dtype=float)
-    margin = HARD_MARGIN if series == "hard classes" else MARGIN
+def _draw_bound(axes: Axes, series: str) -> None:
+    """Draw what Theorem 3 forces on every bandit learner on its sequence."""
+    sizes = [1.0 / margin for margin in HARD_MARGINS] if "margin" in series else [float(K) for K in NUMBERS]
     forced = []
     for size in sizes:
-        K, gamma = (CLASSES, 1.0 / size) if "margin" in series else (int(size), margin)
-        forced.append(BOUNDS["3"].claim(n_classes=K, radius=1.0, margin=gamma).value or math.nan)
+        K, margin = (CLASSES, 1.0 / size) if "margin" in series else (int(size), HARD_MARGIN)
+        forced.append(BOUNDS["3"].claim(n_classes=K, radius=1.0, margin=margin).value or math.nan)
     axes.plot(sizes, forced, color=style.INK, linestyle=(0, (1, 2)), linewidth=1.2, label="forced")
 
 
