@@ -240,6 +240,7 @@ def test_a_foreign_store_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("always::onebit.arena.store.DamageWarning")
 def test_what_a_truncated_store_still_holds_is_kept(finished: Path, tmp_path: Path) -> None:
     whole = (finished / "arena.sqlite").read_bytes()
     (tmp_path / "arena.sqlite").write_bytes(whole[: len(whole) // 2])

@@ -168,7 +168,7 @@ def draw_mistakes(trace: Trace, wrong: np.ndarray, title: str) -> Figure:
         figure.suptitle(in_figure(title, most=80))
         trace.plot(left, color=style.PALETTE[0])
         for axis in (left.xaxis, left.yaxis):
-            style.count_axis(axis)
+            style.count_axis(axis, most_ticks=4)
         places = np.arange(1, len(rates) + 1)
         right.bar(places, rates, color=style.PALETTE[0], width=0.75)
         whole = trace.mistakes / trace.rounds
