@@ -72,6 +72,9 @@ _Rival = Annotated[
     ),
 ]
 _Grid = Annotated[bool, typer.Option(help="Play the rivals' whole grids too: thirty settings of vw.")]
+_RivalSeconds = Annotated[
+    float, typer.Option(help="Seconds of a game, by the clock, after which a rival's program is ended.")
+]
 _Rounds = Annotated[int, typer.Option(help="Rounds per run, at most; every row is played once.")]
 _Runs = Annotated[int, typer.Option(help="Runs of every learner, each on its own shuffle.")]
 _Seed = Annotated[int, typer.Option(help="Seed of the first shuffle; run r uses seed + r.")]
@@ -227,6 +230,7 @@ def compare(
     learners: _Learners = None,
     rival: _Rival = None,
     grid: _Grid = True,
+    rival_seconds: _RivalSeconds = 3600.0,
     baseline: Annotated[
         str | None, typer.Option(help="Whom all others are compared with; the first learner by default.")
     ] = None,
@@ -265,6 +269,7 @@ def compare(
             jobs,
             out,
             dask,
+            rival_seconds,
         )
     )
 
@@ -279,8 +284,12 @@ def league(
         bool, typer.Option(help=f"Play on all that comes with onebit: {', '.join(known_names())}.")
     ] = True,
     learners: _Learners = None,
+    diagonal: Annotated[
+        bool, typer.Option("--diagonal", help="Play the diagonal forms too of all who keep whole matrices.")
+    ] = False,
     rival: _Rival = None,
     grid: _Grid = True,
+    rival_seconds: _RivalSeconds = 3600.0,
     label: _Label = None,
     drop: _Drop = None,
     columns: _Columns = None,
@@ -320,8 +329,10 @@ def league(
             jobs,
             out,
             dask,
+            rival_seconds,
             bundled,
             seconds_per_game,
+            diagonal,
         )
     )
 

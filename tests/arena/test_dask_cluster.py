@@ -468,7 +468,7 @@ def test_only_the_data_set_of_a_batch_travels_with_it(tmp_path: Path) -> None:
         (tmp_path / f"{name}.csv").write_text(f"x,label\n{ord(name)},yes\n2,no\n")
     comparison = Comparison(tuple(find_sources([str(tmp_path)])), (enter("Banditron"),), runs=2)
     sources = {stream.canonical: source for source, stream in comparison.streams.items()}
-    play = partial(going_on, PlayComparison(sources, False))
+    play = partial(going_on, PlayComparison(sources, False, 60.0))
     todo = batches(comparison.cells())
     travelling = [[path.name for path in pack(play, batch).files.values()] for batch in todo]
     assert travelling == [["a.csv"], ["a.csv"], ["b.csv"], ["b.csv"]]

@@ -10,9 +10,14 @@ import pytest
 import scipy.sparse
 
 from onebit.arena import python_rivals, rival_program
+from onebit.arena.executors import CellError
 from onebit.arena.players import player_from
 from onebit.arena.python_rivals import ENVIRONMENT, Coba, ContextualBandits, PythonRival, River, players
+from onebit.compare.comparison import Comparison, run_comparison
+from onebit.compare.entries import enter
+from onebit.league.field import League, play_league
 from onebit.streams import bundled, preprocess
+from onebit.streams.sources import find_sources
 
 RIVALS = (River, Coba, ContextualBandits)
 # Guesses the label that is written in the first column, and prints something of its own.
@@ -95,7 +100,7 @@ def test_what_cannot_be_read_is_told(says: str, tmp_path: Path) -> None:
     python.write_text(f"#!/bin/sh\n{says}\n")
     python.chmod(0o755)
     with pytest.raises(RuntimeError, match=r"coba ended without saying what it did; its last words: "):
-        python_rivals._run(["play", "nothing"], "coba", str(python))
+        python_rivals._run(["play", "nothing"], "coba", 60.0, "", str(python))
 
 
 def test_a_program_that_does_not_say_its_versions_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,8 +110,33 @@ def test_a_program_that_does_not_say_its_versions_is_given_up(tmp_path: Path, mo
     python.chmod(0o755)
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
     monkeypatch.setattr(python_rivals, "_STARTING", 0.2)
-    with pytest.raises(RuntimeError, match=r"coba did not answer within 0\.2 s"):
+    with pytest.raises(
+        RuntimeError, match=r"coba was ended after 0\.2 s: it did not say its versions; try .*bin/python by hand"
+    ):
         Coba()
+
+
+HANGING = FAKE_COBA.replace(
+    "        return actions", "        __import__('time').sleep(60 if len(actions) == 3 else 0)\n        return actions"
+)
+
+
+def test_a_hanging_rival_is_ended_and_the_league_goes_on(fake_environment: Path, tmp_path: Path) -> None:
+    """It hangs on iris, which has three classes, and plays digits."""
+    (fake_environment / "coba" / "learners.py").write_text(HANGING)
+    learners = enter("UniformGuess"), enter(Coba(), "coba")
+    sources = tuple(find_sources(["digits", "iris"]))
+    league = League(sources, learners, rounds=10, runs=2, rival_seconds=3.0)
+    outcomes, failures = play_league(league, tmp_path, jobs=1)
+    assert [(outcome.dataset, outcome.entry.title) for outcome in outcomes] == [
+        ("digits", "UniformGuess"),
+        ("digits", "coba"),
+        ("iris", "UniformGuess"),
+    ]
+    assert [(failure.dataset, failure.entry.title) for failure in failures] == [("iris", "coba")]
+    assert "coba default was ended after 3 s: give it more with --rival-seconds" in failures[0].reason
+    with pytest.raises(CellError, match=r"iris.*coba default was ended after 0\.3 s: .*leave it out"):
+        run_comparison(Comparison(sources, learners, rounds=10, runs=1, rival_seconds=0.3), tmp_path, jobs=1)
 
 
 def test_an_environment_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,6 +127,13 @@ def test_a_game_that_fails_says_why(fake: Path, tmp_path: Path) -> None:
         vowpal_wabbit.play_rounds("--epsilon 0.05", 2, tmp_path / "rounds.vw", np.array([0, 1]))
 
 
+def test_a_game_without_end_is_ended(fake: Path, tmp_path: Path) -> None:
+    vowpal_wabbit.write_rounds(tmp_path / "rounds.vw", np.eye(2), np.array([0, 1]))
+    fake.write_text("import time; time.sleep(60)")
+    with pytest.raises(RuntimeError, match=r"Vowpal Wabbit --epsilon 0\.05 was ended after 0\.3 s: .*--rival-seconds"):
+        vowpal_wabbit.play_rounds("--epsilon 0.05", 2, tmp_path / "rounds.vw", np.array([0, 1]), 0.3)
+
+
 def test_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(RuntimeError, match=r"not installed; install it with: pip install 'onebit\[rivals\]'"):

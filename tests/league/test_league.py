@@ -133,23 +133,69 @@ def test_the_report_says_who_was_tuned_in_hindsight(tmp_path: Path) -> None:
     league = League(tuple(find_sources(["iris"])), (enter("UniformGuess"), *rivals), rounds=20, runs=2)
     outcomes, failures = play_league(league, tmp_path, jobs=1)
     found = standings(outcomes)
-    assert {row.title for row in found.ranked} == {"UniformGuess", "coin best per run", "coin best setting"}
+    assert [(row.title, row.mean_rank, row.firsts) for row in found.ranked] == [("UniformGuess", 1.0, 1)]
+    assert [row.title for row in found.unranked] == ["coin best setting", "coin best per run"]
+    assert all(row.relative < 1.0 for row in found.unranked), "though they make fewer mistakes than the first"
+    assert found.pairs == {}
+    assert {row.entry.shown for row in found.unranked} == {
+        f"coin best {of} (chosen in hindsight)" for of in ("setting", "per run")
+    }
     assert "in hindsight" in intro(Results(found, outcomes, failures, (), {}))
     own = [outcome for outcome in outcomes if not outcome.remark]
     assert "in hindsight" not in intro(Results(standings(own), own, failures, (), {}))
 
 
+def test_who_is_chosen_in_hindsight_changes_nobodys_place(tmp_path: Path) -> None:
+    rivals = [replace(enter(f"{COIN}:rate={rate}"), family="coin") for rate in (0.1, 0.2)]
+    ours = [enter(f"{COIN}:rate={rate}") for rate in (0.15, 0.4)]
+    sources = tuple(find_sources(["iris", "wine"]))
+    alone, beside = (
+        standings(play_league(League(sources, tuple(field), rounds=50, runs=2), tmp_path, jobs=1).outcomes)
+        for field in (ours, [*rivals, *ours])
+    )
+    assert beside.ranked == alone.ranked
+    assert (beside.pairs, beside.friedman, beside.groups) == (alone.pairs, alone.friedman, alone.groups)
+    with pytest.raises(ValueError, match="iris: nobody could play it who is ranked"):
+        play_league(League(sources, tuple(rivals), rounds=50, runs=2), tmp_path, jobs=1)
+
+
+def test_a_league_in_pieces_is_the_whole(tmp_path: Path) -> None:
+    """Set by set and learner by learner into one folder: what is left for the whole is what none of them played."""
+    entries = tuple(enter(f"{COIN}:rate={rate}") for rate in (0.1, 0.2, 0.3))
+    iris, wine = find_sources(["iris", "wine"])
+    (tmp_path / "pieces").mkdir()
+    for sources, some in (((iris,), entries[:2]), ((wine,), entries[1:])):
+        play_league(League(sources, some, rounds=50, runs=2), tmp_path / "pieces", jobs=1)
+    whole, played = League((iris, wine), entries, rounds=50, runs=2), []
+    found = play_league(whole, tmp_path / "pieces", jobs=1, on_progress=lambda *done: played.append(done)).outcomes
+    assert (played[0], played[-1]) == ((8, 12), (12, 12))
+    fresh = play_league(whole, tmp_path, jobs=1).outcomes
+    assert all(np.array_equal(a.mistakes, b.mistakes) for a, b in zip(found, fresh, strict=True))
+
+
+def test_diagonal_forms_play_where_whole_matrices_are_too_long() -> None:
+    request = LeagueRequest(["digits"], ("SOBA SOBA:diagonal=true LinUCB",), bundled=False, diagonal=True)
+    league, _ = _league(replace(request, seconds_per_game=1e-6))
+    titles = ["SOBA", "SOBA:diagonal=true", "LinUCB", "LinUCB diagonal"]
+    assert [entry.title for entry in league.entries] == titles, "nobody plays twice"
+    assert [entry.title for entry in league.entries_on(league.sources[0])] == [titles[1], titles[3]]
+    everyone = {entry.title: entry for entry in _league(replace(request, learners=()))[0].entries}
+    assert everyone["Confidit diagonal"].spec.settings["diagonal"] is True
+    assert everyone["Confidit"].spec.settings["diagonal"] is False
+    assert "Banditron diagonal" not in everyone
+
+
 def test_a_set_that_nobody_can_play_stops_the_league(tmp_path: Path) -> None:
     entries = tuple(enter(f"{COIN}:rate={rate},fails_with=3") for rate in (0.1, 0.2))
     league = League(tuple(find_sources(["iris"])), entries, rounds=20, runs=2)
-    with pytest.raises(ValueError, match=r"iris: nobody could play it; .*more classes than it can count"):
+    with pytest.raises(ValueError, match=r"iris: nobody could play it who is ranked; .*more classes than it can count"):
         play_league(league, tmp_path, jobs=1)
 
 
 def test_a_set_that_only_the_told_can_play_stops_the_league(tmp_path: Path) -> None:
     entries = (enter("MulticlassPerceptron"), *(enter(f"{COIN}:rate={rate},fails_with=3") for rate in (0.1, 0.2)))
     league = League(tuple(find_sources(["iris"])), entries, rounds=20, runs=2)
-    with pytest.raises(ValueError, match=r"iris: nobody could play it; .*more classes than it can count"):
+    with pytest.raises(ValueError, match=r"iris: nobody could play it who is ranked; .*more classes than it can count"):
         play_league(league, tmp_path, jobs=1)
 
 
@@ -224,9 +270,10 @@ def test_bundled_sources_come_once() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--learners", f"{COIN} MulticlassPerceptron"], "a league needs two learners"),
+        (["--learners", f"{COIN} MulticlassPerceptron"], "a league needs two who hear only right or wrong"),
         (["--runs", "1"], "runs must be at least 2"),
         (["--seconds-per-game", "0"], "seconds_per_game"),
+        (["--rival-seconds", "-1"], "rival_seconds"),
         (["--jobs", "0"], "--jobs"),
     ],
 )

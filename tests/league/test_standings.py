@@ -129,7 +129,7 @@ def test_standings_of_a_clear_league() -> None:
     assert worst.relative == pytest.approx(40.5 / 10.5, rel=0.05)
     assert best.microseconds == pytest.approx(2.0)
     assert best.explored == pytest.approx(0.05)
-    (told,) = found.told
+    (told,) = found.unranked
     assert told.number is None
     assert told.relative < 1.0
     assert found.pairs["best", "worst"].p == pytest.approx(3 * 2 / 2**6), "three pairs, six sets of one sign"

@@ -28,6 +28,9 @@ from onebit.strangers import find_by_import_path, import_path_of
 
 NOT_SETTINGS = ("classes", "seed")
 """What the game decides, not the settings of a learner."""
+PATIENCE = 3600.0
+"""Seconds that a rival's program may take for a game, unless somebody says otherwise."""
+TOO_LITTLE = "give it more with --rival-seconds, play fewer rounds, or leave it out"
 _LEARNED = "learned."  # keeps a learner's arrays apart from the curve, whatever it calls them
 _WARM_UP_ROUNDS = 1000  # reaches every branch of a learner; a few milliseconds
 _WARMED_UP: set[tuple[Spec, bool]] = set()
@@ -69,6 +72,8 @@ class Player(ABC):
     """The name of the tuned family that this is one setting of; the best of a family is found in hindsight."""
     note: str = ""
     """What to say about it under a table."""
+    patience: float = PATIENCE
+    """Seconds, by the clock, after which a program that plays for it is ended; who plays games may set it."""
 
     @property
     @abstractmethod

@@ -9,7 +9,6 @@ program says with which it has played.
 import inspect
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
@@ -22,8 +21,8 @@ import scipy.sparse
 from onebit.arena import rival_program
 from onebit.arena.executors import THREAD_VARIABLES
 from onebit.arena.grid import JSON, Spec
-from onebit.arena.orphans import ask_kernel
-from onebit.arena.players import Player, PlayerTrace
+from onebit.arena.players import TOO_LITTLE, Player, PlayerTrace
+from onebit.arena.programs import run_program
 from onebit.inputs import Integers, check_choice, check_number
 from onebit.loop import default_checkpoints
 from onebit.strangers import import_path_of
@@ -95,7 +94,7 @@ class PythonRival(Player):
             "guesses": str(guesses),
         }
         (scratch / "request.json").write_text(json.dumps(request), encoding="utf-8")
-        said = _run(["play", str(scratch / "request.json")], self.title)
+        said = _run(["play", str(scratch / "request.json")], self.title, self.patience, TOO_LITTLE)
         version = _in_words(said["versions"])
         if version != self.version:
             raise RuntimeError(f"{self.title} was to play with {self.version} and has played with {version}; run again")
@@ -275,7 +274,8 @@ def _python() -> str:
 
 @lru_cache  # every setting of a grid asks
 def _versions(python: str, *packages: str) -> dict[str, str | None]:
-    found: dict[str, str | None] = _run(["versions", *packages], packages[0], python, _STARTING)
+    slow = f"it did not say its versions; try {python} by hand"
+    found: dict[str, str | None] = _run(["versions", *packages], packages[0], _STARTING, slow, python)
     return found
 
 
@@ -283,25 +283,13 @@ def _in_words(versions: dict[str, str | None]) -> str:
     return ", ".join(f"{package} {version}" for package, version in versions.items())
 
 
-def _run(words: Sequence[str], who: str, python: str | None = None, patience: float | None = None) -> Any:
-    """Run the program, and return what it says. A game may take as long as it does: see `Player.effort`."""
+def _run(words: Sequence[str], who: str, seconds: float, remedy: str, python: str | None = None) -> Any:
+    """Run the program, and return what it says."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     # The same order of sets and the same sums in every run, as for our own learners.
     settled = {"PYTHONHASHSEED": "0", **dict.fromkeys(THREAD_VARIABLES, "1")}
-    try:
-        run = subprocess.run(
-            [python or _python(), "-s", "-P", "-W", "ignore", str(rival_program.__file__), *words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            check=False,
-            env={**kept, **settled},
-            timeout=patience,
-            preexec_fn=ask_kernel if sys.platform == "linux" else None,  # a worker may be killed while this plays
-        )
-    except subprocess.TimeoutExpired as error:
-        raise RuntimeError(f"{who} did not answer within {patience:g} s") from error
+    command = [python or _python(), "-s", "-P", "-W", "ignore", str(rival_program.__file__), *words]
+    run = run_program(command, who, seconds, remedy, {**kept, **settled})
     if run.returncode != 0:
         said = [line for line in run.stderr.splitlines() if line.strip()][-1:] or ["nothing"]
         raise RuntimeError(f"{who} stopped with status {run.returncode}; it said: {said[0]}")

@@ -9,7 +9,6 @@ writes give the curve, and the two are held against each other.
 import importlib.metadata
 import importlib.util
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -19,8 +18,8 @@ import numpy as np
 import scipy.sparse
 
 from onebit.arena.grid import Spec
-from onebit.arena.orphans import ask_kernel
-from onebit.arena.players import Player, PlayerTrace
+from onebit.arena.players import PATIENCE, TOO_LITTLE, Player, PlayerTrace
+from onebit.arena.programs import run_program
 from onebit.inputs import Integers
 from onebit.loop import default_checkpoints
 from onebit.strangers import import_path_of
@@ -95,7 +94,7 @@ class VowpalWabbit(Player):
         rounds = scratch / "rounds.vw"
         if not rounds.exists():
             write_rounds(rounds, X, y)
-        played = play_rounds(self.options, n_classes, rounds, y)
+        played = play_rounds(self.options, n_classes, rounds, y, self.patience)
         curve = np.cumsum(played.guesses != y)[default_checkpoints(len(y)) - 1]
         return PlayerTrace(curve, seconds=played.seconds)
 
@@ -132,7 +131,7 @@ def command(options: str, n_classes: int, rounds: Path, predictions: Path) -> li
     return [*vw, "-d", str(rounds), "-p", str(predictions)]
 
 
-def play_rounds(options: str, n_classes: int, rounds: Path, y: Integers) -> Played:
+def play_rounds(options: str, n_classes: int, rounds: Path, y: Integers, patience: float = PATIENCE) -> Played:
     """Let Vowpal Wabbit play the rounds that were written, and return its guesses.
 
     Parameters
@@ -145,22 +144,19 @@ def play_rounds(options: str, n_classes: int, rounds: Path, y: Integers) -> Play
         From `write_rounds`; its predictions are written beside it.
     y : array of int
         The labels, to hold its own count of mistakes against.
+    patience : float
+        Seconds after which it is ended.
     """
     predictions = rounds.with_suffix(".predictions")
     # What the setting before left there must not be taken for this one's.
     predictions.unlink(missing_ok=True)
     start = time.perf_counter()
-    run = subprocess.run(
-        command(options, n_classes, rounds, predictions),
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=ask_kernel if sys.platform == "linux" else None,  # a worker may be killed while this plays
-    )
+    who = f"Vowpal Wabbit {options}"
+    run = run_program(command(options, n_classes, rounds, predictions), who, patience, TOO_LITTLE)
     seconds = time.perf_counter() - start
     if run.returncode != 0 or not predictions.exists():
         said = [line for line in run.stderr.splitlines() if line.strip()][-1:] or ["nothing"]
-        raise RuntimeError(f"Vowpal Wabbit {options} stopped with status {run.returncode}; it said: {said[0]}")
+        raise RuntimeError(f"{who} stopped with status {run.returncode}; it said: {said[0]}")
     guesses = read_predictions(predictions, len(y))
     check_loss(run.stderr, int(np.count_nonzero(guesses != y)), len(y))
     return Played(guesses, seconds)

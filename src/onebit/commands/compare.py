@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from onebit.arena.players import PATIENCE
 from onebit.commands.what_was_read import reading_words, say_what_was_read
 from onebit.commands.workers import executor_for
 from onebit.compare.comparison import ROUNDS, RUNS, Comparison, run_comparison
@@ -46,6 +47,7 @@ class Request:
     jobs: int | None = None
     out: Path = Path("results/compare")
     dask: str | None = None
+    rival_seconds: float = PATIENCE
 
     @property
     def learner_texts(self) -> list[str]:
@@ -120,6 +122,7 @@ def _comparison(request: Request, rivals: Rivals) -> Comparison:
         seed=request.seed,
         preprocessing=request.preprocessing,
         unit_length=request.unit_length,
+        rival_seconds=request.rival_seconds,
     )
 
 
@@ -177,6 +180,7 @@ def _command(request: Request, command: list[str]) -> str:
         words += ["--rival", name]
     words += reading_words(request.reading)
     words += [] if request.grid else ["--no-grid"]
+    words += [] if request.rival_seconds == PATIENCE else ["--rival-seconds", f"{request.rival_seconds:g}"]
     words += ["--rounds", str(request.rounds), "--runs", str(request.runs), "--seed", str(request.seed)]
     words += ["--preprocess", request.preprocessing, *(["--unit-length"] if request.unit_length else [])]
     # After the options: a file's name may begin with a dash.

@@ -25,6 +25,7 @@ from onebit.league.field import (
     league_sources,
     play_league,
     whole_field,
+    with_diagonals,
 )
 from onebit.league.pages import Results, write_pages
 from onebit.league.standings import standings
@@ -40,6 +41,7 @@ class LeagueRequest(Request):
     out: Path = Path("results/league")
     bundled: bool = True
     seconds_per_game: float = SECONDS
+    diagonal: bool = False
 
     @property
     def learner_texts(self) -> list[str]:
@@ -68,11 +70,15 @@ def league_command(request: LeagueRequest) -> None:
 def _league(request: LeagueRequest) -> tuple[League, list[Absence]]:
     rivals = find_rivals(request.rival_names, whole_grid=request.grid)
     named = [enter(text) for text in request.learner_texts]
-    ours, absent = (named, []) if named else every_learner(request.rounds)
+    ours, absent = (named, []) if named else every_learner(request.rounds, diagonal=request.diagonal)
+    if named and request.diagonal:
+        ours = with_diagonals(named)
     entries = [*ours, *rivals.entries]
     check_distinct(entries)
-    if sum(not entry.hears_label for entry in entries) < 2:
-        raise ValueError("a league needs two learners that hear only right or wrong; name more with --learners")
+    if sum(entry.is_ranked for entry in entries) < 2:
+        raise ValueError(
+            "a league needs two who hear only right or wrong and are not tuned in hindsight; name more with --learners"
+        )
     league = League(
         tuple(league_sources(request.data, request.reading, bundled=request.bundled)),
         tuple(entries),
@@ -81,14 +87,15 @@ def _league(request: LeagueRequest) -> tuple[League, list[Absence]]:
         seed=request.seed,
         preprocessing=request.preprocessing,
         unit_length=request.unit_length,
-        field=None if named else whole_field(*rivals.entries),
+        rival_seconds=request.rival_seconds,
+        field=None if named else whole_field(*rivals.entries, diagonal=request.diagonal),
         seconds_per_game=request.seconds_per_game,
     )
     return league, [*absent, *(Absence(name, why) for name, why in rivals.absent.items())]
 
 
 def _details(request: LeagueRequest, league: League, preprocessing: str) -> dict[str, str]:
-    words = ["league", *([] if request.bundled else ["--no-bundled"])]
+    words = ["league", *([] if request.bundled else ["--no-bundled"]), *(["--diagonal"] if request.diagonal else [])]
     words += [] if request.seconds_per_game == SECONDS else ["--seconds-per-game", f"{request.seconds_per_game:g}"]
     listed = details_of(request, league, preprocessing, words)
     longest = f"{in_seconds(league.seconds_per_game)} at 10⁹ numbers a second, by what a learner says of its effort"

@@ -19,11 +19,11 @@ import numpy as np
 from onebit.arena.code import code_version, reachable
 from onebit.arena.executors import Executor, OnFailure, OnProgress, PlayBatch, Played, check_jobs, run
 from onebit.arena.grid import JSON, Batch, Cell, Spec
-from onebit.arena.players import learned_arrays, player_from
+from onebit.arena.players import PATIENCE, learned_arrays, player_from
 from onebit.arena.store import Store
 from onebit.compare import games
 from onebit.compare.entries import Entry
-from onebit.inputs import MAX_SEED, Floats, Integers, check_choice, check_integer, check_seed
+from onebit.inputs import MAX_SEED, Floats, Integers, check_choice, check_integer, check_number, check_seed
 from onebit.loop import default_checkpoints
 from onebit.streams import describe
 from onebit.streams.preprocess import METHODS
@@ -48,6 +48,8 @@ class Comparison:
     """Run r plays data and random numbers of seed + r."""
     preprocessing: str = "standardize"
     unit_length: bool = False
+    rival_seconds: float = PATIENCE
+    """After so many seconds of a game, by the clock, a rival's program is ended."""
     keep_learned: bool = False
     """Whether to store what everyone had learned at the end."""
 
@@ -57,6 +59,7 @@ class Comparison:
         check_seed(self.seed)
         check_integer("seed + runs", self.seed + self.runs, low=1, high=MAX_SEED)
         check_choice("preprocessing", self.preprocessing, METHODS)
+        check_number("rival_seconds", self.rival_seconds, above=0.0)
 
     @property
     def streams(self) -> dict[Source, Spec]:
@@ -265,7 +268,7 @@ def run_comparison(
     check_jobs(jobs)  # before any file is read
     cells, path = comparison.cells(), folder / "arena.sqlite"
     sources = {stream.canonical: source for source, stream in comparison.streams.items()}
-    play = PlayComparison(sources, comparison.keep_learned)
+    play = PlayComparison(sources, comparison.keep_learned, comparison.rival_seconds)
     failed: dict[tuple[Spec, Spec], str] = {}
 
     def note(cell: Cell, reason: str) -> None:
@@ -295,15 +298,16 @@ class PlayComparison:
     sources: dict[str, Source]
     """By the canonical spec of their streams."""
     keep_learned: bool
+    rival_seconds: float
 
     def __call__(self, batch: Batch) -> Iterator[Played]:
         """Play a batch."""
-        return games.play_batch(self.sources, self.keep_learned, batch)
+        return games.play_batch(self.sources, self.keep_learned, self.rival_seconds, batch)
 
     def only_for(self, batch: Batch) -> PlayBatch:
         """Return who plays one batch: on another machine, only its own data set is needed."""
         stream = batch.stream.canonical
-        return partial(games.play_batch, {stream: self.sources[stream]}, self.keep_learned)
+        return partial(games.play_batch, {stream: self.sources[stream]}, self.keep_learned, self.rival_seconds)
 
 
 def _outcome(dataset: str, entry: Entry, cells: list[Cell], store: Store) -> Outcome:

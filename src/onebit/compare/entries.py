@@ -46,6 +46,8 @@ class Entry:
     """Its name in tables."""
     family: str | None = None
     """The tuned family that it is one setting of."""
+    hindsight: bool = False
+    """Whether its settings were chosen after the games."""
     note: str = ""
     """What to say about it under a table."""
     written: str = ""
@@ -59,7 +61,17 @@ class Entry:
     @property
     def shown(self) -> str:
         """The title, with a word of warning where one has it easier."""
-        return f"{self.title} (told the label)" if self.hears_label else self.title
+        return f"{self.title} ({self.advantage})" if self.advantage else self.title
+
+    @property
+    def advantage(self) -> str:
+        """What it has before the others, in words; nothing for most."""
+        return "told the label" if self.hears_label else "chosen in hindsight" if self.hindsight else ""
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether it plays as it was entered and hears only right or wrong: what can be ranked side by side."""
+        return not self.advantage and self.family is None
 
 
 def enter(who: str | Learner | type[Learner] | Player, title: str | None = None, key: str = "") -> Entry:
@@ -86,7 +98,9 @@ def enter(who: str | Learner | type[Learner] | Player, title: str | None = None,
         who = who()
     player = LearnerPlayer(who) if isinstance(who, Learner) else who
     written = repr(build(player.spec)) if isinstance(player, LearnerPlayer) else player.title
-    return Entry(title or player.title, player.spec, player.hears_label, key, player.family, player.note, written)
+    return Entry(
+        title or player.title, player.spec, player.hears_label, key, player.family, note=player.note, written=written
+    )
 
 
 def default_entries() -> list[str]:

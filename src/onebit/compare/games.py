@@ -41,7 +41,7 @@ def _raw_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Integers,
     return *changed(source, X, y, data.n_classes, seed), data.n_classes
 
 
-def play_batch(sources: dict[str, Source], keep_learned: bool, batch: Batch) -> Iterator[Played]:
+def play_batch(sources: dict[str, Source], keep_learned: bool, patience: float, batch: Batch) -> Iterator[Played]:
     """Make the rounds once and let every player of the batch play them.
 
     A learner that scales columns itself gets rows as they come: it is to show that it can do without hindsight.
@@ -52,6 +52,7 @@ def play_batch(sources: dict[str, Source], keep_learned: bool, batch: Batch) -> 
     with batch_folder() as scratch:
         for cell in batch.cells:
             player = player_from(cell.player)
+            player.patience = patience
             start = time.perf_counter()
             trace = player.play(raw if player.scales_rows else X, y, n_classes, cell.seed, scratch)
             seconds = time.perf_counter() - start if trace.seconds is None else float(trace.seconds)

@@ -31,7 +31,7 @@ def settle_in_hindsight(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def _named(entry: Entry, title: str) -> Entry:
-    return replace(entry, title=title, key=title, written=title, family=None)
+    return replace(entry, title=title, key=title, written=title, family=None, hindsight=True)
 
 
 def _setting(outcome: Outcome, family: str) -> str:

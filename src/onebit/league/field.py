@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from onebit.arena.executors import Executor, OnProgress
-from onebit.arena.players import player_from
+from onebit.arena.players import build, player_from
 from onebit.compare.comparison import Comparison, Failure, Outcome, run_comparison
 from onebit.compare.entries import Entry, enter
 from onebit.compare.hindsight import settle_in_hindsight
@@ -120,21 +120,23 @@ def play_league(
         league, folder, jobs=jobs, on_progress=on_progress, executor=executor, on_failure=failures.append
     )
     for source in league.sources:
-        # Those who are told the label are nobody's rivals: a set of theirs alone ranks no one.
-        if all(outcome.dataset != source.name or outcome.entry.hears_label for outcome in outcomes):
-            hopeless = [failure for failure in failures if failure.dataset == source.name]
-            said = next(failure for failure in hopeless if not failure.entry.hears_label)
-            raise ValueError(f"{source.name}: nobody could play it; {said.entry.title} said: {said.reason}")
+        # A set that only those play who are told the label, or chosen in hindsight, ranks no one.
+        if not any(outcome.dataset == source.name and outcome.entry.is_ranked for outcome in outcomes):
+            hopeless = [failure for failure in failures if failure.dataset == source.name and failure.entry.is_ranked]
+            said = f"; {hopeless[0].entry.title} said: {hopeless[0].reason}" if hopeless else ""
+            raise ValueError(f"{source.name}: nobody could play it who is ranked{said}")
     return Played(settle_in_hindsight(outcomes), failures)
 
 
-def every_learner(rounds: int) -> tuple[list[Entry], list[Absence]]:
+def every_learner(rounds: int, *, diagonal: bool = False) -> tuple[list[Entry], list[Absence]]:
     """Return who stands for every class of `onebit.learners`, and who could not be entered.
 
     Parameters
     ----------
     rounds : int
         Of the game, for those who must know them in advance.
+    diagonal : bool
+        Whether the diagonal forms play too, as of `with_diagonals`.
 
     Examples
     --------
@@ -152,15 +154,31 @@ def every_learner(rounds: int) -> tuple[list[Entry], list[Absence]]:
             entries += [enter(learner, f"{cls.__name__} {form}".strip()) for form, learner in contenders.items()]
         except (ValueError, TypeError) as error:
             absent.append(Absence(cls.__name__, str(error)))
-    return entries, absent
+    return with_diagonals(entries) if diagonal else entries, absent
 
 
-def whole_field(*more: Entry) -> Field:
+def with_diagonals(entries: Sequence[Entry]) -> list[Entry]:
+    """Return entries, each that keeps whole matrices followed by its diagonal form; forms that play already come once.
+
+    >>> [entry.title for entry in with_diagonals([enter("SOBA"), enter("Banditron")])]
+    ['SOBA', 'SOBA diagonal', 'Banditron']
+    """
+    specs = {entry.spec for entry in entries}
+    found: list[Entry] = []
+    for entry in entries:
+        found.append(entry)
+        if entry.spec.settings.get("diagonal") is False:
+            form = enter(build(entry.spec).set_params(diagonal=True), f"{entry.title} diagonal")
+            found += [] if form.spec in specs else [form]
+    return found
+
+
+def whole_field(*more: Entry, diagonal: bool = False) -> Field:
     """Return the field of every learner and of those named, for `League`."""
 
     @cache  # a learner is built, and begins, to be entered
     def field(rounds: int) -> tuple[Entry, ...]:
-        return (*every_learner(rounds)[0], *more)
+        return (*every_learner(rounds, diagonal=diagonal)[0], *more)
 
     return field
 

@@ -45,7 +45,7 @@ class Point(NamedTuple):
 
     standing: Standing
     mark: str
-    """Its place, or a letter if it is told the label."""
+    """Its place, or a letter if it is not ranked."""
     look: Look
 
 
@@ -99,12 +99,11 @@ def learner_drawings(standing: Standing, name: str, outcomes: Sequence[Outcome])
         Everyone's.
     """
     ends = (
-        "Mistakes as multiples of those of the best that hears only right or wrong, one line per set; grey strokes are "
-        "all the others."
+        "Mistakes as multiples of those of the best that is ranked, one line per set; grey strokes are all the others."
     )
     way = (
         "Mistakes so far in per cent of the rounds so far, mean of the runs with a band of ± 1 standard error. Grey: "
-        "the middle half of all who hear only right or wrong; black: the one of them that is best in the end."
+        "the middle half of all who are ranked; black: the one of them that is best in the end."
     )
     return [
         Drawing(name, "Beside the others", ends, partial(draw_learner, standing, outcomes)),
@@ -113,7 +112,7 @@ def learner_drawings(standing: Standing, name: str, outcomes: Sequence[Outcome])
 
 
 def _points(standings: Standings) -> list[Point]:
-    everyone = [*standings.ranked, *standings.told]
+    everyone = [*standings.ranked, *standings.unranked]
     looks = looks_of(shown(row.entry) for row in everyone)
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     return [Point(row, str(row.number or next(letters, "z")), looks[row.title]) for row in everyone]
@@ -133,9 +132,12 @@ def _difference_caption(standings: Standings) -> str:
 
 
 def _marks_caption(standings: Standings) -> str:
-    told = " Letters and hollow marks: told the label." if standings.told else ""
+    easier = dict.fromkeys(row.entry.advantage for row in standings.unranked)
+    hollow = " (hollow marks)"
+    listed = " or ".join(each + hollow * (each == "told the label") for each in easier)
+    told = f" Letters: not ranked, since they were {listed}." if listed else ""
     n_sets = len(standings.datasets)
-    partly = any(row.finished < n_sets for row in (*standings.ranked, *standings.told))
+    partly = any(row.finished < n_sets for row in (*standings.ranked, *standings.unranked))
     return told + (" *: over the sets that it finished, which are not all." if partly else "")
 
 
@@ -421,9 +423,9 @@ def draw_learner(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
 
 
 def _relative(outcomes: Sequence[Outcome], dataset: str) -> dict[str, float]:
-    """Return everyone's mistakes on a set over the best's, those who are told the label too."""
+    """Return everyone's mistakes on a set over those of the best that is ranked."""
     means = {outcome.entry: outcome.mean for outcome in outcomes if outcome.dataset == dataset}
-    best = min((mean for entry, mean in means.items() if not entry.hears_label), default=min(means.values()))
+    best = min((mean for entry, mean in means.items() if entry.is_ranked), default=min(means.values()))
     return {entry.title: (mean + 0.5) / (best + 0.5) for entry, mean in means.items()}
 
 
@@ -437,7 +439,7 @@ def draw_curves(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
         figure, panels = style.new_figure(n_rows, n_columns, 0.6 + (1.65 if n_columns > 1 else 3.2) * n_rows)
         top = 0.0
         for at, (axes, outcome) in enumerate(zip(panels, mine, strict=False)):
-            field = [other for other in outcomes if other.dataset == outcome.dataset and not other.entry.hears_label]
+            field = [other for other in outcomes if other.dataset == outcome.dataset and other.entry.is_ranked]
             top = max(top, _draw_panel(axes, outcome, field, look))
             # The same axes on all panels: numbers at the edges are enough.
             axes.tick_params(labelleft=at % n_columns == 0, labelbottom=at >= len(mine) - n_columns, length=2)

@@ -31,7 +31,7 @@ _PAIR_COLUMNS = ("against", "wins", "ties", "losses", "mistakes / theirs", "p ac
 
 _HINDSIGHT = (
     "<p>“Best setting” and “best per run” are rivals whose settings were chosen in hindsight, set by set, by these "
-    "very games: the most that tuning could bring. Nobody could have played so; they are ranked all the same.</p>"
+    "very games: the most that tuning could bring. Nobody could play so: they stand below the table, unranked.</p>"
 )
 
 
@@ -50,7 +50,7 @@ class Results:
 def write_pages(folder: Path, results: Results) -> None:
     """Draw all figures and write ``report.html``, and a page for every learner in ``learners/``."""
     standings = results.standings
-    everyone = [*standings.ranked, *standings.told]
+    everyone = [*standings.ranked, *standings.unranked]
     names = page_names([row.title for row in everyone])
     (folder / "learners").mkdir(parents=True, exist_ok=True)
     for row in everyone:
@@ -103,7 +103,7 @@ def _whole(results: Results, names: Mapping[str, str], folder: Path) -> str:
         figures.pop("exploration", ""),
         figures.pop("time", ""),
         "<h2>Every set</h2>",
-        "<p>Mistakes in per cent of the rounds, and the rank on the set; those who are told the label have none.</p>",
+        "<p>Mistakes in per cent of the rounds, and the rank on the set; those who are not ranked have none.</p>",
         _rates_html(results, names),
         figures.pop("ranks", ""),
         *([_pairs_html(standings, names), figures.pop("pairs", "")] if standings.pairs else []),
@@ -115,8 +115,8 @@ def _whole(results: Results, names: Mapping[str, str], folder: Path) -> str:
 
 def intro(results: Results) -> str:
     """Return what the game is, and who had it easier."""
-    # Only what was chosen has a remark: which setting it was.
-    return f"{_INTRO}\n{_HINDSIGHT}" if any(outcome.remark for outcome in results.outcomes) else _INTRO
+    chosen = any(row.entry.hindsight for row in results.standings.unranked)
+    return f"{_INTRO}\n{_HINDSIGHT}" if chosen else _INTRO
 
 
 def _link(title: str, names: Mapping[str, str], folder: str = "learners/") -> str:
@@ -126,7 +126,7 @@ def _link(title: str, names: Mapping[str, str], folder: str = "learners/") -> st
 
 
 def _standings_html(standings: Standings, names: Mapping[str, str]) -> str:
-    everyone = (*standings.ranked, *standings.told)
+    everyone = (*standings.ranked, *standings.unranked)
     texts = [shown_standing(row, len(standings.datasets)) for row in everyone]
     lines = []
     for row, (number, shown, *rest) in zip(everyone, texts, strict=True):
@@ -154,7 +154,7 @@ def _rates_html(results: Results, names: Mapping[str, str]) -> str:
     standings = results.standings
     outcome_of = {(outcome.dataset, outcome.entry.title): outcome for outcome in results.outcomes}
     lines = []
-    for row in (*standings.ranked, *standings.told):
+    for row in (*standings.ranked, *standings.unranked):
         line = [("name", _link(row.title, names))]
         for dataset in standings.datasets:
             outcome = outcome_of.get((dataset, row.title))
@@ -192,10 +192,10 @@ def _kind(pair: Pair | None) -> str:
 
 def _about(row: Standing, standings: Standings) -> str:
     n_sets, n_ranked = len(standings.datasets), len(standings.ranked)
-    told = "it is told the label, and not ranked"
+    unranked = f"not ranked: {row.entry.advantage}"
     facts = {
         "Played as": row.entry.written,
-        "Place": told if row.number is None else f"{row.number} of {n_ranked}, mean rank {row.mean_rank:.2f}",
+        "Place": unranked if row.number is None else f"{row.number} of {n_ranked}, mean rank {row.mean_rank:.2f}",
         "Finished": f"{row.finished} of {n_sets} sets",
         "First on": f"{row.firsts} of {n_sets} sets",
         "Mistakes": f"{row.relative:.2f} times those of the best on each set, geometric mean",
@@ -247,7 +247,7 @@ def _pairs_of(row: Standing, standings: Standings, names: Mapping[str, str]) -> 
 def _sets_of(row: Standing, results: Results) -> str:
     standings = results.standings
     best = {
-        name: min((o.mean for o in results.outcomes if o.dataset == name and not o.entry.hears_label), default=math.nan)
+        name: min((o.mean for o in results.outcomes if o.dataset == name and o.entry.is_ranked), default=math.nan)
         for name in standings.datasets
     }
     mine = {outcome.dataset: outcome for outcome in results.outcomes if outcome.entry.title == row.title}

@@ -3,7 +3,8 @@
 **Ranks.** On a data set learners are ranked by their mean mistakes; equal ones share the mean of their places. Whoever
 failed there, or was too long to be played, shares the last places with all who did not finish: it has not solved the
 task, and to leave the set out for it would reward failing on hard sets. Blocks stay complete, as Friedman's test needs,
-and the order of the others among themselves does not change. Learners that are told the label are not ranked.
+and the order of the others among themselves does not change. Learners that are told the label, and settings that were
+chosen in hindsight, play an easier game and are not ranked.
 
 **Friedman's test** asks whether the mean ranks differ at all. The p that decides is from permutations of the ranks
 within every set, which is right for any number of sets and learners and with ties; the usual approximations (χ², and
@@ -61,14 +62,14 @@ class Standing:
 
     entry: Entry
     number: int | None
-    """Its place; None if it is told the label."""
+    """Its place; None if it is not ranked."""
     mean_rank: float
     mean_rank_of_common: float
     """Over the sets that all who are ranked have finished; NaN if there is none."""
     firsts: int
     """Sets on which nobody makes fewer mistakes."""
     relative: float
-    """Mistakes over those of the best that hears only right or wrong: geometric mean over the sets it finished."""
+    """Mistakes over those of the best that is ranked: geometric mean over the sets it finished."""
     wins: int
     ties: int
     losses: int
@@ -109,12 +110,12 @@ class Standings:
     datasets: tuple[str, ...]
     ranked: tuple[Standing, ...]
     """By place."""
-    told: tuple[Standing, ...]
-    """Those who are told the label, in the order they were entered."""
+    unranked: tuple[Standing, ...]
+    """Those who were chosen in hindsight, then those who are told the label."""
     ranks: Mapping[tuple[str, str], float]
     """By data set and title."""
     finished: frozenset[tuple[str, str]]
-    """Which data sets were finished by whom, as above; told the label or not."""
+    """Which data sets were finished by whom, as above; ranked or not."""
     pairs: Mapping[tuple[str, str], Pair]
     """By the titles of the two, both ways."""
     friedman: Friedman | None
@@ -219,7 +220,7 @@ def standings(outcomes: Sequence[Outcome]) -> Standings:
     common = np.isfinite(means).all(axis=1)
     pairs = _pairs(table)
     unplaced = []
-    for i, entry in enumerate(table.bandits):
+    for i, entry in enumerate(table.ranked):
         against = [pair for (title, _), pair in pairs.items() if title == entry.title]
         unplaced.append(
             table.standing(
@@ -240,11 +241,11 @@ def standings(outcomes: Sequence[Outcome]) -> Standings:
     return Standings(
         table.datasets,
         ranked,
-        tuple(table.standing(entry) for entry in table.told),
+        tuple(table.standing(entry) for entry in table.unranked),
         {
             (name, entry.title): ranks[s, i]
             for s, name in enumerate(table.datasets)
-            for i, entry in enumerate(table.bandits)
+            for i, entry in enumerate(table.ranked)
         },
         frozenset(table.of),
         pairs,
@@ -261,9 +262,10 @@ class _Table:
         self.of = {(outcome.dataset, outcome.entry.title): outcome for outcome in outcomes}
         entries = {outcome.entry.title: outcome.entry for outcome in reversed(outcomes)}
         self.datasets = tuple(dict.fromkeys(outcome.dataset for outcome in outcomes))
-        self.bandits = [entry for entry in reversed(entries.values()) if not entry.hears_label]
-        self.told = [entry for entry in reversed(entries.values()) if entry.hears_label]
-        self.means = np.array([[self.mean(name, entry.title) for entry in self.bandits] for name in self.datasets])
+        self.ranked = [entry for entry in reversed(entries.values()) if entry.is_ranked]
+        others = [entry for entry in reversed(entries.values()) if not entry.is_ranked]
+        self.unranked = sorted(others, key=lambda entry: entry.hears_label)
+        self.means = np.array([[self.mean(name, entry.title) for entry in self.ranked] for name in self.datasets])
 
     def mean(self, dataset: str, title: str) -> float:
         """Return mean mistakes; infinity for who has not finished."""
@@ -308,7 +310,7 @@ def _log_ratio(first: float, second: float) -> float:
 
 def _pairs(table: _Table) -> dict[tuple[str, str], Pair]:
     """Return every pair of learners that are ranked, both ways."""
-    titles = [entry.title for entry in table.bandits]
+    titles = [entry.title for entry in table.ranked]
     verdicts = _verdicts(table, titles)
     ps = {pair: signed_rank_p(_differences(table, *pair)) for pair in combinations(titles, 2)}
     adjusted = iter(holm([p for p in ps.values() if p is not None]))

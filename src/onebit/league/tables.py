@@ -68,7 +68,7 @@ def write_tables(
     first_seed : int
         Run r has the seed first_seed + r.
     """
-    everyone = (*standings.ranked, *standings.told)
+    everyone = (*standings.ranked, *standings.unranked)
     n_sets = len(standings.datasets)
     write_csv(folder / "standings.csv", STANDING_COLUMNS, [_standing_line(row, n_sets) for row in everyone])
     write_csv(folder / "results.csv", RESULT_COLUMNS, [_result_line(outcome, standings) for outcome in outcomes])
@@ -187,7 +187,7 @@ def print_tables(
 ) -> None:
     """Print the standings, the tests, and who did not finish what."""
     n_sets = len(standings.datasets)
-    lines = [shown_standing(row, n_sets) for row in (*standings.ranked, *standings.told)]
+    lines = [shown_standing(row, n_sets) for row in (*standings.ranked, *standings.unranked)]
     kept, legend = shown_columns(lines)
     table = Table(title="Standings", caption=Text("\n").join(on_screen(text) for text in legend))
     for at in kept:
