@@ -45,6 +45,8 @@ class Board(ABC):
     sight: Any
     """Named tuple: what is known about the round at hand, with at least ``scores`` (those the guess was made from) and
     ``chances``."""
+    may_have_kernel: ClassVar[bool] = True
+    """Whether a kernel can be to blame for a row that cannot be scored."""
 
     @abstractmethod
     def game(self, is_sparse: bool) -> Game:
@@ -61,7 +63,7 @@ class Board(ABC):
 
     def _settle(self, why: int, rows: Rows, t: int, named: Rows | str) -> None:
         """Do what the loop was left for; raise ValueError for a row that cannot be scored."""
-        raise unscored_error(named)
+        raise unscored_error(named, self.may_have_kernel)
 
     _ready_moves: dict[bool, Moves]
 
@@ -366,7 +368,7 @@ def divisible_chance(probability: float | None, row: Rows) -> float:
     return chance
 
 
-def unscored_error(row: Rows | str) -> ValueError:
+def unscored_error(row: Rows | str, may_have_kernel: bool = True) -> ValueError:
     """Return the error for a row whose scores are not finite: given itself, or by name where it was checked before."""
     name = "these features" if not isinstance(row, str) else row
     if not isinstance(row, str):
@@ -374,7 +376,8 @@ def unscored_error(row: Rows | str) -> ValueError:
             check_rows(row, "features")
         except ValueError as error:
             return error
+    kernels = "; with a kernel, use a smaller degree or normalize=True, and see that one of your own returns no NaN"
     return ValueError(
-        f"the scores of {name} are NaN or infinite, or vanish: the features are too large or too small for the kernel, "
-        "or a kernel of your own returned NaN. Scale them, use a smaller degree or normalize=True"
+        f"the scores of {name} are NaN or infinite, or vanish: the features are too large or too small. Scale them"
+        f"{kernels * may_have_kernel}"
     )

@@ -64,8 +64,8 @@ def test_a_game_in_another_environment(fake_environment: Path, tmp_path: Path) -
     assert trace.seconds is not None
     assert 0 < trace.seconds < 5
     assert (tmp_path / "scratch" / "rounds.npz").exists()
-    with pytest.raises(RuntimeError, match=r"river is not installed in .*rivals; .*make rivals"):
-        River()
+    with pytest.raises(RuntimeError, match=r"contextualbandits is not installed in .*rivals; .*make rivals"):
+        ContextualBandits()
     changed = player.version.replace("9.9", "9.8")
     with pytest.raises(RuntimeError, match=r"was to play with coba 9\.8.* and has played with coba 9\.9"):
         Coba(version=changed).play(X, y, 3, seed=0, scratch=tmp_path / "scratch")

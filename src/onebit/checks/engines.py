@@ -106,6 +106,8 @@ def _outcome(learner: Learner, X: Floats, y: Integers, engine: str) -> tuple[Any
         with np.errstate(over="ignore", invalid="ignore"):  # a user's own kernel may not mind
             guesses = guesses_of(player, X, y, seed=8, engine=engine)
     except ValueError as error:
+        has_kernel = "kernel" in learner.get_params(deep=False)
+        assert has_kernel or "kernel" not in str(error), f"it has no kernel to speak of: {error}"
         return ("refused", bool(str(error)))
     return guesses.tolist(), snapshot(player)
 

@@ -152,6 +152,7 @@ class _Survivors(Memory):
     """Hypotheses, and which of them survive."""
 
     arrays: Hypotheses
+    may_have_kernel = False
     per_class: ClassVar[tuple[str, ...]] = "scores", "chances"
 
     def __init__(self, weights: Floats, functions: list[Callable[[Floats], Any]] | None, labels: list[Any]) -> None:

@@ -131,6 +131,7 @@ class _Remembered(Memory):
     """Examples with their labels; the store doubles when it is full."""
 
     arrays: Neighbors
+    may_have_kernel = False
     rooms: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         {"points": ("example", ""), "labels": ("example",)}
     )

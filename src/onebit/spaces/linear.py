@@ -35,6 +35,7 @@ class Weights(NamedTuple):
 class LinearSpace(Space):
     """One weight per class and feature; memory K × d whatever the number of rounds."""
 
+    may_have_kernel = False
     class_axes: ClassVar[Mapping[str, int]] = MappingProxyType({"weights": 1})
 
     def __init__(self, rule: Rule, settings: tuple[float, ...], n_features: int, n_classes: int) -> None:

@@ -72,6 +72,7 @@ class GradientMemory(Memory):
 
     arrays: Weights
     settings: Numbers
+    may_have_kernel = False
     class_axes: ClassVar[Mapping[str, int]] = MappingProxyType({"weights": 1, "counts": 1})
     per_class = "scores", "soft", "gains", "chances"
 

@@ -60,6 +60,7 @@ class RegressionMemory(Memory):
     """One regression per class."""
 
     arrays: Regressions
+    may_have_kernel = False
     class_axes: ClassVar[Mapping[str, int]] = MappingProxyType(
         dict.fromkeys(("weights", "grams", "inverses", "responses", "steps"), 0)
     )

@@ -161,6 +161,7 @@ class JointMemory(Memory):
     """What both forms share; the inverse of the full one is renewed before anybody sees it worn."""
 
     form: ClassVar[Form]
+    may_have_kernel = False
     per_class: ClassVar[tuple[str, ...]] = "scores", "current", "chances", "shares"
 
     def __init__(self, rule: JointRule, settings: JointSettings, n_features: int, n_classes: int) -> None:
