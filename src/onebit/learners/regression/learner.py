@@ -26,7 +26,7 @@ def ridge(
 
 
 class RegressionLearner(Learner):
-    """Regresses right or wrong on the features, for each class on the rounds in which it was guessed.
+    """Regresses right or wrong on the features, for each class on the rounds in which it was heard of.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class RegressionLearner(Learner):
 
     def _remember(self, regression: Regression, way: int, strength: float, n_first: int = 0) -> RegressionMemory:
         exploring = Exploring(way, strength, n_first)
-        return RegressionMemory(regression, exploring, self.n_features_in_, len(self.classes_))
+        return RegressionMemory(regression, exploring, self.n_features_in_, len(self.classes_), self.hears_label)
 
     @property
     def weights_(self) -> Floats:

@@ -49,6 +49,8 @@ class RegressionNumbers(NamedTuple):
     """Whether `measure` computes them: in the full form that takes the longest."""
     most_square: float
     """The largest ‖x‖² that is taken."""
+    hears_label: bool
+    """Whether the label is told: then every class learns from every round."""
 
 
 def check_regularization(value: Any) -> float:
@@ -65,9 +67,12 @@ class RegressionMemory(Memory):
     )
     per_class: ClassVar[tuple[str, ...]] = "scores", "projected", "widths", "chances"
 
-    def __init__(self, regression: Regression, exploring: Exploring, n_features: int, n_classes: int) -> None:
+    def __init__(
+        self, regression: Regression, exploring: Exploring, n_features: int, n_classes: int, hears_label: bool = False
+    ) -> None:
         most = MOST * min(1.0, regression.regularization)  # then A⁻¹b and xᵀA⁻¹x are floats
-        self.settings = RegressionNumbers(regression, exploring, exploring.way in _WITH_WIDTHS, most)
+        has_widths = exploring.way in _WITH_WIDTHS
+        self.settings = RegressionNumbers(regression, exploring, has_widths, most, hears_label)
         self.n_classes = n_classes
         width = n_features if regression.kind == FULL_RIDGE else 1
         try:
@@ -111,7 +116,7 @@ class RegressionMemory(Memory):
 
     def game(self, is_sparse: bool) -> Game:
         """Return the game; rows are dense by now."""
-        return _GAME
+        return _GAME._replace(hears_label=self.settings.hears_label)
 
     def prepare(self, rows: Rows) -> Floats:
         """Return dense rows."""
@@ -123,6 +128,8 @@ class RegressionMemory(Memory):
 
     def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
         """Take the round in as one of its own; the chance is not needed: which rows were tried does not bias a fit."""
+        if truth < 0 and self.settings.hears_label:
+            return False  # it learns from labels, and this one is not known
         prepared = self.prepare(row)
         self.measure(prepared, row)
         moves, arrays, sight, settings = self._at_hand[type(prepared)]
@@ -199,7 +206,12 @@ def _decide(sight: RegressionSight, draw: Draw, settings: RegressionNumbers) -> 
 def _hear(
     memory: Regressions, X: Floats, t: int, sight: RegressionSight, answer: Answer, settings: RegressionNumbers
 ) -> bool:
-    absorb(memory, answer.label, X[t], sight.square[0], answer.correct, sight.image, settings.regression)
+    memory.heard[0] += 1
+    if settings.hears_label:
+        for i in range(sight.scores.shape[0]):
+            absorb(memory, i, X[t], sight.square[0], i == answer.truth, sight.image, settings.regression)
+    else:
+        absorb(memory, answer.label, X[t], sight.square[0], answer.correct, sight.image, settings.regression)
     return True
 
 

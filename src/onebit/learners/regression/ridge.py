@@ -1,10 +1,10 @@
-"""One regression per class, on the rounds in which that class was guessed: the home of all of them.
+"""One regression per class, on the rounds in which it was heard of: the home of all of them.
 
-Ridge regression of class i keeps Aᵢ = λI + Σxxᵀ and bᵢ = Σ(target)x. A round changes the guessed class alone: Aᵢ⁻¹ by
-Sherman and Morrison's formula, and wᵢ = Aᵢ⁻¹bᵢ with it, in O(d²). Rounding adds up in that, so Aᵢ is factorised anew by
-Cholesky after every `2d` steps (64 at least), which costs O(d²) for each of them, and after a step so steep that half
-the digits go. No pivot of Aᵢ is below λ: where rounding says so it is set to λ (or to the size of the rounding, if that
-is larger), so Aᵢ⁻¹ stays positive definite.
+Ridge regression of class i keeps Aᵢ = λI + Σxxᵀ and bᵢ = Σ(target)x. A round changes the guessed class alone (every
+class, where the label is told): Aᵢ⁻¹ by Sherman and Morrison's formula, and wᵢ = Aᵢ⁻¹bᵢ with it, in O(d²). Rounding
+adds up in that, so Aᵢ is factorised anew by Cholesky after every `2d` steps (64 at least), which costs O(d²) for each
+of them, and after a step so steep that half the digits go. No pivot of Aᵢ is below λ: where rounding says so it is set
+to λ (or to the size of the rounding, if that is larger), so Aᵢ⁻¹ stays positive definite.
 
 The diagonal form keeps the diagonal of Aᵢ alone and takes the same step with it, in O(d). The logistic form is of first
 order: its steps are divided by the root of the summed squares of the gradients (AdaGrad).
@@ -101,7 +101,6 @@ def absorb(
     memory: Regressions, label: int, x: Floats, square: float, correct: bool, image: Floats, numbers: Regression
 ) -> None:
     """Let a class's regression take one round in."""
-    memory.heard[0] += 1
     if square == 0.0:
         return
     target, score = numbers.right if correct else numbers.wrong, predicted(memory, label, x)
