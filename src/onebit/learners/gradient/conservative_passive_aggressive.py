@@ -6,11 +6,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from onebit.inputs import check_number
-from onebit.learners.gradient.weights import CONSERVATIVE, GradientLearner, GradientMemory, Numbers
+from onebit.learners.gradient.weights import CONSERVATIVE, GradientMemory, Numbers
+from onebit.learners.weight_learner import WeightLearner
 from onebit.memory import Memory
 
 
-class ConservativePassiveAggressive(GradientLearner):
+class ConservativePassiveAggressive(WeightLearner):
     """One binary learner per class; the highest score is guessed, and only its learner hears the answer.
 
     With s = 1 for right and s = −1 for wrong, the guessed class gains s·τ·x, τ = min(C, max(0, 1 − s⟨w, x⟩)/‖x‖²): the

@@ -3,11 +3,12 @@
 from typing import Any, ClassVar
 
 from onebit.inputs import check_number
-from onebit.learners.gradient.weights import LOGISTIC, GradientLearner, GradientMemory, Numbers
+from onebit.learners.gradient.weights import LOGISTIC, GradientMemory, Numbers
+from onebit.learners.weight_learner import WeightLearner
 from onebit.memory import Memory
 
 
-class FullInformationLogistic(GradientLearner):
+class FullInformationLogistic(WeightLearner):
     """The floor under `AdaptiveSurrogate` and `Gaptron`: their gradient in every round, and nothing to explore.
 
     It plays another game, in which every answer is the label itself: ``tell(guess, correct, label=…)``. The highest

@@ -15,7 +15,6 @@ import scipy.sparse
 from onebit.compiled import frugal, inlined
 from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, Rows, SparseRows, unlocked
-from onebit.learners.base import Learner
 from onebit.loop import READY, UNSCORED, Game, clear, highest
 from onebit.memory import LARGEST_SQUARE, Memory, check_finite, divisible_chance
 from onebit.rounds import Answer, Guess
@@ -142,23 +141,6 @@ class GradientMemory(Memory):
         if self.settings.kind == MAJORITY:
             return {"tried": self.arrays.counts[TRIED].copy(), "right": self.arrays.counts[RIGHT].copy()}
         return {"weights": self.arrays.weights.T.copy(), "sums": self.arrays.sums.copy()}
-
-
-class GradientLearner(Learner):
-    """Shows its weights.
-
-    Attributes
-    ----------
-    weights_ : array of shape (K, n_features)
-        What each class has learned.
-    """
-
-    @property
-    def weights_(self) -> Floats:
-        """One weight vector per class."""
-        if not self._started:
-            raise AttributeError(f"weights_ is there once {type(self).__name__} has played")
-        return self.learned()["weights"]
 
 
 # Scores.

@@ -8,8 +8,8 @@ import numpy as np
 
 from onebit.compiled import frugal, inlined
 from onebit.draws import Draw, uniform
-from onebit.inputs import Floats, Rows, check_number, dense, unlocked
-from onebit.kernels import ENTRIES_AT_ONCE
+from onebit.inputs import Floats, Rows, check_number, dense
+from onebit.learners.dense_memory import DenseMemory
 from onebit.learners.regression.exploring import (
     CONFIDENT,
     ELIMINATING,
@@ -34,7 +34,7 @@ from onebit.learners.regression.winning import drawn_winner
 from onebit.lengths import LEAST, MOST
 from onebit.loop import UNSCORED, Game, highest, ready_if_finite
 from onebit.machine_memory import check_memory
-from onebit.memory import Memory, check_finite
+from onebit.memory import check_finite
 from onebit.rounds import Answer
 
 _WITH_WIDTHS = (OPTIMISTIC, CONFIDENT, ELIMINATING, SAMPLING)
@@ -58,7 +58,7 @@ def check_regularization(value: Any) -> float:
     return check_number("regularization", value, above=LEAST, at_most=MOST)
 
 
-class RegressionMemory(Memory):
+class RegressionMemory(DenseMemory):
     """One regression per class."""
 
     arrays: Regressions
@@ -118,23 +118,11 @@ class RegressionMemory(Memory):
         """Return the game; rows are dense by now."""
         return _GAME._replace(hears_label=self.settings.hears_label)
 
-    def prepare(self, rows: Rows) -> Floats:
-        """Return dense rows."""
-        return dense(rows)
-
-    def rows_at_once(self, n_features: int) -> int:
-        """Return how many sparse rows to make dense at a time."""
-        return max(1, ENTRIES_AT_ONCE // n_features)
-
     def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
         """Take the round in as one of its own; the chance is not needed: which rows were tried does not bias a fit."""
         if truth < 0 and self.settings.hears_label:
             return False  # it learns from labels, and this one is not known
-        prepared = self.prepare(row)
-        self.measure(prepared, row)
-        moves, arrays, sight, settings = self._at_hand[type(prepared)]
-        self._seen = -1
-        return moves.hear(arrays, unlocked(prepared), sight, label, False, correct, truth, settings)
+        return self.hear_as_played(row, label, False, correct, truth)
 
     def check_arrays(self, arrays: Regressions) -> None:
         """Raise unless every A is no less than at the start."""
