@@ -346,6 +346,28 @@ def test_steep_rows_leave_it_positive_definite(size: float) -> None:
     assert np.isfinite(learner.probabilities(X[0])).all()
 
 
+def test_an_inverse_that_rounding_has_spoiled_is_made_anew() -> None:
+    """Rows along one line: a few roundings make an eigenvalue negative, which then grew without end."""
+    for seed in (1, 14):
+        generator = np.random.default_rng(seed)
+        line = generator.normal(size=3)
+        line[2] = line[1]
+        X = line * 10.0 ** generator.uniform(-6, 6, size=(400, 1))
+        learner = onebit.SquareCB(regularization=1e-6, classes=3)
+        onebit.play(learner, X, generator.integers(3, size=400))
+        for inverse in learner.learned()["inverses"]:
+            assert np.linalg.eigvalsh(inverse).min() > -1e-14 * np.abs(inverse).max()
+
+
+def test_directions_that_rounding_has_swallowed_do_not_grow() -> None:
+    """Fewer long rows than features: what is left of A then is rounding, and was divided by itself row by row."""
+    generator = np.random.default_rng(3)
+    learner = onebit.LinUCB(classes=3)
+    onebit.play(learner, 1e8 * generator.normal(size=(60, 40)), generator.integers(3, size=60))
+    for inverse in learner.learned()["inverses"]:
+        assert -1e-14 < np.linalg.eigvalsh(inverse).min() <= np.diagonal(inverse).max() < 1.00001
+
+
 def test_rows_too_large_are_refused_and_change_nothing() -> None:
     learner = onebit.LinUCB(classes=2)
     learner.tell(learner.guess([1.0, 2.0]), correct=True)
