@@ -10,6 +10,7 @@ from onebit.compiled import frugal, inlined
 from onebit.draws import Draw, uniform
 from onebit.inputs import Floats, Rows, check_number, dense
 from onebit.learners.dense_memory import DenseMemory
+from onebit.learners.inverses import check_inverse
 from onebit.learners.regression.exploring import (
     CONFIDENT,
     ELIMINATING,
@@ -125,11 +126,18 @@ class RegressionMemory(DenseMemory):
         return self.hear_as_played(row, label, False, correct, truth)
 
     def check_arrays(self, arrays: Regressions) -> None:
-        """Raise unless every A is no less than at the start."""
+        """Raise unless every A is no less than at the start, and its inverse is one."""
         check_finite(arrays.weights, arrays.grams, arrays.inverses, arrays.responses)
-        diagonals = arrays.grams[:, :, 0] if arrays.grams.shape[2] == 1 else np.diagonal(arrays.grams, axis1=1, axis2=2)
-        if not (diagonals >= self.settings.regression.regularization).all():
+        regression, grams, inverses = self.settings.regression, arrays.grams, arrays.inverses
+        is_full = regression.kind == FULL_RIDGE
+        diagonals = np.diagonal(grams, axis1=1, axis2=2) if is_full else grams[:, :, 0]
+        if not (diagonals >= regression.regularization).all():
             raise ValueError("a regression's matrix is less than at the start")
+        if is_full:
+            for gram, inverse in zip(grams, inverses, strict=True):
+                check_inverse(gram, inverse)
+        elif regression.kind != LOGISTIC and not np.array_equal(inverses, 1.0 / grams):
+            raise ValueError("the inverse of a regression's diagonal is another diagonal's")
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return what each class's regression predicts."""

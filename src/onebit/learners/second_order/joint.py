@@ -31,6 +31,12 @@ RENEW_EVERY = 1000
 """Steps after which the inverse is made anew; or after as many as there are weights, if these are more."""
 
 
+@inlined
+def renew_after(n_weights: int) -> int:
+    """Return after how many steps the inverse is made anew."""
+    return max(RENEW_EVERY, n_weights)
+
+
 class JointSight(NamedTuple):
     """Scratch paper for one round."""
 
@@ -106,7 +112,7 @@ class Form(NamedTuple):
 @inlined
 def _measure(memory: Any, X: Floats, t: int, sight: JointSight, settings: JointSettings) -> int:
     n, n_classes, square = X.shape[1], sight.current.shape[0], 0.0
-    if memory.worn[0] >= max(RENEW_EVERY, memory.weights.shape[0]):
+    if memory.worn[0] >= renew_after(memory.weights.shape[0]):
         return FULL
     for j in range(n):
         square += X[t, j] * X[t, j]
@@ -213,7 +219,7 @@ class JointMemory(DenseMemory):
         self.renew_inverse()
 
     def _tidy(self) -> None:
-        if self.arrays.worn[0] >= max(RENEW_EVERY, len(self.arrays.weights)):
+        if self.arrays.worn[0] >= renew_after(len(self.arrays.weights)):
             self.renew_inverse()
             self.renew()
 
