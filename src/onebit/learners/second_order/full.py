@@ -9,8 +9,8 @@ not exist, or exist by rounding alone, eigenvalues below the floor, from which A
 With a ball, what is at hand is H = (A + λ₀I)⁻¹ for a λ₀ near the λ of the weights, and c = Hθ. The weights solve
 (I + δH)w = c with δ = λ − λ₀. Each step of the iteration w ← c − δHw, with the δ for which the new w has the ball's
 radius, makes the error smaller by about |δ|/(floor + λ₀), of which no more than a tenth is allowed: beyond it, A's
-eigenvectors are found, λ with them (see `secular`), and λ₀ becomes that λ. As λ changes by about its t-th part in round
-t, this happens ever more seldom.
+eigenvectors are found, λ with them (see `secular`), and λ₀ becomes that λ. That δ is the smaller root of
+‖c‖² − 2δ·cᵀHw + δ²‖Hw‖² = D². As λ changes by about its t-th part in round t, this happens ever more seldom.
 """
 
 import math
