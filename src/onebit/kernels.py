@@ -361,9 +361,15 @@ class Multinomial(Kernel):
 
 
 @inlined
-def _gaussian(dot: float, a: float, b: float, parameters: tuple[float, ...]) -> float:
+def gaussian_exponent(dot: float, a: float, b: float, parameters: Any) -> Any:
+    """Return the logarithm of a Gaussian's value."""
     # Rounding can leave the squared distance of near twins below zero.
-    return math.exp(-max(a + b - 2.0 * dot, 0.0) * parameters[0])
+    return -max(a + b - 2.0 * dot, 0.0) * parameters[0]
+
+
+@inlined
+def _gaussian(dot: float, a: float, b: float, parameters: tuple[float, ...]) -> float:
+    return math.exp(gaussian_exponent(dot, a, b, parameters))
 
 
 @dataclass(frozen=True, repr=False)

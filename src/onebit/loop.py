@@ -74,10 +74,13 @@ class Moves(NamedTuple):
     """(memory, X, y, t, start, seed, first_round, settings, sight, record) → the next t, why the loop stopped."""
     look: Callable[..., tuple[int, int, bool, float]]
     """(memory, row, sight, seed, round, settings) → READY or why not, label, explored, probability."""
-    measure: Callable[..., int]
-    """(memory, row, sight, settings) → READY or why not; the chances are weighed too."""
     hear: Callable[..., bool]
     """(memory, row, sight, label, explored, correct, truth, settings) → changed."""
+
+    def measure(self, memory: Any, row: Rows, sight: Any, settings: Any) -> int:
+        """Write what is known about a row to `sight`, chances too; return READY or why not."""
+        # Compiling a move of its own takes longer than a million needless draws.
+        return self.look(memory, row, sight, 0, 0, settings)[0]
 
 
 @cache
@@ -134,21 +137,13 @@ def moves(game: Game, memory_of: Any = tuple, sight_of: Any = tuple, settings_of
                 record.counts[PASSED] = passed + 1
         return t, why
 
-    def measure_one(memory: Any, row: Rows, sight: Any, settings: Any) -> int:
+    def look(memory: Any, row: Rows, sight: Any, seed: int, round: int, settings: Any) -> tuple[int, int, bool, float]:
         seen, numbers = sight_of(*sight), settings_of(*settings)
         why = measure(memory_of(*memory), row, 0, seen, numbers)
-        if why == READY:
-            weigh(seen, numbers)
-        return why
-
-    measured = finished(measure_one) if is_compiled else measure_one
-
-    def look(memory: Any, row: Rows, sight: Any, seed: int, round: int, settings: Any) -> tuple[int, int, bool, float]:
-        why = measured(memory, row, sight, settings)
         if why != READY:
             return why, -1, False, 0.0
-        seen = sight_of(*sight)
-        label, explored = decide(seen, Draw(seed, round), settings_of(*settings))
+        weigh(seen, numbers)
+        label, explored = decide(seen, Draw(seed, round), numbers)
         return why, int(label), bool(explored), float(seen.chances[label])  # NumPy's own, if nothing is compiled
 
     def hear_one(
@@ -158,13 +153,13 @@ def moves(game: Game, memory_of: Any = tuple, sight_of: Any = tuple, settings_of
         return hear(memory_of(*memory), row, 0, sight_of(*sight), answer, settings_of(*settings))
 
     if not is_compiled:
-        return Moves(loop, look, measured, hear_one)
+        return Moves(loop, look, hear_one)
     compiled_loop = finished(loop, is_long=True)
 
     def loop_on_any_rows(memory: Any, X: Rows, *rest: Any) -> tuple[int, int]:
         return compiled_loop(memory, unlocked(X), *rest)
 
-    return Moves(loop_on_any_rows, finished(look), measured, finished(hear_one))
+    return Moves(loop_on_any_rows, finished(look), finished(hear_one))
 
 
 @inlined

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from threadpoolctl import threadpool_limits
 
 import onebit
 from onebit.bounds import at_most
 from onebit.checks.problems import lock_up_problem, noisy_problem, separable_problem
+from onebit.compiled import compiled
 from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational
 from onebit.learners.bandit_svm import bank, bank_facts, bank_steps
 from onebit.learners.bandit_svm.bank_plan import new_bank
@@ -137,6 +139,22 @@ def test_opinions() -> None:
     assert np.all((scores - votes > 0.0) & (scores - votes <= 0.1)), "beside the vote, a preference for what is new"
 
 
+def test_guesses_do_not_depend_on_the_number_of_threads() -> None:
+    problem = noisy_problem(1_100, 10, 20)
+    played = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            learner = onebit.BanditSVM()
+            onebit.play(learner, problem.X, problem.y)
+            played.append(learner.coefficients_)
+    assert np.array_equal(played[0], played[1])
+
+
+@compiled
+def make_place(memory: bank_facts.BankFacts, plan: Any, sight: bank_facts.BankSight) -> int:
+    return bank_steps.make_place(memory, plan, sight)
+
+
 def test_the_linear_kernel_forgets_nothing() -> None:
     """What is removed from the store stays in its weights: its opinion does not change."""
     problem = noisy_problem(300)
@@ -151,7 +169,7 @@ def test_the_linear_kernel_forgets_nothing() -> None:
     before = opinions()
     memory.arrays.weight[:] = np.arange(20) + 1.0
     memory.arrays.counts[bank_facts.REMOVED] = 1
-    bank_steps.make_place(memory.arrays, memory.bank.numbers.plan, memory.sight)
+    make_place(memory.arrays, memory.bank.numbers.plan, memory.sight)
     after = opinions()
     linear, other = learner.bank_
     assert after[linear] == pytest.approx(before[linear], abs=1e-9)
@@ -466,7 +484,7 @@ def test_an_answer_is_heard_once_though_a_new_scale_is_broken_off(monkeypatch: p
         guess = broken.guess(x)
         with monkeypatch.context() as patched:
             if t == 7:  # the eighth row brings a new scale
-                patched.setattr(bank, "row_lengths", break_off)
+                patched.setattr(bank, "score_again", break_off)
             broken.tell(guess, guess.index == label)
             if t == 7:
                 with pytest.raises(KeyboardInterrupt):

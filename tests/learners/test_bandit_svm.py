@@ -14,7 +14,9 @@ from onebit.compiled import compiled
 from onebit.kernels import Gaussian, Linear, Rational
 from onebit.learners.bandit_svm import bank_steps, linear_facts
 from onebit.learners.bandit_svm.bank import BankMemory
+from onebit.learners.bandit_svm.bank_facts import BankFacts
 from onebit.learners.bandit_svm.drift import ROUNDS, is_outdated, new_watch
+from onebit.learners.bandit_svm.exponentials import exponentiate
 from onebit.learners.bandit_svm.facts import Settings, prove
 from onebit.rounds import Answer
 
@@ -47,6 +49,36 @@ def facts_of(X: Any, seed: int) -> Any:
     return signs
 
 
+@compiled
+def replay_linear(memory: linear_facts.LinearFacts, i: int, settings: Settings) -> None:
+    linear_facts.replay(memory, i, settings)
+
+
+@compiled
+def replay_bank(memory: BankFacts, plan: Any, settings: Settings, line: Any, slopes: Any) -> None:
+    bank_steps.replay(memory, plan, 0, 0, settings.replays, settings, line, slopes)
+
+
+@compiled
+def exponentials(values: Any) -> Any:
+    found = values.copy()
+    exponentiate(found, len(found), np.empty_like(found))
+    return found
+
+
+def test_exponentials() -> None:
+    x = -np.concatenate([np.random.default_rng(0).uniform(0.0, top, 10_000) for top in (1.0, 30.0, 708.0)])
+    found, exact = exponentials(x), np.exp(x.astype(np.longdouble))
+    assert np.max(np.abs(found - exact) / np.spacing(found)) < 1.2
+    assert exponentials(np.array([0.0, -0.0, -1e-320, -709.0, -1e300, -math.inf])).tolist() == [1.0, 1.0, 1.0, 0, 0, 0]
+    assert np.isnan(exponentials(np.array([math.nan])))
+
+
+def test_python_is_told_what_only_compiled_code_may_call() -> None:
+    with pytest.raises(TypeError, match="exponentiate is compiled for compiled code only"):
+        exponentiate(np.zeros(1), 1, np.zeros(1))
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_linear_solver_finds_the_largest_margin(seed: int) -> None:
     X = unit_rows(120, 5, seed)
@@ -54,7 +86,7 @@ def test_linear_solver_finds_the_largest_margin(seed: int) -> None:
     memory = linear_facts.new_facts(5, 1, 120, 5)
     memory.columns[:], memory.values[:], memory.lengths[:] = np.arange(5), X, 5
     memory.squares[:], memory.targets[0], memory.counts[0] = 1.0, signs, 120
-    linear_facts.replay(memory, 0, EXACT)
+    replay_linear(memory, 0, EXACT)
     reference = LinearSVC(C=3.0, loss="squared_hinge", dual=True, fit_intercept=False, tol=1e-10, max_iter=1_000_000)
     reference.fit(X, signs)
     assert np.allclose(memory.weights[:, 0], reference.coef_[0], atol=1e-6)
@@ -69,7 +101,7 @@ def test_kernel_solver_meets_the_optimality_conditions(kernel: Any) -> None:
         learner.make_room(X, 0)
     memory, plan = learner.arrays, learner.bank.numbers.plan
     memory.grams[0], memory.targets[0], memory.counts[0] = gram, signs, 100
-    bank_steps.replay(memory, plan, 0, 0, EXACT.replays, EXACT, np.empty(100), np.empty(100))
+    replay_bank(memory, plan, EXACT, np.empty(100), np.empty(100))
     alphas = memory.alphas[0, 0]
     slopes = 1.0 - signs * (gram @ (signs * alphas)) - alphas * EXACT.softness
     assert np.all(alphas >= 0.0)
@@ -275,7 +307,7 @@ def test_linear_solver_finds_the_largest_margin_where_it_is_very_soft() -> None:
     memory = linear_facts.new_facts(3, 1, 60, 3)
     memory.columns[:], memory.values[:], memory.lengths[:] = np.arange(3), X, 3
     memory.squares[:], memory.targets[0], memory.counts[0] = 1.0, signs, 60
-    linear_facts.replay(memory, 0, settings)
+    replay_linear(memory, 0, settings)
     alphas = memory.alphas[0]
     slopes = 1.0 - signs * (X @ memory.weights[:, 0]) - alphas * settings.softness
     assert np.all(np.abs(slopes) <= 3e-6)
@@ -350,5 +382,5 @@ def test_nothing_is_replayed_when_all_is_forgotten() -> None:
     memory = linear_facts.new_facts(3, 1, 4, 3, False)
     memory.values[0], memory.columns[0], memory.lengths[0] = 1.0, np.arange(3), 3
     memory.squares[0], memory.targets[0, 0] = 3.0, 1.0  # a fact that was forgotten: no example is stored
-    linear_facts.replay(memory, 0, EXACT)
+    replay_linear(memory, 0, EXACT)
     assert not memory.weights.any()

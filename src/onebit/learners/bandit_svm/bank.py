@@ -20,8 +20,8 @@ from onebit.kernels import ENTRIES_AT_ONCE, Kernel
 from onebit.learners.bandit_svm.bank_facts import DUE, BankFacts, BankSight, new_bank_facts, new_bank_sight
 from onebit.learners.bandit_svm.bank_learning import hear_row
 from onebit.learners.bandit_svm.bank_plan import CODE, IN_PYTHON, LINEAR, new_bank
-from onebit.learners.bandit_svm.bank_steps import replay
-from onebit.learners.bandit_svm.bank_vote import LOUDEST, ask_all, hold_vote, measure_row, what_is_lost
+from onebit.learners.bandit_svm.bank_scaling import replay_all, score_again, see_again
+from onebit.learners.bandit_svm.bank_vote import LOUDEST, hold_vote, measure_row, what_is_lost
 from onebit.learners.bandit_svm.facts import (
     IT_IS,
     IT_IS_ANOTHER,
@@ -36,14 +36,11 @@ from onebit.learners.bandit_svm.facts import (
     is_productive,
     is_to_follow,
 )
-from onebit.learners.bandit_svm.rows import DENSE, SPARSE, change_scale
-from onebit.lengths import row_lengths, unit_rows
+from onebit.learners.bandit_svm.rows import DENSE, SPARSE
+from onebit.lengths import unit_rows
 from onebit.loop import Game, Record
 from onebit.memory import check_stored, grown
 from onebit.scaling import scaled
-
-# Steps for each class of each kernel after the columns were scaled anew.
-_STEPS_AFTER_SCALING = 100
 
 
 class BankMemory(FactMemory):
@@ -156,53 +153,32 @@ class BankMemory(FactMemory):
 
         All at once: whoever breaks it off finds either the old scale, still due to be changed, or the new one.
         """
-        now, (plan, _, _, _), size = self.arrays, self.bank.numbers, self.size
-        counts, scales, weights = now.counts.copy(), now.scales.copy(), now.weights.copy()
-        features, units, lengths = now.features.copy(), now.units.copy(), now.lengths.copy()
-        kind, counts[DUE] = int(counts[DUE]) - 1, 0
-        linear = np.flatnonzero(plan[:, LINEAR]).tolist()
-        for k in linear:  # what belongs to no stored example means the same hyperplanes as before
-            weights -= units[:, :size] @ now.coefficients[k, :size]
-        _change_scale(scales[kind], now.statistics[kind], float(now.seen[kind]), kind == DENSE, weights)
-        mine = np.flatnonzero(now.kinds[:size] == kind)
-        seen = np.ones((len(mine), len(features)))
-        _scale_rows(scales[kind], np.ascontiguousarray(now.rows[:, mine].T), seen)
-        features[:, mine] = seen.T
-        stored = np.ascontiguousarray(features[:, :size].T)
-        lengths[:size], units[:, :size] = row_lengths(stored), unit_rows(stored).T
-        for k in linear:
-            weights += units[:, :size] @ now.coefficients[k, :size]
-        grams, scores = np.zeros_like(now.grams), np.zeros_like(now.scores)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for b, kernel in enumerate(self.bank.bases if size else ()):
-                try:
-                    ready = kernel.prepare(stored)
-                    grams[b, :size, :size] = kernel.matrix(ready, ready)
-                except ValueError:  # a kernel of one's own may refuse rows
-                    grams[b] = np.nan
-            for k, (base, squarings, is_linear) in enumerate(plan.tolist()):
-                similar = grams[base, :size, :size]
-                for _ in range(squarings):
-                    similar = similar * similar
-                own = units[:, :size].T @ weights if is_linear else similar @ now.coefficients[k, :size]
-                scores[k, :, :size] = own.T
-        if not np.isfinite(scores).all() or not np.isfinite(grams).all():
+        now, numbers, kind = self.arrays, self.bank.numbers, int(self.arrays.counts[DUE]) - 1
+        changed = ["counts", "scales", "weights", "features", "units", "lengths", "scores"]
+        # Where no value can be lost the largest array is written over. Whoever breaks that off finds the scale still
+        # due, and everything in it is written again before it is used.
+        changed += [] if numbers.is_bounded else ["grams"]
+        fresh = now._replace(**{name: getattr(now, name).copy() for name in changed})
+        fresh.counts[DUE] = 0
+        self._at_hand, self._seen = {}, -1
+        see_again(fresh, self.sight, kind, numbers)
+        if not self._compare_in_python(fresh) or not score_again(fresh, self.sight, self.settings):
             now.counts[DUE] = 0  # a kernel that cannot take its examples on the new scale: the old one stays
             return
-        self._at_hand, self._seen = {}, -1
-        self.arrays = now._replace(
-            counts=counts,
-            scales=scales,
-            weights=weights,
-            features=features,
-            units=units,
-            lengths=lengths,
-            grams=grams,
-            scores=scores,
-        )
-        line, slopes = self.sight.line, self.sight.squares
-        for k, i in np.ndindex(scores.shape[:2] if size else (0, 0)):
-            replay(self.arrays, plan, k, i, _STEPS_AFTER_SCALING, self.settings.facts, line, slopes)
+        self.arrays = fresh
+        replay_all(fresh, self.sight, self.settings)
+
+    def _compare_in_python(self, arrays: BankFacts) -> bool:
+        """Write the similarities of stored examples that only Python can compute; return whether all take them."""
+        stored = arrays.features[:, : self.size].T.copy()
+        for b, kernel in enumerate(self.bank.bases if self.size else ()):
+            if self._in_python[b]:
+                try:
+                    ready = kernel.prepare(stored)
+                    arrays.grams[b, : self.size, : self.size] = kernel.matrix(ready, ready)
+                except ValueError:
+                    return False
+        return True
 
     def add_class(self) -> None:
         """Make room for one more class; a scale that is due comes first, as it would if somebody looked meanwhile."""
@@ -235,7 +211,6 @@ class BankMemory(FactMemory):
         self.measure(prepared, row)
         sight = self.sight
         if not sight.asked.all() and np.argmax(sight.scores) not in among:
-            ask_all(self.arrays, sight, self.settings)
             hold_vote(self.arrays, sight, self.settings)
         narrow = {name: np.ascontiguousarray(getattr(sight, name)[..., among]) for name in self.per_class}
         return sight._replace(**narrow)
@@ -243,7 +218,7 @@ class BankMemory(FactMemory):
     def opinions(self, row: Rows) -> Floats:
         """Return every kernel's scores of a row (m × K). Nothing is learned."""
         self.chances(row)
-        ask_all(self.arrays, self.sight, self.settings)
+        hold_vote(self.arrays, self.sight, self.settings)
         opinions: Floats = self.sight.opinions[: len(self.bank.kernels)].copy()
         return opinions
 
@@ -319,11 +294,6 @@ def _are_sure(opinion: Floats) -> Any:
     """Return which rows a kernel is sure about, given its scores of them: see `is_sure`."""
     is_best = np.arange(opinion.shape[1]) == np.argmax(opinion, axis=1)[:, None]
     return ~is_productive(np.where(is_best, IT_IS, IT_IS_ANOTHER), opinion).any(axis=1)
-
-
-@compiled
-def _change_scale(scale: Floats, statistics: Floats, n: float, is_centred: bool, weights: Floats) -> None:
-    change_scale(scale, statistics, n, is_centred, weights)
 
 
 @compiled

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from onebit.compiled import frugal, inlined
+from onebit.compiled import inlined, shared
 from onebit.inputs import Floats
 from onebit.learners.bandit_svm.bank_facts import DUE, BankFacts, BankSight
 from onebit.learners.bandit_svm.bank_plan import LINEAR
@@ -84,7 +84,7 @@ def judge(memory: BankFacts, sight: BankSight, answer: Answer, settings: Setting
     return is_wanted or teaches(sight, sight.reference[0]) or (sight.denied[0] != 0 and not answer.correct)
 
 
-@frugal
+@shared
 def forget(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> None:
     """Forget all facts; the linear kernel keeps its weights, and with them its guarantee."""
     plan = settings.kernel.plan
@@ -116,8 +116,8 @@ def teach_guard(memory: BankFacts, sight: BankSight, softness: float) -> None:
                 memory.guard[j, i] += step * sight.raw_unit[j]
 
 
-@frugal
-def learn_from_sight(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> int:
+@shared
+def learn_row(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> None:
     """Store an example, let every kernel step on the violated facts about it, and replay what that upset."""
     facts, numbers = settings.facts, settings.kernel
     plan = numbers.plan
@@ -141,17 +141,6 @@ def learn_from_sight(memory: BankFacts, sight: BankSight, settings: FactNumbers)
                 step_on(memory, plan, k, i, place, facts.softness, sight.similarities[k])
                 # Replays make opinions better, so they go where opinions count.
                 replay(memory, plan, k, i, int(times * memory.trust[k]), facts, sight.line, sight.squares)
-    return place
-
-
-@frugal
-def learn_row(memory: BankFacts, sight: BankSight, settings: FactNumbers) -> None:
-    """Store the row, learn what is proved of it, and keep it as it came, to be scaled anew."""
-    place = learn_from_sight(memory, sight, settings)
-    if settings.facts.scales:
-        for j in range(memory.rows.shape[0]):
-            memory.rows[j, place] = sight.raw[j]
-        memory.kinds[place] = sight.kind[0]
 
 
 @inlined
@@ -165,4 +154,4 @@ def count_row(memory: BankFacts, sight: BankSight, _settings: FactNumbers) -> No
         memory.counts[DUE] = 1 + kind
 
 
-hear_row = frugal(hearing(ask_all, judge, learn_row, forget, count_row))
+hear_row = shared(hearing(ask_all, judge, learn_row, forget, count_row))

@@ -1,14 +1,14 @@
 """Which kernels a bank has, and how their values come from one product and one distance per stored example."""
 
-import math
 import sys
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.compiled import frugal, inlined
+from onebit.compiled import inlined, shared
 from onebit.inputs import Floats, Integers
-from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Multinomial, Polynomial, Rational
+from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Multinomial, Polynomial, Rational, gaussian_exponent
+from onebit.learners.bandit_svm.exponentials import exponentiate
 
 BASE, SQUARINGS, LINEAR = range(3)
 """What a plan says of each kernel."""
@@ -20,8 +20,8 @@ _LONGEST = 1e150
 # By its code compiled code knows a kernel's formula, so that one compiled game serves every bank.
 _COMPILED = (Linear, Gaussian, Rational, Polynomial, Multinomial)
 _LINEAR, _GAUSSIAN, _RATIONAL, _POLYNOMIAL, _MULTINOMIAL, _LAPLACE, IN_PYTHON = range(7)
-_FORMULAS: tuple[Any, ...] = tuple(kernel.value for kernel in _COMPILED[1:])
-_gaussian, _rational, _polynomial, _multinomial = _FORMULAS
+_FORMULAS: tuple[Any, ...] = tuple(kernel.value for kernel in _COMPILED[2:])
+_rational, _polynomial, _multinomial = _FORMULAS
 
 
 class BankNumbers(NamedTuple):
@@ -108,7 +108,7 @@ def is_too_long(numbers: BankNumbers, b: int, length: float) -> bool:
     return bool(numbers.forms[b, CODE] == _GAUSSIAN and not numbers.forms[b, OF_UNITS] and length > _LONGEST)
 
 
-@frugal
+@shared
 def write_products(units: Floats, unit: Floats, size: int, out: Floats) -> None:
     """Write the products of a unit row with the first stored ones."""
     for s in range(size):
@@ -121,7 +121,7 @@ def write_products(units: Floats, unit: Floats, size: int, out: Floats) -> None:
                 out[s] += entry * column[s]
 
 
-@frugal
+@shared
 def write_distances(stored: Floats, features: Floats, size: int, out: Floats) -> None:
     """Write ‖x−x'‖₁ for the first stored rows x'."""
     for s in range(size):
@@ -132,14 +132,15 @@ def write_distances(stored: Floats, features: Floats, size: int, out: Floats) ->
             out[s] += abs(entry - column[s])
 
 
-@frugal
+@shared
 def write_values(code: int, square: float, squares: Floats, parameters: Floats, size: int, out: Floats) -> Any:
-    """Turn products, and the squared lengths that belong to them, into a kernel's values; return k(x, x)."""
+    """Turn products into a kernel's values, given the squared lengths, which may be written over; return k(x, x)."""
     if code == _LINEAR:
         return square
     if code == _GAUSSIAN:
         for s in range(size):
-            out[s] = _gaussian(out[s], square, squares[s], parameters)
+            out[s] = gaussian_exponent(out[s], square, squares[s], parameters)
+        exponentiate(out, size, squares)
         return 1.0
     if code == _RATIONAL:
         for s in range(size):
@@ -167,7 +168,8 @@ def compare(memory: Any, size: int, sight: Any, b: int, numbers: BankNumbers) ->
     if code == _LAPLACE:
         write_distances(memory.features, sight.features[0], size, out)
         for s in range(size):
-            out[s] = math.exp(-numbers.parameters[b, 0] * out[s])
+            out[s] *= -numbers.parameters[b, 0]
+        exponentiate(out, size, sight.squares)
         sight.itself[0, b] = 1.0
         return
     if not sight.is_multiplied[0]:
@@ -188,7 +190,7 @@ def compare(memory: Any, size: int, sight: Any, b: int, numbers: BankNumbers) ->
     sight.itself[0, b] = write_values(code, square, squares, numbers.parameters[b], size, out)
 
 
-@frugal
+@shared
 def write_powers(values: Floats, size: int, times: int, out: Floats) -> None:
     """Write values, squared that many times."""
     # The default bank squares twice and four times: one pass each is faster than one for every squaring.

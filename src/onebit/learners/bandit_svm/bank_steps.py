@@ -9,7 +9,7 @@ nothing goes, since its weights are kept as they are.
 
 import numpy as np
 
-from onebit.compiled import frugal, inlined
+from onebit.compiled import inlined, shared
 from onebit.inputs import Floats, Integers
 from onebit.learners.bandit_svm.bank_facts import REMOVED, BankFacts, BankSight
 from onebit.learners.bandit_svm.bank_plan import BASE, LINEAR, SQUARINGS, write_powers
@@ -51,7 +51,7 @@ def step_on(memory: BankFacts, plan: Integers, k: int, i: int, s: int, softness:
     gain(memory, plan[k, LINEAR], k, i, s, np.sign(target) * (new - old), line)
 
 
-@frugal
+@shared
 def worst_fact(targets: Floats, alphas: Floats, scores: Floats, size: int, settings: Settings, slopes: Floats) -> int:
     """Return a class's fact whose dual slope is steepest, or −1 if none is beyond the tolerance."""
     for s in range(size):
@@ -73,7 +73,7 @@ def worst_fact(targets: Floats, alphas: Floats, scores: Floats, size: int, setti
     return -1
 
 
-@frugal
+@shared
 def replay(
     memory: BankFacts, plan: Integers, k: int, i: int, times: int, settings: Settings, line: Floats, slopes: Floats
 ) -> None:
@@ -93,7 +93,7 @@ def replay(
 # The store.
 
 
-@frugal
+@shared
 def make_place(memory: BankFacts, plan: Integers, sight: BankSight) -> int:
     """Free the place of the example with the smallest coefficients, or of the next in turn."""
     size = memory.counts[SIZE]
@@ -115,7 +115,7 @@ def make_place(memory: BankFacts, plan: Integers, sight: BankSight) -> int:
     return place
 
 
-@frugal
+@shared
 def hand_over(memory: BankFacts, plan: Integers, k: int, place: int, sight: BankSight) -> None:
     """Project what a kernel learned from an example that goes onto the example most like it."""
     size, similarities, opinion = memory.counts[SIZE], sight.similarities[k], sight.opinions[k]
@@ -157,7 +157,7 @@ def write_similarities(memory: BankFacts, sight: BankSight, place: int) -> None:
         gram[place, place] = sight.itself[0, b]
 
 
-@frugal
+@shared
 def store(memory: BankFacts, plan: Integers, sight: BankSight) -> int:
     """Store the round's row with what is proved of it, and return its place."""
     place = int(memory.counts[SIZE])
@@ -168,6 +168,9 @@ def store(memory: BankFacts, plan: Integers, sight: BankSight) -> int:
     for j in range(memory.units.shape[0]):
         memory.units[j, place] = sight.unit[j]
         memory.features[j, place] = sight.features[0, j]
+    for j in range(memory.rows.shape[0]):  # as it came, to be scaled anew
+        memory.rows[j, place] = sight.raw[j]
+    memory.kinds[place] = sight.kind[0]
     memory.lengths[place], memory.weight[place] = sight.length[0], 0.0
     write_similarities(memory, sight, place)
     for k in range(plan.shape[0]):

@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.compiled import compiled, frugal, inlined
+from onebit.compiled import compiled, frugal, inlined, shared
 from onebit.inputs import Floats, Integers, Rows, SparseRows, unlocked
 from onebit.learners.bandit_svm.drift import new_watch
 from onebit.learners.bandit_svm.facts import (
@@ -325,7 +325,7 @@ def score(weights: Floats, columns: Integers, values: Floats, n: int, out: Float
             out[i] += value * weights[j, i]
 
 
-@frugal
+@shared
 def step_on(memory: LinearFacts, i: int, s: int, settings: Settings) -> bool:
     """Take the step on the fact about class i and example s; say whether its coefficient changed beyond tolerance."""
     columns, values, target, old = memory.columns[s], memory.values[s], memory.targets[i, s], memory.alphas[i, s]
@@ -345,7 +345,7 @@ def step_on(memory: LinearFacts, i: int, s: int, settings: Settings) -> bool:
     return True
 
 
-@frugal
+@shared
 def replay(memory: LinearFacts, i: int, settings: Settings) -> None:
     """Visit class i's facts in turn, from where the last replay stopped, until none is left that needs a step."""
     size, s, quiet = memory.counts[SIZE], memory.cursors[i], 0
@@ -361,7 +361,7 @@ def replay(memory: LinearFacts, i: int, settings: Settings) -> None:
     memory.cursors[i] = s
 
 
-@frugal
+@shared
 def learn(memory: LinearFacts, kind: int, sight: LinearSight, settings: Settings) -> None:
     """Store an example, step on the violated facts about it, and replay others."""
     place, capacity, n = memory.counts[SIZE], memory.squares.shape[0], sight.length[0]
@@ -392,7 +392,7 @@ def judge(memory: LinearFacts, sight: LinearSight, _answer: Answer, settings: Se
     return is_worth_storing(sight, sight.opinions[0], sight.itself[0], memory.totals, memory.supports, settings)
 
 
-@frugal
+@shared
 def add_examples(memory: LinearFacts, sign: float) -> None:
     """Add to the weights what the stored examples have a share in, or take it out."""
     for s in range(memory.counts[SIZE]):
@@ -450,7 +450,7 @@ def linear_game(is_sparse: bool, hears_label: bool) -> Game:
     return fact_game(measure, hear, hears_label)
 
 
-@frugal
+@shared
 def count(memory: LinearFacts, kind: int, sight: LinearSight, settings: Settings) -> None:
     """Take the row into the statistics of the columns, and scale all stored examples anew if that is due."""
     memory.seen[kind] += 1
@@ -466,7 +466,7 @@ def count(memory: LinearFacts, kind: int, sight: LinearSight, settings: Settings
             replay(memory, i, settings)
 
 
-@frugal
+@shared
 def forget(memory: LinearFacts, sight: LinearSight, _settings: FactNumbers) -> None:
     """Forget everything but how the guesses went."""
     memory.weights[:] = 0.0
