@@ -117,7 +117,7 @@ def test_sobas_sum_is_that_of_the_steps_taken() -> None:
         before = learner.n_updates_
         learner.learn_from([x], [label], True, p)
         if learner.n_updates_ > before:
-            r = z @ np.linalg.solve(A, z)
+            r = float(z @ np.linalg.solve(A, z))
             total += r / (1.0 + r) / p
         else:
             assert scores[other] < scores[label], "a step was left out although the other label was not behind"
