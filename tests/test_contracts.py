@@ -47,6 +47,8 @@ _ALIKE: list[Learner] = [
     onebit.PNewtron(0.2, diagonal=True),
     onebit.AdaptiveSurrogate(),
     onebit.ConservativePassiveAggressive(),
+    onebit.FullInformationPassiveAggressive(),
+    onebit.FullInformationLogistic(),
     onebit.Confidit(),
     onebit.ExploreFirst(40),
     onebit.SquareCB(),

@@ -22,7 +22,7 @@ from onebit.duels.table import DuelRow, write_duel
 from onebit.learners import all_learners
 from onebit.streams.adversaries import one_example_sequence
 
-TOLD_THE_LABEL = ("MulticlassPerceptron", "FullInformationSVM")
+TOLD_THE_LABEL = ("MulticlassPerceptron", "FullInformation")
 # Who learns only from right answers, or not at all. AdaptiveSurrogate too, but it explores less after any.
 IGNORANT = {
     "Banditron(exploration=1.0)",

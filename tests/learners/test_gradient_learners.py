@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.linear_model import SGDClassifier
 
 import onebit
 from onebit.checks.problems import guesses_of, noisy_problem, separable_problem
@@ -53,6 +54,95 @@ def test_conservative_mistakes_at_scores_above_zero_are_few(C: float) -> None:
             mistakes += guess.label != label and guess.scores.max() >= 0.0
             learner.tell(guess, guess.label == label)
         assert 0 < mistakes <= 4.0 * max(1.0, 1.0 / C) / 0.2**2
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, math.inf])
+def test_full_information_passive_aggressive_against_its_definition(C: float) -> None:
+    """The step is the nearest weights with a margin of 1 (or C's compromise), from the conditions of Lagrange."""
+    problem = noisy_problem(300)
+    K, W, guesses = problem.n_classes, np.zeros((problem.n_classes, problem.X.shape[1])), []
+    for x, label in zip(problem.X, problem.y, strict=True):
+        scores = W @ x
+        guesses.append(int(np.argmax(scores)))
+        rival = int(np.argmax(np.where(np.arange(K) == label, -np.inf, scores)))
+        direction = np.outer(np.eye(K)[label] - np.eye(K)[rival], x)
+        loss = max(0.0, 1.0 - (W * direction).sum())
+        W += min(C, loss / (direction**2).sum()) * direction
+    learner = onebit.FullInformationPassiveAggressive(C)
+    assert guesses_of(learner, problem.X, problem.y).tolist() == guesses
+    np.testing.assert_allclose(learner.weights_, W, rtol=1e-9, atol=1e-12)
+
+
+def test_full_information_passive_aggressive_of_two_classes_is_scikit_learns() -> None:
+    """The difference of two classes takes steps of twice the size: so scikit-learn's C is twice as large."""
+    problem = noisy_problem(200, n_classes=2)
+    theirs = SGDClassifier(loss="hinge", penalty=None, learning_rate="pa1", eta0=0.6, fit_intercept=False)
+    learner = onebit.FullInformationPassiveAggressive(0.3, classes=2)
+    for x, label in zip(problem.X, problem.y, strict=True):
+        theirs.partial_fit([x], [label], classes=[0, 1])
+        learner.tell(guess := learner.guess(x), guess.label == label, label=label)
+    np.testing.assert_allclose(learner.weights_[1] - learner.weights_[0], theirs.coef_[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("C", [0.1, 0.5, math.inf])
+def test_full_information_passive_aggressive_keeps_its_promise(C: float) -> None:
+    for seed in range(3):
+        problem = separable_problem(1000, 3, 4, 0.2, seed)
+        mistakes = onebit.play(onebit.FullInformationPassiveAggressive(C), problem.X, problem.y).mistakes
+        assert 0 < mistakes <= max(2.0, 1.0 / C) / 0.2**2
+    learner = onebit.FullInformationPassiveAggressive(C)
+    assert bool(learner.promise(n_classes=3, n_features=4, radius=1.0, margin=0.2)) == (C >= 0.5)
+
+
+def test_full_information_logistic_against_a_plain_program() -> None:
+    problem, B = noisy_problem(400), 1.2
+    X, K = 2.0 * problem.X, problem.n_classes
+    W, guesses, squares, edge = np.zeros((K, X.shape[1])), [], 0.0, 0
+    for x, label in zip(X, problem.y, strict=True):
+        guesses.append(int(np.argmax(W @ x)))
+        G = np.outer(softmax(W @ x) - np.eye(K)[label], x)
+        squares += (G**2).sum()
+        W -= 2 * B / math.sqrt(2 * squares) * G
+        if (length := np.linalg.norm(W)) > B:
+            W *= B / length
+            edge += 1
+    learner = onebit.FullInformationLogistic(B)
+    assert guesses_of(learner, X, problem.y).tolist() == guesses
+    np.testing.assert_allclose(learner.weights_, W, rtol=1e-9)
+    assert 0 < edge < 400
+
+
+def test_full_information_logistic_keeps_its_promise() -> None:
+    """Losses on the way are within a√L of those of any weights in the ball, here of the best ones in hindsight."""
+    problem, B = noisy_problem(400), 2.0
+    learner, losses = onebit.FullInformationLogistic(B, classes=problem.n_classes), []
+    for x, label in zip(problem.X, problem.y, strict=True):
+        guess = learner.guess(x)
+        losses.append(-math.log2(softmax(guess.scores)[label]))
+        assert losses[-1] >= 1.0 or guess.label == label
+        learner.tell(guess, guess.label == label, label=label)
+    scores = problem.X @ learner.weights_.T
+    fixed = (np.log2(np.exp(scores).sum(axis=1)) - scores[np.arange(400), problem.y] / LN2).sum()
+    a = 4 * B * np.linalg.norm(problem.X, axis=1).max() / math.sqrt(LN2)
+    assert sum(losses) <= fixed + a * math.sqrt(sum(losses))
+    assert learner.n_mistakes_ <= fixed + a * math.sqrt(fixed) + a * a
+
+
+@pytest.mark.parametrize(
+    "learner", [onebit.FullInformationLogistic(), onebit.FullInformationPassiveAggressive()], ids=str
+)
+def test_a_label_is_learned_however_it_comes(learner: Any) -> None:
+    """Told, known beforehand, or late: the same step from the same weights; a wrong try without the label is none."""
+    x, other = [1.0, 0.5], [-1.0, 2.0]
+    known = copy.copy(learner).set_params(classes=3).learn_labels([other, x], [2, 1])
+    late = copy.copy(learner).set_params(classes=3)
+    tickets = late.guess_many([x, other])
+    for ticket, label in zip(reversed(tickets), (2, 1), strict=True):
+        late.tell(ticket, ticket.label == label, label=label)
+    assert np.array_equal(late.weights_, known.weights_)
+    assert late.weights_.any()
+    known.learn_from([x], [0], False, 0.5)
+    assert np.array_equal(late.weights_, known.weights_)
 
 
 def test_majority_against_counting() -> None:
@@ -204,7 +294,13 @@ def test_late_answers_are_steps_with_the_chance_of_then() -> None:
 
 
 def test_rows_of_zeros_teach_nothing_and_break_nothing() -> None:
-    for learner in (onebit.ConservativePassiveAggressive(math.inf), onebit.Gaptron(), onebit.AdaptiveSurrogate()):
+    for learner in (
+        onebit.ConservativePassiveAggressive(math.inf),
+        onebit.Gaptron(),
+        onebit.AdaptiveSurrogate(),
+        onebit.FullInformationPassiveAggressive(math.inf),
+        onebit.FullInformationLogistic(),
+    ):
         learner.set_params(classes=2)
         for rows in (np.zeros((20, 3)), scipy.sparse.csr_array((20, 3)), np.full((20, 3), 1e-170)):
             onebit.play(learner, rows, [0, 1] * 10)
@@ -226,6 +322,8 @@ def test_rows_of_zeros_teach_nothing_and_break_nothing() -> None:
         (onebit.Gaptron(longest=0.0), "longest must be"),
         (onebit.Gaptron(longest=1e-200), "longest must be"),
         (onebit.AdaptiveSurrogate(0.0), "norm_bound must be"),
+        (onebit.FullInformationPassiveAggressive(-1.0), "C must be"),
+        (onebit.FullInformationLogistic(math.inf), "norm_bound must be"),
         (onebit.AdaptiveSurrogate(horizon=0), "horizon must be"),
         pytest.param(onebit.AdaptiveSurrogate(horizon=10**400), "horizon must be", id="beyond floats"),
     ],

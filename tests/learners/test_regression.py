@@ -263,6 +263,39 @@ def test_a_row_of_zeros_has_no_widths() -> None:
     assert np.isfinite(learner.probabilities([1e-170, 0.0])).all()
 
 
+# Told the label.
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_full_information_ridge_solves_every_class(diagonal: bool) -> None:
+    ridge, guesses = Ridge(diagonal, 0.5), []
+    for x, y in zip(PROBLEM.X, PROBLEM.y, strict=True):
+        guesses.append(int(np.argmax(ridge.weights @ x)))
+        for label in range(K):
+            ridge.learn(label, x, float(label == y))
+    check_same(onebit.FullInformationRidge(diagonal, 0.5), guesses, ridge.weights)
+
+
+def test_full_information_ridge_keeps_its_promise() -> None:
+    """The identity behind it: squared errors, each over 1 + xᵀA⁻¹x, add up to the least penalised error."""
+    learner, A, total, penalty = onebit.FullInformationRidge(False, 0.5, classes=K), 0.5 * np.eye(D), 0.0, 0.5
+    for x, y in zip(PROBLEM.X, PROBLEM.y, strict=True):
+        guess = learner.guess(x)
+        error = ((guess.scores - np.eye(K)[y]) ** 2).sum()
+        assert error >= 0.5 or guess.label == y
+        total += error / (1.0 + x @ np.linalg.solve(A, x))
+        A += np.outer(x, x)
+        learner.tell(guess, guess.label == y, label=y)
+    best = learner.weights_
+    least = penalty * (best**2).sum() + ((PROBLEM.X @ best.T - np.eye(K)[PROBLEM.y]) ** 2).sum()
+    assert total == pytest.approx(least, rel=1e-9)
+    longest = (PROBLEM.X**2).sum(axis=1).max()
+    assert learner.n_mistakes_ <= 2 * (1 + longest / penalty) * least
+    assert learner.learned()["heard"] == len(PROBLEM.y)
+    before = learner.weights_
+    assert np.array_equal(learner.learn_from(PROBLEM.X[:1], [0], False).weights_, before)
+
+
 # The memory.
 
 
@@ -311,6 +344,28 @@ def test_steep_rows_leave_it_positive_definite(size: float) -> None:
         assert np.array_equal(inverse, inverse.T)
         assert np.linalg.eigvalsh(inverse).min() > -1e-15 * np.abs(inverse).max()
     assert np.isfinite(learner.probabilities(X[0])).all()
+
+
+def test_an_inverse_that_rounding_has_spoiled_is_made_anew() -> None:
+    """Rows along one line: a few roundings make an eigenvalue negative, which then grew without end."""
+    for seed in (1, 14):
+        generator = np.random.default_rng(seed)
+        line = generator.normal(size=3)
+        line[2] = line[1]
+        X = line * 10.0 ** generator.uniform(-6, 6, size=(400, 1))
+        learner = onebit.SquareCB(regularization=1e-6, classes=3)
+        onebit.play(learner, X, generator.integers(3, size=400))
+        for inverse in learner.learned()["inverses"]:
+            assert np.linalg.eigvalsh(inverse).min() > -1e-14 * np.abs(inverse).max()
+
+
+def test_directions_that_rounding_has_swallowed_do_not_grow() -> None:
+    """Fewer long rows than features: what is left of A then is rounding, and was divided by itself row by row."""
+    generator = np.random.default_rng(3)
+    learner = onebit.LinUCB(classes=3)
+    onebit.play(learner, 1e8 * generator.normal(size=(60, 40)), generator.integers(3, size=60))
+    for inverse in learner.learned()["inverses"]:
+        assert -1e-14 < np.linalg.eigvalsh(inverse).min() <= np.diagonal(inverse).max() < 1.00001
 
 
 def test_rows_too_large_are_refused_and_change_nothing() -> None:

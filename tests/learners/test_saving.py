@@ -25,7 +25,9 @@ from onebit.checks.problems import noisy_problem, snapshot
 from onebit.inputs import Floats, Rows, SparseRows
 from onebit.kernels import Gaussian
 from onebit.learners import all_learners
+from onebit.learners.inverses import check_inverse
 from onebit.learners.saving import CHECKSUM, VERSION, checksum_of, comment
+from onebit.learners.second_order import full
 from onebit.learners.tickets import _all_it_says, _digest
 from onebit.rounds import Answer
 
@@ -441,6 +443,49 @@ def test_what_no_learner_can_have_learned_is_refused(
     for name, value in enemys.items():
         array = getattr(learner._memory.arrays, name)
         refuses(path, resealed(None, content, **{f"memory_{name}": np.full_like(array, value)}), "cannot be loaded")
+
+
+@pytest.mark.parametrize(
+    ("learner", "name"),
+    [(onebit.LinUCB(classes=4), "inverses"), (onebit.SOBA(0.3, classes=4), "inverse")],
+    ids=["LinUCB", "SOBA"],
+)
+def test_an_inverse_that_is_none_is_refused(path: Path, learner: onebit.Learner, name: str) -> None:
+    played(learner, 100).save(path)
+    onebit.load(path)
+    content, inverse = path.read_bytes(), getattr(learner._memory.arrays, name)
+    skewed = inverse.copy()
+    skewed[..., 0, 1] += 1e-9
+    for other, said in ((skewed, "not symmetric"), (-inverse, "another"), (np.ones_like(inverse), "another")):
+        refuses(path, resealed(None, content, **{f"memory_{name}": other}), said)
+
+
+def test_an_inverse_may_be_no_less_than_zero() -> None:
+    """With matrices so far from the identity that their product says nothing, definiteness is asked for."""
+    known = np.diag([1e20, 1.0])
+    check_inverse(known, np.diag([1e-20, 1.0]))
+    with pytest.raises(ValueError, match="not positive definite"):
+        check_inverse(known, np.diag([-1e-8, 1.0]))
+
+
+def test_the_inverse_of_a_diagonal_is_exact(path: Path) -> None:
+    learner = played(onebit.SquareCB(diagonal=True, classes=4))
+    learner.save(path)
+    onebit.load(path)
+    changed = learner._memory.arrays.inverses * 0.5
+    refuses(path, resealed(None, path.read_bytes(), memory_inverses=changed), "another diagonal's")
+
+
+def test_a_worn_inverse_may_be_anything(path: Path) -> None:
+    """It is made anew before anybody reads it."""
+    learner = played(onebit.SOBA(0.3, classes=4))
+    expected = learner.weights_
+    learner.save(path)
+    worn = {"memory_worn": np.array([full.STALE]), "memory_inverse": -learner._memory.arrays.inverse}
+    path.write_bytes(resealed(None, path.read_bytes(), **worn))
+    loaded: Any = onebit.load(path)
+    loaded.guess(PROBLEM.X[0])
+    np.testing.assert_allclose(loaded.weights_, expected, rtol=1e-9)
 
 
 def test_a_small_file_cannot_make_a_learner_take_much(path: Path) -> None:

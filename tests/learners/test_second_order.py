@@ -14,7 +14,7 @@ from onebit.checks.problems import Problem, guesses_of, noisy_problem
 from onebit.draws import Draw, uniform
 from onebit.inputs import Floats
 from onebit.learners.second_order import full
-from onebit.learners.second_order.joint import LAMBDA, RENEW_EVERY, SHIFT
+from onebit.learners.second_order.joint import LAMBDA, MARGINS, RENEW_EVERY, SHIFT
 from onebit.learners.second_order.secular import multiplier
 
 PROBLEM = noisy_problem(500)
@@ -103,6 +103,27 @@ def test_newtron_against_a_plain_program(diagonal: bool, settings: tuple[float, 
     np.testing.assert_allclose(learner.weights_, weights, rtol=1e-6, atol=1e-8)
     is_on_the_ball = np.linalg.norm(learner.weights_) > 0.999 * settings[2]
     assert is_on_the_ball == (settings[2] == 1.0), "the problem does not test what it is for"
+
+
+def test_sobas_sum_is_that_of_the_steps_taken() -> None:
+    """Σm + θᵀA⁻¹θ = Σ(1/p)·r/(1 + r) over the steps: what the proof of its guarantee begins with."""
+    generator, total = np.random.default_rng(2), 0.0
+    learner: Any = onebit.SOBA(regularization=0.5, classes=4)
+    learner.begin(PROBLEM.X.shape[1])
+    for x, label in zip(PROBLEM.X[:200], PROBLEM.y[:200], strict=True):
+        scores, p, A = learner.score_classes([x])[0], generator.uniform(0.2, 1.0), learner._memory.arrays.matrix.copy()
+        other = int(np.argmax(np.where(np.arange(4) == label, -np.inf, scores)))
+        z = np.kron(np.eye(4)[other] - np.eye(4)[label], x) / math.sqrt(p)
+        before = learner.n_updates_
+        learner.learn_from([x], [label], True, p)
+        if learner.n_updates_ > before:
+            r = float(z @ np.linalg.solve(A, z))
+            total += r / (1.0 + r) / p
+        else:
+            assert scores[other] < scores[label], "a step was left out although the other label was not behind"
+    now = learner._memory.arrays
+    assert now.tallies[MARGINS] + now.target @ now.weights == pytest.approx(total, rel=1e-9)
+    assert 20 < learner.n_updates_ < 200
 
 
 @pytest.mark.parametrize("truth", [0, 2])

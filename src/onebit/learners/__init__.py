@@ -8,6 +8,8 @@ from onebit.learners.base import Learner
 from onebit.learners.full_information_svm import FullInformationSVM
 from onebit.learners.gradient.adaptive_surrogate import AdaptiveSurrogate
 from onebit.learners.gradient.conservative_passive_aggressive import ConservativePassiveAggressive
+from onebit.learners.gradient.full_information_logistic import FullInformationLogistic
+from onebit.learners.gradient.full_information_passive_aggressive import FullInformationPassiveAggressive
 from onebit.learners.gradient.gaptron import Gaptron
 from onebit.learners.gradient.majority import Majority
 from onebit.learners.loading import load
@@ -17,6 +19,7 @@ from onebit.learners.regression import (
     Confidit,
     EpsilonGreedy,
     ExploreFirst,
+    FullInformationRidge,
     LinUCB,
     RegCB,
     SquareCB,
@@ -37,6 +40,9 @@ __all__ = [
     "ConservativePassiveAggressive",
     "EpsilonGreedy",
     "ExploreFirst",
+    "FullInformationLogistic",
+    "FullInformationPassiveAggressive",
+    "FullInformationRidge",
     "FullInformationSVM",
     "Gaptron",
     "Learner",

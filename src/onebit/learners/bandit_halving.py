@@ -9,9 +9,9 @@ from numpy.random import Generator, Philox
 
 from onebit.compiled import inlined
 from onebit.draws import Draw
-from onebit.inputs import Floats, Integers, Rows, check_integer, check_real, dense, unlocked
-from onebit.kernels import ENTRIES_AT_ONCE
+from onebit.inputs import Floats, Integers, Rows, check_integer, check_real, dense
 from onebit.learners.base import Learner
+from onebit.learners.dense_memory import DenseMemory
 from onebit.loop import READY, UNSCORED, Game, clear, highest
 from onebit.machine_memory import check_memory
 from onebit.memory import Memory, check_finite
@@ -148,7 +148,7 @@ class HalvingSettings(NamedTuple):
     is_linear: bool
 
 
-class _Survivors(Memory):
+class _Survivors(DenseMemory):
     """Hypotheses, and which of them survive."""
 
     arrays: Hypotheses
@@ -171,14 +171,6 @@ class _Survivors(Memory):
     def game(self, is_sparse: bool) -> Game:
         """Return the game; rows are dense by now."""
         return _GAME
-
-    def prepare(self, rows: Rows) -> Floats:
-        """Return dense rows."""
-        return dense(rows)
-
-    def rows_at_once(self, n_features: int) -> int:
-        """Return how many sparse rows to make dense at a time."""
-        return max(1, ENTRIES_AT_ONCE // n_features)
 
     def fill(self, row: Rows) -> None:
         """Write what the functions say."""
@@ -206,11 +198,7 @@ class _Survivors(Memory):
 
     def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
         """Drop what is disproved."""
-        prepared = self.prepare(row)
-        self.measure(prepared, row)
-        moves, memory, sight, settings = self._at_hand[type(prepared)]
-        self._seen = -1
-        return moves.hear(memory, unlocked(prepared), sight, label, False, correct, truth, settings)
+        return self.hear_as_played(row, label, False, correct, truth)
 
     def check_arrays(self, arrays: Hypotheses) -> None:
         """Raise unless somebody survives."""

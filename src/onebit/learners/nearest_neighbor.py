@@ -11,8 +11,8 @@ from onebit.bounds import BOUNDS, Claim, is_safe_reach
 from onebit.compiled import compiled, inlined
 from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, Integers, Rows, check_number, dense, unlocked
-from onebit.kernels import ENTRIES_AT_ONCE
 from onebit.learners.base import Learner
+from onebit.learners.dense_memory import DenseMemory
 from onebit.lengths import to_unit, unit_of
 from onebit.loop import FULL, READY, UNSCORED, Game
 from onebit.memory import Memory, check_stored, grown
@@ -127,7 +127,7 @@ class NeighborSettings(NamedTuple):
     """On that scale."""
 
 
-class _Remembered(Memory):
+class _Remembered(DenseMemory):
     """Examples with their labels; the store doubles when it is full."""
 
     arrays: Neighbors
@@ -151,14 +151,6 @@ class _Remembered(Memory):
         """Return Algorithm 4; rows are dense by now."""
         return _GAME
 
-    def prepare(self, rows: Rows) -> Floats:
-        """Return dense rows."""
-        return dense(rows)
-
-    def rows_at_once(self, n_features: int) -> int:
-        """Return how many sparse rows to make dense at a time."""
-        return max(1, ENTRIES_AT_ONCE // n_features)
-
     def narrowed(self, prepared: Rows, row: Rows | str, among: Integers) -> NeighborSight:
         """Look for the nearest example among those with an allowed label."""
         now, (moves, _, sight, settings) = self.arrays, self._put_at_hand(prepared)
@@ -173,11 +165,7 @@ class _Remembered(Memory):
 
     def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
         """Remember what was right, as if it had been drawn, unless something remembered covers it."""
-        prepared = self.prepare(row)
-        self.measure(prepared, row)
-        moves, memory, sight, settings = self._at_hand[type(prepared)]
-        self._seen = -1
-        return moves.hear(memory, unlocked(prepared), sight, label, True, correct, truth, settings)
+        return self.hear_as_played(row, label, True, correct, truth)
 
     def make_room(self, rows: Rows, t: int) -> None:
         """Double the store."""

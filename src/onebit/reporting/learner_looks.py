@@ -51,6 +51,8 @@ _TONES = {
     "Gaptron": ("#8E2B5F", "#C06A97", "#5A1039"),
     "AdaptiveSurrogate": ("#B5446E", "#DB8FAE", "#7A1F42"),
     "ConservativePassiveAggressive": ("#A8503C", "#D18B77", "#6E2A1A"),
+    "FullInformationLogistic": ("#6D1B46", "#A35C82", "#C79AB3"),
+    "FullInformationPassiveAggressive": ("#7D3222", "#AD6A5A", "#CFA497"),
     "BanditHalving": ("#9C8AA5", "#C4B7CB", "#6B5A75"),
     "Wrapped": ("#6A5ACD", "#A79BE6", "#3F3391"),
     "Majority": ("#6E6E6E", "#A6A6A6", "#404040"),
@@ -63,6 +65,7 @@ _TONES = {
     "ExploreFirst": ("#B79B66", "#D3BE93", "#8F7443"),
     "SquareCB": ("#1B8A9E", "#6CC0CE", "#0F5F6E"),
     "RegCB": ("#0B4A56", "#3F7C88", "#052A32"),
+    "FullInformationRidge": ("#95231F", "#BF6A64", "#D9A5A1"),
     "VW": ("#B0307A", "#6A1145", "#DE8FBB"),
     "contextualbandits": ("#7D7A00", "#4A4800", "#BDB84A"),
     "river": ("#4F6D5A", "#2C4034", "#93AE9C"),
@@ -103,6 +106,8 @@ _FIRST_MARKER = {
     "Gaptron": 1,
     "AdaptiveSurrogate": 4,
     "ConservativePassiveAggressive": 2,
+    "FullInformationLogistic": 4,
+    "FullInformationPassiveAggressive": 2,
     "BanditHalving": 5,
     "Majority": 6,
     "Wrapped": 0,
@@ -114,6 +119,7 @@ _FIRST_MARKER = {
     "ExploreFirst": 4,
     "SquareCB": 5,
     "RegCB": 6,
+    "FullInformationRidge": 0,
 }
 _KERNEL = re.compile(r"kernel=(None)?")
 # The name, the kernel, and what says how rows come rather than who learns.

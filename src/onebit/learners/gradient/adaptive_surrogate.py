@@ -3,11 +3,12 @@
 from typing import Any
 
 from onebit.inputs import check_integer, check_number
-from onebit.learners.gradient.weights import SURROGATE, GradientLearner, GradientMemory, Numbers
+from onebit.learners.gradient.weights import SURROGATE, GradientMemory, Numbers
+from onebit.learners.weight_learner import WeightLearner
 from onebit.memory import Memory
 
 
-class AdaptiveSurrogate(GradientLearner):
+class AdaptiveSurrogate(WeightLearner):
     """Draws from the softmax where that is unsure, from all labels now and then, and takes steps of its own size.
 
     Let p be the largest entry of softmax(Wx). With chance q = 2B√(K/T) a label is drawn uniformly. Otherwise the label

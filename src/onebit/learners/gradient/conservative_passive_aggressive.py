@@ -1,16 +1,17 @@
 """Conservative one-versus-all with passive-aggressive steps: no exploration at all."""
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from onebit.inputs import check_number
-from onebit.learners.gradient.weights import CONSERVATIVE, GradientLearner, GradientMemory, Numbers
+from onebit.learners.gradient.weights import CONSERVATIVE, GradientMemory, Numbers
+from onebit.learners.weight_learner import WeightLearner
 from onebit.memory import Memory
 
 
-class ConservativePassiveAggressive(GradientLearner):
+class ConservativePassiveAggressive(WeightLearner):
     """One binary learner per class; the highest score is guessed, and only its learner hears the answer.
 
     With s = 1 for right and s = −1 for wrong, the guessed class gains s·τ·x, τ = min(C, max(0, 1 − s⟨w, x⟩)/‖x‖²): the
@@ -49,12 +50,17 @@ class ConservativePassiveAggressive(GradientLearner):
     Crammer, Dekel, Keshet, Shalev-Shwartz, Singer (2006). Online passive-aggressive algorithms. JMLR 7 (PA-I).
     """
 
+    _kind: ClassVar[int] = CONSERVATIVE
+
     def __init__(self, C: float = 1.0, *, classes: Any = None, seed: int = 0) -> None:
         self.C = C
         self.classes = classes
         self.seed = seed
 
-    def _new_memory(self) -> Memory:
+    def _largest_step(self) -> float:
         is_unbounded = isinstance(self.C, (float, np.floating)) and math.inf == self.C
-        largest = math.inf if is_unbounded else check_number("C", self.C, above=0.0)
-        return GradientMemory(Numbers(CONSERVATIVE, 0.0, largest, 0.0), self.n_features_in_, len(self.classes_))
+        return math.inf if is_unbounded else check_number("C", self.C, above=0.0)
+
+    def _new_memory(self) -> Memory:
+        numbers = Numbers(self._kind, 0.0, self._largest_step(), 0.0)
+        return GradientMemory(numbers, self.n_features_in_, len(self.classes_))

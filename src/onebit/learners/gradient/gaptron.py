@@ -3,11 +3,12 @@
 from typing import Any
 
 from onebit.inputs import check_number
-from onebit.learners.gradient.weights import GAPTRON, GradientLearner, GradientMemory, Numbers
+from onebit.learners.gradient.weights import GAPTRON, GradientMemory, Numbers
+from onebit.learners.weight_learner import WeightLearner
 from onebit.memory import Memory
 
 
-class Gaptron(GradientLearner):
+class Gaptron(WeightLearner):
     """Gradient descent on the logistic loss (in base 2), exploring by the gap between it and a mistake.
 
     Let p be the largest entry of softmax(Wx). The label with the highest score is guessed, but with chance max(a, g) a

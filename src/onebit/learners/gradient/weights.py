@@ -15,13 +15,15 @@ import scipy.sparse
 from onebit.compiled import frugal, inlined
 from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, Rows, SparseRows, unlocked
-from onebit.learners.base import Learner
 from onebit.loop import READY, UNSCORED, Game, clear, highest
 from onebit.memory import LARGEST_SQUARE, Memory, check_finite, divisible_chance
 from onebit.rounds import Answer, Guess
 
-CONSERVATIVE, MAJORITY, GAPTRON, SURROGATE = range(4)
-"""Who plays: `ConservativePassiveAggressive`, `Majority`, `Gaptron` or `AdaptiveSurrogate`."""
+CONSERVATIVE, PASSIVE_AGGRESSIVE, MAJORITY, GAPTRON, SURROGATE, LOGISTIC = range(6)
+"""Who plays: `ConservativePassiveAggressive`, `FullInformationPassiveAggressive`, `Majority`, `Gaptron`,
+`AdaptiveSurrogate` or `FullInformationLogistic`."""
+TOLD = (PASSIVE_AGGRESSIVE, LOGISTIC)
+"""Who is told the label."""
 
 TRIED, RIGHT = range(2)
 """Rows of `Weights.counts`."""
@@ -62,7 +64,7 @@ class Numbers(NamedTuple):
     exploration: float
     """The least chance of a uniform guess; for `AdaptiveSurrogate` the horizon, 0 for none."""
     step: float
-    """The largest step, or the learning rate, or 0 for the theorem's; for `AdaptiveSurrogate` the norm bound."""
+    """The largest step, or the learning rate, or 0 for the theorem's; from `AdaptiveSurrogate` on the norm bound."""
     longest: float
     """No row is longer; 0 if that is not known."""
 
@@ -87,8 +89,8 @@ class GradientMemory(Memory):
         return Sight(scores, soft, gains, chances, np.zeros(5))
 
     def game(self, is_sparse: bool) -> Game:
-        """Return the one game, for dense or sparse rows."""
-        return _GAMES[is_sparse]
+        """Return the one game, for dense or sparse rows, with or without the label."""
+        return _GAMES[is_sparse]._replace(hears_label=self.settings.kind in TOLD)
 
     def hear(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Learn from an answer; a late one is a step from the weights of now, with the chance of then."""
@@ -98,6 +100,8 @@ class GradientMemory(Memory):
 
     def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
         """Learn as if the label had been guessed with that probability."""
+        if truth < 0 and self.settings.kind in TOLD:
+            return False  # it learns from labels, and this one is not known
         self.measure(row, row)
         divides = self.settings.kind in (GAPTRON, SURROGATE)
         heard, chance = self.arrays.sums[HEARD], divisible_chance(probability, row) if divides else 1.0
@@ -138,23 +142,6 @@ class GradientMemory(Memory):
         if self.settings.kind == MAJORITY:
             return {"tried": self.arrays.counts[TRIED].copy(), "right": self.arrays.counts[RIGHT].copy()}
         return {"weights": self.arrays.weights.T.copy(), "sums": self.arrays.sums.copy()}
-
-
-class GradientLearner(Learner):
-    """Shows its weights.
-
-    Attributes
-    ----------
-    weights_ : array of shape (K, n_features)
-        What each class has learned.
-    """
-
-    @property
-    def weights_(self) -> Floats:
-        """One weight vector per class."""
-        if not self._started:
-            raise AttributeError(f"weights_ is there once {type(self).__name__} has played")
-        return self.learned()["weights"]
 
 
 # Scores.
@@ -207,7 +194,7 @@ def _mix(sight: Sight, settings: Numbers) -> int:
     known[UNIFORM], known[SOFT] = 0.0, 0.0
     if kind == MAJORITY:
         known[UNIFORM] = settings.exploration
-    elif kind != CONSERVATIVE:
+    elif kind >= GAPTRON:
         total = 0.0
         for i in range(n_classes):
             soft[i] = math.exp(scores[i] - scores[greedy])
@@ -217,7 +204,7 @@ def _mix(sight: Sight, settings: Numbers) -> int:
         top = soft[greedy]
         if kind == GAPTRON:
             known[UNIFORM] = max(1.0 - top if top >= 0.5 else 1.0, settings.exploration)
-        else:
+        elif kind == SURROGATE:
             rounds = settings.exploration if settings.exploration > 0.0 else known[COUNT] + 1.0
             known[UNIFORM] = min(1.0, 2.0 * settings.step * math.sqrt(n_classes / rounds))
             known[SOFT] = min(1.0, 2.0 * (1.0 - top))
@@ -282,6 +269,27 @@ def _learn_conservatively(answer: Answer, sight: Sight, settings: Numbers) -> An
 
 
 @inlined
+def _as_guessed(answer: Answer) -> Answer:
+    """Return what is heard by one who guesses the right label: to be told it is worth as much."""
+    return Answer(answer.truth, answer.explored, True, answer.truth)
+
+
+@inlined
+def _learn_aggressively(answer: Answer, sight: Sight, settings: Numbers) -> Any:
+    gains, scores, label, rival = sight.gains, sight.scores, answer.label, -1
+    clear(gains)
+    for i in range(scores.shape[0]):
+        if i != label and (rival < 0 or scores[i] > scores[rival]):
+            rival = i
+    if rival < 0:
+        return False
+    # One class gains what another loses: the step is as long as one along a row of twice the square.
+    size = _passive_aggressive(scores[label] - scores[rival], 1.0, 2.0 * sight.known[SQUARE], settings.step)
+    gains[label], gains[rival] = size, -size
+    return size != 0.0
+
+
+@inlined
 def _count(memory: Weights, answer: Answer) -> None:
     memory.counts[TRIED, answer.label] += 1.0
     memory.counts[RIGHT, answer.label] += answer.correct
@@ -324,6 +332,11 @@ def _descend(memory: Weights, answer: Answer, sight: Sight, settings: Numbers) -
 def _learn(memory: Weights, answer: Answer, sight: Sight, settings: Numbers) -> Any:
     if settings.kind == CONSERVATIVE:
         return _learn_conservatively(answer, sight, settings)
+    if settings.kind == PASSIVE_AGGRESSIVE:
+        return _learn_aggressively(_as_guessed(answer), sight, settings)
+    if settings.kind == LOGISTIC:
+        sight.known[CHANCE] = 1.0
+        return _descend(memory, _as_guessed(answer), sight, settings)
     return _descend(memory, answer, sight, settings)
 
 
@@ -372,7 +385,7 @@ def _game(score: Any, step: Any) -> Game:
         changed = _learn(memory, answer, sight, settings)
         if changed:
             step(memory, X, t, sight.gains)
-            if settings.kind == SURROGATE:
+            if settings.kind >= SURROGATE:
                 _project(memory, settings.step)
         return changed
 

@@ -8,9 +8,19 @@ classes share. Then one file for each.
 from onebit.learners.regression.confidit import Confidit
 from onebit.learners.regression.epsilon_greedy import EpsilonGreedy
 from onebit.learners.regression.explore_first import ExploreFirst
+from onebit.learners.regression.full_information_ridge import FullInformationRidge
 from onebit.learners.regression.lin_ucb import LinUCB
 from onebit.learners.regression.reg_cb import RegCB
 from onebit.learners.regression.square_cb import SquareCB
 from onebit.learners.regression.thompson_sampling import ThompsonSampling
 
-__all__ = ["Confidit", "EpsilonGreedy", "ExploreFirst", "LinUCB", "RegCB", "SquareCB", "ThompsonSampling"]
+__all__ = [
+    "Confidit",
+    "EpsilonGreedy",
+    "ExploreFirst",
+    "FullInformationRidge",
+    "LinUCB",
+    "RegCB",
+    "SquareCB",
+    "ThompsonSampling",
+]

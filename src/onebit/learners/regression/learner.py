@@ -3,11 +3,11 @@
 import math
 from typing import Any
 
-from onebit.inputs import Floats, check_switch
-from onebit.learners.base import Learner
+from onebit.inputs import check_switch
 from onebit.learners.regression.exploring import Exploring
 from onebit.learners.regression.memory import RegressionMemory, check_regularization
 from onebit.learners.regression.ridge import DIAGONAL_RIDGE, FULL_RIDGE, Regression
+from onebit.learners.weight_learner import WeightLearner
 
 
 def ridge(
@@ -25,14 +25,8 @@ def ridge(
     return Regression(kind, check_regularization(regularization), right, wrong, low, high, 1.0, drops_products)
 
 
-class RegressionLearner(Learner):
-    """Regresses right or wrong on the features, for each class on the rounds in which it was guessed.
-
-    Attributes
-    ----------
-    weights_ : array of shape (K, n_features)
-        What each class's regression has learned.
-    """
+class RegressionLearner(WeightLearner):
+    """Regresses right or wrong on the features, for each class on the rounds in which it was heard of."""
 
     def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
         """Return what a matrix for every class takes, where it is kept whole."""
@@ -41,11 +35,4 @@ class RegressionLearner(Learner):
 
     def _remember(self, regression: Regression, way: int, strength: float, n_first: int = 0) -> RegressionMemory:
         exploring = Exploring(way, strength, n_first)
-        return RegressionMemory(regression, exploring, self.n_features_in_, len(self.classes_))
-
-    @property
-    def weights_(self) -> Floats:
-        """One weight vector per class."""
-        if not self._started:
-            raise AttributeError(f"weights_ is there once {type(self).__name__} has played")
-        return self.learned()["weights"]
+        return RegressionMemory(regression, exploring, self.n_features_in_, len(self.classes_), self.hears_label)

@@ -8,8 +8,9 @@ import numpy as np
 
 from onebit.compiled import frugal, inlined
 from onebit.draws import Draw, uniform
-from onebit.inputs import Floats, Rows, check_number, dense, unlocked
-from onebit.kernels import ENTRIES_AT_ONCE
+from onebit.inputs import Floats, Rows, check_number, dense
+from onebit.learners.dense_memory import DenseMemory
+from onebit.learners.inverses import check_inverse
 from onebit.learners.regression.exploring import (
     CONFIDENT,
     ELIMINATING,
@@ -34,7 +35,7 @@ from onebit.learners.regression.winning import drawn_winner
 from onebit.lengths import LEAST, MOST
 from onebit.loop import UNSCORED, Game, highest, ready_if_finite
 from onebit.machine_memory import check_memory
-from onebit.memory import Memory, check_finite
+from onebit.memory import check_finite
 from onebit.rounds import Answer
 
 _WITH_WIDTHS = (OPTIMISTIC, CONFIDENT, ELIMINATING, SAMPLING)
@@ -49,6 +50,8 @@ class RegressionNumbers(NamedTuple):
     """Whether `measure` computes them: in the full form that takes the longest."""
     most_square: float
     """The largest ‖x‖² that is taken."""
+    hears_label: bool
+    """Whether the label is told: then every class learns from every round."""
 
 
 def check_regularization(value: Any) -> float:
@@ -56,7 +59,7 @@ def check_regularization(value: Any) -> float:
     return check_number("regularization", value, above=LEAST, at_most=MOST)
 
 
-class RegressionMemory(Memory):
+class RegressionMemory(DenseMemory):
     """One regression per class."""
 
     arrays: Regressions
@@ -66,9 +69,12 @@ class RegressionMemory(Memory):
     )
     per_class: ClassVar[tuple[str, ...]] = "scores", "projected", "widths", "chances"
 
-    def __init__(self, regression: Regression, exploring: Exploring, n_features: int, n_classes: int) -> None:
+    def __init__(
+        self, regression: Regression, exploring: Exploring, n_features: int, n_classes: int, hears_label: bool = False
+    ) -> None:
         most = MOST * min(1.0, regression.regularization)  # then A⁻¹b and xᵀA⁻¹x are floats
-        self.settings = RegressionNumbers(regression, exploring, exploring.way in _WITH_WIDTHS, most)
+        has_widths = exploring.way in _WITH_WIDTHS
+        self.settings = RegressionNumbers(regression, exploring, has_widths, most, hears_label)
         self.n_classes = n_classes
         width = n_features if regression.kind == FULL_RIDGE else 1
         try:
@@ -112,30 +118,27 @@ class RegressionMemory(Memory):
 
     def game(self, is_sparse: bool) -> Game:
         """Return the game; rows are dense by now."""
-        return _GAME
-
-    def prepare(self, rows: Rows) -> Floats:
-        """Return dense rows."""
-        return dense(rows)
-
-    def rows_at_once(self, n_features: int) -> int:
-        """Return how many sparse rows to make dense at a time."""
-        return max(1, ENTRIES_AT_ONCE // n_features)
+        return _GAME._replace(hears_label=self.settings.hears_label)
 
     def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
         """Take the round in as one of its own; the chance is not needed: which rows were tried does not bias a fit."""
-        prepared = self.prepare(row)
-        self.measure(prepared, row)
-        moves, arrays, sight, settings = self._at_hand[type(prepared)]
-        self._seen = -1
-        return moves.hear(arrays, unlocked(prepared), sight, label, False, correct, truth, settings)
+        if truth < 0 and self.settings.hears_label:
+            return False  # it learns from labels, and this one is not known
+        return self.hear_as_played(row, label, False, correct, truth)
 
     def check_arrays(self, arrays: Regressions) -> None:
-        """Raise unless every A is no less than at the start."""
+        """Raise unless every A is no less than at the start, and its inverse is one."""
         check_finite(arrays.weights, arrays.grams, arrays.inverses, arrays.responses)
-        diagonals = arrays.grams[:, :, 0] if arrays.grams.shape[2] == 1 else np.diagonal(arrays.grams, axis1=1, axis2=2)
-        if not (diagonals >= self.settings.regression.regularization).all():
+        regression, grams, inverses = self.settings.regression, arrays.grams, arrays.inverses
+        is_full = regression.kind == FULL_RIDGE
+        diagonals = np.diagonal(grams, axis1=1, axis2=2) if is_full else grams[:, :, 0]
+        if not (diagonals >= regression.regularization).all():
             raise ValueError("a regression's matrix is less than at the start")
+        if is_full:
+            for gram, inverse in zip(grams, inverses, strict=True):
+                check_inverse(gram, inverse)
+        elif regression.kind != LOGISTIC and not np.array_equal(inverses, 1.0 / grams):
+            raise ValueError("the inverse of a regression's diagonal is another diagonal's")
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return what each class's regression predicts."""
@@ -200,7 +203,12 @@ def _decide(sight: RegressionSight, draw: Draw, settings: RegressionNumbers) -> 
 def _hear(
     memory: Regressions, X: Floats, t: int, sight: RegressionSight, answer: Answer, settings: RegressionNumbers
 ) -> bool:
-    absorb(memory, answer.label, X[t], sight.square[0], answer.correct, sight.image, settings.regression)
+    memory.heard[0] += 1
+    if settings.hears_label:
+        for i in range(sight.scores.shape[0]):
+            absorb(memory, i, X[t], sight.square[0], i == answer.truth, sight.image, settings.regression)
+    else:
+        absorb(memory, answer.label, X[t], sight.square[0], answer.correct, sight.image, settings.regression)
     return True
 
 

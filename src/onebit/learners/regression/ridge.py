@@ -1,10 +1,10 @@
-"""One regression per class, on the rounds in which that class was guessed: the home of all of them.
+"""One regression per class, on the rounds in which it was heard of: the home of all of them.
 
-Ridge regression of class i keeps Aᵢ = λI + Σxxᵀ and bᵢ = Σ(target)x. A round changes the guessed class alone: Aᵢ⁻¹ by
-Sherman and Morrison's formula, and wᵢ = Aᵢ⁻¹bᵢ with it, in O(d²). Rounding adds up in that, so Aᵢ is factorised anew by
-Cholesky after every `2d` steps (64 at least), which costs O(d²) for each of them, and after a step so steep that half
-the digits go. No pivot of Aᵢ is below λ: where rounding says so it is set to λ (or to the size of the rounding, if that
-is larger), so Aᵢ⁻¹ stays positive definite.
+Ridge regression of class i keeps Aᵢ = λI + Σxxᵀ and bᵢ = Σ(target)x. A round changes the guessed class alone (every
+class, where the label is told): Aᵢ⁻¹ by Sherman and Morrison's formula, and wᵢ = Aᵢ⁻¹bᵢ with it, in O(d²). Rounding
+adds up in that, so Aᵢ is factorised anew by Cholesky after every `2d` steps (64 at least), which costs O(d²) for each
+of them, and after a step so steep that half the digits go. No pivot of Aᵢ is below λ: where rounding says so it is set
+to λ (or to the size of the rounding, if that is larger), so Aᵢ⁻¹ stays positive definite.
 
 The diagonal form keeps the diagonal of Aᵢ alone and takes the same step with it, in O(d). The logistic form is of first
 order: its steps are divided by the root of the summed squares of the gradients (AdaGrad).
@@ -21,6 +21,7 @@ FULL_RIDGE, DIAGONAL_RIDGE, LOGISTIC = range(3)
 # A step with xᵀA⁻¹x above this loses half the digits of A⁻¹ along x.
 _STEEP = 1e8
 _FEWEST_STEPS = 64
+_SLACK = 1e-6
 # A pivot this small beside what it was before the elimination is rounding.
 _NOISE = 1e-14
 
@@ -74,7 +75,7 @@ def squared_width(
     memory: Regressions, label: int, x: Floats, square: float, image: Floats, numbers: Regression
 ) -> float:
     """Return xᵀA⁻¹x and write A⁻¹x to `image`; `square` is ‖x‖²."""
-    total, inverses = 0.0, memory.inverses
+    inverses = memory.inverses
     if numbers.kind == FULL_RIDGE:
         for k in range(image.shape[0]):
             image[k] = 0.0
@@ -85,8 +86,7 @@ def squared_width(
     else:
         for j in range(x.shape[0]):
             image[j] = x[j] * inverses[label, j, 0]
-    for j in range(x.shape[0]):
-        total += x[j] * image[j]
+    total = _product(x, image)
     if total > 0.0 or square == 0.0:
         return min(total, square / numbers.regularization)
     # Rounding: it is at least what the largest eigenvalue, which is below the trace, leaves of ‖x‖².
@@ -96,12 +96,25 @@ def squared_width(
     return square / trace
 
 
+@inlined
+def _product(x: Floats, image: Floats) -> float:
+    total = 0.0
+    for j in range(x.shape[0]):
+        total += x[j] * image[j]
+    return total
+
+
+@inlined
+def _is_sound(x: Floats, image: Floats, numbers: Regression) -> bool:
+    """Say whether A⁻¹x may be trusted: all eigenvalues of A⁻¹ lie between 0 and 1/λ, so ‖A⁻¹x‖² ≤ xᵀA⁻¹x/λ."""
+    return _product(image, image) * numbers.regularization <= _product(x, image) * (1.0 + _SLACK)
+
+
 @frugal
 def absorb(
     memory: Regressions, label: int, x: Floats, square: float, correct: bool, image: Floats, numbers: Regression
 ) -> None:
     """Let a class's regression take one round in."""
-    memory.heard[0] += 1
     if square == 0.0:
         return
     target, score = numbers.right if correct else numbers.wrong, predicted(memory, label, x)
@@ -123,9 +136,11 @@ def absorb(
     if numbers.kind == DIAGONAL_RIDGE:
         _add_squares(memory, label, x)
         return
+    is_sound = _is_sound(x, image, numbers)
     _add_products(memory, label, x, width, image)
     memory.steps[label] += 1
-    if width > _STEEP or memory.steps[label] >= max(_FEWEST_STEPS, 2 * x.shape[0]):
+    # An inverse with an eigenvalue below 0 would run off: each step along it multiplies that.
+    if not is_sound or width > _STEEP or memory.steps[label] >= max(_FEWEST_STEPS, 2 * x.shape[0]):
         factorise(memory, label, image, numbers.regularization)
 
 
@@ -170,16 +185,37 @@ def _add_products(memory: Regressions, label: int, x: Floats, width: float, imag
 
 
 @frugal
-def factorise(memory: Regressions, label: int, scratch: Floats, least_pivot: float) -> None:
-    """Compute a class's A⁻¹ and A⁻¹b anew: A = UᵀU, then V = U⁻¹, then A⁻¹ = VVᵀ, each in the place of the last."""
+def factorise(memory: Regressions, label: int, scratch: Floats, regularization: float) -> None:
+    """Compute a class's A⁻¹ and A⁻¹b anew."""
+    noise = _NOISE
+    # No eigenvalue of A⁻¹ is above 1/λ: where one seems to be, it comes from a pivot of mere rounding.
+    while not _invert(memory, label, scratch, regularization, noise) and noise < 1.0:
+        noise *= 100.0
+    for i in range(scratch.shape[0]):
+        total = 0.0
+        for j in range(scratch.shape[0]):
+            total += memory.inverses[label, i, j] * memory.responses[label, j]
+        memory.weights[label, i] = total
+    memory.steps[label] = 0
+
+
+@frugal
+def _invert(memory: Regressions, label: int, scratch: Floats, least_pivot: float, noise: float) -> bool:
+    """Compute A = UᵀU, V = U⁻¹ and A⁻¹ = VVᵀ, each in the place of the last; say whether that can be A⁻¹."""
     d, gram, out = scratch.shape[0], memory.grams, memory.inverses
     for i in range(d):
         for j in range(i, d):
             out[label, i, j] = gram[label, i, j]
     for i in range(d):
-        root = math.sqrt(max(out[label, i, i], least_pivot, _NOISE * gram[label, i, i]))
+        pivot = max(out[label, i, i], least_pivot, noise * gram[label, i, i])
+        is_lost, root = out[label, i, i] < pivot, math.sqrt(pivot)
         out[label, i, i] = root
         for j in range(i + 1, d):
+            # No entry is larger than the pivots of its row and column allow; beside a lost pivot all are rounding.
+            # Kept, they would grow with every row that follows.
+            most = pivot * max(out[label, j, j], least_pivot, noise * gram[label, j, j])
+            if out[label, i, j] ** 2 > (1.0 + _SLACK) * most or (is_lost and abs(out[label, i, j]) > 1e-3 * pivot):
+                out[label, i, j] = 0.0
             out[label, i, j] /= root
         for k in range(i + 1, d):
             for j in range(k, d):
@@ -193,6 +229,7 @@ def factorise(memory: Regressions, label: int, scratch: Floats, least_pivot: flo
         out[label, i, i] = 1.0 / out[label, i, i]
         for j in range(i + 1, d):
             out[label, i, j] = -scratch[j] * out[label, i, i]
+    largest = 0.0
     for i in range(d):
         for j in range(i, d):
             total = 0.0
@@ -201,9 +238,5 @@ def factorise(memory: Regressions, label: int, scratch: Floats, least_pivot: flo
             out[label, i, j] = total
         for j in range(i):
             out[label, i, j] = out[label, j, i]
-    for i in range(d):
-        total = 0.0
-        for j in range(d):
-            total += out[label, i, j] * memory.responses[label, j]
-        memory.weights[label, i] = total
-    memory.steps[label] = 0
+        largest = max(largest, out[label, i, i])
+    return largest * least_pivot <= 1.0 + _SLACK

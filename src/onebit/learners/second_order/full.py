@@ -9,8 +9,8 @@ not exist, or exist by rounding alone, eigenvalues below the floor, from which A
 With a ball, what is at hand is H = (A + λ₀I)⁻¹ for a λ₀ near the λ of the weights, and c = Hθ. The weights solve
 (I + δH)w = c with δ = λ − λ₀. Each step of the iteration w ← c − δHw, with the δ for which the new w has the ball's
 radius, makes the error smaller by about |δ|/(floor + λ₀), of which no more than a tenth is allowed: beyond it, A's
-eigenvectors are found, λ with them (see `secular`), and λ₀ becomes that λ. As λ changes by about its t-th part in round
-t, this happens ever more seldom.
+eigenvectors are found, λ with them (see `secular`), and λ₀ becomes that λ. That δ is the smaller root of
+‖c‖² − 2δ·cᵀHw + δ²‖Hw‖² = D². As λ changes by about its t-th part in round t, this happens ever more seldom.
 """
 
 import math
@@ -22,7 +22,17 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from onebit.compiled import frugal, inlined
 from onebit.inputs import Floats, Integers
-from onebit.learners.second_order.joint import LAMBDA, SHIFT, TALLIES, Form, JointMemory, JointSettings, JointSight
+from onebit.learners.inverses import check_inverse
+from onebit.learners.second_order.joint import (
+    LAMBDA,
+    SHIFT,
+    TALLIES,
+    Form,
+    JointMemory,
+    JointSettings,
+    JointSight,
+    renew_after,
+)
 from onebit.learners.second_order.secular import TOLERANCE, multiplier
 from onebit.machine_memory import memory as machine_memory
 
@@ -180,6 +190,12 @@ class FullMemory(JointMemory):
         weights, target, center = np.zeros((3, n))
         matrix, inverse = self.settings.floor * np.eye(n), np.eye(n) / self.settings.floor
         return Full(weights, target, center, matrix, inverse, np.zeros(TALLIES), np.zeros(1, dtype=np.int64))
+
+    def check_arrays(self, arrays: Full) -> None:
+        """Raise unless the inverse is one, or so worn that it is made anew before anybody reads it."""
+        super().check_arrays(arrays)
+        if arrays.worn[0] < renew_after(len(arrays.weights)):
+            check_inverse(arrays.matrix + arrays.tallies[SHIFT] * np.eye(len(arrays.weights)), arrays.inverse)
 
     def scratch_size(self) -> int:
         """Return one number for every weight."""

@@ -17,10 +17,10 @@ import numpy as np
 
 from onebit.compiled import frugal, inlined
 from onebit.inputs import Floats, Integers, Rows, dense, unlocked
-from onebit.kernels import ENTRIES_AT_ONCE
-from onebit.learners.base import Learner
+from onebit.learners.dense_memory import DenseMemory
+from onebit.learners.weight_learner import WeightLearner
 from onebit.loop import FULL, UNSCORED, Game, Record, ready_if_finite
-from onebit.memory import LARGEST_SQUARE, Memory, check_finite, divisible_chance
+from onebit.memory import LARGEST_SQUARE, check_finite, divisible_chance
 from onebit.rounds import Answer, Guess
 from onebit.spaces.base import find_rule
 
@@ -29,6 +29,12 @@ LAMBDA, SHIFT, MARGINS = range(3)
 TALLIES = 3
 RENEW_EVERY = 1000
 """Steps after which the inverse is made anew; or after as many as there are weights, if these are more."""
+
+
+@inlined
+def renew_after(n_weights: int) -> int:
+    """Return after how many steps the inverse is made anew."""
+    return max(RENEW_EVERY, n_weights)
 
 
 class JointSight(NamedTuple):
@@ -106,7 +112,7 @@ class Form(NamedTuple):
 @inlined
 def _measure(memory: Any, X: Floats, t: int, sight: JointSight, settings: JointSettings) -> int:
     n, n_classes, square = X.shape[1], sight.current.shape[0], 0.0
-    if memory.worn[0] >= max(RENEW_EVERY, memory.weights.shape[0]):
+    if memory.worn[0] >= renew_after(memory.weights.shape[0]):
         return FULL
     for j in range(n):
         square += X[t, j] * X[t, j]
@@ -157,7 +163,7 @@ def joint_game(rule: JointRule, form: Form) -> Game:
     return Game(_measure, rule.decide, rule.weigh, inlined(hear))
 
 
-class JointMemory(Memory):
+class JointMemory(DenseMemory):
     """What both forms share; the inverse of the full one is renewed before anybody sees it worn."""
 
     form: ClassVar[Form]
@@ -187,14 +193,6 @@ class JointMemory(Memory):
         """Return the rule's game; rows are dense by now."""
         return joint_game(self.rule, self.form)
 
-    def prepare(self, rows: Rows) -> Floats:
-        """Return dense rows."""
-        return dense(rows)
-
-    def rows_at_once(self, n_features: int) -> int:
-        """Return how many sparse rows to make dense at a time."""
-        return max(1, ENTRIES_AT_ONCE // n_features)
-
     def sight_of_late(self, scores: Floats) -> JointSight:
         """Let the rule see the scores of then beside those of now; a class that came later was not allowed then."""
         then = np.full(self.n_classes, -np.inf)
@@ -222,7 +220,7 @@ class JointMemory(Memory):
         self.renew_inverse()
 
     def _tidy(self) -> None:
-        if self.arrays.worn[0] >= max(RENEW_EVERY, len(self.arrays.weights)):
+        if self.arrays.worn[0] >= renew_after(len(self.arrays.weights)):
             self.renew_inverse()
             self.renew()
 
@@ -267,14 +265,9 @@ class JointMemory(Memory):
         self.renew()
 
 
-class SecondOrderLearner(Learner):
-    """Shows what it has learned."""
+class SecondOrderLearner(WeightLearner):
+    """Has a matrix over all classes, or its diagonal."""
 
     def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
         """Return what one matrix over all classes takes, where it is kept whole."""
         return 0.0 if getattr(self, "diagonal", True) else float(rounds) * (n_classes * n_features) ** 2
-
-    @property
-    def weights_(self) -> Floats:
-        """One weight vector per class."""
-        return self.learned()["weights"]

@@ -18,9 +18,14 @@ class PNewtron(SecondOrderLearner):
 
     With p the softmax of α·Wx and q = (1 − exploration)·p + exploration/K the chances, a right guess y gives the
     gradient G = (1 − p_y)/q_y · (1/K − e_y) ⊗ x with κ = q_y, a wrong one G = p_y/q_y · (e_y − 1/K) ⊗ x with κ = 1.
-    On average G is the gradient of the logistic loss. The weights minimise the sum of G·(W − Wₜ) + ½κβ(G·(W − Wₜ))²
-    over all rounds and ‖W‖²/(2D), within the ball ‖W‖ ≤ D: where the free minimum lies outside, they are its nearest
-    point in the norm of the matrix, found by one equation in one unknown. Sparse rows are made dense one by one.
+    On average G is (p − e) ⊗ x with e for the right label: the gradient of the logistic loss of α·Wx, divided by α. The
+    weights minimise the sum of G·(W − Wₜ) + ½κβ(G·(W − Wₜ))² over all rounds and ‖W‖²/(2D), within the ball ‖W‖ ≤ D:
+    where the free minimum lies outside, they are its nearest point in the norm of the matrix, found by one equation in
+    one unknown. Sparse rows are made dense one by one.
+
+    With ‖W‖²/(2D) a first gradient of length 1 leads just to the ball's edge. α, β and D are the published ones by
+    default; the default of `exploration` was chosen here, and so was the diagonal form: the same formulas, with the
+    diagonal of the matrix for it.
 
     Parameters
     ----------

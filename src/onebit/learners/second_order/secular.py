@@ -2,7 +2,8 @@
 
 Where A⁻¹θ is longer than D, the answer is w(λ) = (A + λI)⁻¹θ with the one λ > 0 for which ‖w(λ)‖ = D. In the
 eigenvectors of A this is one equation in λ, ∑ θᵢ²/(aᵢ + λ)² = D². Newton's method is applied to 1/‖w(λ)‖ = 1/D, whose
-left side is concave and nearly a line: from any λ it needs a few steps, all but the first from the same side.
+left side is concave and nearly a line (Moré and Sorensen, 1983): from any λ it needs a few steps, all but the first
+from the same side. With v = w(λ), d‖v‖²/dλ = −2vᵀ(A + λI)⁻¹v, so the step is ‖v‖²/(vᵀ(A + λI)⁻¹v)·(‖v‖/D − 1).
 """
 
 import math

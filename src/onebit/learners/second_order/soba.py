@@ -21,8 +21,12 @@ class SOBA(SecondOrderLearner):
 
     It guesses as `Banditron` does. A right guess y, which had the chance p, takes a step away from the best other label
     towards y, divided by p: g = (e_other − e_y) ⊗ x/p. The matrix A gains p·ggᵀ, the target θ loses g, and the weights
-    are A⁻¹θ. A step on a round that was well separated already is only taken while the sum over all steps of the
-    paper's mₜ stays at least 0. Sparse rows are made dense one by one.
+    are A⁻¹θ. With z = √p·g, a step has m = ((w·z)² + 2w·g)/(1 + zᵀA⁻¹z), and is only taken if the sum of m over the
+    steps taken stays at least 0: so it is taken wherever the best other label was not behind. Sparse rows are made
+    dense one by one.
+
+    The published formulas are these. The rest was chosen here: the defaults of both settings; the first of several best
+    others; in the diagonal form the same formulas, with the diagonal of A for A.
 
     Parameters
     ----------
@@ -40,6 +44,10 @@ class SOBA(SecondOrderLearner):
 
     Notes
     -----
+    Why the sum is over the steps taken: the weights minimise V(u) = a‖u‖² + Σ((z·u)² + 2g·u), the sum over those steps,
+    a being `regularization`. As (z·u)² + 2g·u = (z·u + 1/√p)² − 1/p, a step changes the least V by m − (1/p)·r/(1 + r)
+    with r = zᵀA⁻¹z. So 0 ≤ Σm ≤ V(u) + Σ(1/p)·r/(1 + r) for every u, and there the proof of the guarantee begins.
+
     Guarantee:
     With the whole matrix, and exploration of order 1/√T but for logarithms, K and d: expected mistakes beyond the loss
     of any fixed linear classifier grow as √T/η, but for logarithms. The loss lies between the hinge loss (η = 0) and

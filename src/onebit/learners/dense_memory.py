@@ -1,0 +1,25 @@
+"""A memory that takes dense rows only: sparse ones are made dense, as many at a time as fit."""
+
+from onebit.inputs import Floats, Rows, dense, unlocked
+from onebit.kernels import ENTRIES_AT_ONCE
+from onebit.memory import Memory
+
+
+class DenseMemory(Memory):
+    """What such memories share."""
+
+    def prepare(self, rows: Rows) -> Floats:
+        """Return dense rows."""
+        return dense(rows)
+
+    def rows_at_once(self, n_features: int) -> int:
+        """Return how many sparse rows to make dense at a time."""
+        return max(1, ENTRIES_AT_ONCE // n_features)
+
+    def hear_as_played(self, row: Rows, label: int, explored: bool, correct: bool, truth: int) -> bool:
+        """Learn from a round that somebody else played as if it were one of its own."""
+        prepared = self.prepare(row)
+        self.measure(prepared, row)
+        moves, arrays, sight, settings = self._at_hand[type(prepared)]
+        self._seen = -1
+        return moves.hear(arrays, unlocked(prepared), sight, label, explored, correct, truth, settings)

@@ -1,0 +1,60 @@
+"""Online multinomial logistic regression, which is told the label."""
+
+from typing import Any, ClassVar
+
+from onebit.inputs import check_number
+from onebit.learners.gradient.weights import LOGISTIC, GradientMemory, Numbers
+from onebit.learners.weight_learner import WeightLearner
+from onebit.memory import Memory
+
+
+class FullInformationLogistic(WeightLearner):
+    """The floor under `AdaptiveSurrogate` and `Gaptron`: their gradient in every round, and nothing to explore.
+
+    It plays another game, in which every answer is the label itself: ``tell(guess, correct, label=…)``. The highest
+    score is guessed. Every answer is worth a step along −G, G = (softmax(Wx) − e)xᵀ/ln 2, where e marks the right
+    label: 2B/√(2Σ‖G‖²) times G, the sum over all G so far, as in `AdaptiveSurrogate`. Weights that leave the ball
+    ‖W‖ ≤ B are brought back to its edge.
+
+    Parameters
+    ----------
+    norm_bound : float
+        B: the weights that it is to compete with are no longer (all classes together); from 1e-30 to 1e100.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` find out by themselves.
+    seed : int
+        Not used: the algorithm has no randomness.
+
+    Notes
+    -----
+    Guarantee:
+    For any weights U in the ball and rows no longer than R, M ≤ S + a√S + a², always, where S = Σ ℓ(U), ℓ is the
+    logistic loss in base 2 and a = 4BR/√(ln 2). A mistake has a loss of 1 or more, so M is at most the sum L of the
+    losses on the way; steps of that size give L ≤ S + 2B·√(2Σ‖G‖²), which is at most S + a√L since ‖G‖² ≤ 2R²ℓ/ln 2;
+    and that solved for L is the bound. With late answers it bounds those that find the right label not ahead. When
+    classes join it counts from there; it holds with `among` as long as the right label is allowed, and known rounds
+    (`learn_from`) count in both sums.
+
+    Examples
+    --------
+    >>> learner = FullInformationLogistic(classes=["left", "right"])
+    >>> guess = learner.guess([1.0, 0.0])
+    >>> learner.tell(guess, correct=False, label="right")
+    >>> learner.guess([1.0, 0.0]).label
+    'right'
+
+    References
+    ----------
+    Streeter, McMahan (2010). Less regret via online conditioning. arXiv:1002.4862 (the size of the steps).
+    """
+
+    hears_label: ClassVar[bool] = True
+
+    def __init__(self, norm_bound: float = 5.0, *, classes: Any = None, seed: int = 0) -> None:
+        self.norm_bound = norm_bound
+        self.classes = classes
+        self.seed = seed
+
+    def _new_memory(self) -> Memory:
+        bound = check_number("norm_bound", self.norm_bound, at_least=1e-30, at_most=1e100)
+        return GradientMemory(Numbers(LOGISTIC, 0.0, bound, 0.0), self.n_features_in_, len(self.classes_))

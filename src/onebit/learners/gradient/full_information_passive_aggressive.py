@@ -1,0 +1,57 @@
+"""The multiclass passive-aggressive algorithm, which is told the label."""
+
+from typing import ClassVar
+
+from onebit.bounds import BOUNDS, Claim
+from onebit.learners.gradient.conservative_passive_aggressive import ConservativePassiveAggressive
+from onebit.learners.gradient.weights import PASSIVE_AGGRESSIVE
+
+
+class FullInformationPassiveAggressive(ConservativePassiveAggressive):
+    """The floor under `ConservativePassiveAggressive`: the shortest step that puts the right label ahead by 1.
+
+    It plays another game, in which every answer is the label itself: ``tell(guess, correct, label=…)``. The highest
+    score is guessed. With y the right label and r the best other one, y gains τ·x and r loses it, τ = min(C,
+    max(0, 1 − ⟨w_y − w_r, x⟩)/(2‖x‖²)) (PA-I). So it learns from right guesses too, where they were narrow.
+
+    Parameters
+    ----------
+    C : float
+        The largest step: above 0, or ``math.inf`` for the plain passive-aggressive step.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` find out by themselves.
+    seed : int
+        Not used: the algorithm has no randomness.
+
+    Notes
+    -----
+    Guarantee:
+    At most max(2R², 1/C)/γ² mistakes, always, on examples that are weakly separable with margin γ within radius R: with
+    C ≥ 1/(2R²) as few as `MulticlassPerceptron` promises. With U the separator divided by γ every step brings ‖W − U‖²,
+    at first 1/γ², down by τ·loss or more, and after a mistake the loss is 1 or more. On any examples, and for any U
+    with losses ℓ(U) of the same kind, max(2R², 1/C)·(‖U‖² + 2C·Σ ℓ(U)) (Crammer et al., Theorem 4). With late answers
+    it bounds the answers that find the right label not ahead. It holds when classes join, with known rounds
+    (`learn_from`), and with `among` as long as the right label is allowed.
+
+    Examples
+    --------
+    >>> learner = FullInformationPassiveAggressive(classes=["left", "right"])
+    >>> guess = learner.guess([1.0, 0.0])
+    >>> learner.tell(guess, correct=False, label="right")
+    >>> learner.weights_.tolist()
+    [[-0.5, 0.0], [0.5, 0.0]]
+
+    References
+    ----------
+    Crammer, Dekel, Keshet, Shalev-Shwartz, Singer (2006). Online passive-aggressive algorithms. JMLR 7 (PA-I, and
+    multiclass problems).
+    """
+
+    hears_label: ClassVar[bool] = True
+    _kind: ClassVar[int] = PASSIVE_AGGRESSIVE
+
+    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
+        """Return Theorem 10's ⌊2(R/γ)²⌋ mistakes, which hold here too if C is 1/(2R²) or more."""
+        if not 2.0 * self._largest_step() * radius * radius >= 1.0:
+            return ()
+        return (BOUNDS["10"].claim(f"{type(self).__name__}, C ≥ 1/(2R²)", radius=radius, margin=margin),)

@@ -1,0 +1,28 @@
+"""Inverses from a file: compiled code takes them as they are, so they are looked at once."""
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky
+
+from onebit.inputs import Floats
+
+# What was seen over many games, rows of 1e-8 to 1e30 and twin columns among them: below 1e-10 and 1e-15.
+_ROUNDING = 1e-6
+_BELOW_ZERO = 1e-10
+
+
+def check_inverse(matrix: Floats, inverse: Floats) -> None:
+    """Raise ValueError unless a matrix from a file is symmetric and the other is its positive definite inverse.
+
+    Both but for rounding: the product is compared with the identity in units of the product of the norms.
+    """
+    if not (np.array_equal(matrix, matrix.T) and np.array_equal(inverse, inverse.T)):
+        raise ValueError("a matrix that it has learned, or its inverse, is not symmetric")
+    with np.errstate(over="ignore", invalid="ignore"):
+        allowed = _ROUNDING * np.linalg.norm(matrix, 1) * np.linalg.norm(inverse, 1)
+        off = np.abs(matrix @ inverse - np.eye(len(matrix))).max()
+    if not off <= allowed < np.inf:
+        raise ValueError("the inverse of a matrix that it has learned is another matrix's")
+    try:
+        cholesky(inverse + _BELOW_ZERO * np.abs(inverse).max() * np.eye(len(inverse)), check_finite=False)
+    except LinAlgError as error:
+        raise ValueError("the inverse of a matrix that it has learned is not positive definite") from error

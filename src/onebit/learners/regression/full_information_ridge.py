@@ -1,0 +1,62 @@
+"""Ridge regression of every class, which is told the label."""
+
+from typing import Any, ClassVar
+
+from onebit.learners.regression.exploring import MIXED
+from onebit.learners.regression.learner import RegressionLearner, ridge
+from onebit.memory import Memory
+
+
+class FullInformationRidge(RegressionLearner):
+    """The floor under `LinUCB`, `SquareCB` and their kin: every class learns in every round, and nothing is explored.
+
+    It plays another game, in which every answer is the label itself: ``tell(guess, correct, label=…)``. Class i
+    regresses 1 on the rounds whose label it is, and 0 on all others. The highest prediction is guessed. There is no
+    intercept: give rows a column of ones.
+
+    Parameters
+    ----------
+    diagonal : bool
+        Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
+    regularization : float
+        λ in Aᵢ = λI + Σxxᵀ; greater than 0.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` find out by themselves.
+    seed : int
+        Not used: the algorithm has no randomness.
+
+    Notes
+    -----
+    Guarantee:
+    For any weights U and rows no longer than R, M ≤ 2(1 + R²/λ)·(λ‖U‖² + Σ‖Ux − e‖²), always, where e marks the right
+    label. For the sum of ‖Wx − e‖²/(1 + xᵀA⁻¹x), with W and A as they are before the round, is the least of λ‖U‖² +
+    Σ‖Ux − e‖² over all U (Zhdanov and Kalnishkan); xᵀA⁻¹x is R²/λ at most; and where another label is not behind the
+    right one, ‖Wx − e‖² is ½ or more. With late answers it bounds those that find the right label not ahead. A class
+    that joins starts without rounds, and the guarantee from there; it holds with `among` as long as the right label is
+    allowed; known rounds (`learn_from`) count in the sum. The diagonal form has no guarantee.
+
+    Examples
+    --------
+    >>> learner = FullInformationRidge(classes=["left", "right"])
+    >>> guess = learner.guess([1.0, 0.0])
+    >>> learner.tell(guess, correct=False, label="right")
+    >>> learner.weights_.tolist()
+    [[0.0, 0.0], [0.5, 0.0]]
+
+    References
+    ----------
+    Zhdanov, Kalnishkan (2010). An identity for kernel ridge regression. ALT.
+    """
+
+    hears_label: ClassVar[bool] = True
+
+    def __init__(
+        self, diagonal: bool = False, regularization: float = 1.0, *, classes: Any = None, seed: int = 0
+    ) -> None:
+        self.diagonal = diagonal
+        self.regularization = regularization
+        self.classes = classes
+        self.seed = seed
+
+    def _new_memory(self) -> Memory:
+        return self._remember(ridge(self.diagonal, self.regularization), MIXED, 0.0)
