@@ -6,7 +6,7 @@ its dense twin have the same scores to the last bit.
 
 from typing import Any
 
-from onebit.compiled import frugal, inlined
+from onebit.compiled import inlined, shared
 from onebit.inputs import Floats, SparseRows
 from onebit.lengths import are_safe, power_of_two_below
 from onebit.loop import READY, ready_if_finite
@@ -24,7 +24,7 @@ def score(memory: Any, X: SparseRows, t: int, _kernel: Any, out: Floats) -> int:
     return READY if are_safe(out) else score_scaled(memory, X, t, out)
 
 
-@frugal
+@shared
 def score_scaled(memory: Any, X: SparseRows, t: int, out: Floats) -> int:
     """Write the scores of row t divided by the power of two just below its largest entry."""
     largest, off, weights = 0.0, 0.0, memory.weights

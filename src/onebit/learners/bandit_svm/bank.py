@@ -16,7 +16,7 @@ import numpy as np
 
 from onebit.compiled import compiled, inlined
 from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, unlocked
-from onebit.kernels import ENTRIES_AT_ONCE, Kernel
+from onebit.kernels import Kernel
 from onebit.learners.bandit_svm.bank_facts import DUE, BankFacts, BankSight, new_bank_facts, new_bank_sight
 from onebit.learners.bandit_svm.bank_learning import hear_row
 from onebit.learners.bandit_svm.bank_plan import CODE, IN_PYTHON, LINEAR, new_bank
@@ -37,13 +37,14 @@ from onebit.learners.bandit_svm.facts import (
     is_to_follow,
 )
 from onebit.learners.bandit_svm.rows import DENSE, SPARSE
+from onebit.learners.dense_memory import DenseMemory
 from onebit.lengths import unit_rows
 from onebit.loop import Game, Record
 from onebit.memory import check_stored, grown
 from onebit.scaling import scaled
 
 
-class BankMemory(FactMemory):
+class BankMemory(DenseMemory, FactMemory):
     """Facts, seen through a bank of kernels.
 
     Rows are dense to it. Where columns are scaled, sparse rows are scaled in another way, and a column of zeros behind
@@ -105,7 +106,7 @@ class BankMemory(FactMemory):
         """How many examples are stored."""
         return int(self.arrays.counts[SIZE])
 
-    def prepare(self, rows: Rows) -> Rows:
+    def prepare(self, rows: Rows) -> Floats:
         """Return rows as one array, having let every kernel look whether it accepts them."""
         filled = dense(rows)
         if self.settings.facts.scales:
@@ -117,10 +118,6 @@ class BankMemory(FactMemory):
                 if not kernel.normalize and type(kernel).prepare is not Kernel.prepare:
                     kernel.prepare(filled)
         return filled
-
-    def rows_at_once(self, n_features: int) -> int:
-        """Return how many rows to prepare at a time, which may make them dense."""
-        return max(1, ENTRIES_AT_ONCE // n_features)
 
     def fill(self, row: Rows) -> None:
         """Write the values of kernels that only Python can compute."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from onebit.compiled import frugal, inlined
+from onebit.compiled import inlined, shared
 from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, Rows, SparseRows, unlocked
 from onebit.loop import READY, UNSCORED, Game, clear, highest
@@ -169,7 +169,7 @@ def _score_sparse(memory: Weights, X: SparseRows, t: int, sight: Sight, _setting
     return square
 
 
-@frugal
+@shared
 def _finish_measuring(memory: Weights, square: float, sight: Sight, settings: Numbers) -> int:
     scores, off = sight.scores, square - square
     if settings.kind == MAJORITY:
@@ -218,7 +218,7 @@ def _chance(label: int, greedy: int, sight: Sight) -> Any:
     return u / sight.scores.shape[0] + (1.0 - u) * (drawn + (1.0 - m if label == greedy else 0.0))
 
 
-@frugal
+@shared
 def _decide(sight: Sight, draw: Draw, settings: Numbers) -> tuple[int, bool]:
     greedy = _mix(sight, settings)
     label, explored, u, m = greedy, False, sight.known[UNIFORM], sight.known[SOFT]
@@ -240,7 +240,7 @@ def _decide(sight: Sight, draw: Draw, settings: Numbers) -> tuple[int, bool]:
     return label, explored
 
 
-@frugal
+@shared
 def _weigh(sight: Sight, settings: Numbers) -> None:
     greedy = _mix(sight, settings)
     for i in range(sight.chances.shape[0]):
@@ -328,7 +328,7 @@ def _descend(memory: Weights, answer: Answer, sight: Sight, settings: Numbers) -
     return True
 
 
-@frugal
+@shared
 def _learn(memory: Weights, answer: Answer, sight: Sight, settings: Numbers) -> Any:
     if settings.kind == CONSERVATIVE:
         return _learn_conservatively(answer, sight, settings)
@@ -354,7 +354,7 @@ def _step_sparse(memory: Weights, X: SparseRows, t: int, gains: Floats) -> None:
             memory.weights[X.columns[entry], i] += X.values[entry] * gains[i]
 
 
-@frugal
+@shared
 def _project(memory: Weights, bound: float) -> None:
     """Bring the weights back into the ball; their length is kept up to date, and added up anew only at its edge."""
     weights, sums = memory.weights, memory.sums

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.compiled import frugal, inlined
+from onebit.compiled import inlined, shared
 from onebit.draws import Draw, uniform
 from onebit.inputs import Floats, Rows, check_number, dense
 from onebit.learners.dense_memory import DenseMemory
@@ -156,7 +156,7 @@ class RegressionMemory(DenseMemory):
         return {"weights": self.arrays.weights.copy(), name: shown.copy(), "heard": heard}
 
 
-@frugal
+@shared
 def _look_at(memory: Regressions, x: Floats, sight: RegressionSight, settings: RegressionNumbers) -> int:
     square = 0.0
     for j in range(x.shape[0]):
@@ -184,7 +184,7 @@ def _weigh(sight: RegressionSight, settings: RegressionNumbers) -> None:
     weigh(sight, settings.exploring)
 
 
-@frugal
+@shared
 def _choose(sight: RegressionSight, draw: Draw, exploring: Exploring) -> int:
     # Quadrature in every round would take most of its time.
     if exploring.way == SAMPLING and is_uncertain(sight):

@@ -13,7 +13,7 @@ order: its steps are divided by the root of the summed squares of the gradients 
 import math
 from typing import NamedTuple
 
-from onebit.compiled import frugal, inlined
+from onebit.compiled import inlined, shared
 from onebit.inputs import Floats, Integers
 
 FULL_RIDGE, DIAGONAL_RIDGE, LOGISTIC = range(3)
@@ -110,7 +110,7 @@ def _is_sound(x: Floats, image: Floats, numbers: Regression) -> bool:
     return _product(image, image) * numbers.regularization <= _product(x, image) * (1.0 + _SLACK)
 
 
-@frugal
+@shared
 def absorb(
     memory: Regressions, label: int, x: Floats, square: float, correct: bool, image: Floats, numbers: Regression
 ) -> None:
@@ -184,7 +184,7 @@ def _add_products(memory: Regressions, label: int, x: Floats, width: float, imag
             memory.inverses[label, j, k] -= image[j] * image[k]
 
 
-@frugal
+@shared
 def factorise(memory: Regressions, label: int, scratch: Floats, regularization: float) -> None:
     """Compute a class's A⁻¹ and A⁻¹b anew."""
     noise = _NOISE
@@ -199,7 +199,7 @@ def factorise(memory: Regressions, label: int, scratch: Floats, regularization: 
     memory.steps[label] = 0
 
 
-@frugal
+@shared
 def _invert(memory: Regressions, label: int, scratch: Floats, least_pivot: float, noise: float) -> bool:
     """Compute A = UᵀU, V = U⁻¹ and A⁻¹ = VVᵀ, each in the place of the last; say whether that can be A⁻¹."""
     d, gram, out = scratch.shape[0], memory.grams, memory.inverses

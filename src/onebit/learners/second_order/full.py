@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
-from onebit.compiled import frugal, inlined
+from onebit.compiled import inlined, shared
 from onebit.inputs import Floats, Integers
 from onebit.learners.inverses import check_inverse
 from onebit.learners.second_order.joint import (
@@ -109,7 +109,7 @@ def _absorb(
         memory.worn[0] = STALE
 
 
-@frugal
+@shared
 def _follows(memory: Full, solved: Floats, reach: float, weight: float, pull: float, settings: JointSettings) -> bool:
     """Let inverse, center and weights follow a step; say whether they can still be trusted."""
     grows, square, n = 1.0 + weight * reach, 0.0, solved.shape[0]
@@ -129,7 +129,7 @@ def _follows(memory: Full, solved: Floats, reach: float, weight: float, pull: fl
     return grows < _STEEP and _project(memory, solved, settings.radius, settings.floor)
 
 
-@frugal
+@shared
 def _project(memory: Full, seen: Floats, radius: float, floor: float) -> bool:
     """Set the weights; say whether they could be found. `seen` is for scratch."""
     weights, center, inverse, n = memory.weights, memory.center, memory.inverse, memory.weights.shape[0]
