@@ -6,7 +6,7 @@ All learners on regressions share one compiled game; which of these ways it goes
 import math
 from typing import NamedTuple
 
-from onebit.compiled import inlined, shared
+from onebit.compiled import frugal, inlined
 from onebit.inputs import Floats, Integers
 from onebit.learners.regression.winning import winning_chances
 from onebit.loop import highest
@@ -45,7 +45,7 @@ class RegressionSight(NamedTuple):
     chances: Floats
 
 
-@shared
+@frugal
 def weigh(sight: RegressionSight, exploring: Exploring) -> None:
     """Write the chance of each label."""
     chances, n = sight.chances, sight.chances.shape[0]

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.compiled import inlined, shared
+from onebit.compiled import frugal, inlined
 from onebit.inputs import Floats, Integers, Rows, dense, unlocked
 from onebit.learners.dense_memory import DenseMemory
 from onebit.learners.weight_learner import WeightLearner
@@ -149,7 +149,7 @@ def _learns(rule: JointRule, form: Form) -> Callable[..., bool]:
         absorb(memory, X, t, sight, reach, weight, pull, settings)
         return True
 
-    return shared(learn)
+    return frugal(learn)
 
 
 @cache
