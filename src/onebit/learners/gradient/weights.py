@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from onebit.compiled import inlined, shared
+from onebit.compiled import frugal, inlined, shared
 from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, Rows, SparseRows, unlocked
 from onebit.loop import READY, UNSCORED, Game, clear, highest
@@ -218,7 +218,7 @@ def _chance(label: int, greedy: int, sight: Sight) -> Any:
     return u / sight.scores.shape[0] + (1.0 - u) * (drawn + (1.0 - m if label == greedy else 0.0))
 
 
-@shared
+@frugal
 def _decide(sight: Sight, draw: Draw, settings: Numbers) -> tuple[int, bool]:
     greedy = _mix(sight, settings)
     label, explored, u, m = greedy, False, sight.known[UNIFORM], sight.known[SOFT]
@@ -240,7 +240,7 @@ def _decide(sight: Sight, draw: Draw, settings: Numbers) -> tuple[int, bool]:
     return label, explored
 
 
-@shared
+@frugal
 def _weigh(sight: Sight, settings: Numbers) -> None:
     greedy = _mix(sight, settings)
     for i in range(sight.chances.shape[0]):

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.compiled import inlined, shared
+from onebit.compiled import frugal, inlined, shared
 from onebit.draws import Draw, uniform
 from onebit.inputs import Floats, Rows, check_number, dense
 from onebit.learners.dense_memory import DenseMemory
@@ -184,7 +184,7 @@ def _weigh(sight: RegressionSight, settings: RegressionNumbers) -> None:
     weigh(sight, settings.exploring)
 
 
-@shared
+@frugal
 def _choose(sight: RegressionSight, draw: Draw, exploring: Exploring) -> int:
     # Quadrature in every round would take most of its time.
     if exploring.way == SAMPLING and is_uncertain(sight):
