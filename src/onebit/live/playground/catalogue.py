@@ -1,11 +1,12 @@
 """Who can play in the playground: a few learners with settings, each with a sentence."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from onebit.kernels import Rational
 from onebit.learners import (
-    Banditron,
     BanditPerceptron,
+    Banditron,
     BanditSVM,
     Learner,
     LinUCB,
@@ -63,7 +64,7 @@ def looks() -> dict[str, Look]:
     return {key: found[key] for key in CATALOGUE}
 
 
-def new_learner(key: str, classes: list[str], seed: int) -> Learner:
+def new_learner(key: str, classes: Sequence[str | int], seed: int) -> Learner:
     """Return a fresh learner of the catalogue.
 
     >>> new_learner("banditron", ["a", "b"], seed=3).classes
@@ -72,4 +73,4 @@ def new_learner(key: str, classes: list[str], seed: int) -> Learner:
     if key not in CATALOGUE:
         raise ValueError(f"learner must be one of {', '.join(CATALOGUE)}; got {key!r}")
     learner = CATALOGUE[key].learner
-    return type(learner)(**{**learner.get_params(deep=False), "classes": classes, "seed": seed})
+    return type(learner)(**{**learner.get_params(deep=False), "classes": list(classes), "seed": seed})

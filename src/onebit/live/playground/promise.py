@@ -4,8 +4,6 @@ import math
 import time
 from typing import NamedTuple
 
-import numpy as np
-
 from onebit.bounds import Claim
 from onebit.inputs import Floats, Integers
 from onebit.kernels import Rational
@@ -49,7 +47,7 @@ def promised(learner: Learner, found: Margin) -> Promise:
     """Return what is promised on rows with these margins: in expectation, or in every game.
 
     >>> from onebit import BanditPerceptron
-    >>> promised(BanditPerceptron(), margin(np.eye(3), [0, 1, 2])).says
+    >>> promised(BanditPerceptron(), margin([[1, 0, 0], [0, 1, 0], [0, 0, 1]], [0, 1, 2])).says
     'at most 25 on average (Theorem 2)'
     """
     if isinstance(getattr(learner, "kernel", None), Rational):
@@ -78,10 +76,11 @@ def _said(claims: "list[Claim] | tuple[Claim, ...]") -> Promise:
         why = next((claim.silent_because for claim in of_mistakes if claim.silent_because), "")
         return Promise(None, f"nothing: {why}" if why else "no theorem speaks of it")
     best = min(spoken, key=lambda claim: claim.log2 or 0.0)
-    is_small = best.value is not None and best.value < _LONG
-    number = grouped(math.floor(best.value)) if is_small and best.value is not None else _power(best.log2 or 0.0)
+    # A number that no session can reach is told, but not drawn.
+    drawn = float(best.value) if best.value is not None and best.value < _LONG else None
+    number = grouped(math.floor(drawn)) if drawn is not None else _power(best.log2 or 0.0)
     on_average = " on average" if best.about == "expected mistakes" else ""
-    return Promise(float(best.value) if is_small and best.value else None, f"at most {number}{on_average} ({_name(best)})")
+    return Promise(drawn, f"at most {number}{on_average} ({_name(best)})")
 
 
 def _power(log2: float) -> str:

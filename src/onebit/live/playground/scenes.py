@@ -129,24 +129,28 @@ class Drawn(Scene):
 
 
 _COLOURS = ("blue", "orange", "green")
+_HEARS = "and hears only right or wrong"
 _SHOWN = {
     "paper_weak": (
         "Three classes in a disc",
-        "Each round is a point in a disc. A learner names its colour, and hears only right or wrong. Most points are "
-        "blue, and no straight line cuts one colour off from the rest: hard for most learners.",
+        (
+            f"Each round is a point in a disc. A learner names its colour, {_HEARS}. Most points are blue, and no "
+            "straight line cuts one colour off from the rest: hard for most learners."
+        ),
     ),
     "paper_strong": (
         "Three classes on a circle",
-        "Each round is a point on a circle. A learner names its colour, and hears only right or wrong. Most points are "
-        "blue, and a straight line cuts off each colour.",
+        (
+            f"Each round is a point on a circle. A learner names its colour, {_HEARS}. Most points are blue, and a "
+            "straight line cuts off each colour."
+        ),
     ),
     "wedges": (
         "The wedges",
-        "Each round is one of 78 points in wedges, like slices of a cake. A learner names its wedge, and hears only right "
-        "or wrong.",
+        f"Each round is one of 78 points in wedges, like slices of a cake. A learner names its wedge, {_HEARS}.",
     ),
-    "iris": ("Iris flowers", "Each round is a flower. A learner names its kind from four lengths, and hears only right or wrong."),
-    "csv": ("Your CSV", "Each round is a row of your table. A learner names its class, and hears only right or wrong."),
+    "iris": ("Iris flowers", f"Each round is a flower. A learner names its kind from four lengths, {_HEARS}."),
+    "csv": ("Your CSV", f"Each round is a row of your table. A learner names its class, {_HEARS}."),
     "drawn": (Drawn.title, Drawn.says),
 }
 

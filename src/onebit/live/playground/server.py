@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from fastapi import FastAPI, Path as PathPart, Query, Request
+from fastapi import FastAPI, Query, Request
+from fastapi import Path as PathPart
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
@@ -241,11 +242,6 @@ def _add_errors(app: FastAPI) -> None:
         faults = [f"{'.'.join(map(str, fault['loc'][1:])) or 'body'}: {fault['msg']}" for fault in error.errors()[:3]]
         return problem(422, "; ".join(faults))
 
-    @app.exception_handler(Exception)
-    def broken(request: Request, error: Exception) -> JSONResponse:
-        _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        return problem(500, "something went wrong inside; the terminal that started the playground says what")
-
 
 class Gate:
     """What every request passes: who asks, how much is sent, and the headers of every answer."""
@@ -259,8 +255,12 @@ class Gate:
             await self._app(scope, receive, send)
             return
 
+        has_begun = False
+
         async def send_with_headers(message: _Message) -> None:
+            nonlocal has_begun
             if message["type"] == "http.response.start":
+                has_begun = True
                 ours = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
                 message = {**message, "headers": [*message.get("headers", []), *ours]}
             await send(message)
@@ -268,14 +268,20 @@ class Gate:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         refusal = _refusal(scope["method"], headers)
         if refusal is not None:
-            await problem(*refusal)(scope, receive, send_with_headers)  # type: ignore[arg-type]
+            await problem(*refusal)(scope, receive, send_with_headers)
             return
         body = await _read(receive)
         if body is None:
             too_large = problem(413, f"the request is larger than {LARGEST_BODY} bytes; send less")
-            await too_large(scope, receive, send_with_headers)  # type: ignore[arg-type]
+            await too_large(scope, receive, send_with_headers)
             return
-        await self._app(scope, _replay(body, receive), send_with_headers)
+        try:
+            await self._app(scope, _replay(body, receive), send_with_headers)
+        except Exception as error:
+            _LOG.error("%s %s failed", scope["method"], scope["path"], exc_info=error)
+            if not has_begun:
+                broken = problem(500, "something went wrong inside; the terminal that started the playground says what")
+                await broken(scope, receive, send_with_headers)
 
 
 def _refusal(method: str, headers: dict[str, str]) -> tuple[int, str] | None:

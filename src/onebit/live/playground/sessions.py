@@ -59,7 +59,7 @@ class Sessions(Generic[_Kept]):
         with self._lock:
             self._drop_old()
             if name not in self._kept:
-                raise NoSuchSessionError("there is no such session: it was left alone too long, or others came; start anew")
+                raise NoSuchSessionError("there is no such session: it was left alone too long; start a new one")
             thing, _ = self._kept.pop(name)
             self._kept[name] = thing, self._clock()
             return thing

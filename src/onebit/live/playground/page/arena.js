@@ -389,7 +389,7 @@ export class Arena {
     if (this.refreshing) return;
     this.refreshing = true;
     try {
-      for (;;) {
+      while (this.frame && this.setup.id) {
         const at = this.pictures.findIndex((picture) => picture.drawn !== this.frame.round);
         if (at < 0 || !["ready", "finished"].includes(this.frame.state)) break;
         // The one that has waited longest.
@@ -415,14 +415,14 @@ export class Arena {
   // Who says what about a place; only the latest place is asked for.
   async look(at, place) {
     this.wanted = place === null ? null : { at, place };
-    if (this.asking || !this.wanted || this.frame?.state === "warming up") return;
+    if (this.asking || !this.wanted || !this.setup.id || this.frame?.state === "warming up") return;
     this.asking = true;
     try {
       while (this.wanted) {
         const { at: learner, place: [x, y] } = this.wanted;
         this.wanted = null;
         const said = await get(`sessions/${this.setup.id}/opinions?learner=${learner}&x=${x}&y=${y}`);
-        this.showVoices(said, [x, y]);
+        if (this.frame) this.showVoices(said, [x, y]);
         await pause(50);
       }
     } catch (problem) {
