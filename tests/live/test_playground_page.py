@@ -143,9 +143,8 @@ def test_draw_and_a_table_whose_names_are_script(page: Page, tmp_path: Path) -> 
     choose_light_learners(page)
     page.select_option("#stream", "csv")
     table = tmp_path / "<b>flowers<b>.csv"
-    table.write_text(
-        "size,age,class\n" + "".join(f"{i % 5},{i % 3},{SCRIPT if i % 2 else 'plain'}\n" for i in range(30))
-    )
+    lines = [f"{i % 5},{i % 3},{SCRIPT if i % 2 else 'plain'}" for i in range(30)]
+    table.write_text("\n".join(["size,age,class", *lines]))
     page.set_input_files("#file", table)
     expect(page.locator("#key")).to_contain_text(SCRIPT[:20])
     page.click("#step")
