@@ -24,6 +24,7 @@ async function request(method, path, body) {
 }
 
 export const get = (path) => request("GET", path);
+export const drop = (path) => request("DELETE", path);
 export const post = (path, body) => request("POST", path, body);
 
 // What a tab remembers when it is loaded again; other tabs have their own.

@@ -1,8 +1,8 @@
 // Watching learners on a stream, and drawing points for them: the same panel, two modes.
 
-import { get, post, recall, remember } from "./api.js";
+import { drop, get, post, recall, remember } from "./api.js";
 import { Chart, lineColor } from "./chart.js";
-import { byId, grouped, make, swatch } from "./elements.js";
+import { byId, grouped, lineSwatch, make, swatch } from "./elements.js";
 import { Picture } from "./picture.js";
 
 const DEFAULTS = {
@@ -25,6 +25,7 @@ export class Arena {
     this.pictures = [];
     this.grid = 3;
     this.announced = 0;
+    this.turn = 0;
     this.chart = new Chart(byId("chart"));
     this.label = catalogue.drawn_labels[0];
     this.fillControls();
@@ -71,6 +72,7 @@ export class Arena {
   async enter(mode) {
     this.stop();
     this.mode = mode;
+    const turn = ++this.turn;
     byId("stream-label").hidden = mode === "draw";
     byId("colours").hidden = mode !== "draw";
     byId("pictures").classList.toggle("drawing", mode === "draw");
@@ -80,9 +82,12 @@ export class Arena {
     for (const box of byId("learners").querySelectorAll("input")) box.checked = this.setup.learners.includes(box.value);
     if (this.setup.id) {
       try {
-        this.begin({ id: this.setup.id, ...(await get(`sessions/${this.setup.id}`)) });
+        const id = this.setup.id;
+        const frame = await get(`sessions/${id}`);
+        if (turn === this.turn) this.begin({ id, ...frame });
         return;
       } catch (problem) {
+        if (turn !== this.turn) return;
         if (problem.status !== 404) return this.complain(problem);
       }
     }
@@ -92,9 +97,11 @@ export class Arena {
   async restart() {
     this.stop();
     const setup = this.setup;
+    const turn = ++this.turn;
     if (setup.stream === "csv" && !this.table) {
       this.frame = null;
       setup.id = null;
+      this.showButtons();
       this.say("Choose a table: a .csv file with a header, whose last column, or the one named label, is the class.");
       return;
     }
@@ -105,7 +112,10 @@ export class Arena {
     try {
       this.complain(null);
       const frame = await post("sessions", { stream, learners, seed, ...(table ? { table } : {}) });
-      if (setup === this.setup) this.begin(frame);
+      // Only what was asked for last is shown; the rest is given back.
+      if (turn !== this.turn) return drop(`sessions/${frame.id}`);
+      if (setup.id) drop(`sessions/${setup.id}`).catch(() => {});
+      this.begin(frame);
     } catch (problem) {
       this.complain(problem);
       if (this.frame) byId("play").disabled = byId("step").disabled = false;
@@ -338,7 +348,7 @@ export class Arena {
         make(
           "tr",
           {},
-          make("th", { scope: "row" }, make("span", { class: "who" }, swatch(lineColor(learner.color)), learner.title)),
+          make("th", { scope: "row" }, make("span", { class: "who" }, lineSwatch(lineColor(learner.color), learner.dashes), learner.title)),
           make("td", { class: "number" }, grouped(learner.mistakes)),
           make("td", { class: "number" }, grouped(learner.lately)),
           make("td", {}, learner.promise?.says ?? "measuring …"),

@@ -7,8 +7,17 @@ export function lineColor(hex) {
   if (!isDark()) return hex;
   const parts = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
   const light = (0.299 * parts[0] + 0.587 * parts[1] + 0.114 * parts[2]) / 255;
-  const mix = light < 0.6 ? 0.45 : 0;
+  const mix = light < 0.3 ? 0.45 : light < 0.45 ? 0.25 : 0;
   return `rgb(${parts.map((part) => Math.round(part + (255 - part) * mix)).join(",")})`;
+}
+
+// On a logarithmic axis only powers of ten have a number: 100, 1 000, 10⁴.
+function powers(_plot, ticks) {
+  return ticks.map((tick) => {
+    const power = tick === null ? NaN : Math.round(Math.log10(tick) * 1e6) / 1e6;
+    if (!Number.isInteger(power)) return "";
+    return power < 4 ? grouped(tick) : `10${[...String(power)].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`;
+  });
 }
 
 export class Chart {
@@ -58,8 +67,8 @@ export class Chart {
       font: "13px system-ui, sans-serif",
       values: (_plot, ticks) => ticks.map((tick) => (tick === null ? "" : grouped(tick))),
     };
-    const line = (each) => ({ label: each.title, stroke: lineColor(each.color), width: 2.4, points: { show: false }, spanGaps: true });
-    const promise = (each) => ({ ...line(each), label: `${each.title}, promised`, width: 1.4, dash: [7, 5] });
+    const line = (each) => ({ label: each.title, stroke: lineColor(each.color), width: 2.4, dash: each.dashes.map((part) => 2.4 * part), points: { show: false }, spanGaps: true });
+    const promise = (each) => ({ ...line(each), label: `${each.title}, promised`, width: 1.4, dash: [9, 6] });
     this.plot = new uPlot(
       {
         ...this.size(),
@@ -71,7 +80,7 @@ export class Chart {
         },
         axes: [
           { ...axis, label: "rounds", labelSize: 18, labelFont: axis.font, size: 34, space: 60 },
-          { ...axis, size: 62, values: this.withPromises ? axis.values : (_plot, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? grouped(tick) : "")) },
+          { ...axis, size: 62, values: this.withPromises ? powers : (_plot, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? grouped(tick) : "")) },
         ],
         series: [{}, ...this.frame.learners.map(line), ...this.promised().map(promise)],
       },
