@@ -147,13 +147,15 @@ def test_draw_and_a_table_whose_names_are_script(page: Page, tmp_path: Path) -> 
     table.write_text("\n".join(["size,age,class", *lines]))
     page.set_input_files("#file", table)
     expect(page.locator("#key")).to_contain_text(SCRIPT[:20])
-    # However quickly streams are chosen, the last one is shown.
-    for stream in ("paper_weak", "wedges", "csv"):
-        page.select_option("#stream", stream)
-    expect(page.locator("#sentence")).to_contain_text("your table")
     page.click("#step")
     wait_for_round(page, 1)
     expect(page.locator("#rounds")).not_to_contain_text("none yet")
+    # However quickly streams are chosen, the last one is shown.
+    for stream in ("wedges", "iris", "paper_strong"):
+        page.select_option("#stream", stream)
+    expect(page.locator("#sentence")).to_contain_text("on a circle")
+    expect(page.locator("#problem")).to_be_hidden()
+    page.select_option("#stream", "csv")
     broken = tmp_path / "broken.csv"
     broken.write_text("a,class\n1,only\n2,only\n")
     with page.expect_response(lambda response: response.status == 422):

@@ -58,8 +58,10 @@ CATALOGUE: dict[str, Entry] = {
 
 def looks() -> dict[str, Look]:
     """Return everyone's colour and dashes, by key."""
+    # A budget changes how much is kept, not who it is.
     found = looks_of(
-        Shown(key, repr(entry.learner), type(entry.learner).hears_label) for key, entry in CATALOGUE.items()
+        Shown(key, repr(entry.learner).replace(f"budget={_BUDGET}", ""), type(entry.learner).hears_label)
+        for key, entry in CATALOGUE.items()
     )
     return {key: found[key] for key in CATALOGUE}
 

@@ -105,8 +105,8 @@ export class Arena {
       this.say("Choose a table: a .csv file with a header, whose last column, or the one named label, is the class.");
       return;
     }
-    const drop = byId("table-drop").value.split(",").map((name) => name.trim()).filter(Boolean);
-    const table = setup.stream === "csv" ? { ...this.table, label: byId("table-label").value.trim(), drop } : null;
+    const leftOut = byId("table-drop").value.split(",").map((name) => name.trim()).filter(Boolean);
+    const table = setup.stream === "csv" ? { ...this.table, label: byId("table-label").value.trim(), drop: leftOut } : null;
     const { stream, learners, seed } = setup;
     byId("play").disabled = byId("step").disabled = true;
     try {
