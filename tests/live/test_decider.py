@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars
 import pytest
 from sklearn.base import clone
 
@@ -198,6 +199,45 @@ def test_compacting(path: Path) -> None:
     assert b"98765.4321" not in content
 
 
+def test_forgetting_a_person(path: Path) -> None:
+    with begun(path) as desk:
+        for person in ("ann", "bob", "ann"):
+            ticket = desk.guess({"who": person, "age": 17.25 if person == "ann" else 99.125})
+            desk.tell(ticket, True)
+        desk.shadow({"who": "ann", "age": 17.25}, "a", True, probability=0.5)
+        waiting = desk.guess({"who": "ann", "age": 17.25})
+        other = desk.guess({"who": "bob", "age": 99.125})
+        before = desk.status()
+        assert desk.forget(where={"who": "ann"}) == 7, (
+            "two guesses with answers, one that is closed for it, one watched"
+        )
+        assert desk.status()._replace(events=0) == before._replace(events=0, open=1, silent=1, oldest_open=other.time)
+        with pytest.raises(ValueError, match="none of this decider's"):
+            desk.tell(waiting, True)
+        assert desk.tell(other, True)
+    content = path.read_bytes()
+    assert content.count(b"17.25") == 0
+    assert content.count(b"99.125") > 1
+    with Decider.open(path) as desk:
+        assert desk.forget([other]) == 2
+        assert desk.forget() == 0
+    assert not path.with_name(path.name + "-wal").exists()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_export(path: Path, suffix: str) -> None:
+    with begun(path) as desk:
+        tickets = play(desk, 5)
+        desk.guess({"0": 1.0})
+        assert desk.export(path.with_suffix(suffix)) == 6
+        with pytest.raises(ValueError, match=r"\.csv or \.parquet"):
+            desk.export(path.with_suffix(".txt"))
+    read = polars.read_csv if suffix == ".csv" else polars.read_parquet
+    frame = read(path.with_suffix(suffix))
+    assert frame["ticket"].to_list()[:5] == [ticket.id for ticket in tickets]
+    assert frame["correct"].null_count() == 1
+
+
 def test_shadow_mode(path: Path) -> None:
     with begun(path, onebit.BanditPerceptron()) as desk:
         agreed = 0
@@ -211,6 +251,18 @@ def test_shadow_mode(path: Path) -> None:
         assert desk.verify()
         with pytest.raises(ValueError, match="one of"):
             desk.shadow(PROBLEM.X[0], "z", True)
+
+
+def test_what_a_learner_refuses_is_not_in_the_log(path: Path) -> None:
+    with begun(path, onebit.Banditron()) as desk:
+        play(desk, 5)
+        before = desk.status()
+        with pytest.raises(ValueError, match="probabilities are needed"):
+            desk.shadow({"0": 1.0, "new": 2.0}, "a", True)
+        with pytest.raises(ValueError, match="inf"):
+            desk.guess({"0": np.inf})
+        assert desk.status() == before
+        assert desk.verify()
 
 
 @pytest.mark.parametrize("n", [0, 5])

@@ -4,6 +4,7 @@
 that is known. Both are in the log before the call returns, and everything else follows from the log.
 """
 
+import io
 import os
 import platform
 import secrets
@@ -11,26 +12,28 @@ import threading
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import numba
 import numpy as np
 
+from onebit.files import replace_file
 from onebit.inputs import check_choice
 from onebit.labels import check_classes
 from onebit.learners import Learner
 from onebit.live.events import Event, Kind
 from onebit.live.log import Batch, Log, LogError, LogWriteError, Snapshot, SQLiteLog
-from onebit.live.record_json import record_to_json
+from onebit.live.record_json import record_from_json, record_to_json
 from onebit.live.records import Looked
 from onebit.live.replay import replay
 from onebit.live.settings import Settings, new_settings, settings_of
 from onebit.live.state import State, named_among
-from onebit.typed_json import describe
+from onebit.typed_json import describe, write
 
 _EVENTS_PER_SNAPSHOT = 50_000
 _WORTH_A_SNAPSHOT = 1_000  # when it is closed: fewer are replayed in no time
@@ -415,6 +418,84 @@ class Decider:
         with self._ready():
             self._snapshot()
             return self._log.compact(set(self._state.open))
+
+    def forget(self, tickets: "Iterable[str | Ticket]" = (), where: Mapping[str, Any] | None = None) -> int:
+        """Erase what was recorded of some guesses, a person's for instance; return how many events are gone.
+
+        Their open tickets are closed without an answer. The events are erased from the file, not only marked. What the
+        learner made of them stays in its numbers (`BanditSVM` keeps up to `budget` rows as it saw them), and so do the
+        names of columns and categories. As after `compact`, nothing from before can be corrected or replayed.
+
+        Parameters
+        ----------
+        tickets : list of str or Ticket
+            Which guesses.
+        where : mapping
+            And all whose records, and those of shadow mode, have these values: ``{"customer": "c-17"}``.
+        """
+        names = {_name_of(ticket) for ticket in tickets}
+        with self._ready():
+            alone = []
+            for event in self._log.events() if where else ():
+                record = event.body.get("record")
+                if isinstance(record, dict) and where and where.items() <= record_from_json(record).items():
+                    names |= {event.ticket} if event.ticket is not None else set()
+                    alone += [event.seq] if event.ticket is None else []
+            for name in [name for name in self._state.open if name in names]:
+                self._add(Kind.SILENT, name, {})
+            self._snapshot()
+            gone = alone + [event.seq for name in sorted(names) for event in self._log.about_ticket(name)]
+            self._log.erase(gone)
+            for name in names:
+                self._answers.pop(name, None)
+            for key in [key for key, ticket in self._requests.items() if ticket.id in names]:
+                del self._requests[key]
+            return len(gone)
+
+    def export(self, path: "str | os.PathLike[str]") -> int:
+        """Write every guess that is still in the log to a CSV or Parquet file, one line each; return how many.
+
+        Columns: ticket, time, label, probability, correct (empty where nobody said), answered, and the record as JSON.
+        """
+        import polars
+
+        place = Path(path)
+        if place.suffix not in (".csv", ".parquet"):
+            raise ValueError(f"path must end in .csv or .parquet; got {os.fspath(path)!r}")
+        with self._ready():
+            classes, events = list(self._state.classes), list(self._log.events())
+        lines: dict[str, dict[str, Any]] = {}
+        for event in events:
+            name, body = str(event.ticket), event.body
+            if event.kind == Kind.GUESSED:
+                lines[name] = {
+                    "ticket": name,
+                    "time": _moment(event.time),
+                    "label": str(classes[body["label"]]),
+                    "probability": body["probability"],
+                    "correct": None,
+                    "answered": None,
+                    "record": write(body["record"]),
+                }
+            elif event.kind in (Kind.TOLD, Kind.CORRECTED) and name in lines:
+                lines[name] |= {"correct": body["correct"], "answered": _moment(event.time)}
+        moment = polars.Datetime("us", "UTC")
+        schema = {
+            "ticket": str,
+            "time": moment,
+            "label": str,
+            "probability": float,
+            "correct": bool,
+            "answered": moment,
+        }
+        frame = polars.DataFrame(list(lines.values()), schema=schema | {"record": str})
+        content = io.BytesIO()
+        if place.suffix == ".csv":
+            frame.write_csv(content)
+        else:
+            frame.write_parquet(content)
+        replace_file(place, content.getvalue())
+        return len(lines)
 
     def verify(self) -> bool:
         """Replay the whole log, and return whether that gives what is known now, to the last bit."""

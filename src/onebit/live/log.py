@@ -128,6 +128,9 @@ class Log(Protocol):
     def compact(self, keep: set[str]) -> int:
         """Remove all events before the latest snapshot, but for those about tickets to keep; return how many."""
 
+    def erase(self, seqs: list[int]) -> None:
+        """Remove events before the latest snapshot, by their numbers."""
+
     def close(self) -> None:
         """Write what is in line, and let go."""
 
@@ -363,26 +366,34 @@ class SQLiteLog:
 
         What is removed is written over with zeros. The decider cannot be replayed from its beginning any more.
         """
-        ((up_to,),) = self._select("SELECT max(seq) FROM snapshots")
-        if up_to is None:
-            return 0
-        with self._transaction():
-            tickets = self._connection.execute(
-                "SELECT DISTINCT ticket FROM events WHERE seq <= ? AND ticket IS NOT NULL", (up_to,)
-            ).fetchall()
-            gone = [(ticket, up_to) for (ticket,) in tickets if ticket not in keep]
-            before = self._connection.total_changes
-            self._connection.executemany("DELETE FROM events WHERE ticket = ? AND seq <= ?", gone)
-            self._connection.execute("DELETE FROM events WHERE ticket IS NULL AND seq <= ?", (up_to,))
-            removed = self._connection.total_changes - before
-            self._connection.execute("DELETE FROM snapshots WHERE seq < ?", (up_to,))
-            self._connection.execute("INSERT OR REPLACE INTO about VALUES ('compacted', ?)", (write(up_to),))
-        self.compacted = up_to
-        with self._writing:
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._connection.execute("VACUUM")
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return removed
+        up_to = self._latest_snapshot()
+        found = self._select("SELECT seq, ticket FROM events WHERE seq <= ?", up_to)
+        gone = [seq for seq, ticket in found if ticket is None or ticket not in keep]
+        self.erase(gone)
+        return len(gone)
+
+    def erase(self, seqs: list[int]) -> None:
+        """Remove events before the latest snapshot, by their numbers; what they held is written over with zeros."""
+        up_to = self._latest_snapshot()
+        if any(seq > up_to for seq in seqs):
+            raise ValueError(f"events after the latest snapshot, {up_to}, cannot be erased")
+        try:
+            with self._transaction():
+                self._connection.executemany("DELETE FROM events WHERE seq = ?", [(seq,) for seq in seqs])
+                # Older snapshots could not be gone on from.
+                self._connection.execute("DELETE FROM snapshots WHERE seq < ?", (up_to,))
+                self._connection.execute("INSERT OR REPLACE INTO about VALUES ('compacted', ?)", (write(up_to),))
+            self.compacted = up_to
+            with self._writing:
+                # The pages of the old file go too, and what lies in the journal.
+                self._connection.execute("VACUUM")
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error as error:
+            raise LogWriteError(f"{self.path}: cannot be compacted ({error}); try again when there is room") from error
+
+    def _latest_snapshot(self) -> int:
+        ((up_to,),) = self._select("SELECT coalesce(max(seq), 0) FROM snapshots")
+        return int(up_to)
 
     def close(self) -> None:
         """Write what is in line, and let go."""
