@@ -274,6 +274,7 @@ def test_bundled_sources_come_once() -> None:
         (["--runs", "1"], "runs must be at least 2"),
         (["--seconds-per-game", "0"], "seconds_per_game"),
         (["--rival-seconds", "-1"], "rival_seconds"),
+        (["--rival-seconds", "1e9"], "rival_seconds must be greater than 0 and at most 1e+06"),
         (["--jobs", "0"], "--jobs"),
     ],
 )
