@@ -479,7 +479,8 @@ def test_a_new_scale_takes_paper_of_its_own() -> None:
     learner = guarded(scale="online", classes=problem.n_classes)
     for x, label in zip(problem.X, problem.y, strict=True):
         learner.tell(guess := learner.guess(x), guess.index == label)
-    whole, memory = copy.deepcopy(learner), learner._memory
+    whole = copy.deepcopy(learner)
+    memory: Any = learner._memory
     assert memory.arrays.counts[bank_facts.DUE], "no scale is due"
     small = bank_facts.new_bank_facts(memory.bank, memory.settings.facts, problem.X.shape[1], problem.n_classes)
     memory.sight = bank_facts.new_bank_sight(small)
