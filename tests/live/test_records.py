@@ -245,6 +245,9 @@ for _ in range(50):
     DEEP = {"a": DEEP}
 LOOP: dict[str, Any] = {}
 LOOP["again"] = LOOP
+AGAIN: dict[str, Any] = {}
+for _ in range(9):
+    AGAIN = {f"{i}": AGAIN for i in range(100)}
 
 
 @pytest.mark.parametrize(
@@ -268,6 +271,7 @@ LOOP["again"] = LOOP
         ({"n" * 201: 1}, "at most 200 letters"),
         (DEEP, "more than 10 mappings deep"),
         (LOOP, "more than 10 mappings deep"),
+        (AGAIN, "at most 10000 values"),
         ({str(i): i for i in range(MOST_VALUES + 1)}, "at most 10000 values"),
         ({"x": list(range(MOST_VALUES + 1))}, "'x' holds 10001 values"),
         ({"x": "y" * (MOST_LETTERS + 1)}, "column 'x' holds 1000001 letters"),
@@ -311,6 +315,8 @@ def test_settings_are_checked(arguments: Any, said: str) -> None:
 def test_odd_names_are_names() -> None:
     names = ["", ".", "a\nb", "\ud800", "x=1", "$date", "<b>", "é" * 200]
     assert told(Encoder(), dict.fromkeys(names, 1.0)) == dict.fromkeys(names, 1.0)
+    row = told(Encoder(), {"a=b": 2.0, "a": "b", "(shared 0)": 3.0})
+    assert sorted(row.values()) == [1.0, 2.0, 3.0], "no name stands for two places"
 
 
 # Room.
@@ -583,6 +589,7 @@ def test_json_of_what_is_ignored_is_bounded() -> None:
         object(),
         DEEP,
         LOOP,
+        AGAIN,
         "y" * (MOST_LETTERS + 1),
         list(range(10**5)),
         np.zeros((3, 3)),
@@ -591,7 +598,7 @@ def test_json_of_what_is_ignored_is_bounded() -> None:
     ):
         assert told(encoder, {"x": 1.0, "raw": raw}) == {"x": 1.0}
         text = json.dumps(record_to_json({"x": 1.0, "raw": raw}))
-        assert len(text) < 1000
+        assert len(text) < (200_000 if raw is AGAIN else 1000)
         assert record_from_json(json.loads(text))["x"] == 1.0
 
 
