@@ -702,3 +702,26 @@ def test_a_strange_row_is_refused(row: Any) -> None:
     looked = encoder.look({"x": 1.0})
     with pytest.raises(ValueError, match=r"row must be one of|finite numbers"):
         encoder.take(Looked(row, looked.additions))
+
+
+@pytest.mark.parametrize(
+    ("path", "to", "said"),
+    [
+        (("version",), 2, "of version 2; this onebit reads version 1"),
+        (("settings",), {"what": 1}, "settings are none of an encoder"),
+        (("settings", "kinds"), {"x": "what"}, "kinds\\['x'\\] must be one of"),
+        (("size",), [1 << 30, 8], "a number of places must be between"),
+        (("size",), None, "list of at most 0 columns"),
+        (("counts",), [1], "two counts"),
+        (("columns", 1, "name"), "length", "two columns of one name"),
+        (("columns", 1, "words", "mail"), 0, "each once"),
+        (("columns", 0, "number"), 999, "each once"),
+        (("settings", "max_categories"), 0, "more words than max_categories=0"),
+        (("statistics", 0), [1, math.inf, 0.0], "no numbers have"),
+    ],
+)
+def test_a_strangers_state_is_told_what_is_wrong(path: tuple[Any, ...], to: Any, said: str) -> None:
+    encoder = Encoder()
+    told(encoder, {"length": 212.0, "channel": "mail"})
+    with pytest.raises(ValueError, match=said):
+        Encoder.from_state(changed(encoder.state(), path, to))
