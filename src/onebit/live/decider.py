@@ -98,7 +98,7 @@ class Decider:
     >>> path = os.path.join(tempfile.mkdtemp(), "routing.onebit")
     >>> with Decider.open(path, classes=["billing", "refund"], learner=onebit.BanditPerceptron()) as desk:
     ...     ticket = desk.guess({"channel": "mail", "length": 212})
-    ...     desk.tell(ticket.id, correct=True)
+    ...     is_news = desk.tell(ticket.id, correct=True)
     >>> with Decider.open(path) as desk:  # tomorrow
     ...     desk.status().right
     1
