@@ -113,6 +113,7 @@ def test_play_look_reload_and_two_tabs(page: Page, address: str) -> None:
     other.goto(address)
     other.wait_for_selector("#play:enabled")
     assert the_round(other) == 0
+    other.wait_for_selector("#step:enabled")
     other.click("#step")
     wait_for_round(other, 1)
     assert the_round(page) == reached
@@ -167,6 +168,7 @@ def test_draw_and_a_table_whose_names_are_script(page: Page, tmp_path: Path) -> 
 
 def test_be_the_oracle_of_names_that_are_script(page: Page, address: str) -> None:
     page.goto(f"{address}?learner=perceptron")
+    page.wait_for_selector("#play:enabled")
     page.click("#tab-oracle")
     page.fill("#names", f"odd, {SCRIPT[:40]}")
     page.keyboard.press("Enter")

@@ -48,7 +48,7 @@ def promised(learner: Learner, found: Margin) -> Promise:
 
     >>> from onebit import BanditPerceptron
     >>> promised(BanditPerceptron(), margin([[1, 0, 0], [0, 1, 0], [0, 0, 1]], [0, 1, 2])).says
-    'at most 25 on average (Theorem 2)'
+    'at most 18 on average (Theorem 2)'
     """
     if isinstance(getattr(learner, "kernel", None), Rational):
         return _said([claim for claim in found.promises if claim.theorem == "6"])
