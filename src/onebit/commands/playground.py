@@ -9,7 +9,6 @@ import sys
 import threading
 import webbrowser
 from importlib.metadata import version
-from types import FrameType
 
 from rich.console import Console
 
@@ -61,19 +60,14 @@ def _serve(port: int, open_browser: bool) -> None:
     listening = listen(port)
     address = f"http://{HOST}:{listening.getsockname()[1]}/"
     console = Console(highlight=False, soft_wrap=True)
-
-    class Server(uvicorn.Server):
-        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            console.print("Stopped.")
-            super().handle_exit(sig, frame)
-
     settings = uvicorn.Config(create_app(), log_level="warning", server_header=False, timeout_graceful_shutdown=1)
     console.print(f"onebit {version('onebit')}: the playground is at {address} (Ctrl-C stops it)")
     sys.stdout.flush()
     if open_browser:
         threading.Timer(0.5, webbrowser.open, [address]).start()
     with contextlib.suppress(KeyboardInterrupt):
-        Server(settings).run(sockets=[listening])
+        uvicorn.Server(settings).run(sockets=[listening])
+    console.print("Stopped.")
 
 
 def listen(port: int) -> socket.socket:
