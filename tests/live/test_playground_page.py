@@ -1,7 +1,7 @@
 """The playground in a real browser: play, draw, answer, reload, two tabs, and names that are script.
 
-The server runs as plain Python, as it does for people, so that nothing is compiled. Without Chromium these are skipped,
-unless ONEBIT_NEEDS_BROWSER is set, as it is in CI.
+The server runs as plain Python, as it does for people, so that nothing is compiled. They are part of the slow run. Without
+Chromium they are skipped, unless ONEBIT_NEEDS_BROWSER is set.
 """
 
 import os
@@ -19,9 +19,12 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 SCRIPT = "<img src=x onerror=document.title='stolen'>"
 SECONDS = 20.0
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None and not os.environ.get("ONEBIT_NEEDS_BROWSER"), reason="there is no Chromium on this machine"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        CHROMIUM is None and not os.environ.get("ONEBIT_NEEDS_BROWSER"), reason="there is no Chromium on this machine"
+    ),
+]
 
 
 @pytest.fixture(scope="module")
