@@ -1,7 +1,7 @@
 """The playground in a real browser: play, draw, answer, reload, two tabs, and names that are script.
 
-The server runs as plain Python, as it does for people, so that nothing is compiled. They are part of the slow run. Without
-Chromium they are skipped, unless ONEBIT_NEEDS_BROWSER is set.
+The server runs as plain Python, as it does for people, so that nothing is compiled. They are part of the slow run.
+Without Chromium they are skipped, unless ONEBIT_NEEDS_BROWSER is set.
 """
 
 import os
