@@ -14,9 +14,11 @@ h(k) what was expected of label k before the round, w = 1/p if a = g and 0 other
   good log tries it often. DR+ is (1 − B)·DR + B·F with B in [0, 1] the weight that would have been best so far.
 
 All are sums of terms whose mean, given the past and the round, is m: the log may have learned as it went. Intervals are
-about the mistakes in these very rounds: their variance is that of the logged draws alone, estimated without bias, and
-the normal approximation is that of the martingale central limit theorem. It needs many rounds in which an unlikely
-label was tried; where there are few, a warning says so. Every interval is cut to the sure bounds.
+about the mistakes in these very rounds. Their variance is that of the logged draws alone, the larger of two estimates:
+one from the draws as they fell, which is unbiased but nothing as long as no unlikely draw has told anything; and one
+from the chances, which takes what the tried label left to be shared equally by the others, as it is in a log that mixes
+its best label with uniform draws. The normal law is that of the martingale central limit theorem, an approximation.
+Every interval is cut to the sure bounds.
 
 Rounds whose label was certain (p = 1) involve no chance: there m is taken as it is known. Where it is not known, no
 draw could have told it, and there is no estimate.
@@ -42,8 +44,8 @@ LEVEL = 0.95
 """Of the intervals."""
 METHODS = ("IPS", "SNIPS", "DR", "DR+")
 """The estimates, in the order in which they are shown."""
-FEW_ROUNDS = 30
-"""Fewer rounds than this in which an unlikely label was tried and told something: too few for a normal law."""
+FEW_ROUNDS = 5
+"""Fewer rounds than this in which an unlikely label was tried and told something: estimates are not to be trusted."""
 _QUANTILE = float(norm.ppf(0.5 + LEVEL / 2))
 _STANDARD_ERRORS = 3.0  # by which the mean weight may miss 1
 Booleans = npt.NDArray[np.bool_]
@@ -283,6 +285,7 @@ def _warnings(rounds: _Drawn, weights: Weights) -> tuple[str, ...]:
     if weights.telling < FEW_ROUNDS:
         said.append(
             f"only {weights.telling} rounds in which an unlikely label was tried tell something about it (largest "
-            f"weight {weights.largest:.3g}): the intervals may be far too narrow; trust the bounds"
+            f"weight {weights.largest:.3g}, effective sample size {grouped(weights.effective)}): too few for the "
+            "estimates to say more than the bounds"
         )
     return tuple(said)

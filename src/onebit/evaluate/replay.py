@@ -85,6 +85,7 @@ def replay(
     if candidate.is_frozen:
         return _frozen_guesses(log, candidate, rows, on_round)
     learner = _fresh(candidate.learner, log, seed)
+    facts = log.classes[log.guesses], log.answers == RIGHT, log.probabilities
     labels, truths = log.classes.tolist(), log.truths()
     guesses = np.empty(log.n_rounds, dtype=np.int64)
     for t in range(log.n_rounds):
@@ -95,7 +96,9 @@ def replay(
         if log.answers[t] != UNKNOWN and hears != "nothing":
             try:
                 if hears == "facts":
-                    _hear_fact(learner, log, rows[[t]], labels, t)
+                    # As arrays of one: lists would be looked through for frames.
+                    tried, correct, chance = (each[t : t + 1] for each in facts)
+                    learner.learn_from(rows[[t]], tried, correct, None if np.isnan(chance[0]) else chance)
                 else:
                     _hear_own(learner, log, guess, int(truths[t]), labels, t)
             except ValueError as error:
@@ -109,12 +112,6 @@ def _fresh(learner: Learner, log: LoggedRounds, seed: int) -> Learner:
     """Return a learner with the same settings that knows the labels of the log, and no more."""
     settings = learner.get_params(deep=False)
     return type(learner)(**{**settings, "classes": log.classes.tolist(), "seed": seed})
-
-
-def _hear_fact(learner: Learner, log: LoggedRounds, row: Any, labels: list[Any], t: int) -> None:
-    chance = log.probabilities[t]
-    known = None if np.isnan(chance) else float(chance)
-    learner.learn_from(row, [labels[log.guesses[t]]], bool(log.answers[t] == RIGHT), known)
 
 
 def _hear_own(learner: Learner, log: LoggedRounds, guess: Guess, truth: int, labels: list[Any], t: int) -> None:

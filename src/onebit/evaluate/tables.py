@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -32,15 +33,7 @@ COLUMNS = (
     "against_the_log",
     "warnings",
 )
-_SHOWN = (
-    "learner",
-    "right",
-    "wrong",
-    "unknown",
-    "mistakes, surely",
-    *(f"{name} %" for name in METHODS),
-    "than the log",
-)
+_SHOWN = ("learner", "right", "wrong", "unknown", "surely %", *(f"{name} %" for name in METHODS), "than the log")
 _CSS = ("name", *["number"] * (len(_SHOWN) - 2), "plain")
 _INTRO = (
     "<p>Each learner guessed every round of the log before it heard anything of it. After a right answer the label is "
@@ -74,9 +67,7 @@ def _line(row: Evaluation) -> tuple[object, ...]:
 def legend(rows: Sequence[Evaluation]) -> list[str]:
     """Return what the columns mean, line by line."""
     n_rounds = grouped(rows[0].known.rounds)
-    listed = [
-        f"of the {n_rounds} answered rounds; surely: no fewer and no more mistakes, whatever the unknown ones are"
-    ]
+    listed = [f"{n_rounds} answered rounds; surely %: the share of mistakes is within this, whatever the unknown are"]
     if any(row.estimates.found for row in rows):
         listed.append(
             f"IPS, SNIPS, DR, DR+: estimated share of mistakes in these rounds, with {LEVEL:.0%} intervals cut to what "
@@ -106,9 +97,9 @@ def print_table(console: Console, rows: Sequence[Evaluation], name: str) -> None
     lines = [_shown(row) for row in rows]
     shown = filled(_SHOWN, lines)
     caption = Text("\n").join(on_screen(text) for text in legend(rows))
-    table = Table(title=on_screen(f"{name}: what other learners would have done"), caption=caption)
+    table = Table(title=on_screen(f"{name}: what other learners would have done"), caption=caption, box=box.SIMPLE)
     for at in shown:
-        table.add_column(_SHOWN[at], overflow="fold", justify="left" if at == 0 else "right")
+        table.add_column(_SHOWN[at], overflow="fold", justify="left" if at == 0 else "right", no_wrap=at > 0)
     for row, line in zip(rows, lines, strict=True):
         learner, *cells, verdict = line
         styled: list[str | Text] = [in_cell(learner), *cells, Text(verdict, _COLORS.get(verdict, ""))]
@@ -121,13 +112,11 @@ def print_table(console: Console, rows: Sequence[Evaluation], name: str) -> None
 def _shown(row: Evaluation) -> list[str]:
     """Return what people read of a row, on the screen and on the page."""
     facts = row.known
-    least, most = facts.wrong, facts.wrong + facts.unknown
-    sure = grouped(least) if least == most else f"{grouped(least)} to {grouped(most)}"
-    share = f"{facts.low:.1%}" if least == most else f"{100 * facts.low:.1f}–{facts.high:.1%}"
+    sure = f"{100 * facts.low:.1f}" if not facts.unknown else f"{100 * facts.low:.1f}–{100 * facts.high:.1f}"
     return [
         row.title,
         *(grouped(count) for count in (facts.right, facts.wrong, facts.unknown)),
-        f"{sure} ({share})",
+        sure,
         *(_percent(row.estimates.found.get(method)) for method in METHODS),
         row.verdict,
     ]
