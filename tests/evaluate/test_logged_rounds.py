@@ -51,7 +51,7 @@ def test_of_two_classes_that_are_all_the_other_one_is_right() -> None:
         ({"probabilities": [0.5, 1.0, 1.5]}, r"probabilities\[2\] must be above 0 and at most 1.*got 1.5"),
         (
             {"classes": ["a", "c"]},
-            r"guesses\[0\] is 'b', which is not among the 2 classes.*list every label in classes",
+            r"guesses\[0\] is 'b', which is not among the 2 classes.*list every label",
         ),
         ({"among": [["a"], None, None]}, r"guesses\[0\] is 'b', which among\[0\] does not allow"),
         ({"among": ["ab", None, None]}, r"among\[0\] must be a list of labels"),

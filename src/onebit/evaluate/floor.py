@@ -38,7 +38,7 @@ def play_with_floor(
     --------
     >>> import onebit
     >>> X, y = onebit.streams.paper_strong(rounds=100, seed=1)
-    >>> log = play_with_floor(onebit.BanditSVM(classes=9), X, y, floor=0.09)
+    >>> log = play_with_floor(onebit.BanditPerceptron(classes=9), X, y, floor=0.09)
     >>> float(log.probabilities.min().round(3)), float(log.probabilities.max().round(3))
     (0.01, 0.92)
     """

@@ -15,7 +15,7 @@ from onebit.files import replace_file
 from onebit.reporting import pages
 from onebit.reporting.names import in_cell, in_page, on_screen
 from onebit.reporting.style import FigureFile
-from onebit.reporting.tables import filled, grouped, number, write_csv
+from onebit.reporting.tables import grouped, number, write_csv
 
 _KEYS = {"IPS": "ips", "SNIPS": "snips", "DR": "dr", "DR+": "dr_plus"}
 COLUMNS = (
@@ -33,8 +33,10 @@ COLUMNS = (
     "against_the_log",
     "warnings",
 )
-_SHOWN = ("learner", "right", "wrong", "unknown", "surely %", *(f"{name} %" for name in METHODS), "than the log")
-_CSS = ("name", *["number"] * (len(_SHOWN) - 2), "plain")
+_FACTS = ("learner", "right", "wrong", "unknown", "mistakes surely", "surely %", "than the log")
+_FACTS_CSS = ("name", *["number"] * 5, "plain")
+_ESTIMATES = ("learner", *(f"{name} %" for name in METHODS), "effective rounds", "largest weight", "telling rounds")
+_ESTIMATES_CSS = ("name", *["number"] * (len(_ESTIMATES) - 1))
 _INTRO = (
     "<p>Each learner guessed every round of the log before it heard anything of it. After a right answer the label is "
     "known, so its guess is decided; after a wrong one only the same guess is. What is surely so needs no assumption; "
@@ -64,19 +66,17 @@ def _line(row: Evaluation) -> tuple[object, ...]:
     )
 
 
-def legend(rows: Sequence[Evaluation]) -> list[str]:
-    """Return what the columns mean, line by line."""
-    n_rounds = grouped(rows[0].known.rounds)
-    listed = [f"{n_rounds} answered rounds; surely %: the share of mistakes is within this, whatever the unknown are"]
-    if any(row.estimates.found for row in rows):
-        listed.append(
-            f"IPS, SNIPS, DR, DR+: estimated share of mistakes in these rounds, with {LEVEL:.0%} intervals cut to what "
-            "is sure"
-        )
-    listed.append(
-        "than the log: surely, by the bounds; or by the steadiest interval, if nothing speaks against it; or open"
-    )
-    return listed
+def _legend_of_facts(rows: Sequence[Evaluation]) -> list[str]:
+    return [
+        f"{grouped(rows[0].known.rounds)} answered rounds; surely: no fewer and no more, whatever the unknown ones are",
+        "than the log: surely, by the bounds; or by the steadiest interval, if no warning speaks against it; or open",
+    ]
+
+
+_LEGEND_OF_ESTIMATES = (
+    f"estimated share of mistakes in these rounds, with {LEVEL:.0%} intervals cut to what is sure",
+    "effective rounds: of equal weight that would say as much; telling: an unlikely label was tried and told something",
+)
 
 
 def notes(rows: Sequence[Evaluation]) -> list[str]:
@@ -93,33 +93,50 @@ def notes(rows: Sequence[Evaluation]) -> list[str]:
 
 
 def print_table(console: Console, rows: Sequence[Evaluation], name: str) -> None:
-    """Print what is known and estimated of everyone."""
-    lines = [_shown(row) for row in rows]
-    shown = filled(_SHOWN, lines)
-    caption = Text("\n").join(on_screen(text) for text in legend(rows))
-    table = Table(title=on_screen(f"{name}: what other learners would have done"), caption=caption, box=box.SIMPLE)
-    for at in shown:
-        table.add_column(_SHOWN[at], overflow="fold", justify="left" if at == 0 else "right", no_wrap=at > 0)
-    for row, line in zip(rows, lines, strict=True):
-        learner, *cells, verdict = line
-        styled: list[str | Text] = [in_cell(learner), *cells, Text(verdict, _COLORS.get(verdict, ""))]
-        table.add_row(*(styled[at] for at in shown), end_section=row.is_logged)
+    """Print what is known and what is estimated of everyone, and the warnings."""
+    table = _new_table(f"{name}: what is known of each learner", _FACTS, _legend_of_facts(rows))
+    for row in rows:
+        learner, *cells, verdict = _shown_facts(row)
+        table.add_row(in_cell(learner), *cells, Text(verdict, _COLORS.get(verdict, "")), end_section=row.is_logged)
     console.print(table)
+    if any(row.estimates.found for row in rows):
+        table = _new_table("What is estimated", _ESTIMATES, _LEGEND_OF_ESTIMATES)
+        for row in rows[1:]:
+            learner, *cells = _shown_estimates(row)
+            table.add_row(in_cell(learner), *cells)
+        console.print(table)
     for note in notes(rows):
         console.print(Text.assemble(("warning: ", "bold yellow"), on_screen(note)), soft_wrap=True)
 
 
-def _shown(row: Evaluation) -> list[str]:
-    """Return what people read of a row, on the screen and on the page."""
+def _new_table(title: str, columns: Sequence[str], legend: Sequence[str]) -> Table:
+    caption = Text("\n").join(on_screen(text) for text in legend)
+    table = Table(title=on_screen(title), caption=caption, box=box.SIMPLE, padding=(0, 1, 0, 0))
+    for at, column in enumerate(columns):
+        table.add_column(column, overflow="fold", justify="right" if at else "left")
+    return table
+
+
+def _shown_facts(row: Evaluation) -> list[str]:
+    """Return what people read of what is known, on the screen and on the page."""
     facts = row.known
-    sure = f"{100 * facts.low:.1f}" if not facts.unknown else f"{100 * facts.low:.1f}–{100 * facts.high:.1f}"
+    least, most = facts.wrong, facts.wrong + facts.unknown
     return [
         row.title,
         *(grouped(count) for count in (facts.right, facts.wrong, facts.unknown)),
-        sure,
-        *(_percent(row.estimates.found.get(method)) for method in METHODS),
+        grouped(least) if least == most else f"{grouped(least)} to {grouped(most)}",
+        f"{100 * facts.low:.1f}" if least == most else f"{100 * facts.low:.1f}–{100 * facts.high:.1f}",
         row.verdict,
     ]
+
+
+def _shown_estimates(row: Evaluation) -> list[str]:
+    """Return what people read of what is estimated."""
+    weights = row.estimates.weights
+    rests_on = ["", "", ""]
+    if weights is not None:
+        rests_on = [grouped(weights.effective), f"{weights.largest:.3g}", grouped(weights.telling)]
+    return [row.title, *(_percent(row.estimates.found.get(method)) for method in METHODS), *rests_on]
 
 
 def _percent(found: Estimate | None) -> str:
@@ -153,22 +170,15 @@ def write_report(
         _INTRO,
         f"<h2>What was run</h2>\n<dl>\n{pages.facts(listed)}\n</dl>",
         *(pages.figure(figure) for figure in figures),
-        f"<h2>Every learner</h2>\n<p>{'.<br>'.join(map(pages.prose, legend(rows)))}.</p>",
-        pages.table(_SHOWN, [pages.cells(_shown(row), _CSS) for row in rows]),
+        f"<h2>What is known</h2>\n<p>{_lines(_legend_of_facts(rows))}</p>",
+        pages.table(_FACTS, [pages.cells(_shown_facts(row), _FACTS_CSS) for row in rows]),
+        f"<h2>What is estimated</h2>\n<p>{_lines(_LEGEND_OF_ESTIMATES)}</p>",
+        pages.table(_ESTIMATES, [pages.cells(_shown_estimates(row), _ESTIMATES_CSS) for row in rows[1:]]),
         *([f"<h2>Warnings</h2>\n<ul>\n{warnings}</ul>"] if said else []),
-        "<h2>What the estimates rest on</h2>",
-        pages.table(_WEIGHT_COLUMNS, [pages.cells(_shown_weights(row), _WEIGHT_CSS) for row in rows[1:]]),
         f"<h2>How to get it again</h2>\n<pre><code>{in_page(command)}</code></pre>",
     ]
     replace_file(path, pages.page("What other learners would have done", "\n".join(parts) + "\n").encode())
 
 
-_WEIGHT_COLUMNS = ("learner", "effective rounds", "largest weight", "telling rounds")
-_WEIGHT_CSS = ("name", *["number"] * 3)
-
-
-def _shown_weights(row: Evaluation) -> list[str]:
-    weights = row.estimates.weights
-    if weights is None:
-        return [row.title, "", "", ""]
-    return [row.title, grouped(weights.effective), f"{weights.largest:.3g}", grouped(weights.telling)]
+def _lines(texts: Sequence[str]) -> str:
+    return ".<br>".join(map(pages.prose, texts)) + "."
