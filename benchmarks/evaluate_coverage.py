@@ -92,7 +92,7 @@ def coverage_table(found: Found) -> str:
             runs = found.get((stream, name, title, method), [])
             if runs:
                 covered, width = np.mean(np.array(runs, dtype=np.float64), axis=0)
-                cells.append(f"{covered:.1%}, {100 * width:.1f}")
+                cells.append(f"{100 * covered:.1f} %, {100 * width:.1f}")
             else:
                 cells.append("none")
         lines.append(f"| {stream} | `{name}` | `{title}` | {' | '.join(cells)} |")

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from onebit.evaluate.estimates import LEVEL, METHODS
 from onebit.evaluate.evaluation import Evaluation
@@ -57,8 +57,8 @@ def draw(rows: Sequence[Evaluation]) -> Figure:
         axes.set_ylim(len(others) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
-        axes.xaxis.set_major_locator(MaxNLocator(6))
-        axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
+        axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
         axes.set_xlabel("share of mistakes")
         handles = [Patch(color=_BAR, label="surely within"), _log_handle(), *map(_handle, methods)]
         figure.legend(handles=handles, loc="outside lower center", ncols=3, columnspacing=1.2)
