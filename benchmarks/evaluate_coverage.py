@@ -40,8 +40,8 @@ def digits(rounds: int, seed: int) -> Stream:
 STREAMS: dict[str, Callable[[int, int], Stream]] = {"clouds": clouds, "digits": digits}
 LOGS: dict[str, tuple[Callable[[int], onebit.Learner], float]] = {
     "BanditSVM:kernel=none": (lambda seed: onebit.BanditSVM(None, classes=K, seed=seed), 0.0),
-    "the same, floor 0.02": (lambda seed: onebit.BanditSVM(None, classes=K, seed=seed), 0.02),
-    "the same, floor 0.1": (lambda seed: onebit.BanditSVM(None, classes=K, seed=seed), 0.1),
+    "BanditSVM:kernel=none, floor 0.02": (lambda seed: onebit.BanditSVM(None, classes=K, seed=seed), 0.02),
+    "BanditSVM:kernel=none, floor 0.1": (lambda seed: onebit.BanditSVM(None, classes=K, seed=seed), 0.1),
     "EpsilonGreedy:exploration=0.1": (lambda seed: onebit.EpsilonGreedy(0.1, classes=K, seed=seed), 0.0),
 }
 ONLY_PLAYED = "BanditSVM:kernel=none"

@@ -38,6 +38,7 @@ from onebit.learners import (
     Wrapped,
     load,
 )
+from onebit.live.decider import Decider
 from onebit.play import play
 from onebit.rounds import Guess, Trace
 
@@ -52,6 +53,7 @@ __all__ = [
     "Banditron",
     "Confidit",
     "ConservativePassiveAggressive",
+    "Decider",
     "EpsilonGreedy",
     "ExploreFirst",
     "FullInformationLogistic",

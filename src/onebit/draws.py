@@ -19,7 +19,7 @@ from numba.core.types import Type
 from numba.extending import intrinsic, overload
 from numpy.random import Generator, Philox
 
-from onebit.compiled import inlined
+from onebit.compiled import frugal, inlined
 
 LEARNER = 1
 """Second word of the key for a learner's draws."""
@@ -27,6 +27,9 @@ STREAM = 2
 """Second word of the key for a stream's draws: the same seed may be given to both."""
 CHANGE = 16
 """Second word of the key for what is changed about a stream, under the same seed again."""
+
+DECIDER = 32
+"""Second word of the key for the guesses that a decider draws evenly, whatever its learner says."""
 
 _MASK = 0xFFFFFFFFFFFFFFFF  # plain Python integers do not wrap around by themselves
 _ROUNDS = 10  # of mixing: the variant that NumPy has
@@ -104,7 +107,7 @@ def to_unit(word: int) -> float:
     return float(word >> _word(11)) * 2.0**-53  # 53 bits: every double of this grid, none twice as likely
 
 
-@inlined
+@frugal
 def uniform(draw: Draw) -> float:
     """Return the round's uniform number in [0, 1).
 
@@ -143,6 +146,17 @@ def stream_generator(seed: int) -> Generator:
     True
     """
     return Generator(Philox(key=[seed, STREAM]))
+
+
+def decider_number(seed: int, round: int) -> float:
+    """Return the uniform number in [0, 1) by which a decider chooses whether to explore.
+
+    Examples
+    --------
+    >>> decider_number(7, 0) == decider_number(7, 0) != decider_number(7, 1)
+    True
+    """
+    return float(Generator(Philox(key=[seed, DECIDER], counter=[round, 0, 0, 0])).random())
 
 
 def change_generator(seed: int, number: int) -> Generator:

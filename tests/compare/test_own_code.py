@@ -23,6 +23,8 @@ from onebit.loop import default_checkpoints
 from onebit.streams.sources import Source, find_sources
 
 MINE = """
+from dataclasses import dataclass
+
 import numpy as np
 
 from onebit.arena import PlayerTrace, Player, Spec
@@ -50,6 +52,7 @@ def coin(rounds, seed):
     return np.column_stack([2.0 * y - 1.0, np.ones(rounds)]), y
 
 
+@dataclass(frozen=True)
 class AlwaysFirst(Player):
     title = "First"
 

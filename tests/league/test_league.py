@@ -14,7 +14,7 @@ from onebit.arena.players import Player, player_from
 from onebit.commands.league import LeagueRequest, _league, league_command
 from onebit.compare.comparison import run_comparison
 from onebit.compare.entries import RIVALS, enter
-from onebit.league.field import League, every_learner, league_sources, play_league, whole_field
+from onebit.league.field import League, every_learner, league_sources, play_league, whole_field, with_diagonals
 from onebit.league.pages import Results, intro
 from onebit.league.standings import standings
 from onebit.learners import Banditron, NearestNeighbor, UniformGuess, all_learners
@@ -45,6 +45,16 @@ class Coin(Player):
             raise ValueError("more classes than it can count")
         wrong = np.random.default_rng([seed, int(100 * self.rate)]).random(len(y)) < self.rate
         return PlayerTrace(np.cumsum(wrong)[default_checkpoints(len(y)) - 1], 0, int(len(y) * self.rate / 10))
+
+
+class Matrix(Coin):
+    def __init__(self, diagonal=False):
+        super().__init__()
+        self.diagonal = diagonal
+
+    @property
+    def spec(self):
+        return Spec("league_players:Matrix", {"diagonal": self.diagonal})
 """
 COIN = "league_players:Coin"
 FIELD = f"{COIN}:rate=0.1 {COIN}:rate=0.3 {COIN}:rate=0.5,fails_with=10 {COIN}:rate=0.2,long=true"
@@ -183,6 +193,10 @@ def test_diagonal_forms_play_where_whole_matrices_are_too_long() -> None:
     assert everyone["Confidit diagonal"].spec.settings["diagonal"] is True
     assert everyone["Confidit"].spec.settings["diagonal"] is False
     assert "Banditron diagonal" not in everyone
+    own = with_diagonals([enter("league_players:Matrix")])
+    assert [entry.spec.settings["diagonal"] for entry in own] == [False, True], (
+        "a player of one's own has no set_params"
+    )
 
 
 def test_a_set_that_nobody_can_play_stops_the_league(tmp_path: Path) -> None:
@@ -274,6 +288,7 @@ def test_bundled_sources_come_once() -> None:
         (["--runs", "1"], "runs must be at least 2"),
         (["--seconds-per-game", "0"], "seconds_per_game"),
         (["--rival-seconds", "-1"], "rival_seconds"),
+        (["--rival-seconds", "1e9"], "rival_seconds must be greater than 0 and at most 1e+06"),
         (["--jobs", "0"], "--jobs"),
     ],
 )

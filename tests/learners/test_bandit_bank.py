@@ -1,5 +1,6 @@
 """The bank of BanditSVM: no lock-up, the guarantee as an oracle, raw columns, and what each kernel says."""
 
+import copy
 import math
 import tracemalloc
 from typing import Any
@@ -470,6 +471,21 @@ def test_looking_changes_nothing_where_a_kernel_of_ones_own_is_scaled() -> None:
     assert np.array_equal(before["coefficients"], after["coefficients"])
     assert learner.decision_function(problem.X[:5]) == pytest.approx(scores)
     assert learner.guess(problem.X[0]).scores == pytest.approx(scores[0], abs=1e-9)
+
+
+def test_a_new_scale_takes_paper_of_its_own() -> None:
+    """Ctrl-C between new arrays and their paper: what is there may be too small, and compiled code does not look."""
+    problem = noisy_problem(64)
+    learner = guarded(scale="online", classes=problem.n_classes)
+    for x, label in zip(problem.X, problem.y, strict=True):
+        learner.tell(guess := learner.guess(x), guess.index == label)
+    whole = copy.deepcopy(learner)
+    memory: Any = learner._memory
+    assert memory.arrays.counts[bank_facts.DUE], "no scale is due"
+    small = bank_facts.new_bank_facts(memory.bank, memory.settings.facts, problem.X.shape[1], problem.n_classes)
+    memory.sight = bank_facts.new_bank_sight(small)
+    assert np.array_equal(learner.decision_function(problem.X), whole.decision_function(problem.X))
+    assert len(memory.sight.line) == len(memory.arrays.lengths) > len(small.lengths)
 
 
 def test_an_answer_is_heard_once_though_a_new_scale_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:

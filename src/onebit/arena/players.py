@@ -30,6 +30,8 @@ NOT_SETTINGS = ("classes", "seed")
 """What the game decides, not the settings of a learner."""
 PATIENCE = 3600.0
 """Seconds that a rival's program may take for a game, unless somebody says otherwise."""
+MOST_PATIENCE = 1e6
+"""Eleven days. Systems cannot wait for a program much longer than twice that: they count milliseconds in 31 bits."""
 TOO_LITTLE = "give it more with --rival-seconds, play fewer rounds, or leave it out"
 _LEARNED = "learned."  # keeps a learner's arrays apart from the curve, whatever it calls them
 _WARM_UP_ROUNDS = 1000  # reaches every branch of a learner; a few milliseconds

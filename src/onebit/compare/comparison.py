@@ -19,7 +19,7 @@ import numpy as np
 from onebit.arena.code import code_version, reachable
 from onebit.arena.executors import Executor, OnFailure, OnProgress, PlayBatch, Played, check_jobs, run
 from onebit.arena.grid import JSON, Batch, Cell, Spec
-from onebit.arena.players import PATIENCE, learned_arrays, player_from
+from onebit.arena.players import MOST_PATIENCE, PATIENCE, learned_arrays, player_from
 from onebit.arena.store import Store
 from onebit.compare import games
 from onebit.compare.entries import Entry
@@ -59,7 +59,7 @@ class Comparison:
         check_seed(self.seed)
         check_integer("seed + runs", self.seed + self.runs, low=1, high=MAX_SEED)
         check_choice("preprocessing", self.preprocessing, METHODS)
-        check_number("rival_seconds", self.rival_seconds, above=0.0)
+        check_number("rival_seconds", self.rival_seconds, above=0.0, at_most=MOST_PATIENCE)
 
     @property
     def streams(self) -> dict[Source, Spec]:

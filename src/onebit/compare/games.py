@@ -52,7 +52,7 @@ def play_batch(sources: dict[str, Source], keep_learned: bool, patience: float, 
     with batch_folder() as scratch:
         for cell in batch.cells:
             player = player_from(cell.player)
-            player.patience = patience
+            object.__setattr__(player, "patience", patience)  # somebody's own may be a frozen dataclass
             start = time.perf_counter()
             trace = player.play(raw if player.scales_rows else X, y, n_classes, cell.seed, scratch)
             seconds = time.perf_counter() - start if trace.seconds is None else float(trace.seconds)

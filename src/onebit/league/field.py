@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from onebit.arena.executors import Executor, OnProgress
-from onebit.arena.players import build, player_from
+from onebit.arena.grid import Spec
+from onebit.arena.players import player_from
 from onebit.compare.comparison import Comparison, Failure, Outcome, run_comparison
 from onebit.compare.entries import Entry, enter
 from onebit.compare.hindsight import settle_in_hindsight
@@ -168,7 +169,8 @@ def with_diagonals(entries: Sequence[Entry]) -> list[Entry]:
     for entry in entries:
         found.append(entry)
         if entry.spec.settings.get("diagonal") is False:
-            form = enter(build(entry.spec).set_params(diagonal=True), f"{entry.title} diagonal")
+            spec = Spec(entry.spec.name, {**entry.spec.settings, "diagonal": True})
+            form = enter(player_from(spec), f"{entry.title} diagonal")
             found += [] if form.spec in specs else [form]
     return found
 

@@ -199,27 +199,41 @@ class Learner(Taught):
             The right label; only full-information learners take it.
         """
         with self._lock:
-            tickets = self._tickets
-            if tickets is None:
-                raise ValueError(f"guess must be a ticket of this learner, which has issued none; got {guess!r}")
-            own = tickets.own if guess is tickets.latest else None
-            if isinstance(guess, str) and guess.lstrip().startswith("{"):  # an id never does
-                guess = Guess.from_json(guess)
-            if own is None:
-                own = tickets.find(guess) if isinstance(guess, str) else tickets.check(guess, self._labels)
-                if not is_fit(own, self._memory, self.n_features_in_):
-                    raise ValueError(f"guess of round {own.round} has a row or scores that no guess is made from")
+            tickets, own = self._open_ticket(guess)
             if not isinstance(correct, (bool, np.bool_)):
                 raise ValueError(f"correct must be True or False; got {correct!r}")
             right = bool(correct)
             truth = -1 if label is None and not self.hears_label else self._truth(own, right, label)
             # Crossed off only after it was heard: an error leaves the ticket open.
             self.n_updates_ += self._memory.hear(own, right, truth)
-            if own is tickets.own:
-                tickets.latest = tickets.own = None
-            else:
-                tickets.cross_off(own)
+            tickets.close(own)
             self.n_mistakes_ += not right
+
+    def drop(self, guess: Guess | str) -> None:
+        """Close a ticket that will never be told, so that no room is kept for it; nothing is learned.
+
+        Parameters
+        ----------
+        guess : Guess or str
+            The ticket, its JSON, or its `id`, as for `tell`.
+        """
+        with self._lock:
+            tickets, own = self._open_ticket(guess)
+            tickets.close(own)
+
+    def _open_ticket(self, guess: Guess | str) -> tuple[Tickets, Guess]:
+        """Return the book, and the ticket in its own form, or raise ValueError unless it is open."""
+        tickets = self._tickets
+        if tickets is None:
+            raise ValueError(f"guess must be a ticket of this learner, which has issued none; got {guess!r}")
+        if guess is tickets.latest and tickets.own is not None:
+            return tickets, tickets.own
+        if isinstance(guess, str) and guess.lstrip().startswith("{"):  # an id never does
+            guess = Guess.from_json(guess)
+        own = tickets.find(guess) if isinstance(guess, str) else tickets.check(guess, self._labels)
+        if not is_fit(own, self._memory, self.n_features_in_):
+            raise ValueError(f"guess of round {own.round} has a row or scores that no guess is made from")
+        return tickets, own
 
     @property
     def max_open_tickets(self) -> int:

@@ -61,12 +61,20 @@ def load(path: "str | os.PathLike[str]", *, trusted: Iterable[Any] = ()) -> Lear
     >>> learner.save(path)
     >>> load(path).tell(ticket.id, correct=True)
     """
+    with Path(path).open("rb") as file:
+        # Twice: the file, and the arrays made from it.
+        try:
+            check_memory(2 * os.fstat(file.fileno()).st_size)
+        except MemoryError as error:
+            raise ValueError(f"{os.fspath(path)}: cannot be loaded: {error}") from error
+        content = file.read()
+    return from_bytes(content, os.fspath(path), trusted)
+
+
+def from_bytes(content: bytes, name: Any, trusted: Iterable[Any] = ()) -> Learner:
+    """Return the learner of a file with that content; its name is for the error."""
     allowed = Trusted(trusted, _known())
     try:
-        with Path(path).open("rb") as file:
-            # Twice: the file, and the arrays made from it.
-            check_memory(2 * os.fstat(file.fileno()).st_size)
-            content = file.read()
         _check_whole(content)
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             header, arrays = _read_parts(archive, len(content))
@@ -75,7 +83,7 @@ def load(path: "str | os.PathLike[str]", *, trusted: Iterable[Any] = ()) -> Lear
         raise
     except Exception as error:  # an enemy's file can make anything fail; what it was is in the message
         what = str(error) or type(error).__name__
-        raise ValueError(f"{os.fspath(path)}: cannot be loaded: {what}") from error
+        raise ValueError(f"{name}: cannot be loaded: {what}") from error
 
 
 def _known() -> dict[str, Any]:

@@ -55,10 +55,14 @@ def checksum_of(content: Any) -> bytes:
 
 def save(learner: "Learner", path: "str | os.PathLike[str]") -> None:
     """Write a learner to a file, whole or not at all; see `Learner.save`."""
-    place = Path(os.path.realpath(path))  # a link stays a link
+    replace_file(Path(os.path.realpath(path)), to_bytes(learner))  # a link stays a link
+
+
+def to_bytes(learner: "Learner") -> Any:
+    """Return the content of a learner's file."""
     with learner._lock:
         header, arrays = _describe_learner(learner)
-    replace_file(place, _packed(header, arrays))
+    return _packed(header, arrays)
 
 
 def _packed(header: Any, arrays: Arrays) -> Any:

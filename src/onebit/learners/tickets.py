@@ -188,8 +188,15 @@ class Tickets:
                 return
         raise _edited_error(guess)
 
+    def close(self, guess: Guess) -> None:
+        """Close the latest ticket, or one that was found or checked."""
+        if guess is self.own:
+            self.latest = self.own = None
+        else:
+            self.cross_off(guess)
+
     def cross_off(self, guess: Guess) -> None:
-        """Close a ticket that was found or checked."""
+        """Close a ticket that was found or checked, and filed."""
         run, round = guess.learner, guess.round
         assert run is not None
         pages = self._pages[run]

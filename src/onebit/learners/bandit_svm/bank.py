@@ -157,7 +157,7 @@ class BankMemory(DenseMemory, FactMemory):
         changed += [] if numbers.is_bounded else ["grams"]
         fresh = now._replace(**{name: getattr(now, name).copy() for name in changed})
         fresh.counts[DUE] = 0
-        self._at_hand, self._seen = {}, -1
+        self.renew()  # Ctrl-C may have left paper of another size
         see_again(fresh, self.sight, kind, numbers)
         if not self._compare_in_python(fresh) or not score_again(fresh, self.sight, self.settings):
             now.counts[DUE] = 0  # a kernel that cannot take its examples on the new scale: the old one stays

@@ -424,7 +424,6 @@ def linear_game(is_sparse: bool, hears_label: bool) -> Game:
     """Return the game on dense or on sparse rows."""
     entries: Callable[..., int] = sparse_entries if is_sparse else dense_entries
     width: Callable[..., int] = sparse_width if is_sparse else dense_width
-    kind = SPARSE if is_sparse else DENSE
 
     def measure(memory: LinearFacts, X: Rows, t: int, sight: LinearSight, settings: FactNumbers) -> int:
         capacity, scales = memory.squares.shape[0], settings.facts.scales
@@ -440,14 +439,20 @@ def linear_game(is_sparse: bool, hears_label: bool) -> Game:
         look_up(memory, sight, settings.facts)
         return ready_if_finite(sight.scores)
 
+    return fact_game(measure, _hears(SPARSE if is_sparse else DENSE), hears_label)
+
+
+@cache
+def _hears(kind: int) -> Callable[..., bool]:
+    """Return how rows of a kind are learned from: compiled once for all games on them."""
+
     def learn_row(memory: LinearFacts, sight: LinearSight, settings: FactNumbers) -> None:
         learn(memory, kind, sight, settings.facts)
 
     def count_row(memory: LinearFacts, sight: LinearSight, settings: FactNumbers) -> None:
         count(memory, kind, sight, settings.facts)
 
-    hear = inlined(hearing(complete, judge, inlined(learn_row), forget, inlined(count_row)))
-    return fact_game(measure, hear, hears_label)
+    return shared(hearing(complete, judge, inlined(learn_row), forget, inlined(count_row)))
 
 
 @shared

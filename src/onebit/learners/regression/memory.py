@@ -10,7 +10,7 @@ from onebit.compiled import frugal, inlined, shared
 from onebit.draws import Draw, uniform
 from onebit.inputs import Floats, Rows, check_number, dense
 from onebit.learners.dense_memory import DenseMemory
-from onebit.learners.inverses import check_inverse
+from onebit.learners.inverses import check_symmetric
 from onebit.learners.regression.exploring import (
     CONFIDENT,
     ELIMINATING,
@@ -25,6 +25,7 @@ from onebit.learners.regression.exploring import (
 from onebit.learners.regression.ridge import (
     FULL_RIDGE,
     LOGISTIC,
+    SLACK,
     Regression,
     Regressions,
     absorb,
@@ -127,7 +128,11 @@ class RegressionMemory(DenseMemory):
         return self.hear_as_played(row, label, False, correct, truth)
 
     def check_arrays(self, arrays: Regressions) -> None:
-        """Raise unless every A is no less than at the start, and its inverse is one."""
+        """Raise unless every A is no less than at the start, and its inverse no more.
+
+        In the full form nothing else is asked of an inverse: long rows after short ones can cost an honest one all its
+        digits, until it is made anew from A. So it is soon enough, whatever a file says.
+        """
         check_finite(arrays.weights, arrays.grams, arrays.inverses, arrays.responses)
         regression, grams, inverses = self.settings.regression, arrays.grams, arrays.inverses
         is_full = regression.kind == FULL_RIDGE
@@ -136,7 +141,9 @@ class RegressionMemory(DenseMemory):
             raise ValueError("a regression's matrix is less than at the start")
         if is_full:
             for gram, inverse in zip(grams, inverses, strict=True):
-                check_inverse(gram, inverse)
+                check_symmetric(gram, inverse)
+            if np.abs(inverses).max() * regression.regularization > 1.0 + SLACK:
+                raise ValueError("the inverse of a regression's matrix is more than at the start")
         elif regression.kind != LOGISTIC and not np.array_equal(inverses, 1.0 / grams):
             raise ValueError("the inverse of a regression's diagonal is another diagonal's")
 

@@ -21,7 +21,8 @@ FULL_RIDGE, DIAGONAL_RIDGE, LOGISTIC = range(3)
 # A step with xᵀA⁻¹x above this loses half the digits of A⁻¹ along x.
 _STEEP = 1e8
 _FEWEST_STEPS = 64
-_SLACK = 1e-6
+SLACK = 1e-6
+"""What rounding may add to a bound."""
 # A pivot this small beside what it was before the elimination is rounding.
 _NOISE = 1e-14
 
@@ -107,7 +108,7 @@ def _product(x: Floats, image: Floats) -> float:
 @inlined
 def _is_sound(x: Floats, image: Floats, numbers: Regression) -> bool:
     """Say whether A⁻¹x may be trusted: all eigenvalues of A⁻¹ lie between 0 and 1/λ, so ‖A⁻¹x‖² ≤ xᵀA⁻¹x/λ."""
-    return _product(image, image) * numbers.regularization <= _product(x, image) * (1.0 + _SLACK)
+    return _product(image, image) * numbers.regularization <= _product(x, image) * (1.0 + SLACK)
 
 
 @shared
@@ -214,7 +215,7 @@ def _invert(memory: Regressions, label: int, scratch: Floats, least_pivot: float
             # No entry is larger than the pivots of its row and column allow; beside a lost pivot all are rounding.
             # Kept, they would grow with every row that follows.
             most = pivot * max(out[label, j, j], least_pivot, noise * gram[label, j, j])
-            if out[label, i, j] ** 2 > (1.0 + _SLACK) * most or (is_lost and abs(out[label, i, j]) > 1e-3 * pivot):
+            if out[label, i, j] ** 2 > (1.0 + SLACK) * most or (is_lost and abs(out[label, i, j]) > 1e-3 * pivot):
                 out[label, i, j] = 0.0
             out[label, i, j] /= root
         for k in range(i + 1, d):
@@ -239,4 +240,4 @@ def _invert(memory: Regressions, label: int, scratch: Floats, least_pivot: float
         for j in range(i):
             out[label, i, j] = out[label, j, i]
         largest = max(largest, out[label, i, i])
-    return largest * least_pivot <= 1.0 + _SLACK
+    return largest * least_pivot <= 1.0 + SLACK

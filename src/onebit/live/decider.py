@@ -1,0 +1,714 @@
+"""The decider: a learner that an application can hold for a year.
+
+``guess(record)`` names a label and hands out a ticket, ``tell(ticket.id, correct)`` says whether it was right, whenever
+that is known. Both are in the log before the call returns, and everything else follows from the log.
+"""
+
+import io
+import os
+import platform
+import secrets
+import threading
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import numba
+import numpy as np
+
+from onebit.files import replace_file
+from onebit.inputs import check_choice
+from onebit.labels import check_classes
+from onebit.learners import Learner
+from onebit.live.events import Event, Kind
+from onebit.live.log import Batch, Log, LogError, LogWriteError, Snapshot, SQLiteLog
+from onebit.live.record_json import record_from_json, record_to_json
+from onebit.live.records import Looked
+from onebit.live.replay import replay
+from onebit.live.settings import Settings, new_settings, settings_of
+from onebit.live.state import State, named_among
+from onebit.typed_json import describe, write
+
+_EVENTS_PER_SNAPSHOT = 50_000
+_WORTH_A_SNAPSHOT = 1_000  # when it is closed: fewer are replayed in no time
+_FLUSH_SECONDS = 0.02
+_RECENT = 10_000  # requests and answers that are known without asking the log
+_LONGEST_KEY = 200
+
+
+class ReplayWarning(UserWarning):
+    """Guesses of the log that this onebit would have made otherwise; the message says how many."""
+
+
+class Ticket(NamedTuple):
+    """A guess that waits for its answer."""
+
+    id: str
+    """For `tell`: it names the guess, and nobody can guess it."""
+    label: Any
+    probability: float
+    """The chance with which this label was guessed."""
+    time: datetime
+
+
+class Shadow(NamedTuple):
+    """What a decider would have done."""
+
+    label: Any
+    agrees: bool
+    """Whether the application did the same."""
+
+
+class Status(NamedTuple):
+    """How a decider fares; `Decider.status` returns it."""
+
+    path: str
+    learner: str
+    classes: list[Any]
+    guesses: int
+    right: int
+    wrong: int
+    open: int
+    silent: int
+    watched: int
+    columns: int
+    events: int
+    oldest_open: datetime | None
+    differences: int
+    """How many guesses of the log this onebit would have made otherwise."""
+    since: datetime
+
+
+class Decider:
+    """A learner with a log; `Decider.open` makes one or goes on with one.
+
+    Any number of threads may share it. One process owns its file at a time.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import onebit
+    >>> path = os.path.join(tempfile.mkdtemp(), "routing.onebit")
+    >>> with Decider.open(path, classes=["billing", "refund"], learner=onebit.BanditPerceptron()) as desk:
+    ...     ticket = desk.guess({"channel": "mail", "length": 212})
+    ...     is_news = desk.tell(ticket.id, correct=True)
+    >>> with Decider.open(path) as desk:  # tomorrow
+    ...     desk.status().right
+    1
+    """
+
+    def __init__(self, log: Log, settings: Settings, durability: str, trusted: Any, clock: Callable[[], float]) -> None:
+        self._log, self._settings, self._trusted, self._clock = log, settings, trusted, clock
+        self._lock = threading.RLock()
+        self._is_durable = check_choice("durability", durability, ("full", "batch")) == "full"
+        self._is_stale, self._is_closed = False, False
+        self._pid = os.getpid()
+        self._requests: OrderedDict[str, Ticket] = OrderedDict()
+        self._answers: OrderedDict[str, bool | None] = OrderedDict()
+        self._last_snapshot = 0
+        self._state = self._replayed()
+        self._flusher: threading.Thread | None = None
+        with self._ready():
+            self._add(Kind.OPENED, None, _surroundings())
+            self._log.wait(self._log.pending())
+        if not self._is_durable:
+            self._stop = threading.Event()
+            self._flusher = threading.Thread(target=self._flush_in_turn, name="onebit log", daemon=True)
+            self._flusher.start()
+
+    @classmethod
+    def open(
+        cls,
+        path: "str | os.PathLike[str]",
+        classes: Any = None,
+        learner: Learner | None = None,
+        *,
+        kinds: dict[str, str] | None = None,
+        durability: str = "full",
+        deadline: float | None = None,
+        silence: str = "nothing",
+        exploration_floor: float = 0.0,
+        max_open: int = 100_000,
+        seed: int = 0,
+        trusted: Any = (),
+        clock: Callable[[], float] = time.time,
+    ) -> Self:
+        """Begin a decider in a new file, or go on with the one that is there.
+
+        Parameters
+        ----------
+        path : str or path-like
+            One SQLite file; while it is open two more lie beside it.
+        classes : int or list
+            The labels. Needed to begin one; later it may be left out, and must else be what it was.
+        learner : Learner
+            Who decides; `BanditSVM` if not given. Later it may be left out, and must else be the same.
+        kinds : dict
+            What columns are, where it is not plain: ``{"zip": "category", "subject": "text"}``.
+        durability : "full" or "batch"
+            "full": every event is on the disk before its call returns. "batch": it will be 20 milliseconds later, and
+            a crash of the process loses what came since; a replay knows nothing of it, and its tickets are unknown.
+        deadline : float
+            Seconds after which a ticket without an answer is closed; never, if not given.
+        silence : "nothing" or "wrong"
+            What that means.
+        exploration_floor : float
+            The share of guesses that are drawn evenly among the labels. It costs mistakes, and lets `onebit evaluate`
+            say what another learner would have done.
+        max_open : int
+            How many tickets may be open; the oldest is closed when there are more, as if its deadline had come.
+        seed : int
+            Names the draws of the exploration floor. The learner has its own.
+        trusted : list
+            Classes of learners, kernels and labels of one's own that the file may name, as for `onebit.load`.
+        clock : callable
+            Seconds since 1970.
+
+        Raises
+        ------
+        OwnedError
+            If another process has it open.
+        LogError
+            If the file is something else, damaged, or newer than this onebit.
+        """
+        told: dict[str, Any] = {
+            "kinds": kinds,
+            "deadline": deadline,
+            "silence": silence,
+            "exploration_floor": exploration_floor,
+            "max_open": max_open,
+            "seed": seed,
+        }
+        begun = None if classes is None else new_settings(classes, learner, **told)
+        log = SQLiteLog(path, None if begun is None else begun.described() | {"began": float(clock())})
+        try:
+            settings = settings_of(log.about(), trusted)
+            _check_same(path, settings, {"classes": classes, "learner": learner} | told)
+            return cls(log, settings, durability, trusted, clock)
+        except BaseException:
+            log.close()
+            raise
+
+    # The two verbs.
+
+    def guess(self, record: Any, among: Any = None, *, key: str | None = None) -> Ticket:
+        """Name a label for a record, and hand out a ticket for `tell`.
+
+        Parameters
+        ----------
+        record : mapping, row of a frame, or array
+            Named values: numbers, words, texts, dates, lists of tags, missing ones. Columns may be new.
+        among : list of labels
+            Which are allowed this time.
+        key : str
+            Names the request: a second one with the same key is the first one's ticket again, and no second guess.
+        """
+        with self._ready():
+            ticket, last = self._guess(record, among, key), self._log.pending()
+        self._wait(last)
+        return ticket
+
+    def _guess(self, record: Any, among: Any, key: str | None) -> Ticket:
+        """Put a guess in line."""
+        if key is not None and (before := self._of_request(key)) is not None:
+            return before
+        state = self._state
+        allowed, written = named_among(state.classes, among), record_to_json(record)
+        with self._stale_if_it_fails(ValueError):  # a record that is refused changes nothing
+            decision = state.decide(record, None if among is None else list(among))
+        with self._stale_if_it_fails():
+            body = {
+                "record": written,
+                "label": decision.label,
+                "wanted": decision.wanted,
+                "probability": decision.probability,
+                "among": allowed,
+                "additions": decision.looked.additions,
+            }
+            name = f"{self._log.last_seq + 1}-{secrets.token_hex(8)}"
+            event = self._event(Kind.GUESSED, name, body, decision.looked.row, key)
+            state.take_guess(event, decision)
+            self._log.append(event)
+            self._close_beyond(self._settings.max_open)
+        ticket = Ticket(name, state.classes[decision.label], decision.probability, _moment(event.time))
+        if key is not None:
+            _remember(self._requests, key, ticket)
+        return ticket
+
+    def tell(self, ticket: "str | Ticket", correct: bool) -> bool:
+        """Say whether a guess was right: now, tomorrow, from another process.
+
+        Saying the same again is fine, and counted once; so an answer may be sent until it is heard.
+
+        Parameters
+        ----------
+        ticket : str or Ticket
+            The ticket, or its id.
+        correct : bool
+            Whether the guessed label was right.
+
+        Returns
+        -------
+        bool
+            Whether it was news.
+
+        Raises
+        ------
+        ValueError
+            If there is no such ticket, it was closed, or the opposite was said before: `correct_answer` changes that.
+        """
+        with self._ready():
+            is_news, last = self._tell(ticket, correct), self._log.pending()
+        self._wait(last)
+        return is_news
+
+    def _tell(self, ticket: "str | Ticket", correct: bool) -> bool:
+        """Put an answer in line, unless it is known already."""
+        name, said = _name_of(ticket), _check_answer(correct)
+        if name in self._state.open:
+            self._add(Kind.TOLD, name, {"correct": said})
+            _remember(self._answers, name, said)
+            return True
+        if (before := self._answer_of(name)) != said:
+            raise ValueError(
+                f"ticket {name!r} was told {before} before, and {said} now; if {before} was a mistake, say so: "
+                f"correct_answer({name!r}, {said})"
+            )
+        return False
+
+    def guess_many(self, records: Iterable[Any], among: Any = None) -> list[Ticket]:
+        """Name a label for each of many records; they are waited for together."""
+        with self._ready():
+            tickets, last = [self._guess(record, among, None) for record in records], self._log.pending()
+        self._wait(last)
+        return tickets
+
+    def tell_many(self, answers: "Iterable[tuple[str | Ticket, bool]]") -> list[bool]:
+        """Say whether guesses were right, by pairs of a ticket and an answer; they are waited for together."""
+        with self._ready():
+            news, last = [self._tell(ticket, correct) for ticket, correct in answers], self._log.pending()
+        self._wait(last)
+        return news
+
+    # What else can happen.
+
+    def correct_answer(self, ticket: "str | Ticket", correct: bool) -> None:
+        """Say that an answer was a mistake, and what it should have been.
+
+        The learner becomes what it would be had that been said at once. That takes a replay of all events since then.
+        """
+        self._correct(ticket, _check_answer(correct))
+
+    def withdraw(self, ticket: "str | Ticket") -> None:
+        """Say that an answer was a mistake, and that nothing is known instead; the ticket stays closed."""
+        self._correct(ticket, None)
+
+    def _correct(self, ticket: "str | Ticket", correct: bool | None) -> None:
+        name = _name_of(ticket)
+        with self._ready():
+            if name in self._state.open:
+                raise ValueError(f"ticket {name!r} has no answer yet that could be a mistake; tell it")
+            before = self._answer_of(name)
+            told = [event.seq for event in self._log.about_ticket(name) if event.kind == Kind.TOLD]
+            if not told or told[0] <= self._log.compacted:
+                raise ValueError(f"ticket {name!r}: its answer was compacted into a snapshot, and cannot be corrected")
+            if before == correct:
+                return
+            self._add(Kind.CORRECTED, name, {"correct": correct, "answered": told[0]})
+            _remember(self._answers, name, correct)
+            self._log.wait(self._log.pending())
+            self._is_stale = True
+
+    def shadow(self, record: Any, label: Any, correct: bool | None, *, probability: float | None = None) -> Shadow:
+        """Learn from what the application decided itself, and say what the decider would have done.
+
+        Parameters
+        ----------
+        record : mapping, row of a frame, or array
+            As for `guess`.
+        label : object
+            What the application did: one of the classes.
+        correct : bool or None
+            Whether it was right; None if nobody knows.
+        probability : float
+            The chance with which the application did that; learners that weigh by it need it.
+        """
+        said = None if correct is None else _check_answer(correct)
+        with self._ready():
+            state = self._state
+            if label not in state.classes:
+                raise ValueError(f"label must be one of {state.classes!r:.200}; got {label!r:.80}. add_class adds one")
+            looked, would = state.would_guess(record)
+            body = {
+                "record": record_to_json(record),
+                "label": state.classes.index(label),
+                "correct": said,
+                "probability": probability,
+                "would": would,
+                "additions": looked.additions,
+            }
+            self._add(Kind.WATCHED, None, body, looked)
+            last = self._log.pending()
+        self._wait(last)
+        return Shadow(state.classes[would], bool(would == body["label"]))
+
+    def add_class(self, label: Any) -> None:
+        """Let a label join the classes; it may be guessed from the next record on."""
+        with self._ready():
+            check_classes([*self._state.classes, label])
+            self._add(Kind.JOINED, None, {"label": describe(label)})
+            last = self._log.pending()
+        self._wait(last)
+
+    # Looking.
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels it may guess."""
+        with self._ready():
+            return list(self._state.classes)
+
+    def columns(self) -> list[Any]:
+        """Return what each column of the records became."""
+        with self._ready():
+            return self._state.encoder.columns()
+
+    def status(self) -> Status:
+        """Return how it fares."""
+        with self._ready():
+            state, counts = self._state, self._state.counts
+            oldest = next(iter(state.open.values()), None)
+            return Status(
+                path=str(getattr(self._log, "path", "")),
+                learner=repr(state.learner),
+                classes=list(state.classes),
+                guesses=counts.guessed.total(),
+                right=counts.right.total(),
+                wrong=counts.wrong.total(),
+                open=len(state.open),
+                silent=counts.silent,
+                watched=counts.watched,
+                columns=len(state.encoder.columns()),
+                events=self._log.last_seq,
+                oldest_open=None if oldest is None else _moment(oldest.time),
+                differences=state.differences,
+                since=_moment(self._log.about()["began"]),
+            )
+
+    # Keeping house.
+
+    def snapshot(self) -> None:
+        """Write down what is known, so that opening takes no replay; it happens by itself from time to time."""
+        with self._ready():
+            self._snapshot()
+
+    def compact(self) -> int:
+        """Remove the events that a snapshot makes needless, with the records in them; return how many.
+
+        What stays is what the learner knows (numbers: `BanditSVM` keeps up to `budget` rows as it saw them), what the
+        columns became (names of columns and categories), the counts, and the events of open tickets. Answers from
+        before cannot be corrected any more, nor the learner replayed from its beginning.
+        """
+        with self._ready():
+            self._snapshot()
+            return self._log.compact(set(self._state.open))
+
+    def forget(self, tickets: "Iterable[str | Ticket]" = (), where: Mapping[str, Any] | None = None) -> int:
+        """Erase what was recorded of some guesses, a person's for instance; return how many events are gone.
+
+        Their open tickets are closed without an answer. The events are erased from the file, not only marked. What the
+        learner made of them stays in its numbers (`BanditSVM` keeps up to `budget` rows as it saw them), and so do the
+        names of columns and categories. As after `compact`, nothing from before can be corrected or replayed.
+
+        Parameters
+        ----------
+        tickets : list of str or Ticket
+            Which guesses.
+        where : mapping
+            And all whose records, and those of shadow mode, have these values: ``{"customer": "c-17"}``.
+        """
+        names = {_name_of(ticket) for ticket in tickets}
+        with self._ready():
+            alone = []
+            for event in self._log.events() if where else ():
+                record = event.body.get("record")
+                if isinstance(record, dict) and where and where.items() <= record_from_json(record).items():
+                    names |= {event.ticket} if event.ticket is not None else set()
+                    alone += [event.seq] if event.ticket is None else []
+            for name in [name for name in self._state.open if name in names]:
+                self._add(Kind.SILENT, name, {})
+            self._snapshot()
+            gone = alone + [event.seq for name in sorted(names) for event in self._log.about_ticket(name)]
+            self._log.erase(gone)
+            for name in names:
+                self._answers.pop(name, None)
+            for key in [key for key, ticket in self._requests.items() if ticket.id in names]:
+                del self._requests[key]
+            return len(gone)
+
+    def export(self, path: "str | os.PathLike[str]") -> int:
+        """Write every guess that is still in the log to a CSV or Parquet file, one line each; return how many.
+
+        Columns: ticket, time, label, probability, correct (empty where nobody said), answered, and the record as JSON.
+        """
+        import polars
+
+        place = Path(path)
+        if place.suffix not in (".csv", ".parquet"):
+            raise ValueError(f"path must end in .csv or .parquet; got {os.fspath(path)!r}")
+        with self._ready():
+            classes, events = list(self._state.classes), list(self._log.events())
+        lines: dict[str, dict[str, Any]] = {}
+        for event in events:
+            name, body = str(event.ticket), event.body
+            if event.kind == Kind.GUESSED:
+                lines[name] = {
+                    "ticket": name,
+                    "time": _moment(event.time),
+                    "label": str(classes[body["label"]]),
+                    "probability": body["probability"],
+                    "correct": None,
+                    "answered": None,
+                    "record": write(body["record"]),
+                }
+            elif event.kind in (Kind.TOLD, Kind.CORRECTED) and name in lines:
+                lines[name] |= {"correct": body["correct"], "answered": _moment(event.time)}
+        moment = polars.Datetime("us", "UTC")
+        schema: dict[str, Any] = {
+            "ticket": str,
+            "time": moment,
+            "label": str,
+            "probability": float,
+            "correct": bool,
+            "answered": moment,
+            "record": str,
+        }
+        frame = polars.DataFrame(list(lines.values()), schema=schema)
+        content = io.BytesIO()
+        if place.suffix == ".csv":
+            frame.write_csv(content)
+        else:
+            frame.write_parquet(content)
+        replace_file(place, content.getvalue())
+        return len(lines)
+
+    def verify(self) -> bool:
+        """Replay the whole log, and return whether that gives what is known now, to the last bit."""
+        with self._ready():
+            if self._log.compacted:
+                raise ValueError(
+                    f"events up to {self._log.compacted} were compacted: the log has no beginning any more"
+                )
+            anew = replay(self._log, self._settings, self._trusted, from_snapshot=False)
+            return same_state(anew, self._state)
+
+    def close(self) -> None:
+        """Write a snapshot if it is worth it, and let go of the file."""
+        with self._lock:
+            if self._is_closed or os.getpid() != self._pid:
+                return
+            self._is_closed = True
+            if self._flusher is not None:
+                self._stop.set()
+            try:
+                if not self._is_stale and self._log.last_seq - self._last_snapshot >= _WORTH_A_SNAPSHOT:
+                    self._snapshot()
+            finally:
+                self._log.close()
+        if self._flusher is not None:
+            self._flusher.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: type[BaseException] | None, _error: Any, _trace: TracebackType | None) -> None:
+        self.close()
+
+    # What is underneath.
+
+    @contextmanager
+    def _ready(self) -> Iterator[None]:
+        """Hold the lock, with a state that is what the log says, and deadlines kept."""
+        with self._lock:
+            if self._is_closed:
+                raise ValueError("the decider is closed; open it again: Decider.open(path)")
+            if os.getpid() != self._pid:
+                raise ValueError("the decider belongs to the process that opened it, of which this is a fork")
+            if self._is_stale:
+                with suppress(LogWriteError):  # whoever waits for it is told
+                    self._log.wait(self._log.pending())
+                self._log.forget_line()
+                self._state = self._replayed()
+                self._is_stale = False
+            deadline = self._settings.deadline
+            if deadline is not None:
+                now = self._now()
+                while (oldest := next(iter(self._state.open.values()), None)) and oldest.time + deadline <= now:
+                    self._close_beyond(len(self._state.open) - 1)
+            yield
+            if self._log.last_seq - self._last_snapshot >= _EVENTS_PER_SNAPSHOT and not self._is_stale:
+                self._snapshot()
+
+    def _replayed(self) -> State:
+        state = replay(self._log, self._settings, self._trusted)
+        if state.differences:
+            warnings.warn(
+                f"this onebit would have guessed otherwise in {state.differences} rounds (first in event "
+                f"{state.first_difference}): it, or what it computes with, is not what wrote the log. The guesses and "
+                "answers of the log stand",
+                ReplayWarning,
+                stacklevel=3,
+            )
+        return state
+
+    def _now(self) -> float:
+        """Return the time, which never runs backwards: a clock that is set back must not reopen a deadline."""
+        return max(float(self._clock()), self._log.last_time)
+
+    def _event(
+        self, kind: Kind, ticket: str | None, body: dict[str, Any], row: Any = None, key: str | None = None
+    ) -> Event:
+        return Event(self._log.last_seq + 1, self._now(), kind, ticket, body, row, key)
+
+    def _add(self, kind: Kind, ticket: str | None, body: dict[str, Any], looked: Looked | None = None) -> None:
+        """Write an event down, and let it be known."""
+        event = self._event(kind, ticket, body, None if looked is None else looked.row)
+        with self._stale_if_it_fails():
+            self._state.apply(event)  # first: what cannot be learned must not be in the log
+            self._log.append(event)
+
+    @contextmanager
+    def _stale_if_it_fails(self, *harmless: type[Exception]) -> Iterator[None]:
+        """Let the state be made anew from the log if something fails half-way."""
+        try:
+            yield
+        except harmless:
+            raise
+        except BaseException:
+            self._is_stale = True
+            raise
+
+    def _close_beyond(self, most: int) -> None:
+        """Close the oldest tickets until so many are open."""
+        while len(self._state.open) > most:
+            self._add(Kind.SILENT, next(iter(self._state.open)), {})
+
+    def _wait(self, batch: Batch) -> None:
+        """Return when events are on the disk, if that is promised."""
+        if self._is_durable:
+            try:
+                self._log.wait(batch)
+            except BaseException:
+                with self._lock:
+                    self._is_stale = True
+                raise
+
+    def _flush_in_turn(self) -> None:
+        while not self._stop.wait(_FLUSH_SECONDS):
+            try:
+                self._log.wait(self._log.pending())
+            except LogWriteError:
+                with self._lock:
+                    self._is_stale = True
+
+    def _of_request(self, key: str) -> Ticket | None:
+        """Return the ticket of an earlier request with that key."""
+        if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY:
+            raise ValueError(f"key must be a text of at most {_LONGEST_KEY} characters; got {key!r:.80}")
+        if key in self._requests:
+            return self._requests[key]
+        event = self._log.with_key(key)
+        if event is None or event.ticket is None:
+            return None
+        label = self._state.classes[event.body["label"]]
+        return Ticket(event.ticket, label, event.body["probability"], _moment(event.time))
+
+    def _answer_of(self, name: str) -> bool | None:
+        """Return what a closed ticket was told, or raise ValueError if there is none."""
+        if name in self._answers:
+            return self._answers[name]
+        events = self._log.about_ticket(name)
+        told = [event.body["correct"] for event in events if event.kind in (Kind.TOLD, Kind.CORRECTED)]
+        if told:
+            return bool(told[-1]) if told[-1] is not None else None
+        if events and events[-1].kind == Kind.SILENT:
+            raise ValueError(f"ticket {name!r} was closed without an answer at {_moment(events[-1].time)}: too late")
+        raise ValueError(f"ticket {name!r:.80} is none of this decider's, or was compacted away")
+
+    def _snapshot(self) -> None:
+        self._log.save_snapshot(Snapshot(self._state.seq, self._state.to_bytes()))
+        self._last_snapshot = self._state.seq
+
+
+def same_state(one: State, other: State) -> bool:
+    """Return whether two states are the same to the last bit, but for the names of the learner's own tickets."""
+    if one.encoder.state() != other.encoder.state() or one.counts.state() != other.counts.state():
+        return False
+    if list(one.open) != list(other.open) or one.classes != other.classes:
+        return False
+    if not one.learner._started or not other.learner._started:
+        return one.learner._started == other.learner._started
+    mine, theirs = one.learner._memory.arrays, other.learner._memory.arrays
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(mine, theirs, strict=True))
+
+
+def _check_same(path: Any, settings: Settings, told: dict[str, Any]) -> None:
+    """Raise LogError if a decider that goes on was to be another; what is left out is what it was."""
+    was = new_settings(settings.classes, settings.new_learner())
+    for name, value in told.items():
+        if value is None or value == getattr(was, name):  # left out
+            continue
+        old, new = getattr(settings, name), value
+        if name == "classes":
+            new = check_classes(value).tolist()
+        elif name == "learner":
+            old, new = (
+                type(each)(**each.get_params(deep=False) | {"classes": None})
+                for each in (settings.new_learner(), value)
+            )
+        if repr(old) != repr(new):
+            raise LogError(
+                f"{path}: was begun with {name}={old!r:.200}, and is opened with {new!r:.200}; leave it out, or begin "
+                "another file"
+            )
+
+
+def _surroundings() -> dict[str, Any]:
+    """Return what guesses may depend on beside the log."""
+    return {
+        "onebit": version("onebit"),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "machine": platform.machine(),
+    }
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _name_of(ticket: "str | Ticket") -> str:
+    name = ticket.id if isinstance(ticket, Ticket) else ticket
+    if not isinstance(name, str):
+        raise ValueError(f"ticket must be a ticket or its id; got {ticket!r:.80}")
+    return name
+
+
+def _check_answer(correct: Any) -> bool:
+    if not isinstance(correct, (bool, np.bool_)):
+        raise ValueError(f"correct must be True or False; got {correct!r:.80}")
+    return bool(correct)
+
+
+def _remember(recent: "OrderedDict[str, Any]", name: str, value: Any) -> None:
+    recent[name] = value
+    if len(recent) > _RECENT:
+        recent.popitem(last=False)

@@ -1,0 +1,517 @@
+"""Records as rows: named values of any kind become numbers at fixed places.
+
+Learners have a fixed number of features, and an application meets new columns and new words for as long as it runs. So
+a row has places that are given away one by one, to whatever comes, and places that all the rest shares by hashing. The
+first record decides how many.
+"""
+
+import math
+from collections.abc import Mapping
+from datetime import date
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onebit.inputs import Floats, Integers, Rows, SparseRows, check_choice, check_integer, check_switch
+from onebit.lengths import MOST
+from onebit.live.cells import KINDS, MOST_LETTERS, MOST_VALUES, Cells, Text, moment_of, read_cells, shown, too_large
+from onebit.live.columns import (
+    DATE_PARTS,
+    SHARED,
+    Column,
+    ColumnInfo,
+    check_name,
+    date_numbers,
+    date_places,
+    shared_column,
+)
+from onebit.live.hashing import shared_place, text_places
+from onebit.live.places import WIDEST, Places, check_size
+from onebit.live.record_json import record_from_json, record_to_json
+from onebit.live.running import Running
+
+__all__ = ["ColumnInfo", "Encoder", "Looked", "record_from_json", "record_to_json"]
+
+_VERSION = 1
+_WIDEST_DENSE = 1_024
+# What the first record makes room for.
+_WORDS, _UNKNOWN, _SPARE, _TO_SHARE = 8, 4, 8, 8
+_SENTENCE = 3  # spaces: what has so many is text
+_LONG_WORD = 40  # letters: so is what has more
+
+# What was met in a column: a number, a date, anything else, something for which there was no place, nothing.
+_NUMBER, _DATE, _OTHER, _CROWDED, _MISSING = "ndos-"
+_MET = frozenset("ndos-")
+
+
+class Looked(NamedTuple):
+    """A record as an encoder sees it."""
+
+    row: Rows
+    """One dense row, of one dimension; or, if it is wide, a sparse one."""
+    additions: dict[str, Any]
+    """What it adds to the encoder, as JSON can write it."""
+
+
+class _IsNewError(Exception):
+    """A record holds something that has no place yet."""
+
+
+class Encoder:
+    """Turns records into rows, for as long as an application runs.
+
+    Numbers and truth values take one place, dates seven (days, and the time of day, week and year on circles), every
+    word of a category or a list of tags one, and a place of its own says that a column has no value; a number that is
+    missing, there or not at all, is the mean so far. Texts are hashed: words, and pieces of words. A column can hold
+    several of these: a word among numbers is a category of that column. Whatever a column is taken for can be read
+    (`columns`).
+
+    The first record decides how wide rows are, with room for columns and words met later. When all places are given
+    away, what is new shares some by hashing. So memory is bounded, whatever comes.
+
+    `look` changes nothing; `take` does, and all it needs is what `look` returned. So whoever keeps that can make the
+    same encoder again, bit for bit, without the records.
+
+    Parameters
+    ----------
+    kinds : mapping of column to {"number", "category", "text", "tags", "date", "ignore"}, optional
+        What columns are, where a guess from the values would be wrong: a number that is a code, a text of one word.
+        What cannot be read as its kind is a category.
+    width : int, optional
+        How many places a row has; by default the first record decides.
+    max_categories : int
+        The most words of one column that get places of their own.
+    text_width : int
+        How many places texts share, if the first record or `kinds` has any.
+    scale : bool
+        Standardise numbers and dates by mean and variance of the records before, at most √n deviations from 0 after n
+        of them. For learners that do not scale columns themselves.
+
+    Examples
+    --------
+    >>> encoder = Encoder()
+    >>> first = encoder.look({"channel": "mail", "length": 212})
+    >>> encoder.take(first)
+    >>> second = encoder.look({"channel": "phone", "urgent": True})
+    >>> encoder.take(second)
+    >>> encoder.explain(second.row)
+    {'length': 212.0, 'channel=phone': 1.0, 'urgent': 1.0, 'length is missing': 1.0}
+    >>> len(first.row) == len(second.row) == encoder.width
+    True
+    """
+
+    def __init__(
+        self,
+        kinds: Mapping[str, str] | None = None,
+        *,
+        width: int | None = None,
+        max_categories: int = 32,
+        text_width: int = 2_048,
+        scale: bool = False,
+    ) -> None:
+        self._kinds = _check_kinds(kinds)
+        self._wished = None if width is None else check_integer("width", width, low=4, high=WIDEST)
+        self._max_categories = check_integer("max_categories", max_categories, low=0, high=WIDEST)
+        self._text_width = check_integer("text_width", text_width, low=1, high=WIDEST // 2)
+        self._scale = check_switch("scale", scale)
+        self._n_records = self._n_others = 0
+        self._set_size(0, 0)
+
+    def _set_size(self, own: int, to_share: int) -> None:
+        self._places = Places(own, to_share, self._max_categories)
+        self._running = Running(own + to_share)
+        # The row of a record in which nothing is met: all numbers at their means.
+        self._at_rest = np.zeros(own + to_share) if self._scale else self._running.means
+        self._last_met: tuple[str, Integers] = "", np.zeros(0, np.int64)
+
+    def __repr__(self) -> str:
+        places = self._places
+        size = f"{self.width} places, {places.n_given} of {places.own} given away" if self.width else "no record yet"
+        return f"<Encoder: {len(places.columns)} columns, {size}>"
+
+    @property
+    def width(self) -> int:
+        """How many places a row has; 0 before the first record."""
+        return len(self._at_rest)
+
+    # Looking.
+
+    def look(self, record: Any) -> Looked:
+        """Return a record as a row, and what it would add; nothing is changed.
+
+        Parameters
+        ----------
+        record : mapping, frame of one row, row of a pandas frame, or list or array of numbers
+            Mappings in it are flattened, as ``"a.b"``. None, NaN, NA, NaT and blank texts are missing values.
+
+        Raises
+        ------
+        ValueError
+            For what is no record, what no learner takes (infinities), and too much of anything; it names the column.
+        """
+        cells = read_cells(record, self._kinds)
+        if not self.width:
+            fresh, size = self._copy(), self._first_size(cells)
+            fresh._set_size(*size)
+            row, additions = fresh._encoded(cells.values, [])
+            return Looked(row, {**additions, "size": list(size)})
+        try:
+            return Looked(*self._encoded(cells.values, None))
+        except _IsNewError:
+            return Looked(*self._copy()._encoded(cells.values, []))
+
+    def _encoded(self, values: dict[str, Any], new: list[Any] | None) -> tuple[Rows, dict[str, Any]]:
+        """Return the row of a record, and its additions; what is new is added to the encoder, and noted in `new`."""
+        row = self._at_rest.copy()
+        by_name, columns = self._places.by_name, self._places.columns
+        met = [_MISSING] * len(columns)
+        n_others = 0
+        for name, value in values.items():
+            column = by_name.get(name)
+            if column is None:
+                column = self._newcomer(name, new)
+                met += _MISSING * (len(columns) - len(met))
+            letter = self._write(row, column, value, new)
+            if column.index >= 0:
+                met[column.index] = letter
+            elif letter == _MISSING:
+                self._share(row, f"{name} is missing", 1.0)
+            else:
+                n_others += 1
+        if _MISSING in met:
+            self._write_missing(row, met, new)
+        additions: dict[str, Any] = {"at": self._n_records, "met": "".join(met)}
+        if new:
+            additions["new"] = new
+        if n_others:
+            additions["others"] = n_others
+        if self._scale:
+            places = self._places_met(additions["met"])
+            numbers = row[places]
+            additions["numbers"] = numbers.tolist()
+            row[places] = self._running.standardized(places, numbers)
+        return row if len(row) <= _WIDEST_DENSE else _as_sparse(row), additions
+
+    def _write(self, row: Floats, column: Column, value: Any, new: list[Any] | None) -> str:
+        """Write a value into a row; return what was met."""
+        kind = type(value)
+        if kind is str:
+            place = column.words.get(value)
+            if place is not None:
+                row[place] = 1.0
+                return _OTHER
+            value = self._guessed(column, value)
+            kind = type(value)
+        if kind is float or kind is int or kind is bool:
+            if not -MOST <= value <= MOST:
+                if value != value:
+                    return _MISSING
+                raise too_large(column.name, value)
+            if column.number is None:
+                self._add(new, ["number", column.index])
+            if column.number == SHARED:
+                self._share_number(row, column.name, value)
+                return _CROWDED
+            row[column.number] = value
+            return _NUMBER
+        if value is None:
+            return _MISSING
+        if kind is tuple:
+            return self._write_words(row, column, value, new)
+        if kind is Text:
+            if not column.has_text and column.index >= 0:
+                self._add(new, ["text", column.index])
+            _check_letters(column.name, value)
+            places, shares = text_places(column.name, value, self._places.to_share)
+            row[self._places.own + places] += shares
+            return _OTHER
+        return self._write_date(row, column, value, new)
+
+    def _guessed(self, column: Column, text: str) -> Any:
+        """Return a string of which nothing is known as None, a date, `Text`, or a word."""
+        if not text or text.isspace():
+            return None
+        moment = moment_of(text)
+        if moment is not None:
+            return moment
+        is_text = column.has_text or len(text) > _LONG_WORD or text.count(" ") >= _SENTENCE
+        return Text(text) if is_text else (text,)
+
+    def _write_date(self, row: Floats, column: Column, value: date, new: list[Any] | None) -> str:
+        if column.date is None:
+            self._add(new, ["date", column.index])
+        numbers, first = date_numbers(value), column.date
+        if first == SHARED or first is None:
+            for part, number in zip(DATE_PARTS, numbers, strict=True):
+                self._share_number(row, f"{column.name}: {part}", number)
+            return _CROWDED
+        row[first : first + len(DATE_PARTS)] = numbers
+        return _DATE
+
+    def _write_words(self, row: Floats, column: Column, words: tuple[str, ...], new: list[Any] | None) -> str:
+        met = _OTHER
+        if len(words) != 1 and not column.has_lists:
+            self._add(new, ["lists", column.index])
+        for word in words:
+            place = column.words.get(word)
+            if place is None and self._places.has_place_for_word(column, word):
+                self._add(new, ["word", column.index, word])
+                place = column.words[word]
+            if place is None:
+                _check_letters(column.name, word)
+                self._share(row, f"{column.name}={word}", 1.0)
+                met = _CROWDED
+            else:
+                row[place] = 1.0
+        return met
+
+    def _write_missing(self, row: Floats, met: list[str], new: list[Any] | None) -> None:
+        for column, letter in zip(self._places.columns, met, strict=True):
+            if letter == _MISSING:
+                if column.absent is None:
+                    self._add(new, ["missing", column.index])
+                if column.absent == SHARED:
+                    self._share(row, f"{column.name} is missing", 1.0)
+                else:
+                    row[column.absent] = 1.0
+
+    def _share(self, row: Floats, token: str, value: float) -> None:
+        place, sign = shared_place(token, self._places.to_share)
+        row[self._places.own + place] += sign * value
+
+    def _share_number(self, row: Floats, token: str, value: float) -> None:
+        # Beside words, which are 1, a large number would be all that counts.
+        self._share(row, token, math.copysign(math.log1p(abs(value)), value))
+
+    def _newcomer(self, name: str, new: list[Any] | None) -> Column:
+        """Return a column that was not there before; if all places are given away, one that shares them."""
+        if not self._places.has_place_for_column():
+            return shared_column(name)
+        self._add(new, ["column", check_name(name)])
+        return self._places.by_name[name]
+
+    def _add(self, new: list[Any] | None, entry: list[Any]) -> None:
+        if new is None:
+            raise _IsNewError
+        self._places.grow(entry)
+        new.append(entry)
+
+    def _copy(self) -> "Encoder":
+        """Return another encoder that can grow by itself; it must not take anything."""
+        copy = object.__new__(Encoder)
+        copy.__dict__.update(self.__dict__)
+        copy._places = self._places.copy()
+        return copy
+
+    def _first_size(self, cells: Cells) -> tuple[int, int]:
+        """Return how many places there will be to give away, and how many to share."""
+        if not cells.values and self._wished is None:
+            raise ValueError("the first record decides how wide rows are, and has no value: give one, or give width")
+        has_text = "text" in self._kinds.values()
+        needed = 0
+        for name, value in cells.values.items():
+            read = self._guessed(Column(0, name), value) if type(value) is str else value
+            has_text = has_text or type(read) is Text
+            if isinstance(read, tuple):
+                needed += max(len(read), min(_WORDS, self._max_categories))
+            elif read is None or read != read:
+                needed += _UNKNOWN
+            elif type(read) is not Text:
+                needed += len(DATE_PARTS) if isinstance(read, date) else 1
+        to_share = self._text_width if has_text else _TO_SHARE
+        if self._wished is not None:
+            to_share = max(1, min(to_share, self._wished // (2 if has_text else 4)))
+            return self._wished - to_share, to_share
+        n_named = len(cells.values) - cells.n_listed
+        return needed + (needed - cells.n_listed) // 4 + n_named // 2 + _SPARE, to_share
+
+    # Taking.
+
+    def take(self, looked: Looked) -> None:
+        """Make what `look` returned part of the encoder.
+
+        Parameters
+        ----------
+        looked : Looked
+            Of the encoder as it is now, or as it was when it stood here. Its row may have one dimension, or be a
+            matrix of one row.
+
+        Raises
+        ------
+        ValueError
+            If another record was taken since, or if `look` could not have returned this; then nothing is changed.
+        """
+        row, additions = looked
+        if type(additions) is not dict or additions.get("at") != self._n_records:
+            at = additions.get("at") if type(additions) is dict else additions
+            raise ValueError(f"looked is of record {at!r:.80}, and record {self._n_records} is next; look again")
+        grown = self
+        if "new" in additions or "size" in additions:
+            grown = self._copy()
+            grown._grow(additions)
+        met, n_others = additions.get("met"), additions.get("others", 0)
+        columns = grown._places.columns
+        if type(met) is not str or len(met) != len(columns) or not _MET.issuperset(met):
+            raise ValueError(f"looked must say what was met in {len(columns)} columns; got {met!r:.80}")
+        check_integer("looked's number of others", n_others, low=0, high=MOST_VALUES)
+        places = grown._places_met(met)
+        numbers = grown._numbers_in(row, places, additions.get("numbers"))
+        # Nothing can fail from here on.
+        if grown is not self:
+            self.__dict__.update(grown.__dict__)
+        for column, letter in zip(columns, met, strict=True):
+            if letter == _MISSING:
+                column.missing += 1
+            else:
+                column.seen += 1
+                column.shared += letter == _CROWDED
+        self._running.take(places, numbers)
+        self._n_records += 1
+        self._n_others += n_others
+
+    def _grow(self, additions: dict[str, Any]) -> None:
+        size, new = additions.get("size"), additions.get("new", [])
+        if size is not None:
+            if self.width:
+                raise ValueError("looked decides how wide rows are, which is decided; look again")
+            self._set_size(*check_size(size))
+        if type(new) is not list:
+            raise ValueError(f"looked must have a list of what is new; got {new!r:.80}")
+        for entry in new:
+            self._places.grow(entry)
+
+    def _places_met(self, met: str) -> Integers:
+        """Return the places of the numbers that were met, column by column."""
+        last, places = self._last_met
+        if met == last:
+            return places
+        found: list[int] = []
+        for column, letter in zip(self._places.columns, met, strict=True):
+            if letter in (_NUMBER, _DATE):
+                number = [SHARED if column.number is None else column.number]
+                here = number if letter == _NUMBER else date_places(column.date)
+                if not here or here[0] == SHARED:
+                    raise ValueError(f"column {shown(column.name)} cannot have met a number: it has no place for one")
+                found += here
+        # Most records are like the one before. What a text of letters means never changes.
+        self._last_met = met, np.array(found, np.int64)
+        return self._last_met[1]
+
+    def _numbers_in(self, row: Any, places: Integers, raw: Any) -> Floats:
+        """Return the numbers of a record, as they were before they were scaled."""
+        values = self._values_of(row)
+        if self._scale:
+            if type(raw) is not list or len(raw) != len(places) or not all(type(value) is float for value in raw):
+                raise ValueError(
+                    f"looked must have {len(places)} numbers, from before they were scaled; got {raw!r:.80}"
+                )
+            numbers = np.array(raw, np.float64)
+        else:
+            numbers = values[places]
+        # The sum of their squares settles nearly every case.
+        if not (numbers.dot(numbers) <= MOST * MOST or (abs(numbers) <= MOST).all()):
+            raise ValueError(f"looked must have finite numbers, of at most {MOST:g} in size; got {numbers}")
+        return numbers
+
+    def _values_of(self, row: Any) -> Floats:
+        """Return a row's numbers, one for each place, or raise ValueError."""
+        try:
+            if isinstance(row, SparseRows):
+                values = np.zeros(row.n_columns if row.n_columns == self.width else 0)
+                values[row.columns] = row.values
+            else:
+                values = np.asarray(row, np.float64)
+                values = values[0] if values.ndim == 2 and len(values) == 1 else values
+        except (TypeError, ValueError, IndexError) as error:
+            raise ValueError(f"the row must be one of {self.width} numbers; got {row!r:.80}") from error
+        if values.shape != (self.width,) or not self.width:
+            raise ValueError(f"the row must be one of {self.width} numbers; got shape {np.shape(row)}")
+        return values
+
+    # Reading.
+
+    def columns(self) -> list[ColumnInfo]:
+        """Return what each column became, in the order in which they came.
+
+        The last one, ``"(others)"``, stands for all columns that came when no place was left: `seen` counts their
+        values.
+        """
+        found = [column.info(self._kinds.get(column.name) == "tags") for column in self._places.columns]
+        if self._n_others:
+            found.append(ColumnInfo("(others)", "shared", (), (), self._n_others, 0, self._n_others))
+        return found
+
+    def feature_names(self) -> list[str]:
+        """Return what each place of a row means."""
+        return self._places.names()
+
+    def explain(self, row: Rows) -> dict[str, float]:
+        """Return what a row holds, by name; zeros are left out."""
+        values = self._values_of(row).tolist()
+        return {name: value for name, value in zip(self.feature_names(), values, strict=True) if value}
+
+    # Keeping.
+
+    def state(self) -> dict[str, Any]:
+        """Return all that the encoder is, as JSON can write it; floats come back from JSON as they were."""
+        return {
+            "version": _VERSION,
+            "settings": {
+                "kinds": dict(self._kinds),
+                "width": self._wished,
+                "max_categories": self._max_categories,
+                "text_width": self._text_width,
+                "scale": self._scale,
+            },
+            "size": [self._places.own, self._places.to_share] if self.width else None,
+            "counts": [self._n_records, self._n_others],
+            "columns": self._places.state(),
+            "statistics": self._running.state(self._places.measured()),
+        }
+
+    @classmethod
+    def from_state(cls, state: Any) -> "Encoder":
+        """Return the encoder that `state` described.
+
+        Raises
+        ------
+        ValueError
+            For all that `state` could not have returned.
+        """
+        if type(state) is not dict or set(state) != set(Encoder().state()):
+            raise ValueError(f"an encoder's state has settings, size, counts, columns, …; got {state!r:.80}")
+        if state["version"] != _VERSION:
+            raise ValueError(f"the state is of version {state['version']!r:.80}; this onebit reads version {_VERSION}")
+        try:
+            encoder = cls(**state["settings"])
+        except TypeError as error:
+            raise ValueError(f"the state's settings are none of an encoder: {state['settings']!r:.80}") from error
+        if state["size"] is not None:
+            encoder._set_size(*check_size(state["size"]))
+        counts = state["counts"]
+        if type(counts) is not list or len(counts) != 2:
+            raise ValueError(f"the state must have two counts; got {counts!r:.80}")
+        encoder._n_records, encoder._n_others = (check_integer("the state's count", n, low=0) for n in counts)
+        encoder._places.set_state(state["columns"])
+        encoder._running.set_state(encoder._places.measured(), state["statistics"])
+        return encoder
+
+
+def _check_kinds(kinds: Any) -> dict[str, str]:
+    if kinds is None:
+        return {}
+    if not isinstance(kinds, Mapping) or len(kinds) > MOST_VALUES:
+        raise ValueError(f"kinds must be a mapping of columns to kinds, as {{'zip': 'category'}}; got {kinds!r:.80}")
+    return {check_name(name): check_choice(f"kinds[{name!r}]", kind, KINDS) for name, kind in kinds.items()}
+
+
+def _check_letters(name: str, text: str) -> None:
+    if len(text) > MOST_LETTERS:
+        raise ValueError(
+            f"column {shown(name)} holds {len(text)} letters, and {MOST_LETTERS} are the most; give the first of them"
+        )
+
+
+def _as_sparse(row: Floats) -> SparseRows:
+    columns = np.flatnonzero(row)
+    return SparseRows(row[columns], columns, np.array([0, len(columns)]), len(row))

@@ -1,0 +1,57 @@
+"""A decider's state from its log."""
+
+from typing import Any
+
+from onebit.live.events import Event, Kind
+from onebit.live.log import Log, LogError
+from onebit.live.settings import Settings
+from onebit.live.state import State
+
+
+def replay(log: Log, settings: Settings, trusted: Any = (), *, from_snapshot: bool = True) -> State:
+    """Return what a decider knows after all events of its log.
+
+    A corrected answer is taken for what it should have been from the moment it was given: the learner is what it would
+    be had nobody erred, with the guesses that were made. So only a snapshot from before that answer still holds.
+
+    Parameters
+    ----------
+    log : Log
+        The log.
+    settings : Settings
+        The decider's.
+    trusted : list
+        What the learner's file may name.
+    from_snapshot : bool
+        Whether to go on from the latest snapshot that still holds.
+    """
+    corrections = log.of_kind(Kind.CORRECTED)
+    corrected = {str(event.ticket): event.body["correct"] for event in corrections}
+    state = _latest(log, settings, trusted, corrections) if from_snapshot else None
+    if state is None:
+        if log.compacted:
+            raise LogError(
+                f"events up to {log.compacted} were compacted into a snapshot, which cannot be read, or is not to be "
+                "used; put a backup in its place"
+            )
+        state = State(settings, trusted)
+    for event in log.events(state.seq):
+        try:
+            state.apply(event, corrected)
+        except (ValueError, KeyError, TypeError, AssertionError) as error:
+            raise LogError(
+                f"event {event.seq} cannot be replayed: {error!r}. Was it written by a newer onebit?"
+            ) from error
+    return state
+
+
+def _latest(log: Log, settings: Settings, trusted: Any, corrections: list[Event]) -> State | None:
+    """Return the state of the latest snapshot that no later correction reaches behind."""
+    for snapshot in log.snapshots():
+        later = [event for event in corrections if event.seq > snapshot.seq]
+        if all(event.body["answered"] > snapshot.seq for event in later):
+            try:
+                return State.of_bytes(settings, snapshot.content, trusted)
+            except ValueError:
+                continue  # events are the truth
+    return None

@@ -1,0 +1,59 @@
+"""Running means and variances of the places of a row, each of the numbers that were there."""
+
+from typing import Any
+
+import numpy as np
+
+from onebit.inputs import Floats, Integers, check_integer
+from onebit.lengths import MOST
+
+_MOST_SQUARE = 16.0 * MOST * MOST
+
+
+class Running:
+    """The mean and the squared deviations of the numbers at each place."""
+
+    def __init__(self, n_places: int) -> None:
+        self.means = np.zeros(n_places)
+        self._counts = np.zeros(n_places)
+        self._squares = np.zeros(n_places)
+
+    def take(self, places: Integers, values: Floats) -> None:
+        """Count a number at each of some places (Welford's method)."""
+        counts, means = self._counts[places] + 1.0, self.means[places]
+        off = values - means
+        means += off / counts
+        self._counts[places], self.means[places] = counts, means
+        self._squares[places] += off * (values - means)
+
+    def standardized(self, places: Integers, values: Floats) -> Floats:
+        """Return numbers by mean and variance so far; 0 at places that have not varied.
+
+        No number among n is farther from their mean than √n deviations; a later one that is would drown the others.
+        """
+        counts, means = self._counts[places], self.means[places]
+        deviations = np.sqrt(self._squares[places] / np.maximum(counts, 1.0))
+        varies = deviations > 1e-12 * abs(means)  # rounding leaves a constant column a speck of variance
+        limits = np.sqrt(counts)
+        scaled = (values - means) / np.where(varies, deviations, 1.0)
+        return np.where(varies, np.minimum(np.maximum(scaled, -limits), limits), 0.0)
+
+    def state(self, places: list[int]) -> list[Any]:
+        """Return what is kept of some places: how many numbers, their mean, their squared deviations."""
+        kept = zip(
+            self._counts[places].tolist(), self.means[places].tolist(), self._squares[places].tolist(), strict=True
+        )
+        return [[int(count), mean, squares] for count, mean, squares in kept]
+
+    def set_state(self, places: list[int], state: Any) -> None:
+        """Set what is kept of some places, or raise ValueError."""
+        if type(state) is not list or len(state) != len(places):
+            raise ValueError(f"the state must have statistics of {len(places)} places; got {state!r:.80}")
+        for place, each in zip(places, state, strict=True):
+            if type(each) is not list or len(each) != 3 or not all(type(number) is float for number in each[1:]):
+                raise ValueError(f"statistics are a count, a mean and a sum of squares; got {each!r:.80}")
+            count, mean, squares = check_integer("a count", each[0], low=0, high=1 << 52), each[1], each[2]
+            is_possible = abs(mean) <= 2.0 * MOST and 0.0 <= squares <= count * _MOST_SQUARE
+            if not is_possible or (count == 0 and mean != 0.0):
+                raise ValueError(f"no numbers have count, mean and sum of squares {each!r:.80}")
+            self._counts[place], self.means[place], self._squares[place] = count, mean, squares

@@ -1,0 +1,275 @@
+"""What a decider knows. It changes by events alone, the same live and in a replay."""
+
+import json
+from collections import Counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onebit.draws import decider_number, uniform_label
+from onebit.inputs import Rows
+from onebit.learners.loading import from_bytes
+from onebit.learners.saving import to_bytes
+from onebit.live.events import Event, Kind, row_of_bytes, row_to_bytes
+from onebit.live.records import Encoder, Looked
+from onebit.live.settings import Settings
+from onebit.typed_json import Trusted, describe, parse, restore
+
+_HEAD = 8  # bytes that say how long the header of a snapshot is
+
+
+class Open(NamedTuple):
+    """A ticket that waits for its answer."""
+
+    seq: int
+    """The event of its guess."""
+    time: float
+    label: int
+    """The position of the guessed label among the classes."""
+    own: str | None
+    """The learner's own ticket; None where the label is not the learner's."""
+    probability: float
+    row: Rows | None
+    """What was seen, where the label is not the learner's."""
+
+
+class Decision(NamedTuple):
+    """A guess before it is an event."""
+
+    label: int
+    probability: float
+    wanted: int
+    """What the learner would have guessed: another label where chance decided, for an exploration floor."""
+    own: str
+    looked: Looked
+
+
+class Counts:
+    """How guesses went, by label."""
+
+    def __init__(self) -> None:
+        self.guessed: Counter[int] = Counter()
+        self.right: Counter[int] = Counter()
+        self.wrong: Counter[int] = Counter()
+        self.silent = 0
+        self.watched = 0
+
+    def state(self) -> list[Any]:
+        """Return them as JSON can write them."""
+        return [[sorted(each.items()) for each in (self.guessed, self.right, self.wrong)], self.silent, self.watched]
+
+    @classmethod
+    def of_state(cls, state: list[Any]) -> "Counts":
+        """Return what `state` returned."""
+        counts = cls()
+        by_label, counts.silent, counts.watched = state
+        counts.guessed, counts.right, counts.wrong = (Counter({int(i): int(n) for i, n in each}) for each in by_label)
+        return counts
+
+
+class State:
+    """The encoder, the learner, the open tickets and the counts.
+
+    Parameters
+    ----------
+    settings : Settings
+        How the decider decides.
+    trusted : list
+        What the learner's file may name, as for `onebit.load`.
+    """
+
+    def __init__(self, settings: Settings, trusted: Any = ()) -> None:
+        self.settings = settings
+        self._trusted = trusted
+        self.learner = settings.new_learner(trusted)
+        self.learner.max_open_tickets = settings.max_open + 1
+        # A learner that scales columns itself sees them as they come.
+        self.encoder = Encoder(settings.kinds, scale="scale" not in self.learner.get_params(deep=False))
+        self.open: dict[str, Open] = {}
+        self.counts = Counts()
+        self.classes: list[Any] = list(settings.classes)
+        self.seq = 0
+        """The last event that is in it."""
+        self.is_altered = False
+        """Whether an answer was corrected: since then the learner is not the one that guessed."""
+        self.differences = 0
+        """How many guesses of the log this onebit would have made otherwise."""
+        self.first_difference: int | None = None
+
+    # What an application asks; nothing but the learner's round is changed.
+
+    def decide(self, record: Any, among: list[Any] | None) -> Decision:
+        """Guess a label for a record; `take_guess` makes it part of what is known."""
+        looked = self.encoder.look(record)
+        row, floor = as_rows(looked.row), self.settings.exploration_floor
+        chances = self.learner.probabilities(row, among)[0] if floor > 0.0 else None
+        guess = self.learner.guess(row, among)
+        if chances is None:
+            return Decision(guess.index, guess.probability, guess.index, guess.id, looked)
+        allowed = np.arange(len(self.classes)) if among is None else np.sort([self.classes.index(i) for i in among])
+        number, label = decider_number(self.settings.seed, guess.round), guess.index
+        if number < floor:
+            label = int(allowed[uniform_label(number / floor, len(allowed))])
+        probability = (1.0 - floor) * float(chances[label]) + floor / len(allowed)
+        return Decision(label, probability, guess.index, guess.id, looked)
+
+    def would_guess(self, record: Any) -> tuple[Looked, int]:
+        """Return what is seen of a record, and the likeliest guess; nothing is changed."""
+        looked = self.encoder.look(record)
+        return looked, int(np.argmax(self.learner.probabilities(as_rows(looked.row))[0]))
+
+    # Events.
+
+    def take_guess(self, event: Event, decision: Decision) -> None:
+        """Let a guess that was decided now be known."""
+        label, probability, wanted, own, looked = decision
+        self.encoder.take(looked)
+        self._open(event, label, own if label == wanted else None, probability, looked.row)
+        if label != wanted:
+            self.learner.drop(own)
+        self.seq = event.seq
+
+    def _open(self, event: Event, label: int, own: str | None, probability: float, row: Rows) -> None:
+        assert event.ticket is not None
+        self.open[event.ticket] = Open(event.seq, event.time, label, own, probability, row if own is None else None)
+        self.counts.guessed[label] += 1
+
+    def apply(self, event: Event, corrected: dict[str, bool | None] | None = None) -> None:
+        """Let an event be known that is in the log.
+
+        Parameters
+        ----------
+        event : Event
+            The event after the last one.
+        corrected : dict
+            Answers that were mistakes, by ticket: what they should have been, None for none at all.
+        """
+        {
+            Kind.OPENED: self._take_nothing,
+            Kind.GUESSED: self._take_old_guess,
+            Kind.TOLD: self._take_answer,
+            Kind.SILENT: self._take_silence,
+            Kind.CORRECTED: self._take_nothing,
+            Kind.JOINED: self._take_class,
+            Kind.WATCHED: self._take_watched,
+        }[Kind(event.kind)](event, corrected or {})
+        self.seq = event.seq
+
+    def _take_nothing(self, event: Event, corrected: dict[str, bool | None]) -> None:
+        """Let an event be known that says nothing to the learner."""
+
+    def _take_old_guess(self, event: Event, _corrected: dict[str, bool | None]) -> None:
+        """Let a guess of the log be known: the learner guesses again, and it is seen whether it guesses the same."""
+        assert event.row is not None
+        said, row = event.body, as_rows(event.row)
+        self.encoder.take(Looked(row, said["additions"]))
+        among = None if said["among"] is None else [self.classes[i] for i in said["among"]]
+        guess = self.learner.guess(row, among)
+        is_same = guess.index == said["wanted"]
+        if not is_same and not self.is_altered:
+            self.differences += 1
+            self.first_difference = self.first_difference or event.seq
+        own = guess.id if is_same and said["label"] == said["wanted"] else None
+        self._open(event, said["label"], own, said["probability"], row)
+        if own is None:
+            self.learner.drop(guess)
+
+    def _take_answer(self, event: Event, corrected: dict[str, bool | None]) -> None:
+        assert event.ticket is not None
+        correct: bool | None = event.body["correct"]
+        if event.ticket in corrected:
+            correct, self.is_altered = corrected[event.ticket], True
+        self._hear(event.ticket, correct)
+
+    def _take_silence(self, event: Event, _corrected: dict[str, bool | None]) -> None:
+        assert event.ticket is not None
+        self.counts.silent += 1
+        self._hear(event.ticket, False if self.settings.silence == "wrong" else None)
+
+    def _hear(self, ticket: str, correct: bool | None) -> None:
+        """Close a ticket: right, wrong, or without an answer."""
+        _, _, label, own, probability, row = self.open.pop(ticket)
+        if correct is None:
+            if own is not None:
+                self.learner.drop(own)
+            return
+        (self.counts.right if correct else self.counts.wrong)[label] += 1
+        if own is not None:
+            self.learner.tell(own, correct)
+        else:
+            self.learner.learn_from(as_rows(row), [self.classes[label]], correct, probability)
+
+    def _take_class(self, event: Event, _corrected: dict[str, bool | None]) -> None:
+        label = restore(event.body["label"], Trusted(self._trusted))
+        self.classes.append(label)
+        if self.learner._started:
+            self.learner.add_class(label)
+        else:
+            self.learner.set_params(classes=list(self.classes))
+
+    def _take_watched(self, event: Event, _corrected: dict[str, bool | None]) -> None:
+        assert event.row is not None
+        said = event.body
+        self.encoder.take(Looked(event.row, said["additions"]))
+        self.counts.watched += 1
+        if said["correct"] is not None:
+            label, chance = self.classes[said["label"]], said["probability"]
+            self.learner.learn_from(as_rows(event.row), [label], said["correct"], chance)
+
+    # Snapshots.
+
+    def to_bytes(self) -> bytes:
+        """Return all of it."""
+        waiting = [
+            [ticket, *each[:5], None if each.row is None else row_to_bytes(each.row).hex()]
+            for ticket, each in self.open.items()
+        ]
+        header = {
+            "seq": self.seq,
+            "encoder": self.encoder.state(),
+            "classes": describe(self.classes),
+            "open": waiting,
+            "counts": self.counts.state(),
+            "is_altered": self.is_altered,
+            "differences": [self.differences, self.first_difference],
+        }
+        text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
+        return len(text).to_bytes(_HEAD, "little") + text + bytes(to_bytes(self.learner))
+
+    @classmethod
+    def of_bytes(cls, settings: Settings, content: bytes, trusted: Any = ()) -> "State":
+        """Return what `to_bytes` returned; raises ValueError for what it could not have."""
+        end = _HEAD + int.from_bytes(content[:_HEAD], "little")
+        state, header = cls(settings, trusted), parse(content[_HEAD:end])
+        try:
+            state.learner = from_bytes(content[end:], "the snapshot's learner", trusted)
+            state.encoder = Encoder.from_state(header["encoder"])
+            state.classes = restore(header["classes"], Trusted(trusted))
+            for ticket, seq, time, label, own, probability, row in header["open"]:
+                seen = None if row is None else row_of_bytes(bytes.fromhex(row))
+                state.open[ticket] = Open(seq, time, label, own, probability, seen)
+            state.counts = Counts.of_state(header["counts"])
+            state.seq, state.is_altered = header["seq"], header["is_altered"]
+            state.differences, state.first_difference = header["differences"]
+        except (KeyError, TypeError, IndexError) as error:
+            raise ValueError(f"the snapshot is none ({error!r})") from error
+        return state
+
+
+def as_rows(row: Any) -> Any:
+    """Return one row as learners take many."""
+    return row[None] if isinstance(row, np.ndarray) and row.ndim == 1 else row
+
+
+def named_among(classes: list[Any], among: Any) -> list[int] | None:
+    """Return the positions of allowed labels, or raise ValueError if one is none."""
+    if among is None:
+        return None
+    if isinstance(among, (str, bytes)):
+        raise ValueError(f"among must be a list of labels; got {among!r}")
+    missing = [label for label in among if label not in classes]
+    if missing or not len(among):
+        raise ValueError(
+            f"among must list some of the classes, {classes!r:.200}; got {among!r:.80}. add_class adds one"
+        )
+    return sorted({classes.index(label) for label in among})

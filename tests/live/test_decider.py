@@ -1,0 +1,418 @@
+"""The decider: the log is the truth, answers come late, twice or never, and nothing acknowledged is lost."""
+
+import multiprocessing
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+import pytest
+from sklearn.base import clone
+
+import onebit
+from onebit.checks.problems import noisy_problem
+from onebit.live.decider import Decider, ReplayWarning, same_state
+from onebit.live.events import Kind
+from onebit.live.log import LogError, LogWriteError, OwnedError
+from onebit.live.records import Encoder
+
+PROBLEM = noisy_problem(120, 3, 4)
+
+
+def begun(path: Path, learner: Any = None, **settings: Any) -> Decider:
+    learner = onebit.Banditron() if learner is None else learner
+    return Decider.open(path, classes=["a", "b", "c"], learner=learner, **settings)
+
+
+def play(desk: Decider, n: int, start: int = 0) -> list[Any]:
+    """Play rounds of the problem, each answered at once."""
+    tickets = []
+    for x, label in zip(PROBLEM.X[start : start + n], PROBLEM.y[start : start + n], strict=True):
+        ticket = desk.guess(x)
+        desk.tell(ticket.id, ticket.label == "abc"[label])
+        tickets.append(ticket)
+    return tickets
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "desk.onebit"
+
+
+@pytest.mark.parametrize("learner", [onebit.Banditron(), onebit.LinUCB()], ids=repr)
+def test_a_decider_plays_as_its_learner(path: Path, learner: onebit.Learner) -> None:
+    alone, encoder = clone(learner).set_params(classes=["a", "b", "c"]), Encoder(scale=True)
+    with begun(path, learner) as desk:
+        for x, label in zip(PROBLEM.X, PROBLEM.y, strict=True):
+            looked = encoder.look(x)
+            encoder.take(looked)
+            ticket, guess = desk.guess(x), alone.guess(looked.row)
+            assert (ticket.label, ticket.probability) == (guess.label, guess.probability)
+            desk.tell(ticket.id, ticket.label == "abc"[label])
+            alone.tell(guess, guess.label == "abc"[label])
+        assert desk.status().wrong == alone.n_mistakes_
+        assert desk.verify()
+
+
+def test_it_goes_on_where_it_was(path: Path) -> None:
+    with begun(path) as desk:
+        play(desk, 30)
+        waiting = desk.guess(PROBLEM.X[30])
+    with begun(path.with_name("whole")) as whole:
+        play(whole, 30)
+        late = whole.guess(PROBLEM.X[30])
+        whole.tell(late, True)
+        play(whole, 40, 31)
+        with Decider.open(path) as desk:
+            desk.tell(waiting.id, True)
+            play(desk, 40, 31)
+            assert same_state(desk._state, whole._state)
+            assert desk.status().events == whole.status().events + 1, "it was opened twice"
+
+
+@pytest.mark.parametrize("n", [0, 25])
+def test_snapshots_change_nothing(path: Path, n: int) -> None:
+    with begun(path) as desk:
+        play(desk, n)
+        waiting = desk.guess(PROBLEM.X[n])
+        desk.snapshot()
+        play(desk, 20, n + 1)
+    with Decider.open(path) as desk:
+        assert desk.verify()
+        desk.tell(waiting, False)
+        assert desk.verify()
+
+
+def test_answers_twice_and_opposite(path: Path) -> None:
+    with begun(path) as desk:
+        (ticket,) = play(desk, 1)
+        said = desk.status().right == 1
+        before = desk.status().events
+        assert not desk.tell(ticket.id, said), "no news"
+        assert desk.status().events == before
+        with pytest.raises(ValueError, match="correct_answer"):
+            desk.tell(ticket.id, not said)
+        desk._answers.clear()  # as after a restart
+        assert not desk.tell(ticket, said)
+        with pytest.raises(ValueError, match="none of this decider's"):
+            desk.tell("7-0123456789abcdef", True)
+        with pytest.raises(ValueError, match="correct must be True or False"):
+            desk.tell(ticket.id, 1)  # type: ignore[arg-type]
+
+
+def test_a_request_is_made_once(path: Path) -> None:
+    with begun(path) as desk:
+        first = desk.guess(PROBLEM.X[0], key="k1")
+        assert desk.guess(PROBLEM.X[0], key="k1") == first
+        desk._requests.clear()  # as after a restart
+        assert desk.guess(PROBLEM.X[0], key="k1") == first
+        assert desk.status().guesses == 1
+        with pytest.raises(ValueError, match="key must be a text"):
+            desk.guess(PROBLEM.X[0], key="")
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize("silence", ["nothing", "wrong"])
+def test_deadlines(path: Path, silence: str) -> None:
+    clock = Clock()
+    with begun(path, deadline=10.0, silence=silence, clock=clock) as desk:
+        ticket = desk.guess(PROBLEM.X[0])
+        clock.now += 9.0
+        assert desk.status().open == 1
+        clock.now -= 500.0  # a clock that is set back opens nothing, and closes nothing
+        assert desk.status().open == 1
+        clock.now = 1011.0
+        assert (
+            desk.status()._asdict() | {"open": 0, "silent": 1, "wrong": int(silence == "wrong")}
+            == desk.status()._asdict()
+        )
+        with pytest.raises(ValueError, match="closed without an answer"):
+            desk.tell(ticket.id, True)
+        assert desk.verify()
+
+
+def test_too_many_open_tickets(path: Path) -> None:
+    with begun(path, max_open=5) as desk:
+        tickets = [desk.guess(x) for x in PROBLEM.X[:8]]
+        assert desk.status().open == 5
+        with pytest.raises(ValueError, match="closed without an answer"):
+            desk.tell(tickets[2], True)
+        assert desk.tell(tickets[3], True)
+        assert desk.verify()
+
+
+def test_a_corrected_answer_was_never_wrong(path: Path) -> None:
+    """The learner is what it would be had the right answer come at once, with the guesses that were made."""
+    with begun(path, onebit.Banditron()) as desk:
+        tickets = play(desk, 10)
+        answers = [event.body["correct"] for event in desk._log.of_kind(Kind.TOLD)]
+        desk.correct_answer(tickets[3], not answers[3])
+        assert desk.verify()
+        told = dict(zip((ticket.id for ticket in tickets), answers, strict=True)) | {tickets[3].id: not answers[3]}
+        assert desk.status().right == sum(told.values())
+        desk.withdraw(tickets[4])
+        assert desk.status().right + desk.status().wrong == 9
+        play(desk, 20, 10)
+        assert desk.verify()
+        assert desk.status().differences == 0
+    with Decider.open(path) as desk:
+        assert desk.verify()
+        with pytest.raises(ValueError, match="correct_answer"):
+            desk.tell(tickets[3], answers[3])
+
+
+def test_a_correction_reaches_behind_a_snapshot(path: Path) -> None:
+    with begun(path) as desk:
+        tickets = play(desk, 10)
+        desk.snapshot()
+        play(desk, 10, 10)
+        desk.withdraw(tickets[2])
+        assert desk.verify()
+        desk.compact()
+        with pytest.raises(ValueError, match="compacted"):
+            desk.withdraw(tickets[5])
+
+
+def test_compacting(path: Path) -> None:
+    with begun(path) as desk:
+        play(desk, 40)
+        desk.tell(desk.guess({"0": 1.0, "1": 2.0, "2": 3.0, "3": 98765.4321}), True)
+        waiting = desk.guess({"0": 1.0, "1": 2.0, "2": 3.0, "3": 12345.678})
+        assert desk.compact() > 80
+        play(desk, 5, 40)
+        kept = desk.status()
+        with pytest.raises(ValueError, match="no beginning"):
+            desk.verify()
+    with Decider.open(path) as desk:
+        assert desk.status()._replace(events=kept.events) == kept
+        assert desk.tell(waiting, True)
+    content = path.read_bytes()
+    assert b"12345.678" in content, "the ticket was open"
+    assert b"98765.4321" not in content
+
+
+def test_forgetting_a_person(path: Path) -> None:
+    with begun(path) as desk:
+        for person in ("ann", "bob", "ann"):
+            ticket = desk.guess({"who": person, "age": 17.25 if person == "ann" else 99.125})
+            desk.tell(ticket, True)
+        desk.shadow({"who": "ann", "age": 17.25}, "a", True, probability=0.5)
+        waiting = desk.guess({"who": "ann", "age": 17.25})
+        other = desk.guess({"who": "bob", "age": 99.125})
+        before = desk.status()
+        assert desk.forget(where={"who": "ann"}) == 7, (
+            "two guesses with answers, one that is closed for it, one watched"
+        )
+        assert desk.status()._replace(events=0) == before._replace(events=0, open=1, silent=1, oldest_open=other.time)
+        with pytest.raises(ValueError, match="none of this decider's"):
+            desk.tell(waiting, True)
+        assert desk.tell(other, True)
+    content = path.read_bytes()
+    assert content.count(b"17.25") == 0
+    assert content.count(b"99.125") > 1
+    with Decider.open(path) as desk:
+        assert desk.forget([other]) == 2
+        assert desk.forget() == 0
+    assert not path.with_name(path.name + "-wal").exists()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_export(path: Path, suffix: str) -> None:
+    with begun(path) as desk:
+        tickets = play(desk, 5)
+        desk.guess({"0": 1.0})
+        assert desk.export(path.with_suffix(suffix)) == 6
+        with pytest.raises(ValueError, match=r"\.csv or \.parquet"):
+            desk.export(path.with_suffix(".txt"))
+    read = polars.read_csv if suffix == ".csv" else polars.read_parquet
+    frame = read(path.with_suffix(suffix))
+    assert frame["ticket"].to_list()[:5] == [ticket.id for ticket in tickets]
+    assert frame["correct"].null_count() == 1
+
+
+def test_shadow_mode(path: Path) -> None:
+    with begun(path, onebit.BanditPerceptron()) as desk:
+        agreed = 0
+        for x, label in zip(PROBLEM.X, PROBLEM.y, strict=True):
+            shadow = desk.shadow(x, "abc"[label], True)
+            assert shadow.agrees == (shadow.label == "abc"[label])
+            agreed += shadow.agrees
+        assert agreed > 60
+        assert desk.shadow(PROBLEM.X[0], "a", None).label in "abc"
+        assert desk.status().watched == 121
+        assert desk.verify()
+        with pytest.raises(ValueError, match="one of"):
+            desk.shadow(PROBLEM.X[0], "z", True)
+
+
+def test_what_a_learner_refuses_is_not_in_the_log(path: Path) -> None:
+    with begun(path, onebit.Banditron()) as desk:
+        play(desk, 5)
+        before = desk.status()
+        with pytest.raises(ValueError, match="probabilities are needed"):
+            desk.shadow({"0": 1.0, "new": 2.0}, "a", True)
+        with pytest.raises(ValueError, match="inf"):
+            desk.guess({"0": np.inf})
+        assert desk.status() == before
+        assert desk.verify()
+
+
+@pytest.mark.parametrize("n", [0, 5])
+def test_a_class_joins(path: Path, n: int) -> None:
+    with begun(path) as desk:
+        play(desk, n)
+        desk.add_class("d")
+        ticket = desk.guess(PROBLEM.X[n], among=["d"])
+        assert ticket.label == "d"
+        desk.tell(ticket, True)
+        assert desk.classes == ["a", "b", "c", "d"]
+        with pytest.raises(ValueError, match="repeat"):
+            desk.add_class("d")
+        assert desk.verify()
+        with pytest.raises(ValueError, match="add_class"):
+            desk.guess(PROBLEM.X[0], among=["e"])
+    with Decider.open(path) as desk:
+        assert desk.classes == ["a", "b", "c", "d"]
+
+
+def test_an_exploration_floor(path: Path) -> None:
+    with begun(path, onebit.BanditPerceptron(), exploration_floor=0.3, durability="batch") as desk:
+        tickets = [ticket for start in range(0, 120, 40) for ticket in play(desk, 40, start)]
+        chances = np.array([ticket.probability for ticket in tickets])
+        assert chances.min() == pytest.approx(0.1)
+        drawn = [event.body["label"] != event.body["wanted"] for event in desk._log.of_kind(Kind.GUESSED)]
+        assert 0.1 < np.mean(drawn) < 0.3, "two thirds of 0.3 are other labels"
+        assert desk.verify()
+
+
+def test_one_owner(path: Path) -> None:
+    with begun(path) as desk:
+        with pytest.raises(OwnedError, match=r"is open in this process on .* since"):
+            Decider.open(path)
+        context = multiprocessing.get_context("spawn")
+        with context.Pool(1) as pool:
+            assert "is open in process" in pool.apply(_message_of_opening, (str(path),))
+        desk.guess(PROBLEM.X[0])
+    assert not path.with_name(path.name + ".owner").exists()
+
+
+def _message_of_opening(path: str) -> str:
+    try:
+        Decider.open(path)
+    except OwnedError as error:
+        return str(error)
+    return "it is ours"
+
+
+def test_settings_are_those_it_was_begun_with(path: Path) -> None:
+    begun(path, deadline=5.0).close()
+    begun(path).close()
+    with pytest.raises(LogError, match=r"deadline=5\.0, and is opened with 6\.0"):
+        Decider.open(path, deadline=6.0)
+    with pytest.raises(LogError, match="learner=Banditron"):
+        Decider.open(path, learner=onebit.LinUCB())
+    with pytest.raises(LogError, match="classes="):
+        Decider.open(path, classes=["a", "b"])
+    with pytest.raises(LogError, match="there is no decider"):
+        Decider.open(path.with_name("nowhere"))
+    with pytest.raises(ValueError, match="must be told the right label"):
+        Decider.open(path.with_name("x"), classes=2, learner=onebit.MulticlassPerceptron())
+
+
+def test_threads_share_it(path: Path) -> None:
+    tickets: list[Any] = []
+    with begun(path) as desk:
+
+        def work(start: int) -> None:
+            tickets.extend(play(desk, 20, start))
+
+        threads = [threading.Thread(target=work, args=(start,)) for start in range(0, 120, 20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len({ticket.id for ticket in tickets}) == 120
+        assert desk.status().right + desk.status().wrong == 120
+        assert desk.verify()
+
+
+def test_what_cannot_be_written_did_not_happen(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with begun(path) as desk:
+        play(desk, 10)
+        before = desk._state.to_bytes()[:200]
+        with monkeypatch.context() as patched:
+            patched.setattr("onebit.live.log._INSERT", "INSERT INTO nowhere VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+            with pytest.raises(LogWriteError, match="nothing of this happened"):
+                desk.guess(PROBLEM.X[10])
+            with pytest.raises(LogWriteError):
+                desk.guess(PROBLEM.X[10])
+        assert desk.status().guesses == 10
+        assert desk._state.to_bytes()[:200] == before
+        play(desk, 10, 10)
+        assert desk.verify()
+
+
+def test_a_damaged_event_is_noticed(path: Path) -> None:
+    with begun(path) as desk:
+        play(desk, 10)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE events SET body = replace(body, 'true', 'false') WHERE kind = 'told'")
+    connection.close()
+    with pytest.raises(LogError, match=r"event \d+ is damaged"):
+        Decider.open(path)
+    path.write_bytes(b"no database at all, but long enough to be looked at" * 100)
+    with pytest.raises(LogError, match="cannot be used as a log"):
+        Decider.open(path)
+
+
+def test_a_missing_event_is_noticed(path: Path) -> None:
+    with begun(path) as desk:
+        play(desk, 10)
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM events WHERE seq = 7")
+    connection.close()
+    with pytest.raises(LogError, match="event 7 is missing"):
+        Decider.open(path)
+
+
+def test_a_damaged_snapshot_is_passed_over(path: Path) -> None:
+    with begun(path) as desk:
+        play(desk, 10)
+        desk.snapshot()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE snapshots SET content = zeroblob(100)")
+    connection.close()
+    with Decider.open(path) as desk:
+        assert desk.verify()
+
+
+def test_a_onebit_that_guesses_otherwise_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with begun(path, onebit.LinUCB()) as desk:
+        play(desk, 30)
+    original = onebit.LinUCB.guess
+
+    def other(self: Any, features: Any, among: Any = None) -> Any:
+        return original(self, 0.0 * np.asarray(features), among)
+
+    monkeypatch.setattr(onebit.LinUCB, "guess", other)
+    with pytest.warns(ReplayWarning, match="would have guessed otherwise"):
+        desk = Decider.open(path)
+    assert desk.status().differences > 0
+    assert desk.status().guesses == 30
+    desk.close()
+
+
+def test_closed(path: Path) -> None:
+    desk = begun(path)
+    desk.close()
+    desk.close()
+    with pytest.raises(ValueError, match="is closed"):
+        desk.guess(PROBLEM.X[0])
