@@ -441,6 +441,20 @@ def evaluate(
     )
 
 
+@app.command()
+def playground(
+    port: Annotated[int, typer.Option(help="Where to listen, on this machine only; another if it is taken.")] = 8017,
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
+    compiled: Annotated[
+        bool, typer.Option("--compiled", help="Compile the learners: faster, after a minute or two the first time.")
+    ] = False,
+) -> None:
+    """Open a page where you watch learners learn, draw points for them, or answer them yourself."""
+    from onebit.commands.playground import playground_command
+
+    playground_command(port, browser, compiled)
+
+
 _REMEDIES = {
     errno.ENOSPC: "make room and give the same command again",
     errno.EDQUOT: "make room and give the same command again",
