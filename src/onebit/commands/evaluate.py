@@ -10,6 +10,7 @@ from rich.console import Console
 from onebit.arena.grammar import parse_player
 from onebit.arena.players import LearnerPlayer, build
 from onebit.commands.compare import wide_console
+from onebit.commands.decider_log import is_decider, read_decider
 from onebit.commands.what_was_read import reading_words, say_what_was_read
 from onebit.evaluate.evaluation import evaluate
 from onebit.evaluate.figures import drawings
@@ -76,7 +77,10 @@ def evaluate_command(request: EvaluateRequest) -> None:
     for title in titles:
         if titles.count(title) > 1:
             raise ValueError(f"--learners {title}: the learner is named twice; leave one out")
-    log = read_log(request.log, request.columns, classes=request.class_names, reading=request.reading)
+    if is_decider(request.log):
+        log = read_decider(request.log)
+    else:
+        log = read_log(request.log, request.columns, classes=request.class_names, reading=request.reading)
     # After everything that can be wrong with the request, before anything is replayed.
     prepare_folder(request.out)
     console, about = Console(), describe_log(log)
