@@ -392,6 +392,12 @@ def test_calls_together_wait_once(path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert desk.status().guesses == 5
 
 
+def test_no_file_is_left_of_what_cannot_be(path: Path) -> None:
+    with pytest.raises(ValueError, match="colour"):
+        begun(path, kinds={"x": "colour"})
+    assert list(path.parent.iterdir()) == []
+
+
 def test_a_damaged_event_is_noticed(path: Path) -> None:
     with begun(path) as desk:
         play(desk, 10)
