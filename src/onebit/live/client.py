@@ -1,7 +1,7 @@
 """The two verbs from another process or machine: a client of ``onebit serve``.
 
-It needs nothing beside Python's own library: ``http.client`` keeps one connection per thread open, and that is all that
-is wanted here. A request is sent again when nobody knows whether it arrived. That cannot count twice: a guess has a
+It needs nothing beside Python's own library: ``http.client`` keeps connections open, and that is all that is wanted
+here. A request is sent again when nobody knows whether it arrived. That cannot count twice: a guess has a
 key, and an answer that is known is no news. What could count twice (shadow, a new class) is not sent again.
 """
 
@@ -85,8 +85,7 @@ class Client:
         self._parts, self._token = parts, token
         self._timeout = check_number("timeout", timeout, above=0.0)
         self._retries = check_integer("retries", retries, low=0)
-        self._local = threading.local()
-        self._opened: list[HTTPConnection] = []
+        self._idle: list[HTTPConnection] = []
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -160,17 +159,24 @@ class Client:
         raise AssertionError("the last try returns or raises")
 
     def _once(self, method: str, path: str, body: bytes | None) -> _Reply:
-        connection = self._connection()
         headers = {} if body is None else {"Content-Type": "application/json"}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
+        connection = self._idle_connection()
         try:
+            if connection.sock is None:
+                connection.connect()
+                # Two small packets go out for a request; the second must not wait for the first to be acknowledged.
+                opened: socket.socket = connection.sock  # type: ignore[assignment]
+                opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.request(method, self._parts.path.rstrip("/") + path, body, headers)
             response = connection.getresponse()
             content = response.read()
         except BaseException:
             connection.close()  # whatever comes on it now is no answer to the next request
             raise
+        with self._lock:
+            self._idle.append(connection)
         try:
             said = json.loads(content) if content else None
         except ValueError:
@@ -178,27 +184,18 @@ class Client:
         wait = response.getheader("Retry-After", "0")
         return _Reply(response.status, said, float(wait) if wait.isdigit() else 0.0)
 
-    def _connection(self) -> HTTPConnection:
-        connection: HTTPConnection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
-            connection = self._local.connection = kind(
-                str(self._parts.hostname), self._parts.port, timeout=self._timeout
-            )
-            with self._lock:
-                self._opened.append(connection)
-        if connection.sock is None:
-            connection.connect()
-            # Two small packets go out for a request; the second must not wait for the first to be acknowledged.
-            opened: socket.socket = connection.sock  # type: ignore[assignment]
-            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return connection
+    def _idle_connection(self) -> HTTPConnection:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
+        return kind(str(self._parts.hostname), self._parts.port, timeout=self._timeout)
 
     def close(self) -> None:
-        """Close all connections; a later request opens one again."""
+        """Close the connections that nobody uses; a later request opens one again."""
         with self._lock:
-            for connection in self._opened:
-                connection.close()
+            while self._idle:
+                self._idle.pop().close()
 
     def __enter__(self) -> Self:
         return self
