@@ -230,7 +230,7 @@ def kill_and_check(folder: Path, kills: int, n_threads: int) -> None:
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(n_threads)]
+    threads = [threading.Thread(target=work, args=(seed,), daemon=True) for seed in range(n_threads)]
     for n_killed in range(kills + 1):
         with serving(folder, port, "--rate", "0") as (process, journal):
             if not n_killed:
@@ -239,13 +239,15 @@ def kill_and_check(folder: Path, kills: int, n_threads: int) -> None:
                 for thread in threads:
                     thread.start()
             n_before = len(told)
-            while len(told) < n_before + 50 and not failures:  # it plays again
+            end = time.monotonic() + 60.0
+            while len(told) < n_before + 50 and not failures:
+                assert time.monotonic() < end, "it does not play again"
                 time.sleep(0.01)
             time.sleep(chance.uniform(0.0, 0.3))
             if n_killed == kills:
                 is_over.set()
                 for thread in threads:
-                    thread.join()
+                    thread.join(30)
             process.send_signal(signal.SIGTERM if is_over.is_set() else signal.SIGKILL)
             process.wait(20)
     assert failures == []
