@@ -6,17 +6,17 @@ ARGS   ?=
 DATA   ?=
 RIVALS ?= .rivals
 
-.PHONY: help setup test test-slow lint types style docs format package coverage reproduce rivals arena league benchmark clean
+.PHONY: help setup test test-slow lint types style docs format package coverage reproduce playground rivals arena league benchmark clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(VENV)/.ready  ## create the virtual environment and install the pinned requirements (cheap the second time)
 
-$(VENV)/.ready: pyproject.toml requirements/base.txt requirements/dask.txt requirements/dev.txt
+$(VENV)/.ready: pyproject.toml requirements/base.txt requirements/dask.txt requirements/serve.txt requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "onebit needs Python 3.11 or newer; set PYTHON=python3.x"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/base.txt -r requirements/dask.txt -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/base.txt -r requirements/dask.txt -r requirements/serve.txt -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -64,6 +64,9 @@ package: setup  ## wheel and sdist into dist/, installed into an empty environme
 
 reproduce: setup  ## the paper's experiments at full size, into results/ (ARGS="--quick" for a minute's version)
 	$(BIN)/onebit reproduce $(ARGS)
+
+playground: setup  ## a page on which you watch learners learn, draw points for them, or are the oracle yourself
+	$(BIN)/onebit playground $(ARGS)
 
 rivals: $(VENV)/.rivals $(RIVALS)/.ready  ## Vowpal Wabbit beside onebit; contextualbandits, river, coba in an environment of their own
 	@echo 'they play after: export ONEBIT_RIVALS=$(abspath $(RIVALS))'

@@ -43,6 +43,8 @@ _ALIKE: list[Learner] = [
     onebit.ExploreFirst(20, "logistic", learning_rate=1.0),
     onebit.SquareCB(10.0, diagonal=True),
     onebit.RegCB(0.1, "elimination", diagonal=True),
+    onebit.FullInformationSVM(budget=40),
+    onebit.SOBA(),
     onebit.SOBA(0.2, diagonal=True),
     onebit.PNewtron(0.2, diagonal=True),
     onebit.AdaptiveSurrogate(),

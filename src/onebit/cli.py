@@ -377,6 +377,85 @@ def play(
 
 
 @app.command()
+def evaluate(
+    log: Annotated[str, typer.Argument(help="A table of rounds that were played (CSV, TSV, Parquet, ARFF).")],
+    learners: Annotated[
+        list[str] | None,
+        typer.Option(
+            help='Such as "BanditSVM Banditron:exploration=0.02", or the file of a saved model, which learns nothing; '
+            f"repeat it or put spaces between. There are {_LEARNERS}; one of your own is mypackage.mine:Mine."
+        ),
+    ] = None,
+    guess: Annotated[str, typer.Option(help="Column with the label that was guessed.")] = "guess",
+    correct: Annotated[
+        str, typer.Option(help="Column with right or wrong, true or false, 1 or 0; empty where nobody said.")
+    ] = "correct",
+    probability: Annotated[
+        str | None,
+        typer.Option(help="Column with the chance that the guess had; otherwise probability, if it is there."),
+    ] = None,
+    among: Annotated[
+        str | None,
+        typer.Option(help="Column with the labels that were allowed, a|b|c; otherwise among, if it is there."),
+    ] = None,
+    classes: Annotated[
+        list[str] | None,
+        typer.Option(help="All labels there are: the right one is always among them. Repeat it or put commas between."),
+    ] = None,
+    drop: _Drop = None,
+    columns: _Columns = None,
+    missing: _Missing = "refuse",
+    delimiter: _Delimiter = None,
+    decimal: _Decimal = None,
+    encoding: _Encoding = None,
+    max_words: _MaxWords = None,
+    hears: Annotated[
+        str,
+        typer.Option(
+            help="What learners hear: facts (every logged answer), own (what they would have heard, where that is "
+            "known) or nothing."
+        ),
+    ] = "facts",
+    preprocess: _Preprocess = "online",
+    seed: Annotated[int, typer.Option(help="Of the learners' random numbers.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for evaluate.csv, the figure and report.html.")] = Path(
+        "results/evaluate"
+    ),
+) -> None:
+    """Say what other learners would have done on a log: sure bounds on their mistakes, and estimates."""
+    from onebit.commands.evaluate import EvaluateRequest, evaluate_command
+    from onebit.evaluate.log_file import LogColumns
+
+    evaluate_command(
+        EvaluateRequest(
+            log,
+            learners or (),
+            LogColumns(guess, correct, probability, among),
+            classes or (),
+            _reading(None, drop, columns, missing, delimiter, decimal, encoding, max_words),
+            hears,
+            preprocess,
+            seed,
+            out,
+        )
+    )
+
+
+@app.command()
+def playground(
+    port: Annotated[int, typer.Option(help="Where to listen, on this machine only; another if it is taken.")] = 8017,
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
+    compiled: Annotated[
+        bool, typer.Option("--compiled", help="Compile the learners: faster, after a minute or two the first time.")
+    ] = False,
+) -> None:
+    """Open a page where you watch learners learn, draw points for them, or answer them yourself."""
+    from onebit.commands.playground import playground_command
+
+    playground_command(port, browser, compiled)
+
+
+@app.command()
 def serve(
     folder: Annotated[Path, typer.Argument(help="Where deciders and tokens are; made if it is missing.")],
     host: Annotated[str, typer.Option(help="Where to listen; others than this machine need tokens.")] = "127.0.0.1",

@@ -140,6 +140,23 @@ def test_opinions() -> None:
     assert np.all((scores - votes > 0.0) & (scores - votes <= 0.1)), "beside the vote, a preference for what is new"
 
 
+def test_what_is_proved_of_the_stored_examples_is_so() -> None:
+    X, y = onebit.streams.paper_weak(rounds=300, seed=1)
+    learner = onebit.BanditSVM()
+    with pytest.raises(AttributeError, match="played with a kernel"):
+        _ = learner.proved_
+    onebit.play(learner, X, y, seed=1)
+    support, proved = learner.support_, learner.proved_
+    assert proved.shape == (len(support), 3)
+    for row, facts in zip(support, proved.tolist(), strict=True):
+        (at,) = np.flatnonzero((row == X).all(axis=1))
+        if 1 in facts:
+            assert facts == [1 if label == y[at] else -1 for label in range(3)]
+        else:
+            assert -1 in facts
+            assert facts[y[at]] == 0
+
+
 def test_guesses_do_not_depend_on_the_number_of_threads() -> None:
     problem = noisy_problem(1_100, 10, 20)
     played = []

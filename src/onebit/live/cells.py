@@ -84,7 +84,10 @@ def read_cells(record: Any, kinds: Mapping[str, str]) -> Cells:
 def named_values(record: Any) -> Mapping[Any, Any] | None:
     """Return the row of a frame, or None for what has no names."""
     if nw.dependencies.is_pandas_series(record):
-        return dict(record.items())
+        named = dict(record.items())
+        if len(named) < len(record):
+            raise _clash(key_of(record.index[record.index.duplicated()][0]))
+        return named
     if not is_frame(record):
         return None
     try:
@@ -101,6 +104,7 @@ class _Reader:
     def __init__(self, kinds: Mapping[str, str]) -> None:
         self.found: dict[str, Any] = {}
         self.n_listed = 0
+        self._n_read = 0
         self._kinds = kinds
 
     def read_mapping(self, prefix: str, mapping: Mapping[Any, Any], depth: int) -> None:
@@ -150,11 +154,10 @@ class _Reader:
         self.found[name] = value
 
     def _check_room(self, n_more: int) -> None:
-        if len(self.found) + n_more > MOST_VALUES:
-            raise ValueError(
-                f"a record has at most {MOST_VALUES} values; got {len(self.found) + n_more}. Leave some out, "
-                "or give words as tags"
-            )
+        # Mappings count too: one that is there many times over is read as often.
+        self._n_read += n_more
+        if self._n_read > MOST_VALUES:
+            raise ValueError(f"a record has at most {MOST_VALUES} values; got {self._n_read} or more. Leave some out")
 
 
 def key_of(key: Any) -> str:
@@ -176,13 +179,12 @@ def _clash(name: str) -> ValueError:
 def items_of(values: Any, name: str) -> list[Any]:
     """Return the items of a list, set or array of one dimension (or of one row)."""
     if isinstance(values, np.ndarray):
-        if isinstance(values, np.ma.MaskedArray):
-            values = np.ma.filled(values.astype(object), None)
         if name == "the record" and values.ndim == 2 and len(values) == 1:
             values = values[0]
         if values.ndim != 1:
             raise ValueError(f"{name} must have one dimension; got shape {values.shape}. Give ravel() of it")
-        return values.tolist() if values.dtype.kind in "biufU" else list(values)
+        # What is masked becomes None; dates must not become whole numbers.
+        return values.tolist() if values.dtype.kind in "biufUO" else list(values)
     if not isinstance(values, list | tuple | set | frozenset):
         hint = "{'text': record}" if isinstance(values, str) else "a mapping of named values"
         raise ValueError(f"a record is a mapping, a row of a frame, or numbers; got {values!r:.80}. Give {hint}")
@@ -204,7 +206,7 @@ def _are_numbers(items: list[Any]) -> bool:
 def _words_of(name: str, items: Iterable[Any]) -> tuple[str, ...]:
     """Return items as words, each once; missing ones are left out."""
     found = (item if type(item) is str else plain(name, item) for item in items)
-    return tuple(dict.fromkeys(word(name, item) for item in found if item is not None))
+    return tuple(dict.fromkeys(word(name, item) for item in found if item is not None and item == item))
 
 
 def plain(name: str, value: Any) -> Any:

@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -97,7 +98,7 @@ class Decider:
     >>> path = os.path.join(tempfile.mkdtemp(), "routing.onebit")
     >>> with Decider.open(path, classes=["billing", "refund"], learner=onebit.BanditPerceptron()) as desk:
     ...     ticket = desk.guess({"channel": "mail", "length": 212})
-    ...     desk.tell(ticket.id, correct=True)
+    ...     is_news = desk.tell(ticket.id, correct=True)
     >>> with Decider.open(path) as desk:  # tomorrow
     ...     desk.status().right
     1
@@ -523,15 +524,16 @@ class Decider:
             elif event.kind in (Kind.TOLD, Kind.CORRECTED) and name in lines:
                 lines[name] |= {"correct": body["correct"], "answered": _moment(event.time)}
         moment = polars.Datetime("us", "UTC")
-        schema = {
+        schema: dict[str, Any] = {
             "ticket": str,
             "time": moment,
             "label": str,
             "probability": float,
             "correct": bool,
             "answered": moment,
+            "record": str,
         }
-        frame = polars.DataFrame(list(lines.values()), schema=schema | {"record": str})
+        frame = polars.DataFrame(list(lines.values()), schema=schema)
         content = io.BytesIO()
         if place.suffix == ".csv":
             frame.write_csv(content)
@@ -728,10 +730,8 @@ def check_same(path: Any, settings: Settings, told: dict[str, Any]) -> None:
 
 def _surroundings() -> dict[str, Any]:
     """Return what guesses may depend on beside the log."""
-    from onebit import __version__
-
     return {
-        "onebit": __version__,
+        "onebit": version("onebit"),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "numba": numba.__version__,

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from functools import cache
 
 import numpy as np
-from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.utils import murmurhash3_32
 
 from onebit.inputs import Floats, Integers
@@ -43,6 +42,8 @@ def text_tokens(column: str, text: str) -> Iterable[str]:
 
 @cache
 def _analyzers() -> tuple[Callable[[str], list[str]], ...]:
+    from sklearn.feature_extraction.text import HashingVectorizer  # a tenth of a second that most need not wait for
+
     words = HashingVectorizer(analyzer="word")
     pieces = HashingVectorizer(analyzer="char_wb", ngram_range=_CHARACTERS)
     return words.build_analyzer(), pieces.build_analyzer()

@@ -108,10 +108,17 @@ class Places:
         return [place for column in self.columns for place in column.measured()]
 
     def names(self) -> list[str]:
-        """Return what each place means."""
-        known = {place: name for column in self.columns for place, name in column.places().items()}
-        own = [known.get(place, f"(free {place})") for place in range(self.own)]
-        return own + [f"(shared {place})" for place in range(self.to_share)]
+        """Return what each place means, each by another name."""
+        known = {self.own + i: f"(shared {i})" for i in range(self.to_share)}
+        for column in self.columns:
+            known |= column.places()
+        found: dict[str, None] = {}
+        for place in range(self.own + self.to_share):
+            name = known.get(place, f"(free {place})")
+            while name in found:  # a column "a=b" beside the word "b" of a column "a"
+                name += f" (place {place})"
+            found[name] = None
+        return list(found)
 
     def state(self) -> list[Any]:
         """Return all columns, as JSON can write them."""

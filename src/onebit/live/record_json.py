@@ -52,14 +52,12 @@ class _Writer:
             return self._mapping(value, depth)
         if isinstance(value, list | tuple | set | frozenset) or (isinstance(value, np.ndarray) and value.ndim == 1):
             return self._list(value, depth)
-        if kind is datetime:
-            return {"$datetime": value.isoformat()}
-        if kind is date:
-            return {"$date": value.isoformat()}
         try:
             found = plain("", value)
         except ValueError:
             return _unreadable(value)
+        if isinstance(found, date):
+            return {"$datetime" if isinstance(found, datetime) else "$date": found.isoformat()}
         return _unreadable(value) if type(found) is kind else self.write(found, depth + 1)
 
     def _mapping(self, mapping: Mapping[Any, Any], depth: int) -> Any:

@@ -408,7 +408,8 @@ class Encoder:
             numbers = np.array(raw, np.float64)
         else:
             numbers = values[places]
-        if not (abs(numbers) <= MOST).all():
+        # The sum of their squares settles nearly every case.
+        if not (numbers.dot(numbers) <= MOST * MOST or (abs(numbers) <= MOST).all()):
             raise ValueError(f"looked must have finite numbers, of at most {MOST:g} in size; got {numbers}")
         return numbers
 

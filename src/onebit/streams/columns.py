@@ -57,6 +57,19 @@ class _Encoded(NamedTuple):
     """What to say about it, such as how many words there are."""
 
 
+class TableColumns(NamedTuple):
+    """What the columns of a table became."""
+
+    X: Floats
+    labels: Any
+    """As they are written: whole numbers, truth values or words."""
+    where: str
+    """The column of labels, for an error."""
+    about: dict[str, str]
+    """For people."""
+    feature_names: tuple[str, ...]
+
+
 def make_table_data_set(name: str, table: Table, reading: Reading) -> DataSet:
     """Understand the columns of a table and return the data set they make.
 
@@ -64,6 +77,21 @@ def make_table_data_set(name: str, table: Table, reading: Reading) -> DataSet:
     ----------
     name : str
         What it will be called.
+    table : Table
+        From any kind of file.
+    reading : Reading
+        What the user has said about it.
+    """
+    found = read_columns(table, reading)
+    data = make_data_set(name, found.X, found.labels, found.where)
+    return DataSet(data.name, data.X, data.y, data.label_names, tuple(found.about.items()), found.feature_names)
+
+
+def read_columns(table: Table, reading: Reading) -> TableColumns:
+    """Understand the columns of a table: features as numbers, and the labels.
+
+    Parameters
+    ----------
     table : Table
         From any kind of file.
     reading : Reading
@@ -79,11 +107,9 @@ def make_table_data_set(name: str, table: Table, reading: Reading) -> DataSet:
     table, n_missing = _find_missing(table, [*features, target], target, reading)
     labels = _labels(table, target)
     encoded = _encode_all(table, features, reading)
-    label_column = f"{table.path}, column {table.names[target]!r}"
     n_columns = sum(column.values.shape[1] for column in encoded.values())
     check_memory(8 * table.frame.height * n_columns)
     X = np.hstack([column.values for column in encoded.values()])
-    data = make_data_set(name, X, labels, label_column)
     names = [f"{table.names[j]}{end}" for j, column in encoded.items() for end in column.endings]
     unused = sorted(set(range(len(table.names))).difference([target, *features]))
     about = {
@@ -93,7 +119,7 @@ def make_table_data_set(name: str, table: Table, reading: Reading) -> DataSet:
         "dropped": shorten([table.names[j] for j in unused]) or "nothing",
         "missing": _say_missing(table, n_missing),
     }
-    return DataSet(data.name, data.X, data.y, data.label_names, tuple(about.items()), tuple(names))
+    return TableColumns(X, labels, f"{table.path}, column {table.names[target]!r}", about, tuple(names))
 
 
 # Which columns.

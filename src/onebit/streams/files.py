@@ -6,9 +6,10 @@ import os
 import sys
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import scipy.sparse
 
@@ -17,6 +18,10 @@ from onebit.npz import DAMAGE, n_bytes, read_array
 from onebit.streams.data_set import DataSet, make_data_set
 from onebit.streams.reading import Reading
 
+if TYPE_CHECKING:
+    from onebit.streams.table import Table
+
+Made = TypeVar("Made")
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
 """Data sets that come with scikit-learn."""
 SUFFIXES = {
@@ -101,21 +106,57 @@ def read_table(
         )
     path = Path(path)
     reading = Reading(label, drop, columns, missing, delimiter, decimal, encoding, max_words).checked()  # type: ignore[arg-type]
+    kind = _kind_of(path)
+    if reading.chosen and kind not in TABLES:
+        raise ValueError(f"{path}: only tables (CSV, Parquet, ARFF) have columns to choose; got {reading.chosen[0]}")
+    if kind in TABLES:
+        return understand_table(path, reading, _make_table_data_set)
+    with _reading_errors(path):
+        name = plain_name(path)
+        return _read_svmlight(path, name) if kind == "svmlight" else _read_npz(path, name)
+
+
+def understand_table(path: Path, reading: Reading, understand: "Callable[[Table, Reading], Made]") -> "Made":
+    """Read a file of named columns and return what is made of it, or raise a ValueError that names the file.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV or other delimited text, Parquet or ARFF file.
+    reading : Reading
+        What the user has said about it, checked.
+    understand : callable
+        Given the table and the reading, makes something of its columns.
+    """
+    kind = _kind_of(path)
+    if kind not in TABLES:
+        raise ValueError(f"{path}: must be a table (CSV, Parquet, ARFF), which has named columns; it is {kind}")
+    # Polars is a large library: whoever reads no table does without it.
+    from polars.exceptions import PanicException, PolarsError
+
+    with _reading_errors(path):
+        try:
+            return understand(_read_table(path, kind, reading), reading)
+        except (PanicException, PolarsError) as error:  # such as a date beyond all calendars, or a name that is none
+            raise ValueError(f"{path}: cannot be understood ({str(error).splitlines()[0]})") from error
+
+
+def _kind_of(path: Path) -> str:
     suffix = ending(path)
     if suffix is None:
         raise ValueError(f"{path}: the ending must be one of {', '.join(SUFFIXES)}; got {path.suffix!r}")
-    kind = SUFFIXES[suffix]
     if path.is_dir():
         raise ValueError(f"{path}: is a folder; name a file in it")
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file")
-    if reading.chosen and kind not in TABLES:
-        raise ValueError(f"{path}: only tables (CSV, Parquet, ARFF) have columns to choose; got {reading.chosen[0]}")
+    return SUFFIXES[suffix]
+
+
+@contextmanager
+def _reading_errors(path: Path) -> Iterator[None]:
+    """Turn what goes wrong with a file into a ValueError that names it."""
     try:
-        if kind in TABLES:
-            return _read_table(path, kind, reading)
-        name = plain_name(path)
-        return _read_svmlight(path, name) if kind == "svmlight" else _read_npz(path, name)
+        yield
     except MemoryError as error:
         raise ValueError(f"{path}: does not fit into memory ({error}); keep fewer rows or columns of it") from error
     except OSError as error:
@@ -143,26 +184,22 @@ def plain_name(path: Path) -> str:
     return path.name[: -len(ending(path) or path.suffix) or None].removesuffix("_csr")
 
 
-def _read_table(path: Path, kind: str, reading: Reading) -> DataSet:
-    # Polars is a large library: whoever reads no table does without it.
-    from polars.exceptions import PanicException, PolarsError
-
+def _make_table_data_set(table: "Table", reading: Reading) -> DataSet:
     from onebit.streams.columns import make_table_data_set
+
+    return make_table_data_set(plain_name(table.path), table, reading)
+
+
+def _read_table(path: Path, kind: str, reading: Reading) -> "Table":
     from onebit.streams.table import read_arff, read_parquet
     from onebit.streams.text_table import as_utf8, read_text_table
 
     content = _content(path)
-    try:
-        if kind == "parquet":
-            table = read_parquet(path, content)
-        elif kind == "arff":
-            table = read_arff(path, as_utf8(path, content, reading.encoding).decode())
-        else:
-            table = read_text_table(path, content, reading)
-        del content
-        return make_table_data_set(plain_name(path), table, reading)
-    except (PanicException, PolarsError) as error:  # such as a date beyond all calendars, or a name that is none
-        raise ValueError(f"{path}: cannot be understood ({str(error).splitlines()[0]})") from error
+    if kind == "parquet":
+        return read_parquet(path, content)
+    if kind == "arff":
+        return read_arff(path, as_utf8(path, content, reading.encoding).decode())
+    return read_text_table(path, content, reading)
 
 
 def _content(path: Path) -> bytes:

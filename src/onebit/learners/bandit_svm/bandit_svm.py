@@ -10,7 +10,7 @@ from onebit.bounds import BOUNDS, Claim
 from onebit.inputs import Floats, check_choice, check_integer, check_number
 from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Rational, as_kernel
 from onebit.learners.bandit_svm.bank import BankMemory
-from onebit.learners.bandit_svm.facts import Settings
+from onebit.learners.bandit_svm.facts import Settings, Signs
 from onebit.learners.bandit_svm.linear_facts import LinearFactMemory
 from onebit.learners.space_learner import SpaceLearner
 from onebit.memory import Memory
@@ -107,6 +107,9 @@ class BanditSVM(SpaceLearner):
     support_, coefficients_ : arrays of shapes (n, n_features) and (n, K)
         The stored examples, as they came, and how much of each every class has gained; with a kernel only. Coefficients
         of a bank have shape (m, n, K).
+    proved_ : array of shape (n, K)
+        What is proved of each stored example: 1 where it is of that class, −1 where it is not, 0 where nothing is
+        known; with a kernel only.
     bank_ : tuple
         The kernels that take part.
 
@@ -176,6 +179,14 @@ class BanditSVM(SpaceLearner):
         self._check_started("bank_")
         memory = self._memory
         return memory.bank.kernels if isinstance(memory, BankMemory) else (None,)
+
+    @property
+    def proved_(self) -> Signs:
+        """What is proved of each of `support_`: 1 where it is of a class, −1 where it is not, otherwise 0."""
+        with self._lock:
+            if not self._started or not isinstance(memory := self._memory, BankMemory):
+                raise AttributeError(f"proved_ is there once {type(self).__name__} has played with a kernel")
+            return np.sign(memory.arrays.targets[:, : memory.size].T).astype(np.int8)
 
     def opinions(self, features: Any) -> list[Opinion]:
         """Return what every kernel says about a row, and what that counts in the vote; the most trusted first."""

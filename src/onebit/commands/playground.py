@@ -1,0 +1,89 @@
+"""What ``onebit playground`` does: serve the page on this machine, and open a browser."""
+
+import contextlib
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+import threading
+import webbrowser
+from importlib.metadata import version
+
+from rich.console import Console
+
+from onebit.inputs import check_integer
+
+HOST = "127.0.0.1"
+_NEEDED = ("fastapi", "uvicorn")
+_NO_COMPILER = "NUMBA_DISABLE_JIT"
+
+
+def playground_command(port: int, open_browser: bool, compiled: bool) -> None:
+    """Serve the playground until Ctrl-C.
+
+    Parameters
+    ----------
+    port : int
+        Where to listen; another one is taken if it is not free.
+    open_browser : bool
+        Whether to open the page.
+    compiled : bool
+        Whether learners are compiled: faster by far, but the first time takes a minute or two. Otherwise the same code
+        runs as plain Python, guess for guess the same, and the first round comes at once.
+    """
+    check_integer("--port", port, low=0, high=65535)
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise RuntimeError(f"{' and '.join(missing)} must be installed for this: pip install 'onebit[serve]'")
+    # Whether code is compiled is settled when onebit is imported, so another process must do it.
+    if not compiled and os.environ.get(_NO_COMPILER) != "1":
+        words = ["playground", "--port", str(port), "--browser" if open_browser else "--no-browser"]
+        _run_again([sys.executable, "-m", "onebit", *words], {**os.environ, _NO_COMPILER: "1"})
+        return
+    _serve(port, open_browser)
+
+
+def _run_again(command: list[str], environment: dict[str, str]) -> None:
+    if os.name == "posix":
+        os.execve(command[0], command, environment)
+    with contextlib.suppress(KeyboardInterrupt):
+        raise SystemExit(subprocess.run(command, env=environment, check=False).returncode)
+
+
+def _serve(port: int, open_browser: bool) -> None:
+    # A large library: who serves nothing does without it.
+    import uvicorn
+
+    from onebit.live.playground.server import create_app
+
+    listening = listen(port)
+    address = f"http://{HOST}:{listening.getsockname()[1]}/"
+    console = Console(highlight=False, soft_wrap=True)
+    settings = uvicorn.Config(create_app(), log_level="warning", server_header=False, timeout_graceful_shutdown=1)
+    console.print(f"onebit {version('onebit')}: the playground is at {address} (Ctrl-C stops it)")
+    sys.stdout.flush()
+    if open_browser:
+        threading.Timer(0.5, webbrowser.open, [address]).start()
+    with contextlib.suppress(KeyboardInterrupt):
+        uvicorn.Server(settings).run(sockets=[listening])
+    console.print("Stopped.")
+
+
+def listen(port: int) -> socket.socket:
+    """Return a socket of this machine alone, on that port, or on any other if it is taken."""
+    for wanted in (port, 0):
+        listening = socket.socket()
+        # Not to wait for the last of an earlier playground's connections; on Windows it would share the port.
+        if os.name == "posix":
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((HOST, wanted))
+            listening.listen()
+        except OSError:
+            listening.close()
+            if wanted == 0:
+                raise
+        else:
+            return listening
+    raise AssertionError("a free port is always found, or an error raised")

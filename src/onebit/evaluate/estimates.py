@@ -1,0 +1,291 @@
+"""What is known of a learner's mistakes on a log, and what can be estimated.
+
+Known for sure: after "right" the label is known, so every guess of that round is decided; after "wrong" only the guess
+of the same label is. The rest is unknown, and may be all right or all wrong: those are the bounds.
+
+Symbols, in a round: a is the logged label, p its chance, g the learner's guess, y the right label, m = 1 if g ≠ y,
+h(k) what was expected of label k before the round, w = 1/p if a = g and 0 otherwise.
+
+- inverse propensity (IPS): the mean of w·m. Unbiased if every label that the learner guesses had a chance.
+- self-normalised (SNIPS): Σw·m / Σw. A little biased, and steadier.
+- doubly robust (DR): the mean of b + w·(m − b), b = 1 − h(g). Unbiased as IPS is, and steadier if h is any good.
+- DR+: also uses that "right" tells the label, which other bandits cannot. F = b + 1[a ≠ g]·(1[a = y] − h(a))/p has
+  the same mean m, if some label is right and each had a chance: a mistake shows when the right label is tried, and a
+  good log tries it often. DR+ is (1 − B)·DR + B·F with B in [0, 1] the weight that would have been best so far.
+
+All are sums of terms whose mean, given the past and the round, is m: the log may have learned as it went. Intervals are
+about the mistakes in these very rounds. Their variance is that of the logged draws alone, the larger of two estimates:
+one from the draws as they fell, which is unbiased but nothing as long as no unlikely draw has told anything; and one
+from the chances, which takes what the tried label left to be shared equally by the others, as it is in a log that mixes
+its best label with uniform draws. The normal law is that of the martingale central limit theorem, an approximation.
+Every interval is cut to the sure bounds.
+
+Rounds whose label was certain (p = 1) involve no chance: there m is taken as it is known. Where it is not known, no
+draw could have told it, and there is no estimate.
+
+References
+----------
+Dudík, Erhan, Langford, Li (2014). Doubly robust policy evaluation and optimization. Statistical Science 29.
+Swaminathan, Joachims (2015). The self-normalized estimator for counterfactual learning. NIPS 28.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import norm
+
+from onebit.evaluate.expectations import Expected
+from onebit.evaluate.logged_rounds import RIGHT, LoggedRounds
+from onebit.inputs import Floats, Integers
+from onebit.reporting.tables import grouped
+
+LEVEL = 0.95
+"""Of the intervals."""
+METHODS = ("IPS", "SNIPS", "DR", "DR+")
+"""The estimates, in the order in which they are shown."""
+FEW_ROUNDS = 5
+"""Fewer rounds than this in which an unlikely label was tried and told something: estimates are not to be trusted."""
+_QUANTILE = float(norm.ppf(0.5 + LEVEL / 2))
+_STANDARD_ERRORS = 3.0  # by which the mean weight may miss 1
+Booleans = npt.NDArray[np.bool_]
+
+
+class Known(NamedTuple):
+    """What a log proves about guesses in its answered rounds."""
+
+    right: int
+    wrong: int
+    unknown: int
+
+    @property
+    def rounds(self) -> int:
+        """All answered rounds."""
+        return self.right + self.wrong + self.unknown
+
+    @property
+    def low(self) -> float:
+        """The least share of mistakes."""
+        return self.wrong / self.rounds
+
+    @property
+    def high(self) -> float:
+        """The greatest share of mistakes."""
+        return (self.wrong + self.unknown) / self.rounds
+
+
+class Estimate(NamedTuple):
+    """A share of mistakes, with its interval."""
+
+    rate: float
+    low: float
+    high: float
+
+
+class Weights(NamedTuple):
+    """How much the estimates rest on."""
+
+    effective: float
+    """As many rounds of equal weight would say as much: (Σw)²/Σw²."""
+    largest: float
+    telling: int
+    """Rounds in which a label with less than an even chance was tried and told something about this learner."""
+
+
+class Estimates(NamedTuple):
+    """All that was estimated of a learner, or why nothing could be."""
+
+    found: dict[str, Estimate]
+    weights: Weights | None
+    warnings: tuple[str, ...]
+
+
+def settle(log: LoggedRounds, guesses: Integers) -> tuple[Booleans, Booleans]:
+    """Return in which rounds guesses are known to be right, and in which known to be wrong.
+
+    Parameters
+    ----------
+    log : LoggedRounds
+        The rounds.
+    guesses : array of int
+        Positions in the log's classes, −1 for a label that the log does not know.
+    """
+    truths, answered = log.truths(), log.is_answered
+    right = (truths >= 0) & (guesses == truths)
+    wrong = ((truths >= 0) & (guesses != truths)) | (answered & (log.answers != RIGHT) & (guesses == log.guesses))
+    return right, wrong
+
+
+def known(log: LoggedRounds, guesses: Integers) -> Known:
+    """Return how many guesses are known to be right or wrong, among the rounds with an answer."""
+    right, wrong = settle(log, guesses)
+    n_right, n_wrong = int(right.sum()), int(wrong.sum())
+    return Known(n_right, n_wrong, int(log.is_answered.sum()) - n_right - n_wrong)
+
+
+def estimate(log: LoggedRounds, expected: Expected) -> Estimates:
+    """Estimate the share of mistakes of guesses in the answered rounds whose chance is known.
+
+    Parameters
+    ----------
+    log : LoggedRounds
+        The rounds.
+    expected : Expected
+        The guesses, each made before its round's answer was heard, and how likely they were to be right.
+    """
+    guesses = expected.guesses
+    used = log.is_answered & ~np.isnan(log.probabilities)
+    n_answered, n_used = int(log.is_answered.sum()), int(used.sum())
+    if not n_used:
+        return Estimates({}, None, ("the log has no probabilities, so there are bounds and no estimates",))
+    right, wrong = settle(log, guesses)
+    certain = used & (log.probabilities >= 1.0)
+    hidden = int((certain & ~right & ~wrong).sum())
+    if hidden:
+        said = (
+            f"in {grouped(hidden)} rounds the logged label was certain (probability 1), was wrong, and this learner "
+            "says another: no estimate, only bounds. A log that now and then guesses at random (an exploration floor) "
+            "allows estimates"
+        )
+        return Estimates({}, None, (said,))
+    drawn = used & ~certain
+    rounds = _Drawn(
+        agrees=(guesses == log.guesses)[drawn],
+        correct=(log.answers == RIGHT)[drawn].astype(np.float64),
+        chances=log.probabilities[drawn],
+        expected=expected.at(drawn),
+        n_allowed=log.n_allowed[drawn],
+    )
+    n_low, n_high = int((wrong & used).sum()), int((used & ~right).sum())
+    found: dict[str, Estimate] = {}
+    for method, (total, variance) in _sums(rounds, log.is_complete).items():
+        mistakes, spread = total + int((wrong & certain).sum()), _QUANTILE * np.sqrt(max(variance, 0.0))
+        ends = np.array([mistakes, mistakes - spread, mistakes + spread])
+        found[method] = Estimate(*(np.clip(ends, n_low, n_high) / n_used).tolist())
+    weights = _weights(rounds, int((certain & (guesses == log.guesses)).sum()))
+    warnings = _warnings(rounds, weights)
+    if n_used < n_answered:
+        without = n_answered - n_used
+        warnings += (f"{grouped(without)} answered rounds have no probability: the estimates are of the others",)
+    return Estimates(found, weights, warnings)
+
+
+class _Drawn(NamedTuple):
+    """The rounds in which chance had a say."""
+
+    agrees: Booleans
+    correct: Floats
+    chances: Floats
+    expected: Expected
+    n_allowed: Integers
+
+    @property
+    def weights(self) -> Floats:
+        """w: one over the chance where the learner says the logged label."""
+        weights: Floats = np.where(self.agrees, 1.0 / self.chances, 0.0)
+        return weights
+
+    @property
+    def others(self) -> Floats:
+        """The chance of a label that was not tried: what the tried one left, shared by all others."""
+        chances: Floats = (1.0 - self.chances) / np.maximum(self.n_allowed - 1, 1)
+        return chances
+
+    def planned(self, variances: Floats) -> float:
+        """Return the sum of variances that hold in the rounds in which the likely label was tried.
+
+        Where it was not, another label's chance is not known. Those rounds are stood for by the others: a label with
+        more than an even chance is tried as often as it says.
+        """
+        stand_for = np.where(self.chances > 0.5, 1.0 / self.chances, self.chances >= (1.0 - 1e-9) * self.others)
+        return float(np.sum(stand_for * variances))
+
+
+def _sums(rounds: _Drawn, is_complete: bool) -> dict[str, tuple[float, float]]:
+    """Return the estimated number of mistakes, and the variance of that number, by method."""
+    n, weights = len(rounds.chances), rounds.weights
+    found = {"IPS": _on_agreement(rounds, np.zeros(n))}
+    mistakes, total = float(np.sum(weights * (1.0 - rounds.correct))), float(np.sum(weights))
+    if total > 0.0:
+        share = np.full(n, mistakes / total)
+        found["SNIPS"] = n * mistakes / total, _on_agreement(rounds, share)[1] * (n / total) ** 2
+    elif n == 0:
+        found["SNIPS"] = 0.0, 0.0
+    found["DR"] = _on_agreement(rounds, 1.0 - rounds.expected.of_guess)
+    if is_complete:
+        found["DR+"] = _on_both(rounds)
+    return found
+
+
+def _on_agreement(rounds: _Drawn, base: Floats) -> tuple[float, float]:
+    """Return Σ b + w·(m − b), and its variance: the sum of (m − b)²·(1/p(g) − 1)."""
+    missed = 1.0 - rounds.correct - base
+    terms = base + rounds.weights * missed
+    heard = rounds.weights * missed**2 * (1.0 / rounds.chances - 1.0)
+    squares, chances = _squares(rounds, base)
+    return float(terms.sum()), max(float(heard.sum()), rounds.planned(squares * (1.0 / chances - 1.0)))
+
+
+def _squares(rounds: _Drawn, base: Floats) -> tuple[Floats, Floats]:
+    """Return (m − b)², or the mean of b² and (1 − b)² where m is not known, and the chance of the guess."""
+    is_unknown = ~rounds.agrees & (rounds.correct == 0.0)
+    mistaken = np.where(rounds.agrees, 1.0 - rounds.correct, 1.0)
+    squares = np.where(is_unknown, (base**2 + (1.0 - base) ** 2) / 2.0, (mistaken - base) ** 2)
+    return squares, np.where(rounds.agrees, rounds.chances, rounds.others)
+
+
+def _on_both(rounds: _Drawn) -> tuple[float, float]:
+    """Return what DR+ says, and its variance."""
+    base, of_logged = 1.0 - rounds.expected.of_guess, rounds.expected.of_logged
+    on_agreement = rounds.weights * (1.0 - rounds.correct - base)
+    on_others = np.where(rounds.agrees, 0.0, (rounds.correct - of_logged) / rounds.chances)
+    squares, chances = _squares(rounds, base)
+    of_agreement, of_others = squares / chances, _squares_of_others(rounds)
+    # Both have the same mean in every round, so that any B that knows only the past leaves it as it is. Never both are
+    # there at once, so the best B is the share of the squares.
+    past = np.cumsum([of_agreement, of_others], axis=1)
+    shares = np.concatenate([[0.5], (past[0] / past.sum(axis=0))[:-1]])[: len(base)]
+    moved = (1.0 - shares) * on_agreement + shares * on_others
+    planned = (1.0 - shares) ** 2 * of_agreement + shares**2 * of_others - squares
+    # E[moved²] − (m − b)², the latter linear in m since m is 0 or 1.
+    heard = moved**2 - base**2 - (1.0 - 2.0 * base) * (base + moved)
+    return float(np.sum(base + moved)), max(float(heard.sum()), rounds.planned(planned))
+
+
+def _squares_of_others(rounds: _Drawn) -> Floats:
+    """Return Σ (1[k = y] − h(k))²/p(k) over the labels k ≠ g, no less than it is where y is not known."""
+    _, of_guess, of_logged, squares = rounds.expected
+    left = np.maximum(squares - of_guess**2 - np.where(rounds.agrees, 0.0, of_logged**2), 0.0)
+    tried = np.where(rounds.agrees, 0.0, (rounds.correct - of_logged) ** 2 / rounds.chances)
+    right_elsewhere = rounds.correct == 0.0
+    return np.asarray(tried + (left + right_elsewhere) / rounds.others)
+
+
+def _weights(rounds: _Drawn, n_certain: int) -> Weights:
+    weights = np.concatenate([rounds.weights, np.ones(n_certain)])
+    squares = float(np.sum(weights**2))
+    effective = float(weights.sum()) ** 2 / squares if squares else 0.0
+    unlikely = rounds.chances < 0.5
+    telling = int((unlikely & (rounds.agrees | (rounds.correct > 0.0))).sum())
+    return Weights(effective, float(weights.max(initial=0.0)), telling)
+
+
+def _warnings(rounds: _Drawn, weights: Weights) -> tuple[str, ...]:
+    said: list[str] = []
+    if not len(rounds.chances):
+        return ()
+    # The mean weight is 1 if every label that the learner guesses had a chance.
+    _, chances = _squares(rounds, np.zeros(len(rounds.chances)))
+    spread = np.sqrt(rounds.planned(1.0 / chances - 1.0))
+    if len(rounds.chances) - rounds.weights.sum() > _STANDARD_ERRORS * spread:
+        said.append(
+            f"weights average {rounds.weights.mean():.2f}, not 1: it guesses labels that the log never, or hardly "
+            "ever, tries; the estimates do not hold, the bounds do"
+        )
+    if weights.telling < FEW_ROUNDS:
+        said.append(
+            f"only {weights.telling} rounds in which an unlikely label was tried tell something about it (largest "
+            f"weight {weights.largest:.3g}, effective sample size {grouped(weights.effective)}): too few for the "
+            "estimates to say more than the bounds"
+        )
+    return tuple(said)

@@ -1,0 +1,161 @@
+"""A learner on the rounds of a log: it guesses every one, and hears what the log can tell it.
+
+It guesses a round before it hears anything of it, so a guess depends on the rounds before and on its own random
+numbers, never on this round's answer. What is found out about those guesses is about the learner as it was run here: in
+a game of its own it would have heard other things, and said others later.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onebit.evaluate.logged_rounds import RIGHT, UNKNOWN, LoggedRounds
+from onebit.inputs import Integers, check_choice
+from onebit.learners import Learner
+from onebit.rounds import Guess
+from onebit.streams.preprocess import preprocess
+
+HEARS = ("facts", "own", "nothing")
+"""What a learner may hear of a log: every answer, as a round that others played; only what it would have heard itself;
+nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A learner that is to be evaluated.
+
+    Attributes
+    ----------
+    title : str
+        Its name in tables and figures.
+    learner : Learner
+        With its settings. It is not played itself but a copy of it, which begins afresh unless it is frozen.
+    is_frozen : bool
+        Whether it stays what it is: a model that was saved, says its best label, and learns nothing.
+    """
+
+    title: str
+    learner: Learner
+    is_frozen: bool = False
+
+    @property
+    def scales_rows(self) -> bool:
+        """Whether it wants rows as they come: it scales columns itself, or was trained on them."""
+        return self.is_frozen or getattr(self.learner, "scale", None) is not None
+
+
+def replay(
+    log: LoggedRounds,
+    candidate: Candidate,
+    *,
+    hears: str = "facts",
+    preprocessing: str = "online",
+    seed: int = 0,
+    on_round: Callable[[], None] | None = None,
+) -> Integers:
+    """Let a learner guess every round of a log, and return its guesses.
+
+    Parameters
+    ----------
+    log : LoggedRounds
+        The rounds.
+    candidate : Candidate
+        Who guesses.
+    hears : {"facts", "own", "nothing"}
+        "facts": after each round, the label that was logged and whether it was right, by `learn_from`, whatever the
+        learner itself said. "own": what it would have heard in a game of its own, where that is known: the logged
+        answer if it said the logged label, "wrong" if another label was right, and nothing otherwise. "nothing": no
+        answers. One that is frozen never hears anything.
+    preprocessing : {"online", "standardize", "none"}
+        What is done to the rows for those who do not scale columns themselves.
+    seed : int
+        Names the learner's random numbers.
+    on_round : callable, optional
+        Called after every round.
+
+    Returns
+    -------
+    array of int
+        Positions in the log's classes; −1 for a label that the log does not know.
+    """
+    check_choice("hears", hears, HEARS)
+    rows = log.X if candidate.scales_rows else preprocess(log.X, preprocessing)
+    if candidate.is_frozen:
+        return _frozen_guesses(log, candidate, rows, on_round)
+    learner = _fresh(candidate.learner, log, seed)
+    facts = log.classes[log.guesses], log.answers == RIGHT, log.probabilities
+    labels, truths = log.classes.tolist(), log.truths()
+    guesses = np.empty(log.n_rounds, dtype=np.int64)
+    for t in range(log.n_rounds):
+        allowed = log.allowed(t)
+        row = rows[[t]] if hasattr(rows, "indptr") else rows[t]
+        guess = learner.guess(row, None if allowed is None else log.classes[allowed])
+        guesses[t] = guess.index
+        if log.answers[t] != UNKNOWN and hears != "nothing":
+            try:
+                if hears == "facts":
+                    # As arrays of one: lists would be looked through for frames.
+                    tried, correct, chance = (each[t : t + 1] for each in facts)
+                    learner.learn_from(rows[[t]], tried, correct, None if np.isnan(chance[0]) else chance)
+                else:
+                    _hear_own(learner, log, guess, int(truths[t]), labels, t)
+            except ValueError as error:
+                raise ValueError(f"{candidate.title}, round {t}: {error}") from error
+        if on_round is not None:
+            on_round()
+    return guesses
+
+
+def _fresh(learner: Learner, log: LoggedRounds, seed: int) -> Learner:
+    """Return a learner with the same settings that knows the labels of the log, and no more."""
+    settings = learner.get_params(deep=False)
+    return type(learner)(**{**settings, "classes": log.classes.tolist(), "seed": seed})
+
+
+def _hear_own(learner: Learner, log: LoggedRounds, guess: Guess, truth: int, labels: list[Any], t: int) -> None:
+    if truth >= 0:
+        told = {"label": labels[truth]} if learner.hears_label else {}
+        learner.tell(guess, guess.index == truth, **told)
+    elif guess.index == log.guesses[t] and not learner.hears_label:
+        learner.tell(guess, False)
+
+
+def _frozen_guesses(
+    log: LoggedRounds, candidate: Candidate, rows: Any, on_round: Callable[[], None] | None
+) -> Integers:
+    """Return the labels with the highest scores."""
+    learner = candidate.learner
+    places = _places_in_log(log, candidate)
+    try:
+        scores = learner.score_classes(rows)
+    except ValueError as error:
+        raise ValueError(
+            f"{candidate.title}: {error}. A saved model guesses rows with the columns that it was trained on"
+        ) from error
+    if log.among is not None:
+        for t, allowed in enumerate(log.among):
+            if allowed is not None:
+                scores[t, ~np.isin(places, allowed)] = -np.inf
+    if on_round is not None:
+        for _ in range(log.n_rounds):
+            on_round()
+    guesses: Integers = places[np.argmax(scores, axis=1)]
+    return guesses
+
+
+def _places_in_log(log: LoggedRounds, candidate: Candidate) -> Integers:
+    """Return where the labels of a saved learner are among those of the log, −1 for one that the log does not know."""
+    own = candidate.learner.classes_.tolist()
+    known = {label: place for place, label in enumerate(log.classes.tolist())}
+    if not known.keys() <= set(own) and {str(label) for label in known} <= {str(label) for label in own}:
+        # A file has words only: 3 in a model is "3" in a log.
+        own, known = [str(label) for label in own], {str(label): place for label, place in known.items()}
+    missing = [label for label in known if label not in set(own)]
+    if missing:
+        raise ValueError(
+            f"{candidate.title} does not know the label {missing[0]!r} of the log; it knows {own!r:.200}. Leave it "
+            "out, or save a model that was told all labels (classes=[…])"
+        )
+    return np.array([known.get(label, -1) for label in own], dtype=np.int64)

@@ -1,0 +1,184 @@
+"""The table of an evaluation: a file for programs, a table on the screen, a page to read."""
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from onebit.evaluate.estimates import LEVEL, METHODS, Estimate
+from onebit.evaluate.evaluation import Evaluation
+from onebit.files import replace_file
+from onebit.reporting import pages
+from onebit.reporting.names import in_cell, in_page, on_screen
+from onebit.reporting.style import FigureFile
+from onebit.reporting.tables import grouped, number, write_csv
+
+_KEYS = {"IPS": "ips", "SNIPS": "snips", "DR": "dr", "DR+": "dr_plus"}
+COLUMNS = (
+    "learner",
+    "rounds",
+    "known_right",
+    "known_wrong",
+    "unknown",
+    "least_mistakes",
+    "most_mistakes",
+    *(f"{key}{end}" for key in _KEYS.values() for end in ("", "_low", "_high")),
+    "effective_rounds",
+    "largest_weight",
+    "telling_rounds",
+    "against_the_log",
+    "warnings",
+)
+_FACTS = ("learner", "right", "wrong", "unknown", "mistakes surely", "surely %", "than the log")
+_FACTS_CSS = ("name", *["number"] * 5, "plain")
+_ESTIMATES = ("learner", *(f"{name} %" for name in METHODS), "effective rounds", "largest weight", "telling rounds")
+_ESTIMATES_CSS = ("name", *["number"] * (len(_ESTIMATES) - 1))
+_INTRO = (
+    "<p>Each learner guessed every round of the log before it heard anything of it. After a right answer the label is "
+    "known, so its guess is decided; after a wrong one only the same guess is. What is surely so needs no assumption; "
+    "estimates need the chances that are in the log. All of it is about the learners as they were run here.</p>"
+)
+_COLORS = {"surely fewer": "green", "fewer": "green", "surely more": "red", "more": "red", "open": "dim"}
+
+
+def write_table(path: Path, rows: Sequence[Evaluation]) -> None:
+    """Write the table as CSV; shares are between 0 and 1."""
+    write_csv(path, COLUMNS, [_line(row) for row in rows])
+
+
+def _line(row: Evaluation) -> tuple[object, ...]:
+    facts, weights = row.known, row.estimates.weights
+    found: list[str] = []
+    for method in METHODS:
+        estimate = row.estimates.found.get(method)
+        found += ["", "", ""] if estimate is None else [number(value) for value in estimate]
+    rests_on = ("", "", "") if weights is None else (*map(number, weights[:2]), weights.telling)
+    return (
+        *(row.title, facts.rounds, facts.right, facts.wrong, facts.unknown),
+        *(facts.wrong, facts.wrong + facts.unknown),
+        *found,
+        *rests_on,
+        *(row.verdict, "; ".join(row.estimates.warnings)),
+    )
+
+
+def _legend_of_facts(rows: Sequence[Evaluation]) -> list[str]:
+    return [
+        f"{grouped(rows[0].known.rounds)} answered rounds; surely: no fewer and no more, whatever the unknown ones are",
+        "than the log: surely, by the bounds; or by the steadiest interval, if no warning speaks against it; or open",
+    ]
+
+
+_LEGEND_OF_ESTIMATES = (
+    f"estimated share of mistakes in these rounds, with {LEVEL:.0%} intervals cut to what is sure",
+    "effective rounds: of equal weight that would say as much; telling: an unlikely label was tried and told something",
+)
+
+
+def notes(rows: Sequence[Evaluation]) -> list[str]:
+    """Return every learner's warnings; once, where several have the same."""
+    by_text: dict[str, list[str]] = {}
+    for row in rows:
+        for text in row.estimates.warnings:
+            by_text.setdefault(text, []).append(row.title)
+    n_learners = sum(not row.is_logged for row in rows)
+    return [
+        f"{'all learners' if len(titles) == n_learners > 1 else ', '.join(titles)}: {text}"
+        for text, titles in by_text.items()
+    ]
+
+
+def print_table(console: Console, rows: Sequence[Evaluation], name: str) -> None:
+    """Print what is known and what is estimated of everyone, and the warnings."""
+    table = _new_table(f"{name}: what is known of each learner", _FACTS, _legend_of_facts(rows))
+    for row in rows:
+        learner, *cells, verdict = _shown_facts(row)
+        table.add_row(in_cell(learner), *cells, Text(verdict, _COLORS.get(verdict, "")), end_section=row.is_logged)
+    console.print(table)
+    if any(row.estimates.found for row in rows):
+        table = _new_table("What is estimated", _ESTIMATES, _LEGEND_OF_ESTIMATES)
+        for row in rows[1:]:
+            learner, *cells = _shown_estimates(row)
+            table.add_row(in_cell(learner), *cells)
+        console.print(table)
+    for note in notes(rows):
+        console.print(Text.assemble(("warning: ", "bold yellow"), on_screen(note)), soft_wrap=True)
+
+
+def _new_table(title: str, columns: Sequence[str], legend: Sequence[str]) -> Table:
+    caption = Text("\n").join(on_screen(text) for text in legend)
+    table = Table(title=on_screen(title), caption=caption, box=box.SIMPLE, padding=(0, 1, 0, 0))
+    for at, column in enumerate(columns):
+        table.add_column(column, overflow="fold", justify="right" if at else "left")
+    return table
+
+
+def _shown_facts(row: Evaluation) -> list[str]:
+    """Return what people read of what is known, on the screen and on the page."""
+    facts = row.known
+    least, most = facts.wrong, facts.wrong + facts.unknown
+    return [
+        row.title,
+        *(grouped(count) for count in (facts.right, facts.wrong, facts.unknown)),
+        grouped(least) if least == most else f"{grouped(least)} to {grouped(most)}",
+        f"{100 * facts.low:.1f}" if least == most else f"{100 * facts.low:.1f}–{100 * facts.high:.1f}",
+        row.verdict,
+    ]
+
+
+def _shown_estimates(row: Evaluation) -> list[str]:
+    """Return what people read of what is estimated."""
+    weights = row.estimates.weights
+    rests_on = ["", "", ""]
+    if weights is not None:
+        rests_on = [grouped(weights.effective), f"{weights.largest:.3g}", grouped(weights.telling)]
+    return [row.title, *(_percent(row.estimates.found.get(method)) for method in METHODS), *rests_on]
+
+
+def _percent(found: Estimate | None) -> str:
+    return "" if found is None else f"{100 * found.rate:.1f} ({100 * found.low:.1f}–{100 * found.high:.1f})"
+
+
+def write_report(
+    path: Path,
+    rows: Sequence[Evaluation],
+    figures: Sequence[FigureFile],
+    details: Mapping[str, str],
+) -> None:
+    """Write the report: what was run, the figure, every number, every warning.
+
+    Parameters
+    ----------
+    path : Path
+        Where to.
+    rows : sequence of Evaluation
+        What came out.
+    figures : sequence of FigureFile
+        From `draw_files`.
+    details : mapping
+        Lines for "What was run", by name; "Command" is what to type to get the same again.
+    """
+    listed = {**details, "Version": f"onebit {version('onebit')}"}
+    command = listed.pop("Command")
+    said = notes(rows)
+    warnings = "".join(f"<li>{pages.prose(text)}.</li>\n" for text in said)
+    parts = [
+        _INTRO,
+        f"<h2>What was run</h2>\n<dl>\n{pages.facts(listed)}\n</dl>",
+        *(pages.figure(figure) for figure in figures),
+        f"<h2>What is known</h2>\n<p>{_lines(_legend_of_facts(rows))}</p>",
+        pages.table(_FACTS, [pages.cells(_shown_facts(row), _FACTS_CSS) for row in rows]),
+        f"<h2>What is estimated</h2>\n<p>{_lines(_LEGEND_OF_ESTIMATES)}</p>",
+        pages.table(_ESTIMATES, [pages.cells(_shown_estimates(row), _ESTIMATES_CSS) for row in rows[1:]]),
+        *([f"<h2>Warnings</h2>\n<ul>\n{warnings}</ul>"] if said else []),
+        f"<h2>How to get it again</h2>\n<pre><code>{in_page(command)}</code></pre>",
+    ]
+    replace_file(path, pages.page("What other learners would have done", "\n".join(parts) + "\n").encode())
+
+
+def _lines(texts: Sequence[str]) -> str:
+    return ".<br>".join(map(pages.prose, texts)) + "."

@@ -1,0 +1,78 @@
+"""Rows in the plane: where each is shown, and which row a place stands for."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onebit.inputs import Floats
+
+_BORDER = 0.08  # of the data's width, around them
+
+
+class Picture(NamedTuple):
+    """A plane in the space of rows: a row is ``origin + scale · (place @ axes)``, and what lies off it is projected.
+
+    Examples
+    --------
+    >>> picture = flat_picture(np.array([[3.0, 4.0, 1.0], [-3.0, 0.0, 1.0]]), "the two columns")
+    >>> picture.places(np.array([[3.0, 4.0, 1.0]])).tolist(), picture.rows(np.array([[3.0, 4.0]])).tolist()
+    ([[3.0, 4.0]], [[3.0, 4.0, 1.0]])
+    """
+
+    says: str
+    """What is shown, in words."""
+    origin: Floats
+    scale: Floats
+    """Of each column; 0 where it is constant."""
+    axes: Floats
+    """Two directions, each of length 1 (2 × d)."""
+    box: tuple[float, float, float, float]
+    """Left, bottom, right, top: a square."""
+
+    def places(self, X: Floats) -> Floats:
+        """Return where rows are shown."""
+        safe = np.where(self.scale > 0.0, self.scale, 1.0)
+        places: Floats = ((X - self.origin) / safe) @ self.axes.T
+        return places
+
+    def rows(self, places: Floats) -> Floats:
+        """Return the rows of the plane at some places."""
+        rows: Floats = self.origin + self.scale * (places @ self.axes)
+        return rows
+
+    def grid(self, size: int) -> Floats:
+        """Return the rows at the centres of size × size cells, from the top left, line by line."""
+        left, bottom, right, top = self.box
+        steps = (np.arange(size) + 0.5) / size
+        x, y = np.meshgrid(left + (right - left) * steps, top - (top - bottom) * steps)
+        return self.rows(np.column_stack([x.ravel(), y.ravel()]))
+
+
+def flat_picture(X: Floats, says: str, box: tuple[float, float, float, float] | None = None) -> Picture:
+    """Return the plane of the first two columns, at the first row's values of all others."""
+    axes = np.eye(2, X.shape[1])
+    origin = X[0] * (np.arange(X.shape[1]) >= 2)
+    return Picture(says, origin, np.ones(X.shape[1]), axes, box or _square(X[:, :2]))
+
+
+def widest_picture(X: Floats) -> Picture:
+    """Return the plane through the mean along the two directions in which rows, in units of their spread, vary most."""
+    origin, scale = X.mean(axis=0), X.std(axis=0)
+    spread = (X - origin) / np.where(scale > 0.0, scale, 1.0)
+    _, lengths, directions = np.linalg.svd(spread, full_matrices=False)
+    axes = np.zeros((2, X.shape[1]))
+    axes[: len(directions[:2])] = directions[:2]
+    share = float((lengths[:2] ** 2).sum() / max((lengths**2).sum(), 1e-300))
+    says = (
+        f"the two principal components of {int((scale > 0).sum())} columns, which hold {share:.0%} of their spread; "
+        "the background is that plane, and points off it are projected onto it"
+    )
+    return Picture(says, origin, scale, axes, _square(spread @ axes.T))
+
+
+def _square(places: Floats) -> tuple[float, float, float, float]:
+    low, high = places.min(axis=0), places.max(axis=0)
+    centre, half = (low + high) / 2.0, float((high - low).max()) * (0.5 + _BORDER) or 1.0
+    left, bottom = (centre - half).tolist()
+    right, top = (centre + half).tolist()
+    return left, bottom, right, top

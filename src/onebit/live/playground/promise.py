@@ -1,0 +1,95 @@
+"""What the theorems promise a learner on the rows of a session."""
+
+import math
+import time
+from typing import NamedTuple
+
+from onebit.bounds import Claim
+from onebit.inputs import Floats, Integers
+from onebit.kernels import Rational
+from onebit.learners import Learner, MulticlassPerceptron, NearestNeighbor
+from onebit.learners.space_learner import in_linear_space
+from onebit.reporting.tables import grouped
+from onebit.theory import Margin, Progress, margin
+
+_PATIENCE = 20.0  # seconds
+# Their theorems need no more than a weak margin.
+_WEAK = (MulticlassPerceptron, NearestNeighbor)
+_LONG = 10**7  # from here on powers of ten say more
+
+
+class Promise(NamedTuple):
+    """A number of mistakes that a theorem promises not to exceed, or why there is none."""
+
+    mistakes: float | None
+    says: str
+
+
+class _TooLongError(Exception):
+    """Measuring took too long."""
+
+
+def measure(X: Floats, y: Integers, n_classes: int, patience: float = _PATIENCE) -> Margin | None:
+    """Return the margins of some rows, or None if that takes too long."""
+    start = time.monotonic()
+
+    def look_at_clock(_progress: Progress) -> None:
+        if time.monotonic() - start > patience:
+            raise _TooLongError
+
+    try:
+        return margin(X, y, classes=list(range(n_classes)), on_progress=look_at_clock)
+    except _TooLongError:
+        return None
+
+
+def promised(learner: Learner, found: Margin) -> Promise:
+    """Return what is promised on rows with these margins: in expectation, or in every game.
+
+    >>> from onebit import BanditPerceptron
+    >>> promised(BanditPerceptron(), margin([[1, 0, 0], [0, 1, 0], [0, 0, 1]], [0, 1, 2])).says
+    'at most 18 on average (Theorem 2)'
+    """
+    if isinstance(getattr(learner, "kernel", None), Rational):
+        return _said([claim for claim in found.promises if claim.theorem == "6"])
+    if not in_linear_space(learner):
+        return Promise(None, "no theorem speaks of it")
+    kind, size, limit = ("weak", found.weak, found.weak_limit)
+    if not isinstance(learner, _WEAK):
+        kind, size, limit = ("strong", found.strong, found.strong_limit)
+    # Any margin will do to learn whether a theorem speaks at all.
+    numbers = {"n_classes": len(found.classes), "n_features": found.n_features}
+    radius = math.nextafter(found.radius, math.inf)
+    claims = learner.promise(**numbers, radius=radius, margin=math.nextafter(size, 0.0) if size > 0.0 else radius / 2)
+    if not claims:
+        return Promise(None, "no theorem speaks of it")
+    if size > 0.0:
+        return _said(claims)
+    why = f"these rows are not {kind}ly separable" if limit == 0.0 else f"no {kind} margin was found"
+    return Promise(None, f"nothing: {why}")
+
+
+def _said(claims: "list[Claim] | tuple[Claim, ...]") -> Promise:
+    of_mistakes = [claim for claim in claims if claim.about in ("mistakes", "expected mistakes")]
+    spoken = [claim for claim in of_mistakes if claim.log2 is not None]
+    if not spoken:
+        why = next((claim.silent_because for claim in of_mistakes if claim.silent_because), "")
+        return Promise(None, f"nothing: {why}" if why else "no theorem speaks of it")
+    best = min(spoken, key=lambda claim: claim.log2 or 0.0)
+    # A number that no session can reach is told, but not drawn.
+    drawn = float(best.value) if best.value is not None and best.value < _LONG else None
+    number = grouped(math.floor(drawn)) if drawn is not None else _power(best.log2 or 0.0)
+    on_average = " on average" if best.about == "expected mistakes" else ""
+    return Promise(drawn, f"at most {number}{on_average} ({_name(best)})")
+
+
+def _power(log2: float) -> str:
+    exponent = math.ceil(log2 * math.log10(2.0))
+    return "10" + str(exponent).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def _name(claim: Claim) -> str:
+    number = claim.theorem.partition("-")[0]
+    if not number.isdigit():
+        return f"{number}'s own theorem"
+    return f"Corollary {number}" if number == "6" else f"Theorem {number}"

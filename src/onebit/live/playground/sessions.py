@@ -1,0 +1,79 @@
+"""All sessions of a server: so many at most, each for so long, none knowing of another."""
+
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+_Kept = TypeVar("_Kept")
+
+
+class NoSuchSessionError(LookupError):
+    """A session that never was, or is over."""
+
+
+class Sessions(Generic[_Kept]):
+    """Keeps things under ids that cannot be guessed; the one that was left alone longest makes room.
+
+    Parameters
+    ----------
+    most : int
+        How many are kept.
+    idle_seconds : float
+        After which one that nobody asks for is dropped.
+    clock : callable
+        Returns seconds.
+
+    Examples
+    --------
+    >>> sessions = Sessions(most=1, idle_seconds=60.0)
+    >>> first, second = sessions.add("a"), sessions.add("b")
+    >>> sessions.get(second), len(sessions)
+    ('b', 1)
+    """
+
+    def __init__(self, most: int, idle_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most, self._idle_seconds, self._clock = most, idle_seconds, clock
+        self._kept: OrderedDict[str, tuple[_Kept, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        with self._lock:
+            self._drop_old()
+            return len(self._kept)
+
+    def add(self, thing: _Kept) -> str:
+        """Keep a thing and return its id."""
+        name = secrets.token_urlsafe(16)
+        with self._lock:
+            self._drop_old()
+            while len(self._kept) >= self._most:
+                self._kept.popitem(last=False)
+            self._kept[name] = thing, self._clock()
+        return name
+
+    def get(self, name: str) -> _Kept:
+        """Return what is kept under an id, and remember that somebody asked for it."""
+        with self._lock:
+            self._drop_old()
+            if name not in self._kept:
+                raise NoSuchSessionError("there is no such session: it was left alone too long; start a new one")
+            thing, _ = self._kept.pop(name)
+            self._kept[name] = thing, self._clock()
+            return thing
+
+    def drop(self, name: str) -> None:
+        """Forget what is kept under an id, if anything is."""
+        with self._lock:
+            self._kept.pop(name, None)
+
+    def _drop_old(self) -> None:
+        # In the order in which they were asked for: the first is the oldest.
+        now = self._clock()
+        while self._kept:
+            name, (_, asked) = next(iter(self._kept.items()))
+            if now - asked <= self._idle_seconds:
+                return
+            del self._kept[name]
