@@ -41,49 +41,58 @@ class NoLog:
         self.last_time = 0.0
 
     def about(self) -> dict[str, Any]:
+        """Return the settings."""
         return self._about
 
     def append(self, event: Event) -> None:
+        """Forget an event."""
         self.last_seq, self.last_time = event.seq, event.time
 
     def pending(self) -> Batch:
+        """Return what is done already."""
         return self._batch
 
     def wait(self, batch: Batch) -> None:
-        pass
+        """Return at once."""
 
     def forget_line(self) -> None:
-        pass
+        """Do nothing."""
 
     def events(self, after: int = 0) -> Iterator[Event]:
+        """Yield nothing."""
         return iter(())
 
     def about_ticket(self, ticket: str) -> list[Event]:
+        """Return nothing."""
         return []
 
     def of_kind(self, kind: str) -> list[Event]:
+        """Return nothing."""
         return []
 
     def with_key(self, key: str) -> Event | None:
+        """Return nothing."""
         return None
 
     def save_snapshot(self, snapshot: Snapshot) -> None:
-        pass
+        """Do nothing."""
 
     def snapshots(self) -> Iterator[Snapshot]:
+        """Yield nothing."""
         return iter(())
 
     def compact(self, keep: set[str]) -> int:
+        """Do nothing."""
         return 0
 
     def erase(self, seqs: list[int]) -> None:
-        pass
+        """Do nothing."""
 
     def close(self) -> None:
-        pass
+        """Do nothing."""
 
 
-def open_without_log(path: Path, classes: Any = None, learner: Any = None, **told: Any) -> Decider:
+def open_without_log(_path: Path, classes: Any = None, learner: Any = None, **told: Any) -> Decider:
     settings = new_settings(classes, learner, **told)
     log: Any = NoLog(settings.described() | {"began": time.time()})
     return Decider(log, settings, "full", (), time.time)
@@ -138,7 +147,8 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=200)
     parser.add_argument("--turns", type=int, default=2)
     asked = parser.parse_args()
-    context, found = multiprocessing.get_context("spawn"), {}
+    context = multiprocessing.get_context("spawn")
+    found: dict[tuple[int, bool], list[Any]] = {}
     with tempfile.TemporaryDirectory() as folder:
         services = []
         for is_kept in (True, False):
