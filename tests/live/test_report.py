@@ -51,7 +51,7 @@ def test_the_numbers(desk: Decider) -> None:
 
 def test_drift(desk: Decider) -> None:
     play(desk, 200, "ab")
-    assert alarms(desk) == []
+    assert "drift" not in alarms(desk)
     play(desk, 200, "a")
     assert "drift" in alarms(desk)
 
