@@ -38,6 +38,7 @@ from onebit.learners import (
     Wrapped,
     load,
 )
+from onebit.live.client import Client
 from onebit.live.decider import Decider
 from onebit.play import play
 from onebit.rounds import Guess, Trace
@@ -51,6 +52,7 @@ __all__ = [
     "BanditPerceptron",
     "BanditSVM",
     "Banditron",
+    "Client",
     "Confidit",
     "ConservativePassiveAggressive",
     "Decider",

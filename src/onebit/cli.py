@@ -455,6 +455,58 @@ def playground(
     playground_command(port, browser, compiled)
 
 
+@app.command()
+def serve(
+    folder: Annotated[Path, typer.Argument(help="Where deciders and tokens are; made if it is missing.")],
+    host: Annotated[str, typer.Option(help="Where to listen; others than this machine need tokens.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Where to listen; 0: any that is free.")] = 8018,
+    rate: Annotated[
+        float, typer.Option(help="Guesses and answers a second that one caller may ask for; 0: any number.")
+    ] = 20_000.0,
+    log_requests: Annotated[
+        bool, typer.Option("--log-requests", help="Note every request; otherwise those that were refused.")
+    ] = False,
+) -> None:
+    """Serve deciders over HTTP: guess, tell, reports, metrics. SIGTERM stops it when all is answered."""
+    from onebit.commands.serve import serve_command
+
+    serve_command(folder, host, port, rate, log_requests)
+
+
+tokens = typer.Typer(help="Who may ask `onebit serve`, and for what.", no_args_is_help=True)
+app.add_typer(tokens, name="tokens")
+_Folder = Annotated[Path, typer.Argument(help="The folder that is served.")]
+
+
+@tokens.command()
+def add(
+    folder: _Folder,
+    name: Annotated[str, typer.Argument(help="Whose it is.")],
+    role: Annotated[list[str], typer.Option(help="play, read or admin; repeat it for several.")],
+    namespace: Annotated[list[str] | None, typer.Option(help="Where; repeat it. Without: everywhere.")] = None,
+) -> None:
+    """Make a token, and print it once."""
+    from onebit.commands.serve import add_token_command
+
+    add_token_command(folder, name, role, namespace or ["*"])
+
+
+@tokens.command("list")
+def list_tokens(folder: _Folder) -> None:
+    """List whose tokens there are, and what they may do."""
+    from onebit.commands.serve import list_tokens_command
+
+    list_tokens_command(folder)
+
+
+@tokens.command()
+def remove(folder: _Folder, name: Annotated[str, typer.Argument(help="Whose it is.")]) -> None:
+    """Remove a token; a running service knows within a second."""
+    from onebit.commands.serve import remove_token_command
+
+    remove_token_command(folder, name)
+
+
 _REMEDIES = {
     errno.ENOSPC: "make room and give the same command again",
     errno.EDQUOT: "make room and give the same command again",

@@ -360,6 +360,44 @@ def test_what_cannot_be_written_did_not_happen(path: Path, monkeypatch: pytest.M
         assert desk.verify()
 
 
+def test_a_request_that_could_not_be_written_is_tried_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with begun(path) as desk:
+        waiting = desk.guess(PROBLEM.X[0])
+        with monkeypatch.context() as patched:
+            patched.setattr("onebit.live.log._INSERT", "INSERT INTO nowhere VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+            with pytest.raises(LogWriteError):
+                desk.guess(PROBLEM.X[1], key="k")
+            with pytest.raises(LogWriteError):
+                desk.tell(waiting, True)
+        again = desk.guess(PROBLEM.X[1], key="k")
+        assert desk.tell(again, True)
+        assert desk.tell(waiting, False)
+        assert desk.verify()
+
+
+def test_calls_together_wait_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with begun(path) as desk:
+        with desk.together() as batches:
+            tickets = [desk.guess(x) for x in PROBLEM.X[:5]]
+            assert [desk.tell(ticket, True) for ticket in tickets] == [True] * 5
+            assert not batches[-1].is_done
+        assert [batch.is_done for batch in batches] == [True]
+        assert sum(1 for _ in desk.events(1)) == 10
+        assert sum(right for _, right, _ in desk.by_class().values()) == 5
+        with monkeypatch.context() as patched:
+            patched.setattr("onebit.live.log._INSERT", "INSERT INTO nowhere VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+            with pytest.raises(LogWriteError), desk.together() as batches:
+                desk.guess(PROBLEM.X[5])
+            assert batches[-1].error is not None
+        assert desk.status().guesses == 5
+
+
+def test_no_file_is_left_of_what_cannot_be(path: Path) -> None:
+    with pytest.raises(ValueError, match="colour"):
+        begun(path, kinds={"x": "colour"})
+    assert list(path.parent.iterdir()) == []
+
+
 def test_a_damaged_event_is_noticed(path: Path) -> None:
     with begun(path) as desk:
         play(desk, 10)

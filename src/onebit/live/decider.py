@@ -110,6 +110,7 @@ class Decider:
         self._is_durable = check_choice("durability", durability, ("full", "batch")) == "full"
         self._is_stale, self._is_closed = False, False
         self._pid = os.getpid()
+        self._held = threading.local()
         self._requests: OrderedDict[str, Ticket] = OrderedDict()
         self._answers: OrderedDict[str, bool | None] = OrderedDict()
         self._last_snapshot = 0
@@ -190,7 +191,7 @@ class Decider:
         log = SQLiteLog(path, None if begun is None else begun.described() | {"began": float(clock())})
         try:
             settings = settings_of(log.about(), trusted)
-            _check_same(path, settings, {"classes": classes, "learner": learner} | told)
+            check_same(path, settings, {"classes": classes, "learner": learner} | told)
             return cls(log, settings, durability, trusted, clock)
         except BaseException:
             log.close()
@@ -297,6 +298,28 @@ class Decider:
         self._wait(last)
         return news
 
+    @contextmanager
+    def together(self) -> Iterator[list[Batch]]:
+        """Let what this thread calls in the block wait for the disk once, at its end: nothing is certain before.
+
+        Yields the batches in which the events are written; after the block each says whether it was. `LogWriteError` is
+        raised if one was not.
+        """
+        held: list[Batch] = []
+        self._held.batches = held
+        try:
+            yield held
+        finally:
+            self._held.batches = None
+            failed = None
+            for batch in held:
+                try:
+                    self._wait(batch)
+                except LogWriteError as error:
+                    failed = failed or error
+            if failed is not None:
+                raise failed
+
     # What else can happen.
 
     def correct_answer(self, ticket: "str | Ticket", correct: bool) -> None:
@@ -401,6 +424,26 @@ class Decider:
                 differences=state.differences,
                 since=_moment(self._log.about()["began"]),
             )
+
+    def by_class(self) -> dict[Any, tuple[int, int, int]]:
+        """Return how often each label was guessed, right and wrong."""
+        with self._ready():
+            counts = self._state.counts
+            return {
+                label: (counts.guessed[i], counts.right[i], counts.wrong[i])
+                for i, label in enumerate(self._state.classes)
+            }
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """Yield the events after that one which are still in the log, in order."""
+        with self._ready():
+            pass
+        yield from self._log.events(after)
+
+    @property
+    def settings(self) -> Settings:
+        """What it was told when it was begun."""
+        return self._settings
 
     # Keeping house.
 
@@ -545,6 +588,8 @@ class Decider:
                 with suppress(LogWriteError):  # whoever waits for it is told
                     self._log.wait(self._log.pending())
                 self._log.forget_line()
+                self._requests.clear()  # what was not written did not happen
+                self._answers.clear()
                 self._state = self._replayed()
                 self._is_stale = False
             deadline = self._settings.deadline
@@ -602,7 +647,10 @@ class Decider:
 
     def _wait(self, batch: Batch) -> None:
         """Return when events are on the disk, if that is promised."""
-        if self._is_durable:
+        held = getattr(self._held, "batches", None)
+        if held is not None:
+            held += [batch] if batch not in held[-1:] else []
+        elif self._is_durable:
             try:
                 self._log.wait(batch)
             except BaseException:
@@ -659,7 +707,7 @@ def same_state(one: State, other: State) -> bool:
     return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(mine, theirs, strict=True))
 
 
-def _check_same(path: Any, settings: Settings, told: dict[str, Any]) -> None:
+def check_same(path: Any, settings: Settings, told: dict[str, Any]) -> None:
     """Raise LogError if a decider that goes on was to be another; what is left out is what it was."""
     was = new_settings(settings.classes, settings.new_learner())
     for name, value in told.items():

@@ -7,6 +7,7 @@ from onebit.labels import check_classes
 from onebit.learners import BanditSVM, Learner
 from onebit.learners.loading import from_bytes
 from onebit.learners.saving import to_bytes
+from onebit.live.records import Encoder
 from onebit.typed_json import Trusted, describe, restore
 
 SILENCES = ("nothing", "wrong")
@@ -70,6 +71,7 @@ def new_settings(
     labels = check_classes(classes).tolist()
     if made.classes is not None and check_classes(made.classes).tolist() != labels:
         raise ValueError(f"classes={labels!r:.80} are not the learner's, {made.classes!r:.80}; give them once")
+    Encoder(dict(kinds or {}))  # says what is wrong before there is a file
     fresh = type(made)(**made.get_params(deep=False)).set_params(classes=labels)
     return Settings(
         labels,

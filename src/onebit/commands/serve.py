@@ -1,0 +1,107 @@
+"""What ``onebit serve`` and ``onebit tokens`` do."""
+
+import importlib.util
+import ipaddress
+import logging
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from onebit.inputs import check_integer, check_number
+from onebit.live.service.tokens import FILE, add_token, read_tokens, remove_token
+
+_NEEDED = ("fastapi", "uvicorn", "prometheus_client")
+_SWITCH_SECONDS = 0.001  # threads of deciders must not keep the one that reads requests waiting
+_GRACE_SECONDS = 20
+
+
+def serve_command(folder: Path, host: str, port: int, rate: float, log_requests: bool) -> None:
+    """Serve the deciders of a folder until SIGTERM or Ctrl-C.
+
+    Parameters
+    ----------
+    folder : Path
+        Where deciders and tokens are; made if it is missing.
+    host, port : str, int
+        Where to listen.
+    rate : float
+        Guesses and answers a second that one caller may ask for; 0 for any number.
+    log_requests : bool
+        Whether every request has a line in the journal, or only those that were refused.
+    """
+    check_integer("--port", port, low=0, high=65535)
+    check_number("--rate", rate, at_least=0.0)
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise RuntimeError(f"{' and '.join(missing)} must be installed for this: pip install 'onebit[serve]'")
+    is_open_to_others = not is_loopback(host)
+    if is_open_to_others and not read_tokens(folder):
+        raise ValueError(
+            f"--host {host} can be reached from other machines, and {folder / FILE} has no tokens: add one with "
+            f"onebit tokens add {folder} NAME --role admin, or leave --host out"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    # A large library: who serves nothing does without it.
+    import uvicorn
+
+    from onebit.live.service.app import create_app
+    from onebit.live.service.journal import NAME, keep_journal
+
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    keep_journal(log_requests)
+    config = uvicorn.Config(
+        create_app(folder, tokens_required=is_open_to_others, rate=rate),
+        host,
+        port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    journal = logging.getLogger(NAME)
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: object = None) -> None:
+            await super().startup(sockets)  # type: ignore[arg-type]
+            for server in self.servers:
+                for listening in server.sockets:
+                    where = listening.getsockname()
+                    shown = f"[{where[0]}]" if ":" in where[0] else where[0]
+                    journal.info("listening on http://%s:%d", shown, where[1])
+
+    Server(config).run()
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether only this machine can reach an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def add_token_command(folder: Path, name: str, roles: list[str], namespaces: list[str]) -> None:
+    """Add a token, and print it once."""
+    print(add_token(folder, name, roles, namespaces))
+    Console(stderr=True).print("Keep it: only its hash is stored, and it is not shown again.")
+
+
+def list_tokens_command(folder: Path) -> None:
+    """Print whose tokens there are."""
+    table = Table("name", "roles", "namespaces", "since")
+    for each in read_tokens(folder):
+        table.add_row(each["name"], " ".join(each["roles"]), " ".join(each["namespaces"]), each["since"])
+    Console().print(table)
+
+
+def remove_token_command(folder: Path, name: str) -> None:
+    """Remove a token."""
+    remove_token(folder, name)

@@ -1,0 +1,289 @@
+"""The routes of ``onebit serve``."""
+
+import asyncio
+import json
+import logging
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+
+from onebit import __version__
+from onebit.live.decider import Decider
+from onebit.live.report import report
+from onebit.live.service import bodies
+from onebit.live.service.desks import Desk, Desks, Opener
+from onebit.live.service.gate import Gate, address_of
+from onebit.live.service.limits import MOST_AT_ONCE, Allowance
+from onebit.live.service.metrics import CONTENT_TYPE, Metrics
+from onebit.live.service.names import PATTERN, check_name
+from onebit.live.service.page import api_page
+from onebit.live.service.problems import Problem, problem_of
+from onebit.live.service.tokens import ANYBODY, EVERYWHERE, Caller, Tokens
+
+ROUNDS_PER_SECOND = 20_000.0
+"""Guesses and answers of one caller, unless the operator says otherwise."""
+_LOG = logging.getLogger("onebit.serve")
+_ABOUT = "Deciders that learn from right and wrong. Every event is on the disk before its answer."
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class Service:
+    """The deciders, and who may ask them.
+
+    Parameters
+    ----------
+    folder : Path
+        Where deciders and tokens are.
+    tokens_required : bool
+        Whether nobody may ask without one; where not, only until there is one.
+    rate : float
+        Guesses and answers a second that one caller may ask for; 0 for any number.
+    opener : callable
+        Opens a decider.
+    """
+
+    def __init__(self, folder: Path, tokens_required: bool, rate: float, opener: Opener) -> None:
+        self.desks = Desks(folder, opener)
+        self.tokens = Tokens(folder, tokens_required)
+        self.metrics = Metrics(self.desks)
+        self._allowance = Allowance(rate)
+
+    def allow(self, request: Request, role: str, namespace: str | None = None) -> Caller:
+        """Return who asks, or raise Problem unless it has the role, and the namespace is its own."""
+        caller: Caller = request.scope["state"]["caller"]
+        if not caller.has_role(role):
+            said = f"token {caller.name!r} has the role {', '.join(sorted(caller.roles))}; this needs {role}"
+            raise Problem(403, said, "PermissionError")
+        # The same whether there is such a namespace or not.
+        if namespace is not None and not caller.sees(namespace):
+            raise Problem(403, f"token {caller.name!r} may not see the namespace {namespace!r}", "PermissionError")
+        return caller
+
+    def charge(self, request: Request, caller: Caller, cost: int) -> None:
+        """Raise Problem if a caller asks for more than it may."""
+        wait = self._allowance.take(address_of(request.scope) if caller is ANYBODY else caller.name, cost)
+        if wait:
+            raise Problem(
+                429, "that is more than one caller may ask for in a second; try later", "BusyError", math.ceil(wait)
+            )
+
+    def desk(self, request: Request, role: str) -> tuple[Desk, Caller]:
+        """Return the decider that a request is about, and who asks."""
+        namespace, name = names_of(request)
+        caller = self.allow(request, role, namespace)
+        return self.desks.get(namespace, name), caller
+
+
+def names_of(request: Request) -> tuple[str, str]:
+    """Return the namespace and name of a request's address."""
+    asked = request.path_params
+    return check_name("namespace", asked["namespace"]), check_name("name", asked["name"])
+
+
+def create_app(
+    folder: Path, *, tokens_required: bool = False, rate: float = ROUNDS_PER_SECOND, opener: Opener = Decider.open
+) -> FastAPI:
+    """Return the application; `Service` says what the parameters are."""
+    service = Service(folder, tokens_required, rate, opener)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        service.desks.open_all()
+        yield
+        await asyncio.to_thread(service.desks.close)
+        _LOG.info("stopped: all is answered and closed")
+
+    app = FastAPI(
+        title="onebit", version=__version__, description=_ABOUT, lifespan=lifespan, docs_url=None, redoc_url=None
+    )
+    app.state.service = service
+    _add_verbs(app, service)
+    _add_looks(app, service)
+    _add_house(app, service)
+    for status, says in (
+        (404, "there is nothing at this address; / lists what there is"),
+        (405, "not with this method"),
+    ):
+        app.add_exception_handler(status, _always(Problem(status, says)))
+    app.add_middleware(Gate, tokens=service.tokens, metrics=service.metrics)
+    return app
+
+
+def _always(problem: Problem) -> Any:
+    async def answer(_request: Request, _error: Exception) -> Response:
+        return problem.response()
+
+    return answer
+
+
+def _answered(work: Callable[[Request], Awaitable[Response]]) -> Endpoint:
+    """Let whatever goes wrong be answered as a problem."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            return await work(request)
+        except Exception as error:
+            problem = problem_of(error)
+            if problem.status >= 500 and not isinstance(error, Problem):
+                _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
+            return problem.response()
+
+    return endpoint
+
+
+def _said(value: Any, status: int = 200) -> Response:
+    return Response(json.dumps(value, allow_nan=False), status, media_type="application/json")
+
+
+def _add_verbs(app: FastAPI, service: Service) -> None:
+    """Add what is asked of one decider, in its line."""
+
+    def add(
+        verb: str, role: str, call_of: Callable[[Any], bodies.Call], is_listed: bool, says: str, example: Any
+    ) -> None:
+        async def work(request: Request) -> Response:
+            desk, caller = service.desk(request, role)
+            said = bodies.read_json(request.scope["state"]["body"])
+            call, cost = bodies.one_or_many(said, call_of) if is_listed else (call_of(said), 1)
+            service.charge(request, caller, cost)
+            return _said(await desk.submit(call))
+
+        many = f" One, or a list of up to {MOST_AT_ONCE}." if is_listed else ""
+        _add(app, "POST", f"/v1/{{namespace}}/{{name}}/{verb}", work, f"{says}{many} Role: {role}.", example)
+
+    record = {"channel": "mail", "length": 212}
+    add(
+        "guess", "play", bodies.guess_call, True,
+        "Name a label for a record, and hand out a ticket. The same key again is the same ticket again.",
+        {"record": record, "among": None, "key": "order-17"},
+    )  # fmt: skip
+    add(
+        "tell", "play", bodies.tell_call, True,
+        "Say whether a guess was right. The same again is fine, and counted once.", {"id": "5-9f…", "correct": True},
+    )  # fmt: skip
+    add(
+        "shadow", "play", bodies.shadow_call, True,
+        "Say what you decided yourself, and whether it was right; hear what the decider would have done.",
+        {"record": record, "label": "refund", "correct": True, "probability": None},
+    )  # fmt: skip
+    add("classes", "admin", bodies.class_call, False, "Let a label join.", {"label": "complaint"})
+    add(
+        "correct", "admin", bodies.correct_call, False,
+        "Say that an answer was a mistake, and what it should have been. Takes a replay.",
+        {"id": "5-9f…", "correct": False},
+    )  # fmt: skip
+    add(
+        "withdraw", "admin", bodies.withdraw_call, False,
+        "Say that an answer was a mistake, and nothing is known instead. Takes a replay.", {"id": "5-9f…"},
+    )  # fmt: skip
+
+
+def _add_looks(app: FastAPI, service: Service) -> None:
+    """Add what is read of one decider, beside its line."""
+
+    def add(what: str, call_of: Callable[[Request], bodies.Call], says: str) -> None:
+        async def work(request: Request) -> Response:
+            desk, caller = service.desk(request, "read")
+            service.charge(request, caller, 1)
+            return _said(await desk.read(call_of(request)))
+
+        _add(app, "GET", f"/v1/{{namespace}}/{{name}}/{what}", work, f"{says} Role: read.")
+
+    def page_of_log(request: Request) -> bodies.Call:
+        after = bodies.page_size(request.query_params.get("after"), "after", 0)
+        limit = bodies.page_size(request.query_params.get("limit"), "limit", MOST_AT_ONCE, MOST_AT_ONCE)
+
+        def read(desk: Decider) -> dict[str, Any]:
+            found = list(islice(desk.events(after), limit))
+            classes = desk.classes
+            return {
+                "events": [bodies.described_event(event, classes) for event in found],
+                "next": found[-1].seq if found else after,
+            }
+
+        return read
+
+    add("status", lambda _request: bodies.status_call, "How many guesses, right, wrong and open.")
+    add(
+        "report",
+        lambda _request: lambda desk: bodies.described_report(report(desk)),
+        "Mistakes with 95 % intervals, by class and against one label for all; alarms with a likely cause.",
+    )
+    add("log", page_of_log, f"Events after number ?after=, at most ?limit= (up to {MOST_AT_ONCE}).")
+
+
+def _add_house(app: FastAPI, service: Service) -> None:
+    """Add what is about the service, and how deciders are made."""
+
+    async def create(request: Request) -> Response:
+        namespace, name = names_of(request)
+        caller = service.allow(request, "admin", namespace)
+        service.charge(request, caller, 1)
+        told = bodies.settings_of(bodies.read_json(request.scope["state"]["body"]))
+        is_new = await asyncio.to_thread(service.desks.create, namespace, name, told)
+        desk = service.desks.get(namespace, name)
+        if is_new:
+            _LOG.info("a decider was made", extra={"decider": desk.title, "caller": caller.name})
+        return _said(await desk.read(bodies.status_call), 201 if is_new else 200)
+
+    async def deciders(request: Request) -> Response:
+        caller = service.allow(request, "read")
+        service.charge(request, caller, 1)
+        return _said({"deciders": [f"{where}/{name}" for where, name, _ in service.desks if caller.sees(where)]})
+
+    async def metrics(request: Request) -> Response:
+        service.allow(request, "read", EVERYWHERE)
+        return Response(await asyncio.to_thread(service.metrics.text), media_type=CONTENT_TYPE)
+
+    async def alive(_request: Request) -> Response:
+        return _said({"alive": True})
+
+    async def ready(_request: Request) -> Response:
+        if not service.desks.are_ready:
+            raise Problem(503, "deciders are being opened", "BusyError", 1)
+        return _said({"ready": True})
+
+    @cache
+    def page() -> str:
+        return api_page(app.openapi())
+
+    async def index(_request: Request) -> Response:
+        return Response(page(), media_type="text/html; charset=utf-8")
+
+    began = {"classes": ["billing", "refund"], "learner": "BanditSVM", "deadline": 604800, "exploration_floor": 0.02}
+    says = "Make a decider; if it is there, it must be the same. Role: admin."
+    _add(app, "PUT", "/v1/{namespace}/{name}", create, says, began)
+    _add(app, "GET", "/v1", deciders, "The deciders that you may see. Role: read.")
+    _add(app, "GET", "/metrics", metrics, "For Prometheus. Role: read, in every namespace.")
+    _add(app, "GET", "/healthz", alive, "Whether the process is alive.")
+    _add(app, "GET", "/readyz", ready, "Whether all deciders are open.")
+    _add(app, "GET", "/", index, "This page.")
+
+
+def _add(app: FastAPI, method: str, path: str, work: Endpoint, says: str, example: Any = None) -> None:
+    """Add a route, and what OpenAPI says of it."""
+    extra: dict[str, Any] = {}
+    if example is not None:
+        extra["requestBody"] = {"required": True, "content": {"application/json": {"example": example}}}
+    if "{name}" in path:
+        schema = {"type": "string", "pattern": f"^{PATTERN}$"}
+        extra["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": schema} for name in ("namespace", "name")
+        ]
+    app.add_api_route(
+        path,
+        _answered(work),
+        methods=[method],
+        description=says,
+        name=f"{method} {path}",
+        openapi_extra=extra,
+        response_class=Response,
+        response_model=None,
+    )

@@ -1,0 +1,256 @@
+"""The deciders of a service: one file and one thread each.
+
+A decider's thread takes all requests that are in line for it, lets the decider do them, waits for the disk once, and
+only then answers them. So many callers share one commit, and a decider that is slow keeps only its own callers waiting.
+"""
+
+import asyncio
+import logging
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from onebit.live.decider import Decider, check_same
+from onebit.live.log import Batch, LogError, LogWriteError
+from onebit.live.service.bodies import Call
+from onebit.live.service.limits import MOST_DECIDERS, MOST_READERS, MOST_WAITING
+from onebit.live.service.names import check_name
+from onebit.live.service.problems import Problem, problem_of
+
+SUFFIX = ".onebit"
+_MOST_TOGETHER = 500  # requests between two commits
+_LOG = logging.getLogger("onebit.serve")
+
+Opener = Callable[..., Decider]
+"""`Decider.open`, or something with the same arguments."""
+
+
+class _Job(NamedTuple):
+    call: Call
+    answer: "asyncio.Future[Any]"
+    loop: asyncio.AbstractEventLoop
+
+
+class Desk:
+    """A decider with its thread.
+
+    Parameters
+    ----------
+    path : Path
+        Its file.
+    begin : dict, optional
+        What a new one is told.
+    opener : callable
+        Opens it.
+    """
+
+    def __init__(self, path: Path, begin: dict[str, Any] | None = None, opener: Opener = Decider.open) -> None:
+        self.path, self._begin, self._opener = path, begin, opener
+        self.decider: Decider | None = None
+        self.fault: Exception | None = None
+        self.opened = threading.Event()
+        """Set when it is open, or cannot be."""
+        self._line: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._reading = threading.BoundedSemaphore(MOST_READERS)
+        self._lining = threading.Lock()
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._work, name=f"onebit {path.parent.name}/{path.stem}")
+        self._thread.start()
+
+    @property
+    def title(self) -> str:
+        """Its namespace and name."""
+        return f"{self.path.parent.name}/{self.path.stem}"
+
+    # What requests call.
+
+    def submit(self, call: Call) -> "asyncio.Future[Any]":
+        """Put a request in line; the future has what it returned once that is on the disk."""
+        self.open_decider()
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Any] = loop.create_future()
+        if self._line.qsize() >= MOST_WAITING:
+            raise Problem(503, f"{MOST_WAITING} requests are in line for {self.title}; try again", "BusyError", 1)
+        with self._lining:
+            if self._is_closed:
+                raise Problem(503, "the service is stopping; try again", "BusyError", 1)
+            self._line.put(_Job(call, answer, loop))
+        return answer
+
+    async def read(self, call: Call) -> Any:
+        """Return what a call says that changes nothing, beside the requests in line."""
+        decider = self.open_decider()
+        if not self._reading.acquire(blocking=False):
+            raise Problem(503, f"{MOST_READERS} reports of {self.title} are being made; try again", "BusyError", 1)
+        try:
+            return await asyncio.to_thread(call, decider)
+        finally:
+            self._reading.release()
+
+    def open_decider(self) -> Decider:
+        """Return the decider, or raise what there is to say if it is not open."""
+        if self.decider is None:
+            if self.fault is not None:
+                raise problem_of(self.fault)
+            raise Problem(503, f"{self.title} is being opened; try again", "BusyError", 1)
+        return self.decider
+
+    def stop(self) -> None:
+        """Let the thread end when it has done what is in line; `join` waits for it."""
+        with self._lining:
+            if not self._is_closed:
+                self._is_closed = True
+                self._line.put(None)
+
+    def join(self) -> None:
+        """Wait until the decider is closed."""
+        self._thread.join()
+
+    # What its thread does.
+
+    def _work(self) -> None:
+        try:
+            self.decider = self._opener(self.path, **(self._begin or {}))
+        except Exception as error:
+            self.fault = error
+            _LOG.error("cannot be opened", extra={"decider": self.title}, exc_info=error)
+        finally:
+            self.opened.set()
+        if self.decider is None:
+            return
+        try:
+            while jobs := self._next_jobs():
+                self._do(self.decider, jobs)
+        finally:
+            self.decider.close()
+
+    def _next_jobs(self) -> list[_Job]:
+        """Return all that is in line, at least one; nothing when it is time to stop."""
+        first = self._line.get()
+        if first is None:
+            return []
+        jobs = [first]
+        while len(jobs) < _MOST_TOGETHER:
+            try:
+                job = self._line.get_nowait()
+            except queue.Empty:
+                break
+            if job is None:
+                self._line.put(None)
+                break
+            jobs.append(job)
+        return jobs
+
+    def _do(self, decider: Decider, jobs: list[_Job]) -> None:
+        outcomes: list[tuple[Any, BaseException | None, list[Batch]]] = []
+        try:
+            with decider.together() as batches:
+                for job in jobs:
+                    n_before = max(len(batches) - 1, 0)
+                    try:
+                        outcomes.append((job.call(decider), None, []))
+                    except Exception as error:
+                        outcomes.append((None, error, []))
+                    outcomes[-1][2].extend(batches[n_before:])
+        except LogWriteError as error:
+            _LOG.error("cannot be written", extra={"decider": self.title}, exc_info=error)
+        _deliver(jobs, [(value, error or _unwritten(held)) for value, error, held in outcomes])
+
+
+def _unwritten(batches: list[Batch]) -> LogWriteError | None:
+    return next((batch.error for batch in batches if batch.error is not None), None)
+
+
+def _deliver(jobs: list[_Job], outcomes: list[tuple[Any, BaseException | None]]) -> None:
+    """Hand the answers over to whoever waits for them."""
+
+    def hand_over() -> None:
+        for job, (value, error) in zip(jobs, outcomes, strict=True):
+            if job.answer.done():  # nobody waits any more
+                continue
+            if error is None:
+                job.answer.set_result(value)
+            else:
+                job.answer.set_exception(error)
+
+    try:
+        jobs[0].loop.call_soon_threadsafe(hand_over)
+    except RuntimeError:  # the loop is gone: the service was ended while it waited
+        _LOG.warning("%d answers came too late", len(jobs))
+
+
+class Desks:
+    """All deciders of a folder: ``folder/namespace/name.onebit``.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they are.
+    opener : callable
+        Opens one.
+    """
+
+    def __init__(self, folder: Path, opener: Opener = Decider.open) -> None:
+        self.folder, self._opener = folder, opener
+        self._desks: dict[tuple[str, str], Desk] = {}
+        self._creating = threading.Lock()
+
+    def open_all(self) -> None:
+        """Begin to open all that are there."""
+        for path in sorted(self.folder.glob(f"*/*{SUFFIX}")):
+            try:
+                name = (check_name("namespace", path.parent.name), check_name("name", path.stem))
+            except ValueError as error:
+                _LOG.warning("%s is left alone: %s", path, error)
+                continue
+            self._desks[name] = Desk(path, None, self._opener)
+
+    def get(self, namespace: str, name: str) -> Desk:
+        """Return a decider, or raise Problem if there is none."""
+        desk = self._desks.get((namespace, name))
+        if desk is None:
+            raise Problem(
+                404, f"there is no decider {namespace}/{name}; PUT /v1/{namespace}/{name} makes one", "LogError"
+            )
+        return desk
+
+    def __iter__(self) -> Iterator[tuple[str, str, Desk]]:
+        for (namespace, name), desk in sorted(self._desks.items()):
+            yield namespace, name, desk
+
+    @property
+    def are_ready(self) -> bool:
+        """Whether each has been opened, or cannot be."""
+        return all(desk.opened.is_set() for desk in list(self._desks.values()))
+
+    def create(self, namespace: str, name: str, told: dict[str, Any]) -> bool:
+        """Begin a decider, and return whether it is new; one that is there must be the same."""
+        with self._creating:
+            before = self._desks.get((namespace, name))
+            if before is not None and before.fault is None:
+                before.opened.wait()
+                try:
+                    check_same(before.title, before.open_decider().settings, told)
+                except LogError as error:
+                    raise Problem(409, str(error), "LogError") from error
+                return False
+            if before is None and len(self._desks) >= MOST_DECIDERS:
+                raise Problem(409, f"the service has {MOST_DECIDERS} deciders, and takes no more", "LogError")
+            path = self.folder / namespace / f"{name}{SUFFIX}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            desk = Desk(path, told, self._opener)
+            desk.opened.wait()
+            if desk.fault is not None:
+                desk.join()
+                raise desk.fault
+            self._desks[namespace, name] = desk
+            return before is None
+
+    def close(self) -> None:
+        """Finish what is in line, and close all."""
+        for desk in self._desks.values():
+            desk.stop()
+        for desk in self._desks.values():
+            desk.join()

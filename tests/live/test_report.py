@@ -1,0 +1,90 @@
+"""The report: intervals, the rival that always says one label, and alarms that ring when they should, and only then."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import onebit
+from onebit.live.decider import Decider
+from onebit.live.report import report
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Decider]:
+    learner = onebit.UniformGuess()
+    with Decider.open(tmp_path / "desk.onebit", classes=["a", "b", "c"], learner=learner, durability="batch") as desk:
+        yield desk
+
+
+def play(desk: Decider, n: int, is_right: str = "", among: list[str] | None = None) -> None:
+    """Play rounds in which these labels are right."""
+    for _ in range(n):
+        ticket = desk.guess({"x": 1.0}, among)
+        desk.tell(ticket, ticket.label in is_right)
+
+
+def alarms(desk: Decider) -> list[str]:
+    return [alarm.kind for alarm in report(desk).alarms]
+
+
+def test_a_new_decider_has_nothing_to_say(desk: Decider) -> None:
+    told = report(desk)
+    assert (told.guesses, told.answered, told.constant, told.alarms) == (0, 0, None, [])
+    assert told.mistakes.share is None
+
+
+def test_the_numbers(desk: Decider) -> None:
+    play(desk, 6, "a", ["a"])
+    play(desk, 3, "", ["b"])
+    play(desk, 1, "", ["a"])
+    told = report(desk)
+    assert told.mistakes[:3] == (4, 10, 0.4)
+    assert told.mistakes.low < 0.4 < told.mistakes.high
+    assert [(each.label, each.guessed, each.mistakes.number) for each in told.by_class] == [
+        ("a", 7, 1),
+        ("b", 3, 3),
+        ("c", 0, 0),
+    ]
+    assert told.constant == ("a", 6, 9), "where b was wrong, a may have been right"
+
+
+def test_drift(desk: Decider) -> None:
+    play(desk, 200, "ab")
+    assert "drift" not in alarms(desk)
+    play(desk, 200, "a")
+    assert "drift" in alarms(desk)
+
+
+def test_all_wrong_and_one_label(desk: Decider) -> None:
+    play(desk, 120, "", ["b"])
+    assert set(alarms(desk)) == {"all wrong", "one label"}
+
+
+def test_one_label_that_is_right_is_no_alarm(desk: Decider) -> None:
+    play(desk, 150, "b", ["b"])
+    assert alarms(desk) == []
+
+
+def test_the_same_mistake(desk: Decider) -> None:
+    play(desk, 150, "ab")
+    assert alarms(desk) == ["same mistake"]
+    (alarm,) = report(desk).alarms
+    assert "'c'" in alarm.says
+
+
+def test_no_answers(desk: Decider) -> None:
+    play(desk, 10, "ab")
+    for _ in range(99):
+        desk.guess({"x": 1.0})
+    assert alarms(desk) == []
+    desk.guess({"x": 1.0})
+    assert alarms(desk) == ["no answers"]
+
+
+def test_withdrawn_answers_do_not_count(desk: Decider) -> None:
+    ticket = desk.guess({"x": 1.0})
+    desk.tell(ticket, False)
+    play(desk, 5, "abc")
+    desk.withdraw(ticket)
+    assert report(desk).recent_mistakes[:2] == (0, 5)

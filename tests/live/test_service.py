@@ -1,0 +1,409 @@
+"""The service: what it answers, to whom, and that nothing that is sent to it breaks it."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from in_process import onebit
+from onebit.live.decider import Decider
+from onebit.live.service.bodies import own_learner
+from onebit.live.service.limits import LARGEST_BODY, MOST_AT_ONCE, MOST_WAITING, Allowance
+from onebit.live.service.tokens import FILE, Tokens, add_token, read_tokens, remove_token
+from served import Reply, Served
+
+LIGHT = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
+DESK = "/v1/shop/routing"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service for tests that leave it as it was, or do not mind."""
+    with Served(tmp_path_factory.mktemp("served")) as served:
+        assert served.ask("PUT", DESK, LIGHT).status == 201
+        yield served
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with Served(tmp_path) as served:
+        assert served.ask("PUT", DESK, LIGHT).status == 201
+        yield served
+
+
+def is_problem(reply: Reply, status: int, said: str = "") -> bool:
+    assert (reply.status, reply.headers["content-type"]) == (status, "application/problem+json"), reply
+    assert reply.json["status"] == status
+    assert said in reply.json["detail"]
+    assert "Traceback" not in reply.json["detail"]
+    return True
+
+
+# The verbs.
+
+
+def test_a_round(served: Served) -> None:
+    ticket = served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.5, "at": {"$date": "2026-11-16"}}, "key": "k"}).json
+    assert ticket["label"] in LIGHT["classes"]
+    again = served.ask("POST", f"{DESK}/guess", {"record": {"x": 9.0}, "key": "k"}).json
+    assert again == ticket, "the same request is the same ticket"
+    answer = {"id": ticket["id"], "correct": True}
+    assert [served.ask("POST", f"{DESK}/tell", answer).json for _ in range(2)] == [{"news": True}, {"news": False}]
+    assert is_problem(served.ask("POST", f"{DESK}/tell", answer | {"correct": False}), 422, "was told True before")
+    assert served.ask("POST", f"{DESK}/correct", answer | {"correct": False}).json == {"done": True}
+    assert served.ask("GET", f"{DESK}/status").json["wrong"] == 1
+    assert served.ask("POST", f"{DESK}/withdraw", {"id": ticket["id"]}).json == {"done": True}
+    status = served.ask("GET", f"{DESK}/status").json
+    assert (status["guesses"], status["right"], status["wrong"], status["open"]) == (1, 0, 0, 0)
+    assert "path" not in status
+    shadow = {"record": {"x": 1.0}, "label": "b", "correct": True}
+    assert served.ask("POST", f"{DESK}/shadow", shadow).json["label"] in LIGHT["classes"]
+    assert served.ask("POST", f"{DESK}/classes", {"label": 7}).json == {"classes": ["a", "b", "c", 7]}
+    assert served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}, "among": [7]}).json["label"] == 7
+
+
+def test_lists_answer_for_every_item(served: Served) -> None:
+    items = [{"record": {"x": 1.0}}, {"record": 3}, {"record": {"x": 2.0}, "among": ["none"]}, {"record": {"x": 3.0}}]
+    first, *refused, last = served.ask("POST", f"{DESK}/guess", items).json
+    assert [each["status"] for each in refused] == [422, 422]
+    told = [{"id": first["id"], "correct": True}, {"id": "none", "correct": True}, {"id": last["id"], "correct": "yes"}]
+    news, *refused = served.ask("POST", f"{DESK}/tell", told).json
+    assert news == {"news": True}
+    assert [each["error"] for each in refused] == ["ValueError"] * 2
+    assert served.ask("GET", f"{DESK}/status").json["guesses"] == 2
+    for count in (0, MOST_AT_ONCE + 1):
+        assert is_problem(served.ask("POST", f"{DESK}/guess", items[:1] * count), 422, "1 to 1000 items")
+
+
+def test_many_at_once_share_commits_and_all_is_in_the_log(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    n_commits, log = 0, served.service.desks.get("shop", "routing").open_decider()._log
+    write_line = log._write_line  # type: ignore[attr-defined]
+
+    def counted() -> None:
+        nonlocal n_commits
+        n_commits += 1
+        write_line()
+
+    monkeypatch.setattr(log, "_write_line", counted)
+    tickets = served.ask_all([("POST", f"{DESK}/guess", {"record": {"x": i / 7}}) for i in range(100)])
+    served.ask_all([("POST", f"{DESK}/tell", {"id": ticket.json["id"], "correct": True}) for ticket in tickets])
+    assert n_commits < 100
+    events = served.ask("GET", f"{DESK}/log?after=1&limit=1000").json["events"]
+    assert {event["ticket"] for event in events if event["kind"] == "guessed"} == {t.json["id"] for t in tickets}
+    assert sum(event["kind"] == "told" for event in events) == 100
+
+
+def test_the_log_is_paged(served: Served) -> None:
+    served.ask("POST", f"{DESK}/guess", [{"record": {"x": 1.0}, "among": ["a", "b"]}] * 5)
+    first = served.ask("GET", f"{DESK}/log?limit=4").json
+    rest = served.ask("GET", f"{DESK}/log?after={first['next']}").json
+    assert [event["seq"] for event in first["events"] + rest["events"]] == [1, 2, 3, 4, 5, 6]
+    assert rest["events"][0]["body"]["among"] == ["a", "b"]
+    assert rest["events"][0]["body"]["label"] in ("a", "b")
+    assert served.ask("GET", f"{DESK}/log?after=6").json == {"events": [], "next": 6}
+    for query in ("after=-1", "after=x", "limit=1001", "after=²", f"after={'9' * 400}"):
+        assert is_problem(served.ask("GET", f"{DESK}/log?{query}"), 422, "must be a whole number")
+
+
+def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
+    with Served(tmp_path) as served:
+        served.ask("PUT", DESK, LIGHT)
+        ticket = served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}, "key": "k"}).json
+    (tmp_path / "shop" / "Strange Name.onebit").write_bytes(b"")
+    (tmp_path / "shop" / "broken.onebit").write_bytes(b"no log at all, but long enough to look at" * 100)
+    with Served(tmp_path) as served:
+        assert served.ask("GET", "/v1").json == {"deciders": ["shop/broken", "shop/routing"]}
+        assert served.ask("GET", "/readyz").status == 200
+        assert is_problem(served.ask("POST", "/v1/shop/broken/guess", {"record": {}}), 503, "cannot be used")
+        assert served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}, "key": "k"}).json == ticket
+        assert served.ask("POST", f"{DESK}/tell", {"id": ticket["id"], "correct": True}).json == {"news": True}
+
+
+def test_what_cannot_be_written_is_said_and_may_be_tried_again(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ("POST", f"{DESK}/guess", {"record": {"x": 1.0}, "key": "k"})
+    with monkeypatch.context() as patched:
+        patched.setattr("onebit.live.log._INSERT", "INSERT INTO nowhere VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+        reply = served.ask(*asked)
+        assert is_problem(reply, 503, "nothing of this happened")
+        assert reply.headers["retry-after"] == "1"
+        assert "/" not in reply.json["detail"], "no paths"
+    assert served.ask(*asked).status == 200
+    assert served.ask("GET", f"{DESK}/status").json["guesses"] == 1
+
+
+def test_a_slow_decider_keeps_only_its_own_callers_waiting(served: Served) -> None:
+    served.ask("PUT", "/v1/shop/slow", LIGHT)
+    served.ask_all([("POST", f"/v1/shop/{name}/guess", {"record": {"x": 1.0}}) for name in ("slow", "routing")])
+    slow, is_free = served.service.desks.get("shop", "slow"), threading.Event()
+
+    async def both() -> Any:
+        waiting = slow.submit(lambda _desk: is_free.wait(10))
+        try:
+            return await served._ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}}, {}), waiting.done()
+        finally:
+            is_free.set()
+            assert await waiting
+
+    reply, was_done = served._runner.run(both())
+    assert (reply.status, was_done) == (200, False)
+
+
+def test_a_line_that_is_too_long(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.live.service.desks.MOST_WAITING", 0)
+    reply = served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}})
+    assert is_problem(reply, 503, "in line")
+    assert MOST_WAITING > 0
+
+
+# Making deciders.
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({}, "classes is missing"),
+        ({"classes": "abc"}, "classes must be a count or a list"),
+        ({"classes": ["a", "a"]}, "a"),
+        ({"classes": [1.5]}, "a label must be"),
+        ({"classes": 10**9}, "100000 classes"),
+        (LIGHT | {"learner": "os:system"}, "onebit's own"),
+        (LIGHT | {"learner": "Banditron:kernel=os:system"}, "kernel must be one of"),
+        (LIGHT | {"learner": "Banditron:kernel = os.path:join"}, "kernel must be one of"),
+        (LIGHT | {"learner": "Banditron:exploration=7"}, "exploration"),
+        (LIGHT | {"learner": "FullInformationRidge"}, "must be told the right label"),
+        (LIGHT | {"learner": 3}, "onebit's own"),
+        (LIGHT | {"deadline": -1}, "deadline"),
+        (LIGHT | {"silence": "maybe"}, "silence"),
+        (LIGHT | {"kinds": {"x": "colour"}}, "x"),
+        (LIGHT | {"kinds": [1]}, "kinds must be an object"),
+        (LIGHT | {"seed": "x"}, "seed"),
+        (LIGHT | {"durability": "none"}, "there is no field 'durability'"),
+    ],
+)
+def test_what_no_decider_can_be_made_of(shared: Served, told: Any, said: str) -> None:
+    assert is_problem(shared.ask("PUT", "/v1/shop/other", told), 422, said)
+    assert shared.ask("GET", "/v1").json == {"deciders": ["shop/routing"]}
+    assert [path.name for path in shared.service.desks.folder.glob("shop/*.onebit")] == ["routing.onebit"]
+
+
+def test_the_same_decider_again(shared: Served) -> None:
+    assert shared.ask("PUT", DESK, LIGHT).status == 200
+    assert is_problem(shared.ask("PUT", DESK, LIGHT | {"learner": "Banditron"}), 409, "was begun with learner")
+    assert is_problem(shared.ask("PUT", DESK, LIGHT | {"classes": ["z"]}), 409, "was begun with classes")
+    assert own_learner("Banditron:exploration=0.1", 3).get_params()["seed"] == 3
+
+
+@pytest.mark.parametrize("name", ["..", "%2e%2e", "A", "a.b", "-a", "a" * 65, "é", "a%00", "~", ".hidden", "a\n"])
+def test_names_that_would_be_paths(shared: Served, name: str) -> None:
+    before = sorted(shared.service.desks.folder.rglob("*"))
+    for path in (f"/v1/{name}/x", f"/v1/shop/{name}"):
+        assert is_problem(shared.ask("PUT", path, LIGHT), 422, "small letters")
+    assert is_problem(shared.ask("PUT", "/v1/shop/../x", LIGHT), 404)
+    assert sorted(shared.service.desks.folder.rglob("*")) == before
+
+
+# Who may ask.
+
+
+def test_roles_and_namespaces(tmp_path: Path) -> None:
+    names = {"player": ["play"], "reader": ["read"], "boss": ["admin"], "other": ["admin"]}
+    token = {
+        name: add_token(tmp_path, name, roles, ["*"] if name == "boss" else ["shop" if name != "other" else "else"])
+        for name, roles in names.items()
+    }
+    with Served(tmp_path) as served:
+
+        def ask(name: str, method: str, path: str, body: Any = None) -> int:
+            reply = served.ask(method, path, body, authorization=f"Bearer {token[name]}")
+            assert reply.status < 400 or is_problem(reply, reply.status)
+            return reply.status
+
+        record = {"record": {"x": 1.0}}
+        assert ask("player", "PUT", DESK, LIGHT) == 403
+        assert ask("boss", "PUT", DESK, LIGHT) == 201
+        assert [ask(name, "POST", f"{DESK}/guess", record) for name in names] == [200, 403, 200, 403]
+        assert [ask(name, "GET", f"{DESK}/log") for name in names] == [403, 200, 200, 403]
+        assert [ask(name, "GET", f"{DESK}/report") for name in names] == [403, 200, 200, 403]
+        assert [ask(name, "POST", f"{DESK}/classes", {"label": name}) for name in names] == [403, 403, 200, 403]
+        assert [ask(name, "GET", "/metrics") for name in names] == [403, 403, 200, 403]
+        # Whether another's decider is there cannot be told from the answer.
+        there, not_there = (
+            served.ask("GET", f"/v1/shop/{name}/status", authorization=f"Bearer {token['other']}")
+            for name in ("routing", "nothing")
+        )
+        assert there.body == not_there.body
+        listed = served.ask("GET", "/v1", authorization=f"Bearer {token['other']}")
+        assert listed.json == {"deciders": []}
+
+
+def test_without_a_token(tmp_path: Path) -> None:
+    token = add_token(tmp_path, "app", ["play"], ["*"])
+    with Served(tmp_path, tokens_required=True) as served:
+        for authorization in (
+            "",
+            "Bearer",
+            "Bearer ",
+            f"Basic {token}",
+            f"Bearer {token}x",
+            f"Bearer {token[:-1]}",
+            "Bearer \xff",
+        ):
+            reply = served.ask("POST", f"{DESK}/guess", {"record": {}}, authorization=authorization)
+            assert is_problem(reply, 401, "token")
+            assert reply.headers["www-authenticate"] == "Bearer"
+        for path in ("/healthz", "/readyz", "/", "/openapi.json"):
+            assert served.ask("GET", path).status == 200
+        assert is_problem(served.ask("GET", "/metrics"), 401)
+        for _ in range(30):
+            reply = served.ask("GET", "/v1")
+        assert is_problem(reply, 429), "whoever tries tokens out is slowed down"
+
+
+def test_tokens_come_and_go_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.live.service.tokens._LOOK_AGAIN_SECONDS", -1.0)
+    tokens = Tokens(tmp_path, required=False)
+    assert tokens.caller(None) is not None
+    token = add_token(tmp_path, "app", ["play"], ["shop"])
+    assert tokens.caller(None) is None
+    caller = tokens.caller(f"bearer {token}")
+    assert caller is not None
+    assert (caller.name, caller.has_role("play"), caller.has_role("read")) == ("app", True, False)
+    assert token not in (tmp_path / FILE).read_text(encoding="utf-8")
+    assert (tmp_path / FILE).stat().st_mode & 0o077 == 0
+    remove_token(tmp_path, "app")
+    assert tokens.caller(f"bearer {token}") is None
+    assert tokens.caller(None) is None, "it stays closed when the last one is gone"
+    (tmp_path / FILE).write_text("[{}]", encoding="utf-8")
+    assert Tokens(tmp_path, required=False).caller(None) is None, "a broken file lets nobody in"
+
+
+def test_pages_of_other_sites_may_not_ask(shared: Served) -> None:
+    assert is_problem(shared.ask("GET", "/v1", host="evil.example"), 421)
+    assert is_problem(shared.ask("GET", "/v1", origin="http://evil.example"), 403)
+    assert is_problem(shared.ask("GET", "/v1", sec_fetch_site="cross-site"), 403)
+    assert is_problem(shared.ask("POST", f"{DESK}/guess", {}, content_type="text/plain"), 415)
+    assert shared.ask("GET", "/v1", host="localhost:99", origin="http://localhost:99").status == 200
+
+
+# What is sent.
+
+
+def test_oversized_deep_and_broken(shared: Served) -> None:
+    path = f"{DESK}/guess"
+    assert is_problem(shared.ask("POST", path, b" " * (LARGEST_BODY + 1)), 413)
+    assert is_problem(shared.ask("POST", path, b" " * (LARGEST_BODY + 1), content_length="5"), 413)
+    assert is_problem(shared.ask("POST", path, b"{}", content_length="x"), 413)
+    for body in (b"", b"{", b"\xff\xfe", b"NaN", b'{"record":{"x":NaN}}', b'"\\ud800"', b'{"record":{"\\uD800":1}}'):
+        assert is_problem(shared.ask("POST", path, body), 422)
+    for depth in (30, 300, 900, 100_000):
+        for nested in (b"[" * depth + b"]" * depth, b'{"a":' * depth + b"1" + b"}" * depth):
+            for body in (nested, b'{"record":' + nested + b"}", b'{"record":{"x":1},"among":' + nested + b"}"):
+                assert shared.ask("POST", path, body).status in (200, 422)
+            assert is_problem(shared.ask("POST", f"{DESK}/tell", b'{"id":"x","correct":' + nested + b"}"), 422)
+
+
+_WORDS = st.sampled_from(["record", "among", "key", "id", "correct", "label", "classes", "$set", "$date", "$mapping"])
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(["a", "b"]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_WORDS | st.text(max_size=3), inner, max_size=4),
+    max_leaves=12,
+)
+_VERBS = ("guess", "tell", "shadow", "classes", "correct", "withdraw")
+
+
+@settings(max_examples=100, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@given(
+    verb=st.sampled_from(_VERBS),
+    body=st.binary(max_size=40)
+    | _JSON
+    | st.fixed_dictionaries(
+        {"record": _JSON}, optional={"among": _JSON, "key": _JSON, "correct": _JSON, "label": _JSON}
+    )
+    | st.fixed_dictionaries({"id": _JSON, "correct": _JSON}),
+)
+def test_nothing_that_is_sent_breaks_it(shared: Served, verb: str, body: Any) -> None:
+    reply = shared.ask("POST", f"{DESK}/{verb}", body)
+    assert reply.status in (200, 422), reply
+    reply = shared.ask("PUT", "/v1/shop/routing", body)
+    assert reply.status in (200, 409, 422), reply
+
+
+def test_it_still_works(shared: Served) -> None:
+    """After all that was sent by the tests before."""
+    desk = shared.service.desks.get("shop", "routing").open_decider()
+    assert desk.verify()
+
+
+def test_addresses_that_are_none(shared: Served) -> None:
+    assert is_problem(shared.ask("GET", "/nowhere"), 404)
+    assert is_problem(shared.ask("GET", "/v1/shop/none/status"), 404, "there is no decider shop/none")
+    assert is_problem(shared.ask("DELETE", "/v1"), 405)
+
+
+def test_a_bug_is_not_told(shared: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_desk: Decider) -> Any:
+        raise KeyError("a secret of the house")
+
+    monkeypatch.setattr("onebit.live.service.bodies.status_call", broken)
+    reply = shared.ask("GET", f"{DESK}/status")
+    assert is_problem(reply, 500, "went wrong inside")
+    assert b"secret" not in reply.body
+
+
+def test_no_caller_asks_too_much(tmp_path: Path) -> None:
+    with Served(tmp_path, rate=5.0) as served:
+        served.ask("PUT", DESK, LIGHT)
+        statuses = [served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}}).status for _ in range(8)]
+        assert statuses[0] == 200
+        assert 429 in statuses
+        reply = served.ask("POST", f"{DESK}/guess", [{"record": {"x": 1.0}}] * 100)
+        assert is_problem(reply, 429)
+        assert int(reply.headers["retry-after"]) >= 1
+    now = 0.0
+    allowance = Allowance(10.0, clock=lambda: now)
+    assert allowance.take("a", 100) == 0.0, "more than a burst is possible, and paid for later"
+    assert allowance.take("a") > 9.0
+    assert allowance.take("b") == 0.0
+    now = 20.0
+    assert allowance.take("a") == 0.0
+
+
+# What the operator sees.
+
+
+def test_metrics_and_the_page(shared: Served) -> None:
+    shared.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}})
+    text = shared.ask("GET", "/metrics").body.decode()
+    assert 'onebit_requests_total{status="200",verb="guess"}' in text
+    assert 'onebit_guesses_total{decider="routing",namespace="shop"}' in text
+    page = shared.ask("GET", "/")
+    assert b"/v1/{namespace}/{name}/guess" in page.body
+    assert b"http" not in page.body, "nothing is loaded from anywhere"
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    paths = shared.ask("GET", "/openapi.json").json["paths"]
+    assert len(paths) == 15
+
+
+def test_commands(tmp_path: Path) -> None:
+    folder = str(tmp_path / "served")
+    refused = onebit("serve", folder, "--host", "0.0.0.0")
+    assert refused.returncode == 1
+    assert "can be reached from other machines" in refused.stderr
+    made = onebit("tokens", "add", folder, "app", "--role", "play", "--role", "read", "--namespace", "shop")
+    assert made.stdout.startswith("onebit_")
+    assert [each["roles"] for each in read_tokens(Path(folder))] == [["play", "read"]]
+    listed = onebit("tokens", "list", folder).stdout
+    assert "app" in listed
+    assert made.stdout.strip() not in listed
+    assert onebit("tokens", "add", folder, "app", "--role", "play").returncode == 1
+    assert "role must be one of" in onebit("tokens", "add", folder, "b", "--role", "king").stderr
+    assert "namespace must be" in onebit("tokens", "add", folder, "b", "--role", "play", "--namespace", "../x").stderr
+    assert onebit("tokens", "remove", folder, "app").returncode == 0
+    assert "there is no token 'app'" in onebit("tokens", "remove", folder, "app").stderr

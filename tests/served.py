@@ -1,0 +1,79 @@
+"""Asks a service as a server would, without one: no sockets, no client library."""
+
+import asyncio
+import json
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from onebit.live.service.app import Service, create_app
+
+
+class Reply(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Served:
+    """A service while it runs."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.app = create_app(folder, **settings)
+        self.service: Service = self.app.state.service
+
+    def __enter__(self) -> Self:
+        self._runner = asyncio.Runner()
+        self._lifespan = self.app.router.lifespan_context(self.app)
+        self._runner.run(self._lifespan.__aenter__())
+        for _, _, desk in self.service.desks:
+            desk.opened.wait()
+        return self
+
+    def __exit__(self, _kind: type[BaseException] | None, _error: Any, _trace: TracebackType | None) -> None:
+        self._runner.run(self._lifespan.__aexit__(None, None, None))
+        self._runner.close()
+
+    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
+        return self.ask_all([(method, path, body)], **headers)[0]
+
+    def ask_all(self, requests: list[tuple[str, str, Any]], **headers: str) -> list[Reply]:
+        """Ask all at once."""
+
+        async def gathered() -> list[Reply]:
+            return list(await asyncio.gather(*(self._ask(*request, headers) for request in requests)))
+
+        return self._runner.run(gathered())
+
+    async def _ask(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Reply:
+        content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        sent = {"host": "127.0.0.1:8018", "content-length": str(len(content))}
+        sent |= {"content-type": "application/json"} if method in ("POST", "PUT") else {}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        plain, _, query = path.partition("?")
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
+            "path": plain, "raw_path": plain.encode(), "query_string": query.encode(), "root_path": "",
+            "headers": [(name.encode(), value.encode("latin-1")) for name, value in sent.items()],
+            "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 8018),
+        }  # fmt: skip
+        # In two pieces, as large bodies come.
+        pieces = [
+            {"type": "http.request", "body": content[:10], "more_body": True},
+            {"type": "http.request", "body": content[10:], "more_body": False},
+        ]
+        messages: list[Any] = []
+
+        async def receive() -> Any:
+            return pieces.pop(0)
+
+        async def send(message: Any) -> None:
+            messages.append(message)
+
+        await self.app(scope, receive, send)
+        said = {name.decode(): value.decode() for name, value in messages[0]["headers"]}
+        return Reply(messages[0]["status"], said, b"".join(message.get("body", b"") for message in messages[1:]))
