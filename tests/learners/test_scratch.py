@@ -193,9 +193,12 @@ def test_ctrl_c_while_memory_grows_leaves_no_short_scratch_paper(monkeypatch: py
     learner, twin = (onebit.BanditSVM(Gaussian(0.1), classes=4) for _ in range(2))
     onebit.play(learner, PROBLEM.X[:1], PROBLEM.y[:1])
     memory: Any = learner._memory
+    renew = memory.renew
 
     def interrupted() -> None:
-        raise KeyboardInterrupt
+        if len(memory.sight.line) < len(memory.arrays.lengths):
+            raise KeyboardInterrupt
+        renew()
 
     def play_on(t: int) -> None:
         learner.partial_fit(PROBLEM.X[t : t + 1], PROBLEM.y[t : t + 1])
