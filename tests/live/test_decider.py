@@ -3,6 +3,7 @@
 import multiprocessing
 import sqlite3
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from sklearn.base import clone
 
 import onebit
 from onebit.checks.problems import noisy_problem
-from onebit.live.decider import Decider, ReplayWarning, same_state
+from onebit.live.decider import Decider, ReplayWarning
 from onebit.live.events import Kind
 from onebit.live.log import LogError, LogWriteError, OwnedError
 from onebit.live.records import Encoder
+from onebit.live.state import same_state
 
 PROBLEM = noisy_problem(120, 3, 4)
 
@@ -222,6 +224,53 @@ def test_forgetting_a_person(path: Path) -> None:
         assert desk.forget([other]) == 2
         assert desk.forget() == 0
     assert not path.with_name(path.name + "-wal").exists()
+
+
+def test_forgetting_says_nothing_even_where_silence_says_wrong(path: Path) -> None:
+    with begun(path, silence="wrong") as desk:
+        ticket = desk.guess({"who": "ann"})
+        desk.forget([ticket])
+        status = desk.status()
+        assert (status.open, status.silent, status.wrong) == (0, 1, 0)
+
+
+def test_a_batch_that_is_lost_is_told_to_the_next_caller(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with begun(path, durability="batch") as desk:
+        play(desk, 5)
+        desk._log.wait(desk._log.pending())
+        with monkeypatch.context() as patched:
+            patched.setattr("onebit.live.log._INSERT", "INSERT INTO nowhere VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+            lost = desk.guess(PROBLEM.X[5])
+            while desk._lost is None:
+                time.sleep(0.001)
+        with pytest.raises(LogWriteError, match="nothing of this happened"):
+            desk.tell(lost, True)
+        assert desk.status().guesses == 5
+        with pytest.raises(ValueError, match="none of this decider's"):
+            desk.tell(lost, True)
+        assert desk.verify()
+
+
+def test_what_cannot_be_written_as_json_spoils_nobody_elses_event(path: Path) -> None:
+    with begun(path, onebit.BanditPerceptron()) as desk:
+        for bad in (np.nan, 0.0, 2.0, "often"):
+            with pytest.raises(ValueError, match="probability must be"):
+                desk.shadow(PROBLEM.X[0], "a", None, probability=bad)  # type: ignore[arg-type]
+        play(desk, 3)
+        assert desk.verify()
+
+
+class Own(onebit.Banditron):
+    """A learner of one's own."""
+
+
+def test_a_learner_of_ones_own(path: Path) -> None:
+    with begun(path, Own(), trusted=[Own]) as desk:
+        play(desk, 5)
+    with Decider.open(path, trusted=[Own]) as desk:
+        assert desk.verify()
+    with pytest.raises(ValueError, match="trusted"):
+        Decider.open(path)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 from onebit.inputs import check_integer, check_number
-from onebit.live.decider import Shadow, Ticket
 from onebit.live.log import LogError, LogWriteError, OwnedError
 from onebit.live.record_json import record_to_json
+from onebit.live.tickets import Shadow, Ticket
 
 MOST_AT_ONCE = 1_000
 _TRY_AGAIN = (429, 502, 503, 504)

@@ -4,7 +4,6 @@
 that is known. Both are in the log before the call returns, and everything else follows from the log.
 """
 
-import io
 import os
 import platform
 import secrets
@@ -14,27 +13,26 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numba
 import numpy as np
 
-from onebit.files import replace_file
-from onebit.inputs import check_choice
+from onebit.inputs import check_choice, check_number
 from onebit.labels import check_classes
 from onebit.learners import Learner
 from onebit.live.events import Event, Kind
-from onebit.live.log import Batch, Log, LogError, LogWriteError, Snapshot, SQLiteLog
+from onebit.live.export import check_table, write_guesses
+from onebit.live.log import Batch, Log, LogWriteError, Snapshot, SQLiteLog
 from onebit.live.record_json import record_from_json, record_to_json
 from onebit.live.records import Looked
 from onebit.live.replay import replay
-from onebit.live.settings import Settings, new_settings, settings_of
-from onebit.live.state import State, named_among
-from onebit.typed_json import describe, write
+from onebit.live.settings import NOTHING, Settings, check_same, new_settings, settings_of
+from onebit.live.state import State, named_among, same_state
+from onebit.live.tickets import Shadow, Status, Ticket, check_answer, moment, name_of
+from onebit.typed_json import describe
 
 _EVENTS_PER_SNAPSHOT = 50_000
 _WORTH_A_SNAPSHOT = 1_000  # when it is closed: fewer are replayed in no time
@@ -45,45 +43,6 @@ _LONGEST_KEY = 200
 
 class ReplayWarning(UserWarning):
     """Guesses of the log that this onebit would have made otherwise; the message says how many."""
-
-
-class Ticket(NamedTuple):
-    """A guess that waits for its answer."""
-
-    id: str
-    """For `tell`: it names the guess, and nobody can guess it."""
-    label: Any
-    probability: float
-    """The chance with which this label was guessed."""
-    time: datetime
-
-
-class Shadow(NamedTuple):
-    """What a decider would have done."""
-
-    label: Any
-    agrees: bool
-    """Whether the application did the same."""
-
-
-class Status(NamedTuple):
-    """How a decider fares; `Decider.status` returns it."""
-
-    path: str
-    learner: str
-    classes: list[Any]
-    guesses: int
-    right: int
-    wrong: int
-    open: int
-    silent: int
-    watched: int
-    columns: int
-    events: int
-    oldest_open: datetime | None
-    differences: int
-    """How many guesses of the log this onebit would have made otherwise."""
-    since: datetime
 
 
 class Decider:
@@ -109,6 +68,7 @@ class Decider:
         self._lock = threading.RLock()
         self._is_durable = check_choice("durability", durability, ("full", "batch")) == "full"
         self._is_stale, self._is_closed = False, False
+        self._lost: LogWriteError | None = None
         self._pid = os.getpid()
         self._held = threading.local()
         self._requests: OrderedDict[str, Ticket] = OrderedDict()
@@ -191,7 +151,7 @@ class Decider:
         log = SQLiteLog(path, None if begun is None else begun.described() | {"began": float(clock())})
         try:
             settings = settings_of(log.about(), trusted)
-            check_same(path, settings, {"classes": classes, "learner": learner} | told)
+            check_same(path, settings, {"classes": classes, "learner": learner} | told, trusted)
             return cls(log, settings, durability, trusted, clock)
         except BaseException:
             log.close()
@@ -238,7 +198,7 @@ class Decider:
             state.take_guess(event, decision)
             self._log.append(event)
             self._close_beyond(self._settings.max_open)
-        ticket = Ticket(name, state.classes[decision.label], decision.probability, _moment(event.time))
+        ticket = Ticket(name, state.classes[decision.label], decision.probability, moment(event.time))
         if key is not None:
             _remember(self._requests, key, ticket)
         return ticket
@@ -272,7 +232,7 @@ class Decider:
 
     def _tell(self, ticket: "str | Ticket", correct: bool) -> bool:
         """Put an answer in line, unless it is known already."""
-        name, said = _name_of(ticket), _check_answer(correct)
+        name, said = name_of(ticket), check_answer(correct)
         if name in self._state.open:
             self._add(Kind.TOLD, name, {"correct": said})
             _remember(self._answers, name, said)
@@ -327,14 +287,14 @@ class Decider:
 
         The learner becomes what it would be had that been said at once. That takes a replay of all events since then.
         """
-        self._correct(ticket, _check_answer(correct))
+        self._correct(ticket, check_answer(correct))
 
     def withdraw(self, ticket: "str | Ticket") -> None:
         """Say that an answer was a mistake, and that nothing is known instead; the ticket stays closed."""
         self._correct(ticket, None)
 
     def _correct(self, ticket: "str | Ticket", correct: bool | None) -> None:
-        name = _name_of(ticket)
+        name = name_of(ticket)
         with self._ready():
             if name in self._state.open:
                 raise ValueError(f"ticket {name!r} has no answer yet that could be a mistake; tell it")
@@ -363,7 +323,9 @@ class Decider:
         probability : float
             The chance with which the application did that; learners that weigh by it need it.
         """
-        said = None if correct is None else _check_answer(correct)
+        said = None if correct is None else check_answer(correct)
+        if probability is not None:
+            probability = check_number("probability", probability, above=0.0, at_most=1.0)
         with self._ready():
             state = self._state
             if label not in state.classes:
@@ -420,9 +382,9 @@ class Decider:
                 watched=counts.watched,
                 columns=len(state.encoder.columns()),
                 events=self._log.last_seq,
-                oldest_open=None if oldest is None else _moment(oldest.time),
+                oldest_open=None if oldest is None else moment(oldest.time),
                 differences=state.differences,
-                since=_moment(self._log.about()["began"]),
+                since=moment(self._log.about()["began"]),
             )
 
     def by_class(self) -> dict[Any, tuple[int, int, int]]:
@@ -477,16 +439,16 @@ class Decider:
         where : mapping
             And all whose records, and those of shadow mode, have these values: ``{"customer": "c-17"}``.
         """
-        names = {_name_of(ticket) for ticket in tickets}
+        names = {name_of(ticket) for ticket in tickets}
         with self._ready():
             alone = []
             for event in self._log.events() if where else ():
-                record = event.body.get("record")
-                if isinstance(record, dict) and where and where.items() <= record_from_json(record).items():
+                record = record_from_json(event.body.get("record"))
+                if isinstance(record, Mapping) and where and where.items() <= record.items():
                     names |= {event.ticket} if event.ticket is not None else set()
                     alone += [event.seq] if event.ticket is None else []
             for name in [name for name in self._state.open if name in names]:
-                self._add(Kind.SILENT, name, {})
+                self._add(Kind.SILENT, name, {"says": NOTHING})
             self._snapshot()
             gone = alone + [event.seq for name in sorted(names) for event in self._log.about_ticket(name)]
             self._log.erase(gone)
@@ -501,46 +463,9 @@ class Decider:
 
         Columns: ticket, time, label, probability, correct (empty where nobody said), answered, and the record as JSON.
         """
-        import polars
-
-        place = Path(path)
-        if place.suffix not in (".csv", ".parquet"):
-            raise ValueError(f"path must end in .csv or .parquet; got {os.fspath(path)!r}")
+        place = check_table(path)
         with self._ready():
-            classes, events = list(self._state.classes), list(self._log.events())
-        lines: dict[str, dict[str, Any]] = {}
-        for event in events:
-            name, body = str(event.ticket), event.body
-            if event.kind == Kind.GUESSED:
-                lines[name] = {
-                    "ticket": name,
-                    "time": _moment(event.time),
-                    "label": str(classes[body["label"]]),
-                    "probability": body["probability"],
-                    "correct": None,
-                    "answered": None,
-                    "record": write(body["record"]),
-                }
-            elif event.kind in (Kind.TOLD, Kind.CORRECTED) and name in lines:
-                lines[name] |= {"correct": body["correct"], "answered": _moment(event.time)}
-        moment = polars.Datetime("us", "UTC")
-        schema: dict[str, Any] = {
-            "ticket": str,
-            "time": moment,
-            "label": str,
-            "probability": float,
-            "correct": bool,
-            "answered": moment,
-            "record": str,
-        }
-        frame = polars.DataFrame(list(lines.values()), schema=schema)
-        content = io.BytesIO()
-        if place.suffix == ".csv":
-            frame.write_csv(content)
-        else:
-            frame.write_parquet(content)
-        replace_file(place, content.getvalue())
-        return len(lines)
+            return write_guesses(place, self._log.events(), list(self._state.classes))
 
     def verify(self) -> bool:
         """Replay the whole log, and return whether that gives what is known now, to the last bit."""
@@ -592,6 +517,9 @@ class Decider:
                 self._answers.clear()
                 self._state = self._replayed()
                 self._is_stale = False
+            if self._lost is not None:
+                lost, self._lost = self._lost, None
+                raise lost
             deadline = self._settings.deadline
             if deadline is not None:
                 now = self._now()
@@ -662,9 +590,10 @@ class Decider:
         while not self._stop.wait(_FLUSH_SECONDS):
             try:
                 self._log.wait(self._log.pending())
-            except LogWriteError:
+            except LogWriteError as error:
                 with self._lock:
-                    self._is_stale = True
+                    # Whoever called has gone on: the next one is told.
+                    self._is_stale, self._lost = True, error
 
     def _of_request(self, key: str) -> Ticket | None:
         """Return the ticket of an earlier request with that key."""
@@ -676,7 +605,7 @@ class Decider:
         if event is None or event.ticket is None:
             return None
         label = self._state.classes[event.body["label"]]
-        return Ticket(event.ticket, label, event.body["probability"], _moment(event.time))
+        return Ticket(event.ticket, label, event.body["probability"], moment(event.time))
 
     def _answer_of(self, name: str) -> bool | None:
         """Return what a closed ticket was told, or raise ValueError if there is none."""
@@ -687,45 +616,12 @@ class Decider:
         if told:
             return bool(told[-1]) if told[-1] is not None else None
         if events and events[-1].kind == Kind.SILENT:
-            raise ValueError(f"ticket {name!r} was closed without an answer at {_moment(events[-1].time)}: too late")
+            raise ValueError(f"ticket {name!r} was closed without an answer at {moment(events[-1].time)}: too late")
         raise ValueError(f"ticket {name!r:.80} is none of this decider's, or was compacted away")
 
     def _snapshot(self) -> None:
         self._log.save_snapshot(Snapshot(self._state.seq, self._state.to_bytes()))
         self._last_snapshot = self._state.seq
-
-
-def same_state(one: State, other: State) -> bool:
-    """Return whether two states are the same to the last bit, but for the names of the learner's own tickets."""
-    if one.encoder.state() != other.encoder.state() or one.counts.state() != other.counts.state():
-        return False
-    if list(one.open) != list(other.open) or one.classes != other.classes:
-        return False
-    if not one.learner._started or not other.learner._started:
-        return one.learner._started == other.learner._started
-    mine, theirs = one.learner._memory.arrays, other.learner._memory.arrays
-    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(mine, theirs, strict=True))
-
-
-def check_same(path: Any, settings: Settings, told: dict[str, Any]) -> None:
-    """Raise LogError if a decider that goes on was to be another; what is left out is what it was."""
-    was = new_settings(settings.classes, settings.new_learner())
-    for name, value in told.items():
-        if value is None or value == getattr(was, name):  # left out
-            continue
-        old, new = getattr(settings, name), value
-        if name == "classes":
-            new = check_classes(value).tolist()
-        elif name == "learner":
-            old, new = (
-                type(each)(**each.get_params(deep=False) | {"classes": None})
-                for each in (settings.new_learner(), value)
-            )
-        if repr(old) != repr(new):
-            raise LogError(
-                f"{path}: was begun with {name}={old!r:.200}, and is opened with {new!r:.200}; leave it out, or begin "
-                "another file"
-            )
 
 
 def _surroundings() -> dict[str, Any]:
@@ -737,23 +633,6 @@ def _surroundings() -> dict[str, Any]:
         "numba": numba.__version__,
         "machine": platform.machine(),
     }
-
-
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
-
-
-def _name_of(ticket: "str | Ticket") -> str:
-    name = ticket.id if isinstance(ticket, Ticket) else ticket
-    if not isinstance(name, str):
-        raise ValueError(f"ticket must be a ticket or its id; got {ticket!r:.80}")
-    return name
-
-
-def _check_answer(correct: Any) -> bool:
-    if not isinstance(correct, (bool, np.bool_)):
-        raise ValueError(f"correct must be True or False; got {correct!r:.80}")
-    return bool(correct)
 
 
 def _remember(recent: "OrderedDict[str, Any]", name: str, value: Any) -> None:

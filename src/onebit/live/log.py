@@ -77,7 +77,7 @@ class Batch:
     """Events that are written together; `Log.wait` returns when they are."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.lines: list[tuple[Any, ...]] = []
         self.is_done = False
         self.error: LogWriteError | None = None
 
@@ -240,18 +240,19 @@ class SQLiteLog:
 
     def append(self, event: Event) -> None:
         """Put an event in line; it is not on the disk yet."""
+        line = packed(event)  # now: what cannot be written must not spoil the others in line
         with self._lining:
             if self._broken is not None:
                 raise self._broken
             if event.seq != self.last_seq + 1:
                 raise ValueError(f"event {event.seq} cannot follow event {self.last_seq}")
-            self._line.events.append(event)
+            self._line.lines.append(line)
             self.last_seq, self.last_time = event.seq, event.time
 
     def pending(self) -> Batch:
         """Return what must be on the disk for all that was appended to be there."""
         with self._lining:
-            return self._line if self._line.events else self._written
+            return self._line if self._line.lines else self._written
 
     def wait(self, batch: Batch) -> None:
         """Return when a batch, and all before, is on the disk."""
@@ -273,7 +274,7 @@ class SQLiteLog:
         try:
             if batch.error is None:
                 with self._transaction():
-                    self._connection.executemany(_INSERT, map(packed, batch.events))
+                    self._connection.executemany(_INSERT, batch.lines)
         except BaseException as error:  # also Ctrl-C: nobody may think that it is written
             with self._lining:
                 self._broken = batch.error = LogWriteError(

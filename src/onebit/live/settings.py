@@ -7,10 +7,11 @@ from onebit.labels import check_classes
 from onebit.learners import BanditSVM, Learner
 from onebit.learners.loading import from_bytes
 from onebit.learners.saving import to_bytes
+from onebit.live.log import LogError
 from onebit.live.records import Encoder
 from onebit.typed_json import Trusted, describe, restore
 
-SILENCES = ("nothing", "wrong")
+NOTHING, WRONG = SILENCES = ("nothing", "wrong")
 
 
 class Settings(NamedTuple):
@@ -83,3 +84,24 @@ def new_settings(
         check_integer("max_open", max_open, low=1),
         check_integer("seed", seed, low=0),
     )
+
+
+def check_same(path: Any, settings: Settings, told: dict[str, Any], trusted: Any = ()) -> None:
+    """Raise LogError if a decider that goes on was to be another; what is left out is what it was."""
+    was = new_settings(settings.classes, settings.new_learner(trusted))
+    for name, value in told.items():
+        if value is None or value == getattr(was, name):  # left out
+            continue
+        old, new = getattr(settings, name), value
+        if name == "classes":
+            new = check_classes(value).tolist()
+        elif name == "learner":
+            old, new = (
+                type(each)(**each.get_params(deep=False) | {"classes": None})
+                for each in (settings.new_learner(trusted), value)
+            )
+        if repr(old) != repr(new):
+            raise LogError(
+                f"{path}: was begun with {name}={old!r:.200}, and is opened with {new!r:.200}; leave it out, or begin "
+                "another file"
+            )

@@ -12,7 +12,7 @@ from onebit.learners.loading import from_bytes
 from onebit.learners.saving import to_bytes
 from onebit.live.events import Event, Kind, row_of_bytes, row_to_bytes
 from onebit.live.records import Encoder, Looked
-from onebit.live.settings import Settings
+from onebit.live.settings import WRONG, Settings
 from onebit.typed_json import Trusted, describe, parse, restore
 
 _HEAD = 8  # bytes that say how long the header of a snapshot is
@@ -184,7 +184,7 @@ class State:
     def _take_silence(self, event: Event, _corrected: dict[str, bool | None]) -> None:
         assert event.ticket is not None
         self.counts.silent += 1
-        self._hear(event.ticket, False if self.settings.silence == "wrong" else None)
+        self._hear(event.ticket, False if event.body.get("says", self.settings.silence) == WRONG else None)
 
     def _hear(self, ticket: str, correct: bool | None) -> None:
         """Close a ticket: right, wrong, or without an answer."""
@@ -273,3 +273,15 @@ def named_among(classes: list[Any], among: Any) -> list[int] | None:
             f"among must list some of the classes, {classes!r:.200}; got {among!r:.80}. add_class adds one"
         )
     return sorted({classes.index(label) for label in among})
+
+
+def same_state(one: State, other: State) -> bool:
+    """Return whether two states are the same to the last bit, but for the names of the learner's own tickets."""
+    if one.encoder.state() != other.encoder.state() or one.counts.state() != other.counts.state():
+        return False
+    if list(one.open) != list(other.open) or one.classes != other.classes:
+        return False
+    if not one.learner._started or not other.learner._started:
+        return one.learner._started == other.learner._started
+    mine, theirs = one.learner._memory.arrays, other.learner._memory.arrays
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(mine, theirs, strict=True))

@@ -8,12 +8,13 @@ from typing import Any
 from onebit.arena.grammar import kernel_names, parse_player
 from onebit.arena.players import build
 from onebit.learners import Learner, all_learners
-from onebit.live.decider import Decider, Shadow, Ticket
+from onebit.live.decider import Decider
 from onebit.live.events import Event
 from onebit.live.record_json import record_from_json
 from onebit.live.report import Report
 from onebit.live.service.limits import MOST_AT_ONCE, MOST_CLASSES
 from onebit.live.service.problems import problem_of
+from onebit.live.tickets import Shadow, Ticket
 from onebit.typed_json import parse
 
 Call = Callable[[Decider], Any]

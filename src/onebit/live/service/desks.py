@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from onebit.live.decider import Decider, check_same
+from onebit.live.decider import Decider
 from onebit.live.log import Batch, LogError, LogWriteError
 from onebit.live.service.bodies import Call
 from onebit.live.service.limits import MOST_DECIDERS, MOST_READERS, MOST_WAITING
 from onebit.live.service.names import check_name
 from onebit.live.service.problems import Problem, problem_of
+from onebit.live.settings import check_same
 
 SUFFIX = ".onebit"
 _MOST_TOGETHER = 500  # requests between two commits
