@@ -11,8 +11,9 @@ from fastapi import FastAPI
 from in_process import onebit
 from onebit.commands.playground import listen
 from onebit.live.playground import server
-from onebit.live.playground.server import LARGEST_BODY, create_app
+from onebit.live.playground.server import create_app
 from onebit.live.playground.sessions import Sessions
+from onebit.live.web import LARGEST_BODY
 
 
 class Reply(NamedTuple):

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from in_process import onebit
 from onebit.live.decider import Decider
 from onebit.live.service.bodies import own_learner
-from onebit.live.service.limits import LARGEST_BODY, MOST_AT_ONCE, MOST_WAITING, Allowance
+from onebit.live.service.limits import MOST_AT_ONCE, MOST_WAITING, Allowance
 from onebit.live.service.tokens import FILE, Tokens, add_token, read_tokens, remove_token
+from onebit.live.web import LARGEST_BODY
 from served import Reply, Served
 
 LIGHT = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}

@@ -1,21 +1,18 @@
 """The playground over HTTP, on this machine only: a page, and a small JSON API behind it.
 
-No page of another site can use it: the host must be this machine's own name (else a name that an attacker points at
-127.0.0.1 would do), and requests that say where they come from must come from here. Errors are problem+json (RFC 9457)
-in the words of the library; what went wrong inside is logged here and never sent.
+No page of another site can use it. Errors are problem+json (RFC 9457) in the words of the library; what went wrong
+inside is logged here and never sent.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
-from http import HTTPStatus
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
-from fastapi import FastAPI, Query, Request
+from fastapi import FastAPI, Query, Request, Response
 from fastapi import Path as PathPart
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from starlette.exceptions import HTTPException
@@ -25,32 +22,32 @@ from onebit.live.playground.oracle import LONGEST_NAME, MOST_NAMES, Oracle, Stal
 from onebit.live.playground.scenes import DRAWN_LABELS, MOST_POINTS, make_scene, scene_from_table, scene_titles
 from onebit.live.playground.session import LARGEST_GRID, MOST_AT_ONCE, BusyError, Session
 from onebit.live.playground.sessions import NoSuchSessionError, Sessions
+from onebit.live.web import (
+    HEADERS,
+    Application,
+    Message,
+    Problem,
+    Receive,
+    Scope,
+    Send,
+    check_own_page,
+    headers_of,
+    read_body,
+)
 from onebit.reporting.style import PALETTE
 
 PAGE = Path(__file__).parent / "page"
 MOST_SESSIONS, MOST_ORACLES = 12, 12
 IDLE_SECONDS = 2 * 3600.0
-LARGEST_BODY = 4_000_000
-"""Bytes of a request."""
 LARGEST_TABLE = 2_000_000
 """Letters of a table that is sent."""
-HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
-_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
+_CSP = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = [*HEADERS, (b"content-security-policy", _CSP), (b"cross-origin-opener-policy", b"same-origin")]
 _LOG = logging.getLogger("onebit.playground")
-
-_Scope = MutableMapping[str, Any]
-_Message = MutableMapping[str, Any]
-_Receive = Callable[[], Awaitable[_Message]]
-_Send = Callable[[_Message], Awaitable[None]]
 
 
 class _Body(BaseModel):
@@ -220,25 +217,24 @@ def _add_page(app: FastAPI) -> None:
     app.mount("/page", StaticFiles(directory=PAGE))
 
 
-def problem(status: int, detail: str) -> JSONResponse:
+def problem(status: int, detail: str) -> Response:
     """Return an error as problem+json."""
-    body = {"title": HTTPStatus(status).phrase, "status": status, "detail": detail}
-    return JSONResponse(body, status, media_type="application/problem+json")
+    return Problem(status, detail).response()
 
 
 def _add_errors(app: FastAPI) -> None:
-    def of(status: int) -> Callable[[Request, Exception], JSONResponse]:
+    def of(status: int) -> Callable[[Request, Exception], Response]:
         return lambda _request, error: problem(status, str(error))
 
     for kind, status in ((NoSuchSessionError, 404), (StaleError, 409), (BusyError, 503), (ValueError, 422)):
         app.add_exception_handler(kind, of(status))
 
     @app.exception_handler(HTTPException)
-    def refused(_request: Request, error: HTTPException) -> JSONResponse:
+    def refused(_request: Request, error: HTTPException) -> Response:
         return problem(error.status_code, str(error.detail))
 
     @app.exception_handler(RequestValidationError)
-    def misread(_request: Request, error: RequestValidationError) -> JSONResponse:
+    def misread(_request: Request, error: RequestValidationError) -> Response:
         faults = [f"{'.'.join(map(str, fault['loc'][1:])) or 'body'}: {fault['msg']}" for fault in error.errors()[:3]]
         return problem(422, "; ".join(faults))
 
@@ -246,10 +242,10 @@ def _add_errors(app: FastAPI) -> None:
 class Gate:
     """What every request passes: who asks, how much is sent, and the headers of every answer."""
 
-    def __init__(self, app: Callable[[_Scope, _Receive, _Send], Awaitable[None]]) -> None:
+    def __init__(self, app: Application) -> None:
         self._app = app
 
-    async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or answer it here."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
@@ -257,26 +253,20 @@ class Gate:
 
         has_begun = False
 
-        async def send_with_headers(message: _Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal has_begun
             if message["type"] == "http.response.start":
                 has_begun = True
-                ours = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
-                message = {**message, "headers": [*message.get("headers", []), *ours]}
+                message = {**message, "headers": [*message.get("headers", []), *_HEADERS]}
             await send(message)
 
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = _refusal(scope["method"], headers)
-        if refusal is not None:
-            await problem(*refusal)(scope, receive, send_with_headers)
-            return
-        body = await _read(receive)
-        if body is None:
-            too_large = problem(413, f"the request is larger than {LARGEST_BODY} bytes; send less")
-            await too_large(scope, receive, send_with_headers)
-            return
         try:
+            headers = headers_of(scope)
+            check_own_page(headers, "the playground")
+            body = await read_body(scope["method"], headers, receive)
             await self._app(scope, _replay(body, receive), send_with_headers)
+        except Problem as refusal:
+            await refusal.response()(scope, receive, send_with_headers)
         except Exception as error:
             _LOG.error("%s %s failed", scope["method"], scope["path"], exc_info=error)
             if not has_begun:
@@ -284,52 +274,10 @@ class Gate:
                 await broken(scope, receive, send_with_headers)
 
 
-def _refusal(method: str, headers: dict[str, str]) -> tuple[int, str] | None:
-    """Return the status and the reason for which a request is not let in, or None."""
-    if host_name(headers.get("host", "")) not in HOSTS:
-        return 421, "the playground answers only to localhost, 127.0.0.1 and [::1]; open it under one of them"
-    origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != headers.get("host"):
-        return 403, "the playground answers only its own page; open it in a tab of its own"
-    if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-        return 403, "the playground answers only its own page; open it in a tab of its own"
-    if method == "POST" and headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        return 415, "content-type must be application/json"
-    length = headers.get("content-length", "0")
-    if not length.isdigit() or int(length) > LARGEST_BODY:
-        return 413, f"the request is larger than {LARGEST_BODY} bytes; send less"
-    return None
-
-
-def host_name(host: str) -> str:
-    """Return the name in a Host header, without its port.
-
-    >>> host_name("localhost:8080"), host_name("[::1]:8080"), host_name("evil.example")
-    ('localhost', '[::1]', 'evil.example')
-    """
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0].lower()
-
-
-async def _read(receive: _Receive) -> bytes | None:
-    """Return the whole body, or None if it is too large: its length need not be what its header says."""
-    body, more = bytearray(), True
-    while more:
-        message = await receive()
-        if message["type"] != "http.request":
-            break
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-        if len(body) > LARGEST_BODY:
-            return None
-    return bytes(body)
-
-
-def _replay(body: bytes, receive: _Receive) -> _Receive:
+def _replay(body: bytes, receive: Receive) -> Receive:
     is_sent = False
 
-    async def again() -> _Message:
+    async def again() -> Message:
         nonlocal is_sent
         if is_sent:
             return await receive()

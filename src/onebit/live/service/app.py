@@ -23,8 +23,9 @@ from onebit.live.service.limits import MOST_AT_ONCE, Allowance
 from onebit.live.service.metrics import CONTENT_TYPE, Metrics
 from onebit.live.service.names import PATTERN, check_name
 from onebit.live.service.page import api_page
-from onebit.live.service.problems import Problem, problem_of
+from onebit.live.service.problems import problem_of
 from onebit.live.service.tokens import ANYBODY, EVERYWHERE, Caller, Tokens
+from onebit.live.web import Problem
 
 ROUNDS_PER_SECOND = 20_000.0
 """Guesses and answers of one caller, unless the operator says otherwise."""

@@ -17,8 +17,9 @@ from onebit.live.log import Batch, LogError, LogWriteError
 from onebit.live.service.bodies import Call
 from onebit.live.service.limits import MOST_DECIDERS, MOST_READERS, MOST_WAITING
 from onebit.live.service.names import check_name
-from onebit.live.service.problems import Problem, problem_of
+from onebit.live.service.problems import problem_of
 from onebit.live.settings import check_same
+from onebit.live.web import Problem
 
 SUFFIX = ".onebit"
 _MOST_TOGETHER = 500  # requests between two commits

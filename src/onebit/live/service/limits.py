@@ -1,4 +1,4 @@
-"""How much one caller may ask for: bytes of a request, requests in a list, requests in a second."""
+"""How much one caller may ask for: requests in a list, requests in a second."""
 
 import math
 import threading
@@ -6,8 +6,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-LARGEST_BODY = 4_000_000
-"""Bytes of a request."""
 MOST_AT_ONCE = 1_000
 """Guesses or answers in one request."""
 MOST_CLASSES = 100_000
@@ -17,8 +15,6 @@ MOST_WAITING = 10_000
 """Requests in line for one decider."""
 MOST_READERS = 4
 """Reports and pages of the log that are made at once for one decider."""
-BODY_SECONDS = 30.0
-"""How long the sending of a request may take."""
 FAILURES_PER_SECOND = 20.0
 """Wrong tokens from one address."""
 _MOST_CALLERS = 10_000

@@ -1,0 +1,117 @@
+"""What the service and the playground share: errors as problem+json, and who may ask on this machine.
+
+No page of another site may ask through somebody's browser. The host must be this machine's own name (else a name that
+an attacker points at 127.0.0.1 would do), and a request that says where it comes from must come from here.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.responses import Response
+
+MEDIA_TYPE = "application/problem+json"
+OWN_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
+HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+]
+"""Of every answer; what else it may load is for each to say."""
+LARGEST_BODY = 4_000_000
+"""Bytes of a request."""
+BODY_SECONDS = 30.0
+"""How long the sending of a request may take."""
+_LONGEST = 2_000  # letters of what is said
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Problem(Exception):  # noqa: N818 -- the name that RFC 9457 gives it
+    """A request that cannot be done: its status, and what to say.
+
+    Parameters
+    ----------
+    status : int
+        The status of the answer.
+    detail : str
+        What is wrong, and what to do.
+    error : str
+        Which exception the library itself would have raised; `onebit.Client` raises it.
+    retry_after : int, optional
+        After how many seconds it may be tried again.
+    """
+
+    def __init__(self, status: int, detail: str, error: str = "ValueError", retry_after: int | None = None) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.error, self.retry_after = status, detail, error, retry_after
+
+    def described(self) -> dict[str, Any]:
+        """Return it as JSON can write it."""
+        title = HTTPStatus(self.status).phrase
+        return {"title": title, "status": self.status, "detail": self.detail[:_LONGEST], "error": self.error}
+
+    def response(self) -> Response:
+        """Return it as an answer."""
+        headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        if self.status == HTTPStatus.UNAUTHORIZED:
+            headers["WWW-Authenticate"] = "Bearer"
+        return Response(json.dumps(self.described()), self.status, headers, MEDIA_TYPE)
+
+
+def headers_of(scope: Scope) -> dict[bytes, str]:
+    """Return what a request says about itself, by names of small letters."""
+    return {name: value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def host_name(host: str) -> str:
+    """Return the name in a Host header, without its port.
+
+    >>> host_name("localhost:8018"), host_name("[::1]:8018"), host_name("evil.example")
+    ('localhost', '[::1]', 'evil.example')
+    """
+    return host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0].lower()
+
+
+def check_own_page(headers: Mapping[bytes, str], who: str) -> None:
+    """Raise Problem if another site asks through a browser on this machine; `who` is asked."""
+    host, origin = headers.get(b"host", ""), headers.get(b"origin")
+    if host_name(host) not in OWN_HOSTS:
+        raise Problem(421, f"{who} answers only to localhost, 127.0.0.1 and [::1]; ask it under one of them")
+    is_ours = origin is None or urlsplit(origin).netloc == host
+    if not is_ours or headers.get(b"sec-fetch-site", "none") not in ("same-origin", "none"):
+        raise Problem(403, f"{who} answers no page of another site", "PermissionError")
+
+
+async def read_body(method: str, headers: Mapping[bytes, str], receive: Receive) -> bytes:
+    """Return the whole body, or raise Problem: its length need not be what its header says."""
+    if method not in ("POST", "PUT"):
+        return b""
+    if headers.get(b"content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise Problem(415, "content-type must be application/json")
+    too_large = Problem(413, f"the request is larger than {LARGEST_BODY} bytes; send less at once")
+    length = headers.get(b"content-length", "0")
+    if not (length.isascii() and length.isdigit()) or int(length[:16]) > LARGEST_BODY:
+        raise too_large
+    message = await receive()
+    body = bytearray(message.get("body", b""))
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            while message.get("more_body", False):
+                message = await receive()
+                body += message.get("body", b"")
+                if len(body) > LARGEST_BODY:
+                    raise too_large
+    except TimeoutError:
+        raise Problem(408, f"the request took longer than {BODY_SECONDS:.0f} seconds to arrive") from None
+    if len(body) > LARGEST_BODY:
+        raise too_large
+    return bytes(body)
