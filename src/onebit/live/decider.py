@@ -501,33 +501,35 @@ class Decider:
 
     # What is underneath.
 
-    @contextmanager
-    def _ready(self) -> Iterator[None]:
-        """Hold the lock, with a state that is what the log says, and deadlines kept."""
-        with self._lock:
-            if self._is_closed:
-                raise ValueError("the decider is closed; open it again: Decider.open(path)")
-            if os.getpid() != self._pid:
-                raise ValueError("the decider belongs to the process that opened it, of which this is a fork")
-            if self._is_stale:
-                with suppress(LogWriteError):  # whoever waits for it is told
-                    self._log.wait(self._log.pending())
-                self._log.forget_line()
-                self._requests.clear()  # what was not written did not happen
-                self._answers.clear()
-                self._state = self._replayed()
-                self._is_stale = False
-            if self._lost is not None:
-                lost, self._lost = self._lost, None
-                raise lost
-            deadline = self._settings.deadline
-            if deadline is not None:
-                now = self._now()
-                while (oldest := next(iter(self._state.open.values()), None)) and oldest.time + deadline <= now:
-                    self._close_beyond(len(self._state.open) - 1)
-            yield
-            if self._log.last_seq - self._last_snapshot >= _EVENTS_PER_SNAPSHOT and not self._is_stale:
-                self._snapshot()
+    def _ready(self) -> "_Ready":
+        """Return a context that holds the lock, with a state that is what the log says, and deadlines kept."""
+        return _Ready(self)
+
+    def _make_ready(self) -> None:
+        if self._is_closed:
+            raise ValueError("the decider is closed; open it again: Decider.open(path)")
+        if os.getpid() != self._pid:
+            raise ValueError("the decider belongs to the process that opened it, of which this is a fork")
+        if self._is_stale:
+            with suppress(LogWriteError):  # whoever waits for it is told
+                self._log.wait(self._log.pending())
+            self._log.forget_line()
+            self._requests.clear()  # what was not written did not happen
+            self._answers.clear()
+            self._state = self._replayed()
+            self._is_stale = False
+        if self._lost is not None:
+            lost, self._lost = self._lost, None
+            raise lost
+        deadline = self._settings.deadline
+        if deadline is not None:
+            now = self._now()
+            while (oldest := next(iter(self._state.open.values()), None)) and oldest.time + deadline <= now:
+                self._close_beyond(len(self._state.open) - 1)
+
+    def _snapshot_in_time(self) -> None:
+        if self._log.last_seq - self._last_snapshot >= _EVENTS_PER_SNAPSHOT and not self._is_stale:
+            self._snapshot()
 
     def _replayed(self) -> State:
         state = replay(self._log, self._settings, self._trusted)
@@ -557,16 +559,9 @@ class Decider:
             self._state.apply(event)  # first: what cannot be learned must not be in the log
             self._log.append(event)
 
-    @contextmanager
-    def _stale_if_it_fails(self, *harmless: type[Exception]) -> Iterator[None]:
-        """Let the state be made anew from the log if something fails half-way."""
-        try:
-            yield
-        except harmless:
-            raise
-        except BaseException:
-            self._is_stale = True
-            raise
+    def _stale_if_it_fails(self, *harmless: type[Exception]) -> "_StaleIfItFails":
+        """Return a context that lets the state be made anew from the log if something fails half-way."""
+        return _StaleIfItFails(self, harmless)
 
     def _close_beyond(self, most: int) -> None:
         """Close the oldest tickets until so many are open."""
@@ -622,6 +617,48 @@ class Decider:
     def _snapshot(self) -> None:
         self._log.save_snapshot(Snapshot(self._state.seq, self._state.to_bytes()))
         self._last_snapshot = self._state.seq
+
+
+class _Ready:
+    """The lock of a decider that is ready (a generator would take three times as long)."""
+
+    __slots__ = ("_desk",)
+
+    def __init__(self, desk: Decider) -> None:
+        self._desk = desk
+
+    def __enter__(self) -> None:
+        desk = self._desk
+        desk._lock.acquire()
+        try:
+            desk._make_ready()
+        except BaseException:
+            desk._lock.release()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, _error: Any, _trace: TracebackType | None) -> None:
+        desk = self._desk
+        try:
+            if kind is None:
+                desk._snapshot_in_time()
+        finally:
+            desk._lock.release()
+
+
+class _StaleIfItFails:
+    """What a decider knows is made anew if something fails in the block, unless it is known to be harmless."""
+
+    __slots__ = ("_desk", "_harmless")
+
+    def __init__(self, desk: Decider, harmless: tuple[type[Exception], ...]) -> None:
+        self._desk, self._harmless = desk, harmless
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, _error: Any, _trace: TracebackType | None) -> None:
+        if kind is not None and not issubclass(kind, self._harmless):
+            self._desk._is_stale = True
 
 
 def _surroundings() -> dict[str, Any]:

@@ -102,7 +102,8 @@ class State:
     def decide(self, record: Any, among: list[Any] | None) -> Decision:
         """Guess a label for a record; `take_guess` makes it part of what is known."""
         looked = self.encoder.look(record)
-        row, floor = looked.row, self.settings.exploration_floor
+        row: Any = looked.row
+        floor = self.settings.exploration_floor
         chances = self.learner.probabilities(as_rows(row), among)[0] if floor > 0.0 else None
         guess = self.learner.guess(row, among)
         if chances is None:
@@ -154,7 +155,8 @@ class State:
     def _take_old_guess(self, event: Event, _corrected: dict[str, bool | None]) -> None:
         """Let a guess of the log be known: the learner guesses again, and it is seen whether it guesses the same."""
         assert event.row is not None
-        said, row = event.body, event.row
+        said = event.body
+        row: Any = event.row
         self.encoder.take(Looked(row, said["additions"]))
         among = None if said["among"] is None else [self.classes[i] for i in said["among"]]
         guess = self.learner.guess(row, among)
