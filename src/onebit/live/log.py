@@ -216,14 +216,20 @@ class SQLiteLog:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         with self._writing:
-            self._connection.execute("BEGIN IMMEDIATE")
             try:
+                self._roll_back()
+                self._connection.execute("BEGIN IMMEDIATE")
                 yield
                 self._connection.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):
-                    self._connection.execute("ROLLBACK")
+                    self._roll_back()
                 raise
+
+    def _roll_back(self) -> None:
+        """Undo what was begun and not finished, also by one whom a second Ctrl-C kept from undoing it."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
 
     def _select(self, statement: str, *values: Any) -> list[Any]:
         try:
@@ -268,27 +274,35 @@ class SQLiteLog:
         self.wait(self.pending())
 
     def _write_line(self) -> None:
-        with self._lining:
-            batch, self._line = self._line, Batch()
-            self._written, batch.error = batch, self._broken
-        try:
+        batch = self._line
+        try:  # from here on: Ctrl-C may come before anything is written, and the next line must not be written then
+            with self._lining:
+                self._line, self._written, batch.error = Batch(), batch, self._broken
             if batch.error is None:
                 with self._transaction():
                     self._connection.executemany(_INSERT, batch.lines)
         except BaseException as error:  # also Ctrl-C: nobody may think that it is written
-            with self._lining:
-                self._broken = batch.error = LogWriteError(
-                    f"{self.path}: cannot be written ({error!r}); nothing of this happened. Make room or mend the "
-                    "disk: the decider goes on from what the file holds"
-                )
+            if isinstance(error, sqlite3.Error) or not self._holds(batch):
+                with self._lining:
+                    self._broken = batch.error = LogWriteError(
+                        f"{self.path}: cannot be written ({error!r}); nothing of this happened. Make room or mend the "
+                        "disk: the decider goes on from what the file holds"
+                    )
             if not isinstance(error, sqlite3.Error):
                 raise
         finally:
             batch.is_done = True
 
+    def _holds(self, batch: Batch) -> bool:
+        """Return whether a batch is in the file: Ctrl-C may have come just after."""
+        with suppress(LogError):
+            return bool(batch.lines and self._select("SELECT 1 FROM events WHERE seq = ?", batch.lines[-1][0]))
+        return False
+
     def forget_line(self) -> None:
         """Forget what could not be written, and go on from what the file holds."""
         with self._writing:
+            self._roll_back()
             ((last,),) = self._select("SELECT max(seq) FROM events")
             times = self._select("SELECT time FROM events WHERE seq = ?", last)
             self.compacted = int(self.about().get("compacted", 0))
