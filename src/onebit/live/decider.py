@@ -25,11 +25,12 @@ from onebit.labels import check_classes
 from onebit.learners import Learner
 from onebit.live.events import Event, Kind
 from onebit.live.export import check_table, write_guesses
-from onebit.live.log import Batch, Log, LogWriteError, Snapshot, SQLiteLog
+from onebit.live.log import Batch, Log, LogWriteError, Snapshot
 from onebit.live.record_json import record_from_json, record_to_json
 from onebit.live.records import Looked
 from onebit.live.replay import replay
 from onebit.live.settings import NOTHING, Settings, check_same, new_settings, settings_of
+from onebit.live.sqlite import SQLiteLog
 from onebit.live.state import State, named_among, same_state
 from onebit.live.tickets import Shadow, Status, Ticket, check_answer, moment, name_of
 from onebit.typed_json import describe
