@@ -26,11 +26,11 @@ from onebit.learners import Learner
 from onebit.live.events import Event, Kind
 from onebit.live.export import check_table, write_guesses
 from onebit.live.log import Batch, Log, LogWriteError, Snapshot
+from onebit.live.logs import open_log
 from onebit.live.record_json import record_from_json, record_to_json
 from onebit.live.records import Looked
 from onebit.live.replay import replay
 from onebit.live.settings import NOTHING, Settings, check_same, new_settings, settings_of
-from onebit.live.sqlite import SQLiteLog
 from onebit.live.state import State, named_among, same_state
 from onebit.live.tickets import Shadow, Status, Ticket, check_answer, moment, name_of
 from onebit.typed_json import describe
@@ -49,7 +49,7 @@ class ReplayWarning(UserWarning):
 class Decider:
     """A learner with a log; `Decider.open` makes one or goes on with one.
 
-    Any number of threads may share it. One process owns its file at a time.
+    Any number of threads may share it. One process owns its log at a time.
 
     Examples
     --------
@@ -92,6 +92,7 @@ class Decider:
         classes: Any = None,
         learner: Learner | None = None,
         *,
+        name: str | None = None,
         kinds: dict[str, str] | None = None,
         durability: str = "full",
         deadline: float | None = None,
@@ -107,11 +108,14 @@ class Decider:
         Parameters
         ----------
         path : str or path-like
-            One SQLite file; while it is open two more lie beside it.
+            One SQLite file; while it is open two more lie beside it. Or the URL of a PostgreSQL database, which keeps
+            many deciders: ``"postgresql://user@host/database"``.
         classes : int or list
             The labels. Needed to begin one; later it may be left out, and must else be what it was.
         learner : Learner
             Who decides; `BanditSVM` if not given. Later it may be left out, and must else be the same.
+        name : str
+            Which decider of the database.
         kinds : dict
             What columns are, where it is not plain: ``{"zip": "category", "subject": "text"}``.
         durability : "full" or "batch"
@@ -137,6 +141,8 @@ class Decider:
         ------
         OwnedError
             If another process has it open.
+        UnreachableError
+            If the database cannot be reached.
         LogError
             If the file is something else, damaged, or newer than this onebit.
         """
@@ -149,10 +155,10 @@ class Decider:
             "seed": seed,
         }
         begun = None if classes is None else new_settings(classes, learner, **told)
-        log = SQLiteLog(path, None if begun is None else begun.described() | {"began": float(clock())})
+        log = open_log(path, name, None if begun is None else begun.described() | {"began": float(clock())})
         try:
             settings = settings_of(log.about(), trusted)
-            check_same(path, settings, {"classes": classes, "learner": learner} | told, trusted)
+            check_same(log.path, settings, {"classes": classes, "learner": learner} | told, trusted)
             return cls(log, settings, durability, trusted, clock)
         except BaseException:
             log.close()

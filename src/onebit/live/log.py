@@ -1,4 +1,5 @@
-"""The log of a decider: the words, and what logs in databases share. `sqlite.py` keeps one in a file.
+"""The log of a decider: the words, and what logs in databases share. `sqlite.py` keeps one in a file, `postgres.py`
+many in a database.
 
 Appending only puts an event in line. Whoever waits first writes all that are in line in one transaction, so that many
 threads share one commit; what `wait` has returned for is on the disk, where a crash or a loss of power later finds it.
@@ -33,6 +34,14 @@ class LogWriteError(OSError):
     """Something could not be written, and did not happen; the message says what to do."""
 
 
+class LogUnsureError(LogWriteError):
+    """The connection to the database broke, and nobody knows whether something was written: ask again."""
+
+
+class UnreachableError(LogError):
+    """The database of a log cannot be reached; it is tried again with the next call."""
+
+
 class OwnedError(LogError):
     """Another process has the decider open; the message says which.
 
@@ -42,11 +51,13 @@ class OwnedError(LogError):
         What is said.
     owner : str
         Who has it.
+    epoch : int
+        The how many-th owner that is, where they are counted.
     """
 
-    def __init__(self, message: str, owner: str = "another process") -> None:
+    def __init__(self, message: str, owner: str = "another process", epoch: int = 0) -> None:
         super().__init__(message)
-        self.owner = owner
+        self.owner, self.epoch = owner, epoch
 
 
 class Owner(NamedTuple):
@@ -234,13 +245,17 @@ class DatabaseLog(ABC):
                 self._commit(batch.lines)
         except BaseException as error:  # also Ctrl-C: nobody may think that it is written
             with self._lining:
-                self._broken = batch.error = LogWriteError(
-                    f"{self.path}: cannot be written ({error!r}); nothing of this happened. {self.remedy}"
-                )
-            if not isinstance(error, self.errors):
+                self._broken = batch.error = self._unwritten(error)
+            if not isinstance(error, (self.errors, LogWriteError)):
                 raise
         finally:
             batch.is_done = True
+
+    def _unwritten(self, error: BaseException) -> LogWriteError:
+        """Return what to say when events could not be written."""
+        if isinstance(error, LogWriteError):
+            return error
+        return LogWriteError(f"{self.path}: cannot be written ({error!r}); nothing of this happened. {self.remedy}")
 
     def forget_line(self) -> None:
         """Forget what could not be written, and go on from what is on the disk."""
