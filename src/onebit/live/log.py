@@ -1,5 +1,4 @@
-"""The log of a decider: the words, and what logs in databases share. `sqlite.py` keeps one in a file, `postgres.py`
-many in a database.
+"""The log of a decider: the words, and what logs in databases share; `sqlite.py` and `postgres.py` are two.
 
 Appending only puts an event in line. Whoever waits first writes all that are in line in one transaction, so that many
 threads share one commit; what `wait` has returned for is on the disk, where a crash or a loss of power later finds it.

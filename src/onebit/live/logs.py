@@ -1,5 +1,6 @@
 """Where logs are: a file, or a database that keeps many."""
 
+import importlib.util
 import os
 from typing import Any
 
@@ -32,7 +33,13 @@ def open_log(path: "str | os.PathLike[str]", name: str | None, about: dict[str, 
         return SQLiteLog(path, about)
     if name is None:
         raise ValueError('a database has many deciders: say which, name="routing"')
-    # An extra: who keeps files does without it.
+    check_database_is_supported()
     from onebit.live.postgres import PostgresLog
 
     return PostgresLog(str(path), name, about)
+
+
+def check_database_is_supported() -> None:
+    """Raise RuntimeError if what speaks to databases is not installed; it is an extra."""
+    if importlib.util.find_spec("psycopg") is None:
+        raise RuntimeError("psycopg must be installed for this: pip install 'onebit[postgres]'")

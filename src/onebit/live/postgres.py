@@ -16,7 +16,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.pq import TransactionStatus
 
 from onebit.live.log import (
     COLUMNS,
@@ -29,17 +32,19 @@ from onebit.live.log import (
     Owner,
     UnreachableError,
 )
+from onebit.live.postgres_place import (
+    LOCKS,
+    PATIENCE_SECONDS,
+    SCHEMA,
+    Connection,
+    Place,
+    named,
+    one_row,
+    version_of,
+    words,
+)
 from onebit.typed_json import write
 
-try:
-    import psycopg
-    from psycopg.conninfo import conninfo_to_dict
-    from psycopg.pq import TransactionStatus
-except ImportError as missing:
-    raise RuntimeError("psycopg must be installed for this: pip install 'onebit[postgres]'") from missing
-
-PATIENCE_SECONDS = 10.0
-"""How long a server or an owner that says nothing is waited for."""
 BEAT_SECONDS = 2.5
 """How often an owner says something."""
 _REGAIN_SECONDS = 5.0  # how long an owner whose connection broke tries to come back before it gives up for now
@@ -47,63 +52,7 @@ _PAUSE_SECONDS = 0.1
 _REFUSED_SECONDS = 1.0  # how long a database that could not be reached is not asked again
 _TRIES = 3
 _LONG_SECONDS = 600.0  # what snapshots and sweeping may take
-_OLDEST_SERVER = 14_00_00
-_LOCKS = 0x31424445  # the first of two numbers of a lock: "1BDE"
 _LONGEST_NAME = 200
-_SCHEMA = f"""
-CREATE SCHEMA onebit;
-CREATE TABLE onebit.format (version INTEGER NOT NULL);
-INSERT INTO onebit.format VALUES ({FORMAT_VERSION});
-CREATE TABLE onebit.deciders (
-    id INTEGER PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
-    name TEXT NOT NULL UNIQUE,
-    epoch BIGINT NOT NULL DEFAULT 0,
-    last_seq BIGINT NOT NULL DEFAULT 0,
-    pid INTEGER,
-    host TEXT,
-    since TEXT
-) WITH (fillfactor = 50);
-CREATE TABLE onebit.about (
-    decider INTEGER NOT NULL REFERENCES onebit.deciders,
-    name TEXT NOT NULL,
-    value TEXT NOT NULL,
-    PRIMARY KEY (decider, name)
-);
-CREATE TABLE onebit.events (
-    decider INTEGER NOT NULL,
-    seq BIGINT NOT NULL,
-    time DOUBLE PRECISION NOT NULL,
-    kind TEXT NOT NULL,
-    ticket TEXT,
-    body TEXT NOT NULL,
-    row BYTEA,
-    key TEXT,
-    checksum BYTEA NOT NULL,
-    PRIMARY KEY (decider, seq)
-);
-CREATE INDEX events_of_ticket ON onebit.events (decider, ticket) WHERE ticket IS NOT NULL;
-CREATE INDEX events_corrected ON onebit.events (decider, kind) WHERE kind = 'corrected';
-CREATE UNIQUE INDEX events_by_key ON onebit.events (decider, key) WHERE key IS NOT NULL;
-CREATE TABLE onebit.snapshots (
-    decider INTEGER NOT NULL REFERENCES onebit.deciders,
-    seq BIGINT NOT NULL,
-    content BYTEA NOT NULL,
-    checksum BYTEA NOT NULL,
-    PRIMARY KEY (decider, seq)
-);
-"""
-_SESSION = f"""
-SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') <> 'remote_apply';
-SET idle_session_timeout = '{PATIENCE_SECONDS}s';
-SET idle_in_transaction_session_timeout = '{PATIENCE_SECONDS}s';
-SET tcp_user_timeout = '{PATIENCE_SECONDS}s';
-SET tcp_keepalives_idle = 4;
-SET tcp_keepalives_interval = 2;
-SET tcp_keepalives_count = 3;
-SET client_min_messages = 'error';
-"""
-_REACHING = {"connect_timeout": 3, "keepalives_idle": 4, "keepalives_interval": 2, "keepalives_count": 3}
-_REACHING |= {"tcp_user_timeout": int(1000 * PATIENCE_SECONDS)}
 _CLAIM = """
 UPDATE onebit.deciders SET epoch = epoch + 1, pid = %s, host = %s, since = %s WHERE id = %s RETURNING epoch, last_seq
 """
@@ -118,74 +67,6 @@ SELECT owned.id, line.* FROM owned, unnest(
 """
 
 _Value = TypeVar("_Value")
-
-
-class _Connection(psycopg.Connection[Any]):
-    """A connection that does not wait for ever."""
-
-    patience = PATIENCE_SECONDS
-
-    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-        return super().wait(gen, interval, self.patience if timeout is None else timeout)
-
-
-class Place(NamedTuple):
-    """A database, without what nobody may see."""
-
-    url: str
-    """How to reach it: it may hold a password."""
-    shown: str
-    """What errors call it."""
-
-    @classmethod
-    def of_url(cls, url: str) -> "Place":
-        """Return the database at a URL, or raise ValueError if that is none."""
-        try:
-            parts = conninfo_to_dict(url)
-        except psycopg.Error:  # its words may have the password in them
-            raise ValueError(
-                "the URL of the database must be one such as postgresql://user@host:5432/database; special characters "
-                "of a password are written with a percent sign"
-            ) from None
-        host, port = (str(parts.get(name) or "") for name in ("host", "port"))
-        where = "" if host.startswith("/") else host + (f":{port}" if port else "")
-        return cls(url, f"postgresql://{where}/{parts.get('dbname') or ''}")
-
-    def connect(self) -> _Connection:
-        """Return a new connection, in which every statement is a transaction unless said otherwise."""
-        given = conninfo_to_dict(self.url)
-        settings = {"application_name": "onebit"} | _REACHING | {name: value for name, value in given.items() if value}
-        try:
-            connection = _Connection.connect(**settings, autocommit=True)  # type: ignore[arg-type]
-        except psycopg.Error as error:
-            raise UnreachableError(
-                f"{self.shown}: cannot be reached ({_words(error)}); is it running, may you use it?"
-            ) from None
-        try:
-            if connection.info.server_version < _OLDEST_SERVER:
-                raise LogError(f"{self.shown}: is older than PostgreSQL {_OLDEST_SERVER // 10_000}; update it")
-            connection.execute(_SESSION)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def deciders(self) -> dict[str, str | None]:
-        """Return the names of all deciders, and who has each open, if anybody."""
-        statement = """
-            SELECT name, pid, host, since, id IN (
-                SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND classid = %s AND granted
-                    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-            ) FROM onebit.deciders
-        """
-        try:
-            with self.connect() as connection:
-                if not _version(connection):
-                    return {}
-                found = connection.execute(statement, [_LOCKS]).fetchall()
-        except psycopg.Error as error:
-            raise UnreachableError(f"{self.shown}: cannot be read ({_words(error)})") from None
-        return {name: _named(owner) if is_owned else None for name, *owner, is_owned in found}
 
 
 class PostgresLog(DatabaseLog):
@@ -211,7 +92,7 @@ class PostgresLog(DatabaseLog):
         self._place = Place.of_url(url)
         super().__init__(f"{self._place.shown} {name!r}")
         self._name = name
-        self._connection: _Connection | None = None
+        self._connection: Connection | None = None
         self._session: tuple[int, Any] | None = None
         """Process and start of the session that was last ours."""
         self._id, self._epoch = 0, -1
@@ -243,16 +124,16 @@ class PostgresLog(DatabaseLog):
 
     # Opening.
 
-    def _begin(self, connection: _Connection, about: dict[str, Any] | None) -> int:
+    def _begin(self, connection: Connection, about: dict[str, Any] | None) -> int:
         """Return the number of the decider, a new one's if there is none."""
         try:
             if about is not None:
                 with connection.transaction():
-                    connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_LOCKS])
-                    if not _version(connection):
-                        connection.execute(_SCHEMA)
+                    connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", [LOCKS])
+                    if not version_of(connection):
+                        connection.execute(SCHEMA)
                     self._create(connection, about)
-            version = _version(connection)
+            version = version_of(connection)
             if version > FORMAT_VERSION:
                 raise LogError(
                     f"{self.path}: was written by a newer onebit (format {version}, this one knows {FORMAT_VERSION}): "
@@ -262,13 +143,13 @@ class PostgresLog(DatabaseLog):
             found = connection.execute(find, [self._name]).fetchone() if version else None
         except psycopg.Error as error:
             raise LogError(
-                f"{self.path}: cannot be used as a log ({_words(error)}); may you create a schema and write there?"
+                f"{self.path}: cannot be used as a log ({words(error)}); may you create a schema and write there?"
             ) from None
         if found is None:
             raise LogError(f"{self.path}: there is no decider; give its classes to begin one")
         return int(found[0])
 
-    def _create(self, connection: _Connection, about: dict[str, Any]) -> None:
+    def _create(self, connection: Connection, about: dict[str, Any]) -> None:
         made = connection.execute(
             "INSERT INTO onebit.deciders (name) VALUES (%s) ON CONFLICT DO NOTHING RETURNING id", [self._name]
         ).fetchone()
@@ -287,7 +168,7 @@ class PostgresLog(DatabaseLog):
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s",
                     self._session,
                 )
-            (is_free,) = _one(connection, "SELECT pg_try_advisory_lock(%s, %s)", [_LOCKS, self._id])
+            (is_free,) = one_row(connection, "SELECT pg_try_advisory_lock(%s, %s)", [LOCKS, self._id])
             if not is_free:
                 raise self._owned(connection)
             mine = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
@@ -300,17 +181,17 @@ class PostgresLog(DatabaseLog):
         except BaseException:
             connection.close()
             raise
-        is_first, is_ours = self._epoch < 0, claimed[0] == self._epoch + 1
+        is_first, is_ours = self._epoch < 0, bool(claimed[0] == self._epoch + 1)
         self._connection, self._session, self._refusal, self._epoch = connection, session, None, claimed[0]
         self.compacted = 0 if compacted is None else int(compacted[0])
         if not (is_first or is_ours):
             self._fall_behind()
         return is_ours
 
-    def _owned(self, connection: _Connection) -> OwnedError:
+    def _owned(self, connection: Connection) -> OwnedError:
         find = "SELECT pid, host, since, epoch FROM onebit.deciders WHERE id = %s"
-        *who, epoch = _one(connection, find, [self._id])
-        owner = _named(who)
+        *who, epoch = one_row(connection, find, [self._id])
+        owner = named(who)
         return OwnedError(f"{self.path}: is open in {owner}; one process at a time", owner, epoch)
 
     def _fall_behind(self) -> None:
@@ -348,9 +229,9 @@ class PostgresLog(DatabaseLog):
             time.sleep(_PAUSE_SECONDS)
 
     def _unreachable(self, error: psycopg.Error) -> UnreachableError:
-        return UnreachableError(f"{self.path}: cannot be reached ({_words(error)}); it is tried again")
+        return UnreachableError(f"{self.path}: cannot be reached ({words(error)}); it is tried again")
 
-    def _owning(self) -> _Connection:
+    def _owning(self) -> Connection:
         """Return the connection that has the lock."""
         if self._connection is None:
             if self._is_changing:
@@ -376,12 +257,12 @@ class PostgresLog(DatabaseLog):
             raise ValueError("PostgreSQL keeps no text with the character NUL; leave it out")
         statement = f"SELECT {columns} FROM onebit.{table} WHERE decider = %s AND {where.replace('?', '%s')}"
 
-        def read(connection: _Connection) -> list[Any]:
+        def read(connection: Connection) -> list[Any]:
             return connection.execute(statement, [self._id, *values]).fetchall()
 
         return self._tried_again(read)
 
-    def _tried_again(self, work: Callable[[_Connection], _Value]) -> _Value:
+    def _tried_again(self, work: Callable[[Connection], _Value]) -> _Value:
         """Do what changes nothing; once more if the connection turns out to be broken."""
         try:
             return self._used(work)
@@ -394,7 +275,7 @@ class PostgresLog(DatabaseLog):
             except psycopg.Error as again:
                 raise (again if self._connection is not None else self._unreachable(error)) from None
 
-    def _used(self, work: Callable[[_Connection], _Value]) -> _Value:
+    def _used(self, work: Callable[[Connection], _Value]) -> _Value:
         """Use the connection, and let go of it if it is broken then."""
         connection = self._owning()
         try:
@@ -428,7 +309,7 @@ class PostgresLog(DatabaseLog):
                 self._drop()
                 self._fall_behind()
 
-    def _insert(self, connection: _Connection, lines: list[tuple[Any, ...]]) -> int:
+    def _insert(self, connection: Connection, lines: list[tuple[Any, ...]]) -> int:
         first, last = lines[0][0], lines[-1][0]
         columns = [list(column) for column in zip(*lines, strict=True)]
         return connection.execute(_INSERT, [last, self._id, self._epoch, first - 1, *columns]).rowcount
@@ -449,15 +330,15 @@ class PostgresLog(DatabaseLog):
             pass
         raise self._unsure()
 
-    def _are_there(self, connection: _Connection, lines: list[tuple[Any, ...]]) -> bool:
+    def _are_there(self, connection: Connection, lines: list[tuple[Any, ...]]) -> bool:
         statement = "SELECT checksum FROM onebit.events WHERE decider = %s AND seq = ANY(%s::bigint[]) ORDER BY seq"
         found = connection.execute(statement, [self._id, [line[0] for line in lines]]).fetchall()
         return [bytes(each) for (each,) in found] == [line[-1] for line in lines]
 
     def _unsure(self) -> LogUnsureError:
         return LogUnsureError(
-            f"{self.path}: the connection broke, and nobody knows yet whether this was written; ask again, a guess with "
-            "the same key: the decider goes on from what the database holds"
+            f"{self.path}: the connection broke, and nobody knows yet whether this was written; ask again, a guess "
+            "with the same key: the decider goes on from what the database holds"
         )
 
     def _unwritten(self, error: BaseException) -> LogWriteError:
@@ -482,11 +363,11 @@ class PostgresLog(DatabaseLog):
 
     def _put(self, table: str, row: tuple[Any, ...]) -> None:
         statement = f"INSERT INTO onebit.{table} VALUES (%s{', %s' * len(row)})"
-        self._owning().execute(statement, [self._id, *row])  # type: ignore[arg-type]
+        self._owning().execute(statement, [self._id, *row])
 
     def _delete(self, table: str, where: str, rows: list[tuple[Any, ...]]) -> None:
         statement = f"DELETE FROM onebit.{table} WHERE decider = %s AND {where.replace('?', '%s')}"
-        self._owning().cursor().executemany(statement, [(self._id, *row) for row in rows])  # type: ignore[arg-type]
+        self._owning().cursor().executemany(statement, [(self._id, *row) for row in rows])
 
     def _wipe(self) -> None:
         """Let the server sweep what was deleted out of its tables; its journal, replicas and backups are its own."""
@@ -505,7 +386,7 @@ class PostgresLog(DatabaseLog):
                 self._owning()
                 epoch = self._epoch
                 super().forget_line()
-                (said,) = self._tried_again(lambda connection: _one(connection, find, [self._id]))
+                (said,) = self._tried_again(lambda connection: one_row(connection, find, [self._id]))
             if said != self.last_seq:
                 raise LogError(f"{self.path}: event {said} is missing; put a backup in its place")
 
@@ -516,24 +397,3 @@ class PostgresLog(DatabaseLog):
                 nobody = "UPDATE onebit.deciders SET pid = NULL, host = NULL, since = NULL WHERE id = %s AND epoch = %s"
                 self._connection.execute(nobody, [self._id, self._epoch])
         self._drop()
-
-
-def _named(owner: list[Any]) -> str:
-    return "another process" if owner[0] is None else str(Owner(*owner))
-
-
-def _one(connection: _Connection, statement: Any, values: list[Any]) -> tuple[Any, ...]:
-    found = connection.execute(statement, values).fetchone()
-    assert found is not None
-    return tuple(found)
-
-
-def _version(connection: _Connection) -> int:
-    """Return the format of the tables, 0 if there are none."""
-    (is_there,) = _one(connection, "SELECT to_regclass('onebit.format') IS NOT NULL", [])
-    return int(_one(connection, "SELECT version FROM onebit.format", [])[0]) if is_there else 0
-
-
-def _words(error: BaseException) -> str:
-    """Return what the server says, on one line."""
-    return " ".join(str(error).split()) or type(error).__name__
