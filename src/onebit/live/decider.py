@@ -25,7 +25,7 @@ from onebit.labels import check_classes
 from onebit.learners import Learner
 from onebit.live.events import Event, Kind
 from onebit.live.export import check_table, write_guesses
-from onebit.live.log import Batch, Log, LogWriteError, Snapshot
+from onebit.live.log import Batch, Log, LogError, LogWriteError, Snapshot
 from onebit.live.logs import open_log
 from onebit.live.record_json import record_from_json, record_to_json
 from onebit.live.records import Looked
@@ -408,6 +408,11 @@ class Decider:
         with self._ready():
             pass
         yield from self._log.events(after)
+
+    @property
+    def refusal(self) -> LogError | None:
+        """Why its log is not this process's any more, if it is not: another took it over, or it cannot be reached."""
+        return self._log.refusal
 
     @property
     def settings(self) -> Settings:

@@ -104,6 +104,9 @@ class Log(Protocol):
     compacted: int
     """Up to this event, those are gone that a snapshot makes needless."""
 
+    refusal: "LogError | None"
+    """Why the log is not this process's any more, if it is not; it may become so again."""
+
     def about(self) -> dict[str, Any]:
         """Return what the log says about itself: the decider's settings."""
 
@@ -173,6 +176,7 @@ class DatabaseLog(ABC):
         self._broken: LogWriteError | None = None
         self.last_seq = self.compacted = 0
         self.last_time = 0.0
+        self.refusal: LogError | None = None
 
     # What a database does.
 

@@ -97,8 +97,6 @@ class PostgresLog(DatabaseLog):
         """Process and start of the session that was last ours."""
         self._id, self._epoch = 0, -1
         self._is_changing = False
-        self._refusal: LogError | None = None
-        """Why the decider is not ours, if it is not."""
         self._refused = 0.0
         with self._place.connect() as connection:
             self._id = self._begin(connection, about)
@@ -111,16 +109,6 @@ class PostgresLog(DatabaseLog):
             raise
         self._heart = threading.Thread(target=self._beat, name=f"onebit {name}", daemon=True)
         self._heart.start()
-
-    @property
-    def is_owned(self) -> bool:
-        """Whether the decider is this process's, as far as it knows."""
-        return self._refusal is None
-
-    @property
-    def refusal(self) -> LogError | None:
-        """Why it is not, if it is not."""
-        return self._refusal
 
     # Opening.
 
@@ -182,7 +170,7 @@ class PostgresLog(DatabaseLog):
             connection.close()
             raise
         is_first, is_ours = self._epoch < 0, bool(claimed[0] == self._epoch + 1)
-        self._connection, self._session, self._refusal, self._epoch = connection, session, None, claimed[0]
+        self._connection, self._session, self.refusal, self._epoch = connection, session, None, claimed[0]
         self.compacted = 0 if compacted is None else int(compacted[0])
         if not (is_first or is_ours):
             self._fall_behind()
@@ -213,9 +201,9 @@ class PostgresLog(DatabaseLog):
         """Own the decider again after a connection broke; raises LogError if that cannot be now."""
         self._drop()
         now = time.monotonic()
-        if self._refusal is not None and now < self._refused + _REFUSED_SECONDS:
-            raise self._refusal
-        give_up = now + (_REGAIN_SECONDS if self._refusal is None else 0.0)
+        if self.refusal is not None and now < self._refused + _REFUSED_SECONDS:
+            raise self.refusal
+        give_up = now + (_REGAIN_SECONDS if self.refusal is None else 0.0)
         while True:
             try:
                 self._take()
@@ -224,7 +212,7 @@ class PostgresLog(DatabaseLog):
                 refusal = error if isinstance(error, LogError) else self._unreachable(error)
             is_another = isinstance(refusal, OwnedError) and refusal.epoch != self._epoch
             if is_another or time.monotonic() >= give_up:
-                self._refusal, self._refused = refusal, time.monotonic()
+                self.refusal, self._refused = refusal, time.monotonic()
                 raise refusal
             time.sleep(_PAUSE_SECONDS)
 

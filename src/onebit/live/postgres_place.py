@@ -64,8 +64,14 @@ SET tcp_keepalives_interval = 2;
 SET tcp_keepalives_count = 3;
 SET client_min_messages = 'error';
 """
-_REACHING = {"connect_timeout": 3, "keepalives_idle": 4, "keepalives_interval": 2, "keepalives_count": 3}
-_REACHING |= {"tcp_user_timeout": int(1000 * PATIENCE_SECONDS)}
+_REACHING = {
+    "application_name": "onebit",
+    "connect_timeout": 3,
+    "keepalives_idle": 4,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": int(1000 * PATIENCE_SECONDS),
+}
 
 
 class Connection(psycopg.Connection[Any]):
@@ -103,7 +109,7 @@ class Place(NamedTuple):
     def connect(self) -> Connection:
         """Return a new connection, in which every statement is a transaction unless said otherwise."""
         given = conninfo_to_dict(self.url)
-        settings = {"application_name": "onebit"} | _REACHING | {name: value for name, value in given.items() if value}
+        settings = _REACHING | {name: value for name, value in given.items() if value} | {"client_encoding": "UTF8"}
         try:
             connection = Connection.connect(**settings, autocommit=True)  # type: ignore[arg-type]
         except psycopg.Error as error:
@@ -113,6 +119,9 @@ class Place(NamedTuple):
         try:
             if connection.info.server_version < _OLDEST_SERVER:
                 raise LogError(f"{self.shown}: is older than PostgreSQL {_OLDEST_SERVER // 10_000}; update it")
+            encoding = connection.info.parameter_status("server_encoding")
+            if encoding != "UTF8":
+                raise LogError(f"{self.shown}: keeps texts as {encoding}; create a database with ENCODING 'UTF8'")
             connection.execute(_SESSION)
         except BaseException:
             connection.close()
