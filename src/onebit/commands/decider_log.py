@@ -9,8 +9,9 @@ import scipy.sparse
 from onebit.evaluate.logged_rounds import LoggedRounds, logged_rounds
 from onebit.inputs import Rows, SparseRows
 from onebit.live.events import Event, Kind
-from onebit.live.log import APPLICATION_ID, LogError, SQLiteLog
+from onebit.live.log import LogError
 from onebit.live.settings import settings_of
+from onebit.live.sqlite import APPLICATION_ID, SQLiteLog
 from onebit.typed_json import Trusted, restore
 
 _HEADER = 100  # bytes of a SQLite file; its application is in it

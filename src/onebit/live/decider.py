@@ -25,7 +25,8 @@ from onebit.labels import check_classes
 from onebit.learners import Learner
 from onebit.live.events import Event, Kind
 from onebit.live.export import check_table, write_guesses
-from onebit.live.log import Batch, Log, LogWriteError, Snapshot, SQLiteLog
+from onebit.live.log import Batch, Log, LogError, LogWriteError, Snapshot
+from onebit.live.logs import open_log
 from onebit.live.record_json import record_from_json, record_to_json
 from onebit.live.records import Looked
 from onebit.live.replay import replay
@@ -48,7 +49,7 @@ class ReplayWarning(UserWarning):
 class Decider:
     """A learner with a log; `Decider.open` makes one or goes on with one.
 
-    Any number of threads may share it. One process owns its file at a time.
+    Any number of threads may share it. One process owns its log at a time.
 
     Examples
     --------
@@ -91,6 +92,7 @@ class Decider:
         classes: Any = None,
         learner: Learner | None = None,
         *,
+        name: str | None = None,
         kinds: dict[str, str] | None = None,
         durability: str = "full",
         deadline: float | None = None,
@@ -106,11 +108,14 @@ class Decider:
         Parameters
         ----------
         path : str or path-like
-            One SQLite file; while it is open two more lie beside it.
+            One SQLite file; while it is open two more lie beside it. Or the URL of a PostgreSQL database, which keeps
+            many deciders: ``"postgresql://user@host/database"``.
         classes : int or list
             The labels. Needed to begin one; later it may be left out, and must else be what it was.
         learner : Learner
             Who decides; `BanditSVM` if not given. Later it may be left out, and must else be the same.
+        name : str
+            Which decider of the database.
         kinds : dict
             What columns are, where it is not plain: ``{"zip": "category", "subject": "text"}``.
         durability : "full" or "batch"
@@ -136,6 +141,8 @@ class Decider:
         ------
         OwnedError
             If another process has it open.
+        UnreachableError
+            If the database cannot be reached.
         LogError
             If the file is something else, damaged, or newer than this onebit.
         """
@@ -148,10 +155,10 @@ class Decider:
             "seed": seed,
         }
         begun = None if classes is None else new_settings(classes, learner, **told)
-        log = SQLiteLog(path, None if begun is None else begun.described() | {"began": float(clock())})
+        log = open_log(path, name, None if begun is None else begun.described() | {"began": float(clock())})
         try:
             settings = settings_of(log.about(), trusted)
-            check_same(path, settings, {"classes": classes, "learner": learner} | told, trusted)
+            check_same(log.path, settings, {"classes": classes, "learner": learner} | told, trusted)
             return cls(log, settings, durability, trusted, clock)
         except BaseException:
             log.close()
@@ -401,6 +408,11 @@ class Decider:
         with self._ready():
             pass
         yield from self._log.events(after)
+
+    @property
+    def refusal(self) -> LogError | None:
+        """Why its log is not this process's any more, if it is not: another took it over, or it cannot be reached."""
+        return self._log.refusal
 
     @property
     def settings(self) -> Settings:

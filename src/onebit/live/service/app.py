@@ -17,13 +17,14 @@ from onebit import __version__
 from onebit.live.decider import Decider
 from onebit.live.report import report
 from onebit.live.service import bodies
-from onebit.live.service.desks import Desk, Desks, Opener
+from onebit.live.service.desks import Desk, Desks
 from onebit.live.service.gate import Gate, address_of
 from onebit.live.service.limits import MOST_AT_ONCE, Allowance
 from onebit.live.service.metrics import CONTENT_TYPE, Metrics
 from onebit.live.service.names import PATTERN, check_name
 from onebit.live.service.page import api_page
 from onebit.live.service.problems import problem_of
+from onebit.live.service.stores import Database, Folder, Opener, Store
 from onebit.live.service.tokens import ANYBODY, EVERYWHERE, Caller, Tokens
 from onebit.live.web import Problem
 
@@ -40,18 +41,18 @@ class Service:
 
     Parameters
     ----------
+    store : Store
+        Where deciders are.
     folder : Path
-        Where deciders and tokens are.
+        Where tokens are.
     tokens_required : bool
         Whether nobody may ask without one; where not, only until there is one.
     rate : float
         Guesses and answers a second that one caller may ask for; 0 for any number.
-    opener : callable
-        Opens a decider.
     """
 
-    def __init__(self, folder: Path, tokens_required: bool, rate: float, opener: Opener) -> None:
-        self.desks = Desks(folder, opener)
+    def __init__(self, store: Store, folder: Path, tokens_required: bool, rate: float) -> None:
+        self.desks = Desks(store)
         self.tokens = Tokens(folder, tokens_required)
         self.metrics = Metrics(self.desks)
         self._allowance = Allowance(rate)
@@ -75,11 +76,11 @@ class Service:
                 429, "that is more than one caller may ask for in a second; try later", "BusyError", math.ceil(wait)
             )
 
-    def desk(self, request: Request, role: str) -> tuple[Desk, Caller]:
+    async def desk(self, request: Request, role: str) -> tuple[Desk, Caller]:
         """Return the decider that a request is about, and who asks."""
         namespace, name = names_of(request)
         caller = self.allow(request, role, namespace)
-        return self.desks.get(namespace, name), caller
+        return await self.desks.find(namespace, name), caller
 
 
 def names_of(request: Request) -> tuple[str, str]:
@@ -89,10 +90,16 @@ def names_of(request: Request) -> tuple[str, str]:
 
 
 def create_app(
-    folder: Path, *, tokens_required: bool = False, rate: float = ROUNDS_PER_SECOND, opener: Opener = Decider.open
+    folder: Path,
+    *,
+    log: str | None = None,
+    tokens_required: bool = False,
+    rate: float = ROUNDS_PER_SECOND,
+    opener: Opener = Decider.open,
 ) -> FastAPI:
-    """Return the application; `Service` says what the parameters are."""
-    service = Service(folder, tokens_required, rate, opener)
+    """Return the application; deciders are in a folder, or in the database `log`. `Service` says the rest."""
+    store = Folder(folder, opener) if log is None else Database(log)
+    service = Service(store, folder, tokens_required, rate)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -150,7 +157,7 @@ def _add_verbs(app: FastAPI, service: Service) -> None:
         verb: str, role: str, call_of: Callable[[Any], bodies.Call], is_listed: bool, says: str, example: Any
     ) -> None:
         async def work(request: Request) -> Response:
-            desk, caller = service.desk(request, role)
+            desk, caller = await service.desk(request, role)
             said = bodies.read_json(request.scope["state"]["body"])
             call, cost = bodies.one_or_many(said, call_of) if is_listed else (call_of(said), 1)
             service.charge(request, caller, cost)
@@ -191,7 +198,7 @@ def _add_looks(app: FastAPI, service: Service) -> None:
 
     def add(what: str, call_of: Callable[[Request], bodies.Call], says: str) -> None:
         async def work(request: Request) -> Response:
-            desk, caller = service.desk(request, "read")
+            desk, caller = await service.desk(request, "read")
             service.charge(request, caller, 1)
             return _said(await desk.read(call_of(request)))
 
@@ -237,7 +244,10 @@ def _add_house(app: FastAPI, service: Service) -> None:
     async def deciders(request: Request) -> Response:
         caller = service.allow(request, "read")
         service.charge(request, caller, 1)
-        return _said({"deciders": [f"{where}/{name}" for where, name, _ in service.desks if caller.sees(where)]})
+        seen = [desk for where, _, desk in service.desks if caller.sees(where)]
+        return _said(
+            {"deciders": [desk.title for desk in seen], "open_here": [desk.title for desk in seen if desk.is_ours]}
+        )
 
     async def metrics(request: Request) -> Response:
         service.allow(request, "read", EVERYWHERE)
@@ -249,7 +259,9 @@ def _add_house(app: FastAPI, service: Service) -> None:
     async def ready(_request: Request) -> Response:
         if not service.desks.are_ready:
             raise Problem(503, "deciders are being opened", "BusyError", 1)
-        return _said({"ready": True})
+        desks = [desk for _, _, desk in service.desks]
+        # Numbers: names are for those who may see them.
+        return _said({"ready": True, "deciders": len(desks), "open_here": sum(desk.is_ours for desk in desks)})
 
     @cache
     def page() -> str:

@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from onebit.live.log import LogError
 from onebit.live.service.desks import Desks
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -61,9 +62,12 @@ class _OfDeciders(Collector):
         waiting = GaugeMetricFamily("onebit_open_tickets", "Tickets that wait for an answer.", labels=labels)
         usable = GaugeMetricFamily("onebit_decider_up", "1 if the decider can be asked.", labels=labels)
         for namespace, name, desk in self._desks:
-            usable.add_metric([namespace, name], float(desk.decider is not None))
-            if desk.decider is not None:
-                status = desk.decider.status()
+            usable.add_metric([namespace, name], float(desk.is_ours))
+            if desk.decider is not None and desk.is_ours:
+                try:
+                    status = desk.decider.status()
+                except LogError:  # it has just become another process's
+                    continue
                 waiting.add_metric([namespace, name], status.open)
                 for each, family in counts.items():
                     family.add_metric([namespace, name], getattr(status, each))
