@@ -1,7 +1,6 @@
 """The routes of ``onebit serve``."""
 
 import asyncio
-import json
 import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,6 +14,7 @@ from fastapi import FastAPI, Request, Response
 
 from onebit import __version__
 from onebit.live.decider import Decider
+from onebit.live.quick_json import to_json
 from onebit.live.report import report
 from onebit.live.service import bodies
 from onebit.live.service.desks import Desk, Desks
@@ -24,6 +24,7 @@ from onebit.live.service.metrics import CONTENT_TYPE, Metrics
 from onebit.live.service.names import PATTERN, check_name
 from onebit.live.service.page import api_page
 from onebit.live.service.problems import problem_of
+from onebit.live.service.shortcut import Endpoint, Shortcut
 from onebit.live.service.stores import Database, Folder, Opener, Store
 from onebit.live.service.tokens import ANYBODY, EVERYWHERE, Caller, Tokens
 from onebit.live.web import Problem
@@ -32,8 +33,6 @@ ROUNDS_PER_SECOND = 20_000.0
 """Guesses and answers of one caller, unless the operator says otherwise."""
 _LOG = logging.getLogger("onebit.serve")
 _ABOUT = "Deciders that learn from right and wrong. Every event is on the disk before its answer."
-
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Service:
@@ -112,7 +111,7 @@ def create_app(
         title="onebit", version=__version__, description=_ABOUT, lifespan=lifespan, docs_url=None, redoc_url=None
     )
     app.state.service = service
-    _add_verbs(app, service)
+    verbs = _add_verbs(app, service)
     _add_looks(app, service)
     _add_house(app, service)
     for status, says in (
@@ -120,6 +119,7 @@ def create_app(
         (405, "not with this method"),
     ):
         app.add_exception_handler(status, _always(Problem(status, says)))
+    app.add_middleware(Shortcut, verbs=verbs)
     app.add_middleware(Gate, tokens=service.tokens, metrics=service.metrics)
     return app
 
@@ -147,11 +147,12 @@ def _answered(work: Callable[[Request], Awaitable[Response]]) -> Endpoint:
 
 
 def _said(value: Any, status: int = 200) -> Response:
-    return Response(json.dumps(value, allow_nan=False), status, media_type="application/json")
+    return Response(to_json(value), status, media_type="application/json")
 
 
-def _add_verbs(app: FastAPI, service: Service) -> None:
-    """Add what is asked of one decider, in its line."""
+def _add_verbs(app: FastAPI, service: Service) -> dict[str, Endpoint]:
+    """Add what is asked of one decider, in its line; return the endpoints by their verbs."""
+    verbs: dict[str, Endpoint] = {}
 
     def add(
         verb: str, role: str, call_of: Callable[[Any], bodies.Call], is_listed: bool, says: str, example: Any
@@ -164,7 +165,8 @@ def _add_verbs(app: FastAPI, service: Service) -> None:
             return _said(await desk.submit(call))
 
         many = f" One, or a list of up to {MOST_AT_ONCE}." if is_listed else ""
-        _add(app, "POST", f"/v1/{{namespace}}/{{name}}/{verb}", work, f"{says}{many} Role: {role}.", example)
+        path, told = f"/v1/{{namespace}}/{{name}}/{verb}", f"{says}{many} Role: {role}."
+        verbs[verb] = _add(app, "POST", path, work, told, example)
 
     record = {"channel": "mail", "length": 212}
     add(
@@ -191,6 +193,7 @@ def _add_verbs(app: FastAPI, service: Service) -> None:
         "withdraw", "admin", bodies.withdraw_call, False,
         "Say that an answer was a mistake, and nothing is known instead. Takes a replay.", {"id": "5-9f…"},
     )  # fmt: skip
+    return verbs
 
 
 def _add_looks(app: FastAPI, service: Service) -> None:
@@ -280,8 +283,9 @@ def _add_house(app: FastAPI, service: Service) -> None:
     _add(app, "GET", "/", index, "This page.")
 
 
-def _add(app: FastAPI, method: str, path: str, work: Endpoint, says: str, example: Any = None) -> None:
-    """Add a route, and what OpenAPI says of it."""
+def _add(app: FastAPI, method: str, path: str, work: Endpoint, says: str, example: Any = None) -> Endpoint:
+    """Add a route, and what OpenAPI says of it; return what answers it."""
+    endpoint = _answered(work)
     extra: dict[str, Any] = {}
     if example is not None:
         extra["requestBody"] = {"required": True, "content": {"application/json": {"example": example}}}
@@ -292,7 +296,7 @@ def _add(app: FastAPI, method: str, path: str, work: Endpoint, says: str, exampl
         ]
     app.add_api_route(
         path,
-        _answered(work),
+        endpoint,
         methods=[method],
         description=says,
         name=f"{method} {path}",
@@ -300,3 +304,4 @@ def _add(app: FastAPI, method: str, path: str, work: Endpoint, says: str, exampl
         response_class=Response,
         response_model=None,
     )
+    return endpoint
