@@ -337,7 +337,7 @@ class DatabaseLog(ABC):
         try:
             with self._transaction():
                 self._delete("snapshots", "seq = ?", [(seq,)])
-                self._put("snapshots", (seq, content, checksum(seq, content)))
+                self._put("snapshots", (seq, content, checksum((seq,), content)))
                 *_, (oldest,) = self._find("seq", "snapshots", "TRUE ORDER BY seq DESC LIMIT ?", _SNAPSHOTS)
                 self._delete("snapshots", "seq < ?", [(oldest,)])
         except self.errors as error:
@@ -347,7 +347,7 @@ class DatabaseLog(ABC):
         """Yield the snapshots that are whole, the latest first."""
         for (seq,) in self._find("seq", "snapshots", "TRUE ORDER BY seq DESC"):
             ((content, check),) = self._find("content, checksum", "snapshots", "seq = ?", seq)
-            if checksum(seq, content) == check:
+            if checksum((seq,), content) == check:
                 yield Snapshot(seq, content)
 
     def compact(self, keep: set[str]) -> int:
