@@ -1,5 +1,7 @@
 """What goes wrong in a year: Ctrl-C, a full disk, damaged pages. All of it is noticed, and nothing of it stays."""
 
+import sys
+from linecache import getline
 from pathlib import Path
 from typing import Any
 
@@ -96,3 +98,58 @@ def test_ctrl_c_before_anything_is_written_leaves_no_gap(path: Path) -> None:
         assert desk.verify()
     with Decider.open(path) as desk:
         assert desk.verify()
+
+
+class CtrlC:
+    """Ctrl-C at the n-th line of what decides and writes."""
+
+    def __init__(self, n: int) -> None:
+        self.left = n
+
+    def __call__(self, frame: Any, event: str, _: Any) -> Any:
+        if event == "call":
+            return self if Path(frame.f_code.co_filename).stem in ("decider", "log", "state", "contextlib") else None
+        # Leaving a block is a line too, at which no signal comes.
+        if event == "line" and not getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith("with "):
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+        return self
+
+
+def ctrl_c_at(path: Path, step: int) -> None:
+    is_news, moment = True, 1
+    with begun(path) as desk:
+        play(desk, 2)
+        tracing = sys.gettrace()
+        while is_news:
+            desk.tell(desk.guess({"x": 1.0}), True)
+            before, interrupt = desk.status(), CtrlC(moment)
+            sys.settrace(interrupt)
+            try:
+                desk.tell(desk.guess({"x": 2.0}, key=f"k{moment}"), False)
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(tracing)
+            is_news, moment = interrupt.left <= 0, moment + step
+            ticket = desk.guess({"x": 2.0}, key=f"k{moment - step}")
+            desk.tell(ticket, False)
+            after = desk.status()
+            assert (after.guesses, after.wrong) == (before.guesses + 1, before.wrong + 1), interrupt.left
+        assert moment > 100
+        assert desk.verify()
+        assert desk.status().differences == 0
+    with Decider.open(path) as desk:
+        assert desk.verify()
+
+
+@pytest.mark.filterwarnings("error")
+def test_ctrl_c_at_some_lines(path: Path) -> None:
+    ctrl_c_at(path, step=11)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("error")
+def test_ctrl_c_at_every_line(path: Path) -> None:
+    ctrl_c_at(path, step=1)

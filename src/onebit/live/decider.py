@@ -182,25 +182,29 @@ class Decider:
             return before
         state = self._state
         allowed, written = named_among(state.classes, among), record_to_json(record)
-        with self._stale_if_it_fails(ValueError):  # a record that is refused changes nothing
+        self._is_stale = True  # until all of it is known: Ctrl-C may come at any moment
+        try:
             decision = state.decide(record, None if among is None else list(among))
-        with self._stale_if_it_fails():
-            body = {
-                "record": written,
-                "label": decision.label,
-                "wanted": decision.wanted,
-                "probability": decision.probability,
-                "among": allowed,
-                "additions": decision.looked.additions,
-            }
-            name = f"{self._log.last_seq + 1}-{secrets.token_hex(8)}"
-            event = self._event(Kind.GUESSED, name, body, decision.looked.row, key)
-            state.take_guess(event, decision)
-            self._log.append(event)
-            self._close_beyond(self._settings.max_open)
+        except ValueError:  # a record that is refused changes nothing
+            self._is_stale = False
+            raise
+        body = {
+            "record": written,
+            "label": decision.label,
+            "wanted": decision.wanted,
+            "probability": decision.probability,
+            "among": allowed,
+            "additions": decision.looked.additions,
+        }
+        name = f"{self._log.last_seq + 1}-{secrets.token_hex(8)}"
+        event = self._event(Kind.GUESSED, name, body, decision.looked.row, key)
+        state.take_guess(event, decision)
+        self._log.append(event)
+        self._close_beyond(self._settings.max_open)
         ticket = Ticket(name, state.classes[decision.label], decision.probability, moment(event.time))
         if key is not None:
             _remember(self._requests, key, ticket)
+        self._is_stale = False
         return ticket
 
     def tell(self, ticket: "str | Ticket", correct: bool) -> bool:
@@ -558,12 +562,10 @@ class Decider:
             self._log.append(event)
 
     @contextmanager
-    def _stale_if_it_fails(self, *harmless: type[Exception]) -> Iterator[None]:
+    def _stale_if_it_fails(self) -> Iterator[None]:
         """Let the state be made anew from the log if something fails half-way."""
         try:
             yield
-        except harmless:
-            raise
         except BaseException:
             self._is_stale = True
             raise
