@@ -146,7 +146,7 @@ def ctrl_c_at(path: Path, step: int) -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_ctrl_c_at_some_lines(path: Path) -> None:
-    ctrl_c_at(path, step=11)
+    ctrl_c_at(path, step=5)
 
 
 @pytest.mark.slow
