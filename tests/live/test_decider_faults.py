@@ -18,7 +18,8 @@ def path(tmp_path: Path) -> Path:
 
 
 def begun(path: Path, **settings: Any) -> Decider:
-    return Decider.open(path, **{"classes": ["a", "b", "c"], "learner": onebit.BanditPerceptron()} | settings)
+    told: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": onebit.BanditPerceptron()}
+    return Decider.open(path, **told | settings)
 
 
 def play(desk: Decider, n: int, start: int = 0) -> list[Any]:
@@ -89,7 +90,7 @@ def test_ctrl_c_before_anything_is_written_leaves_no_gap(path: Path) -> None:
     with begun(path) as desk:
         play(desk, 3)
         log: Any = desk._log
-        with pytest.raises(LogWriteError), desk.together() as batches:
+        with pytest.raises(LogWriteError), desk.together() as batches:  # noqa: PT012 -- it is raised at the end
             desk.guess({"x": 1.0})
             log._lining = Interrupted(log._lining, "exit")
             with pytest.raises(KeyboardInterrupt):

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,12 +102,14 @@ class State:
     def decide(self, record: Any, among: list[Any] | None) -> Decision:
         """Guess a label for a record; `take_guess` makes it part of what is known."""
         looked = self.encoder.look(record)
-        row, floor = as_rows(looked.row), self.settings.exploration_floor
-        chances = self.learner.probabilities(row, among)[0] if floor > 0.0 else None
+        row: Any = looked.row
+        floor = self.settings.exploration_floor
+        chances = self.learner.probabilities(as_rows(row), among)[0] if floor > 0.0 else None
         guess = self.learner.guess(row, among)
         if chances is None:
             return Decision(guess.index, guess.probability, guess.index, guess.id, looked)
-        allowed = np.arange(len(self.classes)) if among is None else np.sort([self.classes.index(i) for i in among])
+        # A label that is named twice is no likelier for it.
+        allowed = np.arange(len(self.classes)) if among is None else np.unique([self.classes.index(i) for i in among])
         number, label = decider_number(self.settings.seed, guess.round), guess.index
         if number < floor:
             label = int(allowed[uniform_label(number / floor, len(allowed))])
@@ -144,15 +147,7 @@ class State:
         corrected : dict
             Answers that were mistakes, by ticket: what they should have been, None for none at all.
         """
-        {
-            Kind.OPENED: self._take_nothing,
-            Kind.GUESSED: self._take_old_guess,
-            Kind.TOLD: self._take_answer,
-            Kind.SILENT: self._take_silence,
-            Kind.CORRECTED: self._take_nothing,
-            Kind.JOINED: self._take_class,
-            Kind.WATCHED: self._take_watched,
-        }[Kind(event.kind)](event, corrected or {})
+        _TAKERS[event.kind](self, event, corrected or {})
         self.seq = event.seq
 
     def _take_nothing(self, event: Event, corrected: dict[str, bool | None]) -> None:
@@ -161,7 +156,8 @@ class State:
     def _take_old_guess(self, event: Event, _corrected: dict[str, bool | None]) -> None:
         """Let a guess of the log be known: the learner guesses again, and it is seen whether it guesses the same."""
         assert event.row is not None
-        said, row = event.body, as_rows(event.row)
+        said = event.body
+        row: Any = event.row
         self.encoder.take(Looked(row, said["additions"]))
         among = None if said["among"] is None else [self.classes[i] for i in said["among"]]
         guess = self.learner.guess(row, among)
@@ -256,6 +252,17 @@ class State:
         return state
 
 
+_TAKERS: dict[str, Callable[[State, Event, dict[str, bool | None]], None]] = {
+    Kind.OPENED: State._take_nothing,
+    Kind.GUESSED: State._take_old_guess,
+    Kind.TOLD: State._take_answer,
+    Kind.SILENT: State._take_silence,
+    Kind.CORRECTED: State._take_nothing,
+    Kind.JOINED: State._take_class,
+    Kind.WATCHED: State._take_watched,
+}
+
+
 def as_rows(row: Any) -> Any:
     """Return one row as learners take many."""
     return row[None] if isinstance(row, np.ndarray) and row.ndim == 1 else row
@@ -265,8 +272,8 @@ def named_among(classes: list[Any], among: Any) -> list[int] | None:
     """Return the positions of allowed labels, or raise ValueError if one is none."""
     if among is None:
         return None
-    if isinstance(among, (str, bytes)):
-        raise ValueError(f"among must be a list of labels; got {among!r}")
+    if isinstance(among, (str, bytes)) or not isinstance(among, Collection):
+        raise ValueError(f"among must be a list of labels; got {among!r:.80}")
     missing = [label for label in among if label not in classes]
     if missing or not len(among):
         raise ValueError(
