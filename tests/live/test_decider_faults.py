@@ -1,15 +1,18 @@
 """What goes wrong in a year: Ctrl-C, a full disk, damaged pages. All of it is noticed, and nothing of it stays."""
 
+import sqlite3
 import sys
 from linecache import getline
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import onebit
 from onebit.live.decider import Decider
 from onebit.live.log import LogWriteError
+from onebit.live.sqlite import SQLiteLog
 
 
 @pytest.fixture
@@ -154,3 +157,34 @@ def test_ctrl_c_at_some_lines(path: Path) -> None:
 @pytest.mark.filterwarnings("error")
 def test_ctrl_c_at_every_line(path: Path) -> None:
     ctrl_c_at(path, step=1)
+
+
+def no_room(*_: Any) -> None:
+    raise sqlite3.OperationalError("database or disk is full")
+
+
+def test_classes_in_an_array(path: Path) -> None:
+    for _ in range(2):
+        with begun(path, classes=np.array(["a", "b"])) as desk:
+            assert desk.classes == ["a", "b"]
+
+
+def test_a_label_that_is_named_twice_is_no_likelier(path: Path) -> None:
+    with begun(path, exploration_floor=1.0) as desk:
+        tickets = [desk.guess({"x": 1.0}, among=["a", "a", "b"]) for _ in range(200)]
+        assert {ticket.probability for ticket in tickets} == {0.5}
+        assert 70 < sum(ticket.label == "a" for ticket in tickets) < 130
+        for wrong in (3, (label for label in "ab")):
+            with pytest.raises(ValueError, match="among must be a list"):
+                desk.guess({"x": 1.0}, among=wrong)
+
+
+def test_a_correction_that_cannot_be_written_is_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with begun(path) as desk:
+        (ticket,) = play(desk, 1)
+        with monkeypatch.context() as patched:
+            patched.setattr(SQLiteLog, "_commit", no_room)
+            with pytest.raises(LogWriteError, match="nothing of this happened"):
+                desk.correct_answer(ticket, False)
+        assert not desk.tell(ticket, True), "no news: that is what it was told"
+        assert desk.verify()
