@@ -2,6 +2,7 @@
 
 import sqlite3
 import sys
+import time
 from linecache import getline
 from pathlib import Path
 from typing import Any
@@ -188,3 +189,29 @@ def test_a_correction_that_cannot_be_written_is_none(path: Path, monkeypatch: py
                 desk.correct_answer(ticket, False)
         assert not desk.tell(ticket, True), "no news: that is what it was told"
         assert desk.verify()
+
+
+def test_a_snapshot_that_cannot_be_written_is_nobodys_fault(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every answer was written: the call that came when a snapshot was due must not say that nothing happened."""
+    monkeypatch.setattr("onebit.live.decider._EVENTS_PER_SNAPSHOT", 5)
+    monkeypatch.setattr("onebit.live.decider._WORTH_A_SNAPSHOT", 1)
+    monkeypatch.setattr(SQLiteLog, "_put", no_room)
+    with begun(path) as desk:
+        play(desk, 10)
+        with pytest.raises(LogWriteError, match="events are safe"):
+            desk.snapshot()
+    monkeypatch.undo()
+    with Decider.open(path) as desk:
+        assert desk.status().right + desk.status().wrong == 10
+        assert desk.verify()
+
+
+def test_a_batch_that_is_lost_is_told_at_the_latest_when_it_closes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = begun(path, durability="batch")
+    desk._log.wait(desk._log.pending())
+    monkeypatch.setattr(SQLiteLog, "_commit", no_room)
+    desk.guess({"x": 1.0})
+    while desk._lost is None:
+        time.sleep(0.001)
+    with pytest.raises(LogWriteError, match="nothing of this happened"):
+        desk.close()

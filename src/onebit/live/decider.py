@@ -502,11 +502,14 @@ class Decider:
                 self._stop.set()
             try:
                 if not self._is_stale and self._log.last_seq - self._last_snapshot >= _WORTH_A_SNAPSHOT:
-                    self._snapshot()
+                    self._log.wait(self._log.pending())
+                    self._snapshot_if_possible()
             finally:
                 self._log.close()
         if self._flusher is not None:
             self._flusher.join()
+        if self._lost is not None:
+            raise self._lost
 
     def __enter__(self) -> Self:
         return self
@@ -544,7 +547,7 @@ class Decider:
 
     def _snapshot_in_time(self) -> None:
         if self._log.last_seq - self._last_snapshot >= _EVENTS_PER_SNAPSHOT and not self._is_stale:
-            self._snapshot()
+            self._snapshot_if_possible()
 
     def _replayed(self) -> State:
         state = replay(self._log, self._settings, self._trusted)
@@ -628,6 +631,12 @@ class Decider:
         if events and events[-1].kind == Kind.SILENT:
             raise ValueError(f"ticket {name!r} was closed without an answer at {moment(events[-1].time)}: too late")
         raise ValueError(f"ticket {name!r:.80} is none of this decider's, or was compacted away")
+
+    def _snapshot_if_possible(self) -> None:
+        """Write a snapshot that nobody asked for: whoever happened to call must not hear that it could not be."""
+        with suppress(LogWriteError):  # events that could not be written are told to those who wait for them
+            self._snapshot()
+        self._last_snapshot = self._state.seq  # the next is due as late as if it had been
 
     def _snapshot(self) -> None:
         self._log.save_snapshot(Snapshot(self._state.seq, self._state.to_bytes()))
