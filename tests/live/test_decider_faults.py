@@ -65,18 +65,19 @@ class Interrupted:
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("moment", ["BEGIN", "INSERT", "COMMIT"])
-def test_ctrl_c_while_it_writes(path: Path, moment: str) -> None:
+@pytest.mark.parametrize(("moment", "n_guesses"), [("INSERT", 1), ("BEGIN", 65), ("INSERT", 65), ("COMMIT", 65)])
+def test_ctrl_c_while_it_writes(path: Path, moment: str, n_guesses: int) -> None:
+    """Few events are one statement, which is a transaction by itself; many are several in one."""
     with begun(path) as desk:
         play(desk, 3)
         log: Any = desk._log
         log._connection = Interrupted(log._connection, moment)
         with pytest.raises(KeyboardInterrupt):
-            desk.guess({"x": 1.0}, key="k")
-        is_there = moment == "COMMIT"
-        assert desk.status().guesses == 3 + is_there
-        desk.tell(desk.guess({"x": 1.0}, key="k"), True)
-        assert desk.status().guesses == 4
+            desk.guess_many([{"x": 1.0}] * n_guesses)
+        is_there = n_guesses == 1 or moment == "COMMIT"
+        assert desk.status().guesses == 3 + n_guesses * is_there
+        desk.tell(desk.guess({"x": 1.0}), True)
+        assert desk.status().guesses == 4 + n_guesses * is_there
         assert desk.verify()
 
 
@@ -84,7 +85,7 @@ def test_what_is_written_is_not_said_to_be_lost(path: Path) -> None:
     """Another thread waits for the same batch when Ctrl-C comes just after it was written."""
     with begun(path) as desk:
         log: Any = desk._log
-        log._connection = Interrupted(log._connection, "COMMIT")
+        log._connection = Interrupted(log._connection, "INSERT")
         with pytest.raises(KeyboardInterrupt), desk.together() as batches:
             desk.guess({"x": 1.0})
         assert [batch.is_done and batch.error is None for batch in batches] == [True]

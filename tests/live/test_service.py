@@ -133,7 +133,7 @@ def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_what_cannot_be_written_is_said_and_may_be_tried_again(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = ("POST", f"{DESK}/guess", {"record": {"x": 1.0}, "key": "k"})
     with monkeypatch.context() as patched:
-        patched.setattr("onebit.live.sqlite._INSERTS", dict.fromkeys((64, 8, 1), "INSERT INTO nowhere VALUES (1)"))
+        patched.setattr("onebit.live.sqlite._INSERT", "INSERT INTO nowhere VALUES ")
         reply = served.ask(*asked)
         assert is_problem(reply, 503, "nothing of this happened")
         assert reply.headers["retry-after"] == "1"

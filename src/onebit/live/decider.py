@@ -40,6 +40,8 @@ _WORTH_A_SNAPSHOT = 1_000  # when it is closed: fewer are replayed in no time
 _FLUSH_SECONDS = 0.02
 _RECENT = 10_000  # requests and answers that are known without asking the log
 _LONGEST_KEY = 200
+_SECRET = 8  # bytes of a ticket's name that nobody can guess
+_SECRETS_AT_ONCE = 256
 
 
 class ReplayWarning(UserWarning):
@@ -71,6 +73,7 @@ class Decider:
         self._is_stale, self._is_closed = False, False
         self._lost: LogWriteError | None = None
         self._pid = os.getpid()
+        self._secrets: list[str] = []
         self._held = threading.local()
         self._requests: OrderedDict[str, Ticket] = OrderedDict()
         self._answers: OrderedDict[str, bool | None] = OrderedDict()
@@ -203,7 +206,7 @@ class Decider:
             "among": allowed,
             "additions": decision.looked.additions,
         }
-        name = f"{self._log.last_seq + 1}-{secrets.token_hex(8)}"
+        name = f"{self._log.last_seq + 1}-{self._next_secret()}"
         event = self._event(Kind.GUESSED, name, body, decision.looked.row, key)
         state.take_guess(event, decision)
         self._log.append(event)
@@ -580,6 +583,13 @@ class Decider:
     def _stale_if_it_fails(self) -> "_StaleIfItFails":
         """Return a context that lets the state be made anew from the log if something fails half-way."""
         return _StaleIfItFails(self)
+
+    def _next_secret(self) -> str:
+        """Return what nobody can guess; asking the system each time would let other threads in between."""
+        if not self._secrets:
+            drawn = secrets.token_hex(_SECRET * _SECRETS_AT_ONCE)
+            self._secrets = [drawn[i : i + 2 * _SECRET] for i in range(0, len(drawn), 2 * _SECRET)]
+        return self._secrets.pop()
 
     def _close_beyond(self, most: int) -> None:
         """Close the oldest tickets until so many are open."""

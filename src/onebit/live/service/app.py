@@ -27,7 +27,7 @@ from onebit.live.service.problems import problem_of
 from onebit.live.service.shortcut import Endpoint, Shortcut
 from onebit.live.service.stores import Database, Folder, Opener, Store
 from onebit.live.service.tokens import ANYBODY, EVERYWHERE, Caller, Tokens
-from onebit.live.web import Problem
+from onebit.live.web import Application, Problem, Receive, Scope, Send
 
 ROUNDS_PER_SECOND = 20_000.0
 """Guesses and answers of one caller, unless the operator says otherwise."""
@@ -107,7 +107,7 @@ def create_app(
         await asyncio.to_thread(service.desks.close)
         _LOG.info("stopped: all is answered and closed")
 
-    app = FastAPI(
+    app = _Service(
         title="onebit", version=__version__, description=_ABOUT, lifespan=lifespan, docs_url=None, redoc_url=None
     )
     app.state.service = service
@@ -119,9 +119,20 @@ def create_app(
         (405, "not with this method"),
     ):
         app.add_exception_handler(status, _always(Problem(status, says)))
-    app.add_middleware(Shortcut, verbs=verbs)
-    app.add_middleware(Gate, tokens=service.tokens, metrics=service.metrics)
+    app.front = Gate(Shortcut(app.front, verbs), service.tokens, service.metrics)
     return app
+
+
+class _Service(FastAPI):
+    """An application with something before it, which FastAPI's own middleware would not let be quick."""
+
+    def __init__(self, **said: Any) -> None:
+        super().__init__(**said)
+        self.front: Application = super().__call__
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await self.front(scope, receive, send)
 
 
 def _always(problem: Problem) -> Any:
