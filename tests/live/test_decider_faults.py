@@ -3,6 +3,7 @@
 import sqlite3
 import sys
 import time
+from contextlib import closing
 from linecache import getline
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 import onebit
 from onebit.live.decider import Decider
-from onebit.live.log import LogWriteError
+from onebit.live.log import LogError, LogWriteError
 from onebit.live.sqlite import SQLiteLog
 
 
@@ -216,3 +217,70 @@ def test_a_batch_that_is_lost_is_told_at_the_latest_when_it_closes(path: Path, m
         time.sleep(0.001)
     with pytest.raises(LogWriteError, match="nothing of this happened"):
         desk.close()
+
+
+def damage(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(statement)
+        connection.commit()
+
+
+def test_damaged_settings_are_noticed(path: Path) -> None:
+    begun(path, exploration_floor=0.02).close()
+    Decider.open(path).close()
+    damage(path, "UPDATE about SET value = replace(value, '\"b\"', '\"d\"') WHERE name = 'classes'")
+    with pytest.raises(LogError, match="settings are damaged"):
+        Decider.open(path)
+    damage(path, "UPDATE about SET value = '[' WHERE name = 'classes'")
+    with pytest.raises(LogError, match="settings cannot be read"):
+        Decider.open(path)
+
+
+def test_settings_without_a_checksum_are_an_older_onebits(path: Path) -> None:
+    with begun(path) as desk:
+        play(desk, 2)
+        desk.compact()
+    damage(path, "DELETE FROM about WHERE name = 'checksum'")
+    with Decider.open(path) as desk:
+        assert desk.status().right == 1
+
+
+def test_a_correction_that_is_not_found_is_noticed(path: Path) -> None:
+    """The index that finds corrections lost one: without it the learner would be another."""
+    with begun(path) as desk:
+        desk.withdraw(play(desk, 5)[2])
+    damage(
+        path, "UPDATE sqlite_master SET sql = replace(sql, \"'corrected'\", \"'x'\") WHERE name = 'events_corrected'"
+    )
+    damage(path, "REINDEX events_corrected")
+    damage(
+        path, "UPDATE sqlite_master SET sql = replace(sql, \"'x'\", \"'corrected'\") WHERE name = 'events_corrected'"
+    )
+    with pytest.raises(LogError, match="corrections are looked up"):
+        Decider.open(path)
+
+
+def test_a_log_that_ends_before_its_snapshot_is_noticed(path: Path) -> None:
+    with begun(path) as desk:
+        play(desk, 5)
+        desk.snapshot()
+    damage(path, "DELETE FROM events WHERE seq > 8")
+    with pytest.raises(LogError, match="the log ends with event 8, and event 11 was known"):
+        Decider.open(path)
+
+
+def test_a_snapshot_on_damaged_pages_is_passed_over(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with begun(path) as desk:
+        play(desk, 5)
+        desk.snapshot()
+    find = SQLiteLog._rows
+
+    def damaged(self: Any, columns: str, table: str, *rest: Any) -> Any:
+        if columns.startswith("content"):
+            raise sqlite3.DatabaseError("database disk image is malformed")
+        return find(self, columns, table, *rest)
+
+    monkeypatch.setattr(SQLiteLog, "_rows", damaged)
+    with Decider.open(path) as desk:
+        assert desk.verify()
