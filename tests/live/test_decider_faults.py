@@ -250,13 +250,10 @@ def test_a_correction_that_is_not_found_is_noticed(path: Path) -> None:
     """The index that finds corrections lost one: without it the learner would be another."""
     with begun(path) as desk:
         desk.withdraw(play(desk, 5)[2])
-    damage(
-        path, "UPDATE sqlite_master SET sql = replace(sql, \"'corrected'\", \"'x'\") WHERE name = 'events_corrected'"
-    )
-    damage(path, "REINDEX events_corrected")
-    damage(
-        path, "UPDATE sqlite_master SET sql = replace(sql, \"'x'\", \"'corrected'\") WHERE name = 'events_corrected'"
-    )
+    for is_now, becomes in (("corrected", "x"), ("x", "corrected")):
+        renamed = f"replace(sql, '= ''{is_now}', '= ''{becomes}')"
+        damage(path, f"UPDATE sqlite_master SET sql = {renamed} WHERE name = 'events_corrected'")
+        damage(path, "REINDEX events_corrected" if becomes == "x" else "SELECT 1")
     with pytest.raises(LogError, match="corrections are looked up"):
         Decider.open(path)
 
