@@ -192,25 +192,29 @@ class Decider:
             return before
         state = self._state
         allowed, written = named_among(state.classes, among), record_to_json(record)
-        with self._stale_if_it_fails(ValueError):  # a record that is refused changes nothing
+        self._is_stale = True  # until all of it is known: Ctrl-C may come at any moment
+        try:
             decision = state.decide(record, None if among is None else list(among))
-        with self._stale_if_it_fails():
-            body = {
-                "record": written,
-                "label": decision.label,
-                "wanted": decision.wanted,
-                "probability": decision.probability,
-                "among": allowed,
-                "additions": decision.looked.additions,
-            }
-            name = f"{self._log.last_seq + 1}-{self._next_secret()}"
-            event = self._event(Kind.GUESSED, name, body, decision.looked.row, key)
-            state.take_guess(event, decision)
-            self._log.append(event)
-            self._close_beyond(self._settings.max_open)
+        except ValueError:  # a record that is refused changes nothing
+            self._is_stale = False
+            raise
+        body = {
+            "record": written,
+            "label": decision.label,
+            "wanted": decision.wanted,
+            "probability": decision.probability,
+            "among": allowed,
+            "additions": decision.looked.additions,
+        }
+        name = f"{self._log.last_seq + 1}-{self._next_secret()}"
+        event = self._event(Kind.GUESSED, name, body, decision.looked.row, key)
+        state.take_guess(event, decision)
+        self._log.append(event)
+        self._close_beyond(self._settings.max_open)
         ticket = Ticket(name, state.classes[decision.label], decision.probability, moment(event.time))
         if key is not None:
             _remember(self._requests, key, ticket)
+        self._is_stale = False
         return ticket
 
     def tell(self, ticket: "str | Ticket", correct: bool) -> bool:
@@ -314,10 +318,9 @@ class Decider:
                 raise ValueError(f"ticket {name!r}: its answer was compacted into a snapshot, and cannot be corrected")
             if before == correct:
                 return
+            self._is_stale = True  # before it is written: if it cannot be, what is known is not what the log says
             self._add(Kind.CORRECTED, name, {"correct": correct, "answered": told[0]})
-            _remember(self._answers, name, correct)
             self._log.wait(self._log.pending())
-            self._is_stale = True
 
     def shadow(self, record: Any, label: Any, correct: bool | None, *, probability: float | None = None) -> Shadow:
         """Learn from what the application decided itself, and say what the decider would have done.
@@ -502,11 +505,14 @@ class Decider:
                 self._stop.set()
             try:
                 if not self._is_stale and self._log.last_seq - self._last_snapshot >= _WORTH_A_SNAPSHOT:
-                    self._snapshot()
+                    self._log.wait(self._log.pending())
+                    self._snapshot_if_possible()
             finally:
                 self._log.close()
         if self._flusher is not None:
             self._flusher.join()
+        if self._lost is not None:
+            raise self._lost
 
     def __enter__(self) -> Self:
         return self
@@ -544,7 +550,7 @@ class Decider:
 
     def _snapshot_in_time(self) -> None:
         if self._log.last_seq - self._last_snapshot >= _EVENTS_PER_SNAPSHOT and not self._is_stale:
-            self._snapshot()
+            self._snapshot_if_possible()
 
     def _replayed(self) -> State:
         state = replay(self._log, self._settings, self._trusted)
@@ -574,9 +580,9 @@ class Decider:
             self._state.apply(event)  # first: what cannot be learned must not be in the log
             self._log.append(event)
 
-    def _stale_if_it_fails(self, *harmless: type[Exception]) -> "_StaleIfItFails":
+    def _stale_if_it_fails(self) -> "_StaleIfItFails":
         """Return a context that lets the state be made anew from the log if something fails half-way."""
-        return _StaleIfItFails(self, harmless)
+        return _StaleIfItFails(self)
 
     def _next_secret(self) -> str:
         """Return what nobody can guess; asking the system each time would let other threads in between."""
@@ -636,6 +642,12 @@ class Decider:
             raise ValueError(f"ticket {name!r} was closed without an answer at {moment(events[-1].time)}: too late")
         raise ValueError(f"ticket {name!r:.80} is none of this decider's, or was compacted away")
 
+    def _snapshot_if_possible(self) -> None:
+        """Write a snapshot that nobody asked for: whoever happened to call must not hear that it could not be."""
+        with suppress(LogWriteError):  # events that could not be written are told to those who wait for them
+            self._snapshot()
+        self._last_snapshot = self._state.seq  # the next is due as late as if it had been
+
     def _snapshot(self) -> None:
         self._log.save_snapshot(Snapshot(self._state.seq, self._state.to_bytes()))
         self._last_snapshot = self._state.seq
@@ -668,18 +680,18 @@ class _Ready:
 
 
 class _StaleIfItFails:
-    """What a decider knows is made anew if something fails in the block, unless it is known to be harmless."""
+    """What a decider knows is made anew if something fails in the block."""
 
-    __slots__ = ("_desk", "_harmless")
+    __slots__ = ("_desk",)
 
-    def __init__(self, desk: Decider, harmless: tuple[type[Exception], ...]) -> None:
-        self._desk, self._harmless = desk, harmless
+    def __init__(self, desk: Decider) -> None:
+        self._desk = desk
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, _error: Any, _trace: TracebackType | None) -> None:
-        if kind is not None and not issubclass(kind, self._harmless):
+        if kind is not None:
             self._desk._is_stale = True
 
 

@@ -31,6 +31,7 @@ from onebit.live.log import (
     OwnedError,
     Owner,
     UnreachableError,
+    about_rows,
 )
 from onebit.live.postgres_place import (
     LOCKS,
@@ -43,7 +44,6 @@ from onebit.live.postgres_place import (
     version_of,
     words,
 )
-from onebit.typed_json import write
 
 BEAT_SECONDS = 2.5
 """How often an owner says something."""
@@ -142,7 +142,7 @@ class PostgresLog(DatabaseLog):
             "INSERT INTO onebit.deciders (name) VALUES (%s) ON CONFLICT DO NOTHING RETURNING id", [self._name]
         ).fetchone()
         if made is not None:
-            told = [(made[0], name, write(value)) for name, value in about.items()]
+            told = [(made[0], *row) for row in about_rows(about)]
             connection.cursor().executemany("INSERT INTO onebit.about VALUES (%s, %s, %s)", told)
 
     # Owning.
