@@ -4,6 +4,7 @@ import multiprocessing
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
