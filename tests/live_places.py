@@ -3,8 +3,6 @@
 import sqlite3
 from typing import Any, NamedTuple
 
-import psycopg
-
 from onebit.live.decider import Decider
 
 ZEROS = "'\\x00'::bytea"
@@ -30,6 +28,8 @@ class Place(NamedTuple):
                 connection.execute(statement)
             connection.close()
             return
+        import psycopg
+
         with psycopg.connect(self.path, options="-c search_path=onebit") as database:
             database.execute(f"{statement.replace('zeroblob(100)', ZEROS)} AND {self._mine}")
 
@@ -37,6 +37,8 @@ class Place(NamedTuple):
         """Return all that is kept of events."""
         if self.name is None:
             return bytes(self.path.read_bytes())
+        import psycopg
+
         with psycopg.connect(self.path) as database:
             found = database.execute(f"SELECT body FROM onebit.events WHERE {self._mine}").fetchall()
         return "".join(body for (body,) in found).encode()

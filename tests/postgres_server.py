@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import pwd
 import shutil
 import signal
 import socket
@@ -45,6 +44,8 @@ def require_server() -> None:
 
 def _as_somebody() -> Callable[[], None]:
     """Return what lets a child be somebody else, since the server does not run as root, and end with its parent."""
+    import pwd
+
     names = {each.pw_name: each for each in pwd.getpwall()}
     who = names.get("postgres") or names["nobody"]
     library = ctypes.CDLL(None)

@@ -21,7 +21,7 @@ from onebit.live.events import Event, Kind
 from onebit.live.log import LogError, LogUnsureError, LogWriteError, OwnedError, Snapshot, UnreachableError
 from onebit.live.postgres import PostgresLog
 from onebit.live.postgres_place import Place
-from postgres_server import Server
+from postgres_server import REQUIRED, Server, require_server
 from relay import Relay
 
 InDatabase = tuple[str, str]
@@ -374,6 +374,16 @@ def test_many_begin_at_once(server: Server) -> None:
     assert (len(got), len(owners)) == (6, 1)
     assert owners[0].about() == {"began": 1.0}
     owners[0].close()
+
+
+def test_it_is_said_where_there_is_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("postgres_server.binaries", lambda: None)
+    monkeypatch.delenv(REQUIRED, raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no PostgreSQL server"):
+        require_server()
+    monkeypatch.setenv(REQUIRED, "1")
+    with pytest.raises(pytest.fail.Exception, match="no PostgreSQL server"):
+        require_server()
 
 
 # Services.

@@ -114,27 +114,33 @@ class PostgresLog(DatabaseLog):
     def _begin(self, connection: Connection, about: dict[str, Any] | None) -> int:
         """Return the number of the decider, a new one's if there is none."""
         try:
-            if about is not None:
+            number = self._number(connection)
+            if number is None and about is not None:
                 with connection.transaction():
-                    connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", [LOCKS])
+                    connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", [LOCKS])  # others begin too
                     if not version_of(connection):
                         connection.execute(SCHEMA)
                     self._create(connection, about)
-            version = version_of(connection)
-            if version > FORMAT_VERSION:
-                raise LogError(
-                    f"{self.path}: was written by a newer onebit (format {version}, this one knows {FORMAT_VERSION}): "
-                    "update onebit"
-                )
-            find = "SELECT id FROM onebit.deciders WHERE name = %s"
-            found = connection.execute(find, [self._name]).fetchone() if version else None
+                number = self._number(connection)
         except psycopg.Error as error:
             raise LogError(
                 f"{self.path}: cannot be used as a log ({words(error)}); may you create a schema and write there?"
             ) from None
-        if found is None:
+        if number is None:
             raise LogError(f"{self.path}: there is no decider; give its classes to begin one")
-        return int(found[0])
+        return number
+
+    def _number(self, connection: Connection) -> int | None:
+        """Return the number of the decider, if there is one."""
+        version = version_of(connection)
+        if version > FORMAT_VERSION:
+            raise LogError(
+                f"{self.path}: was written by a newer onebit (format {version}, this one knows {FORMAT_VERSION}): "
+                "update onebit"
+            )
+        find = "SELECT id FROM onebit.deciders WHERE name = %s"
+        found = connection.execute(find, [self._name]).fetchone() if version else None
+        return None if found is None else int(found[0])
 
     def _create(self, connection: Connection, about: dict[str, Any]) -> None:
         made = connection.execute(
