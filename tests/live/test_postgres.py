@@ -209,11 +209,12 @@ def test_a_network_that_swallows_everything(server: Server, in_database: InDatab
         far = server.url.replace(str(server.port), str(relay.port))
         desk = Decider.open(far, name=name, classes=2, learner=onebit.UniformGuess())
         ticket = desk.guess({"x": 1.0}, key="first")
-        relay.swallow()
-        began = time.monotonic()
-        with pytest.raises(LogUnsureError, match="nobody knows yet whether this was written"):
-            desk.tell(ticket, True)
-        assert time.monotonic() - began < 6.0
+        with desk._log._writing:  # type: ignore[attr-defined]  # its heart must not notice first
+            relay.swallow()
+            began = time.monotonic()
+            with pytest.raises(LogUnsureError, match="nobody knows yet whether this was written"):
+                desk.tell(ticket, True)
+        assert time.monotonic() - began < 12.0
         with pytest.raises(UnreachableError, match="cannot be reached"):
             desk.status()
         taken: list[Decider] = []

@@ -162,7 +162,9 @@ def one_row(connection: Connection, statement: Any, values: list[Any]) -> tuple[
 
 def version_of(connection: Connection) -> int:
     """Return the format of the tables, 0 if there are none."""
-    (is_there,) = one_row(connection, "SELECT to_regclass('onebit.format') IS NOT NULL", [])
+    # Not to_regclass: in a transaction it may remember that there was none.
+    find = "SELECT count(*) FROM pg_tables WHERE schemaname = 'onebit' AND tablename = 'format'"
+    (is_there,) = one_row(connection, find, [])
     return int(one_row(connection, "SELECT version FROM onebit.format", [])[0]) if is_there else 0
 
 
