@@ -5,6 +5,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from onebit.live.decider import Decider
@@ -28,11 +29,11 @@ def play(desk: Decider, seed: int, note: Callable[[Played], None], is_over: thre
 
     while not is_over.is_set():
         record, key = {"x": generator.gauss(0.0, 1.0), "y": generator.gauss(0.0, 1.0)}, secrets.token_hex(8)
-        ticket = insist(lambda record=record, key=key: desk.guess(record, key=key))  # type: ignore[misc]
+        ticket = insist(partial(desk.guess, record, key=key))
         note(("guess", ticket.id, ticket.label))
         if generator.random() < 0.8:  # some are never answered
             correct = ticket.label == "a"
-            insist(lambda ticket=ticket, correct=correct: desk.tell(ticket.id, correct))  # type: ignore[misc]
+            insist(partial(desk.tell, ticket.id, correct))
             note(("tell", ticket.id, correct))
 
 

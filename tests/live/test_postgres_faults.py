@@ -2,15 +2,20 @@
 
 import os
 import random
+import secrets
 import signal
+import socket
 import statistics
 import subprocess
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from operator import methodcaller
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,8 +25,9 @@ import psycopg
 
 import onebit
 from database_play import Played, check, play
+from onebit.live.client import Client, RemoteDecider
 from onebit.live.decider import Decider
-from onebit.live.log import OwnedError
+from onebit.live.log import LogError, OwnedError
 from play_postgres import play_until_ended
 from postgres_server import Server, require_server
 from relay import Relay
@@ -233,3 +239,100 @@ def test_a_network_that_swallows_everything_for_a_while(server: Server, in_datab
     with Relay(server.port) as relay:
         far = server.url.replace(str(server.port), str(relay.port))
         assert max(disturb_and_check(far, in_database[1], disturb, times=6)) < 30.0
+
+
+@contextmanager
+def serving(url: str, folder: Path, port: int) -> "Iterator[subprocess.Popen[str]]":
+    """Run a service, and return when it listens."""
+    plain = {**os.environ, "NUMBA_DISABLE_JIT": "1", "ONEBIT_LOG": url}
+    command = [sys.executable, "-m", "onebit", "serve", str(folder), "--port", str(port), "--rate", "0"]
+    with (folder / f"{port}.txt").open("a") as journal:
+        process = subprocess.Popen(command, stderr=journal, text=True, env=plain)
+    try:
+        wait_until(lambda: answers(port), 60.0)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def answers(port: int) -> bool:
+    with suppress(OSError):
+        socket.create_connection(("127.0.0.1", port)).close()
+        return True
+    return False
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float) -> None:
+    give_up = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.slow
+def test_services_that_are_killed(server: Server, in_database: InDatabase, tmp_path: Path) -> None:
+    """Clients ask whichever of two services answers; `test_postgres.py` has a small form of it."""
+    pytest.importorskip("fastapi")
+    url, name = server.url.replace("onebit@", "onebit:hunter2@"), in_database[1]
+    told: list[Played] = []
+    times, ports, is_over, taken = 20, [free_port(), free_port()], threading.Event(), []
+
+    def work(seed: int) -> None:
+        generator = random.Random(seed)
+        clients = [Client(f"http://127.0.0.1:{port}", retries=0) for port in ports]
+
+        def insist(verb: Callable[[RemoteDecider], Any]) -> Any:
+            while True:
+                try:
+                    return verb(clients[0].decider(name))
+                except (OSError, LogError):  # it is down, or the other's
+                    clients.reverse()
+                    time.sleep(0.02)
+
+        while not is_over.is_set():
+            key, record = secrets.token_hex(8), {"x": generator.gauss(0.0, 1.0)}
+            ticket = insist(methodcaller("guess", record, key=key))
+            told.append(("guess", ticket.id, ticket.label))
+            insist(methodcaller("tell", ticket, ticket.label == "a"))
+            told.append(("tell", ticket.id, ticket.label == "a"))
+
+    threads = [threading.Thread(target=work, args=(seed,), daemon=True) for seed in range(4)]
+    with ExitStack() as stack:
+        services = [stack.enter_context(serving(url, tmp_path, port)) for port in ports]
+        with Client(f"http://127.0.0.1:{ports[0]}", timeout=60.0) as client:
+            client.create(name, classes=["a", "b", "c"], learner="BanditPerceptron")
+        for thread in threads:
+            thread.start()
+        for n in range(times):
+            owner = n % 2
+            wait_for_more(told, 50)
+            began = time.monotonic()
+            services[owner].kill()
+            services[owner].wait()
+            assert "hunter2" not in Path(f"/proc/{services[1 - owner].pid}/cmdline").read_text()
+            time.sleep(0.1)  # what was answered before is heard
+            wait_for_more(told, 20)
+            taken.append(time.monotonic() - began)
+            if n + 1 < times:
+                services[owner] = stack.enter_context(serving(url, tmp_path, ports[owner]))
+        is_over.set()
+        for thread in threads:
+            thread.join(60)
+        assert not any(thread.is_alive() for thread in threads)
+        services[times % 2].terminate()
+        services[times % 2].wait(30)
+    journals = [(tmp_path / f"{port}.txt").read_text() for port in ports]
+    assert "stopped: all is answered and closed" in journals[times % 2]
+    assert "hunter2" not in "".join(journals)
+    with opened_when_free(*in_database) as desk:
+        check(desk, told)
+    print(f"{len(told)} events, {times} services killed; seconds until clients went on: median "
+          f"{statistics.median(taken):.2f}, longest {max(taken):.2f}")  # fmt: skip
+    assert max(taken) < 10.0
