@@ -103,7 +103,7 @@ def about_rows(about: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _about_checksum(told: dict[str, str]) -> str:
     """Return the checksum of what never changes."""
-    return checksum(*sorted(row for row in told.items() if row[0] != _COMPACTED)).hex()
+    return checksum(tuple(sorted(row for row in told.items() if row[0] != _COMPACTED)), b"").hex()
 
 
 class Log(Protocol):
