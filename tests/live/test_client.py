@@ -105,7 +105,9 @@ def test_the_verbs(url: str) -> None:
         assert len({each.id for each in tickets}) == 1_200
         assert all(desk.tell_many((each, each.label == "a") for each in tickets))
         desk.add_class("d")
-        assert desk.shadow({"x": 1.0}, "d", correct=True).label in "abcd"
+        told = desk.shadow({"x": 1.0}, "d", correct=True, key="s")
+        assert told == desk.shadow({"x": 1.0}, "d", correct=True, key="s")
+        assert (told.label in "abcd", desk.classes) == (True, ["a", "b", "c", "d"])
         status = desk.status()
         assert (status["guesses"], status["open"], status["watched"]) == (1_201, 0, 1)
         assert desk.report()["answered"] == 1_200

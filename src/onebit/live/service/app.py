@@ -172,7 +172,7 @@ def _add_verbs(app: FastAPI, service: Service) -> None:
     add(
         "shadow", "play", bodies.shadow_call, True,
         "Say what you decided yourself, and whether it was right; hear what the decider would have done.",
-        {"record": record, "label": "refund", "correct": True, "probability": None},
+        {"record": record, "label": "refund", "correct": True, "probability": None, "key": "order-17"},
     )  # fmt: skip
     add("classes", "admin", bodies.class_call, False, "Let a label join.", {"label": "complaint"})
     add(
