@@ -19,14 +19,12 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-import uvicorn
-
 from onebit.live.client import Client, error_of
 from onebit.live.decider import Decider
 from onebit.live.events import Kind
 from onebit.live.log import LogError, LogWriteError, OwnedError
-from onebit.live.service.app import create_app
 from onebit.live.service.tokens import add_token
+from served import serving_here
 
 NAME = "shop/routing"
 LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
@@ -63,23 +61,6 @@ def serving(folder: Path, port: int, *options: str) -> Iterator[tuple[subprocess
             process.kill()
             process.wait()
             reader.join()
-
-
-@contextmanager
-def serving_here(folder: Path) -> Iterator[str]:
-    """Run a service in a thread: a process of its own takes seconds to begin."""
-    server, listening = uvicorn.Server(uvicorn.Config(create_app(folder), log_config=None)), socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    thread = threading.Thread(target=server.run, args=([listening],))
-    thread.start()
-    try:
-        while not server.started:
-            time.sleep(0.01)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-        listening.close()
 
 
 @pytest.fixture(scope="module")
