@@ -97,7 +97,8 @@ VERBS = {
     ),
     "tell": Verb(
         "Say whether the label of a guess was right, now or days later. Returns news: false if that was known already; "
-        'saying it again does no harm. Example: {"id": "5-9f86d081884c7d65", "correct": true}',
+        "saying it again does no harm. If the opposite was told before by mistake, use correct. "
+        'Example: {"id": "5-9f86d081884c7d65", "correct": true}',
         {
             "id": _ID,
             "correct": {"type": "boolean", "description": "Whether the guessed label was right for its record."},
