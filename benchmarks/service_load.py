@@ -39,6 +39,7 @@ class NoLog:
         self._batch.is_done = True
         self.last_seq = self.compacted = 0
         self.last_time = 0.0
+        self.refusal = None
 
     def about(self) -> dict[str, Any]:
         """Return the settings."""

@@ -1,5 +1,6 @@
 """Deciders over HTTP, for several applications: ``onebit serve``.
 
-`app` has the routes, `gate` what every request passes, `desks` the deciders and their threads, `bodies` what requests
+`app` has the routes, `gate` what every request passes, `desks` the deciders and their threads, `stores`
+where they are, `bodies` what requests
 may say, `tokens` who may ask, `limits` how much, `problems` the errors, `metrics` and `journal` what the operator sees.
 """
