@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 import uvicorn
 
 from onebit.live.service.app import Service, create_app
+from onebit.live.service.protocol import guard
 
 
 class Reply(NamedTuple):
@@ -88,9 +89,10 @@ class Served:
 
 
 @contextmanager
-def serving_here(folder: Path, **settings: Any) -> Iterator[str]:
+def serving_here(folder: Path, http: Any = "auto", **settings: Any) -> Iterator[str]:
     """Run a service in a thread: a process of its own takes seconds to begin."""
-    server, listening = uvicorn.Server(uvicorn.Config(create_app(folder, **settings), log_config=None)), socket.socket()
+    config = uvicorn.Config(create_app(folder, **settings), log_config=None, http=http, ws="none", timeout_keep_alive=1)
+    server, listening = uvicorn.Server(guard(config)), socket.socket()
     listening.bind(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()

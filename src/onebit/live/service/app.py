@@ -108,7 +108,13 @@ def create_app(
         _LOG.info("stopped: all is answered and closed")
 
     app = FastAPI(
-        title="onebit", version=__version__, description=_ABOUT, lifespan=lifespan, docs_url=None, redoc_url=None
+        title="onebit",
+        version=__version__,
+        description=_ABOUT,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
     )
     app.state.service = service
     verbs = _add_verbs(app, service)
