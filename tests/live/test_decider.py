@@ -317,6 +317,22 @@ def test_shadow_mode(file: Place) -> None:
             desk.shadow(PROBLEM.X[0], "z", True)
 
 
+def test_a_shadow_with_a_key_counts_once(file: Place) -> None:
+    with begun(file, onebit.BanditPerceptron()) as desk:
+        told = desk.shadow(PROBLEM.X[0], "b", True, key="k")
+        assert desk.shadow(PROBLEM.X[1], "a", False, key="k") == told
+        ticket = desk.guess(PROBLEM.X[0], key="g")
+        with pytest.raises(ValueError, match="another kind, a shadow"):
+            desk.guess(PROBLEM.X[0], key="k")
+    with file.open() as desk:
+        assert desk.shadow(PROBLEM.X[1], "a", False, key="k") == told, "after a restart too"
+        with pytest.raises(ValueError, match="another kind, a ticket"):
+            desk.shadow(PROBLEM.X[0], "b", True, key="g")
+        desk.forget([ticket.id])
+        assert desk.shadow(PROBLEM.X[1], "a", False, key="k") == told
+        assert (desk.status().watched, desk.status().guesses) == (1, 1)
+
+
 def test_what_a_learner_refuses_is_not_in_the_log(file: Place) -> None:
     with begun(file, onebit.Banditron()) as desk:
         play(desk, 5)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numba
 import numpy as np
@@ -42,6 +42,8 @@ _RECENT = 10_000  # requests and answers that are known without asking the log
 _LONGEST_KEY = 200
 _SECRET = 8  # bytes of a ticket's name that nobody can guess
 _SECRETS_AT_ONCE = 256
+
+_Said = TypeVar("_Said", Ticket, Shadow)
 
 
 class ReplayWarning(UserWarning):
@@ -75,7 +77,7 @@ class Decider:
         self._pid = os.getpid()
         self._secrets: list[str] = []
         self._held = threading.local()
-        self._requests: OrderedDict[str, Ticket] = OrderedDict()
+        self._requests: OrderedDict[str, Ticket | Shadow] = OrderedDict()
         self._answers: OrderedDict[str, bool | None] = OrderedDict()
         self._last_snapshot = 0
         self._state = self._replayed()
@@ -188,7 +190,7 @@ class Decider:
 
     def _guess(self, record: Any, among: Any, key: str | None) -> Ticket:
         """Put a guess in line."""
-        if key is not None and (before := self._of_request(key)) is not None:
+        if key is not None and (before := self._of_request(key, Ticket)) is not None:
             return before
         state = self._state
         allowed, written = named_among(state.classes, among), record_to_json(record)
@@ -322,7 +324,15 @@ class Decider:
             self._add(Kind.CORRECTED, name, {"correct": correct, "answered": told[0]})
             self._log.wait(self._log.pending())
 
-    def shadow(self, record: Any, label: Any, correct: bool | None, *, probability: float | None = None) -> Shadow:
+    def shadow(
+        self,
+        record: Any,
+        label: Any,
+        correct: bool | None,
+        *,
+        probability: float | None = None,
+        key: str | None = None,
+    ) -> Shadow:
         """Learn from what the application decided itself, and say what the decider would have done.
 
         Parameters
@@ -335,27 +345,38 @@ class Decider:
             Whether it was right; None if nobody knows.
         probability : float
             The chance with which the application did that; learners that weigh by it need it.
+        key : str
+            Names the request: a second one with the same key is answered as the first was, and learned from once.
         """
         said = None if correct is None else check_answer(correct)
         if probability is not None:
             probability = check_number("probability", probability, above=0.0, at_most=1.0)
         with self._ready():
-            state = self._state
-            if label not in state.classes:
-                raise ValueError(f"label must be one of {state.classes!r:.200}; got {label!r:.80}. add_class adds one")
-            looked, would = state.would_guess(record)
-            body = {
-                "record": record_to_json(record),
-                "label": state.classes.index(label),
-                "correct": said,
-                "probability": probability,
-                "would": would,
-                "additions": looked.additions,
-            }
-            self._add(Kind.WATCHED, None, body, looked)
+            shadow = None if key is None else self._of_request(key, Shadow)
+            if shadow is None:
+                shadow = self._shadow(record, label, {"correct": said, "probability": probability}, key)
             last = self._log.pending()
         self._wait(last)
-        return Shadow(state.classes[would], bool(would == body["label"]))
+        return shadow
+
+    def _shadow(self, record: Any, label: Any, said: dict[str, Any], key: str | None) -> Shadow:
+        """Put what the application did in line."""
+        state = self._state
+        if label not in state.classes:
+            raise ValueError(f"label must be one of {state.classes!r:.200}; got {label!r:.80}. add_class adds one")
+        looked, would = state.would_guess(record)
+        body = {
+            "record": record_to_json(record),
+            "label": state.classes.index(label),
+            **said,
+            "would": would,
+            "additions": looked.additions,
+        }
+        self._add(Kind.WATCHED, None, body, looked, key)
+        shadow = _shadow_of(body, state.classes)
+        if key is not None:
+            _remember(self._requests, key, shadow)
+        return shadow
 
     def add_class(self, label: Any) -> None:
         """Let a label join the classes; it may be guessed from the next record on."""
@@ -472,8 +493,7 @@ class Decider:
             self._log.erase(gone)
             for name in names:
                 self._answers.pop(name, None)
-            for key in [key for key, ticket in self._requests.items() if ticket.id in names]:
-                del self._requests[key]
+            self._requests.clear()  # the log knows those that are left
             return len(gone)
 
     def export(self, path: "str | os.PathLike[str]") -> int:
@@ -573,9 +593,11 @@ class Decider:
     ) -> Event:
         return Event(self._log.last_seq + 1, self._now(), kind, ticket, body, row, key)
 
-    def _add(self, kind: Kind, ticket: str | None, body: dict[str, Any], looked: Looked | None = None) -> None:
+    def _add(
+        self, kind: Kind, ticket: str | None, body: dict[str, Any], looked: Looked | None = None, key: str | None = None
+    ) -> None:
         """Write an event down, and let it be known."""
-        event = self._event(kind, ticket, body, None if looked is None else looked.row)
+        event = self._event(kind, ticket, body, None if looked is None else looked.row, key)
         with self._stale_if_it_fails():
             self._state.apply(event)  # first: what cannot be learned must not be in the log
             self._log.append(event)
@@ -618,17 +640,18 @@ class Decider:
                     # Whoever called has gone on: the next one is told.
                     self._is_stale, self._lost = True, error
 
-    def _of_request(self, key: str) -> Ticket | None:
-        """Return the ticket of an earlier request with that key."""
+    def _of_request(self, key: str, wanted: type[_Said]) -> _Said | None:
+        """Return what an earlier request with that key was answered."""
         if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY:
             raise ValueError(f"key must be a text of at most {_LONGEST_KEY} characters; got {key!r:.80}")
-        if key in self._requests:
-            return self._requests[key]
-        event = self._log.with_key(key)
-        if event is None or event.ticket is None:
-            return None
-        label = self._state.classes[event.body["label"]]
-        return Ticket(event.ticket, label, event.body["probability"], moment(event.time))
+        before: Ticket | Shadow | None = self._requests.get(key)
+        if before is None and (event := self._log.with_key(key)) is not None:
+            before = _said_before(event, self._state.classes)
+        if before is None or isinstance(before, wanted):
+            return before
+        raise ValueError(
+            f"key {key!r} names a request of another kind, a {type(before).__name__.lower()}; choose another"
+        )
 
     def _answer_of(self, name: str) -> bool | None:
         """Return what a closed ticket was told, or raise ValueError if there is none."""
@@ -651,6 +674,17 @@ class Decider:
     def _snapshot(self) -> None:
         self._log.save_snapshot(Snapshot(self._state.seq, self._state.to_bytes()))
         self._last_snapshot = self._state.seq
+
+
+def _said_before(event: Event, classes: list[Any]) -> Ticket | Shadow:
+    """Return what a request was answered, by its event."""
+    if event.ticket is None:
+        return _shadow_of(event.body, classes)
+    return Ticket(event.ticket, classes[event.body["label"]], event.body["probability"], moment(event.time))
+
+
+def _shadow_of(body: Mapping[str, Any], classes: list[Any]) -> Shadow:
+    return Shadow(classes[body["would"]], bool(body["would"] == body["label"]))
 
 
 class _Ready:
