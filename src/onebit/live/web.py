@@ -23,14 +23,11 @@ HEADERS = [
     (b"cache-control", b"no-store"),
 ]
 """Of every answer; what else it may load is for each to say."""
-PAGE_HEADERS = [
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
-    (b"cross-origin-opener-policy", b"same-origin"),
-]
+_PAGE_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+PAGE_HEADERS = [(b"content-security-policy", _PAGE_POLICY), (b"cross-origin-opener-policy", b"same-origin")]
 """Of a page with scripts: only files of this server, and nothing that stands in the page itself."""
 PAGE_PARTS = Path(__file__).parent / "page_parts"
 """What the pages share, at ``/parts``: uPlot, the look, and small helpers."""
