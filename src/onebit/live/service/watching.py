@@ -22,6 +22,7 @@ _FRESH_SECONDS = 0.25
 _PATIENCE_SECONDS = 0.5  # for a decider that is busy, in the list of all of them
 _MOST_WATCHED = 16  # deciders whose last events are kept: some 2 MB each
 _MOST_CATEGORIES = 12
+_LEARNER_LETTERS = 200
 
 
 class _Watch:
@@ -43,7 +44,7 @@ class _Watch:
 
     def _look(self, decider: Decider) -> bytes:
         told, status = described_report(report(decider, self._recent)), status_call(decider)
-        status["n_classes"] = len(status.pop("classes"))
+        status |= {"n_classes": len(status.pop("classes")), "learner": f"{status['learner']:.{_LEARNER_LETTERS}}"}
         ranked = sorted(told["by_class"], key=lambda each: -each["guessed"])
         told["by_class"] = ranked[:MOST_LISTED]
         settings = decider.settings

@@ -16,9 +16,9 @@ export class Desk {
     this.hooks = hooks;
     this.tickets = new Tickets(this.path, { ...hooks, changed: () => setTimeout(hooks.again, SETTLE) });
     this.course = new Course();
-    this.asked = 0;
+    this.asked = -Infinity;
     byId("columns-details").addEventListener("toggle", () => {
-      this.asked = 0;
+      this.asked = -Infinity;
       hooks.again();
     });
   }
@@ -51,6 +51,7 @@ export class Desk {
     this.showWeights(frame.weights);
     this.course.show(frame.course, Date.parse(status.since) / 1000);
     byId("open-count").textContent = grouped(status.open);
+    this.tickets.hint = status.guesses ? "None waits for an answer." : `No guess has come yet. POST /v1/${this.name}/guess asks for one, or guess in Python.`;
   }
 
   showNumbers({ status, report }) {
@@ -62,7 +63,7 @@ export class Desk {
       ["open", grouped(report.open), oldest],
       ["mistakes", grouped(report.mistakes.number), ""],
       ["share wrong", percent(report.mistakes.share), between(report.mistakes)],
-      [`wrong in the last ${grouped(lately.of)}`, percent(lately.share), between(lately)],
+      [lately.of ? `wrong in the last ${grouped(lately.of)}` : "wrong lately", percent(lately.share), between(lately)],
     ];
     byId("numbers").replaceChildren(...numbers.map(([name, number, small]) => make("div", {}, make("dt", {}, name), make("dd", {}, number, ...(small ? [make("small", {}, small)] : [])))));
   }
@@ -80,7 +81,7 @@ export class Desk {
   showClasses({ status, report }) {
     const cell = (text) => make("td", { class: "number" }, text);
     const rows = report.by_class.map(({ label, guessed, mistakes }) =>
-      make("tr", {}, make("th", { scope: "row" }, String(label)), cell(grouped(guessed)), cell(grouped(mistakes.of)), cell(grouped(mistakes.number)), cell(mistakes.of ? `${percent(mistakes.share)} (${between(mistakes)})` : "–")),
+      make("tr", {}, make("th", { scope: "row" }, String(label)), cell(grouped(guessed)), cell(grouped(mistakes.of)), cell(grouped(mistakes.number)), make("td", { class: "number interval" }, mistakes.of ? `${percent(mistakes.share)} (${between(mistakes)})` : "–")),
     );
     byId("classes").tBodies[0].replaceChildren(...rows);
     const { constant } = report;

@@ -4,7 +4,7 @@ import { byId, grouped, make } from "/parts/elements.js";
 import { get, post } from "./session.js";
 import { ago, clock, percent } from "./words.js";
 
-const PER_PAGE = 8;
+const PER_PAGE = 6;
 const STATES = {
   open: ["waits for its answer", ""],
   right: ["✓ right", "ok"],
@@ -18,6 +18,12 @@ function happened({ kind, correct }) {
   if (kind === "silent") return "closed without an answer";
   const said = correct === null ? "nothing" : correct ? "right" : "wrong";
   return kind === "told" ? `told ${said}` : correct === null ? "withdrawn" : `corrected to ${said}`;
+}
+
+// In a list: one flowing text.
+function brief({ values, n_more: more }) {
+  const parts = values.flatMap(([name, value]) => [make("span", { class: "column" }, `${name} `), value, make("span", { class: "column" }, " · ")]);
+  return make("p", { class: "brief" }, ...(more ? [...parts, `${grouped(more)} more`] : parts.slice(0, -1)));
 }
 
 function record({ values, n_more: more }) {
@@ -97,7 +103,7 @@ export class Tickets {
       if (item.dataset.id && Number(item.dataset.until) > Date.now()) items.splice(Math.min([...list.children].indexOf(item), items.length), 0, item);
     }
     const unique = [...new Set(items)];
-    if (!unique.length) unique.push(make("li", { class: "hint" }, "None waits for an answer."));
+    if (!unique.length) unique.push(make("li", { class: "hint" }, this.hint));
     if (unique.length !== list.children.length || unique.some((item, at) => list.children[at] !== item)) {
       const focused = document.activeElement;
       list.replaceChildren(...unique);
@@ -108,8 +114,9 @@ export class Tickets {
   item(ticket) {
     const id = make("button", { type: "button", class: "id", title: "Look it up" }, ticket.id);
     id.addEventListener("click", () => this.lookUp(ticket.id, true));
-    const item = make("li", { "data-id": ticket.id, "data-roles": this.roles.join() }, guessLine(ticket.label, ticket.probability, ticket.time), record(ticket.record));
-    item.append(this.answers(ticket.id, ticket.label, item), id);
+    const item = make("li", { "data-id": ticket.id, "data-roles": this.roles.join() }, guessLine(ticket.label, ticket.probability, ticket.time), brief(ticket.record));
+    const answers = this.answers(ticket.id, ticket.label, item);
+    item.append(make("div", { class: "foot" }, answers, id));
     return item;
   }
 
