@@ -78,7 +78,7 @@ def shown_record(record: Any, most: int, longest: int) -> dict[str, Any]:
 def _text_of(value: Any) -> str:
     if isinstance(value, str):
         return value
-    if value is None:
+    if value is None or value == []:
         return "—"
     if isinstance(value, dict) and len(value) == 1:
         ((kind, held),) = value.items()

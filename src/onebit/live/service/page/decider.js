@@ -104,7 +104,7 @@ export class Desk {
     const cell = (text) => make("td", { class: "number" }, text);
     const words = ({ categories, n_categories: n }) => categories.join(", ") + (n > categories.length ? `, and ${grouped(n - categories.length)} more` : "");
     byId("columns-table").tBodies[0].replaceChildren(
-      ...columns.map((each) => make("tr", {}, make("th", { scope: "row" }, each.name), make("td", {}, each.kind), cell(grouped(each.seen)), cell(grouped(each.missing)), cell(grouped(each.n_places)), make("td", {}, words(each)))),
+      ...columns.map((each) => make("tr", {}, make("th", { scope: "row" }, each.name), make("td", {}, each.kind), cell(grouped(each.seen)), cell(grouped(each.missing)), cell(each.n_places ? grouped(each.n_places) : "shared"), make("td", {}, words(each)))),
     );
     byId("columns-more").textContent = more ? `And ${many(more, "column")} more.` : columns.length ? "" : "No record has come yet.";
   }

@@ -9,10 +9,10 @@ const STATES = { opening: "is being opened", busy: "is busy" };
 function numbers({ state, says, numbers: known }) {
   if (!known) return [make("td", { colSpan: 5 }, says ?? STATES[state] ?? "")];
   const { guesses, answered, open, mistakes, last } = known;
-  const cell = (text, title = "") => make("td", { class: "number", title }, text);
+  const cell = (text, title = "", more = "") => make("td", { class: `number ${more}`, title }, text);
   const wrong = cell(percent(mistakes.share), mistakes.of ? `between ${between(mistakes)}, with 95 % confidence` : "nothing is answered yet");
-  const when = make("td", { title: clock(last) }, says ?? (state === "ready" ? ago(last) : STATES[state]));
-  return [cell(grouped(guesses)), cell(grouped(answered)), cell(grouped(open)), wrong, when];
+  const when = make("td", { class: "roomy", title: clock(last) }, says ?? (state === "ready" ? ago(last) : STATES[state]));
+  return [cell(grouped(guesses), "", "roomy"), cell(grouped(answered)), cell(grouped(open)), wrong, when];
 }
 
 export class Listing {

@@ -5,6 +5,7 @@ import { get, post } from "./session.js";
 import { ago, clock, percent } from "./words.js";
 
 const PER_PAGE = 6;
+const LINGER = 2500; // milliseconds for which an answered ticket stays in the list
 const STATES = {
   open: ["waits for its answer", ""],
   right: ["✓ right", "ok"],
@@ -140,17 +141,18 @@ export class Tickets {
     }
     this.complain(null);
     this.say(`Told ${correct ? "right" : "wrong"}.`);
-    const [text, look] = STATES[correct ? "right" : "wrong"];
-    const said = make("span", { class: `verdict ${look}`, tabindex: "-1" }, text);
-    item.dataset.until = String(Date.now() + 2500);
-    const next = item.nextElementSibling?.querySelector(".answers button");
-    item.querySelector(".answers")?.replaceChildren(said);
-    if (item.parentElement === byId("open")) next?.focus({ preventScroll: true });
-    await this.after(id);
+    if (item.parentElement === byId("open")) {
+      const [text, look] = STATES[correct ? "right" : "wrong"];
+      item.dataset.until = String(Date.now() + LINGER);
+      item.querySelector(".answers").replaceChildren(make("span", { class: `verdict ${look}` }, text));
+      item.nextElementSibling?.querySelector(".answers button")?.focus({ preventScroll: true });
+    }
+    await this.after(id, item);
   }
 
-  async after(id) {
-    if (this.shown === id) await this.lookUp(id);
+  // What was pressed inside the ticket goes on there.
+  async after(id, pressed) {
+    if (this.shown === id) await this.lookUp(id, byId("ticket").contains(pressed));
     this.changed();
   }
 
@@ -214,6 +216,6 @@ export class Tickets {
     } catch (problem) {
       this.complain(problem);
     }
-    await this.after(id);
+    await this.after(id, button);
   }
 }
