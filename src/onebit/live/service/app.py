@@ -16,13 +16,13 @@ from onebit import __version__
 from onebit.live.decider import Decider
 from onebit.live.report import report
 from onebit.live.service import bodies
+from onebit.live.service.api_page import api_page
 from onebit.live.service.desk_page import add_desk_page
 from onebit.live.service.desks import Desk, Desks, Opener
 from onebit.live.service.gate import Gate, address_of
 from onebit.live.service.limits import MOST_AT_ONCE, Allowance
 from onebit.live.service.metrics import CONTENT_TYPE, Metrics
 from onebit.live.service.names import check_name
-from onebit.live.service.page import api_page
 from onebit.live.service.routes import add_route, said
 from onebit.live.service.tokens import ANYBODY, EVERYWHERE, Caller, Tokens
 from onebit.live.web import Problem
