@@ -4,7 +4,7 @@ import { recall, remember } from "/parts/memory.js";
 import { request } from "/parts/requests.js";
 
 const unanswered = "The service does not answer.";
-const LONGEST_WAIT = 20_000; // milliseconds
+const LONGEST_WAIT = 60_000; // milliseconds: a decider that replays keeps everybody waiting
 
 export const hasToken = () => Boolean(recall("token"));
 export const setToken = (text) => remember("token", text || null);
