@@ -13,10 +13,10 @@ help:  ## list the commands
 
 setup: $(VENV)/.ready  ## create the virtual environment and install the pinned requirements (cheap the second time)
 
-$(VENV)/.ready: pyproject.toml requirements/base.txt requirements/dask.txt requirements/serve.txt requirements/dev.txt
+$(VENV)/.ready: pyproject.toml requirements/base.txt requirements/dask.txt requirements/serve.txt requirements/postgres.txt requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "onebit needs Python 3.11 or newer; set PYTHON=python3.x"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/base.txt -r requirements/dask.txt -r requirements/serve.txt -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/base.txt -r requirements/dask.txt -r requirements/serve.txt -r requirements/postgres.txt -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -23,6 +23,7 @@ class Served:
     """A service while it runs."""
 
     def __init__(self, folder: Path, **settings: Any) -> None:
+        self.folder = folder
         self.app = create_app(folder, **settings)
         self.service: Service = self.app.state.service
 

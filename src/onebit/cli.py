@@ -466,11 +466,15 @@ def serve(
     log_requests: Annotated[
         bool, typer.Option("--log-requests", help="Note every request; otherwise those that were refused.")
     ] = False,
+    log: Annotated[
+        str | None,
+        typer.Option(help="Keep deciders in a PostgreSQL database, by its URL; or say it in the variable ONEBIT_LOG."),
+    ] = None,
 ) -> None:
     """Serve deciders over HTTP: guess, tell, reports, metrics. SIGTERM stops it when all is answered."""
     from onebit.commands.serve import serve_command
 
-    serve_command(folder, host, port, rate, log_requests)
+    serve_command(folder, host, port, rate, log_requests, log)
 
 
 tokens = typer.Typer(help="Who may ask `onebit serve`, and for what.", no_args_is_help=True)

@@ -239,7 +239,7 @@ def test_a_batch_that_is_lost_is_told_to_the_next_caller(path: Path, monkeypatch
         play(desk, 5)
         desk._log.wait(desk._log.pending())
         with monkeypatch.context() as patched:
-            patched.setattr("onebit.live.log._INSERT", "INSERT INTO nowhere VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+            patched.setattr("onebit.live.sqlite._INSERT", "INSERT INTO nowhere VALUES ")
             lost = desk.guess(PROBLEM.X[5])
             while desk._lost is None:
                 time.sleep(0.001)
@@ -398,7 +398,7 @@ def test_what_cannot_be_written_did_not_happen(path: Path, monkeypatch: pytest.M
         play(desk, 10)
         before = desk._state.to_bytes()[:200]
         with monkeypatch.context() as patched:
-            patched.setattr("onebit.live.log._INSERT", "INSERT INTO nowhere VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+            patched.setattr("onebit.live.sqlite._INSERT", "INSERT INTO nowhere VALUES ")
             with pytest.raises(LogWriteError, match="nothing of this happened"):
                 desk.guess(PROBLEM.X[10])
             with pytest.raises(LogWriteError):
@@ -413,7 +413,7 @@ def test_a_request_that_could_not_be_written_is_tried_anew(path: Path, monkeypat
     with begun(path) as desk:
         waiting = desk.guess(PROBLEM.X[0])
         with monkeypatch.context() as patched:
-            patched.setattr("onebit.live.log._INSERT", "INSERT INTO nowhere VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+            patched.setattr("onebit.live.sqlite._INSERT", "INSERT INTO nowhere VALUES ")
             with pytest.raises(LogWriteError):
                 desk.guess(PROBLEM.X[1], key="k")
             with pytest.raises(LogWriteError):
@@ -434,7 +434,7 @@ def test_calls_together_wait_once(path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert sum(1 for _ in desk.events(1)) == 10
         assert sum(right for _, right, _ in desk.by_class().values()) == 5
         with monkeypatch.context() as patched:
-            patched.setattr("onebit.live.log._INSERT", "INSERT INTO nowhere VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+            patched.setattr("onebit.live.sqlite._INSERT", "INSERT INTO nowhere VALUES ")
             with pytest.raises(LogWriteError), desk.together() as batches:
                 desk.guess(PROBLEM.X[5])
             assert batches[-1].error is not None

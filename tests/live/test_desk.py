@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -102,22 +103,25 @@ def test_open_tickets_newest_first_and_in_pages(desk: Decider) -> None:
     assert desk.look_up("nobody's") == []
 
 
-def test_weights_of_kernels() -> None:
-    class Arrays:
-        def __init__(self, **arrays: Any) -> None:
-            self.__dict__.update(arrays)
-
-    class Bank(onebit.BanditSVM):  # a bank without the minute of compiling it
-        _started = True
-        bank_ = (onebit.kernels.Linear(), onebit.kernels.Gaussian(0.5))
-
-        @property
-        def _memory(self) -> Any:
-            return Arrays(arrays=Arrays(trust=np.array([1.0, 3.0])))
-
-    assert kernel_weights(Bank()) == [("Gaussian, width 0.5", 0.75), ("linear", 0.25)]
-    assert kernel_weights(onebit.BanditSVM()) == [], "nothing is known before the first round"
+def test_weights_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel_weights(onebit.UniformGuess()) == []
+    assert kernel_weights(onebit.BanditSVM()) == [], "nothing is known before the first round"
+    # A bank without the minute of compiling it.
+    memory = SimpleNamespace(arrays=SimpleNamespace(trust=np.array([1.0, 3.0])))
+    bank = (onebit.kernels.Linear(), onebit.kernels.Gaussian(0.5))
+    for name, value in (("_started", True), ("_memory", memory), ("bank_", bank)):
+        monkeypatch.setattr(onebit.BanditSVM, name, value, raising=False)
+    assert kernel_weights(onebit.BanditSVM()) == [("Gaussian, width 0.5", 0.75), ("linear", 0.25)]
+
+
+@pytest.mark.slow
+def test_weights_of_a_real_bank(tmp_path: Path) -> None:
+    with Decider.open(tmp_path / "desk.onebit", classes=["a", "b"], durability="batch") as desk:
+        for i in range(20):
+            desk.tell(desk.guess({"x": float(i % 2), "y": 1.0}), i % 3 > 0)
+        weights = dict(desk.kernel_weights())
+        assert set(weights) == {"linear", "Laplace", *(f"Gaussian, width {width}" for width in ("0.25", "0.5", "1"))}
+        assert sum(weights.values()) == pytest.approx(1.0)
 
 
 # What the page is told.
@@ -265,7 +269,7 @@ def test_without_tokens_everybody_on_this_machine_may(served: Served) -> None:
 
 def test_all_files_of_the_page_are_there_and_nothing_else(served: Served) -> None:
     page = served.ask("GET", "/")
-    named, seen = re.findall(r'(?:href|src)="(/p\S+)"', page.body.decode()), set()
+    named, seen = re.findall(r'(?:href|src)="(/p\S+)"', page.body.decode()), set[str]()
     while named:
         path = named.pop()
         found = served.ask("GET", path)
@@ -289,10 +293,10 @@ def test_nothing_runs_that_stands_in_the_page_and_nothing_comes_from_elsewhere(s
         assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy
         assert "unsafe" not in policy
     assert "script-src" not in served.ask("GET", f"{DESK}/status").headers["content-security-policy"]
-    for path in (*PAGE.iterdir(), *PAGE_PARTS.glob("*.*")):
-        text = path.read_text(encoding="utf-8")
-        assert "innerHTML" not in text, path.name
-        assert "cookie" not in text.replace("never as a cookie", ""), path.name
-        assert "//" not in text.replace("// ", "").replace("http://www.w3.org/2000/svg", ""), path.name
+    for file in (*PAGE.iterdir(), *PAGE_PARTS.glob("*.*")):
+        text = file.read_text(encoding="utf-8")
+        assert "innerHTML" not in text, file.name
+        assert "cookie" not in text.replace("never as a cookie", ""), file.name
+        assert "//" not in text.replace("// ", "").replace("http://www.w3.org/2000/svg", ""), file.name
     html = (PAGE / "index.html").read_text(encoding="utf-8")
     assert not re.search(r"<script(?![^>]*src=)|<style|\sstyle=|\son\w+=", html)

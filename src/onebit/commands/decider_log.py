@@ -9,8 +9,9 @@ import scipy.sparse
 from onebit.evaluate.logged_rounds import LoggedRounds, logged_rounds
 from onebit.inputs import Rows, SparseRows
 from onebit.live.events import Event, Kind
-from onebit.live.log import APPLICATION_ID, LogError, SQLiteLog
+from onebit.live.log import LogError
 from onebit.live.settings import settings_of
+from onebit.live.sqlite import APPLICATION_ID, SQLiteLog
 from onebit.typed_json import Trusted, restore
 
 _HEADER = 100  # bytes of a SQLite file; its application is in it
@@ -61,11 +62,11 @@ def _stacked(guesses: list[Event]) -> object:
     """Return the rows that were seen, as one matrix."""
     rows: list[Rows] = [event.row for event in guesses if event.row is not None]
     if not any(isinstance(row, SparseRows) for row in rows):
-        return np.concatenate(rows)  # type: ignore[arg-type]
+        return np.stack(rows)  # type: ignore[arg-type]
     made = [
         scipy.sparse.csr_array((row.values, row.columns, row.starts), shape=(1, row.n_columns))
         if isinstance(row, SparseRows)
-        else scipy.sparse.csr_array(row)
+        else scipy.sparse.csr_array(row[None])
         for row in rows
     ]
     return scipy.sparse.vstack(made, format="csr")

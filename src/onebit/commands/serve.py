@@ -3,22 +3,27 @@
 import importlib.util
 import ipaddress
 import logging
+import os
 import sys
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 from rich.console import Console
 from rich.table import Table
 
 from onebit.inputs import check_integer, check_number
+from onebit.live.logs import is_database
 from onebit.live.service.tokens import FILE, add_token, read_tokens, remove_token
 
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client")
+LOG_VARIABLE = "ONEBIT_LOG"
+"""Names the database, so that no password need be on the command line."""
 _SWITCH_SECONDS = 0.001  # threads of deciders must not keep the one that reads requests waiting
 _GRACE_SECONDS = 20
 
 
-def serve_command(folder: Path, host: str, port: int, rate: float, log_requests: bool) -> None:
-    """Serve the deciders of a folder until SIGTERM or Ctrl-C.
+def serve_command(folder: Path, host: str, port: int, rate: float, log_requests: bool, log: str | None = None) -> None:
+    """Serve the deciders of a folder or a database until SIGTERM or Ctrl-C.
 
     Parameters
     ----------
@@ -30,7 +35,10 @@ def serve_command(folder: Path, host: str, port: int, rate: float, log_requests:
         Guesses and answers a second that one caller may ask for; 0 for any number.
     log_requests : bool
         Whether every request has a line in the journal, or only those that were refused.
+    log : str, optional
+        The URL of a PostgreSQL database for the deciders; the variable ONEBIT_LOG says it too.
     """
+    log = _database(log)
     check_integer("--port", port, low=0, high=65535)
     check_number("--rate", rate, at_least=0.0)
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
@@ -52,7 +60,7 @@ def serve_command(folder: Path, host: str, port: int, rate: float, log_requests:
     sys.setswitchinterval(_SWITCH_SECONDS)
     keep_journal(log_requests)
     config = uvicorn.Config(
-        create_app(folder, tokens_required=is_open_to_others, rate=rate),
+        create_app(folder, log=log, tokens_required=is_open_to_others, rate=rate),
         host,
         port,
         log_config=None,
@@ -74,6 +82,19 @@ def serve_command(folder: Path, host: str, port: int, rate: float, log_requests:
                     journal.info("listening on http://%s:%d", shown, where[1])
 
     Server(config).run()
+
+
+def _database(log: str | None) -> str | None:
+    """Return the URL of the database that was named, if one was."""
+    if log is not None and (urlsplit(log).password is not None or "password" in parse_qs(urlsplit(log).query)):
+        raise ValueError(
+            f"--log must have no password: everybody on this machine could read it there. Give it in {LOG_VARIABLE} "
+            "instead of --log, in PGPASSWORD, or in the file ~/.pgpass"
+        )
+    log = log or os.environ.get(LOG_VARIABLE) or None
+    if log is not None and not is_database(log):
+        raise ValueError(f"--log and {LOG_VARIABLE} must be the URL of a database: postgresql://user@host/database")
+    return log
 
 
 def is_loopback(host: str) -> bool:

@@ -226,8 +226,9 @@ class Learner(Taught):
         tickets = self._tickets
         if tickets is None:
             raise ValueError(f"guess must be a ticket of this learner, which has issued none; got {guess!r}")
-        if guess is tickets.latest and tickets.own is not None:
-            return tickets, tickets.own
+        latest, own = tickets.latest, tickets.own
+        if latest is not None and own is not None and (guess is latest or (type(guess) is str and guess == own.id)):
+            return tickets, own
         if isinstance(guess, str) and guess.lstrip().startswith("{"):  # an id never does
             guess = Guess.from_json(guess)
         own = tickets.find(guess) if isinstance(guess, str) else tickets.check(guess, self._labels)

@@ -29,7 +29,8 @@ from onebit.live.bank import kernel_weights
 from onebit.live.course import Moment
 from onebit.live.events import Event, Kind
 from onebit.live.export import check_table, write_guesses
-from onebit.live.log import Batch, Log, LogWriteError, Snapshot, SQLiteLog
+from onebit.live.log import Batch, Log, LogError, LogWriteError, Snapshot
+from onebit.live.logs import open_log
 from onebit.live.record_json import record_from_json, record_to_json
 from onebit.live.records import Looked
 from onebit.live.replay import replay
@@ -43,6 +44,8 @@ _WORTH_A_SNAPSHOT = 1_000  # when it is closed: fewer are replayed in no time
 _FLUSH_SECONDS = 0.02
 _RECENT = 10_000  # requests and answers that are known without asking the log
 _LONGEST_KEY = 200
+_SECRET = 8  # bytes of a ticket's name that nobody can guess
+_SECRETS_AT_ONCE = 256
 
 
 class ReplayWarning(UserWarning):
@@ -52,7 +55,7 @@ class ReplayWarning(UserWarning):
 class Decider:
     """A learner with a log; `Decider.open` makes one or goes on with one.
 
-    Any number of threads may share it. One process owns its file at a time.
+    Any number of threads may share it. One process owns its log at a time.
 
     Examples
     --------
@@ -74,6 +77,7 @@ class Decider:
         self._is_stale, self._is_closed = False, False
         self._lost: LogWriteError | None = None
         self._pid = os.getpid()
+        self._secrets: list[str] = []
         self._held = threading.local()
         self._requests: OrderedDict[str, Ticket] = OrderedDict()
         self._answers: OrderedDict[str, bool | None] = OrderedDict()
@@ -95,6 +99,7 @@ class Decider:
         classes: Any = None,
         learner: Learner | None = None,
         *,
+        name: str | None = None,
         kinds: dict[str, str] | None = None,
         durability: str = "full",
         deadline: float | None = None,
@@ -110,11 +115,14 @@ class Decider:
         Parameters
         ----------
         path : str or path-like
-            One SQLite file; while it is open two more lie beside it.
+            One SQLite file; while it is open two more lie beside it. Or the URL of a PostgreSQL database, which keeps
+            many deciders: ``"postgresql://user@host/database"``.
         classes : int or list
             The labels. Needed to begin one; later it may be left out, and must else be what it was.
         learner : Learner
             Who decides; `BanditSVM` if not given. Later it may be left out, and must else be the same.
+        name : str
+            Which decider of the database.
         kinds : dict
             What columns are, where it is not plain: ``{"zip": "category", "subject": "text"}``.
         durability : "full" or "batch"
@@ -140,6 +148,8 @@ class Decider:
         ------
         OwnedError
             If another process has it open.
+        UnreachableError
+            If the database cannot be reached.
         LogError
             If the file is something else, damaged, or newer than this onebit.
         """
@@ -152,10 +162,10 @@ class Decider:
             "seed": seed,
         }
         begun = None if classes is None else new_settings(classes, learner, **told)
-        log = SQLiteLog(path, None if begun is None else begun.described() | {"began": float(clock())})
+        log = open_log(path, name, None if begun is None else begun.described() | {"began": float(clock())})
         try:
             settings = settings_of(log.about(), trusted)
-            check_same(path, settings, {"classes": classes, "learner": learner} | told, trusted)
+            check_same(log.path, settings, {"classes": classes, "learner": learner} | told, trusted)
             return cls(log, settings, durability, trusted, clock)
         except BaseException:
             log.close()
@@ -197,7 +207,7 @@ class Decider:
                 "among": allowed,
                 "additions": decision.looked.additions,
             }
-            name = f"{self._log.last_seq + 1}-{secrets.token_hex(8)}"
+            name = f"{self._log.last_seq + 1}-{self._next_secret()}"
             event = self._event(Kind.GUESSED, name, body, decision.looked.row, key)
             state.take_guess(event, decision)
             self._log.append(event)
@@ -448,6 +458,11 @@ class Decider:
         yield from self._log.events(after)
 
     @property
+    def refusal(self) -> LogError | None:
+        """Why its log is not this process's any more, if it is not: another took it over, or it cannot be reached."""
+        return self._log.refusal
+
+    @property
     def settings(self) -> Settings:
         """What it was told when it was begun."""
         return self._settings
@@ -546,33 +561,35 @@ class Decider:
 
     # What is underneath.
 
-    @contextmanager
-    def _ready(self) -> Iterator[None]:
-        """Hold the lock, with a state that is what the log says, and deadlines kept."""
-        with self._lock:
-            if self._is_closed:
-                raise ValueError("the decider is closed; open it again: Decider.open(path)")
-            if os.getpid() != self._pid:
-                raise ValueError("the decider belongs to the process that opened it, of which this is a fork")
-            if self._is_stale:
-                with suppress(LogWriteError):  # whoever waits for it is told
-                    self._log.wait(self._log.pending())
-                self._log.forget_line()
-                self._requests.clear()  # what was not written did not happen
-                self._answers.clear()
-                self._state = self._replayed()
-                self._is_stale = False
-            if self._lost is not None:
-                lost, self._lost = self._lost, None
-                raise lost
-            deadline = self._settings.deadline
-            if deadline is not None:
-                now = self._now()
-                while (oldest := next(iter(self._state.open.values()), None)) and oldest.time + deadline <= now:
-                    self._close_beyond(len(self._state.open) - 1)
-            yield
-            if self._log.last_seq - self._last_snapshot >= _EVENTS_PER_SNAPSHOT and not self._is_stale:
-                self._snapshot()
+    def _ready(self) -> "_Ready":
+        """Return a context that holds the lock, with a state that is what the log says, and deadlines kept."""
+        return _Ready(self)
+
+    def _make_ready(self) -> None:
+        if self._is_closed:
+            raise ValueError("the decider is closed; open it again: Decider.open(path)")
+        if os.getpid() != self._pid:
+            raise ValueError("the decider belongs to the process that opened it, of which this is a fork")
+        if self._is_stale:
+            with suppress(LogWriteError):  # whoever waits for it is told
+                self._log.wait(self._log.pending())
+            self._log.forget_line()
+            self._requests.clear()  # what was not written did not happen
+            self._answers.clear()
+            self._state = self._replayed()
+            self._is_stale = False
+        if self._lost is not None:
+            lost, self._lost = self._lost, None
+            raise lost
+        deadline = self._settings.deadline
+        if deadline is not None:
+            now = self._now()
+            while (oldest := next(iter(self._state.open.values()), None)) and oldest.time + deadline <= now:
+                self._close_beyond(len(self._state.open) - 1)
+
+    def _snapshot_in_time(self) -> None:
+        if self._log.last_seq - self._last_snapshot >= _EVENTS_PER_SNAPSHOT and not self._is_stale:
+            self._snapshot()
 
     def _replayed(self) -> State:
         state = replay(self._log, self._settings, self._trusted)
@@ -602,16 +619,16 @@ class Decider:
             self._state.apply(event)  # first: what cannot be learned must not be in the log
             self._log.append(event)
 
-    @contextmanager
-    def _stale_if_it_fails(self, *harmless: type[Exception]) -> Iterator[None]:
-        """Let the state be made anew from the log if something fails half-way."""
-        try:
-            yield
-        except harmless:
-            raise
-        except BaseException:
-            self._is_stale = True
-            raise
+    def _stale_if_it_fails(self, *harmless: type[Exception]) -> "_StaleIfItFails":
+        """Return a context that lets the state be made anew from the log if something fails half-way."""
+        return _StaleIfItFails(self, harmless)
+
+    def _next_secret(self) -> str:
+        """Return what nobody can guess; asking the system each time would let other threads in between."""
+        if not self._secrets:
+            drawn = secrets.token_hex(_SECRET * _SECRETS_AT_ONCE)
+            self._secrets = [drawn[i : i + 2 * _SECRET] for i in range(0, len(drawn), 2 * _SECRET)]
+        return self._secrets.pop()
 
     def _close_beyond(self, most: int) -> None:
         """Close the oldest tickets until so many are open."""
@@ -667,6 +684,48 @@ class Decider:
     def _snapshot(self) -> None:
         self._log.save_snapshot(Snapshot(self._state.seq, self._state.to_bytes()))
         self._last_snapshot = self._state.seq
+
+
+class _Ready:
+    """The lock of a decider that is ready (a generator would take three times as long)."""
+
+    __slots__ = ("_desk",)
+
+    def __init__(self, desk: Decider) -> None:
+        self._desk = desk
+
+    def __enter__(self) -> None:
+        desk = self._desk
+        desk._lock.acquire()
+        try:
+            desk._make_ready()
+        except BaseException:
+            desk._lock.release()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, _error: Any, _trace: TracebackType | None) -> None:
+        desk = self._desk
+        try:
+            if kind is None:
+                desk._snapshot_in_time()
+        finally:
+            desk._lock.release()
+
+
+class _StaleIfItFails:
+    """What a decider knows is made anew if something fails in the block, unless it is known to be harmless."""
+
+    __slots__ = ("_desk", "_harmless")
+
+    def __init__(self, desk: Decider, harmless: tuple[type[Exception], ...]) -> None:
+        self._desk, self._harmless = desk, harmless
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, _error: Any, _trace: TracebackType | None) -> None:
+        if kind is not None and not issubclass(kind, self._harmless):
+            self._desk._is_stale = True
 
 
 def _surroundings() -> dict[str, Any]:

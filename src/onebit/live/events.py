@@ -4,7 +4,6 @@ An event is never changed. Everything a decider knows follows from its events in
 cannot be computed again: the clock, chance, and what an application said.
 """
 
-import json
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -12,10 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onebit.inputs import Rows, SparseRows
-from onebit.typed_json import write
-
-# One decoder for all: `json.loads` makes one every time.
-_decode = json.JSONDecoder().raw_decode
+from onebit.live.quick_json import of_json, to_json
 
 CHECKSUM = 8
 """Bytes of an event's checksum: a damaged one passes in a case of 10¹⁹."""
@@ -58,17 +54,16 @@ class Event(NamedTuple):
 def packed(event: Event) -> tuple[Any, ...]:
     """Return an event as a log keeps it: with its body as text, its row as bytes, and a checksum of all that."""
     seq, time, kind, ticket, body, row, key = event
-    line = (seq, time, str(kind), ticket, write(body), None if row is None else row_to_bytes(row), key)
-    return *line, checksum(*line)
+    kind, text, data = str(kind), to_json(body), None if row is None else row_to_bytes(row)
+    return seq, time, kind, ticket, text.decode(), data, key, checksum(seq, time, kind, ticket, key, text, data)
 
 
 def unpacked(line: tuple[Any, ...]) -> Event:
     """Return an event as it was, or raise ValueError if its line was damaged."""
-    *said, check = line
-    seq, time, kind, ticket, text, data, key = said
-    if checksum(*said) != check:
+    seq, time, kind, ticket, text, data, key, check = line
+    if checksum(seq, time, kind, ticket, key, text.encode(), data) != check:
         raise ValueError(f"event {seq} is damaged: its checksum does not fit")
-    return Event(seq, time, kind, ticket, _decode(text)[0], None if data is None else row_of_bytes(data), key)
+    return Event(seq, time, kind, ticket, of_json(text), None if data is None else row_of_bytes(data), key)
 
 
 def row_to_bytes(row: Rows) -> bytes:
@@ -80,9 +75,9 @@ def row_to_bytes(row: Rows) -> bytes:
 
 
 def row_of_bytes(data: bytes) -> Rows:
-    """Return what `row_to_bytes` returned, as rows of one."""
+    """Return the row of which `row_to_bytes` returned the bytes."""
     if data[:1] == b"D":
-        return np.frombuffer(data, "<f8", offset=1)[None]
+        return np.frombuffer(data, "<f8", offset=1)
     n = (len(data) - 9) // 16
     columns = np.frombuffer(data, "<i8", offset=9 + 8 * n)
     return SparseRows(np.frombuffer(data, "<f8", n, 9), columns, np.array([0, n]), int.from_bytes(data[1:9], "little"))

@@ -6,6 +6,7 @@ first record decides how many.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from datetime import date
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ from onebit.live.hashing import shared_place, text_places
 from onebit.live.places import WIDEST, Places, check_size
 from onebit.live.record_json import record_from_json, record_to_json
 from onebit.live.running import Running
+from onebit.live.same_numbers import SameNumbers, same_numbers
 
 __all__ = ["ColumnInfo", "Encoder", "Looked", "record_from_json", "record_to_json"]
 
@@ -36,6 +38,7 @@ _VERSION = 1
 _WIDEST_DENSE = 1_024
 # What the first record makes room for.
 _WORDS, _UNKNOWN, _SPARE, _TO_SHARE = 8, 4, 8, 8
+_MOST_TALLIED = 100  # kinds of records
 _SENTENCE = 3  # spaces: what has so many is text
 _LONG_WORD = 40  # letters: so is what has more
 
@@ -123,6 +126,9 @@ class Encoder:
         # The row of a record in which nothing is met: all numbers at their means.
         self._at_rest = np.zeros(own + to_share) if self._scale else self._running.means
         self._last_met: tuple[str, Integers] = "", np.zeros(0, np.int64)
+        self._same: SameNumbers | None = None
+        self._tally: Counter[str] = Counter()
+        """What was met, and how often: the columns' counts are made of it when somebody asks."""
 
     def __repr__(self) -> str:
         places = self._places
@@ -149,6 +155,11 @@ class Encoder:
         ValueError
             For what is no record, what no learner takes (infinities), and too much of anything; it names the column.
         """
+        same = self._same
+        if same is not None and len(same.places) == len(self._places.columns):
+            numbers = same.numbers_of(record)
+            if numbers is not None:
+                return self._finished_numbers(same.places, numbers)
         cells = read_cells(record, self._kinds)
         if not self.width:
             fresh, size = self._copy(), self._first_size(cells)
@@ -156,11 +167,16 @@ class Encoder:
             row, additions = fresh._encoded(cells.values, [])
             return Looked(row, {**additions, "size": list(size)})
         try:
-            return Looked(*self._encoded(cells.values, None))
+            looked = self._encoded(cells.values, None)
         except _IsNewError:
-            return Looked(*self._copy()._encoded(cells.values, []))
+            return self._copy()._encoded(cells.values, [])
+        if not self._kinds:
+            by_name = self._places.by_name
+            places = [by_name[name].number if name in by_name else None for name in cells.values]
+            self._same = same_numbers(record, cells.values, places)
+        return looked
 
-    def _encoded(self, values: dict[str, Any], new: list[Any] | None) -> tuple[Rows, dict[str, Any]]:
+    def _encoded(self, values: dict[str, Any], new: list[Any] | None) -> Looked:
         """Return the row of a record, and its additions; what is new is added to the encoder, and noted in `new`."""
         row = self._at_rest.copy()
         by_name, columns = self._places.by_name, self._places.columns
@@ -185,12 +201,22 @@ class Encoder:
             additions["new"] = new
         if n_others:
             additions["others"] = n_others
+        return self._finished(row, additions)
+
+    def _finished_numbers(self, places: Integers, numbers: Floats) -> Looked:
+        """Return a row that has a number in every column, and nothing else."""
+        row = self._at_rest.copy()
+        row[places] = numbers
+        return self._finished(row, {"at": self._n_records, "met": _NUMBER * len(numbers)})
+
+    def _finished(self, row: Floats, additions: dict[str, Any]) -> Looked:
+        """Return a row with its numbers scaled, if they are."""
         if self._scale:
             places = self._places_met(additions["met"])
             numbers = row[places]
             additions["numbers"] = numbers.tolist()
             row[places] = self._running.standardized(places, numbers)
-        return row if len(row) <= _WIDEST_DENSE else _as_sparse(row), additions
+        return Looked(row if len(row) <= _WIDEST_DENSE else _as_sparse(row), additions)
 
     def _write(self, row: Floats, column: Column, value: Any, new: list[Any] | None) -> str:
         """Write a value into a row; return what was met."""
@@ -298,6 +324,7 @@ class Encoder:
 
     def _copy(self) -> "Encoder":
         """Return another encoder that can grow by itself; it must not take anything."""
+        self._count_columns()
         copy = object.__new__(Encoder)
         copy.__dict__.update(self.__dict__)
         copy._places = self._places.copy()
@@ -350,24 +377,34 @@ class Encoder:
             grown = self._copy()
             grown._grow(additions)
         met, n_others = additions.get("met"), additions.get("others", 0)
-        columns = grown._places.columns
-        if type(met) is not str or len(met) != len(columns) or not _MET.issuperset(met):
-            raise ValueError(f"looked must say what was met in {len(columns)} columns; got {met!r:.80}")
-        check_integer("looked's number of others", n_others, low=0, high=MOST_VALUES)
+        if type(met) is not str or met not in grown._tally:
+            n_columns = len(grown._places.columns)
+            if type(met) is not str or len(met) != n_columns or not _MET.issuperset(met):
+                raise ValueError(f"looked must say what was met in {n_columns} columns; got {met!r:.80}")
+        if n_others or type(n_others) is not int:
+            check_integer("looked's number of others", n_others, low=0, high=MOST_VALUES)
         places = grown._places_met(met)
         numbers = grown._numbers_in(row, places, additions.get("numbers"))
         # Nothing can fail from here on.
         if grown is not self:
             self.__dict__.update(grown.__dict__)
-        for column, letter in zip(columns, met, strict=True):
-            if letter == _MISSING:
-                column.missing += 1
-            else:
-                column.seen += 1
-                column.shared += letter == _CROWDED
         self._running.take(places, numbers)
         self._n_records += 1
         self._n_others += n_others
+        self._tally[met] += 1
+        if len(self._tally) > _MOST_TALLIED:
+            self._count_columns()
+
+    def _count_columns(self) -> None:
+        """Let the columns' counts say all that was met."""
+        for met, times in self._tally.items():
+            for column, letter in zip(self._places.columns, met, strict=True):
+                if letter == _MISSING:
+                    column.missing += times
+                else:
+                    column.seen += times
+                    column.shared += times * (letter == _CROWDED)
+        self._tally = Counter()
 
     def _grow(self, additions: dict[str, Any]) -> None:
         size, new = additions.get("size"), additions.get("new", [])
@@ -408,8 +445,7 @@ class Encoder:
             numbers = np.array(raw, np.float64)
         else:
             numbers = values[places]
-        # The sum of their squares settles nearly every case.
-        if not (numbers.dot(numbers) <= MOST * MOST or (abs(numbers) <= MOST).all()):
+        if not (abs(numbers) <= MOST).all():
             raise ValueError(f"looked must have finite numbers, of at most {MOST:g} in size; got {numbers}")
         return numbers
 
@@ -436,6 +472,7 @@ class Encoder:
         The last one, ``"(others)"``, stands for all columns that came when no place was left: `seen` counts their
         values.
         """
+        self._count_columns()
         found = [column.info(self._kinds.get(column.name) == "tags") for column in self._places.columns]
         if self._n_others:
             found.append(ColumnInfo("(others)", "shared", (), (), self._n_others, 0, self._n_others))
@@ -454,6 +491,7 @@ class Encoder:
 
     def state(self) -> dict[str, Any]:
         """Return all that the encoder is, as JSON can write it; floats come back from JSON as they were."""
+        self._count_columns()
         return {
             "version": _VERSION,
             "settings": {

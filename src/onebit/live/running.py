@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from onebit.compiled import frugal
 from onebit.inputs import Floats, Integers, check_integer
 from onebit.lengths import MOST
 
@@ -20,11 +21,7 @@ class Running:
 
     def take(self, places: Integers, values: Floats) -> None:
         """Count a number at each of some places (Welford's method)."""
-        counts, means = self._counts[places] + 1.0, self.means[places]
-        off = values - means
-        means += off / counts
-        self._counts[places], self.means[places] = counts, means
-        self._squares[places] += off * (values - means)
+        _take(self._counts, self.means, self._squares, places, values)
 
     def standardized(self, places: Integers, values: Floats) -> Floats:
         """Return numbers by mean and variance so far; 0 at places that have not varied.
@@ -57,3 +54,13 @@ class Running:
             if not is_possible or (count == 0 and mean != 0.0):
                 raise ValueError(f"no numbers have count, mean and sum of squares {each!r:.80}")
             self._counts[place], self.means[place], self._squares[place] = count, mean, squares
+
+
+@frugal
+def _take(counts: Floats, means: Floats, squares: Floats, places: Integers, values: Floats) -> None:
+    for i in range(places.shape[0]):
+        place = places[i]
+        counts[place] += 1.0
+        off = values[i] - means[place]
+        means[place] += off / counts[place]
+        squares[place] += off * (values[i] - means[place])

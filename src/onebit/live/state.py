@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,8 +104,9 @@ class State:
     def decide(self, record: Any, among: list[Any] | None) -> Decision:
         """Guess a label for a record; `take_guess` makes it part of what is known."""
         looked = self.encoder.look(record)
-        row, floor = as_rows(looked.row), self.settings.exploration_floor
-        chances = self.learner.probabilities(row, among)[0] if floor > 0.0 else None
+        row: Any = looked.row
+        floor = self.settings.exploration_floor
+        chances = self.learner.probabilities(as_rows(row), among)[0] if floor > 0.0 else None
         guess = self.learner.guess(row, among)
         if chances is None:
             return Decision(guess.index, guess.probability, guess.index, guess.id, looked)
@@ -146,15 +148,7 @@ class State:
         corrected : dict
             Answers that were mistakes, by ticket: what they should have been, None for none at all.
         """
-        {
-            Kind.OPENED: self._take_nothing,
-            Kind.GUESSED: self._take_old_guess,
-            Kind.TOLD: self._take_answer,
-            Kind.SILENT: self._take_silence,
-            Kind.CORRECTED: self._take_nothing,
-            Kind.JOINED: self._take_class,
-            Kind.WATCHED: self._take_watched,
-        }[Kind(event.kind)](event, corrected or {})
+        _TAKERS[event.kind](self, event, corrected or {})
         self.seq = event.seq
 
     def _take_nothing(self, event: Event, corrected: dict[str, bool | None]) -> None:
@@ -163,7 +157,8 @@ class State:
     def _take_old_guess(self, event: Event, _corrected: dict[str, bool | None]) -> None:
         """Let a guess of the log be known: the learner guesses again, and it is seen whether it guesses the same."""
         assert event.row is not None
-        said, row = event.body, as_rows(event.row)
+        said = event.body
+        row: Any = event.row
         self.encoder.take(Looked(row, said["additions"]))
         among = None if said["among"] is None else [self.classes[i] for i in said["among"]]
         guess = self.learner.guess(row, among)
@@ -261,6 +256,17 @@ class State:
         except (KeyError, TypeError, IndexError) as error:
             raise ValueError(f"the snapshot is none ({error!r})") from error
         return state
+
+
+_TAKERS: dict[str, Callable[[State, Event, dict[str, bool | None]], None]] = {
+    Kind.OPENED: State._take_nothing,
+    Kind.GUESSED: State._take_old_guess,
+    Kind.TOLD: State._take_answer,
+    Kind.SILENT: State._take_silence,
+    Kind.CORRECTED: State._take_nothing,
+    Kind.JOINED: State._take_class,
+    Kind.WATCHED: State._take_watched,
+}
 
 
 def as_rows(row: Any) -> Any:

@@ -112,6 +112,8 @@ async def read_body(method: str, headers: Mapping[bytes, str], receive: Receive)
         raise too_large
     message = await receive()
     body = bytearray(message.get("body", b""))
+    if not message.get("more_body", False) and len(body) <= LARGEST_BODY:
+        return bytes(body)
     try:
         async with asyncio.timeout(BODY_SECONDS):
             while message.get("more_body", False):

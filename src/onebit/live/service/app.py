@@ -18,14 +18,16 @@ from onebit.live.report import report
 from onebit.live.service import bodies
 from onebit.live.service.api_page import api_page
 from onebit.live.service.desk_page import add_desk_page
-from onebit.live.service.desks import Desk, Desks, Opener
+from onebit.live.service.desks import Desk, Desks
 from onebit.live.service.gate import Gate, address_of
 from onebit.live.service.limits import MOST_AT_ONCE, Allowance
 from onebit.live.service.metrics import CONTENT_TYPE, Metrics
 from onebit.live.service.names import check_name
 from onebit.live.service.routes import add_route, said
+from onebit.live.service.shortcut import Endpoint, Shortcut
+from onebit.live.service.stores import Database, Folder, Opener, Store
 from onebit.live.service.tokens import ANYBODY, EVERYWHERE, Caller, Tokens
-from onebit.live.web import Problem
+from onebit.live.web import Application, Problem, Receive, Scope, Send
 
 ROUNDS_PER_SECOND = 20_000.0
 """Guesses and answers of one caller, unless the operator says otherwise."""
@@ -38,18 +40,18 @@ class Service:
 
     Parameters
     ----------
+    store : Store
+        Where deciders are.
     folder : Path
-        Where deciders and tokens are.
+        Where tokens are.
     tokens_required : bool
         Whether nobody may ask without one; where not, only until there is one.
     rate : float
         Guesses and answers a second that one caller may ask for; 0 for any number.
-    opener : callable
-        Opens a decider.
     """
 
-    def __init__(self, folder: Path, tokens_required: bool, rate: float, opener: Opener) -> None:
-        self.desks = Desks(folder, opener)
+    def __init__(self, store: Store, folder: Path, tokens_required: bool, rate: float) -> None:
+        self.desks = Desks(store)
         self.tokens = Tokens(folder, tokens_required)
         self.metrics = Metrics(self.desks)
         self._allowance = Allowance(rate)
@@ -73,11 +75,11 @@ class Service:
                 429, "that is more than one caller may ask for in a second; try later", "BusyError", math.ceil(wait)
             )
 
-    def desk(self, request: Request, role: str) -> tuple[Desk, Caller]:
+    async def desk(self, request: Request, role: str) -> tuple[Desk, Caller]:
         """Return the decider that a request is about, and who asks."""
         namespace, name = names_of(request)
         caller = self.allow(request, role, namespace)
-        return self.desks.get(namespace, name), caller
+        return await self.desks.find(namespace, name), caller
 
 
 def names_of(request: Request) -> tuple[str, str]:
@@ -87,10 +89,16 @@ def names_of(request: Request) -> tuple[str, str]:
 
 
 def create_app(
-    folder: Path, *, tokens_required: bool = False, rate: float = ROUNDS_PER_SECOND, opener: Opener = Decider.open
+    folder: Path,
+    *,
+    log: str | None = None,
+    tokens_required: bool = False,
+    rate: float = ROUNDS_PER_SECOND,
+    opener: Opener = Decider.open,
 ) -> FastAPI:
-    """Return the application; `Service` says what the parameters are."""
-    service = Service(folder, tokens_required, rate, opener)
+    """Return the application; deciders are in a folder, or in the database `log`. `Service` says the rest."""
+    store = Folder(folder, opener) if log is None else Database(log)
+    service = Service(store, folder, tokens_required, rate)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -99,11 +107,11 @@ def create_app(
         await asyncio.to_thread(service.desks.close)
         _LOG.info("stopped: all is answered and closed")
 
-    app = FastAPI(
+    app = _Service(
         title="onebit", version=__version__, description=_ABOUT, lifespan=lifespan, docs_url=None, redoc_url=None
     )
     app.state.service = service
-    _add_verbs(app, service)
+    verbs = _add_verbs(app, service)
     _add_looks(app, service)
     _add_house(app, service)
     add_desk_page(app, service)
@@ -112,8 +120,20 @@ def create_app(
         (405, "not with this method"),
     ):
         app.add_exception_handler(status, _always(Problem(status, says)))
-    app.add_middleware(Gate, tokens=service.tokens, metrics=service.metrics)
+    app.front = Gate(Shortcut(app.front, verbs), service.tokens, service.metrics)
     return app
+
+
+class _Service(FastAPI):
+    """An application with something before it, which FastAPI's own middleware would not let be quick."""
+
+    def __init__(self, **said: Any) -> None:
+        super().__init__(**said)
+        self.front: Application = super().__call__
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await self.front(scope, receive, send)
 
 
 def _always(problem: Problem) -> Any:
@@ -123,21 +143,23 @@ def _always(problem: Problem) -> Any:
     return answer
 
 
-def _add_verbs(app: FastAPI, service: Service) -> None:
-    """Add what is asked of one decider, in its line."""
+def _add_verbs(app: FastAPI, service: Service) -> dict[str, Endpoint]:
+    """Add what is asked of one decider, in its line; return the endpoints by their verbs."""
+    verbs: dict[str, Endpoint] = {}
 
     def add(
         verb: str, role: str, call_of: Callable[[Any], bodies.Call], is_listed: bool, says: str, example: Any
     ) -> None:
         async def work(request: Request) -> Response:
-            desk, caller = service.desk(request, role)
+            desk, caller = await service.desk(request, role)
             asked = bodies.read_json(request.scope["state"]["body"])
             call, cost = bodies.one_or_many(asked, call_of) if is_listed else (call_of(asked), 1)
             service.charge(request, caller, cost)
             return said(await desk.submit(call))
 
         many = f" One, or a list of up to {MOST_AT_ONCE}." if is_listed else ""
-        add_route(app, "POST", f"/v1/{{namespace}}/{{name}}/{verb}", work, f"{says}{many} Role: {role}.", example)
+        path, told = f"/v1/{{namespace}}/{{name}}/{verb}", f"{says}{many} Role: {role}."
+        verbs[verb] = add_route(app, "POST", path, work, told, example)
 
     record = {"channel": "mail", "length": 212}
     add(
@@ -164,6 +186,7 @@ def _add_verbs(app: FastAPI, service: Service) -> None:
         "withdraw", "admin", bodies.withdraw_call, False,
         "Say that an answer was a mistake, and nothing is known instead. Takes a replay.", {"id": "5-9f…"},
     )  # fmt: skip
+    return verbs
 
 
 def _add_looks(app: FastAPI, service: Service) -> None:
@@ -171,7 +194,7 @@ def _add_looks(app: FastAPI, service: Service) -> None:
 
     def add(what: str, call_of: Callable[[Request], bodies.Call], says: str) -> None:
         async def work(request: Request) -> Response:
-            desk, caller = service.desk(request, "read")
+            desk, caller = await service.desk(request, "read")
             service.charge(request, caller, 1)
             return said(await desk.read(call_of(request)))
 
@@ -217,7 +240,10 @@ def _add_house(app: FastAPI, service: Service) -> None:
     async def deciders(request: Request) -> Response:
         caller = service.allow(request, "read")
         service.charge(request, caller, 1)
-        return said({"deciders": [f"{where}/{name}" for where, name, _ in service.desks if caller.sees(where)]})
+        seen = [desk for where, _, desk in service.desks if caller.sees(where)]
+        return said(
+            {"deciders": [desk.title for desk in seen], "open_here": [desk.title for desk in seen if desk.is_ours]}
+        )
 
     async def metrics(request: Request) -> Response:
         service.allow(request, "read", EVERYWHERE)
@@ -229,7 +255,9 @@ def _add_house(app: FastAPI, service: Service) -> None:
     async def ready(_request: Request) -> Response:
         if not service.desks.are_ready:
             raise Problem(503, "deciders are being opened", "BusyError", 1)
-        return said({"ready": True})
+        desks = [desk for _, _, desk in service.desks]
+        # Numbers: names are for those who may see them.
+        return said({"ready": True, "deciders": len(desks), "open_here": sum(desk.is_ours for desk in desks)})
 
     @cache
     def page() -> str:

@@ -3,7 +3,10 @@
 import json
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
+
+import msgspec
 
 from onebit.arena.grammar import kernel_names, parse_player
 from onebit.arena.players import build
@@ -27,7 +30,9 @@ _BEGUN_WITH = ("kinds", "deadline", "silence", "exploration_floor", "max_open", 
 
 def read_json(body: bytes) -> Any:
     """Return what a body says, or raise ValueError."""
-    try:
+    with suppress(msgspec.DecodeError, RecursionError):
+        return msgspec.json.decode(body)
+    try:  # whatever is wrong with it is said here
         said = parse(body.decode())
         if b"\\ud" in body or b"\\uD" in body:
             json.dumps(said, ensure_ascii=False).encode()  # half a pair of surrogates can be stored nowhere

@@ -56,25 +56,25 @@ def add_desk_page(app: FastAPI, service: "Service") -> None:
         return said({"deciders": await watching.overview(seen)})
 
     async def frame(request: Request) -> Response:
-        desk, caller = service.desk(request, "read")
+        desk, caller = await service.desk(request, "read")
         service.charge(request, caller, 1)
         return Response(await watching.frame(desk), media_type="application/json")
 
     async def waiting(request: Request) -> Response:
-        desk, caller = service.desk(request, "read")
+        desk, caller = await service.desk(request, "read")
         older_than = request.query_params.get("older_than")
         limit = bodies.page_size(request.query_params.get("limit"), "limit", _LISTED, MOST_LISTED)
         service.charge(request, caller, 1)
         return said(await desk.read(lambda decider: open_tickets(decider, older_than, limit)))
 
     async def ticket(request: Request) -> Response:
-        desk, caller = service.desk(request, "read")
+        desk, caller = await service.desk(request, "read")
         name = request.query_params.get("id", "")
         service.charge(request, caller, 1)
         return said(await desk.read(lambda decider: one_ticket(decider, name)))
 
     async def columns(request: Request) -> Response:
-        desk, caller = service.desk(request, "read")
+        desk, caller = await service.desk(request, "read")
         service.charge(request, caller, 1)
         return said(await desk.read(columns_call))
 

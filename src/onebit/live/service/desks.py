@@ -1,7 +1,10 @@
-"""The deciders of a service: one file and one thread each.
+"""The deciders of a service: one log and one thread each.
 
 A decider's thread takes all requests that are in line for it, lets the decider do them, waits for the disk once, and
 only then answers them. So many callers share one commit, and a decider that is slow keeps only its own callers waiting.
+
+Where several services share a database, each decider is open in one of them. The others look every `LOOK_SECONDS`
+whether its owner has let go, and the first that sees it takes it over.
 """
 
 import asyncio
@@ -9,24 +12,22 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from onebit.live.decider import Decider
-from onebit.live.log import Batch, LogError, LogWriteError
+from onebit.live.log import Batch, LogError, LogWriteError, OwnedError, UnreachableError
 from onebit.live.service.bodies import Call
 from onebit.live.service.limits import MOST_DECIDERS, MOST_READERS, MOST_WAITING
 from onebit.live.service.names import check_name
 from onebit.live.service.problems import problem_of
+from onebit.live.service.stores import Store
 from onebit.live.settings import check_same
 from onebit.live.web import Problem
 
-SUFFIX = ".onebit"
+LOOK_SECONDS = 2.0
+"""How often a service looks whether a decider of another one has come free."""
 _MOST_TOGETHER = 500  # requests between two commits
 _LOG = logging.getLogger("onebit.serve")
-
-Opener = Callable[..., Decider]
-"""`Decider.open`, or something with the same arguments."""
 
 
 class _Job(NamedTuple):
@@ -40,16 +41,14 @@ class Desk:
 
     Parameters
     ----------
-    path : Path
-        Its file.
-    begin : dict, optional
-        What a new one is told.
+    title : str
+        Its namespace and name.
     opener : callable
         Opens it.
     """
 
-    def __init__(self, path: Path, begin: dict[str, Any] | None = None, opener: Opener = Decider.open) -> None:
-        self.path, self._begin, self._opener = path, begin, opener
+    def __init__(self, title: str, opener: Callable[[], Decider]) -> None:
+        self.title, self._opener = title, opener
         self.decider: Decider | None = None
         self.fault: Exception | None = None
         self.opened = threading.Event()
@@ -58,13 +57,18 @@ class Desk:
         self._reading = threading.BoundedSemaphore(MOST_READERS)
         self._lining = threading.Lock()
         self._is_closed = False
-        self._thread = threading.Thread(target=self._work, name=f"onebit {path.parent.name}/{path.stem}")
+        self._thread = threading.Thread(target=self._work, name=f"onebit {title}")
         self._thread.start()
 
     @property
-    def title(self) -> str:
-        """Its namespace and name."""
-        return f"{self.path.parent.name}/{self.path.stem}"
+    def is_ours(self) -> bool:
+        """Whether it is open, and no other process's."""
+        return self.decider is not None and self.decider.refusal is None
+
+    @property
+    def may_come_free(self) -> bool:
+        """Whether it could not be opened, and might be later."""
+        return isinstance(self.fault, (OwnedError, UnreachableError))
 
     # What requests call.
 
@@ -97,6 +101,8 @@ class Desk:
             if self.fault is not None:
                 raise problem_of(self.fault)
             raise Problem(503, f"{self.title} is being opened; try again", "BusyError", 1)
+        if (refusal := self.decider.refusal) is not None:  # it tries by itself to become ours again
+            raise problem_of(refusal)
         return self.decider
 
     def stop(self) -> None:
@@ -114,7 +120,10 @@ class Desk:
 
     def _work(self) -> None:
         try:
-            self.decider = self._opener(self.path, **(self._begin or {}))
+            self.decider = self._opener()
+        except OwnedError as error:
+            self.fault = error
+            _LOG.info("is open in %s", error.owner, extra={"decider": self.title})
         except Exception as error:
             self.fault = error
             _LOG.error("cannot be opened", extra={"decider": self.title}, exc_info=error)
@@ -126,7 +135,10 @@ class Desk:
             while jobs := self._next_jobs():
                 self._do(self.decider, jobs)
         finally:
-            self.decider.close()
+            try:
+                self.decider.close()
+            except (LogError, LogWriteError) as error:
+                _LOG.warning("cannot be closed in order: %s", error, extra={"decider": self.title})
 
     def _next_jobs(self) -> list[_Job]:
         """Return all that is in line, at least one; nothing when it is time to stop."""
@@ -184,30 +196,57 @@ def _deliver(jobs: list[_Job], outcomes: list[tuple[Any, BaseException | None]])
 
 
 class Desks:
-    """All deciders of a folder: ``folder/namespace/name.onebit``.
+    """All deciders of a store.
 
     Parameters
     ----------
-    folder : Path
+    store : Store
         Where they are.
-    opener : callable
-        Opens one.
     """
 
-    def __init__(self, folder: Path, opener: Opener = Decider.open) -> None:
-        self.folder, self._opener = folder, opener
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._desks: dict[tuple[str, str], Desk] = {}
         self._creating = threading.Lock()
+        self._left_alone: set[str] = set()
+        self._stop = threading.Event()
+        self._looker = threading.Thread(target=self._look_in_turn, name="onebit standby")
 
     def open_all(self) -> None:
-        """Begin to open all that are there."""
-        for path in sorted(self.folder.glob(f"*/*{SUFFIX}")):
+        """Begin to open all that are there; where others use them too, go on looking."""
+        if self._store.is_shared:
+            self._looker.start()
+        else:
+            self.look()
+
+    def _look_in_turn(self) -> None:
+        while True:
             try:
-                name = (check_name("namespace", path.parent.name), check_name("name", path.stem))
-            except ValueError as error:
-                _LOG.warning("%s is left alone: %s", path, error)
-                continue
-            self._desks[name] = Desk(path, None, self._opener)
+                self.look()
+            except LogError as error:
+                _LOG.warning("%s", error)
+            if self._stop.wait(LOOK_SECONDS):
+                return
+
+    def look(self) -> None:
+        """Begin to open what is new, and what was another process's and has come free."""
+        found = self._store.deciders()
+        with self._creating:
+            for title, owner in found.items():
+                namespace, _, name = title.partition("/")
+                try:
+                    key = check_name("namespace", namespace), check_name("name", name)
+                except ValueError as error:
+                    if title not in self._left_alone:
+                        self._left_alone.add(title)
+                        _LOG.warning("%s is left alone: %s", title, error)
+                    continue
+                desk = self._desks.get(key)
+                if not self._stop.is_set() and (desk is None or (desk.may_come_free and owner is None)):
+                    self._desks[key] = self._desk(title, {})
+
+    def _desk(self, title: str, told: dict[str, Any]) -> Desk:
+        return Desk(title, lambda: self._store.open(title, told))
 
     def get(self, namespace: str, name: str) -> Desk:
         """Return a decider, or raise Problem if there is none."""
@@ -217,6 +256,12 @@ class Desks:
                 404, f"there is no decider {namespace}/{name}; PUT /v1/{namespace}/{name} makes one", "LogError"
             )
         return desk
+
+    async def find(self, namespace: str, name: str) -> Desk:
+        """Return a decider, one that another service has just made too, or raise Problem if there is none."""
+        if (namespace, name) not in self._desks and self._store.is_shared:
+            await asyncio.to_thread(self.look)
+        return self.get(namespace, name)
 
     def __iter__(self) -> Iterator[tuple[str, str, Desk]]:
         for (namespace, name), desk in sorted(self._desks.items()):
@@ -231,8 +276,9 @@ class Desks:
         """Begin a decider, and return whether it is new; one that is there must be the same."""
         with self._creating:
             before = self._desks.get((namespace, name))
-            if before is not None and before.fault is None:
+            if before is not None:
                 before.opened.wait()
+            if before is not None and before.fault is None:
                 try:
                     check_same(before.title, before.open_decider().settings, told)
                 except LogError as error:
@@ -240,9 +286,7 @@ class Desks:
                 return False
             if before is None and len(self._desks) >= MOST_DECIDERS:
                 raise Problem(409, f"the service has {MOST_DECIDERS} deciders, and takes no more", "LogError")
-            path = self.folder / namespace / f"{name}{SUFFIX}"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            desk = Desk(path, told, self._opener)
+            desk = self._desk(f"{namespace}/{name}", told)
             desk.opened.wait()
             if desk.fault is not None:
                 desk.join()
@@ -252,6 +296,9 @@ class Desks:
 
     def close(self) -> None:
         """Finish what is in line, and close all."""
+        self._stop.set()
+        if self._looker.is_alive():
+            self._looker.join()
         for desk in self._desks.values():
             desk.stop()
         for desk in self._desks.values():

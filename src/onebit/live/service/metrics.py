@@ -1,11 +1,13 @@
 """What a Prometheus server may scrape."""
 
 from collections.abc import Iterator
+from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from onebit.live.log import LogError
 from onebit.live.service.desks import Desks
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -37,11 +39,13 @@ class Metrics:
             "onebit_request_seconds", "How long requests took.", ["verb"], buckets=_SECONDS, registry=self._registry
         )
         self._registry.register(_OfDeciders(desks))
+        # Looking a counter up by its labels takes longer than counting.
+        self._requests_of, self._seconds_of = cache(self._requests.labels), cache(self._seconds.labels)
 
     def count(self, verb: str, status: int, seconds: float) -> None:
         """Count a request."""
-        self._requests.labels(verb, str(status)).inc()
-        self._seconds.labels(verb).observe(seconds)
+        self._requests_of(verb, status).inc()
+        self._seconds_of(verb).observe(seconds)
 
     def text(self) -> bytes:
         """Return all of them as Prometheus reads them."""
@@ -61,9 +65,12 @@ class _OfDeciders(Collector):
         waiting = GaugeMetricFamily("onebit_open_tickets", "Tickets that wait for an answer.", labels=labels)
         usable = GaugeMetricFamily("onebit_decider_up", "1 if the decider can be asked.", labels=labels)
         for namespace, name, desk in self._desks:
-            usable.add_metric([namespace, name], float(desk.decider is not None))
-            if desk.decider is not None:
-                status = desk.decider.status()
+            usable.add_metric([namespace, name], float(desk.is_ours))
+            if desk.decider is not None and desk.is_ours:
+                try:
+                    status = desk.decider.status()
+                except LogError:  # it has just become another process's
+                    continue
                 waiting.add_metric([namespace, name], status.open)
                 for each, family in counts.items():
                     family.add_metric([namespace, name], getattr(status, each))

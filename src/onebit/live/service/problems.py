@@ -1,20 +1,26 @@
 """What to say about an exception, in the words of the library; what went wrong inside never leaves the process."""
 
-from onebit.live.log import LogError, LogWriteError, OwnedError
+from onebit.live.log import LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
 from onebit.live.web import Problem
 
 # Not the error's own words: they name a path of the machine.
 _UNWRITTEN = "the log cannot be written, and nothing of this happened; try again, with the same key"
+
+_UNSURE = "the database went away, and nobody knows yet whether this happened; try again, with the same key"
 
 
 def problem_of(error: BaseException) -> Problem:
     """Return what to say about an exception: a bug's own words are not told."""
     if isinstance(error, Problem):
         return error
+    if isinstance(error, LogUnsureError):  # not 503: that may be sent again by everybody
+        return Problem(504, _UNSURE, "LogWriteError", retry_after=1)
     if isinstance(error, LogWriteError):
         return Problem(503, _UNWRITTEN, "LogWriteError", retry_after=1)
     if isinstance(error, OwnedError):
-        return Problem(503, "another process has this decider open; the service's log says which", "OwnedError", 5)
+        return Problem(503, f"this decider is open in {error.owner}; ask there, or try again", "OwnedError", 2)
+    if isinstance(error, UnreachableError):
+        return Problem(503, "the database of this decider cannot be reached; try again", "LogError", 2)
     if isinstance(error, LogError):
         return Problem(503, "this decider's file cannot be used; the service's log says why", "LogError")
     if isinstance(error, UnicodeError):

@@ -1,23 +1,23 @@
 """How a route is added: what it answers, what goes wrong, and what OpenAPI says of it."""
 
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
+from onebit.live.quick_json import to_json
 from onebit.live.service.names import PATTERN
 from onebit.live.service.problems import problem_of
+from onebit.live.service.shortcut import Endpoint
 from onebit.live.web import Problem
 
 _LOG = logging.getLogger("onebit.serve")
 
-Endpoint = Callable[[Request], Awaitable[Response]]
 
-
-def add_route(app: FastAPI, method: str, path: str, work: Endpoint, says: str, example: Any = None) -> None:
-    """Add a route, and what OpenAPI says of it."""
+def add_route(app: FastAPI, method: str, path: str, work: Endpoint, says: str, example: Any = None) -> Endpoint:
+    """Add a route, and what OpenAPI says of it; return what answers it."""
+    endpoint = _answered(work)
     extra: dict[str, Any] = {}
     if example is not None:
         extra["requestBody"] = {"required": True, "content": {"application/json": {"example": example}}}
@@ -28,7 +28,7 @@ def add_route(app: FastAPI, method: str, path: str, work: Endpoint, says: str, e
         ]
     app.add_api_route(
         path,
-        _answered(work),
+        endpoint,
         methods=[method],
         description=says,
         name=f"{method} {path}",
@@ -36,9 +36,10 @@ def add_route(app: FastAPI, method: str, path: str, work: Endpoint, says: str, e
         response_class=Response,
         response_model=None,
     )
+    return endpoint
 
 
-def _answered(work: Endpoint) -> Endpoint:
+def _answered(work: Callable[[Request], Awaitable[Response]]) -> Endpoint:
     """Let whatever goes wrong be answered as a problem."""
 
     async def endpoint(request: Request) -> Response:
@@ -55,4 +56,4 @@ def _answered(work: Endpoint) -> Endpoint:
 
 def said(value: Any, status: int = 200) -> Response:
     """Return an answer."""
-    return Response(json.dumps(value, allow_nan=False), status, media_type="application/json")
+    return Response(to_json(value), status, media_type="application/json")

@@ -1,0 +1,169 @@
+"""A PostgreSQL database that keeps deciders: its tables, its sessions, and who owns what."""
+
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from onebit.live.log import FORMAT_VERSION, LogError, Owner, UnreachableError
+
+PATIENCE_SECONDS = 10.0
+"""How long a server or an owner that says nothing is waited for."""
+LOCKS = 0x31424445
+"""The first of two numbers of a lock ("1BDE"); the second is a decider's."""
+_OLDEST_SERVER = 14_00_00
+SCHEMA = f"""
+CREATE SCHEMA onebit;
+CREATE TABLE onebit.format (version INTEGER NOT NULL);
+INSERT INTO onebit.format VALUES ({FORMAT_VERSION});
+CREATE TABLE onebit.deciders (
+    id INTEGER PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    name TEXT NOT NULL UNIQUE,
+    epoch BIGINT NOT NULL DEFAULT 0,
+    last_seq BIGINT NOT NULL DEFAULT 0,
+    pid INTEGER,
+    host TEXT,
+    since TEXT
+) WITH (fillfactor = 50);
+CREATE TABLE onebit.about (
+    decider INTEGER NOT NULL REFERENCES onebit.deciders,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (decider, name)
+);
+CREATE TABLE onebit.events (
+    decider INTEGER NOT NULL,
+    seq BIGINT NOT NULL,
+    time DOUBLE PRECISION NOT NULL,
+    kind TEXT NOT NULL,
+    ticket TEXT,
+    body TEXT NOT NULL,
+    row BYTEA,
+    key TEXT,
+    checksum BYTEA NOT NULL,
+    PRIMARY KEY (decider, seq)
+);
+CREATE INDEX events_of_ticket ON onebit.events (decider, ticket) WHERE ticket IS NOT NULL;
+CREATE INDEX events_corrected ON onebit.events (decider, kind) WHERE kind = 'corrected';
+CREATE UNIQUE INDEX events_by_key ON onebit.events (decider, key) WHERE key IS NOT NULL;
+CREATE TABLE onebit.snapshots (
+    decider INTEGER NOT NULL REFERENCES onebit.deciders,
+    seq BIGINT NOT NULL,
+    content BYTEA NOT NULL,
+    checksum BYTEA NOT NULL,
+    PRIMARY KEY (decider, seq)
+);
+"""
+_SESSION = f"""
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') <> 'remote_apply';
+SET idle_session_timeout = '{PATIENCE_SECONDS}s';
+SET idle_in_transaction_session_timeout = '{PATIENCE_SECONDS}s';
+SET tcp_user_timeout = '{PATIENCE_SECONDS}s';
+SET tcp_keepalives_idle = 4;
+SET tcp_keepalives_interval = 2;
+SET tcp_keepalives_count = 3;
+SET client_min_messages = 'error';
+"""
+_REACHING = {
+    "application_name": "onebit",
+    "connect_timeout": 3,
+    "keepalives_idle": 4,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": int(1000 * PATIENCE_SECONDS),
+}
+
+
+class Connection(psycopg.Connection[Any]):
+    """A connection that does not wait for ever."""
+
+    patience = PATIENCE_SECONDS
+
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        """Wait for the server, as psycopg does, but only so long."""
+        return super().wait(gen, interval, self.patience if timeout is None else timeout)
+
+
+class Place(NamedTuple):
+    """A database, without what nobody may see."""
+
+    url: str
+    """How to reach it: it may hold a password."""
+    shown: str
+    """What errors call it."""
+
+    @classmethod
+    def of_url(cls, url: str) -> "Place":
+        """Return the database at a URL, or raise ValueError if that is none."""
+        try:
+            parts = conninfo_to_dict(url)
+        except psycopg.Error:  # its words may have the password in them
+            raise ValueError(
+                "the URL of the database must be one such as postgresql://user@host:5432/database; special characters "
+                "of a password are written with a percent sign"
+            ) from None
+        host, port = (str(parts.get(name) or "") for name in ("host", "port"))
+        where = "" if host.startswith("/") else host + (f":{port}" if port else "")
+        return cls(url, f"postgresql://{where}/{parts.get('dbname') or ''}")
+
+    def connect(self) -> Connection:
+        """Return a new connection, in which every statement is a transaction unless said otherwise."""
+        given = conninfo_to_dict(self.url)
+        settings = _REACHING | {name: value for name, value in given.items() if value} | {"client_encoding": "UTF8"}
+        try:
+            connection = Connection.connect(**settings, autocommit=True)  # type: ignore[arg-type]
+        except psycopg.Error as error:
+            raise UnreachableError(
+                f"{self.shown}: cannot be reached ({words(error)}); is it running, may you use it?"
+            ) from None
+        try:
+            if connection.info.server_version < _OLDEST_SERVER:
+                raise LogError(f"{self.shown}: is older than PostgreSQL {_OLDEST_SERVER // 10_000}; update it")
+            encoding = connection.info.parameter_status("server_encoding")
+            if encoding != "UTF8":
+                raise LogError(f"{self.shown}: keeps texts as {encoding}; create a database with ENCODING 'UTF8'")
+            connection.execute(_SESSION)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def deciders(self) -> dict[str, str | None]:
+        """Return the names of all deciders, and who has each open, if anybody."""
+        statement = """
+            SELECT name, pid, host, since, id IN (
+                SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND classid = %s AND granted
+                    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            ) FROM onebit.deciders
+        """
+        try:
+            with self.connect() as connection:
+                if not version_of(connection):
+                    return {}
+                found = connection.execute(statement, [LOCKS]).fetchall()
+        except psycopg.Error as error:
+            raise UnreachableError(f"{self.shown}: cannot be read ({words(error)})") from None
+        return {name: named(owner) if is_owned else None for name, *owner, is_owned in found}
+
+
+def named(owner: list[Any]) -> str:
+    """Return who an owner is, if it said so."""
+    return "another process" if owner[0] is None else str(Owner(*owner))
+
+
+def one_row(connection: Connection, statement: Any, values: list[Any]) -> tuple[Any, ...]:
+    """Return the row that a statement always has."""
+    found = connection.execute(statement, values).fetchone()
+    assert found is not None
+    return tuple(found)
+
+
+def version_of(connection: Connection) -> int:
+    """Return the format of the tables, 0 if there are none."""
+    (is_there,) = one_row(connection, "SELECT to_regclass('onebit.format') IS NOT NULL", [])
+    return int(one_row(connection, "SELECT version FROM onebit.format", [])[0]) if is_there else 0
+
+
+def words(error: BaseException) -> str:
+    """Return what the server says, on one line."""
+    return " ".join(str(error).split()) or type(error).__name__
