@@ -4,6 +4,7 @@
 that is known. Both are in the log before the call returns, and everything else follows from the log.
 """
 
+import math
 import os
 import platform
 import secrets
@@ -14,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
+from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -23,6 +25,8 @@ import numpy as np
 from onebit.inputs import check_choice, check_number
 from onebit.labels import check_classes
 from onebit.learners import Learner
+from onebit.live.bank import kernel_weights
+from onebit.live.course import Moment
 from onebit.live.events import Event, Kind
 from onebit.live.export import check_table, write_guesses
 from onebit.live.log import Batch, Log, LogError, LogWriteError, Snapshot
@@ -32,7 +36,7 @@ from onebit.live.records import Looked
 from onebit.live.replay import replay
 from onebit.live.settings import NOTHING, Settings, check_same, new_settings, settings_of
 from onebit.live.state import State, named_among, same_state
-from onebit.live.tickets import Shadow, Status, Ticket, check_answer, moment, name_of
+from onebit.live.tickets import Shadow, Status, Ticket, check_answer, moment, name_of, number_of
 from onebit.typed_json import describe
 
 _EVENTS_PER_SNAPSHOT = 50_000
@@ -429,6 +433,47 @@ class Decider:
                 label: (counts.guessed[i], counts.right[i], counts.wrong[i])
                 for i, label in enumerate(self._state.classes)
             }
+
+    def course(self) -> list[Moment]:
+        """Return how mistakes went since it began: some hundred moments, evenly spaced by answers, and now."""
+        with self._ready():
+            course, guesses = self._state.course, self._state.counts.guessed.total()
+            return [*course.moments, Moment(self._log.last_time, guesses, course.answered, course.wrong)]
+
+    def kernel_weights(self) -> list[tuple[str, float]]:
+        """Return what each kernel counts in the vote of a `BanditSVM`, the most trusted first; none for others."""
+        with self._ready():
+            return kernel_weights(self._state.learner)
+
+    def open_tickets(self, older_than: str | None = None, limit: int = 100) -> list[Ticket]:
+        """Return tickets that wait for an answer, the newest first.
+
+        Parameters
+        ----------
+        older_than : str
+            The id of a ticket, which need not be open any more: only those of before.
+        limit : int
+            How many at most.
+        """
+        end = math.inf if older_than is None else number_of(older_than)
+        with self._ready():
+            classes, waiting = self._state.classes, self._state.open
+            older = (name for name in reversed(waiting) if waiting[name].seq < end)
+            return [
+                Ticket(name, classes[each.label], each.probability, moment(each.time))
+                for name in islice(older, limit)
+                for each in (waiting[name],)
+            ]
+
+    def look_up(self, ticket: "str | Ticket") -> list[Event]:
+        """Return all events about a ticket that are still in the log, by its id or by the key of its request."""
+        name = name_of(ticket)
+        with self._ready():
+            pass
+        found = self._log.about_ticket(name)
+        if not found and (asked := self._log.with_key(name)) is not None and asked.ticket is not None:
+            found = self._log.about_ticket(asked.ticket)
+        return found
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """Yield the events after that one which are still in the log, in order."""
