@@ -369,7 +369,7 @@ class DatabaseLog(ABC):
         for (seq,) in self._find("seq", "snapshots", "TRUE ORDER BY seq DESC"):
             try:
                 ((content, check),) = self._find("content, checksum", "snapshots", "seq = ?", seq)
-            except UnreachableError:
+            except (UnreachableError, OwnedError):
                 raise
             except LogError:
                 continue  # its pages are damaged

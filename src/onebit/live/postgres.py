@@ -278,6 +278,8 @@ class PostgresLog(DatabaseLog):
             raise
 
     def _commit(self, lines: list[tuple[Any, ...]]) -> None:
+        if not lines:
+            return
         for n_tries in range(1, _TRIES + 1):
             try:
                 self._owning()
