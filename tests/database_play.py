@@ -16,7 +16,9 @@ Played = tuple[str, str, Any]
 """What was acknowledged: the verb, the ticket, and the label or the answer."""
 
 
-def play(desk: Decider, seed: int, note: Callable[[Played], None], is_over: threading.Event) -> None:
+def play(
+    desk: Decider, seed: int, note: Callable[[Played], None], is_over: threading.Event, pause: float = 0.0
+) -> None:
     """Play until it is over; what cannot be written is asked again, and notes are made of what was acknowledged."""
     generator = random.Random(f"{seed} {secrets.token_hex(8)}")
 
@@ -27,7 +29,7 @@ def play(desk: Decider, seed: int, note: Callable[[Played], None], is_over: thre
             except (LogWriteError, OwnedError, UnreachableError):
                 time.sleep(generator.uniform(0.0, 0.05))
 
-    while not is_over.is_set():
+    while not is_over.wait(pause):
         record, key = {"x": generator.gauss(0.0, 1.0), "y": generator.gauss(0.0, 1.0)}, secrets.token_hex(8)
         ticket = insist(partial(desk.guess, record, key=key))
         note(("guess", ticket.id, ticket.label))

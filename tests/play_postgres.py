@@ -27,8 +27,9 @@ def play_until_ended(url: str, name: str, record: str, threads: int) -> None:
     def note(said: Played) -> None:
         os.write(told, (" ".join(map(str, said)) + "\n").encode())
 
+    # Not too many events: who takes over replays them all.
     for seed in range(threads):
-        threading.Thread(target=play, args=(desk, seed, note, threading.Event()), daemon=True).start()
+        threading.Thread(target=play, args=(desk, seed, note, threading.Event(), 0.1), daemon=True).start()
     print("playing", flush=True)
     threading.Event().wait()
 

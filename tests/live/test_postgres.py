@@ -422,3 +422,20 @@ def test_services_share_a_database(
         assert standby.ask("POST", f"{desk}/guess", {"record": {"x": 2.0}, "key": "k"}).json == ticket
         assert standby.ask("POST", f"{desk}/tell", {"id": ticket["id"], "correct": True}).json == {"news": True}
         assert standby.ask("GET", f"{desk}/status").json["guesses"] == 1
+
+
+def test_a_service_whose_database_is_away(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("fastapi")
+    from onebit.live.service.problems import problem_of
+    from served import Served
+
+    with Served(tmp_path, log="postgresql://me:hunter2@127.0.0.1:1/x") as served:
+        replies = [served.ask("GET", path) for path in ("/readyz", f"{SHOP}/desk/status")]
+        replies.append(served.ask("PUT", f"{SHOP}/desk", LIGHT))
+        assert served.ask("GET", "/healthz").status == 200
+    assert [reply.status for reply in replies] == [503] * 3
+    assert all("retry-after" in reply.headers for reply in replies)
+    assert "127.0.0.1" not in replies[1].json["detail"]
+    assert "cannot be reached" in caplog.text
+    assert "hunter2" not in caplog.text + repr(replies)
+    assert problem_of(LogUnsureError("?")).status == 504, "a client sends it again only where that cannot count twice"

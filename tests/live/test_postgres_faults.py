@@ -97,7 +97,7 @@ def test_a_database_that_is_killed(server: Server, in_database: InDatabase) -> N
 
 
 def test_sessions_that_are_ended(server: Server, in_database: InDatabase) -> None:
-    disturb_and_check(*in_database, end_session(server), times=5)
+    disturb_and_check(*in_database, end_session(server), times=2)
 
 
 def test_a_network_that_is_cut(server: Server, in_database: InDatabase) -> None:
@@ -108,7 +108,7 @@ def test_a_network_that_is_cut(server: Server, in_database: InDatabase) -> None:
 
     with Relay(server.port) as relay:
         far = server.url.replace(str(server.port), str(relay.port))
-        disturb_and_check(far, in_database[1], disturb, times=3)
+        disturb_and_check(far, in_database[1], disturb, times=2)
 
 
 def opened_when_free(url: str, name: str) -> Decider:
@@ -172,7 +172,7 @@ def take_over_and_check(url: str, name: str, folder: Path, times: int, how: sign
             end(process)
     with opened_when_free(url, name) as desk:
         told = read_record(record)
-        assert len(told) > 10 * times
+        assert len(told) > 4 * times
         check(desk, told, most_unknown=4 * (times + 1))
     print(f"{len(told)} events, {times} owners ended; seconds to take over: median {statistics.median(taken):.2f}, "
           f"longest {max(taken):.2f}")  # fmt: skip
@@ -194,7 +194,7 @@ def test_an_owner_that_is_killed(in_database: InDatabase, tmp_path: Path) -> Non
             os._exit(1)
     try:
         give_up = time.monotonic() + 60.0
-        while not record.exists() or record.read_bytes().count(b"\n") < 50:
+        while not record.exists() or record.read_bytes().count(b"\n") < 20:
             assert time.monotonic() < give_up
             time.sleep(0.01)
         with pytest.raises(OwnedError, match=f"is open in process {owner} on "):
@@ -208,13 +208,13 @@ def test_an_owner_that_is_killed(in_database: InDatabase, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_owners_that_are_killed(in_database: InDatabase, tmp_path: Path) -> None:
-    assert max(take_over_and_check(*in_database, tmp_path, 30, signal.SIGKILL)) < 5.0
+    assert max(take_over_and_check(*in_database, tmp_path, 20, signal.SIGKILL)) < 10.0
 
 
 @pytest.mark.slow
 def test_an_owner_that_stands_still(in_database: InDatabase, tmp_path: Path) -> None:
     """It loses the decider, and what it says when it goes on is refused."""
-    assert max(take_over_and_check(*in_database, tmp_path, 3, signal.SIGSTOP)) < 15.0
+    assert 5.0 < max(take_over_and_check(*in_database, tmp_path, 3, signal.SIGSTOP)) < 20.0
 
 
 @pytest.mark.slow

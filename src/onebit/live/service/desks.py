@@ -221,11 +221,16 @@ class Desks:
             self.look()
 
     def _look_in_turn(self) -> None:
+        said = ""
         while True:
+            trouble = ""
             try:
                 self.look()
             except LogError as error:
-                _LOG.warning("%s", error)
+                trouble = str(error)
+            if trouble != said:  # once, not every time
+                _LOG.warning("%s", trouble or "the database can be reached again")
+            said = trouble
             if self._stop.wait(LOOK_SECONDS):
                 return
 
