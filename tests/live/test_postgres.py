@@ -260,6 +260,15 @@ def test_a_database_that_is_gone_for_a_while(server: Server, in_database: InData
             assert desk.verify()
 
 
+def test_who_is_closed_stays_closed(in_database: InDatabase, impatient: None) -> None:
+    with opened(in_database) as log:
+        write(log, event(1))
+    for late in (log.about, log._regain, lambda: log._find("seq", "snapshots", "FALSE")):
+        with pytest.raises(LogError, match="is closed"):
+            late()
+    PostgresLog(*in_database).close()
+
+
 # What is refused.
 
 

@@ -51,6 +51,7 @@ _PAUSE_SECONDS = 0.1
 _REFUSED_SECONDS = 1.0  # how long a database that could not be reached is not asked again
 _TRIES = 3
 _LONG_SECONDS = 600.0  # what snapshots and sweeping may take
+_LONG_MESSAGES = "SET LOCAL idle_in_transaction_session_timeout = '60s'"  # a snapshot may be on its way so long
 _LONGEST_NAME = 200
 _CLAIM = """
 UPDATE onebit.deciders SET epoch = epoch + 1, pid = %s, host = %s, since = %s WHERE id = %s RETURNING epoch, last_seq
@@ -97,10 +98,13 @@ class PostgresLog(DatabaseLog):
         self._id, self._epoch = 0, -1
         self._is_changing = False
         self._refused = 0.0
-        with self._place.connect() as connection:
-            self._id = self._begin(connection, about)
-        self._take()
         self._stop = threading.Event()
+        try:
+            with self._place.connect() as connection:
+                self._id = self._begin(connection, about)
+            self._take()
+        except psycopg.Error as error:
+            raise self._unreachable(error) from None
         try:
             self.forget_line()
         except BaseException:
@@ -123,6 +127,8 @@ class PostgresLog(DatabaseLog):
                     self._create(connection, about)
                 number = self._number(connection)
         except psycopg.Error as error:
+            if connection.info.transaction_status == TransactionStatus.UNKNOWN:
+                raise
             raise LogError(
                 f"{self.path}: cannot be used as a log ({words(error)}); may you create a schema and write there?"
             ) from None
@@ -165,7 +171,7 @@ class PostgresLog(DatabaseLog):
             if not is_free:
                 raise self._owned(connection)
             mine = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
-            session = connection.execute(mine).fetchone()
+            self._session = connection.execute(mine).fetchone()
             claimed = connection.execute(_CLAIM, [*Owner.here(), self._id]).fetchone()
             if claimed is None:
                 raise LogError(f"{self.path}: is gone from the database; put a backup in its place")
@@ -175,7 +181,7 @@ class PostgresLog(DatabaseLog):
             connection.close()
             raise
         is_first, is_ours = self._epoch < 0, claimed[0] == self._epoch + 1
-        self._connection, self._session, self.refusal, self._epoch = connection, session, None, claimed[0]
+        self._connection, self.refusal, self._epoch = connection, None, claimed[0]
         self.compacted = 0 if compacted is None else int(compacted[0])
         if not (is_first or is_ours):
             self._fall_behind()
@@ -203,6 +209,8 @@ class PostgresLog(DatabaseLog):
 
     def _regain(self) -> None:
         """Own the decider again after a connection broke; raises LogError if that cannot be now."""
+        if self._stop.is_set():
+            raise LogError(f"{self.path}: is closed; open it again")
         self._drop()
         now = time.monotonic()
         if self.refusal is not None and now < self._refused + _REFUSED_SECONDS:
@@ -345,6 +353,7 @@ class PostgresLog(DatabaseLog):
             self._is_changing = True
             try:
                 with _patient(connection), connection.transaction():
+                    connection.execute(_LONG_MESSAGES)
                     fence = "SELECT 1 FROM onebit.deciders WHERE id = %s AND epoch = %s FOR UPDATE"
                     is_ours = connection.execute(fence, [self._id, self._epoch]).fetchone() is not None
                     if not is_ours:

@@ -125,6 +125,9 @@ class Place(NamedTuple):
                 raise LogError(f"{self.shown}: keeps texts as {encoding}; create a database with ENCODING 'UTF8'")
             connection.execute(_SESSION.format(PATIENCE_SECONDS))
             connection.patience = PATIENCE_SECONDS
+        except psycopg.Error as error:
+            connection.close()
+            raise UnreachableError(f"{self.shown}: does not answer ({words(error)}); try again") from None
         except BaseException:
             connection.close()
             raise

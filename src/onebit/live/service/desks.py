@@ -68,7 +68,7 @@ class Desk:
     @property
     def may_come_free(self) -> bool:
         """Whether it could not be opened, and might be later."""
-        return isinstance(self.fault, (OwnedError, UnreachableError))
+        return isinstance(self.fault, (OwnedError, UnreachableError, LogWriteError))
 
     # What requests call.
 
