@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from itertools import islice
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numba
 import numpy as np
@@ -46,6 +46,8 @@ _RECENT = 10_000  # requests and answers that are known without asking the log
 _LONGEST_KEY = 200
 _SECRET = 8  # bytes of a ticket's name that nobody can guess
 _SECRETS_AT_ONCE = 256
+
+_Said = TypeVar("_Said", Ticket, Shadow)
 
 
 class ReplayWarning(UserWarning):
@@ -79,7 +81,7 @@ class Decider:
         self._pid = os.getpid()
         self._secrets: list[str] = []
         self._held = threading.local()
-        self._requests: OrderedDict[str, Ticket] = OrderedDict()
+        self._requests: OrderedDict[str, Ticket | Shadow] = OrderedDict()
         self._answers: OrderedDict[str, bool | None] = OrderedDict()
         self._last_snapshot = 0
         self._state = self._replayed()
@@ -192,29 +194,33 @@ class Decider:
 
     def _guess(self, record: Any, among: Any, key: str | None) -> Ticket:
         """Put a guess in line."""
-        if key is not None and (before := self._of_request(key)) is not None:
+        if key is not None and (before := self._of_request(key, Ticket)) is not None:
             return before
         state = self._state
         allowed, written = named_among(state.classes, among), record_to_json(record)
-        with self._stale_if_it_fails(ValueError):  # a record that is refused changes nothing
+        self._is_stale = True  # until all of it is known: Ctrl-C may come at any moment
+        try:
             decision = state.decide(record, None if among is None else list(among))
-        with self._stale_if_it_fails():
-            body = {
-                "record": written,
-                "label": decision.label,
-                "wanted": decision.wanted,
-                "probability": decision.probability,
-                "among": allowed,
-                "additions": decision.looked.additions,
-            }
-            name = f"{self._log.last_seq + 1}-{self._next_secret()}"
-            event = self._event(Kind.GUESSED, name, body, decision.looked.row, key)
-            state.take_guess(event, decision)
-            self._log.append(event)
-            self._close_beyond(self._settings.max_open)
+        except ValueError:  # a record that is refused changes nothing
+            self._is_stale = False
+            raise
+        body = {
+            "record": written,
+            "label": decision.label,
+            "wanted": decision.wanted,
+            "probability": decision.probability,
+            "among": allowed,
+            "additions": decision.looked.additions,
+        }
+        name = f"{self._log.last_seq + 1}-{self._next_secret()}"
+        event = self._event(Kind.GUESSED, name, body, decision.looked.row, key)
+        state.take_guess(event, decision)
+        self._log.append(event)
+        self._close_beyond(self._settings.max_open)
         ticket = Ticket(name, state.classes[decision.label], decision.probability, moment(event.time))
         if key is not None:
             _remember(self._requests, key, ticket)
+        self._is_stale = False
         return ticket
 
     def tell(self, ticket: "str | Ticket", correct: bool) -> bool:
@@ -318,12 +324,19 @@ class Decider:
                 raise ValueError(f"ticket {name!r}: its answer was compacted into a snapshot, and cannot be corrected")
             if before == correct:
                 return
+            self._is_stale = True  # before it is written: if it cannot be, what is known is not what the log says
             self._add(Kind.CORRECTED, name, {"correct": correct, "answered": told[0]})
-            _remember(self._answers, name, correct)
             self._log.wait(self._log.pending())
-            self._is_stale = True
 
-    def shadow(self, record: Any, label: Any, correct: bool | None, *, probability: float | None = None) -> Shadow:
+    def shadow(
+        self,
+        record: Any,
+        label: Any,
+        correct: bool | None,
+        *,
+        probability: float | None = None,
+        key: str | None = None,
+    ) -> Shadow:
         """Learn from what the application decided itself, and say what the decider would have done.
 
         Parameters
@@ -336,27 +349,38 @@ class Decider:
             Whether it was right; None if nobody knows.
         probability : float
             The chance with which the application did that; learners that weigh by it need it.
+        key : str
+            Names the request: a second one with the same key is answered as the first was, and learned from once.
         """
         said = None if correct is None else check_answer(correct)
         if probability is not None:
             probability = check_number("probability", probability, above=0.0, at_most=1.0)
         with self._ready():
-            state = self._state
-            if label not in state.classes:
-                raise ValueError(f"label must be one of {state.classes!r:.200}; got {label!r:.80}. add_class adds one")
-            looked, would = state.would_guess(record)
-            body = {
-                "record": record_to_json(record),
-                "label": state.classes.index(label),
-                "correct": said,
-                "probability": probability,
-                "would": would,
-                "additions": looked.additions,
-            }
-            self._add(Kind.WATCHED, None, body, looked)
+            shadow = None if key is None else self._of_request(key, Shadow)
+            if shadow is None:
+                shadow = self._shadow(record, label, {"correct": said, "probability": probability}, key)
             last = self._log.pending()
         self._wait(last)
-        return Shadow(state.classes[would], bool(would == body["label"]))
+        return shadow
+
+    def _shadow(self, record: Any, label: Any, said: dict[str, Any], key: str | None) -> Shadow:
+        """Put what the application did in line."""
+        state = self._state
+        if label not in state.classes:
+            raise ValueError(f"label must be one of {state.classes!r:.200}; got {label!r:.80}. add_class adds one")
+        looked, would = state.would_guess(record)
+        body = {
+            "record": record_to_json(record),
+            "label": state.classes.index(label),
+            **said,
+            "would": would,
+            "additions": looked.additions,
+        }
+        self._add(Kind.WATCHED, None, body, looked, key)
+        shadow = _shadow_of(body, state.classes)
+        if key is not None:
+            _remember(self._requests, key, shadow)
+        return shadow
 
     def add_class(self, label: Any) -> None:
         """Let a label join the classes; it may be guessed from the next record on."""
@@ -514,8 +538,7 @@ class Decider:
             self._log.erase(gone)
             for name in names:
                 self._answers.pop(name, None)
-            for key in [key for key, ticket in self._requests.items() if ticket.id in names]:
-                del self._requests[key]
+            self._requests.clear()  # the log knows those that are left
             return len(gone)
 
     def export(self, path: "str | os.PathLike[str]") -> int:
@@ -547,11 +570,14 @@ class Decider:
                 self._stop.set()
             try:
                 if not self._is_stale and self._log.last_seq - self._last_snapshot >= _WORTH_A_SNAPSHOT:
-                    self._snapshot()
+                    self._log.wait(self._log.pending())
+                    self._snapshot_if_possible()
             finally:
                 self._log.close()
         if self._flusher is not None:
             self._flusher.join()
+        if self._lost is not None:
+            raise self._lost
 
     def __enter__(self) -> Self:
         return self
@@ -589,7 +615,7 @@ class Decider:
 
     def _snapshot_in_time(self) -> None:
         if self._log.last_seq - self._last_snapshot >= _EVENTS_PER_SNAPSHOT and not self._is_stale:
-            self._snapshot()
+            self._snapshot_if_possible()
 
     def _replayed(self) -> State:
         state = replay(self._log, self._settings, self._trusted)
@@ -612,16 +638,18 @@ class Decider:
     ) -> Event:
         return Event(self._log.last_seq + 1, self._now(), kind, ticket, body, row, key)
 
-    def _add(self, kind: Kind, ticket: str | None, body: dict[str, Any], looked: Looked | None = None) -> None:
+    def _add(
+        self, kind: Kind, ticket: str | None, body: dict[str, Any], looked: Looked | None = None, key: str | None = None
+    ) -> None:
         """Write an event down, and let it be known."""
-        event = self._event(kind, ticket, body, None if looked is None else looked.row)
+        event = self._event(kind, ticket, body, None if looked is None else looked.row, key)
         with self._stale_if_it_fails():
             self._state.apply(event)  # first: what cannot be learned must not be in the log
             self._log.append(event)
 
-    def _stale_if_it_fails(self, *harmless: type[Exception]) -> "_StaleIfItFails":
+    def _stale_if_it_fails(self) -> "_StaleIfItFails":
         """Return a context that lets the state be made anew from the log if something fails half-way."""
-        return _StaleIfItFails(self, harmless)
+        return _StaleIfItFails(self)
 
     def _next_secret(self) -> str:
         """Return what nobody can guess; asking the system each time would let other threads in between."""
@@ -657,17 +685,18 @@ class Decider:
                     # Whoever called has gone on: the next one is told.
                     self._is_stale, self._lost = True, error
 
-    def _of_request(self, key: str) -> Ticket | None:
-        """Return the ticket of an earlier request with that key."""
+    def _of_request(self, key: str, wanted: type[_Said]) -> _Said | None:
+        """Return what an earlier request with that key was answered."""
         if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY:
             raise ValueError(f"key must be a text of at most {_LONGEST_KEY} characters; got {key!r:.80}")
-        if key in self._requests:
-            return self._requests[key]
-        event = self._log.with_key(key)
-        if event is None or event.ticket is None:
-            return None
-        label = self._state.classes[event.body["label"]]
-        return Ticket(event.ticket, label, event.body["probability"], moment(event.time))
+        before: Ticket | Shadow | None = self._requests.get(key)
+        if before is None and (event := self._log.with_key(key)) is not None:
+            before = _said_before(event, self._state.classes)
+        if before is None or isinstance(before, wanted):
+            return before
+        raise ValueError(
+            f"key {key!r} names a request of another kind, a {type(before).__name__.lower()}; choose another"
+        )
 
     def _answer_of(self, name: str) -> bool | None:
         """Return what a closed ticket was told, or raise ValueError if there is none."""
@@ -681,9 +710,26 @@ class Decider:
             raise ValueError(f"ticket {name!r} was closed without an answer at {moment(events[-1].time)}: too late")
         raise ValueError(f"ticket {name!r:.80} is none of this decider's, or was compacted away")
 
+    def _snapshot_if_possible(self) -> None:
+        """Write a snapshot that nobody asked for: whoever happened to call must not hear that it could not be."""
+        with suppress(LogWriteError):  # events that could not be written are told to those who wait for them
+            self._snapshot()
+        self._last_snapshot = self._state.seq  # the next is due as late as if it had been
+
     def _snapshot(self) -> None:
         self._log.save_snapshot(Snapshot(self._state.seq, self._state.to_bytes()))
         self._last_snapshot = self._state.seq
+
+
+def _said_before(event: Event, classes: list[Any]) -> Ticket | Shadow:
+    """Return what a request was answered, by its event."""
+    if event.ticket is None:
+        return _shadow_of(event.body, classes)
+    return Ticket(event.ticket, classes[event.body["label"]], event.body["probability"], moment(event.time))
+
+
+def _shadow_of(body: Mapping[str, Any], classes: list[Any]) -> Shadow:
+    return Shadow(classes[body["would"]], bool(body["would"] == body["label"]))
 
 
 class _Ready:
@@ -713,18 +759,18 @@ class _Ready:
 
 
 class _StaleIfItFails:
-    """What a decider knows is made anew if something fails in the block, unless it is known to be harmless."""
+    """What a decider knows is made anew if something fails in the block."""
 
-    __slots__ = ("_desk", "_harmless")
+    __slots__ = ("_desk",)
 
-    def __init__(self, desk: Decider, harmless: tuple[type[Exception], ...]) -> None:
-        self._desk, self._harmless = desk, harmless
+    def __init__(self, desk: Decider) -> None:
+        self._desk = desk
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, _error: Any, _trace: TracebackType | None) -> None:
-        if kind is not None and not issubclass(kind, self._harmless):
+        if kind is not None:
             self._desk._is_stale = True
 
 

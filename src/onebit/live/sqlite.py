@@ -9,8 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from onebit.live.log import COLUMNS, FORMAT_VERSION, Batch, DatabaseLog, LogError, OwnedError, Owner
-from onebit.typed_json import write
+from onebit.live.log import COLUMNS, FORMAT_VERSION, Batch, DatabaseLog, LogError, OwnedError, Owner, about_rows
 
 try:
     import fcntl
@@ -115,8 +114,7 @@ class SQLiteLog(DatabaseLog):
                 self._connection.execute(statement)
             self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             self._connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-            told = [(name, write(value)) for name, value in about.items()]
-            self._connection.executemany("INSERT INTO about VALUES (?, ?)", told)
+            self._connection.executemany("INSERT INTO about VALUES (?, ?)", about_rows(about))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

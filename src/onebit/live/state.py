@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,7 +110,8 @@ class State:
         guess = self.learner.guess(row, among)
         if chances is None:
             return Decision(guess.index, guess.probability, guess.index, guess.id, looked)
-        allowed = np.arange(len(self.classes)) if among is None else np.sort([self.classes.index(i) for i in among])
+        # A label that is named twice is no likelier for it.
+        allowed = np.arange(len(self.classes)) if among is None else np.unique([self.classes.index(i) for i in among])
         number, label = decider_number(self.settings.seed, guess.round), guess.index
         if number < floor:
             label = int(allowed[uniform_label(number / floor, len(allowed))])
@@ -278,8 +279,8 @@ def named_among(classes: list[Any], among: Any) -> list[int] | None:
     """Return the positions of allowed labels, or raise ValueError if one is none."""
     if among is None:
         return None
-    if isinstance(among, (str, bytes)):
-        raise ValueError(f"among must be a list of labels; got {among!r}")
+    if isinstance(among, (str, bytes)) or not isinstance(among, Collection):
+        raise ValueError(f"among must be a list of labels; got {among!r:.80}")
     missing = [label for label in among if label not in classes]
     if missing or not len(among):
         raise ValueError(

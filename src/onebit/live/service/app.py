@@ -108,7 +108,13 @@ def create_app(
         _LOG.info("stopped: all is answered and closed")
 
     app = _Service(
-        title="onebit", version=__version__, description=_ABOUT, lifespan=lifespan, docs_url=None, redoc_url=None
+        title="onebit",
+        version=__version__,
+        description=_ABOUT,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
     )
     app.state.service = service
     verbs = _add_verbs(app, service)
@@ -174,7 +180,7 @@ def _add_verbs(app: FastAPI, service: Service) -> dict[str, Endpoint]:
     add(
         "shadow", "play", bodies.shadow_call, True,
         "Say what you decided yourself, and whether it was right; hear what the decider would have done.",
-        {"record": record, "label": "refund", "correct": True, "probability": None},
+        {"record": record, "label": "refund", "correct": True, "probability": None, "key": "order-17"},
     )  # fmt: skip
     add("classes", "admin", bodies.class_call, False, "Let a label join.", {"label": "complaint"})
     add(
