@@ -9,7 +9,17 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from onebit.live.log import COLUMNS, FORMAT_VERSION, Batch, DatabaseLog, LogError, OwnedError, Owner, about_rows
+from onebit.live.log import (
+    COLUMNS,
+    FORMAT_VERSION,
+    Batch,
+    DatabaseLog,
+    LogError,
+    OwnedError,
+    Owner,
+    about_rows,
+    check_version,
+)
 
 try:
     import fcntl
@@ -101,11 +111,7 @@ class SQLiteLog(DatabaseLog):
             ) from error
         if application != APPLICATION_ID:
             raise LogError(f"{self.path}: is another program's SQLite file; choose another path")
-        if version > FORMAT_VERSION:
-            raise LogError(
-                f"{self.path}: was written by a newer onebit (format {version}, this one knows {FORMAT_VERSION}): "
-                "update onebit"
-            )
+        check_version(self.path, version)
         self.forget_line()
 
     def _create(self, about: dict[str, Any]) -> None:
