@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from onebit.live.events import Event, checksum, packed, unpacked
 from onebit.typed_json import parse, write
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1 had other checksums, and was never released
 COLUMNS = "seq, time, kind, ticket, body, row, key, checksum"
 _COMPACTED, _CHECKSUM = "compacted", "checksum"  # what a log says about itself, beside the settings
 _AT_ONCE = 1000
@@ -99,6 +99,15 @@ def about_rows(about: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what a new log says about itself, by name and as JSON, and a checksum of that."""
     told = {name: write(value) for name, value in about.items()}
     return [*told.items(), (_CHECKSUM, _about_checksum(told))]
+
+
+def check_version(path: Any, version: int) -> None:
+    """Raise LogError unless this onebit reads logs of that format."""
+    if version == FORMAT_VERSION:
+        return
+    what = "a newer onebit" if version > FORMAT_VERSION else "an onebit from before deciders were released"
+    remedy = "update onebit" if version > FORMAT_VERSION else "export it with that one, and begin another"
+    raise LogError(f"{path}: was written by {what} (format {version}, this one knows {FORMAT_VERSION}): {remedy}")
 
 
 def _about_checksum(told: dict[str, str]) -> str:
