@@ -281,3 +281,37 @@ def test_a_snapshot_on_damaged_pages_is_passed_over(path: Path, monkeypatch: pyt
     monkeypatch.setattr(SQLiteLog, "_rows", damaged)
     with Decider.open(path) as desk:
         assert desk.verify()
+
+
+def test_a_lost_key_is_noticed_by_verify(path: Path) -> None:
+    with begun(path) as desk:
+        desk.guess({"x": 1.0}, key="k")
+    damage(path, "UPDATE sqlite_master SET sql = sql || ' AND key > ''z''' WHERE name = 'events_by_key'")
+    damage(path, "REINDEX events_by_key")
+    damage(path, "UPDATE sqlite_master SET sql = replace(sql, ' AND key > ''z''', '') WHERE name = 'events_by_key'")
+    with Decider.open(path) as desk, pytest.raises(LogError, match="is damaged"):
+        desk.verify()
+
+
+def test_forgetting_nothing_changes_nothing(path: Path) -> None:
+    with begun(path) as desk:
+        (ticket,) = play(desk, 1)
+        assert desk.forget(where={"word": "nobody's"}) == 0
+        for slip in (ticket, ticket.id):
+            with pytest.raises(ValueError, match="tickets must be a list"):
+                desk.forget(slip)
+        assert desk.verify()
+        desk.withdraw(ticket)
+
+
+def test_what_another_program_keeps_in_the_journal_is_not_called_erased(path: Path) -> None:
+    with begun(path) as desk, closing(sqlite3.connect(path)) as reader:
+        (ticket,) = play(desk, 1)
+        log: Any = desk._log
+        log._connection.execute("PRAGMA busy_timeout = 1")
+        reader.execute("BEGIN")
+        assert reader.execute("SELECT count(*) FROM events").fetchone() == (3,)
+        with pytest.raises(LogWriteError, match="another program reads it"):
+            desk.forget([ticket])
+        reader.rollback()
+        assert desk.forget([ticket]) == 0, "its events are gone; now they are written over, too"

@@ -457,6 +457,8 @@ class Decider:
         where : mapping
             And all whose records, and those of shadow mode, have these values: ``{"customer": "c-17"}``.
         """
+        if isinstance(tickets, (str, Ticket)):
+            raise ValueError(f"tickets must be a list of tickets or their ids; got {tickets!r:.80}")
         names = {name_of(ticket) for ticket in tickets}
         with self._ready():
             alone = []
@@ -469,11 +471,11 @@ class Decider:
                 self._add(Kind.SILENT, name, {"says": NOTHING})
             self._snapshot()
             gone = alone + [event.seq for name in sorted(names) for event in self._log.about_ticket(name)]
-            self._log.erase(gone)
             for name in names:
                 self._answers.pop(name, None)
             for key in [key for key, ticket in self._requests.items() if ticket.id in names]:
                 del self._requests[key]
+            self._log.erase(gone)
             return len(gone)
 
     def export(self, path: "str | os.PathLike[str]") -> int:
@@ -486,12 +488,16 @@ class Decider:
             return write_guesses(place, self._log.events(), list(self._state.classes))
 
     def verify(self) -> bool:
-        """Replay the whole log, and return whether that gives what is known now, to the last bit."""
+        """Replay the whole log, and return whether that gives what is known now, to the last bit.
+
+        Raises LogError if the file is damaged, also where no guess depends on it.
+        """
         with self._ready():
             if self._log.compacted:
                 raise ValueError(
                     f"events up to {self._log.compacted} were compacted: the log has no beginning any more"
                 )
+            self._log.check()
             anew = replay(self._log, self._settings, self._trusted, from_snapshot=False)
             return same_state(anew, self._state)
 

@@ -94,7 +94,7 @@ class SQLiteLog(DatabaseLog):
             application, version = (
                 self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
             )
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise LogError(
                 f"{self.path}: cannot be used as a log ({error}). If it is read-only, let it be written; if it was "
                 "copied while a decider had it open, copy it again after close(); if it is damaged, put a backup there"
@@ -173,7 +173,16 @@ class SQLiteLog(DatabaseLog):
     def _wipe(self) -> None:
         """Write what was deleted over with zeros; the pages of the old file go too, and what lies in the journal."""
         self._connection.execute("VACUUM")
-        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        is_busy, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if is_busy:
+            raise sqlite3.OperationalError("another program reads it, and what was erased is still in its journal")
+
+    def check(self) -> None:
+        """Raise LogError if a page or an index is damaged."""
+        with self._writing:
+            found = self._connection.execute("PRAGMA integrity_check(1)").fetchall()
+        if found != [("ok",)]:
+            raise LogError(f"{self.path}: is damaged ({found[0][0]}); put a backup in its place")
 
     def _let_go(self) -> None:
         self._connection.close()
