@@ -15,7 +15,6 @@ import multiprocessing
 import secrets
 import selectors
 import socket
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -168,11 +167,12 @@ def serve(folder: str, port: int, which: str, learner: str) -> None:
 
     from onebit.live.service.app import create_app
     from onebit.live.service.bodies import own_learner
+    from onebit.live.service.process import set_up_process
 
-    sys.setswitchinterval(0.001)
+    set_up_process()
     app = create_app(Path(folder), rate=0.0, opener=OPENERS[which])
     app.state.service.desks.create(*NAME.split("/"), {"classes": CLASSES, "learner": own_learner(learner)})
-    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False)
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False, proxy_headers=False, ws="none")
 
 
 class Connection:

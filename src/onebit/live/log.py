@@ -364,7 +364,7 @@ class DatabaseLog(ABC):
         try:
             with self._transaction():
                 self._delete("snapshots", "seq = ?", [(seq,)])
-                self._put("snapshots", (seq, content, checksum(seq, content)))
+                self._put("snapshots", (seq, content, checksum((seq,), content)))
                 *_, (oldest,) = self._find("seq", "snapshots", "TRUE ORDER BY seq DESC LIMIT ?", _SNAPSHOTS)
                 self._delete("snapshots", "seq < ?", [(oldest,)])
         except self.errors as error:
@@ -379,7 +379,7 @@ class DatabaseLog(ABC):
                 raise
             except LogError:
                 continue  # its pages are damaged
-            if checksum(seq, content) == check:
+            if checksum((seq,), content) == check:
                 yield Snapshot(seq, content)
 
     def compact(self, keep: set[str]) -> int:
