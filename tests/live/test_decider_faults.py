@@ -1,7 +1,10 @@
 """What goes wrong in a year: Ctrl-C, a full disk, damaged pages. All of it is noticed, and nothing of it stays."""
 
+import os
+import signal
 import sqlite3
 import sys
+import threading
 import time
 from contextlib import closing
 from linecache import getline
@@ -315,3 +318,49 @@ def test_what_another_program_keeps_in_the_journal_is_not_called_erased(path: Pa
             desk.forget([ticket])
         reader.rollback()
         assert desk.forget([ticket]) == 0, "its events are gone; now they are written over, too"
+
+
+def test_a_fork_does_not_wait_for_a_thread_that_is_not_there(path: Path) -> None:
+    is_held, may_go = threading.Event(), threading.Event()
+    with begun(path) as desk:
+
+        def hold() -> None:
+            with desk._lock:
+                is_held.set()
+                may_go.wait()
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        is_held.wait()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)
+            try:
+                desk.close()
+                desk.guess({"x": 1.0})
+            except ValueError:
+                os._exit(0)
+            os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        may_go.set()
+        holder.join()
+        play(desk, 2)
+        assert desk.verify()
+
+
+def test_records_of_which_one_is_refused_leave_no_tickets(path: Path) -> None:
+    with begun(path, silence="wrong", max_open=3) as desk:
+        with pytest.raises(ValueError, match="inf"):
+            desk.guess_many([{"x": 1.0}, {"x": 2.0}, {"x": np.inf}])
+        status = desk.status()
+        assert (status.open, status.silent, status.wrong) == (0, 2, 0)
+        assert desk.verify()
+
+
+def test_a_key_that_waits_in_a_long_line_is_known(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.live.decider._RECENT", 3)
+    with begun(path) as desk:
+        with desk.together():
+            tickets = [desk.guess({"x": 1.0}, key=f"k{i}") for i in (*range(6), 0)]
+        assert tickets[0] == tickets[6]
+        assert desk.status().guesses == 6

@@ -259,9 +259,20 @@ class Decider:
         return False
 
     def guess_many(self, records: Iterable[Any], among: Any = None) -> list[Ticket]:
-        """Name a label for each of many records; they are waited for together."""
+        """Name a label for each of many records; they are waited for together.
+
+        If one is refused there are no tickets: those of the records before are closed without an answer.
+        """
+        tickets: list[Ticket] = []
         with self._ready():
-            tickets, last = [self._guess(record, among, None) for record in records], self._log.pending()
+            try:
+                tickets.extend(self._guess(record, among, None) for record in records)
+            except ValueError:
+                for ticket in tickets:  # nobody will hear of them: not even their silence says anything
+                    if ticket.id in self._state.open:
+                        self._add(Kind.SILENT, ticket.id, {"says": NOTHING})
+                raise
+            last = self._log.pending()
         self._wait(last)
         return tickets
 
@@ -503,8 +514,10 @@ class Decider:
 
     def close(self) -> None:
         """Write a snapshot if it is worth it, and let go of the file."""
+        if os.getpid() != self._pid:  # a fork's: not to be touched, nor its lock
+            return
         with self._lock:
-            if self._is_closed or os.getpid() != self._pid:
+            if self._is_closed:
                 return
             self._is_closed = True
             if self._flusher is not None:
@@ -535,8 +548,6 @@ class Decider:
     def _make_ready(self) -> None:
         if self._is_closed:
             raise ValueError("the decider is closed; open it again: Decider.open(path)")
-        if os.getpid() != self._pid:
-            raise ValueError("the decider belongs to the process that opened it, of which this is a fork")
         if self._is_stale:
             with suppress(LogWriteError):  # whoever waits for it is told
                 self._log.wait(self._log.pending())
@@ -630,6 +641,8 @@ class Decider:
             raise ValueError(f"key must be a text of at most {_LONGEST_KEY} characters; got {key!r:.80}")
         if key in self._requests:
             return self._requests[key]
+        if len((line := self._log.pending()).lines) >= _RECENT:  # it may be in line, and not remembered any more
+            self._log.wait(line)
         event = self._log.with_key(key)
         if event is None or event.ticket is None:
             return None
@@ -669,6 +682,8 @@ class _Ready:
 
     def __enter__(self) -> None:
         desk = self._desk
+        if os.getpid() != desk._pid:  # before the lock: a thread that is not here may have had it
+            raise ValueError("the decider belongs to the process that opened it, of which this is a fork")
         desk._lock.acquire()
         try:
             desk._make_ready()
