@@ -6,7 +6,7 @@ ARGS   ?=
 DATA   ?=
 RIVALS ?= .rivals
 
-.PHONY: help setup test test-slow lint types style docs format package coverage reproduce playground rivals arena league benchmark clean
+.PHONY: help setup test test-slow lint types style docs format package image coverage reproduce playground rivals arena league benchmark clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -61,6 +61,10 @@ coverage: setup  ## which lines the tests reach: the suite as it is, and every l
 
 package: setup  ## wheel and sdist into dist/, installed into an empty environment and tried there
 	$(BIN)/python tests/try_package.py
+
+image:  ## a container image, onebit, if there is a docker engine
+	@docker info >/dev/null 2>&1 || { echo 'make image needs a running docker engine, and there is none here: docker info says why'; exit 1; }
+	docker build --tag onebit .
 
 reproduce: setup  ## the paper's experiments at full size, into results/ (ARGS="--quick" for a minute's version)
 	$(BIN)/onebit reproduce $(ARGS)

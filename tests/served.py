@@ -1,12 +1,20 @@
-"""Asks a service as a server would, without one: no sockets, no client library."""
+"""Asks a service as a server would, without one (no sockets, no client library), or runs one in a thread."""
 
 import asyncio
 import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+import uvicorn
+
 from onebit.live.service.app import Service, create_app
+from onebit.live.service.protocol import guard
 
 
 class Reply(NamedTuple):
@@ -78,3 +86,21 @@ class Served:
         await self.app(scope, receive, send)
         said = {name.decode(): value.decode() for name, value in messages[0]["headers"]}
         return Reply(messages[0]["status"], said, b"".join(message.get("body", b"") for message in messages[1:]))
+
+
+@contextmanager
+def serving_here(folder: Path, http: Any = "auto", **settings: Any) -> Iterator[str]:
+    """Run a service in a thread: a process of its own takes seconds to begin."""
+    config = uvicorn.Config(create_app(folder, **settings), log_config=None, http=http, ws="none", timeout_keep_alive=1)
+    server, listening = uvicorn.Server(guard(config)), socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, args=([listening],))
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()

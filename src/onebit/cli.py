@@ -477,6 +477,30 @@ def serve(
     serve_command(folder, host, port, rate, log_requests, log)
 
 
+@app.command()
+def mcp(
+    where: Annotated[str, typer.Argument(help="A decider's file, begun or continued; with --url its namespace/name.")],
+    classes: Annotated[
+        list[str] | None,
+        typer.Option(help="The labels, to begin one. Repeat it or put commas between."),
+    ] = None,
+    learner: Annotated[str | None, typer.Option(help='Such as "Banditron:exploration=0.02"; to begin one.')] = None,
+    deadline: Annotated[
+        float | None, typer.Option(help="Seconds after which a guess without an answer is closed; to begin one.")
+    ] = None,
+    exploration_floor: Annotated[
+        float, typer.Option(help="The share of guesses drawn evenly among the labels; to begin one.")
+    ] = 0.0,
+    about: Annotated[str | None, typer.Option(help="What is decided, in words for the agents.")] = None,
+    url: Annotated[str | None, typer.Option(help="A service, http://127.0.0.1:8018, instead of a file.")] = None,
+    token_file: Annotated[Path | None, typer.Option(help="A file with the service's token.")] = None,
+) -> None:
+    """Give AI agents a decider's verbs over MCP, on standard input and output: their host starts this command."""
+    from onebit.commands.mcp import McpRequest, mcp_command
+
+    mcp_command(McpRequest(where, classes or [], learner, deadline, exploration_floor, about, url, token_file))
+
+
 tokens = typer.Typer(help="Who may ask `onebit serve`, and for what.", no_args_is_help=True)
 app.add_typer(tokens, name="tokens")
 _Folder = Annotated[Path, typer.Argument(help="The folder that is served.")]

@@ -19,14 +19,12 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-import uvicorn
-
 from onebit.live.client import Client, error_of
 from onebit.live.decider import Decider
 from onebit.live.events import Kind
 from onebit.live.log import LogError, LogWriteError, OwnedError
-from onebit.live.service.app import create_app
 from onebit.live.service.tokens import add_token
+from served import serving_here
 
 NAME = "shop/routing"
 LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
@@ -65,23 +63,6 @@ def serving(folder: Path, port: int, *options: str) -> Iterator[tuple[subprocess
             reader.join()
 
 
-@contextmanager
-def serving_here(folder: Path) -> Iterator[str]:
-    """Run a service in a thread: a process of its own takes seconds to begin."""
-    server, listening = uvicorn.Server(uvicorn.Config(create_app(folder), log_config=None)), socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    thread = threading.Thread(target=server.run, args=([listening],))
-    thread.start()
-    try:
-        while not server.started:
-            time.sleep(0.01)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-        listening.close()
-
-
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A service for all tests that leave it running."""
@@ -105,7 +86,9 @@ def test_the_verbs(url: str) -> None:
         assert len({each.id for each in tickets}) == 1_200
         assert all(desk.tell_many((each, each.label == "a") for each in tickets))
         desk.add_class("d")
-        assert desk.shadow({"x": 1.0}, "d", correct=True).label in "abcd"
+        told = desk.shadow({"x": 1.0}, "d", correct=True, key="s")
+        assert told == desk.shadow({"x": 1.0}, "d", correct=True, key="s")
+        assert (told.label in "abcd", desk.classes) == (True, ["a", "b", "c", "d"])
         status = desk.status()
         assert (status["guesses"], status["open"], status["watched"]) == (1_201, 0, 1)
         assert desk.report()["answered"] == 1_200

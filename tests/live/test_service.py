@@ -390,12 +390,12 @@ def test_metrics_and_the_page(shared: Served) -> None:
     text = shared.ask("GET", "/metrics").body.decode()
     assert 'onebit_requests_total{status="200",verb="guess"}' in text
     assert 'onebit_guesses_total{decider="routing",namespace="shop"}' in text
-    page = shared.ask("GET", "/")
+    page = shared.ask("GET", "/api")
     assert b"/v1/{namespace}/{name}/guess" in page.body
     assert b"http" not in page.body, "nothing is loaded from anywhere"
     assert "default-src 'none'" in page.headers["content-security-policy"]
     paths = shared.ask("GET", "/openapi.json").json["paths"]
-    assert len(paths) == 15
+    assert len(paths) == 25
 
 
 def test_commands(tmp_path: Path) -> None:

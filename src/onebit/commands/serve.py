@@ -55,6 +55,7 @@ def serve_command(folder: Path, host: str, port: int, rate: float, log_requests:
     from onebit.live.service.app import create_app
     from onebit.live.service.journal import NAME, keep_journal
     from onebit.live.service.process import set_up_process
+    from onebit.live.service.protocol import guard
 
     set_up_process()
     keep_journal(log_requests)
@@ -80,7 +81,7 @@ def serve_command(folder: Path, host: str, port: int, rate: float, log_requests:
                     shown = f"[{where[0]}]" if ":" in where[0] else where[0]
                     journal.info("listening on http://%s:%d", shown, where[1])
 
-    Server(config).run()
+    Server(guard(config)).run()
 
 
 def _database(log: str | None) -> str | None:

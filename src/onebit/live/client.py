@@ -1,8 +1,8 @@
 """The two verbs from another process or machine: a client of ``onebit serve``.
 
 It needs nothing beside Python's own library: ``http.client`` keeps connections open, and that is all that is wanted
-here. A request is sent again when nobody knows whether it arrived. That cannot count twice: a guess has a
-key, and an answer that is known is no news. What could count twice (shadow, a new class) is not sent again.
+here. A request is sent again when nobody knows whether it arrived. That cannot count twice: a guess and a shadow have
+a key, and an answer that is known is no news. A new class is not sent again.
 """
 
 import json
@@ -235,10 +235,18 @@ class RemoteDecider:
         items = [_answer_item(ticket, correct) for ticket, correct in answers]
         return [bool(each["news"]) for each in self._in_lists("tell", items)]
 
-    def shadow(self, record: Any, label: Any, correct: bool | None, *, probability: float | None = None) -> Shadow:
-        """Say what was decided without it, and hear what it would have done. It is not sent again by itself."""
+    def shadow(
+        self,
+        record: Any,
+        label: Any,
+        correct: bool | None,
+        *,
+        probability: float | None = None,
+        key: str | None = None,
+    ) -> Shadow:
+        """Say what was decided without it, and hear what it would have done; the key is as for `guess`."""
         item = {"record": record_to_json(record), "label": label, "correct": correct, "probability": probability}
-        said = self._post("shadow", item, again=False)
+        said = self._post("shadow", item | {"key": _key(key)})
         return Shadow(said["label"], said["agrees"])
 
     def add_class(self, label: Any) -> None:
@@ -252,6 +260,11 @@ class RemoteDecider:
     def withdraw(self, ticket: "str | Ticket") -> None:
         """Say that an answer was a mistake, and that nothing is known instead."""
         self._post("withdraw", {"id": _name_of(ticket)})
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels it may guess, as they are now."""
+        return list(self.status()["classes"])
 
     def status(self) -> dict[str, Any]:
         """Return how it fares, in numbers."""
@@ -281,8 +294,12 @@ class RemoteDecider:
 
 
 def _guess_item(record: Any, among: Any, key: str | None) -> dict[str, Any]:
-    item = {"record": record_to_json(record), "key": secrets.token_hex(16) if key is None else key}
+    item = {"record": record_to_json(record), "key": _key(key)}
     return item if among is None else item | {"among": list(among)}
+
+
+def _key(key: str | None) -> str:
+    return secrets.token_hex(16) if key is None else key
 
 
 def _answer_item(ticket: "str | Ticket", correct: Any) -> dict[str, Any]:

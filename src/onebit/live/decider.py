@@ -4,6 +4,7 @@
 that is known. Both are in the log before the call returns, and everything else follows from the log.
 """
 
+import math
 import os
 import platform
 import secrets
@@ -14,8 +15,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
+from itertools import islice
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numba
 import numpy as np
@@ -23,6 +25,8 @@ import numpy as np
 from onebit.inputs import check_choice, check_number
 from onebit.labels import check_classes
 from onebit.learners import Learner
+from onebit.live.bank import kernel_weights
+from onebit.live.course import Moment
 from onebit.live.events import Event, Kind
 from onebit.live.export import check_table, write_guesses
 from onebit.live.log import Batch, Log, LogError, LogWriteError, Snapshot
@@ -32,7 +36,7 @@ from onebit.live.records import Looked
 from onebit.live.replay import replay
 from onebit.live.settings import NOTHING, Settings, check_same, new_settings, settings_of
 from onebit.live.state import State, named_among, same_state
-from onebit.live.tickets import Shadow, Status, Ticket, check_answer, moment, name_of
+from onebit.live.tickets import Shadow, Status, Ticket, check_answer, moment, name_of, number_of
 from onebit.typed_json import describe
 
 _EVENTS_PER_SNAPSHOT = 50_000
@@ -42,6 +46,8 @@ _RECENT = 10_000  # requests and answers that are known without asking the log
 _LONGEST_KEY = 200
 _SECRET = 8  # bytes of a ticket's name that nobody can guess
 _SECRETS_AT_ONCE = 256
+
+_Said = TypeVar("_Said", Ticket, Shadow)
 
 
 class ReplayWarning(UserWarning):
@@ -75,7 +81,7 @@ class Decider:
         self._pid = os.getpid()
         self._secrets: list[str] = []
         self._held = threading.local()
-        self._requests: OrderedDict[str, Ticket] = OrderedDict()
+        self._requests: OrderedDict[str, Ticket | Shadow] = OrderedDict()
         self._answers: OrderedDict[str, bool | None] = OrderedDict()
         self._last_snapshot = 0
         self._state = self._replayed()
@@ -188,7 +194,7 @@ class Decider:
 
     def _guess(self, record: Any, among: Any, key: str | None) -> Ticket:
         """Put a guess in line."""
-        if key is not None and (before := self._of_request(key)) is not None:
+        if key is not None and (before := self._of_request(key, Ticket)) is not None:
             return before
         state = self._state
         allowed, written = named_among(state.classes, among), record_to_json(record)
@@ -333,7 +339,15 @@ class Decider:
             self._add(Kind.CORRECTED, name, {"correct": correct, "answered": told[0]})
             self._log.wait(self._log.pending())
 
-    def shadow(self, record: Any, label: Any, correct: bool | None, *, probability: float | None = None) -> Shadow:
+    def shadow(
+        self,
+        record: Any,
+        label: Any,
+        correct: bool | None,
+        *,
+        probability: float | None = None,
+        key: str | None = None,
+    ) -> Shadow:
         """Learn from what the application decided itself, and say what the decider would have done.
 
         Parameters
@@ -346,27 +360,38 @@ class Decider:
             Whether it was right; None if nobody knows.
         probability : float
             The chance with which the application did that; learners that weigh by it need it.
+        key : str
+            Names the request: a second one with the same key is answered as the first was, and learned from once.
         """
         said = None if correct is None else check_answer(correct)
         if probability is not None:
             probability = check_number("probability", probability, above=0.0, at_most=1.0)
         with self._ready():
-            state = self._state
-            if label not in state.classes:
-                raise ValueError(f"label must be one of {state.classes!r:.200}; got {label!r:.80}. add_class adds one")
-            looked, would = state.would_guess(record)
-            body = {
-                "record": record_to_json(record),
-                "label": state.classes.index(label),
-                "correct": said,
-                "probability": probability,
-                "would": would,
-                "additions": looked.additions,
-            }
-            self._add(Kind.WATCHED, None, body, looked)
+            shadow = None if key is None else self._of_request(key, Shadow)
+            if shadow is None:
+                shadow = self._shadow(record, label, {"correct": said, "probability": probability}, key)
             last = self._log.pending()
         self._wait(last)
-        return Shadow(state.classes[would], bool(would == body["label"]))
+        return shadow
+
+    def _shadow(self, record: Any, label: Any, said: dict[str, Any], key: str | None) -> Shadow:
+        """Put what the application did in line."""
+        state = self._state
+        if label not in state.classes:
+            raise ValueError(f"label must be one of {state.classes!r:.200}; got {label!r:.80}. add_class adds one")
+        looked, would = state.would_guess(record)
+        body = {
+            "record": record_to_json(record),
+            "label": state.classes.index(label),
+            **said,
+            "would": would,
+            "additions": looked.additions,
+        }
+        self._add(Kind.WATCHED, None, body, looked, key)
+        shadow = _shadow_of(body, state.classes)
+        if key is not None:
+            _remember(self._requests, key, shadow)
+        return shadow
 
     def add_class(self, label: Any) -> None:
         """Let a label join the classes; it may be guessed from the next record on."""
@@ -419,6 +444,47 @@ class Decider:
                 label: (counts.guessed[i], counts.right[i], counts.wrong[i])
                 for i, label in enumerate(self._state.classes)
             }
+
+    def course(self) -> list[Moment]:
+        """Return how mistakes went since it began: some hundred moments, evenly spaced by answers, and now."""
+        with self._ready():
+            course, guesses = self._state.course, self._state.counts.guessed.total()
+            return [*course.moments, Moment(self._log.last_time, guesses, course.answered, course.wrong)]
+
+    def kernel_weights(self) -> list[tuple[str, float]]:
+        """Return what each kernel counts in the vote of a `BanditSVM`, the most trusted first; none for others."""
+        with self._ready():
+            return kernel_weights(self._state.learner)
+
+    def open_tickets(self, older_than: str | None = None, limit: int = 100) -> list[Ticket]:
+        """Return tickets that wait for an answer, the newest first.
+
+        Parameters
+        ----------
+        older_than : str
+            The id of a ticket, which need not be open any more: only those of before.
+        limit : int
+            How many at most.
+        """
+        end = math.inf if older_than is None else number_of(older_than)
+        with self._ready():
+            classes, waiting = self._state.classes, self._state.open
+            older = (name for name in reversed(waiting) if waiting[name].seq < end)
+            return [
+                Ticket(name, classes[each.label], each.probability, moment(each.time))
+                for name in islice(older, limit)
+                for each in (waiting[name],)
+            ]
+
+    def look_up(self, ticket: "str | Ticket") -> list[Event]:
+        """Return all events about a ticket that are still in the log, by its id or by the key of its request."""
+        name = name_of(ticket)
+        with self._ready():
+            pass
+        found = self._log.about_ticket(name)
+        if not found and (asked := self._log.with_key(name)) is not None and asked.ticket is not None:
+            found = self._log.about_ticket(asked.ticket)
+        return found
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """Yield the events after that one which are still in the log, in order."""
@@ -484,8 +550,7 @@ class Decider:
             gone = alone + [event.seq for name in sorted(names) for event in self._log.about_ticket(name)]
             for name in names:
                 self._answers.pop(name, None)
-            for key in [key for key, ticket in self._requests.items() if ticket.id in names]:
-                del self._requests[key]
+            self._requests.clear()  # the log knows those that are left
             self._log.erase(gone)
             return len(gone)
 
@@ -590,9 +655,11 @@ class Decider:
     ) -> Event:
         return Event(self._log.last_seq + 1, self._now(), kind, ticket, body, row, key)
 
-    def _add(self, kind: Kind, ticket: str | None, body: dict[str, Any], looked: Looked | None = None) -> None:
+    def _add(
+        self, kind: Kind, ticket: str | None, body: dict[str, Any], looked: Looked | None = None, key: str | None = None
+    ) -> None:
         """Write an event down, and let it be known."""
-        event = self._event(kind, ticket, body, None if looked is None else looked.row)
+        event = self._event(kind, ticket, body, None if looked is None else looked.row, key)
         with self._stale_if_it_fails():
             self._state.apply(event)  # first: what cannot be learned must not be in the log
             self._log.append(event)
@@ -635,19 +702,21 @@ class Decider:
                     # Whoever called has gone on: the next one is told.
                     self._is_stale, self._lost = True, error
 
-    def _of_request(self, key: str) -> Ticket | None:
-        """Return the ticket of an earlier request with that key."""
+    def _of_request(self, key: str, wanted: type[_Said]) -> _Said | None:
+        """Return what an earlier request with that key was answered."""
         if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY:
             raise ValueError(f"key must be a text of at most {_LONGEST_KEY} characters; got {key!r:.80}")
-        if key in self._requests:
-            return self._requests[key]
-        if len((line := self._log.pending()).lines) >= _RECENT:  # it may be in line, and not remembered any more
-            self._log.wait(line)
-        event = self._log.with_key(key)
-        if event is None or event.ticket is None:
-            return None
-        label = self._state.classes[event.body["label"]]
-        return Ticket(event.ticket, label, event.body["probability"], moment(event.time))
+        before: Ticket | Shadow | None = self._requests.get(key)
+        if before is None:
+            if len((line := self._log.pending()).lines) >= _RECENT:  # it may be in line, and not remembered any more
+                self._log.wait(line)
+            event = self._log.with_key(key)
+            before = None if event is None else _said_before(event, self._state.classes)
+        if before is None or isinstance(before, wanted):
+            return before
+        raise ValueError(
+            f"key {key!r} names a request of another kind, a {type(before).__name__.lower()}; choose another"
+        )
 
     def _answer_of(self, name: str) -> bool | None:
         """Return what a closed ticket was told, or raise ValueError if there is none."""
@@ -670,6 +739,17 @@ class Decider:
     def _snapshot(self) -> None:
         self._log.save_snapshot(Snapshot(self._state.seq, self._state.to_bytes()))
         self._last_snapshot = self._state.seq
+
+
+def _said_before(event: Event, classes: list[Any]) -> Ticket | Shadow:
+    """Return what a request was answered, by its event."""
+    if event.ticket is None:
+        return _shadow_of(event.body, classes)
+    return Ticket(event.ticket, classes[event.body["label"]], event.body["probability"], moment(event.time))
+
+
+def _shadow_of(body: Mapping[str, Any], classes: list[Any]) -> Shadow:
+    return Shadow(classes[body["would"]], bool(body["would"] == body["label"]))
 
 
 class _Ready:

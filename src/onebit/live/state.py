@@ -11,6 +11,7 @@ from onebit.draws import decider_number, uniform_label
 from onebit.inputs import Rows
 from onebit.learners.loading import from_bytes
 from onebit.learners.saving import to_bytes
+from onebit.live.course import Course
 from onebit.live.events import Event, Kind, row_of_bytes, row_to_bytes
 from onebit.live.records import Encoder, Looked
 from onebit.live.settings import WRONG, Settings
@@ -88,6 +89,7 @@ class State:
         self.encoder = Encoder(settings.kinds, scale="scale" not in self.learner.get_params(deep=False))
         self.open: dict[str, Open] = {}
         self.counts = Counts()
+        self.course = Course()
         self.classes: list[Any] = list(settings.classes)
         self.seq = 0
         """The last event that is in it."""
@@ -175,21 +177,22 @@ class State:
         correct: bool | None = event.body["correct"]
         if event.ticket in corrected:
             correct, self.is_altered = corrected[event.ticket], True
-        self._hear(event.ticket, correct)
+        self._hear(event, correct)
 
     def _take_silence(self, event: Event, _corrected: dict[str, bool | None]) -> None:
         assert event.ticket is not None
         self.counts.silent += 1
-        self._hear(event.ticket, False if event.body.get("says", self.settings.silence) == WRONG else None)
+        self._hear(event, False if event.body.get("says", self.settings.silence) == WRONG else None)
 
-    def _hear(self, ticket: str, correct: bool | None) -> None:
+    def _hear(self, event: Event, correct: bool | None) -> None:
         """Close a ticket: right, wrong, or without an answer."""
-        _, _, label, own, probability, row = self.open.pop(ticket)
+        _, _, label, own, probability, row = self.open.pop(str(event.ticket))
         if correct is None:
             if own is not None:
                 self.learner.drop(own)
             return
         (self.counts.right if correct else self.counts.wrong)[label] += 1
+        self.course.add(correct, event.time, self.counts.guessed)
         if own is not None:
             self.learner.tell(own, correct)
         else:
@@ -226,6 +229,7 @@ class State:
             "classes": describe(self.classes),
             "open": waiting,
             "counts": self.counts.state(),
+            "course": self.course.state(),
             "is_altered": self.is_altered,
             "differences": [self.differences, self.first_difference],
         }
@@ -244,7 +248,10 @@ class State:
             for ticket, seq, time, label, own, probability, row in header["open"]:
                 seen = None if row is None else row_of_bytes(bytes.fromhex(row))
                 state.open[ticket] = Open(seq, time, label, own, probability, seen)
-            state.counts = Counts.of_state(header["counts"])
+            state.counts = counts = Counts.of_state(header["counts"])
+            wrong = counts.wrong.total()
+            before = [counts.right.total() + wrong, wrong, 1, []]  # of a snapshot without one
+            state.course = Course.of_state(header.get("course", before))
             state.seq, state.is_altered = header["seq"], header["is_altered"]
             state.differences, state.first_difference = header["differences"]
         except (KeyError, TypeError, IndexError) as error:

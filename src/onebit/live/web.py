@@ -6,8 +6,10 @@ an attacker points at 127.0.0.1 would do), and a request that says where it come
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,11 +24,20 @@ HEADERS = [
     (b"cache-control", b"no-store"),
 ]
 """Of every answer; what else it may load is for each to say."""
+_PAGE_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+PAGE_HEADERS = [(b"content-security-policy", _PAGE_POLICY), (b"cross-origin-opener-policy", b"same-origin")]
+"""Of a page with scripts: only files of this server, and nothing that stands in the page itself."""
+PAGE_PARTS = Path(__file__).parent / "page_parts"
+"""What the pages share, at ``/parts``: uPlot, the look, and small helpers."""
 LARGEST_BODY = 4_000_000
 """Bytes of a request."""
 BODY_SECONDS = 30.0
 """How long the sending of a request may take."""
 _LONGEST = 2_000  # letters of what is said
+_SAID_ONCE = (b"authorization", b"host", b"origin", b"content-type", b"content-length", b"sec-fetch-site")
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -64,12 +75,20 @@ class Problem(Exception):  # noqa: N818 -- the name that RFC 9457 gives it
         headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         if self.status == HTTPStatus.UNAUTHORIZED:
             headers["WWW-Authenticate"] = "Bearer"
+        if self.status == HTTPStatus.REQUEST_TIMEOUT:
+            headers["Connection"] = "close"  # whatever comes now is no next request
         return Response(json.dumps(self.described()), self.status, headers, MEDIA_TYPE)
 
 
 def headers_of(scope: Scope) -> dict[bytes, str]:
-    """Return what a request says about itself, by names of small letters."""
-    return {name: value.decode("latin-1") for name, value in scope["headers"]}
+    """Return what a request says about itself, by names of small letters; raises Problem if it says two things."""
+    headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+    if len(headers) < len(scope["headers"]):  # whoever stands before the service may have looked at the other one
+        names = Counter(name for name, _ in scope["headers"])
+        for name in _SAID_ONCE:
+            if names[name] > 1:
+                raise Problem(400, f"the header {name.decode()} must be given once; it is there {names[name]} times")
+    return headers
 
 
 def host_name(host: str) -> str:
@@ -101,19 +120,17 @@ async def read_body(method: str, headers: Mapping[bytes, str], receive: Receive)
     length = headers.get(b"content-length", "0")
     if not (length.isascii() and length.isdigit()) or int(length[:16]) > LARGEST_BODY:
         raise too_large
-    message = await receive()
-    body = bytearray(message.get("body", b""))
-    if not message.get("more_body", False) and len(body) <= LARGEST_BODY:
-        return bytes(body)
+    body, has_more = bytearray(), True
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            while message.get("more_body", False):
+            while has_more:
                 message = await receive()
+                if message["type"] == "http.disconnect":  # what came may look whole, and is not
+                    raise Problem(400, "the request was cut off before its end")
                 body += message.get("body", b"")
+                has_more = message.get("more_body", False)
                 if len(body) > LARGEST_BODY:
                     raise too_large
     except TimeoutError:
         raise Problem(408, f"the request took longer than {BODY_SECONDS:.0f} seconds to arrive") from None
-    if len(body) > LARGEST_BODY:
-        raise too_large
     return bytes(body)

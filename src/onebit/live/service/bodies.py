@@ -122,14 +122,15 @@ def withdraw_call(said: Any) -> Call:
 
 def shadow_call(said: Any) -> Call:
     """Return what the application decided itself."""
-    fields = fields_of(said, ["record", "label", "correct"], ["probability"])
+    fields = fields_of(said, ["record", "label", "correct"], ["probability", "key"])
     record, label, chance = record_from_json(fields["record"]), fields["label"], fields.get("probability")
+    correct, key = fields["correct"], fields.get("key")
     if not isinstance(record, (dict, list)):
         raise ValueError(f"record must be an object with named values, or a list of numbers; got {record!r:.80}")
     if chance is not None and (isinstance(chance, bool) or not isinstance(chance, (int, float)) or not 0 < chance <= 1):
         raise ValueError(f"probability must be above 0 and at most 1; got {chance!r:.80}")
     _labels("label", [label])
-    return lambda desk: described_shadow(desk.shadow(record, label, fields["correct"], probability=chance))
+    return lambda desk: described_shadow(desk.shadow(record, label, correct, probability=chance, key=key))
 
 
 def class_call(said: Any) -> Call:
