@@ -6,6 +6,7 @@ import sqlite3
 import sys
 import threading
 import time
+import warnings
 from contextlib import closing
 from linecache import getline
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 import onebit
 from onebit.live.decider import Decider
 from onebit.live.log import LogError, LogWriteError
-from onebit.live.sqlite import SQLiteLog
+from onebit.live.sqlite import LostJournalWarning, SQLiteLog
 
 
 @pytest.fixture
@@ -365,3 +366,41 @@ def test_a_key_that_waits_in_a_long_line_is_known(path: Path, monkeypatch: pytes
             tickets = [desk.guess({"x": 1.0}, key=f"k{i}") for i in (*range(6), 0)]
         assert tickets[0] == tickets[6]
         assert desk.status().guesses == 6
+
+
+def test_a_file_that_is_removed_or_replaced_is_noticed(path: Path) -> None:
+    desk = begun(path)
+    play(desk, 2)
+    path.rename(path.with_name("moved"))
+    with pytest.raises(LogWriteError, match="removed or replaced"):
+        desk.guess({"x": 1.0})
+    path.write_bytes(b"")
+    with pytest.raises(LogWriteError, match="removed or replaced"):
+        desk.guess({"x": 1.0})
+    path.unlink()
+    path.with_name("moved").rename(path)
+    play(desk, 1)
+    desk.close()
+    with Decider.open(path) as desk:
+        assert desk.status().guesses == 3
+
+
+def test_a_lost_journal_is_noticed(path: Path) -> None:
+    """As after kill -9, when somebody tidies up."""
+    with begun(path) as desk:
+        play(desk, 2)
+        kept = {name: path.with_name(path.name + name).read_bytes() for name in ("", "-wal")}
+    left = path.with_name(path.name + ".owner")
+    left.write_text("{}")
+    path.write_bytes(kept[""])
+    with (
+        pytest.warns(LostJournalWarning, match="may be lost"),
+        pytest.raises(LogError, match="there is no decider in it"),
+    ):
+        Decider.open(path)
+    left.write_text("{}")
+    path.with_name(path.name + "-wal").write_bytes(kept["-wal"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with Decider.open(path) as desk:
+            assert desk.status().guesses == 2
