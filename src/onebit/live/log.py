@@ -161,6 +161,9 @@ class Log(Protocol):
     def snapshots(self) -> Iterator[Snapshot]:
         """Yield the snapshots that are whole, the latest first."""
 
+    def check(self) -> None:
+        """Raise `LogError` if what finds tickets and requests is damaged, which reading all events does not show."""
+
     def compact(self, keep: set[str]) -> int:
         """Remove all events before the latest snapshot, but for those about tickets to keep; return how many."""
 
@@ -340,7 +343,7 @@ class DatabaseLog(ABC):
         lines = self._find(COLUMNS, "events", where, *values)
         try:
             return [unpacked(line) for line in lines]
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, AttributeError) as error:
             raise LogError(f"{self.path}: {error}; put a backup in its place") from error
 
     def about_ticket(self, ticket: str) -> list[Event]:
@@ -357,6 +360,11 @@ class DatabaseLog(ABC):
         """Return the event of a request that is on the disk, if there is one."""
         found = self._read("key = ?", key)
         return found[0] if found else None
+
+    def check(self) -> None:
+        """Raise LogError if something is damaged; a database that others look after is not looked at beyond that."""
+        for _ in self.events():
+            pass
 
     # Snapshots.
 
@@ -382,7 +390,7 @@ class DatabaseLog(ABC):
                 raise
             except LogError:
                 continue  # its pages are damaged
-            if checksum((seq,), content) == check:
+            if isinstance(content, bytes) and checksum((seq,), content) == check:
                 yield Snapshot(seq, content)
 
     def compact(self, keep: set[str]) -> int:
@@ -402,16 +410,20 @@ class DatabaseLog(ABC):
         if any(seq > up_to for seq in seqs):
             raise ValueError(f"events after the latest snapshot, {up_to}, cannot be erased")
         try:
-            with self._transaction():
-                self._delete("events", "seq = ?", [(seq,) for seq in seqs])
-                self._delete("snapshots", "seq < ?", [(up_to,)])  # could not be gone on from
-                self._delete("about", "name = ?", [(_COMPACTED,)])
-                self._put("about", (_COMPACTED, write(up_to)))
-            self.compacted = up_to
+            if seqs:
+                self._remove(seqs, up_to)
             with self._writing:
                 self._wipe()
         except self.errors as error:
             raise LogWriteError(f"{self.path}: cannot be compacted ({error}); try again when there is room") from error
+
+    def _remove(self, seqs: list[int], up_to: int) -> None:
+        with self._transaction():
+            self._delete("events", "seq = ?", [(seq,) for seq in seqs])
+            self._delete("snapshots", "seq < ?", [(up_to,)])  # could not be gone on from
+            self._delete("about", "name = ?", [(_COMPACTED,)])
+            self._put("about", (_COMPACTED, write(up_to)))
+        self.compacted = up_to
 
     def _latest_snapshot(self) -> int:
         ((up_to,),) = self._find("coalesce(max(seq), 0)", "snapshots")

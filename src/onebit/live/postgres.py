@@ -381,6 +381,8 @@ class PostgresLog(DatabaseLog):
             with suppress(psycopg.Error):
                 nobody = "UPDATE onebit.deciders SET pid = NULL, host = NULL, since = NULL WHERE id = %s AND epoch = %s"
                 self._connection.execute(nobody, [self._id, self._epoch])
+                # Now: the server may notice later that the connection is gone, and the next owner would be refused.
+                self._connection.execute("SELECT pg_advisory_unlock_all()")
         self._drop()
 
 
