@@ -18,7 +18,15 @@ import onebit
 from onebit.commands.serve import LOG_VARIABLE, serve_command
 from onebit.live.decider import Decider
 from onebit.live.events import Event, Kind
-from onebit.live.log import LogError, LogUnsureError, LogWriteError, OwnedError, Snapshot, UnreachableError
+from onebit.live.log import (
+    FORMAT_VERSION,
+    LogError,
+    LogUnsureError,
+    LogWriteError,
+    OwnedError,
+    Snapshot,
+    UnreachableError,
+)
 from onebit.live.postgres import PostgresLog
 from onebit.live.postgres_place import Place
 from postgres_server import REQUIRED, Server, require_server
@@ -350,7 +358,7 @@ def test_a_newer_format_is_refused(in_database: InDatabase) -> None:
             PostgresLog(*in_database)
     finally:
         with psycopg.connect(in_database[0]) as connection:
-            connection.execute("UPDATE onebit.format SET version = 1")
+            connection.execute(f"UPDATE onebit.format SET version = {FORMAT_VERSION}")
 
 
 def test_an_event_that_is_missing_at_the_end_is_noticed(in_database: InDatabase) -> None:
