@@ -296,12 +296,14 @@ def test_services_that_are_killed(server: Server, in_database: InDatabase, tmp_p
                     clients.reverse()
                     time.sleep(0.02)
 
-        while not is_over.is_set():
+        while not is_over.wait(0.05):  # not too many events: who takes over replays them all
             key, record = secrets.token_hex(8), {"x": generator.gauss(0.0, 1.0)}
             ticket = insist(methodcaller("guess", record, key=key))
             told.append(("guess", ticket.id, ticket.label))
             insist(methodcaller("tell", ticket, ticket.label == "a"))
             told.append(("tell", ticket.id, ticket.label == "a"))
+        for client in clients:
+            client.close()
 
     threads = [threading.Thread(target=work, args=(seed,), daemon=True) for seed in range(4)]
     with ExitStack() as stack:
@@ -312,7 +314,7 @@ def test_services_that_are_killed(server: Server, in_database: InDatabase, tmp_p
             thread.start()
         for n in range(times):
             owner = n % 2
-            wait_for_more(told, 50)
+            wait_for_more(told, 20)
             began = time.monotonic()
             services[owner].kill()
             services[owner].wait()
@@ -335,4 +337,4 @@ def test_services_that_are_killed(server: Server, in_database: InDatabase, tmp_p
         check(desk, told)
     print(f"{len(told)} events, {times} services killed; seconds until clients went on: median "
           f"{statistics.median(taken):.2f}, longest {max(taken):.2f}")  # fmt: skip
-    assert max(taken) < 10.0
+    assert max(taken) < 15.0
