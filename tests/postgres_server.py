@@ -1,11 +1,12 @@
 """A PostgreSQL server of the tests' own, in a temporary folder; the tests are skipped where there is none to start."""
 
+import ctypes
 import os
-import pwd
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import Self
 
 import pytest
 
+_END_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 REQUIRED = "ONEBIT_REQUIRE_POSTGRES"
 
 
@@ -40,17 +42,21 @@ def require_server() -> None:
         (pytest.fail if os.environ.get(REQUIRED) else pytest.skip)(missing)
 
 
-def _as_somebody() -> Callable[[], None] | None:
-    """Return what lets a child be somebody else, since the server does not run as root."""
-    if os.getuid() != 0:
-        return None
+def _as_somebody() -> Callable[[], None]:
+    """Return what lets a child be somebody else, since the server does not run as root, and end with its parent."""
+    import pwd
+
     names = {each.pw_name: each for each in pwd.getpwall()}
     who = names.get("postgres") or names["nobody"]
+    library = ctypes.CDLL(None)
 
     def become() -> None:
-        os.setgroups([])
-        os.setgid(who.pw_gid)
-        os.setuid(who.pw_uid)
+        if os.getuid() == 0:
+            os.setgroups([])
+            os.setgid(who.pw_gid)
+            os.setuid(who.pw_uid)
+        if sys.platform == "linux":
+            library.prctl(_END_WITH_PARENT, signal.SIGINT)
 
     return become
 
@@ -70,8 +76,7 @@ class Server:
         return f"postgresql://onebit@127.0.0.1:{self.port}/postgres"
 
     def __enter__(self) -> Self:
-        if self._become is not None:
-            self._folder.chmod(0o777)
+        self._folder.chmod(0o777)
         self._run("initdb", "-D", "data", "-U", "onebit", "-A", "trust", "--no-sync", "--no-locale", "-E", "UTF8")
         self.start()
         return self

@@ -1,7 +1,7 @@
 """The decider: the log is the truth, answers come late, twice or never, and nothing acknowledged is lost."""
 
 import multiprocessing
-import sqlite3
+import sys
 import threading
 import time
 from pathlib import Path
@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import clone
 
 import onebit
+from live_places import Place
 from onebit.checks.problems import noisy_problem
 from onebit.live.decider import Decider, ReplayWarning
 from onebit.live.events import Kind
@@ -23,9 +24,15 @@ from onebit.live.state import same_state
 PROBLEM = noisy_problem(120, 3, 4)
 
 
-def begun(path: Path, learner: Any = None, **settings: Any) -> Decider:
+def begun(place: Place, learner: Any = None, **settings: Any) -> Decider:
     learner = onebit.Banditron() if learner is None else learner
-    return Decider.open(path, classes=["a", "b", "c"], learner=learner, **settings)
+    return place.open(classes=["a", "b", "c"], learner=learner, **settings)
+
+
+def unwritable(patched: pytest.MonkeyPatch, desk: Decider) -> None:
+    """Let events of a decider go to a table that is not there."""
+    home = sys.modules[type(desk._log).__module__]
+    patched.setattr(home, "_INSERT", home._INSERT.replace("events", "nowhere"))
 
 
 def play(desk: Decider, n: int, start: int = 0) -> list[Any]:
@@ -39,14 +46,21 @@ def play(desk: Decider, n: int, start: int = 0) -> list[Any]:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "desk.onebit"
+def place(log_place: tuple[Any, str | None]) -> Place:
+    """Return a place for what must be the same wherever it is kept."""
+    return Place(*log_place)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Place:
+    """Return a place for what has nothing to do with where it is kept."""
+    return Place(tmp_path / "desk.onebit")
 
 
 @pytest.mark.parametrize("learner", [onebit.Banditron(), onebit.LinUCB()], ids=repr)
-def test_a_decider_plays_as_its_learner(path: Path, learner: onebit.Learner) -> None:
+def test_a_decider_plays_as_its_learner(file: Place, learner: onebit.Learner) -> None:
     alone, encoder = clone(learner).set_params(classes=["a", "b", "c"]), Encoder(scale=True)
-    with begun(path, learner) as desk:
+    with begun(file, learner) as desk:
         for x, label in zip(PROBLEM.X, PROBLEM.y, strict=True):
             looked = encoder.look(x)
             encoder.take(looked)
@@ -58,16 +72,16 @@ def test_a_decider_plays_as_its_learner(path: Path, learner: onebit.Learner) -> 
         assert desk.verify()
 
 
-def test_it_goes_on_where_it_was(path: Path) -> None:
-    with begun(path) as desk:
+def test_it_goes_on_where_it_was(place: Place) -> None:
+    with begun(place) as desk:
         play(desk, 30)
         waiting = desk.guess(PROBLEM.X[30])
-    with begun(path.with_name("whole")) as whole:
+    with begun(place.other("whole")) as whole:
         play(whole, 30)
         late = whole.guess(PROBLEM.X[30])
         whole.tell(late, True)
         play(whole, 40, 31)
-        with Decider.open(path) as desk:
+        with place.open() as desk:
             desk.tell(waiting.id, True)
             play(desk, 40, 31)
             assert same_state(desk._state, whole._state)
@@ -75,20 +89,20 @@ def test_it_goes_on_where_it_was(path: Path) -> None:
 
 
 @pytest.mark.parametrize("n", [0, 25])
-def test_snapshots_change_nothing(path: Path, n: int) -> None:
-    with begun(path) as desk:
+def test_snapshots_change_nothing(place: Place, n: int) -> None:
+    with begun(place) as desk:
         play(desk, n)
         waiting = desk.guess(PROBLEM.X[n])
         desk.snapshot()
         play(desk, 20, n + 1)
-    with Decider.open(path) as desk:
+    with place.open() as desk:
         assert desk.verify()
         desk.tell(waiting, False)
         assert desk.verify()
 
 
-def test_answers_twice_and_opposite(path: Path) -> None:
-    with begun(path) as desk:
+def test_answers_twice_and_opposite(place: Place) -> None:
+    with begun(place) as desk:
         (ticket,) = play(desk, 1)
         said = desk.status().right == 1
         before = desk.status().events
@@ -104,8 +118,8 @@ def test_answers_twice_and_opposite(path: Path) -> None:
             desk.tell(ticket.id, 1)  # type: ignore[arg-type]
 
 
-def test_a_request_is_made_once(path: Path) -> None:
-    with begun(path) as desk:
+def test_a_request_is_made_once(place: Place) -> None:
+    with begun(place) as desk:
         first = desk.guess(PROBLEM.X[0], key="k1")
         assert desk.guess(PROBLEM.X[0], key="k1") == first
         desk._requests.clear()  # as after a restart
@@ -123,9 +137,9 @@ class Clock:
 
 
 @pytest.mark.parametrize("silence", ["nothing", "wrong"])
-def test_deadlines(path: Path, silence: str) -> None:
+def test_deadlines(file: Place, silence: str) -> None:
     clock = Clock()
-    with begun(path, deadline=10.0, silence=silence, clock=clock) as desk:
+    with begun(file, deadline=10.0, silence=silence, clock=clock) as desk:
         ticket = desk.guess(PROBLEM.X[0])
         clock.now += 9.0
         assert desk.status().open == 1
@@ -141,8 +155,8 @@ def test_deadlines(path: Path, silence: str) -> None:
         assert desk.verify()
 
 
-def test_too_many_open_tickets(path: Path) -> None:
-    with begun(path, max_open=5) as desk:
+def test_too_many_open_tickets(file: Place) -> None:
+    with begun(file, max_open=5) as desk:
         tickets = [desk.guess(x) for x in PROBLEM.X[:8]]
         assert desk.status().open == 5
         with pytest.raises(ValueError, match="closed without an answer"):
@@ -151,9 +165,9 @@ def test_too_many_open_tickets(path: Path) -> None:
         assert desk.verify()
 
 
-def test_a_corrected_answer_was_never_wrong(path: Path) -> None:
+def test_a_corrected_answer_was_never_wrong(place: Place) -> None:
     """The learner is what it would be had the right answer come at once, with the guesses that were made."""
-    with begun(path, onebit.Banditron()) as desk:
+    with begun(place, onebit.Banditron()) as desk:
         tickets = play(desk, 10)
         answers = [event.body["correct"] for event in desk._log.of_kind(Kind.TOLD)]
         desk.correct_answer(tickets[3], not answers[3])
@@ -165,14 +179,14 @@ def test_a_corrected_answer_was_never_wrong(path: Path) -> None:
         play(desk, 20, 10)
         assert desk.verify()
         assert desk.status().differences == 0
-    with Decider.open(path) as desk:
+    with place.open() as desk:
         assert desk.verify()
         with pytest.raises(ValueError, match="correct_answer"):
             desk.tell(tickets[3], answers[3])
 
 
-def test_a_correction_reaches_behind_a_snapshot(path: Path) -> None:
-    with begun(path) as desk:
+def test_a_correction_reaches_behind_a_snapshot(place: Place) -> None:
+    with begun(place) as desk:
         tickets = play(desk, 10)
         desk.snapshot()
         play(desk, 10, 10)
@@ -183,8 +197,8 @@ def test_a_correction_reaches_behind_a_snapshot(path: Path) -> None:
             desk.withdraw(tickets[5])
 
 
-def test_compacting(path: Path) -> None:
-    with begun(path) as desk:
+def test_compacting(place: Place) -> None:
+    with begun(place) as desk:
         play(desk, 40)
         desk.tell(desk.guess({"0": 1.0, "1": 2.0, "2": 3.0, "3": 98765.4321}), True)
         waiting = desk.guess({"0": 1.0, "1": 2.0, "2": 3.0, "3": 12345.678})
@@ -193,16 +207,16 @@ def test_compacting(path: Path) -> None:
         kept = desk.status()
         with pytest.raises(ValueError, match="no beginning"):
             desk.verify()
-    with Decider.open(path) as desk:
+    with place.open() as desk:
         assert desk.status()._replace(events=kept.events) == kept
         assert desk.tell(waiting, True)
-    content = path.read_bytes()
+    content = place.content()
     assert b"12345.678" in content, "the ticket was open"
     assert b"98765.4321" not in content
 
 
-def test_forgetting_a_person(path: Path) -> None:
-    with begun(path) as desk:
+def test_forgetting_a_person(place: Place) -> None:
+    with begun(place) as desk:
         for person in ("ann", "bob", "ann"):
             ticket = desk.guess({"who": person, "age": 17.25 if person == "ann" else 99.125})
             desk.tell(ticket, True)
@@ -217,29 +231,30 @@ def test_forgetting_a_person(path: Path) -> None:
         with pytest.raises(ValueError, match="none of this decider's"):
             desk.tell(waiting, True)
         assert desk.tell(other, True)
-    content = path.read_bytes()
+    content = place.content()
     assert content.count(b"17.25") == 0
     assert content.count(b"99.125") > 1
-    with Decider.open(path) as desk:
+    with place.open() as desk:
         assert desk.forget([other]) == 2
         assert desk.forget() == 0
-    assert not path.with_name(path.name + "-wal").exists()
+    if place.name is None:
+        assert not place.path.with_name(place.path.name + "-wal").exists()
 
 
-def test_forgetting_says_nothing_even_where_silence_says_wrong(path: Path) -> None:
-    with begun(path, silence="wrong") as desk:
+def test_forgetting_says_nothing_even_where_silence_says_wrong(file: Place) -> None:
+    with begun(file, silence="wrong") as desk:
         ticket = desk.guess({"who": "ann"})
         desk.forget([ticket])
         status = desk.status()
         assert (status.open, status.silent, status.wrong) == (0, 1, 0)
 
 
-def test_a_batch_that_is_lost_is_told_to_the_next_caller(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with begun(path, durability="batch") as desk:
+def test_a_batch_that_is_lost_is_told_to_the_next_caller(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with begun(place, durability="batch") as desk:
         play(desk, 5)
         desk._log.wait(desk._log.pending())
         with monkeypatch.context() as patched:
-            patched.setattr("onebit.live.sqlite._INSERTS", dict.fromkeys((64, 8, 1), "INSERT INTO nowhere VALUES (1)"))
+            unwritable(patched, desk)
             lost = desk.guess(PROBLEM.X[5])
             while desk._lost is None:
                 time.sleep(0.001)
@@ -251,8 +266,8 @@ def test_a_batch_that_is_lost_is_told_to_the_next_caller(path: Path, monkeypatch
         assert desk.verify()
 
 
-def test_what_cannot_be_written_as_json_spoils_nobody_elses_event(path: Path) -> None:
-    with begun(path, onebit.BanditPerceptron()) as desk:
+def test_what_cannot_be_written_as_json_spoils_nobody_elses_event(file: Place) -> None:
+    with begun(file, onebit.BanditPerceptron()) as desk:
         for bad in (np.nan, 0.0, 2.0, "often"):
             with pytest.raises(ValueError, match="probability must be"):
                 desk.shadow(PROBLEM.X[0], "a", None, probability=bad)  # type: ignore[arg-type]
@@ -264,31 +279,31 @@ class Own(onebit.Banditron):
     """A learner of one's own."""
 
 
-def test_a_learner_of_ones_own(path: Path) -> None:
-    with begun(path, Own(), trusted=[Own]) as desk:
+def test_a_learner_of_ones_own(file: Place) -> None:
+    with begun(file, Own(), trusted=[Own]) as desk:
         play(desk, 5)
-    with Decider.open(path, trusted=[Own]) as desk:
+    with file.open(trusted=[Own]) as desk:
         assert desk.verify()
     with pytest.raises(ValueError, match="trusted"):
-        Decider.open(path)
+        file.open()
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_export(path: Path, suffix: str) -> None:
-    with begun(path) as desk:
+def test_export(file: Place, suffix: str) -> None:
+    with begun(file) as desk:
         tickets = play(desk, 5)
         desk.guess({"0": 1.0})
-        assert desk.export(path.with_suffix(suffix)) == 6
+        assert desk.export(file.path.with_suffix(suffix)) == 6
         with pytest.raises(ValueError, match=r"\.csv or \.parquet"):
-            desk.export(path.with_suffix(".txt"))
+            desk.export(file.path.with_suffix(".txt"))
     read = polars.read_csv if suffix == ".csv" else polars.read_parquet
-    frame = read(path.with_suffix(suffix))
+    frame = read(file.path.with_suffix(suffix))
     assert frame["ticket"].to_list()[:5] == [ticket.id for ticket in tickets]
     assert frame["correct"].null_count() == 1
 
 
-def test_shadow_mode(path: Path) -> None:
-    with begun(path, onebit.BanditPerceptron()) as desk:
+def test_shadow_mode(file: Place) -> None:
+    with begun(file, onebit.BanditPerceptron()) as desk:
         agreed = 0
         for x, label in zip(PROBLEM.X, PROBLEM.y, strict=True):
             shadow = desk.shadow(x, "abc"[label], True)
@@ -302,14 +317,14 @@ def test_shadow_mode(path: Path) -> None:
             desk.shadow(PROBLEM.X[0], "z", True)
 
 
-def test_a_shadow_with_a_key_counts_once(path: Path) -> None:
-    with begun(path, onebit.BanditPerceptron()) as desk:
+def test_a_shadow_with_a_key_counts_once(file: Place) -> None:
+    with begun(file, onebit.BanditPerceptron()) as desk:
         told = desk.shadow(PROBLEM.X[0], "b", True, key="k")
         assert desk.shadow(PROBLEM.X[1], "a", False, key="k") == told
         ticket = desk.guess(PROBLEM.X[0], key="g")
         with pytest.raises(ValueError, match="another kind, a shadow"):
             desk.guess(PROBLEM.X[0], key="k")
-    with Decider.open(path) as desk:
+    with file.open() as desk:
         assert desk.shadow(PROBLEM.X[1], "a", False, key="k") == told, "after a restart too"
         with pytest.raises(ValueError, match="another kind, a ticket"):
             desk.shadow(PROBLEM.X[0], "b", True, key="g")
@@ -318,8 +333,8 @@ def test_a_shadow_with_a_key_counts_once(path: Path) -> None:
         assert (desk.status().watched, desk.status().guesses) == (1, 1)
 
 
-def test_what_a_learner_refuses_is_not_in_the_log(path: Path) -> None:
-    with begun(path, onebit.Banditron()) as desk:
+def test_what_a_learner_refuses_is_not_in_the_log(file: Place) -> None:
+    with begun(file, onebit.Banditron()) as desk:
         play(desk, 5)
         before = desk.status()
         with pytest.raises(ValueError, match="probabilities are needed"):
@@ -331,8 +346,8 @@ def test_what_a_learner_refuses_is_not_in_the_log(path: Path) -> None:
 
 
 @pytest.mark.parametrize("n", [0, 5])
-def test_a_class_joins(path: Path, n: int) -> None:
-    with begun(path) as desk:
+def test_a_class_joins(place: Place, n: int) -> None:
+    with begun(place) as desk:
         play(desk, n)
         desk.add_class("d")
         ticket = desk.guess(PROBLEM.X[n], among=["d"])
@@ -344,12 +359,12 @@ def test_a_class_joins(path: Path, n: int) -> None:
         assert desk.verify()
         with pytest.raises(ValueError, match="add_class"):
             desk.guess(PROBLEM.X[0], among=["e"])
-    with Decider.open(path) as desk:
+    with place.open() as desk:
         assert desk.classes == ["a", "b", "c", "d"]
 
 
-def test_an_exploration_floor(path: Path) -> None:
-    with begun(path, onebit.BanditPerceptron(), exploration_floor=0.3, durability="batch") as desk:
+def test_an_exploration_floor(file: Place) -> None:
+    with begun(file, onebit.BanditPerceptron(), exploration_floor=0.3, durability="batch") as desk:
         tickets = [ticket for start in range(0, 120, 40) for ticket in play(desk, 40, start)]
         chances = np.array([ticket.probability for ticket in tickets])
         assert chances.min() == pytest.approx(0.1)
@@ -358,15 +373,18 @@ def test_an_exploration_floor(path: Path) -> None:
         assert desk.verify()
 
 
-def test_one_owner(path: Path) -> None:
-    with begun(path) as desk:
+def test_one_owner(place: Place) -> None:
+    with begun(place) as desk:
         with pytest.raises(OwnedError, match=r"is open in this process on .* since"):
-            Decider.open(path)
-        context = multiprocessing.get_context("spawn")
-        with context.Pool(1) as pool:
-            assert "is open in process" in pool.apply(_message_of_opening, (str(path),))
+            place.open()
+        if place.name is None:
+            context = multiprocessing.get_context("spawn")
+            with context.Pool(1) as pool:
+                assert "is open in process" in pool.apply(_message_of_opening, (str(place.path),))
         desk.guess(PROBLEM.X[0])
-    assert not path.with_name(path.name + ".owner").exists()
+    place.open().close()
+    if place.name is None:
+        assert not place.path.with_name(place.path.name + ".owner").exists()
 
 
 def _message_of_opening(path: str) -> str:
@@ -377,24 +395,24 @@ def _message_of_opening(path: str) -> str:
     return "it is ours"
 
 
-def test_settings_are_those_it_was_begun_with(path: Path) -> None:
-    begun(path, deadline=5.0).close()
-    begun(path).close()
+def test_settings_are_those_it_was_begun_with(place: Place) -> None:
+    begun(place, deadline=5.0).close()
+    begun(place).close()
     with pytest.raises(LogError, match=r"deadline=5\.0, and is opened with 6\.0"):
-        Decider.open(path, deadline=6.0)
+        place.open(deadline=6.0)
     with pytest.raises(LogError, match="learner=Banditron"):
-        Decider.open(path, learner=onebit.LinUCB())
+        place.open(learner=onebit.LinUCB())
     with pytest.raises(LogError, match="classes="):
-        Decider.open(path, classes=["a", "b"])
+        place.open(classes=["a", "b"])
     with pytest.raises(LogError, match="there is no decider"):
-        Decider.open(path.with_name("nowhere"))
+        place.other("nowhere").open()
     with pytest.raises(ValueError, match="must be told the right label"):
-        Decider.open(path.with_name("x"), classes=2, learner=onebit.MulticlassPerceptron())
+        place.other("x").open(classes=2, learner=onebit.MulticlassPerceptron())
 
 
-def test_threads_share_it(path: Path) -> None:
+def test_threads_share_it(place: Place) -> None:
     tickets: list[Any] = []
-    with begun(path) as desk:
+    with begun(place) as desk:
 
         def work(start: int) -> None:
             tickets.extend(play(desk, 20, start))
@@ -409,12 +427,12 @@ def test_threads_share_it(path: Path) -> None:
         assert desk.verify()
 
 
-def test_what_cannot_be_written_did_not_happen(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with begun(path) as desk:
+def test_what_cannot_be_written_did_not_happen(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with begun(place) as desk:
         play(desk, 10)
         before = desk._state.to_bytes()[:200]
         with monkeypatch.context() as patched:
-            patched.setattr("onebit.live.sqlite._INSERTS", dict.fromkeys((64, 8, 1), "INSERT INTO nowhere VALUES (1)"))
+            unwritable(patched, desk)
             with pytest.raises(LogWriteError, match="nothing of this happened"):
                 desk.guess(PROBLEM.X[10])
             with pytest.raises(LogWriteError):
@@ -425,11 +443,11 @@ def test_what_cannot_be_written_did_not_happen(path: Path, monkeypatch: pytest.M
         assert desk.verify()
 
 
-def test_a_request_that_could_not_be_written_is_tried_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with begun(path) as desk:
+def test_a_request_that_could_not_be_written_is_tried_anew(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with begun(place) as desk:
         waiting = desk.guess(PROBLEM.X[0])
         with monkeypatch.context() as patched:
-            patched.setattr("onebit.live.sqlite._INSERTS", dict.fromkeys((64, 8, 1), "INSERT INTO nowhere VALUES (1)"))
+            unwritable(patched, desk)
             with pytest.raises(LogWriteError):
                 desk.guess(PROBLEM.X[1], key="k")
             with pytest.raises(LogWriteError):
@@ -440,8 +458,8 @@ def test_a_request_that_could_not_be_written_is_tried_anew(path: Path, monkeypat
         assert desk.verify()
 
 
-def test_calls_together_wait_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with begun(path) as desk:
+def test_calls_together_wait_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with begun(place) as desk:
         with desk.together() as batches:
             tickets = [desk.guess(x) for x in PROBLEM.X[:5]]
             assert [desk.tell(ticket, True) for ticket in tickets] == [True] * 5
@@ -450,55 +468,51 @@ def test_calls_together_wait_once(path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert sum(1 for _ in desk.events(1)) == 10
         assert sum(right for _, right, _ in desk.by_class().values()) == 5
         with monkeypatch.context() as patched:
-            patched.setattr("onebit.live.sqlite._INSERTS", dict.fromkeys((64, 8, 1), "INSERT INTO nowhere VALUES (1)"))
+            unwritable(patched, desk)
             with pytest.raises(LogWriteError), desk.together() as batches:
                 desk.guess(PROBLEM.X[5])
             assert batches[-1].error is not None
         assert desk.status().guesses == 5
 
 
-def test_no_file_is_left_of_what_cannot_be(path: Path) -> None:
+def test_no_file_is_left_of_what_cannot_be(file: Place) -> None:
     with pytest.raises(ValueError, match="colour"):
-        begun(path, kinds={"x": "colour"})
-    assert list(path.parent.iterdir()) == []
+        begun(file, kinds={"x": "colour"})
+    assert list(file.path.parent.iterdir()) == []
 
 
-def test_a_damaged_event_is_noticed(path: Path) -> None:
-    with begun(path) as desk:
+def test_a_damaged_event_is_noticed(place: Place) -> None:
+    with begun(place) as desk:
         play(desk, 10)
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE events SET body = replace(body, 'true', 'false') WHERE kind = 'told'")
-    connection.close()
+    place.change("UPDATE events SET body = replace(body, 'true', 'false') WHERE kind = 'told'")
     with pytest.raises(LogError, match=r"event \d+ is damaged"):
-        Decider.open(path)
-    path.write_bytes(b"no database at all, but long enough to be looked at" * 100)
+        place.open()
+    if place.name is not None:
+        return
+    place.path.write_bytes(b"no database at all, but long enough to be looked at" * 100)
     with pytest.raises(LogError, match="cannot be used as a log"):
-        Decider.open(path)
+        place.open()
 
 
-def test_a_missing_event_is_noticed(path: Path) -> None:
-    with begun(path) as desk:
+def test_a_missing_event_is_noticed(place: Place) -> None:
+    with begun(place) as desk:
         play(desk, 10)
-    with sqlite3.connect(path) as connection:
-        connection.execute("DELETE FROM events WHERE seq = 7")
-    connection.close()
+    place.change("DELETE FROM events WHERE seq = 7")
     with pytest.raises(LogError, match="event 7 is missing"):
-        Decider.open(path)
+        place.open()
 
 
-def test_a_damaged_snapshot_is_passed_over(path: Path) -> None:
-    with begun(path) as desk:
+def test_a_damaged_snapshot_is_passed_over(place: Place) -> None:
+    with begun(place) as desk:
         play(desk, 10)
         desk.snapshot()
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE snapshots SET content = zeroblob(100)")
-    connection.close()
-    with Decider.open(path) as desk:
+    place.change("UPDATE snapshots SET content = zeroblob(100) WHERE TRUE")
+    with place.open() as desk:
         assert desk.verify()
 
 
-def test_a_onebit_that_guesses_otherwise_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with begun(path, onebit.LinUCB()) as desk:
+def test_a_onebit_that_guesses_otherwise_says_so(file: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with begun(file, onebit.LinUCB()) as desk:
         play(desk, 30)
     original = onebit.LinUCB.guess
 
@@ -507,14 +521,14 @@ def test_a_onebit_that_guesses_otherwise_says_so(path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(onebit.LinUCB, "guess", other)
     with pytest.warns(ReplayWarning, match="would have guessed otherwise"):
-        desk = Decider.open(path)
+        desk = file.open()
     assert desk.status().differences > 0
     assert desk.status().guesses == 30
     desk.close()
 
 
-def test_closed(path: Path) -> None:
-    desk = begun(path)
+def test_closed(file: Place) -> None:
+    desk = begun(file)
     desk.close()
     desk.close()
     with pytest.raises(ValueError, match="is closed"):

@@ -1,13 +1,20 @@
 """What goes wrong in a year: Ctrl-C, a full disk, damaged pages. All of it is noticed, and nothing of it stays."""
 
+import sqlite3
+import sys
+import time
+from contextlib import closing
+from linecache import getline
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import onebit
 from onebit.live.decider import Decider
-from onebit.live.log import LogWriteError
+from onebit.live.log import LogError, LogWriteError
+from onebit.live.sqlite import SQLiteLog
 
 
 @pytest.fixture
@@ -59,18 +66,19 @@ class Interrupted:
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("moment", ["BEGIN", "INSERT", "COMMIT"])
-def test_ctrl_c_while_it_writes(path: Path, moment: str) -> None:
+@pytest.mark.parametrize(("moment", "n_guesses"), [("INSERT", 1), ("BEGIN", 65), ("INSERT", 65), ("COMMIT", 65)])
+def test_ctrl_c_while_it_writes(path: Path, moment: str, n_guesses: int) -> None:
+    """Few events are one statement, which is a transaction by itself; many are several in one."""
     with begun(path) as desk:
         play(desk, 3)
         log: Any = desk._log
         log._connection = Interrupted(log._connection, moment)
         with pytest.raises(KeyboardInterrupt):
-            desk.guess({"x": 1.0}, key="k")
-        is_there = moment == "COMMIT"
-        assert desk.status().guesses == 3 + is_there
-        desk.tell(desk.guess({"x": 1.0}, key="k"), True)
-        assert desk.status().guesses == 4
+            desk.guess_many([{"x": 1.0}] * n_guesses)
+        is_there = n_guesses == 1 or moment == "COMMIT"
+        assert desk.status().guesses == 3 + n_guesses * is_there
+        desk.tell(desk.guess({"x": 1.0}), True)
+        assert desk.status().guesses == 4 + n_guesses * is_there
         assert desk.verify()
 
 
@@ -78,7 +86,7 @@ def test_what_is_written_is_not_said_to_be_lost(path: Path) -> None:
     """Another thread waits for the same batch when Ctrl-C comes just after it was written."""
     with begun(path) as desk:
         log: Any = desk._log
-        log._connection = Interrupted(log._connection, "COMMIT")
+        log._connection = Interrupted(log._connection, "INSERT")
         with pytest.raises(KeyboardInterrupt), desk.together() as batches:
             desk.guess({"x": 1.0})
         assert [batch.is_done and batch.error is None for batch in batches] == [True]
@@ -95,5 +103,181 @@ def test_ctrl_c_before_anything_is_written_leaves_no_gap(path: Path) -> None:
                 log.wait(batches[-1])
         play(desk, 3)
         assert desk.verify()
+    with Decider.open(path) as desk:
+        assert desk.verify()
+
+
+class CtrlC:
+    """Ctrl-C at the n-th line of what decides and writes."""
+
+    def __init__(self, n: int) -> None:
+        self.left = n
+
+    def __call__(self, frame: Any, event: str, _: Any) -> Any:
+        if event == "call":
+            return self if Path(frame.f_code.co_filename).stem in ("decider", "log", "state", "contextlib") else None
+        # Leaving a block is a line too, at which no signal comes.
+        if event == "line" and not getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith("with "):
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+        return self
+
+
+def ctrl_c_at(path: Path, step: int) -> None:
+    is_news, moment = True, 1
+    with begun(path) as desk:
+        play(desk, 2)
+        tracing = sys.gettrace()
+        while is_news:
+            desk.tell(desk.guess({"x": 1.0}), True)
+            before, interrupt = desk.status(), CtrlC(moment)
+            sys.settrace(interrupt)
+            try:
+                desk.tell(desk.guess({"x": 2.0}, key=f"k{moment}"), False)
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(tracing)
+            is_news, moment = interrupt.left <= 0, moment + step
+            ticket = desk.guess({"x": 2.0}, key=f"k{moment - step}")
+            desk.tell(ticket, False)
+            after = desk.status()
+            assert (after.guesses, after.wrong) == (before.guesses + 1, before.wrong + 1), interrupt.left
+        assert moment > 100
+        assert desk.verify()
+        assert desk.status().differences == 0
+    with Decider.open(path) as desk:
+        assert desk.verify()
+
+
+@pytest.mark.filterwarnings("error")
+def test_ctrl_c_at_some_lines(path: Path) -> None:
+    ctrl_c_at(path, step=5)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("error")
+def test_ctrl_c_at_every_line(path: Path) -> None:
+    ctrl_c_at(path, step=1)
+
+
+def no_room(*_: Any) -> None:
+    raise sqlite3.OperationalError("database or disk is full")
+
+
+def test_classes_in_an_array(path: Path) -> None:
+    for _ in range(2):
+        with begun(path, classes=np.array(["a", "b"])) as desk:
+            assert desk.classes == ["a", "b"]
+
+
+def test_a_label_that_is_named_twice_is_no_likelier(path: Path) -> None:
+    with begun(path, exploration_floor=1.0) as desk:
+        tickets = [desk.guess({"x": 1.0}, among=["a", "a", "b"]) for _ in range(200)]
+        assert {ticket.probability for ticket in tickets} == {0.5}
+        assert 70 < sum(ticket.label == "a" for ticket in tickets) < 130
+        for wrong in (3, (label for label in "ab")):
+            with pytest.raises(ValueError, match="among must be a list"):
+                desk.guess({"x": 1.0}, among=wrong)
+
+
+def test_a_correction_that_cannot_be_written_is_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with begun(path) as desk:
+        (ticket,) = play(desk, 1)
+        with monkeypatch.context() as patched:
+            patched.setattr(SQLiteLog, "_commit", no_room)
+            with pytest.raises(LogWriteError, match="nothing of this happened"):
+                desk.correct_answer(ticket, False)
+        assert not desk.tell(ticket, True), "no news: that is what it was told"
+        assert desk.verify()
+
+
+def test_a_snapshot_that_cannot_be_written_is_nobodys_fault(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every answer was written: the call that came when a snapshot was due must not say that nothing happened."""
+    monkeypatch.setattr("onebit.live.decider._EVENTS_PER_SNAPSHOT", 5)
+    monkeypatch.setattr("onebit.live.decider._WORTH_A_SNAPSHOT", 1)
+    monkeypatch.setattr(SQLiteLog, "_put", no_room)
+    with begun(path) as desk:
+        play(desk, 10)
+        with pytest.raises(LogWriteError, match="events are safe"):
+            desk.snapshot()
+    monkeypatch.undo()
+    with Decider.open(path) as desk:
+        assert desk.status().right + desk.status().wrong == 10
+        assert desk.verify()
+
+
+def test_a_batch_that_is_lost_is_told_at_the_latest_when_it_closes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = begun(path, durability="batch")
+    desk._log.wait(desk._log.pending())
+    monkeypatch.setattr(SQLiteLog, "_commit", no_room)
+    desk.guess({"x": 1.0})
+    while desk._lost is None:
+        time.sleep(0.001)
+    with pytest.raises(LogWriteError, match="nothing of this happened"):
+        desk.close()
+
+
+def damage(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(statement)
+        connection.commit()
+
+
+def test_damaged_settings_are_noticed(path: Path) -> None:
+    begun(path, exploration_floor=0.02).close()
+    Decider.open(path).close()
+    damage(path, "UPDATE about SET value = replace(value, '\"b\"', '\"d\"') WHERE name = 'classes'")
+    with pytest.raises(LogError, match="settings are damaged"):
+        Decider.open(path)
+    damage(path, "UPDATE about SET value = '[' WHERE name = 'classes'")
+    with pytest.raises(LogError, match="settings cannot be read"):
+        Decider.open(path)
+
+
+def test_settings_without_a_checksum_are_an_older_onebits(path: Path) -> None:
+    with begun(path) as desk:
+        play(desk, 2)
+        desk.compact()
+    damage(path, "DELETE FROM about WHERE name = 'checksum'")
+    with Decider.open(path) as desk:
+        assert desk.status().right == 1
+
+
+def test_a_correction_that_is_not_found_is_noticed(path: Path) -> None:
+    """The index that finds corrections lost one: without it the learner would be another."""
+    with begun(path) as desk:
+        desk.withdraw(play(desk, 5)[2])
+    for is_now, becomes in (("corrected", "x"), ("x", "corrected")):
+        renamed = f"replace(sql, '= ''{is_now}', '= ''{becomes}')"
+        damage(path, f"UPDATE sqlite_master SET sql = {renamed} WHERE name = 'events_corrected'")
+        damage(path, "REINDEX events_corrected" if becomes == "x" else "SELECT 1")
+    with pytest.raises(LogError, match="corrections are looked up"):
+        Decider.open(path)
+
+
+def test_a_log_that_ends_before_its_snapshot_is_noticed(path: Path) -> None:
+    with begun(path) as desk:
+        play(desk, 5)
+        desk.snapshot()
+    damage(path, "DELETE FROM events WHERE seq > 8")
+    with pytest.raises(LogError, match="the log ends with event 8, and event 11 was known"):
+        Decider.open(path)
+
+
+def test_a_snapshot_on_damaged_pages_is_passed_over(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with begun(path) as desk:
+        play(desk, 5)
+        desk.snapshot()
+    find = SQLiteLog._rows
+
+    def damaged(self: Any, columns: str, table: str, *rest: Any) -> Any:
+        if columns.startswith("content"):
+            raise sqlite3.DatabaseError("database disk image is malformed")
+        return find(self, columns, table, *rest)
+
+    monkeypatch.setattr(SQLiteLog, "_rows", damaged)
     with Decider.open(path) as desk:
         assert desk.verify()

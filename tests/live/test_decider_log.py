@@ -10,6 +10,7 @@ import onebit
 from onebit.checks.problems import noisy_problem
 from onebit.cli import app
 from onebit.commands.decider_log import is_decider, read_decider
+from onebit.evaluate.estimates import known
 from onebit.live.log import LogError, OwnedError
 
 
@@ -44,3 +45,31 @@ def test_a_decider_without_guesses(tmp_path: Path) -> None:
     onebit.Decider.open(path, classes=2).close()
     with pytest.raises(LogError, match="nothing to evaluate"):
         read_decider(str(path))
+
+
+def test_what_a_decider_cannot_know_is_not_sure(tmp_path: Path) -> None:
+    """After "wrong" the other of two labels need not be right, unless somebody says that there are no others."""
+    path = str(tmp_path / "desk.onebit")
+    with onebit.Decider.open(path, classes=["a", "b"], learner=onebit.BanditPerceptron()) as desk:
+        for _ in range(3):
+            desk.tell(desk.guess({"x": 1.0}, among=["a"]), False)
+    assert known(read_decider(path), np.array([1, 1, 1])) == (0, 0, 3)
+    assert known(read_decider(path, ["b", "a"]), np.array([1, 1, 1])) == (3, 0, 0)
+    with pytest.raises(ValueError, match="--classes must list the decider's"):
+        read_decider(path, ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_a_label_is_allowed_once_it_has_joined(tmp_path: Path, is_compacted: bool) -> None:
+    path = str(tmp_path / "desk.onebit")
+    with onebit.Decider.open(path, classes=["a", "b"], learner=onebit.BanditPerceptron()) as desk:
+        before = desk.guess({"x": 1.0})
+        desk.add_class("c")
+        after = desk.guess({"x": 1.0}, among=["c"])
+        if is_compacted:
+            desk.compact()
+        for ticket in (before, after):
+            desk.tell(ticket, True)
+    log = read_decider(path)
+    assert log.classes.tolist() == ["a", "b", "c"]
+    assert log.n_allowed.tolist() == ([3, 1] if is_compacted else [2, 1])

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import socket
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from onebit.commands.playground import listen
 from onebit.live.playground import server
 from onebit.live.playground.server import create_app
 from onebit.live.playground.sessions import Sessions
-from onebit.live.web import LARGEST_BODY
+from onebit.live.web import LARGEST_BODY, PAGE_PARTS
 
 
 class Reply(NamedTuple):
@@ -89,14 +90,23 @@ def test_an_oracle(app: FastAPI) -> None:
 def test_the_page_and_all_that_it_names_are_there_and_nothing_else(app: FastAPI) -> None:
     page = ask(app, "GET", "/")
     assert page.headers["content-type"].startswith("text/html")
-    for name in ("main.js", "arena.js", "oracle.js", "playground.css", "vendor/uPlot.iife.min.js", "vendor/NOTICE"):
-        assert ask(app, "GET", f"/page/{name}").status == 200, name
+    named = ["/page/main.js", "/parts/base.css", "/parts/vendor/NOTICE"]
+    while named:
+        path = named.pop()
+        found = ask(app, "GET", path)
+        assert found.status == 200, path
+        if path.endswith(".js") and "vendor" not in path:
+            folder = path.rpartition("/")[0]
+            texts = re.findall(r'from "(\S+)"', found.body.decode())
+            named += [text if text.startswith("/") else f"{folder}/{text.removeprefix('./')}" for text in texts]
+    for path in re.findall(r'(?:href|src)="(/\S+)"', page.body.decode()):
+        assert ask(app, "GET", path).status == 200, path
     for path in ("/page/../server.py", "/page/%2e%2e/server.py", "/page/..%2fserver.py", "/page//etc/passwd", "/docs"):
         assert ask(app, "GET", path).status == 404, path
 
 
 def test_no_page_asks_for_anything_from_elsewhere() -> None:
-    for path in server.PAGE.iterdir():
+    for path in (*server.PAGE.iterdir(), *PAGE_PARTS.iterdir()):
         if path.suffix in (".html", ".css", ".js"):
             text = path.read_text(encoding="utf-8")
             assert "//" not in text.replace("// ", "").replace("http://www.w3.org/2000/svg", ""), path.name

@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from scipy.stats import binomtest
 
 import onebit
 from onebit.live.decider import Decider
-from onebit.live.report import report
+from onebit.live.events import Event
+from onebit.live.report import Recent, report, share_of
 
 
 @pytest.fixture
@@ -88,3 +90,35 @@ def test_withdrawn_answers_do_not_count(desk: Decider) -> None:
     play(desk, 5, "abc")
     desk.withdraw(ticket)
     assert report(desk).recent_mistakes[:2] == (0, 5)
+
+
+def test_intervals_are_those_of_scipy() -> None:
+    for count, of in [(0, 1), (1, 1), (0, 40), (40, 40), (3, 7), (1_000, 3_000), (1, 10**6), (10**6, 10**6)]:
+        between = binomtest(count, of).proportion_ci(0.95, "wilson")
+        assert share_of(count, of)[3:] == pytest.approx((between.low, between.high), abs=6e-5)
+
+
+def test_reports_again_and_again_read_every_event_once(desk: Decider, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.live.report.RECENT_EVENTS", 250)
+    recent, n_read, events = Recent(), 0, desk.events
+
+    def counted(after: int = 0) -> Iterator[Event]:
+        nonlocal n_read
+        for event in events(after):
+            n_read += 1
+            yield event
+
+    monkeypatch.setattr(desk, "events", counted)
+    for step in range(6):
+        play(desk, 40, "ab" if step < 3 else "")
+        if step % 2:
+            again = desk.tell(desk.guess({"x": 1.0}), True)
+            assert again
+        told = report(desk, recent)
+        n_read, before = 0, n_read
+        assert told == report(desk)
+        assert before <= 82, "only what is new"
+        n_read = 0
+    tickets = [event.ticket for event in events() if event.kind == "told"]
+    desk.correct_answer(str(tickets[-1]), False)
+    assert report(desk, recent) == report(desk)

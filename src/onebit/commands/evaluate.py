@@ -78,7 +78,7 @@ def evaluate_command(request: EvaluateRequest) -> None:
         if titles.count(title) > 1:
             raise ValueError(f"--learners {title}: the learner is named twice; leave one out")
     if is_decider(request.log):
-        log = read_decider(request.log)
+        log = read_decider(request.log, request.class_names)
     else:
         log = read_log(request.log, request.columns, classes=request.class_names, reading=request.reading)
     # After everything that can be wrong with the request, before anything is replayed.

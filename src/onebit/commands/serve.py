@@ -4,7 +4,6 @@ import importlib.util
 import ipaddress
 import logging
 import os
-import sys
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -18,7 +17,6 @@ from onebit.live.service.tokens import FILE, add_token, read_tokens, remove_toke
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 LOG_VARIABLE = "ONEBIT_LOG"
 """Names the database, so that no password need be on the command line."""
-_SWITCH_SECONDS = 0.001  # threads of deciders must not keep the one that reads requests waiting
 _GRACE_SECONDS = 20
 
 
@@ -56,9 +54,10 @@ def serve_command(folder: Path, host: str, port: int, rate: float, log_requests:
 
     from onebit.live.service.app import create_app
     from onebit.live.service.journal import NAME, keep_journal
+    from onebit.live.service.process import set_up_process
     from onebit.live.service.protocol import guard
 
-    sys.setswitchinterval(_SWITCH_SECONDS)
+    set_up_process()
     keep_journal(log_requests)
     config = uvicorn.Config(
         create_app(folder, log=log, tokens_required=is_open_to_others, rate=rate),

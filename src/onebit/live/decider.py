@@ -4,6 +4,7 @@
 that is known. Both are in the log before the call returns, and everything else follows from the log.
 """
 
+import math
 import os
 import platform
 import secrets
@@ -14,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
+from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -23,6 +25,8 @@ import numpy as np
 from onebit.inputs import check_choice, check_number
 from onebit.labels import check_classes
 from onebit.learners import Learner
+from onebit.live.bank import kernel_weights
+from onebit.live.course import Moment
 from onebit.live.events import Event, Kind
 from onebit.live.export import check_table, write_guesses
 from onebit.live.log import Batch, Log, LogError, LogWriteError, Snapshot
@@ -32,7 +36,7 @@ from onebit.live.records import Looked
 from onebit.live.replay import replay
 from onebit.live.settings import NOTHING, Settings, check_same, new_settings, settings_of
 from onebit.live.state import State, named_among, same_state
-from onebit.live.tickets import Shadow, Status, Ticket, check_answer, moment, name_of
+from onebit.live.tickets import Shadow, Status, Ticket, check_answer, moment, name_of, number_of
 from onebit.typed_json import describe
 
 _EVENTS_PER_SNAPSHOT = 50_000
@@ -40,6 +44,8 @@ _WORTH_A_SNAPSHOT = 1_000  # when it is closed: fewer are replayed in no time
 _FLUSH_SECONDS = 0.02
 _RECENT = 10_000  # requests and answers that are known without asking the log
 _LONGEST_KEY = 200
+_SECRET = 8  # bytes of a ticket's name that nobody can guess
+_SECRETS_AT_ONCE = 256
 
 _Said = TypeVar("_Said", Ticket, Shadow)
 
@@ -73,6 +79,7 @@ class Decider:
         self._is_stale, self._is_closed = False, False
         self._lost: LogWriteError | None = None
         self._pid = os.getpid()
+        self._secrets: list[str] = []
         self._held = threading.local()
         self._requests: OrderedDict[str, Ticket | Shadow] = OrderedDict()
         self._answers: OrderedDict[str, bool | None] = OrderedDict()
@@ -191,25 +198,29 @@ class Decider:
             return before
         state = self._state
         allowed, written = named_among(state.classes, among), record_to_json(record)
-        with self._stale_if_it_fails(ValueError):  # a record that is refused changes nothing
+        self._is_stale = True  # until all of it is known: Ctrl-C may come at any moment
+        try:
             decision = state.decide(record, None if among is None else list(among))
-        with self._stale_if_it_fails():
-            body = {
-                "record": written,
-                "label": decision.label,
-                "wanted": decision.wanted,
-                "probability": decision.probability,
-                "among": allowed,
-                "additions": decision.looked.additions,
-            }
-            name = f"{self._log.last_seq + 1}-{secrets.token_hex(8)}"
-            event = self._event(Kind.GUESSED, name, body, decision.looked.row, key)
-            state.take_guess(event, decision)
-            self._log.append(event)
-            self._close_beyond(self._settings.max_open)
+        except ValueError:  # a record that is refused changes nothing
+            self._is_stale = False
+            raise
+        body = {
+            "record": written,
+            "label": decision.label,
+            "wanted": decision.wanted,
+            "probability": decision.probability,
+            "among": allowed,
+            "additions": decision.looked.additions,
+        }
+        name = f"{self._log.last_seq + 1}-{self._next_secret()}"
+        event = self._event(Kind.GUESSED, name, body, decision.looked.row, key)
+        state.take_guess(event, decision)
+        self._log.append(event)
+        self._close_beyond(self._settings.max_open)
         ticket = Ticket(name, state.classes[decision.label], decision.probability, moment(event.time))
         if key is not None:
             _remember(self._requests, key, ticket)
+        self._is_stale = False
         return ticket
 
     def tell(self, ticket: "str | Ticket", correct: bool) -> bool:
@@ -313,10 +324,9 @@ class Decider:
                 raise ValueError(f"ticket {name!r}: its answer was compacted into a snapshot, and cannot be corrected")
             if before == correct:
                 return
+            self._is_stale = True  # before it is written: if it cannot be, what is known is not what the log says
             self._add(Kind.CORRECTED, name, {"correct": correct, "answered": told[0]})
-            _remember(self._answers, name, correct)
             self._log.wait(self._log.pending())
-            self._is_stale = True
 
     def shadow(
         self,
@@ -424,6 +434,47 @@ class Decider:
                 for i, label in enumerate(self._state.classes)
             }
 
+    def course(self) -> list[Moment]:
+        """Return how mistakes went since it began: some hundred moments, evenly spaced by answers, and now."""
+        with self._ready():
+            course, guesses = self._state.course, self._state.counts.guessed.total()
+            return [*course.moments, Moment(self._log.last_time, guesses, course.answered, course.wrong)]
+
+    def kernel_weights(self) -> list[tuple[str, float]]:
+        """Return what each kernel counts in the vote of a `BanditSVM`, the most trusted first; none for others."""
+        with self._ready():
+            return kernel_weights(self._state.learner)
+
+    def open_tickets(self, older_than: str | None = None, limit: int = 100) -> list[Ticket]:
+        """Return tickets that wait for an answer, the newest first.
+
+        Parameters
+        ----------
+        older_than : str
+            The id of a ticket, which need not be open any more: only those of before.
+        limit : int
+            How many at most.
+        """
+        end = math.inf if older_than is None else number_of(older_than)
+        with self._ready():
+            classes, waiting = self._state.classes, self._state.open
+            older = (name for name in reversed(waiting) if waiting[name].seq < end)
+            return [
+                Ticket(name, classes[each.label], each.probability, moment(each.time))
+                for name in islice(older, limit)
+                for each in (waiting[name],)
+            ]
+
+    def look_up(self, ticket: "str | Ticket") -> list[Event]:
+        """Return all events about a ticket that are still in the log, by its id or by the key of its request."""
+        name = name_of(ticket)
+        with self._ready():
+            pass
+        found = self._log.about_ticket(name)
+        if not found and (asked := self._log.with_key(name)) is not None and asked.ticket is not None:
+            found = self._log.about_ticket(asked.ticket)
+        return found
+
     def events(self, after: int = 0) -> Iterator[Event]:
         """Yield the events after that one which are still in the log, in order."""
         with self._ready():
@@ -519,11 +570,14 @@ class Decider:
                 self._stop.set()
             try:
                 if not self._is_stale and self._log.last_seq - self._last_snapshot >= _WORTH_A_SNAPSHOT:
-                    self._snapshot()
+                    self._log.wait(self._log.pending())
+                    self._snapshot_if_possible()
             finally:
                 self._log.close()
         if self._flusher is not None:
             self._flusher.join()
+        if self._lost is not None:
+            raise self._lost
 
     def __enter__(self) -> Self:
         return self
@@ -561,7 +615,7 @@ class Decider:
 
     def _snapshot_in_time(self) -> None:
         if self._log.last_seq - self._last_snapshot >= _EVENTS_PER_SNAPSHOT and not self._is_stale:
-            self._snapshot()
+            self._snapshot_if_possible()
 
     def _replayed(self) -> State:
         state = replay(self._log, self._settings, self._trusted)
@@ -593,9 +647,16 @@ class Decider:
             self._state.apply(event)  # first: what cannot be learned must not be in the log
             self._log.append(event)
 
-    def _stale_if_it_fails(self, *harmless: type[Exception]) -> "_StaleIfItFails":
+    def _stale_if_it_fails(self) -> "_StaleIfItFails":
         """Return a context that lets the state be made anew from the log if something fails half-way."""
-        return _StaleIfItFails(self, harmless)
+        return _StaleIfItFails(self)
+
+    def _next_secret(self) -> str:
+        """Return what nobody can guess; asking the system each time would let other threads in between."""
+        if not self._secrets:
+            drawn = secrets.token_hex(_SECRET * _SECRETS_AT_ONCE)
+            self._secrets = [drawn[i : i + 2 * _SECRET] for i in range(0, len(drawn), 2 * _SECRET)]
+        return self._secrets.pop()
 
     def _close_beyond(self, most: int) -> None:
         """Close the oldest tickets until so many are open."""
@@ -649,6 +710,12 @@ class Decider:
             raise ValueError(f"ticket {name!r} was closed without an answer at {moment(events[-1].time)}: too late")
         raise ValueError(f"ticket {name!r:.80} is none of this decider's, or was compacted away")
 
+    def _snapshot_if_possible(self) -> None:
+        """Write a snapshot that nobody asked for: whoever happened to call must not hear that it could not be."""
+        with suppress(LogWriteError):  # events that could not be written are told to those who wait for them
+            self._snapshot()
+        self._last_snapshot = self._state.seq  # the next is due as late as if it had been
+
     def _snapshot(self) -> None:
         self._log.save_snapshot(Snapshot(self._state.seq, self._state.to_bytes()))
         self._last_snapshot = self._state.seq
@@ -692,18 +759,18 @@ class _Ready:
 
 
 class _StaleIfItFails:
-    """What a decider knows is made anew if something fails in the block, unless it is known to be harmless."""
+    """What a decider knows is made anew if something fails in the block."""
 
-    __slots__ = ("_desk", "_harmless")
+    __slots__ = ("_desk",)
 
-    def __init__(self, desk: Decider, harmless: tuple[type[Exception], ...]) -> None:
-        self._desk, self._harmless = desk, harmless
+    def __init__(self, desk: Decider) -> None:
+        self._desk = desk
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, _error: Any, _trace: TracebackType | None) -> None:
-        if kind is not None and not issubclass(kind, self._harmless):
+        if kind is not None:
             self._desk._is_stale = True
 
 

@@ -55,13 +55,13 @@ def packed(event: Event) -> tuple[Any, ...]:
     """Return an event as a log keeps it: with its body as text, its row as bytes, and a checksum of all that."""
     seq, time, kind, ticket, body, row, key = event
     kind, text, data = str(kind), to_json(body), None if row is None else row_to_bytes(row)
-    return seq, time, kind, ticket, text.decode(), data, key, checksum(seq, time, kind, ticket, key, text, data)
+    return seq, time, kind, ticket, text.decode(), data, key, checksum((seq, time, kind, ticket, key), text, data)
 
 
 def unpacked(line: tuple[Any, ...]) -> Event:
     """Return an event as it was, or raise ValueError if its line was damaged."""
     seq, time, kind, ticket, text, data, key, check = line
-    if checksum(seq, time, kind, ticket, key, text.encode(), data) != check:
+    if checksum((seq, time, kind, ticket, key), text.encode(), data) != check:
         raise ValueError(f"event {seq} is damaged: its checksum does not fit")
     return Event(seq, time, kind, ticket, of_json(text), None if data is None else row_of_bytes(data), key)
 
@@ -83,7 +83,7 @@ def row_of_bytes(data: bytes) -> Rows:
     return SparseRows(np.frombuffer(data, "<f8", n, 9), columns, np.array([0, n]), int.from_bytes(data[1:9], "little"))
 
 
-def checksum(*parts: Any) -> bytes:
-    """Return what tells a damaged line from a whole one."""
-    plain = repr([part if type(part) is not bytes else len(part) for part in parts]).encode()
-    return blake2b(b"".join([plain, *(part for part in parts if type(part) is bytes)]), digest_size=CHECKSUM).digest()
+def checksum(said: tuple[Any, ...], content: bytes, more: bytes | None = None) -> bytes:
+    """Return what tells a damaged line from a whole one: plain values, and one or two contents."""
+    head = repr((said, len(content), None if more is None else len(more))).encode()
+    return blake2b(head + content + (more or b""), digest_size=CHECKSUM).digest()

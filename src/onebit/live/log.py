@@ -20,6 +20,7 @@ from onebit.typed_json import parse, write
 
 FORMAT_VERSION = 1
 COLUMNS = "seq, time, kind, ticket, body, row, key, checksum"
+_COMPACTED, _CHECKSUM = "compacted", "checksum"  # what a log says about itself, beside the settings
 _AT_ONCE = 1000
 _SNAPSHOTS = 2
 """How many are kept: the last may be the one that a fault has spoilt."""
@@ -92,6 +93,17 @@ class Batch:
         self.lines: list[tuple[Any, ...]] = []
         self.is_done = False
         self.error: LogWriteError | None = None
+
+
+def about_rows(about: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what a new log says about itself, by name and as JSON, and a checksum of that."""
+    told = {name: write(value) for name, value in about.items()}
+    return [*told.items(), (_CHECKSUM, _about_checksum(told))]
+
+
+def _about_checksum(told: dict[str, str]) -> str:
+    """Return the checksum of what never changes."""
+    return checksum(tuple(sorted(row for row in told.items() if row[0] != _COMPACTED)), b"").hex()
 
 
 class Log(Protocol):
@@ -271,7 +283,7 @@ class DatabaseLog(ABC):
         with self._writing:
             ((last,),) = self._find("max(seq)", "events")
             times = self._find("time", "events", "seq = ?", last)
-            self.compacted = int(self.about().get("compacted", 0))
+            self.compacted = int(self.about().get(_COMPACTED, 0))
             with self._lining:
                 self._line.error = self._broken or LogWriteError(f"{self.path}: the event was forgotten")
                 self._line.is_done = True
@@ -291,7 +303,16 @@ class DatabaseLog(ABC):
 
     def about(self) -> dict[str, Any]:
         """Return what the log says about itself."""
-        return {name: parse(value) for name, value in self._find("name, value", "about")}
+        told = dict(self._find("name, value", "about"))
+        check = told.pop(_CHECKSUM, None)  # a log of an older onebit has none
+        try:
+            found = {name: parse(value) for name, value in told.items()}
+            is_damaged = check not in (None, _about_checksum(told))
+        except (ValueError, TypeError) as error:
+            raise LogError(f"{self.path}: its settings cannot be read ({error}); put a backup in its place") from error
+        if is_damaged:
+            raise LogError(f"{self.path}: its settings are damaged; put a backup in its place")
+        return found
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """Yield the events after that one, in order; those in line are written first."""
@@ -337,7 +358,7 @@ class DatabaseLog(ABC):
         try:
             with self._transaction():
                 self._delete("snapshots", "seq = ?", [(seq,)])
-                self._put("snapshots", (seq, content, checksum(seq, content)))
+                self._put("snapshots", (seq, content, checksum((seq,), content)))
                 *_, (oldest,) = self._find("seq", "snapshots", "TRUE ORDER BY seq DESC LIMIT ?", _SNAPSHOTS)
                 self._delete("snapshots", "seq < ?", [(oldest,)])
         except self.errors as error:
@@ -346,8 +367,13 @@ class DatabaseLog(ABC):
     def snapshots(self) -> Iterator[Snapshot]:
         """Yield the snapshots that are whole, the latest first."""
         for (seq,) in self._find("seq", "snapshots", "TRUE ORDER BY seq DESC"):
-            ((content, check),) = self._find("content, checksum", "snapshots", "seq = ?", seq)
-            if checksum(seq, content) == check:
+            try:
+                ((content, check),) = self._find("content, checksum", "snapshots", "seq = ?", seq)
+            except UnreachableError:
+                raise
+            except LogError:
+                continue  # its pages are damaged
+            if checksum((seq,), content) == check:
                 yield Snapshot(seq, content)
 
     def compact(self, keep: set[str]) -> int:
@@ -370,8 +396,8 @@ class DatabaseLog(ABC):
             with self._transaction():
                 self._delete("events", "seq = ?", [(seq,) for seq in seqs])
                 self._delete("snapshots", "seq < ?", [(up_to,)])  # could not be gone on from
-                self._delete("about", "name = ?", [("compacted",)])
-                self._put("about", ("compacted", write(up_to)))
+                self._delete("about", "name = ?", [(_COMPACTED,)])
+                self._put("about", (_COMPACTED, write(up_to)))
             self.compacted = up_to
             with self._writing:
                 self._wipe()

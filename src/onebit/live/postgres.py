@@ -31,10 +31,10 @@ from onebit.live.log import (
     OwnedError,
     Owner,
     UnreachableError,
+    about_rows,
 )
 from onebit.live.postgres_place import (
     LOCKS,
-    PATIENCE_SECONDS,
     SCHEMA,
     Connection,
     Place,
@@ -43,7 +43,6 @@ from onebit.live.postgres_place import (
     version_of,
     words,
 )
-from onebit.typed_json import write
 
 BEAT_SECONDS = 2.5
 """How often an owner says something."""
@@ -115,40 +114,46 @@ class PostgresLog(DatabaseLog):
     def _begin(self, connection: Connection, about: dict[str, Any] | None) -> int:
         """Return the number of the decider, a new one's if there is none."""
         try:
-            if about is not None:
+            number = self._number(connection)
+            if number is None and about is not None:
                 with connection.transaction():
-                    connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", [LOCKS])
+                    connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", [LOCKS])  # others begin too
                     if not version_of(connection):
                         connection.execute(SCHEMA)
                     self._create(connection, about)
-            version = version_of(connection)
-            if version > FORMAT_VERSION:
-                raise LogError(
-                    f"{self.path}: was written by a newer onebit (format {version}, this one knows {FORMAT_VERSION}): "
-                    "update onebit"
-                )
-            find = "SELECT id FROM onebit.deciders WHERE name = %s"
-            found = connection.execute(find, [self._name]).fetchone() if version else None
+                number = self._number(connection)
         except psycopg.Error as error:
             raise LogError(
                 f"{self.path}: cannot be used as a log ({words(error)}); may you create a schema and write there?"
             ) from None
-        if found is None:
+        if number is None:
             raise LogError(f"{self.path}: there is no decider; give its classes to begin one")
-        return int(found[0])
+        return number
+
+    def _number(self, connection: Connection) -> int | None:
+        """Return the number of the decider, if there is one."""
+        version = version_of(connection)
+        if version > FORMAT_VERSION:
+            raise LogError(
+                f"{self.path}: was written by a newer onebit (format {version}, this one knows {FORMAT_VERSION}): "
+                "update onebit"
+            )
+        find = "SELECT id FROM onebit.deciders WHERE name = %s"
+        found = connection.execute(find, [self._name]).fetchone() if version else None
+        return None if found is None else int(found[0])
 
     def _create(self, connection: Connection, about: dict[str, Any]) -> None:
         made = connection.execute(
             "INSERT INTO onebit.deciders (name) VALUES (%s) ON CONFLICT DO NOTHING RETURNING id", [self._name]
         ).fetchone()
         if made is not None:
-            told = [(made[0], name, write(value)) for name, value in about.items()]
+            told = [(made[0], *row) for row in about_rows(about)]
             connection.cursor().executemany("INSERT INTO onebit.about VALUES (%s, %s, %s)", told)
 
     # Owning.
 
-    def _take(self) -> bool:
-        """Take the lock in a new session, and the next epoch; return whether nobody else had one since ours."""
+    def _take(self) -> None:
+        """Take the lock in a new session, and the next epoch."""
         connection = self._place.connect()
         try:
             if self._session is not None:  # our own, which the server may still think alive
@@ -169,12 +174,11 @@ class PostgresLog(DatabaseLog):
         except BaseException:
             connection.close()
             raise
-        is_first, is_ours = self._epoch < 0, bool(claimed[0] == self._epoch + 1)
+        is_first, is_ours = self._epoch < 0, claimed[0] == self._epoch + 1
         self._connection, self._session, self.refusal, self._epoch = connection, session, None, claimed[0]
         self.compacted = 0 if compacted is None else int(compacted[0])
         if not (is_first or is_ours):
             self._fall_behind()
-        return is_ours
 
     def _owned(self, connection: Connection) -> OwnedError:
         find = "SELECT pid, host, since, epoch FROM onebit.deciders WHERE id = %s"
@@ -202,7 +206,7 @@ class PostgresLog(DatabaseLog):
         self._drop()
         now = time.monotonic()
         if self.refusal is not None and now < self._refused + _REFUSED_SECONDS:
-            raise self.refusal
+            raise self.refusal.with_traceback(None)  # one that is raised often would remember every time
         give_up = now + (_REGAIN_SECONDS if self.refusal is None else 0.0)
         while True:
             try:
@@ -335,18 +339,18 @@ class PostgresLog(DatabaseLog):
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         with self._writing:
-            connection = self._owning()
-            self._is_changing, connection.patience = True, _LONG_SECONDS
+            connection, is_ours = self._owning(), False
+            self._is_changing = True
             try:
-                with connection.transaction():
+                with _patient(connection), connection.transaction():
                     fence = "SELECT 1 FROM onebit.deciders WHERE id = %s AND epoch = %s FOR UPDATE"
-                    if connection.execute(fence, [self._id, self._epoch]).fetchone() is None:
-                        self._fall_behind()
+                    is_ours = connection.execute(fence, [self._id, self._epoch]).fetchone() is not None
+                    if not is_ours:
                         raise psycopg.OperationalError("another process has the decider")
                     yield
             finally:
-                self._is_changing, connection.patience = False, PATIENCE_SECONDS
-                if connection.info.transaction_status != TransactionStatus.IDLE:
+                self._is_changing = False
+                if not is_ours or connection.info.transaction_status != TransactionStatus.IDLE:
                     self._drop()
 
     def _put(self, table: str, row: tuple[Any, ...]) -> None:
@@ -359,12 +363,8 @@ class PostgresLog(DatabaseLog):
 
     def _wipe(self) -> None:
         """Let the server sweep what was deleted out of its tables; its journal, replicas and backups are its own."""
-        connection = self._owning()
-        connection.patience = _LONG_SECONDS
-        try:
+        with _patient(self._owning()):
             self._used(lambda connection: connection.execute("VACUUM onebit.events, onebit.snapshots"))
-        finally:
-            connection.patience = PATIENCE_SECONDS
 
     def forget_line(self) -> None:
         """Forget what could not be written, and go on from what the database holds."""
@@ -385,3 +385,13 @@ class PostgresLog(DatabaseLog):
                 nobody = "UPDATE onebit.deciders SET pid = NULL, host = NULL, since = NULL WHERE id = %s AND epoch = %s"
                 self._connection.execute(nobody, [self._id, self._epoch])
         self._drop()
+
+
+@contextmanager
+def _patient(connection: Connection) -> Iterator[None]:
+    """Let statements take long."""
+    before, connection.patience = connection.patience, _LONG_SECONDS
+    try:
+        yield
+    finally:
+        connection.patience = before

@@ -54,11 +54,11 @@ CREATE TABLE onebit.snapshots (
     PRIMARY KEY (decider, seq)
 );
 """
-_SESSION = f"""
+_SESSION = """
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') <> 'remote_apply';
-SET idle_session_timeout = '{PATIENCE_SECONDS}s';
-SET idle_in_transaction_session_timeout = '{PATIENCE_SECONDS}s';
-SET tcp_user_timeout = '{PATIENCE_SECONDS}s';
+SET idle_session_timeout = '{0}s';
+SET idle_in_transaction_session_timeout = '{0}s';
+SET tcp_user_timeout = '{0}s';
 SET tcp_keepalives_idle = 4;
 SET tcp_keepalives_interval = 2;
 SET tcp_keepalives_count = 3;
@@ -78,6 +78,7 @@ class Connection(psycopg.Connection[Any]):
     """A connection that does not wait for ever."""
 
     patience = PATIENCE_SECONDS
+    """Seconds that a statement may take."""
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         """Wait for the server, as psycopg does, but only so long."""
@@ -122,7 +123,8 @@ class Place(NamedTuple):
             encoding = connection.info.parameter_status("server_encoding")
             if encoding != "UTF8":
                 raise LogError(f"{self.shown}: keeps texts as {encoding}; create a database with ENCODING 'UTF8'")
-            connection.execute(_SESSION)
+            connection.execute(_SESSION.format(PATIENCE_SECONDS))
+            connection.patience = PATIENCE_SECONDS
         except BaseException:
             connection.close()
             raise
@@ -160,7 +162,9 @@ def one_row(connection: Connection, statement: Any, values: list[Any]) -> tuple[
 
 def version_of(connection: Connection) -> int:
     """Return the format of the tables, 0 if there are none."""
-    (is_there,) = one_row(connection, "SELECT to_regclass('onebit.format') IS NOT NULL", [])
+    # Not to_regclass: in a transaction it may remember that there was none.
+    find = "SELECT count(*) FROM pg_tables WHERE schemaname = 'onebit' AND tablename = 'format'"
+    (is_there,) = one_row(connection, find, [])
     return int(one_row(connection, "SELECT version FROM onebit.format", [])[0]) if is_there else 0
 
 

@@ -15,6 +15,7 @@ from onebit.live.cells import MOST_LETTERS, MOST_VALUES, items_of, key_of, named
 
 _DEEPEST = 20
 _NUMBERS = frozenset((float, int))
+_PLAIN = frozenset((float, int, bool, str, type(None)))
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -120,6 +121,8 @@ def record_from_json(described: Any) -> Any:
     >>> record_from_json({"sent": {"$datetime": "2026-11-16T09:30:00"}, "length": 212})
     {'sent': datetime.datetime(2026, 11, 16, 9, 30), 'length': 212}
     """
+    if type(described) is list and _PLAIN.issuperset(map(type, described)):
+        return described
     return _read(described, 0)
 
 

@@ -35,13 +35,18 @@ def replay(log: Log, settings: Settings, trusted: Any = (), *, from_snapshot: bo
                 "used; put a backup in its place"
             )
         state = State(settings, trusted)
+    noted = {event.seq for event in corrections}
     for event in log.events(state.seq):
+        if event.kind == Kind.CORRECTED and event.seq not in noted:
+            raise LogError(f"event {event.seq} is not where corrections are looked up; put a backup in its place")
         try:
             state.apply(event, corrected)
         except (ValueError, KeyError, TypeError, AssertionError) as error:
             raise LogError(
                 f"event {event.seq} cannot be replayed: {error!r}. Was it written by a newer onebit?"
             ) from error
+    if state.seq != log.last_seq:
+        raise LogError(f"the log ends with event {log.last_seq}, and event {state.seq} was known; put a backup there")
     return state
 
 

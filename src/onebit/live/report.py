@@ -4,14 +4,15 @@ The learner's rival here is whoever always says one label. After "right" the lab
 ruled out. So how often the rival would have been right lies between two numbers, and both are told.
 """
 
-from collections import Counter
-from collections.abc import Iterable
+import math
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from scipy.stats import binomtest, fisher_exact
+from scipy.stats import fisher_exact
 
 from onebit.live.decider import Decider
-from onebit.live.events import Event, Kind
+from onebit.live.events import Kind
 
 RECENT_EVENTS = 10_000
 """How far back alarms look."""
@@ -22,6 +23,7 @@ _MANY_UNANSWERED = 100
 _MANY_ALIKE = 100
 _FEWEST_MISTAKES = 20
 _SAME_MISTAKE = 0.9
+_DEVIATIONS = 1.959963984540054  # of a normal distribution, between which 95 % lie
 
 
 class Share(NamedTuple):
@@ -79,13 +81,45 @@ class _Round(NamedTuple):
     correct: bool
 
 
-def report(desk: Decider) -> Report:
+class _Seen(NamedTuple):
+    """What alarms need of an event: of its record they know nothing."""
+
+    kind: str
+    ticket: str | None
+    label: int | None
+    correct: bool | None
+
+
+class Recent:
+    """The last events of a decider: whoever reports again and again reads each of them once."""
+
+    def __init__(self) -> None:
+        self._seen: deque[_Seen] = deque(maxlen=RECENT_EVENTS)
+        self._last = 0
+
+    def of(self, desk: Decider, last: int) -> list[_Seen]:
+        """Return them, with those that are new; `last` is the number of the last event."""
+        for event in desk.events(max(self._last, last - RECENT_EVENTS)):
+            said = event.body
+            self._seen.append(_Seen(event.kind, event.ticket, said.get("label"), said.get("correct")))
+            self._last = event.seq
+        return list(self._seen)
+
+
+def report(desk: Decider, recent_events: Recent | None = None) -> Report:
     """Return how a decider fares.
 
     Mistakes are those of all answers. What is recent, and what alarms are about, is found in the last 10 000 events.
+
+    Parameters
+    ----------
+    desk : Decider
+        The decider.
+    recent_events : Recent
+        Its last events, as far as an earlier report has read them.
     """
     status, by_class = desk.status(), desk.by_class()
-    recent = list(desk.events(max(0, status.events - RECENT_EVENTS)))
+    recent = (recent_events or Recent()).of(desk, status.events)
     rounds = _answered(recent)
     last = rounds[-_RECENT_ANSWERS:]
     found = [
@@ -119,8 +153,11 @@ def share_of(count: int, of: int) -> Share:
     """
     if not of:
         return Share(0, 0, None, 0.0, 1.0)
-    between = binomtest(count, of).proportion_ci(0.95, "wilson")
-    return Share(count, of, count / of, round(float(between.low), 4), round(float(between.high), 4))
+    squared = _DEVIATIONS**2
+    middle = count + squared / 2
+    half = _DEVIATIONS * math.sqrt(count * (of - count) / of + squared / 4)
+    low, high = (middle - half) / (of + squared), (middle + half) / (of + squared)
+    return Share(count, of, count / of, round(max(low, 0.0), 4), round(min(high, 1.0), 4))
 
 
 def _constant(by_class: dict[Any, tuple[int, int, int]]) -> Constant | None:
@@ -132,19 +169,18 @@ def _constant(by_class: dict[Any, tuple[int, int, int]]) -> Constant | None:
     return Constant(label, right[label], right[label] + others_wrong)
 
 
-def _answered(events: Iterable[Event]) -> list[_Round]:
+def _answered(events: Iterable[_Seen]) -> list[_Round]:
     """Return the answered rounds in the order of their answers; corrections count, withdrawn answers do not."""
-    labels: dict[str | None, int] = {}
+    labels: dict[str | None, int | None] = {}
     answers: dict[str | None, bool] = {}
     for event in events:
         if event.kind == Kind.GUESSED:
-            labels[event.ticket] = event.body["label"]
+            labels[event.ticket] = event.label
         elif event.kind == Kind.TOLD or (event.kind == Kind.CORRECTED and event.ticket in answers):
-            correct = event.body["correct"]
-            if correct is None:
+            if event.correct is None:
                 del answers[event.ticket]
             else:
-                answers[event.ticket] = correct
+                answers[event.ticket] = event.correct
     return [_Round(labels.get(ticket), correct) for ticket, correct in answers.items()]
 
 
@@ -178,8 +214,8 @@ def _all_wrong(last: list[_Round]) -> Alarm | None:
     )
 
 
-def _one_label(recent: list[Event], rounds: list[_Round], n_classes: int) -> Alarm | None:
-    said = [event.body["label"] for event in recent if event.kind == Kind.GUESSED][-_MANY_ALIKE:]
+def _one_label(recent: Sequence[_Seen], rounds: list[_Round], n_classes: int) -> Alarm | None:
+    said = [event.label for event in recent if event.kind == Kind.GUESSED][-_MANY_ALIKE:]
     if n_classes < 2 or len(said) < _MANY_ALIKE or len(set(said)) > 1:
         return None
     mistakes = _mistakes(rounds[-_MANY_ALIKE:])
@@ -209,7 +245,7 @@ def _same_mistake(last: list[_Round], classes: list[Any]) -> Alarm | None:
     )
 
 
-def _no_answers(recent: list[Event], oldest_open: Any) -> Alarm | None:
+def _no_answers(recent: Sequence[_Seen], oldest_open: Any) -> Alarm | None:
     n_since = 0
     for event in reversed(recent):
         if event.kind in (Kind.TOLD, Kind.CORRECTED):

@@ -50,8 +50,7 @@ class SameNumbers:
                 numbers = np.array([*values], np.float64)
             except OverflowError:  # a whole number that is no float
                 return None
-        # The sum of their squares settles nearly every case; NaN is not like that.
-        return numbers if numbers.dot(numbers) <= MOST * MOST else None
+        return numbers if abs(numbers).max() <= MOST else None  # NaN is not
 
 
 def same_numbers(record: Any, values: dict[str, Any], places: list[int | None]) -> SameNumbers | None:

@@ -90,11 +90,13 @@ def check_same(path: Any, settings: Settings, told: dict[str, Any], trusted: Any
     """Raise LogError if a decider that goes on was to be another; what is left out is what it was."""
     was = new_settings(settings.classes, settings.new_learner(trusted))
     for name, value in told.items():
-        if value is None or value == getattr(was, name):  # left out
+        if value is None:  # left out
             continue
         old, new = getattr(settings, name), value
         if name == "classes":
             new = check_classes(value).tolist()
+        elif value == getattr(was, name):  # left out, too
+            continue
         elif name == "learner":
             old, new = (
                 type(each)(**each.get_params(deep=False) | {"classes": None})

@@ -9,8 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from onebit.live.log import COLUMNS, FORMAT_VERSION, Batch, DatabaseLog, LogError, OwnedError, Owner
-from onebit.typed_json import write
+from onebit.live.log import COLUMNS, FORMAT_VERSION, Batch, DatabaseLog, LogError, OwnedError, Owner, about_rows
 
 try:
     import fcntl
@@ -37,11 +36,10 @@ _SCHEMA = (
     "CREATE UNIQUE INDEX events_by_key ON events (key) WHERE key IS NOT NULL",
     "CREATE TABLE snapshots (seq INTEGER PRIMARY KEY NOT NULL, content BLOB NOT NULL, checksum BLOB NOT NULL)",
 )
-_AT_ONCE = (64, 8, 1)
-"""How many events one statement writes. Python gives other threads their turn in each, and waits for its own again."""
-_INSERTS = {
-    many: f"INSERT INTO events ({COLUMNS}) VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?, ?)'] * many)}" for many in _AT_ONCE
-}
+_AT_ONCE = 64
+"""The most events of one statement. In each, Python gives other threads their turn, and waits for its own again."""
+_INSERT = f"INSERT INTO events ({COLUMNS}) VALUES "
+_ONE = "(?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class SQLiteLog(DatabaseLog):
@@ -81,7 +79,9 @@ class SQLiteLog(DatabaseLog):
 
     def _connect(self) -> sqlite3.Connection:
         try:
-            return sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=5.0)
+            return sqlite3.connect(
+                self.path, isolation_level=None, check_same_thread=False, timeout=5.0, cached_statements=2 * _AT_ONCE
+            )
         except sqlite3.Error as error:
             raise LogError(f"{self.path}: cannot be opened ({error}); is its folder there, may you write?") from error
 
@@ -114,8 +114,7 @@ class SQLiteLog(DatabaseLog):
                 self._connection.execute(statement)
             self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             self._connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-            told = [(name, write(value)) for name, value in about.items()]
-            self._connection.executemany("INSERT INTO about VALUES (?, ?)", told)
+            self._connection.executemany("INSERT INTO about VALUES (?, ?)", about_rows(about))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -147,12 +146,18 @@ class SQLiteLog(DatabaseLog):
         return self._connection.execute(f"SELECT {columns} FROM {table} WHERE {where}", values).fetchall()
 
     def _commit(self, lines: list[tuple[Any, ...]]) -> None:
-        with self._transaction():
-            done = 0
-            for many in _AT_ONCE:
-                while len(lines) - done >= many:
-                    self._connection.execute(_INSERTS[many], [*chain.from_iterable(lines[done : done + many])])
-                    done += many
+        with self._writing:
+            if len(lines) <= _AT_ONCE and not self._connection.in_transaction:
+                self._insert(lines)  # one statement is a transaction of its own
+                return
+            with self._transaction():
+                for start in range(0, len(lines), _AT_ONCE):
+                    self._insert(lines[start : start + _AT_ONCE])
+
+    def _insert(self, lines: list[tuple[Any, ...]]) -> None:
+        if lines:
+            values = ", ".join([_ONE] * len(lines))
+            self._connection.execute(_INSERT + values, [*chain.from_iterable(lines)])
 
     def _holds(self, batch: Batch) -> bool:
         with suppress(LogError):

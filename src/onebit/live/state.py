@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from onebit.draws import decider_number, uniform_label
 from onebit.inputs import Rows
 from onebit.learners.loading import from_bytes
 from onebit.learners.saving import to_bytes
+from onebit.live.course import Course
 from onebit.live.events import Event, Kind, row_of_bytes, row_to_bytes
 from onebit.live.records import Encoder, Looked
 from onebit.live.settings import WRONG, Settings
@@ -88,6 +89,7 @@ class State:
         self.encoder = Encoder(settings.kinds, scale="scale" not in self.learner.get_params(deep=False))
         self.open: dict[str, Open] = {}
         self.counts = Counts()
+        self.course = Course()
         self.classes: list[Any] = list(settings.classes)
         self.seq = 0
         """The last event that is in it."""
@@ -108,7 +110,8 @@ class State:
         guess = self.learner.guess(row, among)
         if chances is None:
             return Decision(guess.index, guess.probability, guess.index, guess.id, looked)
-        allowed = np.arange(len(self.classes)) if among is None else np.sort([self.classes.index(i) for i in among])
+        # A label that is named twice is no likelier for it.
+        allowed = np.arange(len(self.classes)) if among is None else np.unique([self.classes.index(i) for i in among])
         number, label = decider_number(self.settings.seed, guess.round), guess.index
         if number < floor:
             label = int(allowed[uniform_label(number / floor, len(allowed))])
@@ -174,21 +177,22 @@ class State:
         correct: bool | None = event.body["correct"]
         if event.ticket in corrected:
             correct, self.is_altered = corrected[event.ticket], True
-        self._hear(event.ticket, correct)
+        self._hear(event, correct)
 
     def _take_silence(self, event: Event, _corrected: dict[str, bool | None]) -> None:
         assert event.ticket is not None
         self.counts.silent += 1
-        self._hear(event.ticket, False if event.body.get("says", self.settings.silence) == WRONG else None)
+        self._hear(event, False if event.body.get("says", self.settings.silence) == WRONG else None)
 
-    def _hear(self, ticket: str, correct: bool | None) -> None:
+    def _hear(self, event: Event, correct: bool | None) -> None:
         """Close a ticket: right, wrong, or without an answer."""
-        _, _, label, own, probability, row = self.open.pop(ticket)
+        _, _, label, own, probability, row = self.open.pop(str(event.ticket))
         if correct is None:
             if own is not None:
                 self.learner.drop(own)
             return
         (self.counts.right if correct else self.counts.wrong)[label] += 1
+        self.course.add(correct, event.time, self.counts.guessed)
         if own is not None:
             self.learner.tell(own, correct)
         else:
@@ -225,6 +229,7 @@ class State:
             "classes": describe(self.classes),
             "open": waiting,
             "counts": self.counts.state(),
+            "course": self.course.state(),
             "is_altered": self.is_altered,
             "differences": [self.differences, self.first_difference],
         }
@@ -243,7 +248,10 @@ class State:
             for ticket, seq, time, label, own, probability, row in header["open"]:
                 seen = None if row is None else row_of_bytes(bytes.fromhex(row))
                 state.open[ticket] = Open(seq, time, label, own, probability, seen)
-            state.counts = Counts.of_state(header["counts"])
+            state.counts = counts = Counts.of_state(header["counts"])
+            wrong = counts.wrong.total()
+            before = [counts.right.total() + wrong, wrong, 1, []]  # of a snapshot without one
+            state.course = Course.of_state(header.get("course", before))
             state.seq, state.is_altered = header["seq"], header["is_altered"]
             state.differences, state.first_difference = header["differences"]
         except (KeyError, TypeError, IndexError) as error:
@@ -271,8 +279,8 @@ def named_among(classes: list[Any], among: Any) -> list[int] | None:
     """Return the positions of allowed labels, or raise ValueError if one is none."""
     if among is None:
         return None
-    if isinstance(among, (str, bytes)):
-        raise ValueError(f"among must be a list of labels; got {among!r}")
+    if isinstance(among, (str, bytes)) or not isinstance(among, Collection):
+        raise ValueError(f"among must be a list of labels; got {among!r:.80}")
     missing = [label for label in among if label not in classes]
     if missing or not len(among):
         raise ValueError(

@@ -58,6 +58,14 @@ def name_of(ticket: "str | Ticket") -> str:
     return name
 
 
+def number_of(name: str) -> int:
+    """Return the number of a ticket's guess, with which its id begins, or raise ValueError."""
+    number = name.partition("-")[0]
+    if not (number.isascii() and number.isdigit() and len(number) < 20):
+        raise ValueError(f"ticket {name!r:.80} is no ticket's id")
+    return int(number)
+
+
 def check_answer(correct: Any) -> bool:
     """Return whether a guess was right, or raise ValueError if that is not said."""
     if not isinstance(correct, (bool, np.bool_)):

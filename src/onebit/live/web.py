@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +24,14 @@ HEADERS = [
     (b"cache-control", b"no-store"),
 ]
 """Of every answer; what else it may load is for each to say."""
+_PAGE_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+PAGE_HEADERS = [(b"content-security-policy", _PAGE_POLICY), (b"cross-origin-opener-policy", b"same-origin")]
+"""Of a page with scripts: only files of this server, and nothing that stands in the page itself."""
+PAGE_PARTS = Path(__file__).parent / "page_parts"
+"""What the pages share, at ``/parts``: uPlot, the look, and small helpers."""
 LARGEST_BODY = 4_000_000
 """Bytes of a request."""
 BODY_SECONDS = 30.0

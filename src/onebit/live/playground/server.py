@@ -24,6 +24,8 @@ from onebit.live.playground.session import LARGEST_GRID, MOST_AT_ONCE, BusyError
 from onebit.live.playground.sessions import NoSuchSessionError, Sessions
 from onebit.live.web import (
     HEADERS,
+    PAGE_HEADERS,
+    PAGE_PARTS,
     Application,
     Message,
     Problem,
@@ -42,11 +44,7 @@ IDLE_SECONDS = 2 * 3600.0
 LARGEST_TABLE = 2_000_000
 """Letters of a table that is sent."""
 
-_CSP = (
-    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-_HEADERS = [*HEADERS, (b"content-security-policy", _CSP), (b"cross-origin-opener-policy", b"same-origin")]
+_HEADERS = [*HEADERS, *PAGE_HEADERS]
 _LOG = logging.getLogger("onebit.playground")
 
 
@@ -215,6 +213,7 @@ def _add_page(app: FastAPI) -> None:
         return FileResponse(PAGE / "index.html")
 
     app.mount("/page", StaticFiles(directory=PAGE))
+    app.mount("/parts", StaticFiles(directory=PAGE_PARTS))
 
 
 def problem(status: int, detail: str) -> Response:

@@ -10,6 +10,7 @@ import numpy as np
 
 from onebit.inputs import Floats, Integers, check_integer
 from onebit.learners import BanditSVM, Learner
+from onebit.live.bank import kernel_name
 from onebit.live.playground.catalogue import CATALOGUE, MOST_LEARNERS, looks, new_learner
 from onebit.live.playground.promise import Promise, measure, promised
 from onebit.live.playground.scenes import Drawn, Scene
@@ -331,7 +332,7 @@ class Session:
                     scores = np.clip(opinion.scores, -1e6, 1e6).round(3).tolist()
                     voices.append(
                         {
-                            "kernel": _kernel_name(opinion.kernel),
+                            "kernel": kernel_name(opinion.kernel),
                             "label": int(opinion.label),
                             "weight": round(opinion.weight, 4),
                             "scores": scores,
@@ -343,17 +344,3 @@ class Session:
 
     def _chosen(self, learner: int) -> Learner:
         return self._learners[check_integer("learner", learner, low=0, high=len(self._learners) - 1)]
-
-
-def _kernel_name(kernel: Any) -> str:
-    """Return a kernel as people call it; that all rows are divided by their length goes without saying.
-
-    >>> from onebit.kernels import Gaussian, Laplace, Linear
-    >>> [_kernel_name(kernel) for kernel in (Linear(normalize=True), Gaussian(0.5, normalize=True), Laplace())]
-    ['linear', 'Gaussian, width 0.5', 'Laplace']
-    """
-    if kernel is None:
-        return "linear"
-    name, width = type(kernel).__name__, getattr(kernel, "width", None)
-    name = "linear" if name == "Linear" else name
-    return f"{name}, width {width:g}" if name == "Gaussian" and width is not None else name

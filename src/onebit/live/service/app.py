@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import cache
 from itertools import islice
@@ -14,20 +14,20 @@ from fastapi import FastAPI, Request, Response
 
 from onebit import __version__
 from onebit.live.decider import Decider
-from onebit.live.quick_json import to_json
 from onebit.live.report import report
 from onebit.live.service import bodies
+from onebit.live.service.api_page import api_page
+from onebit.live.service.desk_page import add_desk_page
 from onebit.live.service.desks import Desk, Desks
 from onebit.live.service.gate import Gate, address_of
 from onebit.live.service.limits import MOST_AT_ONCE, Allowance
 from onebit.live.service.metrics import CONTENT_TYPE, Metrics
-from onebit.live.service.names import PATTERN, check_name
-from onebit.live.service.page import api_page
-from onebit.live.service.problems import problem_of
+from onebit.live.service.names import check_name
+from onebit.live.service.routes import add_route, said
 from onebit.live.service.shortcut import Endpoint, Shortcut
 from onebit.live.service.stores import Database, Folder, Opener, Store
 from onebit.live.service.tokens import ANYBODY, EVERYWHERE, Caller, Tokens
-from onebit.live.web import Problem
+from onebit.live.web import Application, Problem, Receive, Scope, Send
 
 ROUNDS_PER_SECOND = 20_000.0
 """Guesses and answers of one caller, unless the operator says otherwise."""
@@ -60,8 +60,8 @@ class Service:
         """Return who asks, or raise Problem unless it has the role, and the namespace is its own."""
         caller: Caller = request.scope["state"]["caller"]
         if not caller.has_role(role):
-            said = f"token {caller.name!r} has the role {', '.join(sorted(caller.roles))}; this needs {role}"
-            raise Problem(403, said, "PermissionError")
+            says = f"token {caller.name!r} has the role {', '.join(sorted(caller.roles))}; this needs {role}"
+            raise Problem(403, says, "PermissionError")
         # The same whether there is such a namespace or not.
         if namespace is not None and not caller.sees(namespace):
             raise Problem(403, f"token {caller.name!r} may not see the namespace {namespace!r}", "PermissionError")
@@ -107,7 +107,7 @@ def create_app(
         await asyncio.to_thread(service.desks.close)
         _LOG.info("stopped: all is answered and closed")
 
-    app = FastAPI(
+    app = _Service(
         title="onebit",
         version=__version__,
         description=_ABOUT,
@@ -120,14 +120,26 @@ def create_app(
     verbs = _add_verbs(app, service)
     _add_looks(app, service)
     _add_house(app, service)
+    add_desk_page(app, service)
     for status, says in (
-        (404, "there is nothing at this address; / lists what there is"),
+        (404, "there is nothing at this address; /api lists what there is"),
         (405, "not with this method"),
     ):
         app.add_exception_handler(status, _always(Problem(status, says)))
-    app.add_middleware(Shortcut, verbs=verbs)
-    app.add_middleware(Gate, tokens=service.tokens, metrics=service.metrics)
+    app.front = Gate(Shortcut(app.front, verbs), service.tokens, service.metrics)
     return app
+
+
+class _Service(FastAPI):
+    """An application with something before it, which FastAPI's own middleware would not let be quick."""
+
+    def __init__(self, **said: Any) -> None:
+        super().__init__(**said)
+        self.front: Application = super().__call__
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await self.front(scope, receive, send)
 
 
 def _always(problem: Problem) -> Any:
@@ -135,25 +147,6 @@ def _always(problem: Problem) -> Any:
         return problem.response()
 
     return answer
-
-
-def _answered(work: Callable[[Request], Awaitable[Response]]) -> Endpoint:
-    """Let whatever goes wrong be answered as a problem."""
-
-    async def endpoint(request: Request) -> Response:
-        try:
-            return await work(request)
-        except Exception as error:
-            problem = problem_of(error)
-            if problem.status >= 500 and not isinstance(error, Problem):
-                _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
-            return problem.response()
-
-    return endpoint
-
-
-def _said(value: Any, status: int = 200) -> Response:
-    return Response(to_json(value), status, media_type="application/json")
 
 
 def _add_verbs(app: FastAPI, service: Service) -> dict[str, Endpoint]:
@@ -165,14 +158,14 @@ def _add_verbs(app: FastAPI, service: Service) -> dict[str, Endpoint]:
     ) -> None:
         async def work(request: Request) -> Response:
             desk, caller = await service.desk(request, role)
-            said = bodies.read_json(request.scope["state"]["body"])
-            call, cost = bodies.one_or_many(said, call_of) if is_listed else (call_of(said), 1)
+            asked = bodies.read_json(request.scope["state"]["body"])
+            call, cost = bodies.one_or_many(asked, call_of) if is_listed else (call_of(asked), 1)
             service.charge(request, caller, cost)
-            return _said(await desk.submit(call))
+            return said(await desk.submit(call))
 
         many = f" One, or a list of up to {MOST_AT_ONCE}." if is_listed else ""
         path, told = f"/v1/{{namespace}}/{{name}}/{verb}", f"{says}{many} Role: {role}."
-        verbs[verb] = _add(app, "POST", path, work, told, example)
+        verbs[verb] = add_route(app, "POST", path, work, told, example)
 
     record = {"channel": "mail", "length": 212}
     add(
@@ -209,9 +202,9 @@ def _add_looks(app: FastAPI, service: Service) -> None:
         async def work(request: Request) -> Response:
             desk, caller = await service.desk(request, "read")
             service.charge(request, caller, 1)
-            return _said(await desk.read(call_of(request)))
+            return said(await desk.read(call_of(request)))
 
-        _add(app, "GET", f"/v1/{{namespace}}/{{name}}/{what}", work, f"{says} Role: read.")
+        add_route(app, "GET", f"/v1/{{namespace}}/{{name}}/{what}", work, f"{says} Role: read.")
 
     def page_of_log(request: Request) -> bodies.Call:
         after = bodies.page_size(request.query_params.get("after"), "after", 0)
@@ -248,13 +241,13 @@ def _add_house(app: FastAPI, service: Service) -> None:
         desk = service.desks.get(namespace, name)
         if is_new:
             _LOG.info("a decider was made", extra={"decider": desk.title, "caller": caller.name})
-        return _said(await desk.read(bodies.status_call), 201 if is_new else 200)
+        return said(await desk.read(bodies.status_call), 201 if is_new else 200)
 
     async def deciders(request: Request) -> Response:
         caller = service.allow(request, "read")
         service.charge(request, caller, 1)
         seen = [desk for where, _, desk in service.desks if caller.sees(where)]
-        return _said(
+        return said(
             {"deciders": [desk.title for desk in seen], "open_here": [desk.title for desk in seen if desk.is_ours]}
         )
 
@@ -263,14 +256,14 @@ def _add_house(app: FastAPI, service: Service) -> None:
         return Response(await asyncio.to_thread(service.metrics.text), media_type=CONTENT_TYPE)
 
     async def alive(_request: Request) -> Response:
-        return _said({"alive": True})
+        return said({"alive": True})
 
     async def ready(_request: Request) -> Response:
         if not service.desks.are_ready:
             raise Problem(503, "deciders are being opened", "BusyError", 1)
         desks = [desk for _, _, desk in service.desks]
         # Numbers: names are for those who may see them.
-        return _said({"ready": True, "deciders": len(desks), "open_here": sum(desk.is_ours for desk in desks)})
+        return said({"ready": True, "deciders": len(desks), "open_here": sum(desk.is_ours for desk in desks)})
 
     @cache
     def page() -> str:
@@ -281,33 +274,9 @@ def _add_house(app: FastAPI, service: Service) -> None:
 
     began = {"classes": ["billing", "refund"], "learner": "BanditSVM", "deadline": 604800, "exploration_floor": 0.02}
     says = "Make a decider; if it is there, it must be the same. Role: admin."
-    _add(app, "PUT", "/v1/{namespace}/{name}", create, says, began)
-    _add(app, "GET", "/v1", deciders, "The deciders that you may see. Role: read.")
-    _add(app, "GET", "/metrics", metrics, "For Prometheus. Role: read, in every namespace.")
-    _add(app, "GET", "/healthz", alive, "Whether the process is alive.")
-    _add(app, "GET", "/readyz", ready, "Whether all deciders are open.")
-    _add(app, "GET", "/", index, "This page.")
-
-
-def _add(app: FastAPI, method: str, path: str, work: Endpoint, says: str, example: Any = None) -> Endpoint:
-    """Add a route, and what OpenAPI says of it; return what answers it."""
-    endpoint = _answered(work)
-    extra: dict[str, Any] = {}
-    if example is not None:
-        extra["requestBody"] = {"required": True, "content": {"application/json": {"example": example}}}
-    if "{name}" in path:
-        schema = {"type": "string", "pattern": f"^{PATTERN}$"}
-        extra["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": schema} for name in ("namespace", "name")
-        ]
-    app.add_api_route(
-        path,
-        endpoint,
-        methods=[method],
-        description=says,
-        name=f"{method} {path}",
-        openapi_extra=extra,
-        response_class=Response,
-        response_model=None,
-    )
-    return endpoint
+    add_route(app, "PUT", "/v1/{namespace}/{name}", create, says, began)
+    add_route(app, "GET", "/v1", deciders, "The deciders that you may see. Role: read.")
+    add_route(app, "GET", "/metrics", metrics, "For Prometheus. Role: read, in every namespace.")
+    add_route(app, "GET", "/healthz", alive, "Whether the process is alive.")
+    add_route(app, "GET", "/readyz", ready, "Whether all deciders are open.")
+    add_route(app, "GET", "/api", index, "This page.")

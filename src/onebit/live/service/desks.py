@@ -209,6 +209,7 @@ class Desks:
         self._desks: dict[tuple[str, str], Desk] = {}
         self._creating = threading.Lock()
         self._left_alone: set[str] = set()
+        self._has_looked = False
         self._stop = threading.Event()
         self._looker = threading.Thread(target=self._look_in_turn, name="onebit standby")
 
@@ -244,6 +245,7 @@ class Desks:
                 desk = self._desks.get(key)
                 if not self._stop.is_set() and (desk is None or (desk.may_come_free and owner is None)):
                     self._desks[key] = self._desk(title, {})
+            self._has_looked = True
 
     def _desk(self, title: str, told: dict[str, Any]) -> Desk:
         return Desk(title, lambda: self._store.open(title, told))
@@ -270,7 +272,7 @@ class Desks:
     @property
     def are_ready(self) -> bool:
         """Whether each has been opened, or cannot be."""
-        return all(desk.opened.is_set() for desk in list(self._desks.values()))
+        return self._has_looked and all(desk.opened.is_set() for desk in list(self._desks.values()))
 
     def create(self, namespace: str, name: str, told: dict[str, Any]) -> bool:
         """Begin a decider, and return whether it is new; one that is there must be the same."""

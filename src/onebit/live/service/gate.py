@@ -11,6 +11,7 @@ from onebit.live.service.metrics import Metrics
 from onebit.live.service.tokens import Caller, Tokens
 from onebit.live.web import (
     HEADERS,
+    PAGE_HEADERS,
     Application,
     Message,
     Problem,
@@ -22,13 +23,18 @@ from onebit.live.web import (
     read_body,
 )
 
-PUBLIC = frozenset({"/", "/healthz", "/readyz", "/openapi.json"})
-"""What may be asked without a token: nothing of it is about a decider."""
-VERBS = frozenset({"guess", "tell", "shadow", "correct", "withdraw", "classes", "status", "report", "log", "metrics"})
+PUBLIC = frozenset({"/", "/api", "/healthz", "/readyz", "/openapi.json"})
+PAGES = ("/desk/", "/page/", "/parts/")
+"""What may be asked without a token, and how it begins: nothing of it is about a decider."""
+VERBS = frozenset(
+    {"guess", "tell", "shadow", "correct", "withdraw", "classes", "status", "report", "log", "metrics"}
+    | {"desk", "open", "ticket", "columns", "overview"}
+)
 _HEADERS = [
     *HEADERS,
     (b"content-security-policy", b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
 ]
+_PAGE_HEADERS = [*HEADERS, *PAGE_HEADERS]
 _LOG = logging.getLogger("onebit.serve")
 
 
@@ -55,12 +61,13 @@ class Gate:
             await self._app(scope, receive, send)
             return
         began, status = time.perf_counter(), 500
+        is_page = scope["path"] == "/" or scope["path"].startswith(PAGES)
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", []), *_HEADERS]
+                message["headers"] = [*message.get("headers", []), *(_PAGE_HEADERS if is_page else _HEADERS)]
             await send(message)
 
         caller = None
@@ -81,7 +88,7 @@ class Gate:
         caller = self._tokens.caller(headers.get(b"authorization"))
         if not self._tokens.are_required:
             check_own_page(headers, "without tokens the service")
-        elif caller is None and scope["path"] not in PUBLIC:
+        elif caller is None and scope["path"] not in PUBLIC and not scope["path"].startswith(PAGES):
             wait = self._failures.take(address_of(scope))
             if wait:
                 raise Problem(

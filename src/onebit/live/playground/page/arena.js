@@ -1,8 +1,9 @@
 // Watching learners on a stream, and drawing points for them: the same panel, two modes.
 
-import { drop, get, post, recall, remember } from "./api.js";
+import { byId, grouped, lineSwatch, make, swatch } from "/parts/elements.js";
+import { recall, remember } from "/parts/memory.js";
+import { drop, get, post } from "./api.js";
 import { Chart, lineColor } from "./chart.js";
-import { byId, grouped, lineSwatch, make, swatch } from "./elements.js";
 import { Picture } from "./picture.js";
 
 const DEFAULTS = {

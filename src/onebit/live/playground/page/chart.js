@@ -1,6 +1,7 @@
 // Mistakes so far, drawn by uPlot.
 
-import { grouped, isDark, styleOf } from "./elements.js";
+import { grouped, isDark } from "/parts/elements.js";
+import { axisStyle, Plot } from "/parts/plot.js";
 
 // Learners' colours were chosen for white paper: on black the dark ones are lightened.
 export function lineColor(hex) {
@@ -20,17 +21,8 @@ function powers(_plot, ticks) {
   });
 }
 
-export class Chart {
-  constructor(parent) {
-    this.parent = parent;
-    this.withPromises = false;
-    new ResizeObserver(() => this.plot?.setSize(this.size())).observe(parent);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.rebuild());
-  }
-
-  size() {
-    return { width: Math.max(this.parent.clientWidth, 200), height: this.parent.clientHeight || 220 };
-  }
+export class Chart extends Plot {
+  withPromises = false;
 
   show(frame) {
     this.frame = frame;
@@ -60,13 +52,7 @@ export class Chart {
   rebuild() {
     if (!this.frame) return;
     this.plot?.destroy();
-    const axis = {
-      stroke: styleOf("--soft"),
-      grid: { stroke: styleOf("--line"), width: 1 },
-      ticks: { stroke: styleOf("--line"), width: 1 },
-      font: "13px system-ui, sans-serif",
-      values: (_plot, ticks) => ticks.map((tick) => (tick === null ? "" : grouped(tick))),
-    };
+    const axis = axisStyle();
     const line = (each) => ({ label: each.title, stroke: lineColor(each.color), width: 2.4, dash: each.dashes.map((part) => 2.4 * part), points: { show: false }, spanGaps: true });
     const promise = (each) => ({ ...line(each), label: `${each.title}, promised`, width: 1.4, dash: [9, 6] });
     this.plot = new uPlot(

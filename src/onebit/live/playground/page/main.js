@@ -1,8 +1,9 @@
 // Tabs, keys, and what went wrong.
 
-import { get, recall, remember } from "./api.js";
+import { byId } from "/parts/elements.js";
+import { recall, remember } from "/parts/memory.js";
+import { get } from "./api.js";
 import { Arena } from "./arena.js";
-import { byId } from "./elements.js";
 import { Oracle } from "./oracle.js";
 
 const tabs = [...document.querySelectorAll("[role=tab]")];

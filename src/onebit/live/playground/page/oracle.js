@@ -1,7 +1,8 @@
 // A person thinks of a rule; the learner guesses, and hears right or wrong.
 
-import { get, post, recall, remember } from "./api.js";
-import { byId, isDark, make } from "./elements.js";
+import { byId, isDark, make } from "/parts/elements.js";
+import { recall, remember } from "/parts/memory.js";
+import { get, post } from "./api.js";
 
 const RULES = [
   { title: "even or odd", says: "0 2 4 6 8, or 1 3 5 7 9", classes: ["even", "odd"] },

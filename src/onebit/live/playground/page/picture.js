@@ -1,6 +1,6 @@
 // One learner's picture: the regions of its guesses, the latest rounds, the facts it keeps, and what is under the mouse.
 
-import { isDark, make, styleOf } from "./elements.js";
+import { isDark, make, styleOf } from "/parts/elements.js";
 
 const FINE = 144; // pixels along a side, to which a grid of scores is interpolated
 const STEP = 0.04; // of the picture, for an arrow key
