@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
@@ -28,7 +28,7 @@ from onebit.live.web import LARGEST_BODY
 from served import Served, serving_here
 
 SECRET = "the-label-of-somebody-else"
-LIGHT = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
+LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
 ANSWERS = {200, 201, 400, 401, 403, 404, 405, 409, 413, 415, 422, 429}
 
 
@@ -49,7 +49,7 @@ def is_told(status: int, headers: dict[str, str], body: bytes, folder: Path) -> 
 
 # What is sent: every operation of the page, with its example made worse.
 
-WORSE = st.sampled_from(
+WORSE: st.SearchStrategy[Any] = st.sampled_from(
     [
         *(1e308, -1e308, 5e-324, 2**53, -(2**63), 10**400, float("nan"), float("inf"), True, None),
         *("\ud800", "\0", "", "é" * 300, "a" * 5000, "../..", "<script>", "'--", [], {}, [[]]),
@@ -119,8 +119,10 @@ def requests(paths: dict[str, Any]) -> st.SearchStrategy[Sent]:
         method, path, said = one_of(*(operations if worse == "house" else about_deciders))
         space = one_of("vault", "..", "SHOP", "no") if worse == "space" else "shop"
         path = path.replace("{namespace}", space).replace("{name}", one_of(*NAMES) if worse == "name" else "routing")
-        if path.endswith("/log"):
-            path += f"?after={draw(JSON)}&limit={draw(JSON)}" if worse == "query" else "?limit=5"
+        if method == "get":
+            names = ("after", "limit", "older_than", "id") if worse == "query" else ()
+            asked = {name: draw(JSON) for name in names} or {"limit": 5}
+            path += "?" + urlencode(asked, errors="replace")
         if worse == "method":
             method = one_of("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "BREW")
         example = said.get("requestBody", {}).get("content", {}).get("application/json", {}).get("example", {})
@@ -184,8 +186,8 @@ def fuzz(folder: Path, n_requests: int) -> Counter[int]:
             assert desk.open_decider().verify(), desk.title
         assert served.service.desks.get("shop", "routing").open_decider().status().events > n_requests / 20
     for path in folder.rglob("*.onebit"):
-        with Decider.open(path) as desk:
-            assert desk.verify()
+        with Decider.open(path) as decider:
+            assert decider.verify()
     assert {path.name for path in folder.iterdir()} <= {"shop", "vault", "tokens.json"}
     assert {path.name for path in (folder / "vault").iterdir()} == {"secret.onebit"}
     return told
@@ -267,7 +269,7 @@ CLOSE = "Connection: close"
 
 
 def test_bytes_that_are_no_request(attacked: Attacked) -> None:
-    chunked, both = "Transfer-Encoding: chunked", [CLOSE, "Transfer-Encoding: chunked"]
+    both = [CLOSE, "Transfer-Encoding: chunked"]
     hostile: list[tuple[bytes, set[int]]] = [
         (b"\0\1\2 no http at all\r\n\r\n", {400}),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", {400, 401}),
@@ -276,14 +278,19 @@ def test_bytes_that_are_no_request(attacked: Attacked) -> None:
         (b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", {400, 401, 404}),
         (b"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", {400, 401}),
         (b"GET /v1/shop HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", {401}),
-        (b"GET /v1/shop HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 200_000, {400, 431}),
-        (b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", {400, 401, 431}),
+        (b"GET /v1/shop HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 200_000, {0, 400, 431}),
+        (b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", {0, 400, 401, 431}),
         (attacked.get(b"/v1/\0"), {400}),
         (attacked.get(b"/v1/\xff\xfe"), {400}),
         (attacked.get(b"/v1/%00/x/status"), {422}),
         (attacked.get(b"/v1/%2e%2e/%2e%2e/status"), {422}),
         (attacked.get(b"/v1/shop%2frouting/status"), {200}),
         (attacked.get(b"/v1/shop/../shop/routing/status"), {404}),
+        (attacked.get(b"/parts/../web.py"), {404}),
+        (attacked.get(b"/parts/%2e%2e/web.py"), {404}),
+        (attacked.get(b"/page/..%2f..%2f..%2ftokens.json"), {404}),
+        (attacked.get(b"/desk//etc/passwd"), {404}),
+        (attacked.get(b"/parts/%00"), {404}),
         (attacked.get(b"//v1"), {404}),
         (attacked.get(b"/v1/"), {404}),
         (attacked.get(b"/v1/vault/secret/status"), {403}),
@@ -301,8 +308,6 @@ def test_bytes_that_are_no_request(attacked: Attacked) -> None:
         (attacked.post(b"12\r\n" + GUESS + b"\r\n0\r\n\r\n", *both, length=""), {200}),
         (attacked.post(b"12\r\n" + GUESS + b"\r\n0\r\n\r\n", *both, length=3), {200, 400}),
         (attacked.post(b"zz\r\n" + GUESS, *both, length=""), {400}),
-        (attacked.post(b"100000\r\n" + b" " * 0x100000 + b"\r\n", CLOSE, chunked, length="") * 1
-         + (b"100000\r\n" + b" " * 0x100000 + b"\r\n") * 4, {413}),
         (attacked.post(b"", CLOSE), {422}),
         (attacked.post(GUESS, CLOSE, "Expect: 100-continue"), {200}),
         (attacked.post(b"[" * 100_000, CLOSE), {422}),
@@ -311,6 +316,8 @@ def test_bytes_that_are_no_request(attacked: Attacked) -> None:
     ]  # fmt: skip
     for sent, expected in hostile:
         answers = [answer for answer in talk(attacked.url, sent) if answer[0] >= 200]
+        if not answers and 0 in expected:  # it hung up on somebody who was still sending
+            continue
         assert len(answers) == 1 or sent.startswith(b"PRI"), (sent[:200], answers)
         assert answers[0][0] in expected, (sent[:200], answers)
         if answers[0][0] != 431:
@@ -328,6 +335,12 @@ def test_many_requests_in_one_packet(attacked: Attacked) -> None:
             is_told(status, headers, body, attacked.folder)
 
 
+def test_a_large_request_that_is_refused_early_is_read_to_its_end(attacked: Attacked) -> None:
+    refused = attacked.post(b" " * 500_000).replace(b"Bearer", b"Basic")
+    told = talk(attacked.url, refused + attacked.post(GUESS, CLOSE))
+    assert [status for status, _, _ in told] == [401, 200]
+
+
 def test_what_never_ends_is_let_go(attacked: Attacked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onebit.live.web.BODY_SECONDS", 0.2)
     monkeypatch.setattr("onebit.live.service.protocol.HEAD_SECONDS", 0.2)
@@ -335,7 +348,10 @@ def test_what_never_ends_is_let_go(attacked: Attacked, monkeypatch: pytest.Monke
     for sent in (b"", whole[:30], whole[: -len(GUESS)], whole[:-5]):
         ((status, headers, body),) = talk(attacked.url, sent)
         assert (status, headers["content-type"]) == (408, "application/problem+json"), (sent, status, body)
-    # One byte at a time is fine, as long as it comes in time.
+    endless = (b"100000\r\n" + b" " * 0x100000 + b"\r\n") * 4
+    told = talk(attacked.url, attacked.post(b"", "Transfer-Encoding: chunked", length="") + endless)
+    assert [status for status, _, _ in told] == [413]
+    # Slow is fine, as long as all comes in time.
     pieces = re.findall(rb"(?s).{1,40}", attacked.post(GUESS, CLOSE))
     assert [status for status, _, _ in talk(attacked.url, *pieces)] == [200]
 
