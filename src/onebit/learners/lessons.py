@@ -107,7 +107,9 @@ class Taught(Run):
         labels = check_labels(guesses, rows.shape[0], "guesses")
         answers = _check_answers(correct, len(labels))
         chances = None if probabilities is None else _check_chances(probabilities, len(labels))
-        with self.all_or_nothing(fresh=False):
+        # One round is heard or refused, as by `tell`; only of several could some be heard and others not.
+        is_one = len(labels) == 1 and self._started and not self._grows
+        with self._lock if is_one else self.all_or_nothing(fresh=False):
             self._check_fit(rows, X)
             if not self._started and self.classes is None:
                 raise ValueError("classes is not known: pass classes=, for labels that were never tried count too")

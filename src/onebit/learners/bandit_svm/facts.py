@@ -237,11 +237,12 @@ class FactMemory(Memory):
         moves, memory, sight, settings = self._at_hand[type(prepared)]
         tally, watch = self.arrays.tally, self.arrays.watch
         kept = tally.copy(), watch.copy()
-        watch[:] = new_watch()
         self._seen = -1
-        changed = moves.hear(memory, unlocked(prepared), sight, label, False, correct, truth, settings)
-        tally[:], watch[:] = kept
-        return changed
+        try:
+            watch[:] = new_watch()
+            return moves.hear(memory, unlocked(prepared), sight, label, False, correct, truth, settings)
+        finally:
+            tally[:], watch[:] = kept
 
     def add_class(self) -> None:
         """Make room for one more class: it is not the right one where another is."""

@@ -105,9 +105,10 @@ class GradientMemory(Memory):
         self.measure(row, row)
         divides = self.settings.kind in (GAPTRON, SURROGATE)
         heard, chance = self.arrays.sums[HEARD], divisible_chance(probability, row) if divides else 1.0
-        changed = self._hear_measured(unlocked(row), label, correct, truth, chance)
-        self.arrays.sums[HEARD] = heard  # exploration fades with the rounds that were played
-        return changed
+        try:
+            return self._hear_measured(unlocked(row), label, correct, truth, chance)
+        finally:
+            self.arrays.sums[HEARD] = heard  # exploration fades with the rounds that were played
 
     def _hear_measured(self, row: Rows, label: int, correct: bool, truth: int, chance: float) -> bool:
         moves, memory, sight, settings = self._at_hand[type(row)]

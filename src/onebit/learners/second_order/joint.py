@@ -242,9 +242,10 @@ class JointMemory(DenseMemory):
         self._seen = -1
         chance = divisible_chance(probability, prepared)
         learn, answer = _learns(self.rule, self.form), Answer(label, False, correct, truth)
-        changed = learn(self.arrays, unlocked(prepared), 0, self.sight, answer, chance, self.settings)
-        self._tidy()
-        return changed
+        try:
+            return learn(self.arrays, unlocked(prepared), 0, self.sight, answer, chance, self.settings)
+        finally:
+            self._tidy()
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return ⟨wᵢ, x⟩ for every row and class."""

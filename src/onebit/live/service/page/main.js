@@ -7,10 +7,15 @@ import { get, hasToken, setToken } from "./session.js";
 
 const EVERY = 2000; // milliseconds
 const LONGEST = 15_000; // between tries while nobody answers
-const [, place, ...parts] = location.pathname.split("/").map(decodeURIComponent);
+const [, place, ...parts] = location.pathname.split("/"); // names need no escapes
 const name = place === "desk" ? parts.join("/") : null;
 
-let view, timer, turn = 0, failures = 0, isKnown = false;
+let view;
+let timer;
+let turn = 0;
+let failures = 0;
+let isKnown = false;
+let isRefused = false;
 
 function complain(problem) {
   if (problem?.status === 401) return askForToken(problem);
@@ -70,22 +75,21 @@ async function look() {
     if (mine !== turn) return;
     await view.look();
     back();
-    if (failing) complain(null);
-    failing = false;
+    if (isRefused) complain(null);
+    isRefused = false;
   } catch (problem) {
     if (mine !== turn) return;
     if (problem.status === 401) return askForToken(problem);
     if (!(problem.status >= 0)) throw problem;
     if (problem.status !== 0) {
       back();
-      failing = true;
+      isRefused = true;
     } else isKnown = false; // whoever comes back may be another, with other tokens
     complain(problem);
   } finally {
     if (mine === turn && byId("token").hidden) plan();
   }
 }
-let failing = false;
 
 function plan() {
   clearTimeout(timer);
