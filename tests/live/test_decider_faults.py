@@ -1,8 +1,12 @@
 """What goes wrong in a year: Ctrl-C, a full disk, damaged pages. All of it is noticed, and nothing of it stays."""
 
+import os
+import signal
 import sqlite3
 import sys
+import threading
 import time
+import warnings
 from contextlib import closing
 from linecache import getline
 from pathlib import Path
@@ -14,7 +18,7 @@ import pytest
 import onebit
 from onebit.live.decider import Decider
 from onebit.live.log import LogError, LogWriteError
-from onebit.live.sqlite import SQLiteLog
+from onebit.live.sqlite import LostJournalWarning, SQLiteLog
 
 
 @pytest.fixture
@@ -281,3 +285,122 @@ def test_a_snapshot_on_damaged_pages_is_passed_over(path: Path, monkeypatch: pyt
     monkeypatch.setattr(SQLiteLog, "_rows", damaged)
     with Decider.open(path) as desk:
         assert desk.verify()
+
+
+def test_a_lost_key_is_noticed_by_verify(path: Path) -> None:
+    with begun(path) as desk:
+        desk.guess({"x": 1.0}, key="k")
+    damage(path, "UPDATE sqlite_master SET sql = sql || ' AND key > ''z''' WHERE name = 'events_by_key'")
+    damage(path, "REINDEX events_by_key")
+    damage(path, "UPDATE sqlite_master SET sql = replace(sql, ' AND key > ''z''', '') WHERE name = 'events_by_key'")
+    with Decider.open(path) as desk, pytest.raises(LogError, match="is damaged"):
+        desk.verify()
+
+
+def test_forgetting_nothing_changes_nothing(path: Path) -> None:
+    with begun(path) as desk:
+        (ticket,) = play(desk, 1)
+        assert desk.forget(where={"word": "nobody's"}) == 0
+        for slip in (ticket, ticket.id):
+            with pytest.raises(ValueError, match="tickets must be a list"):
+                desk.forget(slip)
+        assert desk.verify()
+        desk.withdraw(ticket)
+
+
+def test_what_another_program_keeps_in_the_journal_is_not_called_erased(path: Path) -> None:
+    with begun(path) as desk, closing(sqlite3.connect(path)) as reader:
+        (ticket,) = play(desk, 1)
+        log: Any = desk._log
+        log._connection.execute("PRAGMA busy_timeout = 1")
+        reader.execute("BEGIN")
+        assert reader.execute("SELECT count(*) FROM events").fetchone() == (3,)
+        with pytest.raises(LogWriteError, match="another program reads it"):
+            desk.forget([ticket])
+        reader.rollback()
+        assert desk.forget([ticket]) == 0, "its events are gone; now they are written over, too"
+
+
+def test_a_fork_does_not_wait_for_a_thread_that_is_not_there(path: Path) -> None:
+    is_held, may_go = threading.Event(), threading.Event()
+    with begun(path) as desk:
+
+        def hold() -> None:
+            with desk._lock:
+                is_held.set()
+                may_go.wait()
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        is_held.wait()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)
+            try:
+                desk.close()
+                desk.guess({"x": 1.0})
+            except ValueError:
+                os._exit(0)
+            os._exit(1)
+        ended = os.waitpid(child, 0)[1]
+        may_go.set()
+        holder.join()
+        assert ended == 0
+        play(desk, 2)
+        assert desk.verify()
+
+
+def test_records_of_which_one_is_refused_leave_no_tickets(path: Path) -> None:
+    with begun(path, silence="wrong", max_open=3) as desk:
+        with pytest.raises(ValueError, match="inf"):
+            desk.guess_many([{"x": 1.0}, {"x": 2.0}, {"x": np.inf}])
+        status = desk.status()
+        assert (status.open, status.silent, status.wrong) == (0, 2, 0)
+        assert desk.verify()
+
+
+def test_a_key_that_waits_in_a_long_line_is_known(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.live.decider._RECENT", 3)
+    with begun(path) as desk:
+        with desk.together():
+            tickets = [desk.guess({"x": 1.0}, key=f"k{i}") for i in (*range(6), 0)]
+        assert tickets[0] == tickets[6]
+        assert desk.status().guesses == 6
+
+
+def test_a_file_that_is_removed_or_replaced_is_noticed(path: Path) -> None:
+    desk = begun(path)
+    play(desk, 2)
+    path.rename(path.with_name("moved"))
+    with pytest.raises(LogWriteError, match="removed or replaced"):
+        desk.guess({"x": 1.0})
+    path.write_bytes(b"")
+    with pytest.raises(LogWriteError, match="removed or replaced"):
+        desk.guess({"x": 1.0})
+    path.unlink()
+    path.with_name("moved").rename(path)
+    play(desk, 1)
+    desk.close()
+    with Decider.open(path) as desk:
+        assert desk.status().guesses == 3
+
+
+def test_a_lost_journal_is_noticed(path: Path) -> None:
+    """As after kill -9, when somebody tidies up."""
+    with begun(path) as desk:
+        play(desk, 2)
+        kept = {name: path.with_name(path.name + name).read_bytes() for name in ("", "-wal")}
+    left = path.with_name(path.name + ".owner")
+    left.write_text("{}")
+    path.write_bytes(kept[""])
+    with (
+        pytest.warns(LostJournalWarning, match="may be lost"),
+        pytest.raises(LogError, match="there is no decider in it"),
+    ):
+        Decider.open(path)
+    left.write_text("{}")
+    path.with_name(path.name + "-wal").write_bytes(kept["-wal"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with Decider.open(path) as desk:
+            assert desk.status().guesses == 2

@@ -1,7 +1,9 @@
 """The service: what it answers, to whom, and that nothing that is sent to it breaks it."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ pytest.importorskip("fastapi")
 from in_process import onebit
 from onebit.live.decider import Decider
 from onebit.live.service.bodies import own_learner
+from onebit.live.service.desks import Desk
 from onebit.live.service.limits import MOST_AT_ONCE, MOST_WAITING, Allowance
 from onebit.live.service.tokens import FILE, Tokens, add_token, read_tokens, remove_token
 from onebit.live.web import LARGEST_BODY
@@ -382,3 +385,29 @@ def test_commands(tmp_path: Path) -> None:
     assert "namespace must be" in onebit("tokens", "add", folder, "b", "--role", "play", "--namespace", "../x").stderr
     assert onebit("tokens", "remove", folder, "app").returncode == 0
     assert "there is no token 'app'" in onebit("tokens", "remove", folder, "app").stderr
+
+
+def test_what_breaks_while_it_is_written_breaks_no_later_request() -> None:
+    class Broken:
+        refusal = None
+
+        @contextmanager
+        def together(self) -> Iterator[list[Any]]:
+            yield []
+            raise RuntimeError("a bug")
+
+        def close(self) -> None:
+            pass
+
+    async def ask() -> None:
+        desk = Desk("shop/routing", Broken)  # type: ignore[arg-type]
+        desk.opened.wait()
+        try:
+            for _ in range(2):
+                with pytest.raises(RuntimeError, match="a bug"):
+                    await asyncio.wait_for(desk.submit(lambda _: 1), 5.0)
+        finally:
+            desk.stop()
+            desk.join()
+
+    asyncio.run(ask())

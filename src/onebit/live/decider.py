@@ -265,9 +265,20 @@ class Decider:
         return False
 
     def guess_many(self, records: Iterable[Any], among: Any = None) -> list[Ticket]:
-        """Name a label for each of many records; they are waited for together."""
+        """Name a label for each of many records; they are waited for together.
+
+        If one is refused there are no tickets: those of the records before are closed without an answer.
+        """
+        tickets: list[Ticket] = []
         with self._ready():
-            tickets, last = [self._guess(record, among, None) for record in records], self._log.pending()
+            try:
+                tickets.extend(self._guess(record, among, None) for record in records)
+            except ValueError:
+                for ticket in tickets:  # nobody will hear of them: not even their silence says anything
+                    if ticket.id in self._state.open:
+                        self._add(Kind.SILENT, ticket.id, {"says": NOTHING})
+                raise
+            last = self._log.pending()
         self._wait(last)
         return tickets
 
@@ -523,6 +534,8 @@ class Decider:
         where : mapping
             And all whose records, and those of shadow mode, have these values: ``{"customer": "c-17"}``.
         """
+        if isinstance(tickets, (str, Ticket)):
+            raise ValueError(f"tickets must be a list of tickets or their ids; got {tickets!r:.80}")
         names = {name_of(ticket) for ticket in tickets}
         with self._ready():
             alone = []
@@ -535,10 +548,10 @@ class Decider:
                 self._add(Kind.SILENT, name, {"says": NOTHING})
             self._snapshot()
             gone = alone + [event.seq for name in sorted(names) for event in self._log.about_ticket(name)]
-            self._log.erase(gone)
             for name in names:
                 self._answers.pop(name, None)
             self._requests.clear()  # the log knows those that are left
+            self._log.erase(gone)
             return len(gone)
 
     def export(self, path: "str | os.PathLike[str]") -> int:
@@ -551,19 +564,25 @@ class Decider:
             return write_guesses(place, self._log.events(), list(self._state.classes))
 
     def verify(self) -> bool:
-        """Replay the whole log, and return whether that gives what is known now, to the last bit."""
+        """Replay the whole log, and return whether that gives what is known now, to the last bit.
+
+        Raises LogError if the file is damaged, also where no guess depends on it.
+        """
         with self._ready():
             if self._log.compacted:
                 raise ValueError(
                     f"events up to {self._log.compacted} were compacted: the log has no beginning any more"
                 )
+            self._log.check()
             anew = replay(self._log, self._settings, self._trusted, from_snapshot=False)
             return same_state(anew, self._state)
 
     def close(self) -> None:
         """Write a snapshot if it is worth it, and let go of the file."""
+        if os.getpid() != self._pid:  # a fork's: not to be touched, nor its lock
+            return
         with self._lock:
-            if self._is_closed or os.getpid() != self._pid:
+            if self._is_closed:
                 return
             self._is_closed = True
             if self._flusher is not None:
@@ -594,8 +613,6 @@ class Decider:
     def _make_ready(self) -> None:
         if self._is_closed:
             raise ValueError("the decider is closed; open it again: Decider.open(path)")
-        if os.getpid() != self._pid:
-            raise ValueError("the decider belongs to the process that opened it, of which this is a fork")
         if self._is_stale:
             with suppress(LogWriteError):  # whoever waits for it is told
                 self._log.wait(self._log.pending())
@@ -690,8 +707,11 @@ class Decider:
         if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY:
             raise ValueError(f"key must be a text of at most {_LONGEST_KEY} characters; got {key!r:.80}")
         before: Ticket | Shadow | None = self._requests.get(key)
-        if before is None and (event := self._log.with_key(key)) is not None:
-            before = _said_before(event, self._state.classes)
+        if before is None:
+            if len((line := self._log.pending()).lines) >= _RECENT:  # it may be in line, and not remembered any more
+                self._log.wait(line)
+            event = self._log.with_key(key)
+            before = None if event is None else _said_before(event, self._state.classes)
         if before is None or isinstance(before, wanted):
             return before
         raise ValueError(
@@ -742,6 +762,8 @@ class _Ready:
 
     def __enter__(self) -> None:
         desk = self._desk
+        if os.getpid() != desk._pid:  # before the lock: a thread that is not here may have had it
+            raise ValueError("the decider belongs to the process that opened it, of which this is a fork")
         desk._lock.acquire()
         try:
             desk._make_ready()

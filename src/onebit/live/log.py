@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from onebit.live.events import Event, checksum, packed, unpacked
 from onebit.typed_json import parse, write
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1 had other checksums, and was never released
 COLUMNS = "seq, time, kind, ticket, body, row, key, checksum"
 _COMPACTED, _CHECKSUM = "compacted", "checksum"  # what a log says about itself, beside the settings
 _AT_ONCE = 1000
@@ -101,6 +101,15 @@ def about_rows(about: dict[str, Any]) -> list[tuple[str, str]]:
     return [*told.items(), (_CHECKSUM, _about_checksum(told))]
 
 
+def check_version(path: Any, version: int) -> None:
+    """Raise LogError unless this onebit reads logs of that format."""
+    if version == FORMAT_VERSION:
+        return
+    what = "a newer onebit" if version > FORMAT_VERSION else "an onebit from before deciders were released"
+    remedy = "update onebit" if version > FORMAT_VERSION else "export it with that one, and begin another"
+    raise LogError(f"{path}: was written by {what} (format {version}, this one knows {FORMAT_VERSION}): {remedy}")
+
+
 def _about_checksum(told: dict[str, str]) -> str:
     """Return the checksum of what never changes."""
     return checksum(tuple(sorted(row for row in told.items() if row[0] != _COMPACTED)), b"").hex()
@@ -151,6 +160,9 @@ class Log(Protocol):
 
     def snapshots(self) -> Iterator[Snapshot]:
         """Yield the snapshots that are whole, the latest first."""
+
+    def check(self) -> None:
+        """Raise `LogError` if what finds tickets and requests is damaged, which reading all events does not show."""
 
     def compact(self, keep: set[str]) -> int:
         """Remove all events before the latest snapshot, but for those about tickets to keep; return how many."""
@@ -331,7 +343,7 @@ class DatabaseLog(ABC):
         lines = self._find(COLUMNS, "events", where, *values)
         try:
             return [unpacked(line) for line in lines]
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, AttributeError) as error:
             raise LogError(f"{self.path}: {error}; put a backup in its place") from error
 
     def about_ticket(self, ticket: str) -> list[Event]:
@@ -348,6 +360,11 @@ class DatabaseLog(ABC):
         """Return the event of a request that is on the disk, if there is one."""
         found = self._read("key = ?", key)
         return found[0] if found else None
+
+    def check(self) -> None:
+        """Raise LogError if something is damaged; a database that others look after is not looked at beyond that."""
+        for _ in self.events():
+            pass
 
     # Snapshots.
 
@@ -373,7 +390,7 @@ class DatabaseLog(ABC):
                 raise
             except LogError:
                 continue  # its pages are damaged
-            if checksum((seq,), content) == check:
+            if isinstance(content, bytes) and checksum((seq,), content) == check:
                 yield Snapshot(seq, content)
 
     def compact(self, keep: set[str]) -> int:
@@ -393,16 +410,20 @@ class DatabaseLog(ABC):
         if any(seq > up_to for seq in seqs):
             raise ValueError(f"events after the latest snapshot, {up_to}, cannot be erased")
         try:
-            with self._transaction():
-                self._delete("events", "seq = ?", [(seq,) for seq in seqs])
-                self._delete("snapshots", "seq < ?", [(up_to,)])  # could not be gone on from
-                self._delete("about", "name = ?", [(_COMPACTED,)])
-                self._put("about", (_COMPACTED, write(up_to)))
-            self.compacted = up_to
+            if seqs:
+                self._remove(seqs, up_to)
             with self._writing:
                 self._wipe()
         except self.errors as error:
             raise LogWriteError(f"{self.path}: cannot be compacted ({error}); try again when there is room") from error
+
+    def _remove(self, seqs: list[int], up_to: int) -> None:
+        with self._transaction():
+            self._delete("events", "seq = ?", [(seq,) for seq in seqs])
+            self._delete("snapshots", "seq < ?", [(up_to,)])  # could not be gone on from
+            self._delete("about", "name = ?", [(_COMPACTED,)])
+            self._put("about", (_COMPACTED, write(up_to)))
+        self.compacted = up_to
 
     def _latest_snapshot(self) -> int:
         ((up_to,),) = self._find("coalesce(max(seq), 0)", "snapshots")

@@ -23,7 +23,6 @@ from psycopg.pq import TransactionStatus
 
 from onebit.live.log import (
     COLUMNS,
-    FORMAT_VERSION,
     DatabaseLog,
     LogError,
     LogUnsureError,
@@ -32,6 +31,7 @@ from onebit.live.log import (
     Owner,
     UnreachableError,
     about_rows,
+    check_version,
 )
 from onebit.live.postgres_place import (
     LOCKS,
@@ -133,11 +133,8 @@ class PostgresLog(DatabaseLog):
     def _number(self, connection: Connection) -> int | None:
         """Return the number of the decider, if there is one."""
         version = version_of(connection)
-        if version > FORMAT_VERSION:
-            raise LogError(
-                f"{self.path}: was written by a newer onebit (format {version}, this one knows {FORMAT_VERSION}): "
-                "update onebit"
-            )
+        if version:
+            check_version(self.path, version)
         find = "SELECT id FROM onebit.deciders WHERE name = %s"
         found = connection.execute(find, [self._name]).fetchone() if version else None
         return None if found is None else int(found[0])
@@ -384,6 +381,8 @@ class PostgresLog(DatabaseLog):
             with suppress(psycopg.Error):
                 nobody = "UPDATE onebit.deciders SET pid = NULL, host = NULL, since = NULL WHERE id = %s AND epoch = %s"
                 self._connection.execute(nobody, [self._id, self._epoch])
+                # Now: the server may notice later that the connection is gone, and the next owner would be refused.
+                self._connection.execute("SELECT pg_advisory_unlock_all()")
         self._drop()
 
 

@@ -3,13 +3,24 @@
 import json
 import os
 import sqlite3
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from onebit.live.log import COLUMNS, FORMAT_VERSION, Batch, DatabaseLog, LogError, OwnedError, Owner, about_rows
+from onebit.live.log import (
+    COLUMNS,
+    FORMAT_VERSION,
+    Batch,
+    DatabaseLog,
+    LogError,
+    OwnedError,
+    Owner,
+    about_rows,
+    check_version,
+)
 
 try:
     import fcntl
@@ -42,6 +53,10 @@ _INSERT = f"INSERT INTO events ({COLUMNS}) VALUES "
 _ONE = "(?, ?, ?, ?, ?, ?, ?, ?)"
 
 
+class LostJournalWarning(UserWarning):
+    """The journal of a file that was not closed is gone, and with it what came last."""
+
+
 class SQLiteLog(DatabaseLog):
     """A log in a SQLite file.
 
@@ -61,6 +76,14 @@ class SQLiteLog(DatabaseLog):
         if about is None and self._is_empty():
             raise LogError(f"{self.path}: there is no decider; give its classes to begin one")
         self._owner = _OwnerFile(self.path)
+        journal = self.path.with_name(self.path.name + "-wal")
+        if self._owner.was_left and not self._is_empty() and not journal.exists():
+            warnings.warn(
+                f"{self.path}: the process that had it open did not close it, and {journal.name} is not there: what "
+                "came last may be lost. If you have that file put it back, before anything else is written",
+                LostJournalWarning,
+                stacklevel=4,
+            )
         try:
             self._connection = self._connect()
             try:
@@ -91,22 +114,26 @@ class SQLiteLog(DatabaseLog):
                 self._connection.execute(f"PRAGMA {pragma}")
             if about is not None and not self._connection.execute("SELECT 1 FROM sqlite_master").fetchone():
                 self._create(about)
+            is_empty = not self._connection.execute("SELECT 1 FROM sqlite_master").fetchone()
             application, version = (
                 self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
             )
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise LogError(
                 f"{self.path}: cannot be used as a log ({error}). If it is read-only, let it be written; if it was "
                 "copied while a decider had it open, copy it again after close(); if it is damaged, put a backup there"
             ) from error
+        if is_empty:
+            raise LogError(
+                f"{self.path}: there is no decider in it; give its classes to begin one. If there was one, "
+                f"{self.path}-wal is lost, which has all that came last: put it back, or a backup"
+            )
         if application != APPLICATION_ID:
             raise LogError(f"{self.path}: is another program's SQLite file; choose another path")
-        if version > FORMAT_VERSION:
-            raise LogError(
-                f"{self.path}: was written by a newer onebit (format {version}, this one knows {FORMAT_VERSION}): "
-                "update onebit"
-            )
+        check_version(self.path, version)
         self.forget_line()
+        found = os.stat(self.path)
+        self._place = found.st_dev, found.st_ino
 
     def _create(self, about: dict[str, Any]) -> None:
         with self._transaction():
@@ -147,6 +174,7 @@ class SQLiteLog(DatabaseLog):
 
     def _commit(self, lines: list[tuple[Any, ...]]) -> None:
         with self._writing:
+            self._check_place()
             if len(lines) <= _AT_ONCE and not self._connection.in_transaction:
                 self._insert(lines)  # one statement is a transaction of its own
                 return
@@ -158,6 +186,16 @@ class SQLiteLog(DatabaseLog):
         if lines:
             values = ", ".join([_ONE] * len(lines))
             self._connection.execute(_INSERT + values, [*chain.from_iterable(lines)])
+
+    def _check_place(self) -> None:
+        """Raise unless the file is still where it was: what is written to one that was removed is lost."""
+        try:
+            found = os.stat(self.path)
+            is_there = (found.st_dev, found.st_ino) == self._place
+        except OSError:
+            is_there = False
+        if not is_there:
+            raise sqlite3.OperationalError("the file was removed or replaced while it was open")
 
     def _holds(self, batch: Batch) -> bool:
         with suppress(LogError):
@@ -173,7 +211,16 @@ class SQLiteLog(DatabaseLog):
     def _wipe(self) -> None:
         """Write what was deleted over with zeros; the pages of the old file go too, and what lies in the journal."""
         self._connection.execute("VACUUM")
-        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        is_busy, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if is_busy:
+            raise sqlite3.OperationalError("another program reads it, and what was erased is still in its journal")
+
+    def check(self) -> None:
+        """Raise LogError if a page or an index is damaged."""
+        with self._writing:
+            found = self._connection.execute("PRAGMA integrity_check(1)").fetchall()
+        if found != [("ok",)]:
+            raise LogError(f"{self.path}: is damaged ({found[0][0]}); put a backup in its place")
 
     def _let_go(self) -> None:
         self._connection.close()
@@ -186,6 +233,8 @@ class _OwnerFile:
     def __init__(self, path: Path) -> None:
         self._path = path.with_name(path.name + ".owner")
         self._file: int | None = None
+        self.was_left = self._path.exists()
+        """Whether the last owner did not let go by itself."""
         if fcntl is not None:
             try:
                 self._file = self._claim(path)

@@ -170,6 +170,9 @@ class Desk:
                     outcomes[-1][2].extend(batches[n_before:])
         except LogWriteError as error:
             _LOG.error("cannot be written", extra={"decider": self.title}, exc_info=error)
+        except Exception as error:  # a bug: nobody may think that it is written, and the next in line are answered too
+            _LOG.error("cannot be written", extra={"decider": self.title}, exc_info=error)
+            outcomes = [(None, error, [])] * len(jobs)
         _deliver(jobs, [(value, error or _unwritten(held)) for value, error, held in outcomes])
 
 

@@ -79,7 +79,7 @@ class Gate:
         except Problem as problem:
             await problem.response()(scope, receive, send_with_headers)
         else:
-            await self._app(scope, _nothing_more, send_with_headers)
+            await self._app(scope, receive, send_with_headers)
         finally:
             self._note(scope, status, time.perf_counter() - began, caller)
 
@@ -111,7 +111,3 @@ def address_of(scope: Scope) -> str:
     """Return where a request comes from."""
     client = scope.get("client")
     return client[0] if client else ""
-
-
-async def _nothing_more() -> Message:
-    return {"type": "http.request", "body": b"", "more_body": False}
