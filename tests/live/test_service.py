@@ -11,9 +11,6 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
 from in_process import onebit
 from onebit.live.decider import Decider
 from onebit.live.service.bodies import own_learner
@@ -314,32 +311,6 @@ def test_oversized_deep_and_broken(shared: Served) -> None:
             for body in (nested, b'{"record":' + nested + b"}", b'{"record":{"x":1},"among":' + nested + b"}"):
                 assert shared.ask("POST", path, body).status in (200, 422)
             assert is_problem(shared.ask("POST", f"{DESK}/tell", b'{"id":"x","correct":' + nested + b"}"), 422)
-
-
-_WORDS = st.sampled_from(["record", "among", "key", "id", "correct", "label", "classes", "$set", "$date", "$mapping"])
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(["a", "b"]),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_WORDS | st.text(max_size=3), inner, max_size=4),
-    max_leaves=12,
-)
-_VERBS = ("guess", "tell", "shadow", "classes", "correct", "withdraw")
-
-
-@settings(max_examples=100, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
-@given(
-    verb=st.sampled_from(_VERBS),
-    body=st.binary(max_size=40)
-    | _JSON
-    | st.fixed_dictionaries(
-        {"record": _JSON}, optional={"among": _JSON, "key": _JSON, "correct": _JSON, "label": _JSON}
-    )
-    | st.fixed_dictionaries({"id": _JSON, "correct": _JSON}),
-)
-def test_nothing_that_is_sent_breaks_it(shared: Served, verb: str, body: Any) -> None:
-    reply = shared.ask("POST", f"{DESK}/{verb}", body)
-    assert reply.status in (200, 422), reply
-    reply = shared.ask("PUT", "/v1/shop/routing", body)
-    assert reply.status in (200, 409, 422), reply
 
 
 def test_it_still_works(shared: Served) -> None:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
@@ -28,7 +28,7 @@ from onebit.live.web import LARGEST_BODY
 from served import Served, serving_here
 
 SECRET = "the-label-of-somebody-else"
-LIGHT = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
+LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
 ANSWERS = {200, 201, 400, 401, 403, 404, 405, 409, 413, 415, 422, 429}
 
 
@@ -49,7 +49,7 @@ def is_told(status: int, headers: dict[str, str], body: bytes, folder: Path) -> 
 
 # What is sent: every operation of the page, with its example made worse.
 
-WORSE = st.sampled_from(
+WORSE: st.SearchStrategy[Any] = st.sampled_from(
     [
         *(1e308, -1e308, 5e-324, 2**53, -(2**63), 10**400, float("nan"), float("inf"), True, None),
         *("\ud800", "\0", "", "é" * 300, "a" * 5000, "../..", "<script>", "'--", [], {}, [[]]),
@@ -61,24 +61,38 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3) | st.just("$date"), inner),
     max_leaves=8,
 )
-CELLS = st.floats(-1e6, 1e6) | st.integers(-9, 9) | st.text(max_size=9) | WORSE
+CELLS = st.floats(-1e6, 1e6) | st.integers(-9, 9) | st.text("ab é<>\0", max_size=9) | st.none() | st.booleans()
 LABELS = st.sampled_from(["a", "b", "c", "d", 7, SECRET])
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "record": st.dictionaries(st.sampled_from(["x", "y", "mail", "é", "a b"]), CELLS, max_size=4),
-    "among": st.none() | st.lists(LABELS, max_size=3),
-    "key": st.none() | st.sampled_from(["k1", "k2", "k3"]) | st.text(max_size=5),
-    "id": st.integers(0, 10_000) | st.text(max_size=9),  # a number stands for a ticket that there is
-    "correct": st.booleans() | st.none(),
+    "among": st.none() | st.lists(LABELS, min_size=1, max_size=3, unique=True),
+    "key": st.none() | st.sampled_from([f"k{i}" for i in range(9)]),
+    "id": st.integers(0, 10_000),  # stands for a ticket that there is
+    "correct": st.booleans(),
     "label": LABELS,
-    "probability": st.none() | st.floats(0, 1),
-    "classes": st.lists(LABELS, max_size=4) | st.integers(-1, 5),
-    "learner": st.sampled_from(["BanditPerceptron", "UniformGuess", "os:system", "Banditron:exploration=2", ""]),
-    "deadline": st.none() | st.floats(-1, 1e9),
-    "exploration_floor": st.floats(-0.5, 1.5),
-}  # fmt: skip
-NAMES = st.sampled_from(["routing"] * 9 + ["n1", "n2", "secret"]) | st.sampled_from(
-    ["..", "%2e%2e", "ROUTING", "é", "a\0", "a" * 65, "-", "a/b", "tokens.json", "routing.onebit", "", " ", "\ufffd"]
-)
+    "probability": st.none() | st.floats(0.1, 1),
+    "classes": st.lists(LABELS, min_size=1, max_size=4, unique=True) | st.integers(1, 5),
+    "learner": st.sampled_from(["BanditPerceptron", "UniformGuess"]),
+    "deadline": st.none() | st.floats(1, 1e9),
+    "exploration_floor": st.floats(0, 1),
+}
+NAMES = [
+    "n1",
+    "n2",
+    "secret",
+    "",
+    " ",
+    "..",
+    "%2e%2e",
+    "ROUTING",
+    "é",
+    "a\0",
+    "a" * 65,
+    "-",
+    "a/b",
+    "tokens.json",
+    "\ufffd",
+]
 DEEP = [b"[" * 5000, b'{"a":' * 900 + b"1" + b"}" * 900, b"1e999"]
 
 
@@ -91,34 +105,42 @@ class Sent(NamedTuple):
 
 
 def requests(paths: dict[str, Any]) -> st.SearchStrategy[Sent]:
-    """Requests for every operation of an OpenAPI page."""
+    """Requests for every operation of an OpenAPI page: a good one, or one with a single thing made worse."""
     operations = [(method, path, said) for path, methods in paths.items() for method, said in methods.items()]
+    about_deciders = [operation for operation in operations if "{name}" in operation[1]]
 
     @st.composite
     def drawn(draw: Any) -> Sent:
-        method, path, said = draw(st.sampled_from(operations))
-        spaces = st.sampled_from(["shop"] * 8 + ["vault", "..", "SHOP", "no"])
-        path = path.replace("{namespace}", draw(spaces)).replace("{name}", draw(NAMES))
-        if path.endswith("/log"):
-            path += f"?after={draw(JSON)}&limit={draw(JSON)}" if draw(st.booleans()) else "?limit=5"
-        if draw(st.integers(0, 19)) == 0:
-            method = draw(st.sampled_from(["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "BREW"]))
-        example = said.get("requestBody", {}).get("content", {}).get("application/json", {}).get("example")
-        item = st.fixed_dictionaries({name: FIELDS[name] for name in example}) if example else st.just({})
-        form = draw(st.integers(0, 9))
-        if form < 5:
-            body = draw(item)
-        elif form == 5:
-            body = draw(st.lists(item | JSON, max_size=4))
-        elif form == 6 and example:
-            body = {**draw(item), draw(st.sampled_from([*example, "more"])): draw(JSON)}
-        elif form == 7:
+        def one_of(*values: Any) -> Any:
+            return draw(st.sampled_from(values))
+
+        worse = one_of("", "", "", "", "house", "space", "name", "method", "caller", "role", "kind", "query",
+                       "list", "field", "cell", "body", "bytes")  # fmt: skip
+        method, path, said = one_of(*(operations if worse == "house" else about_deciders))
+        space = one_of("vault", "..", "SHOP", "no") if worse == "space" else "shop"
+        path = path.replace("{namespace}", space).replace("{name}", one_of(*NAMES) if worse == "name" else "routing")
+        if method == "get":
+            names = ("after", "limit", "older_than", "id") if worse == "query" else ()
+            asked = {name: draw(JSON) for name in names} or {"limit": 5}
+            path += "?" + urlencode(asked, errors="replace")
+        if worse == "method":
+            method = one_of("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "BREW")
+        example = said.get("requestBody", {}).get("content", {}).get("application/json", {}).get("example", {})
+        item = st.fixed_dictionaries({name: FIELDS[name] for name in example})
+        body: Any = draw(item)
+        if worse == "list":
+            body = [body, *draw(st.lists(item | JSON, max_size=3))]
+        elif worse == "field":
+            body |= {one_of(*example, "more"): draw(JSON)}
+        elif worse == "cell":
+            body |= {"record": {"x": draw(WORSE)}}
+        elif worse == "body":
             body = draw(JSON)
-        else:
+        elif worse == "bytes":
             body = draw(st.binary(max_size=30) | st.sampled_from(DEEP))
-        caller = draw(st.sampled_from(["admin"] * 6 + ["play"] * 3 + ["read"] * 3 + ["nobody", "broken"]))
-        kind = draw(st.sampled_from(["application/json"] * 12 + ["text/plain", "", "application/json; charset=x"]))
-        return Sent(method.upper(), path, body, caller, kind)
+        callers = {"caller": ["nobody", "broken"], "role": ["play", "read"]}.get(worse, ["admin"])
+        kind = one_of("text/plain", "", "application/json; charset=x") if worse == "kind" else "application/json"
+        return Sent(method.upper(), path, body, one_of(*callers), kind)
 
     return drawn()
 
@@ -162,9 +184,10 @@ def fuzz(folder: Path, n_requests: int) -> Counter[int]:
         assert served.ask("GET", "/v1/vault/secret/log", **owner).json == before
         for _, _, desk in served.service.desks:
             assert desk.open_decider().verify(), desk.title
+        assert served.service.desks.get("shop", "routing").open_decider().status().events > n_requests / 20
     for path in folder.rglob("*.onebit"):
-        with Decider.open(path) as desk:
-            assert desk.verify()
+        with Decider.open(path) as decider:
+            assert decider.verify()
     assert {path.name for path in folder.iterdir()} <= {"shop", "vault", "tokens.json"}
     assert {path.name for path in (folder / "vault").iterdir()} == {"secret.onebit"}
     return told
@@ -172,7 +195,7 @@ def fuzz(folder: Path, n_requests: int) -> Counter[int]:
 
 def test_fuzzed_requests(tmp_path: Path) -> None:
     told = fuzz(tmp_path, 300)
-    assert told[200] > 30, told
+    assert told[200] > 100, told
 
 
 @pytest.mark.slow
@@ -180,7 +203,7 @@ def test_ten_thousand_fuzzed_requests(tmp_path: Path) -> None:
     told = fuzz(tmp_path, 10_000)
     print(sorted(told.items()))
     assert told.total() >= 10_000
-    assert told[200] > 1_000, told
+    assert told[200] > 3_000, told
 
 
 # Hostile bytes.
@@ -246,7 +269,7 @@ CLOSE = "Connection: close"
 
 
 def test_bytes_that_are_no_request(attacked: Attacked) -> None:
-    chunked, both = "Transfer-Encoding: chunked", [CLOSE, "Transfer-Encoding: chunked"]
+    both = [CLOSE, "Transfer-Encoding: chunked"]
     hostile: list[tuple[bytes, set[int]]] = [
         (b"\0\1\2 no http at all\r\n\r\n", {400}),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", {400, 401}),
@@ -255,14 +278,19 @@ def test_bytes_that_are_no_request(attacked: Attacked) -> None:
         (b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", {400, 401, 404}),
         (b"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", {400, 401}),
         (b"GET /v1/shop HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", {401}),
-        (b"GET /v1/shop HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 200_000, {400, 431}),
-        (b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", {400, 401, 431}),
+        (b"GET /v1/shop HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 200_000, {0, 400, 431}),
+        (b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", {0, 400, 401, 431}),
         (attacked.get(b"/v1/\0"), {400}),
         (attacked.get(b"/v1/\xff\xfe"), {400}),
         (attacked.get(b"/v1/%00/x/status"), {422}),
         (attacked.get(b"/v1/%2e%2e/%2e%2e/status"), {422}),
         (attacked.get(b"/v1/shop%2frouting/status"), {200}),
         (attacked.get(b"/v1/shop/../shop/routing/status"), {404}),
+        (attacked.get(b"/parts/../web.py"), {404}),
+        (attacked.get(b"/parts/%2e%2e/web.py"), {404}),
+        (attacked.get(b"/page/..%2f..%2f..%2ftokens.json"), {404}),
+        (attacked.get(b"/desk//etc/passwd"), {404}),
+        (attacked.get(b"/parts/%00"), {404}),
         (attacked.get(b"//v1"), {404}),
         (attacked.get(b"/v1/"), {404}),
         (attacked.get(b"/v1/vault/secret/status"), {403}),
@@ -280,8 +308,6 @@ def test_bytes_that_are_no_request(attacked: Attacked) -> None:
         (attacked.post(b"12\r\n" + GUESS + b"\r\n0\r\n\r\n", *both, length=""), {200}),
         (attacked.post(b"12\r\n" + GUESS + b"\r\n0\r\n\r\n", *both, length=3), {200, 400}),
         (attacked.post(b"zz\r\n" + GUESS, *both, length=""), {400}),
-        (attacked.post(b"100000\r\n" + b" " * 0x100000 + b"\r\n", CLOSE, chunked, length="") * 1
-         + (b"100000\r\n" + b" " * 0x100000 + b"\r\n") * 4, {413}),
         (attacked.post(b"", CLOSE), {422}),
         (attacked.post(GUESS, CLOSE, "Expect: 100-continue"), {200}),
         (attacked.post(b"[" * 100_000, CLOSE), {422}),
@@ -290,6 +316,8 @@ def test_bytes_that_are_no_request(attacked: Attacked) -> None:
     ]  # fmt: skip
     for sent, expected in hostile:
         answers = [answer for answer in talk(attacked.url, sent) if answer[0] >= 200]
+        if not answers and 0 in expected:  # it hung up on somebody who was still sending
+            continue
         assert len(answers) == 1 or sent.startswith(b"PRI"), (sent[:200], answers)
         assert answers[0][0] in expected, (sent[:200], answers)
         if answers[0][0] != 431:
@@ -307,6 +335,12 @@ def test_many_requests_in_one_packet(attacked: Attacked) -> None:
             is_told(status, headers, body, attacked.folder)
 
 
+def test_a_large_request_that_is_refused_early_is_read_to_its_end(attacked: Attacked) -> None:
+    refused = attacked.post(b" " * 500_000).replace(b"Bearer", b"Basic")
+    told = talk(attacked.url, refused + attacked.post(GUESS, CLOSE))
+    assert [status for status, _, _ in told] == [401, 200]
+
+
 def test_what_never_ends_is_let_go(attacked: Attacked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onebit.live.web.BODY_SECONDS", 0.2)
     monkeypatch.setattr("onebit.live.service.protocol.HEAD_SECONDS", 0.2)
@@ -314,7 +348,10 @@ def test_what_never_ends_is_let_go(attacked: Attacked, monkeypatch: pytest.Monke
     for sent in (b"", whole[:30], whole[: -len(GUESS)], whole[:-5]):
         ((status, headers, body),) = talk(attacked.url, sent)
         assert (status, headers["content-type"]) == (408, "application/problem+json"), (sent, status, body)
-    # One byte at a time is fine, as long as it comes in time.
+    endless = (b"100000\r\n" + b" " * 0x100000 + b"\r\n") * 4
+    told = talk(attacked.url, attacked.post(b"", "Transfer-Encoding: chunked", length="") + endless)
+    assert [status for status, _, _ in told] == [413]
+    # Slow is fine, as long as all comes in time.
     pieces = re.findall(rb"(?s).{1,40}", attacked.post(GUESS, CLOSE))
     assert [status for status, _, _ in talk(attacked.url, *pieces)] == [200]
 

@@ -1,7 +1,7 @@
 """Deciders over HTTP, for several applications: ``onebit serve``.
 
-`app` has the routes, `gate` what every request passes, `desks` the deciders and their threads, `stores` where they are,
-`bodies` what requests may say, `tokens` who may ask, `limits` how much, `problems` the errors, `metrics` and `journal`
-what the operator sees. `desk_page` is the page for people, whose files are in ``page/``; `watching` and `tickets` are
-what it is told.
+`app` has the routes, `protocol` refuses what is no request, `gate` is what every request passes, `desks` the deciders
+and their threads, `stores` where they are, `bodies` what requests may say, `tokens` who may ask, `limits` how much,
+`problems` the errors, `metrics` and `journal` what the operator sees. `desk_page` is the page for people, whose files
+are in ``page/``; `watching` and `tickets` are what it is told.
 """

@@ -35,14 +35,20 @@ def _guarded(base: Any) -> Any:
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            if self.cycle is not None and not self.cycle.response_complete:
+            cycle = self.cycle
+            if cycle is not None and not cycle.response_complete:
                 self._wait_no_more()
-            elif not self.transport.is_closing():  # a request has begun, and its headers are not all there
-                self._n_unread += len(data)
+            elif not self.transport.is_closing():
+                if cycle is None or not cycle.more_body:  # else it is the rest of what was answered before it all came
+                    self._n_unread += len(data)
                 if self._patience is None:
                     self._wait()
                 if self._n_unread > LARGEST_HEAD:
                     self._refuse(Problem(431, f"the headers are larger than {LARGEST_HEAD} bytes"))
+
+        def on_message_complete(self) -> None:
+            super().on_message_complete()
+            self.cycle.more_body = False  # httptools' own does not note it once there is an answer
 
         def send_400_response(self, msg: str) -> None:
             cycle = self.cycle
@@ -53,8 +59,13 @@ def _guarded(base: Any) -> Any:
                 self.transport.close()
 
         def _wait(self) -> None:
-            too_late = Problem(408, f"the headers took longer than {HEAD_SECONDS:.0f} seconds to arrive")
-            self._patience = self.loop.call_later(HEAD_SECONDS, self._refuse, too_late)
+            self._patience = self.loop.call_later(HEAD_SECONDS, self._give_up)
+
+        def _give_up(self) -> None:
+            if self.cycle is None or self._n_unread:
+                self._refuse(Problem(408, f"the headers took longer than {HEAD_SECONDS:.0f} seconds to arrive"))
+            else:
+                self.transport.close()
 
         def _wait_no_more(self) -> None:
             self._n_unread = 0
