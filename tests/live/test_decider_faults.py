@@ -128,6 +128,21 @@ class CtrlC:
         return self
 
 
+def is_free(lock: Any) -> bool:
+    """Return whether another thread gets a lock."""
+    got: list[bool] = []
+
+    def take() -> None:
+        got.append(lock.acquire(timeout=1.0))
+        if got[0]:
+            lock.release()
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    thread.join()
+    return got[0]
+
+
 def ctrl_c_at(path: Path, step: int) -> None:
     is_news, moment = True, 1
     with begun(path) as desk:
@@ -143,6 +158,7 @@ def ctrl_c_at(path: Path, step: int) -> None:
                 pass
             finally:
                 sys.settrace(tracing)
+            assert is_free(desk._lock), "other threads would wait for ever"
             is_news, moment = interrupt.left <= 0, moment + step
             ticket = desk.guess({"x": 2.0}, key=f"k{moment - step}")
             desk.tell(ticket, False)

@@ -189,7 +189,7 @@ def test_a_busy_decider_keeps_the_list_waiting_half_a_second(served: Served, mon
     is_held = threading.Event()
 
     def hold() -> None:
-        with busy._ready():
+        with busy._lock:
             is_held.set()
             is_free.wait(20)
 

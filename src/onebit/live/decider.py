@@ -11,6 +11,7 @@ import secrets
 import threading
 import time
 import warnings
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -79,6 +80,7 @@ class Decider:
         self._is_stale, self._is_closed = False, False
         self._lost: LogWriteError | None = None
         self._pid = os.getpid()
+        _deciders.add(self)
         self._secrets: list[str] = []
         self._held = threading.local()
         self._requests: OrderedDict[str, Ticket | Shadow] = OrderedDict()
@@ -86,7 +88,8 @@ class Decider:
         self._last_snapshot = 0
         self._state = self._replayed()
         self._flusher: threading.Thread | None = None
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             self._add(Kind.OPENED, None, _surroundings())
             self._log.wait(self._log.pending())
         if not self._is_durable:
@@ -187,7 +190,8 @@ class Decider:
         key : str
             Names the request: a second one with the same key is the first one's ticket again, and no second guess.
         """
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             ticket, last = self._guess(record, among, key), self._log.pending()
         self._wait(last)
         return ticket
@@ -245,7 +249,8 @@ class Decider:
         ValueError
             If there is no such ticket, it was closed, or the opposite was said before: `correct_answer` changes that.
         """
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             is_news, last = self._tell(ticket, correct), self._log.pending()
         self._wait(last)
         return is_news
@@ -270,7 +275,8 @@ class Decider:
         If one is refused there are no tickets: those of the records before are closed without an answer.
         """
         tickets: list[Ticket] = []
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             try:
                 tickets.extend(self._guess(record, among, None) for record in records)
             except ValueError:
@@ -284,7 +290,8 @@ class Decider:
 
     def tell_many(self, answers: "Iterable[tuple[str | Ticket, bool]]") -> list[bool]:
         """Say whether guesses were right, by pairs of a ticket and an answer; they are waited for together."""
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             news, last = [self._tell(ticket, correct) for ticket, correct in answers], self._log.pending()
         self._wait(last)
         return news
@@ -326,7 +333,8 @@ class Decider:
 
     def _correct(self, ticket: "str | Ticket", correct: bool | None) -> None:
         name = name_of(ticket)
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             if name in self._state.open:
                 raise ValueError(f"ticket {name!r} has no answer yet that could be a mistake; tell it")
             before = self._answer_of(name)
@@ -366,7 +374,8 @@ class Decider:
         said = None if correct is None else check_answer(correct)
         if probability is not None:
             probability = check_number("probability", probability, above=0.0, at_most=1.0)
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             shadow = None if key is None else self._of_request(key, Shadow)
             if shadow is None:
                 shadow = self._shadow(record, label, {"correct": said, "probability": probability}, key)
@@ -395,7 +404,8 @@ class Decider:
 
     def add_class(self, label: Any) -> None:
         """Let a label join the classes; it may be guessed from the next record on."""
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             check_classes([*self._state.classes, label])
             self._add(Kind.JOINED, None, {"label": describe(label)})
             last = self._log.pending()
@@ -406,17 +416,20 @@ class Decider:
     @property
     def classes(self) -> list[Any]:
         """The labels it may guess."""
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             return list(self._state.classes)
 
     def columns(self) -> list[Any]:
         """Return what each column of the records became."""
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             return self._state.encoder.columns()
 
     def status(self) -> Status:
         """Return how it fares."""
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             state, counts = self._state, self._state.counts
             oldest = next(iter(state.open.values()), None)
             return Status(
@@ -438,7 +451,8 @@ class Decider:
 
     def by_class(self) -> dict[Any, tuple[int, int, int]]:
         """Return how often each label was guessed, right and wrong."""
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             counts = self._state.counts
             return {
                 label: (counts.guessed[i], counts.right[i], counts.wrong[i])
@@ -447,13 +461,15 @@ class Decider:
 
     def course(self) -> list[Moment]:
         """Return how mistakes went since it began: some hundred moments, evenly spaced by answers, and now."""
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             course, guesses = self._state.course, self._state.counts.guessed.total()
             return [*course.moments, Moment(self._log.last_time, guesses, course.answered, course.wrong)]
 
     def kernel_weights(self) -> list[tuple[str, float]]:
         """Return what each kernel counts in the vote of a `BanditSVM`, the most trusted first; none for others."""
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             return kernel_weights(self._state.learner)
 
     def open_tickets(self, older_than: str | None = None, limit: int = 100) -> list[Ticket]:
@@ -467,7 +483,8 @@ class Decider:
             How many at most.
         """
         end = math.inf if older_than is None else number_of(older_than)
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             classes, waiting = self._state.classes, self._state.open
             older = (name for name in reversed(waiting) if waiting[name].seq < end)
             return [
@@ -479,8 +496,8 @@ class Decider:
     def look_up(self, ticket: "str | Ticket") -> list[Event]:
         """Return all events about a ticket that are still in the log, by its id or by the key of its request."""
         name = name_of(ticket)
-        with self._ready():
-            pass
+        with self._lock:
+            self._make_ready()
         found = self._log.about_ticket(name)
         if not found and (asked := self._log.with_key(name)) is not None and asked.ticket is not None:
             found = self._log.about_ticket(asked.ticket)
@@ -488,8 +505,8 @@ class Decider:
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """Yield the events after that one which are still in the log, in order."""
-        with self._ready():
-            pass
+        with self._lock:
+            self._make_ready()
         yield from self._log.events(after)
 
     @property
@@ -506,7 +523,8 @@ class Decider:
 
     def snapshot(self) -> None:
         """Write down what is known, so that opening takes no replay; it happens by itself from time to time."""
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             self._snapshot()
 
     def compact(self) -> int:
@@ -516,7 +534,8 @@ class Decider:
         columns became (names of columns and categories), the counts, and the events of open tickets. Answers from
         before cannot be corrected any more, nor the learner replayed from its beginning.
         """
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             self._snapshot()
             return self._log.compact(set(self._state.open))
 
@@ -537,7 +556,8 @@ class Decider:
         if isinstance(tickets, (str, Ticket)):
             raise ValueError(f"tickets must be a list of tickets or their ids; got {tickets!r:.80}")
         names = {name_of(ticket) for ticket in tickets}
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             alone = []
             for event in self._log.events() if where else ():
                 record = record_from_json(event.body.get("record"))
@@ -560,7 +580,8 @@ class Decider:
         Columns: ticket, time, label, probability, correct (empty where nobody said), answered, and the record as JSON.
         """
         place = check_table(path)
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             return write_guesses(place, self._log.events(), list(self._state.classes))
 
     def verify(self) -> bool:
@@ -568,7 +589,8 @@ class Decider:
 
         Raises LogError if the file is damaged, also where no guess depends on it.
         """
-        with self._ready():
+        with self._lock:
+            self._make_ready()
             if self._log.compacted:
                 raise ValueError(
                     f"events up to {self._log.compacted} were compacted: the log has no beginning any more"
@@ -606,11 +628,14 @@ class Decider:
 
     # What is underneath.
 
-    def _ready(self) -> "_Ready":
-        """Return a context that holds the lock, with a state that is what the log says, and deadlines kept."""
-        return _Ready(self)
-
     def _make_ready(self) -> None:
+        """Let what is known be what the log says, and keep deadlines; whoever calls has the lock.
+
+        The lock is taken by a plain ``with``: Ctrl-C may come at the first line of any context of our own, which would
+        then keep it for ever.
+        """
+        if os.getpid() != self._pid:
+            raise ValueError("the decider belongs to the process that opened it, of which this is a fork")
         if self._is_closed:
             raise ValueError("the decider is closed; open it again: Decider.open(path)")
         if self._is_stale:
@@ -621,6 +646,8 @@ class Decider:
             self._answers.clear()
             self._state = self._replayed()
             self._is_stale = False
+        if self._log.last_seq - self._last_snapshot >= _EVENTS_PER_SNAPSHOT:
+            self._snapshot_if_possible()
         if self._lost is not None:
             lost, self._lost = self._lost, None
             raise lost
@@ -629,10 +656,6 @@ class Decider:
             now = self._now()
             while (oldest := next(iter(self._state.open.values()), None)) and oldest.time + deadline <= now:
                 self._close_beyond(len(self._state.open) - 1)
-
-    def _snapshot_in_time(self) -> None:
-        if self._log.last_seq - self._last_snapshot >= _EVENTS_PER_SNAPSHOT and not self._is_stale:
-            self._snapshot_if_possible()
 
     def _replayed(self) -> State:
         state = replay(self._log, self._settings, self._trusted)
@@ -752,34 +775,6 @@ def _shadow_of(body: Mapping[str, Any], classes: list[Any]) -> Shadow:
     return Shadow(classes[body["would"]], bool(body["would"] == body["label"]))
 
 
-class _Ready:
-    """The lock of a decider that is ready (a generator would take three times as long)."""
-
-    __slots__ = ("_desk",)
-
-    def __init__(self, desk: Decider) -> None:
-        self._desk = desk
-
-    def __enter__(self) -> None:
-        desk = self._desk
-        if os.getpid() != desk._pid:  # before the lock: a thread that is not here may have had it
-            raise ValueError("the decider belongs to the process that opened it, of which this is a fork")
-        desk._lock.acquire()
-        try:
-            desk._make_ready()
-        except BaseException:
-            desk._lock.release()
-            raise
-
-    def __exit__(self, kind: type[BaseException] | None, _error: Any, _trace: TracebackType | None) -> None:
-        desk = self._desk
-        try:
-            if kind is None:
-                desk._snapshot_in_time()
-        finally:
-            desk._lock.release()
-
-
 class _StaleIfItFails:
     """What a decider knows is made anew if something fails in the block."""
 
@@ -794,6 +789,19 @@ class _StaleIfItFails:
     def __exit__(self, kind: type[BaseException] | None, _error: Any, _trace: TracebackType | None) -> None:
         if kind is not None:
             self._desk._is_stale = True
+
+
+_deciders: "weakref.WeakSet[Decider]" = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    """In a fork, let nobody wait for a thread that is not there: the decider refuses by itself."""
+    for desk in list(_deciders):
+        desk._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 def _surroundings() -> dict[str, Any]:
