@@ -15,8 +15,9 @@ from sklearn.base import clone
 import onebit
 from live_places import Place
 from onebit.checks.problems import noisy_problem
-from onebit.live.decider import Decider, ReplayWarning
+from onebit.live.decider import Decider
 from onebit.live.events import Kind
+from onebit.live.keeper import ReplayWarning
 from onebit.live.log import LogError, LogWriteError, OwnedError
 from onebit.live.records import Encoder
 from onebit.live.state import same_state

@@ -215,8 +215,8 @@ def test_a_correction_that_cannot_be_written_is_none(path: Path, monkeypatch: py
 
 def test_a_snapshot_that_cannot_be_written_is_nobodys_fault(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every answer was written: the call that came when a snapshot was due must not say that nothing happened."""
-    monkeypatch.setattr("onebit.live.decider._EVENTS_PER_SNAPSHOT", 5)
-    monkeypatch.setattr("onebit.live.decider._WORTH_A_SNAPSHOT", 1)
+    monkeypatch.setattr("onebit.live.keeper._EVENTS_PER_SNAPSHOT", 5)
+    monkeypatch.setattr("onebit.live.keeper._WORTH_A_SNAPSHOT", 1)
     monkeypatch.setattr(SQLiteLog, "_put", no_room)
     with begun(path) as desk:
         play(desk, 10)

@@ -4,58 +4,33 @@
 that is known. Both are in the log before the call returns, and everything else follows from the log.
 """
 
-import math
 import os
-import platform
-import secrets
-import threading
 import time
-import warnings
-import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from importlib.metadata import version
-from itertools import islice
-from types import TracebackType
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self, TypeVar
 
-import numba
-import numpy as np
-
-from onebit.inputs import check_choice, check_number
+from onebit.inputs import check_number
 from onebit.labels import check_classes
 from onebit.learners import Learner
-from onebit.live.bank import kernel_weights
-from onebit.live.course import Moment
 from onebit.live.events import Event, Kind
 from onebit.live.export import check_table, write_guesses
-from onebit.live.log import Batch, Log, LogError, LogWriteError, Snapshot
 from onebit.live.logs import open_log
+from onebit.live.looks import Looks
 from onebit.live.record_json import record_from_json, record_to_json
-from onebit.live.records import Looked
 from onebit.live.replay import replay
-from onebit.live.settings import NOTHING, Settings, check_same, new_settings, settings_of
-from onebit.live.state import State, named_among, same_state
-from onebit.live.tickets import Shadow, Status, Ticket, check_answer, moment, name_of, number_of
+from onebit.live.settings import NOTHING, check_same, new_settings, settings_of
+from onebit.live.state import named_among, same_state
+from onebit.live.tickets import Shadow, Ticket, check_answer, moment, name_of
 from onebit.typed_json import describe
 
-_EVENTS_PER_SNAPSHOT = 50_000
-_WORTH_A_SNAPSHOT = 1_000  # when it is closed: fewer are replayed in no time
-_FLUSH_SECONDS = 0.02
 _RECENT = 10_000  # requests and answers that are known without asking the log
 _LONGEST_KEY = 200
-_SECRET = 8  # bytes of a ticket's name that nobody can guess
-_SECRETS_AT_ONCE = 256
 
 _Said = TypeVar("_Said", Ticket, Shadow)
 
 
-class ReplayWarning(UserWarning):
-    """Guesses of the log that this onebit would have made otherwise; the message says how many."""
-
-
-class Decider:
+class Decider(Looks):
     """A learner with a log; `Decider.open` makes one or goes on with one.
 
     Any number of threads may share it. One process owns its log at a time.
@@ -72,30 +47,6 @@ class Decider:
     ...     desk.status().right
     1
     """
-
-    def __init__(self, log: Log, settings: Settings, durability: str, trusted: Any, clock: Callable[[], float]) -> None:
-        self._log, self._settings, self._trusted, self._clock = log, settings, trusted, clock
-        self._lock = threading.RLock()
-        self._is_durable = check_choice("durability", durability, ("full", "batch")) == "full"
-        self._is_stale, self._is_closed = False, False
-        self._lost: LogWriteError | None = None
-        self._pid = os.getpid()
-        _deciders.add(self)
-        self._secrets: list[str] = []
-        self._held = threading.local()
-        self._requests: OrderedDict[str, Ticket | Shadow] = OrderedDict()
-        self._answers: OrderedDict[str, bool | None] = OrderedDict()
-        self._last_snapshot = 0
-        self._state = self._replayed()
-        self._flusher: threading.Thread | None = None
-        with self._lock:
-            self._make_ready()
-            self._add(Kind.OPENED, None, _surroundings())
-            self._log.wait(self._log.pending())
-        if not self._is_durable:
-            self._stop = threading.Event()
-            self._flusher = threading.Thread(target=self._flush_in_turn, name="onebit log", daemon=True)
-            self._flusher.start()
 
     @classmethod
     def open(
@@ -296,28 +247,6 @@ class Decider:
         self._wait(last)
         return news
 
-    @contextmanager
-    def together(self) -> Iterator[list[Batch]]:
-        """Let what this thread calls in the block wait for the disk once, at its end: nothing is certain before.
-
-        Yields the batches in which the events are written; after the block each says whether it was. `LogWriteError` is
-        raised if one was not.
-        """
-        held: list[Batch] = []
-        self._held.batches = held
-        try:
-            yield held
-        finally:
-            self._held.batches = None
-            failed = None
-            for batch in held:
-                try:
-                    self._wait(batch)
-                except LogWriteError as error:
-                    failed = failed or error
-            if failed is not None:
-                raise failed
-
     # What else can happen.
 
     def correct_answer(self, ticket: "str | Ticket", correct: bool) -> None:
@@ -411,114 +340,6 @@ class Decider:
             last = self._log.pending()
         self._wait(last)
 
-    # Looking.
-
-    @property
-    def classes(self) -> list[Any]:
-        """The labels it may guess."""
-        with self._lock:
-            self._make_ready()
-            return list(self._state.classes)
-
-    def columns(self) -> list[Any]:
-        """Return what each column of the records became."""
-        with self._lock:
-            self._make_ready()
-            return self._state.encoder.columns()
-
-    def status(self) -> Status:
-        """Return how it fares."""
-        with self._lock:
-            self._make_ready()
-            state, counts = self._state, self._state.counts
-            oldest = next(iter(state.open.values()), None)
-            return Status(
-                path=str(getattr(self._log, "path", "")),
-                learner=repr(state.learner),
-                classes=list(state.classes),
-                guesses=counts.guessed.total(),
-                right=counts.right.total(),
-                wrong=counts.wrong.total(),
-                open=len(state.open),
-                silent=counts.silent,
-                watched=counts.watched,
-                columns=len(state.encoder.columns()),
-                events=self._log.last_seq,
-                oldest_open=None if oldest is None else moment(oldest.time),
-                differences=state.differences,
-                since=moment(self._log.about()["began"]),
-            )
-
-    def by_class(self) -> dict[Any, tuple[int, int, int]]:
-        """Return how often each label was guessed, right and wrong."""
-        with self._lock:
-            self._make_ready()
-            counts = self._state.counts
-            return {
-                label: (counts.guessed[i], counts.right[i], counts.wrong[i])
-                for i, label in enumerate(self._state.classes)
-            }
-
-    def course(self) -> list[Moment]:
-        """Return how mistakes went since it began: some hundred moments, evenly spaced by answers, and now."""
-        with self._lock:
-            self._make_ready()
-            course, guesses = self._state.course, self._state.counts.guessed.total()
-            return [*course.moments, Moment(self._log.last_time, guesses, course.answered, course.wrong)]
-
-    def kernel_weights(self) -> list[tuple[str, float]]:
-        """Return what each kernel counts in the vote of a `BanditSVM`, the most trusted first; none for others."""
-        with self._lock:
-            self._make_ready()
-            return kernel_weights(self._state.learner)
-
-    def open_tickets(self, older_than: str | None = None, limit: int = 100) -> list[Ticket]:
-        """Return tickets that wait for an answer, the newest first.
-
-        Parameters
-        ----------
-        older_than : str
-            The id of a ticket, which need not be open any more: only those of before.
-        limit : int
-            How many at most.
-        """
-        end = math.inf if older_than is None else number_of(older_than)
-        with self._lock:
-            self._make_ready()
-            classes, waiting = self._state.classes, self._state.open
-            older = (name for name in reversed(waiting) if waiting[name].seq < end)
-            return [
-                Ticket(name, classes[each.label], each.probability, moment(each.time))
-                for name in islice(older, limit)
-                for each in (waiting[name],)
-            ]
-
-    def look_up(self, ticket: "str | Ticket") -> list[Event]:
-        """Return all events about a ticket that are still in the log, by its id or by the key of its request."""
-        name = name_of(ticket)
-        with self._lock:
-            self._make_ready()
-        found = self._log.about_ticket(name)
-        if not found and (asked := self._log.with_key(name)) is not None and asked.ticket is not None:
-            found = self._log.about_ticket(asked.ticket)
-        return found
-
-    def events(self, after: int = 0) -> Iterator[Event]:
-        """Yield the events after that one which are still in the log, in order."""
-        with self._lock:
-            self._make_ready()
-        yield from self._log.events(after)
-
-    @property
-    def refusal(self) -> LogError | None:
-        """Why its log is not this process's any more, if it is not: another took it over, or it cannot be reached."""
-        return self._log.refusal
-
-    @property
-    def settings(self) -> Settings:
-        """What it was told when it was begun."""
-        return self._settings
-
     # Keeping house.
 
     def snapshot(self) -> None:
@@ -599,131 +420,7 @@ class Decider:
             anew = replay(self._log, self._settings, self._trusted, from_snapshot=False)
             return same_state(anew, self._state)
 
-    def close(self) -> None:
-        """Write a snapshot if it is worth it, and let go of the file."""
-        if os.getpid() != self._pid:  # a fork's: not to be touched, nor its lock
-            return
-        with self._lock:
-            if self._is_closed:
-                return
-            self._is_closed = True
-            if self._flusher is not None:
-                self._stop.set()
-            try:
-                if not self._is_stale and self._log.last_seq - self._last_snapshot >= _WORTH_A_SNAPSHOT:
-                    self._log.wait(self._log.pending())
-                    self._snapshot_if_possible()
-            finally:
-                self._log.close()
-        if self._flusher is not None:
-            self._flusher.join()
-        if self._lost is not None:
-            raise self._lost
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, _kind: type[BaseException] | None, _error: Any, _trace: TracebackType | None) -> None:
-        self.close()
-
-    # What is underneath.
-
-    def _make_ready(self) -> None:
-        """Let what is known be what the log says, and keep deadlines; whoever calls has the lock.
-
-        The lock is taken by a plain ``with``: Ctrl-C may come at the first line of any context of our own, which would
-        then keep it for ever.
-        """
-        if os.getpid() != self._pid:
-            raise ValueError("the decider belongs to the process that opened it, of which this is a fork")
-        if self._is_closed:
-            raise ValueError("the decider is closed; open it again: Decider.open(path)")
-        if self._is_stale:
-            with suppress(LogWriteError):  # whoever waits for it is told
-                self._log.wait(self._log.pending())
-            self._log.forget_line()
-            self._requests.clear()  # what was not written did not happen
-            self._answers.clear()
-            self._state = self._replayed()
-            self._is_stale = False
-        if self._log.last_seq - self._last_snapshot >= _EVENTS_PER_SNAPSHOT:
-            self._snapshot_if_possible()
-        if self._lost is not None:
-            lost, self._lost = self._lost, None
-            raise lost
-        deadline = self._settings.deadline
-        if deadline is not None:
-            now = self._now()
-            while (oldest := next(iter(self._state.open.values()), None)) and oldest.time + deadline <= now:
-                self._close_beyond(len(self._state.open) - 1)
-
-    def _replayed(self) -> State:
-        state = replay(self._log, self._settings, self._trusted)
-        if state.differences:
-            warnings.warn(
-                f"this onebit would have guessed otherwise in {state.differences} rounds (first in event "
-                f"{state.first_difference}): it, or what it computes with, is not what wrote the log. The guesses and "
-                "answers of the log stand",
-                ReplayWarning,
-                stacklevel=3,
-            )
-        return state
-
-    def _now(self) -> float:
-        """Return the time, which never runs backwards: a clock that is set back must not reopen a deadline."""
-        return max(float(self._clock()), self._log.last_time)
-
-    def _event(
-        self, kind: Kind, ticket: str | None, body: dict[str, Any], row: Any = None, key: str | None = None
-    ) -> Event:
-        return Event(self._log.last_seq + 1, self._now(), kind, ticket, body, row, key)
-
-    def _add(
-        self, kind: Kind, ticket: str | None, body: dict[str, Any], looked: Looked | None = None, key: str | None = None
-    ) -> None:
-        """Write an event down, and let it be known."""
-        event = self._event(kind, ticket, body, None if looked is None else looked.row, key)
-        with self._stale_if_it_fails():
-            self._state.apply(event)  # first: what cannot be learned must not be in the log
-            self._log.append(event)
-
-    def _stale_if_it_fails(self) -> "_StaleIfItFails":
-        """Return a context that lets the state be made anew from the log if something fails half-way."""
-        return _StaleIfItFails(self)
-
-    def _next_secret(self) -> str:
-        """Return what nobody can guess; asking the system each time would let other threads in between."""
-        if not self._secrets:
-            drawn = secrets.token_hex(_SECRET * _SECRETS_AT_ONCE)
-            self._secrets = [drawn[i : i + 2 * _SECRET] for i in range(0, len(drawn), 2 * _SECRET)]
-        return self._secrets.pop()
-
-    def _close_beyond(self, most: int) -> None:
-        """Close the oldest tickets until so many are open."""
-        while len(self._state.open) > most:
-            self._add(Kind.SILENT, next(iter(self._state.open)), {})
-
-    def _wait(self, batch: Batch) -> None:
-        """Return when events are on the disk, if that is promised."""
-        held = getattr(self._held, "batches", None)
-        if held is not None:
-            held += [batch] if batch not in held[-1:] else []
-        elif self._is_durable:
-            try:
-                self._log.wait(batch)
-            except BaseException:
-                with self._lock:
-                    self._is_stale = True
-                raise
-
-    def _flush_in_turn(self) -> None:
-        while not self._stop.wait(_FLUSH_SECONDS):
-            try:
-                self._log.wait(self._log.pending())
-            except LogWriteError as error:
-                with self._lock:
-                    # Whoever called has gone on: the next one is told.
-                    self._is_stale, self._lost = True, error
+    # What was said before.
 
     def _of_request(self, key: str, wanted: type[_Said]) -> _Said | None:
         """Return what an earlier request with that key was answered."""
@@ -753,16 +450,6 @@ class Decider:
             raise ValueError(f"ticket {name!r} was closed without an answer at {moment(events[-1].time)}: too late")
         raise ValueError(f"ticket {name!r:.80} is none of this decider's, or was compacted away")
 
-    def _snapshot_if_possible(self) -> None:
-        """Write a snapshot that nobody asked for: whoever happened to call must not hear that it could not be."""
-        with suppress(LogWriteError):  # events that could not be written are told to those who wait for them
-            self._snapshot()
-        self._last_snapshot = self._state.seq  # the next is due as late as if it had been
-
-    def _snapshot(self) -> None:
-        self._log.save_snapshot(Snapshot(self._state.seq, self._state.to_bytes()))
-        self._last_snapshot = self._state.seq
-
 
 def _said_before(event: Event, classes: list[Any]) -> Ticket | Shadow:
     """Return what a request was answered, by its event."""
@@ -773,46 +460,6 @@ def _said_before(event: Event, classes: list[Any]) -> Ticket | Shadow:
 
 def _shadow_of(body: Mapping[str, Any], classes: list[Any]) -> Shadow:
     return Shadow(classes[body["would"]], bool(body["would"] == body["label"]))
-
-
-class _StaleIfItFails:
-    """What a decider knows is made anew if something fails in the block."""
-
-    __slots__ = ("_desk",)
-
-    def __init__(self, desk: Decider) -> None:
-        self._desk = desk
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, _error: Any, _trace: TracebackType | None) -> None:
-        if kind is not None:
-            self._desk._is_stale = True
-
-
-_deciders: "weakref.WeakSet[Decider]" = weakref.WeakSet()
-
-
-def _renew_locks() -> None:
-    """In a fork, let nobody wait for a thread that is not there: the decider refuses by itself."""
-    for desk in list(_deciders):
-        desk._lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_locks)
-
-
-def _surroundings() -> dict[str, Any]:
-    """Return what guesses may depend on beside the log."""
-    return {
-        "onebit": version("onebit"),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "numba": numba.__version__,
-        "machine": platform.machine(),
-    }
 
 
 def _remember(recent: "OrderedDict[str, Any]", name: str, value: Any) -> None:
