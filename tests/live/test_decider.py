@@ -340,6 +340,7 @@ def test_what_a_learner_refuses_is_not_in_the_log(file: Place) -> None:
         before = desk.status()
         with pytest.raises(ValueError, match="probabilities are needed"):
             desk.shadow({"0": 1.0, "new": 2.0}, "a", True)
+        assert not desk._is_stale, "what is refused costs no replay"
         with pytest.raises(ValueError, match="inf"):
             desk.guess({"0": np.inf})
         assert desk.status() == before

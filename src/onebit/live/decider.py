@@ -325,10 +325,18 @@ class Decider(Looks):
             "would": would,
             "additions": looked.additions,
         }
-        self._add(Kind.WATCHED, None, body, looked, key)
+        event = self._event(Kind.WATCHED, None, body, looked.row, key)
+        self._is_stale = True  # as in `_guess`
+        try:
+            state.apply(event)
+        except ValueError:  # what the learner refuses changes nothing
+            self._is_stale = False
+            raise
+        self._log.append(event)
         shadow = _shadow_of(body, state.classes)
         if key is not None:
             _remember(self._requests, key, shadow)
+        self._is_stale = False
         return shadow
 
     def add_class(self, label: Any) -> None:

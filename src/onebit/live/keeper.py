@@ -23,7 +23,6 @@ import numpy as np
 from onebit.inputs import check_choice
 from onebit.live.events import Event, Kind
 from onebit.live.log import Batch, Log, LogError, LogWriteError, Snapshot
-from onebit.live.records import Looked
 from onebit.live.replay import replay
 from onebit.live.settings import Settings
 from onebit.live.state import State
@@ -173,6 +172,7 @@ class Keeper:
 
     def _replayed(self) -> State:
         state = replay(self._log, self._settings, self._trusted)
+        self._last_snapshot = state.restored
         if state.differences:
             warnings.warn(
                 f"this onebit would have guessed otherwise in {state.differences} rounds (first in event "
@@ -192,11 +192,9 @@ class Keeper:
     ) -> Event:
         return Event(self._log.last_seq + 1, self._now(), kind, ticket, body, row, key)
 
-    def _add(
-        self, kind: Kind, ticket: str | None, body: dict[str, Any], looked: Looked | None = None, key: str | None = None
-    ) -> None:
+    def _add(self, kind: Kind, ticket: str | None, body: dict[str, Any]) -> None:
         """Write an event down, and let it be known."""
-        event = self._event(kind, ticket, body, None if looked is None else looked.row, key)
+        event = self._event(kind, ticket, body)
         with self._stale_if_it_fails():
             self._state.apply(event)  # first: what cannot be learned must not be in the log
             self._log.append(event)

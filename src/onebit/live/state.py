@@ -97,6 +97,8 @@ class State:
         """Whether an answer was corrected: since then the learner is not the one that guessed."""
         self.differences = 0
         """How many guesses of the log this onebit would have made otherwise."""
+        self.restored = 0
+        """The event after which it was written down, if it comes from a snapshot."""
         self.first_difference: int | None = None
 
     # What an application asks; nothing but the learner's round is changed.
@@ -209,11 +211,11 @@ class State:
     def _take_watched(self, event: Event, _corrected: dict[str, bool | None]) -> None:
         assert event.row is not None
         said = event.body
-        self.encoder.take(Looked(event.row, said["additions"]))
-        self.counts.watched += 1
-        if said["correct"] is not None:
+        if said["correct"] is not None:  # first: what the learner refuses must change nothing
             label, chance = self.classes[said["label"]], said["probability"]
             self.learner.learn_from(as_rows(event.row), [label], said["correct"], chance)
+        self.encoder.take(Looked(event.row, said["additions"]))
+        self.counts.watched += 1
 
     # Snapshots.
 
@@ -254,6 +256,7 @@ class State:
             state.course = Course.of_state(header.get("course", before))
             state.seq, state.is_altered = header["seq"], header["is_altered"]
             state.differences, state.first_difference = header["differences"]
+            state.restored = state.seq
         except (KeyError, TypeError, IndexError) as error:
             raise ValueError(f"the snapshot is none ({error!r})") from error
         return state

@@ -124,6 +124,9 @@ class Desk:
         except OwnedError as error:
             self.fault = error
             _LOG.info("is open in %s", error.owner, extra={"decider": self.title})
+        except (ValueError, OSError) as error:  # in the library's words, which say all
+            self.fault = error
+            _LOG.warning("cannot be opened: %s", error, extra={"decider": self.title})
         except Exception as error:
             self.fault = error
             _LOG.error("cannot be opened", extra={"decider": self.title}, exc_info=error)
