@@ -55,7 +55,7 @@ class NoLog:
         self._batch.is_done = True
         self.last_seq = self.compacted = 0
         self.last_time = 0.0
-        self.refusal = None
+        self.refusal, self.is_behind = None, False
 
     def about(self) -> dict[str, Any]:
         """Return the settings."""

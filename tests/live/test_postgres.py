@@ -166,6 +166,52 @@ def test_a_commit_that_was_cut_off_when_another_took_over(
     assert seqs(in_database) == list(range(1, log.last_seq + 1))
 
 
+def test_a_commit_that_is_refused_at_its_last_try(
+    server: Server, in_database: InDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    epochs: list[int] = []
+
+    def refused(log: PostgresLog, connection: Any, _lines: Any) -> int:
+        epochs.append(log._epoch)
+        if len(epochs) < 3:
+            end_sessions(server)
+            connection.execute("SELECT 1")
+        return 0
+
+    with opened(in_database) as log:
+        write(log, event(1))
+        with monkeypatch.context() as patched:
+            patched.setattr(PostgresLog, "_insert", refused)
+            with pytest.raises(LogWriteError, match="nothing of this happened"):
+                write(log, event(2))
+    assert len(epochs) == 3
+    assert seqs(in_database) == [1]
+
+
+def test_who_is_the_owner_again_knows_what_others_did(server: Server, in_database: InDatabase, impatient: None) -> None:
+    """Also if it was asked nothing meanwhile, and so nothing of its own was refused."""
+    url, name = in_database
+    with Decider.open(url, name=name, classes=2, learner=onebit.UniformGuess()) as desk:
+        desk.guess({"x": 1.0})
+        taken: list[Decider] = []
+
+        def takes_over() -> bool:
+            with suppress(OwnedError):
+                taken.append(Decider.open(url, name=name))
+            return bool(taken)
+
+        with desk._log._writing:  # type: ignore[attr-defined]  # its heart must not be first
+            end_sessions(server)
+            until(takes_over)
+        with taken[0] as other:
+            ticket = other.guess({"x": 2.0})
+            until(lambda: isinstance(desk.refusal, OwnedError))
+        until(lambda: desk.refusal is None)
+        assert desk.status().guesses == 2
+        assert desk.tell(ticket, True), "a ticket of another owner"
+        assert desk.verify()
+
+
 def test_the_database_refuses_what_a_former_owner_sends(server: Server, in_database: InDatabase) -> None:
     with opened(in_database) as log, Place.of_url(server.url).connect() as connection:
         write(log, event(1))
@@ -315,6 +361,10 @@ def test_a_password_is_never_said(server: Server, tmp_path: Path, monkeypatch: p
         "postgresql://me:hunter2%@127.0.0.1/x",
         "postgresql://me:hunter2@127.0.0.1/x?port=many&password=hunter2",
         "postgresql://127.0.0.1:1/x?password=hunter2",
+        "postgresql://me:at@hunter2@127.0.0.1/x",
+        "postgresql://me:at@x:hunter2@127.0.0.1/x",
+        "postgresql://me:1/hunter2@127.0.0.1/x",
+        "postgresql://127.0.0.1:hunter2/x",
         server.url.replace("onebit@", "nobody:hunter2@"),
     ):
         with pytest.raises((LogError, ValueError)) as caught:

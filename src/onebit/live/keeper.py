@@ -151,7 +151,8 @@ class Keeper:
             raise ValueError("the decider belongs to the process that opened it, of which this is a fork")
         if self._is_closed:
             raise ValueError("the decider is closed; open it again: Decider.open(path)")
-        if self._is_stale:
+        if self._is_stale or self._log.is_behind:
+            self._is_stale = True  # until all of it is read
             with suppress(LogWriteError):  # whoever waits for it is told
                 self._log.wait(self._log.pending())
             self._log.forget_line()

@@ -128,6 +128,10 @@ class Log(Protocol):
     refusal: "LogError | None"
     """Why the log is not this process's any more, if it is not; it may become so again."""
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether it holds other events than were appended here: they must be read anew."""
+
     def about(self) -> dict[str, Any]:
         """Return what the log says about itself: the decider's settings."""
 
@@ -201,6 +205,11 @@ class DatabaseLog(ABC):
         self.last_seq = self.compacted = 0
         self.last_time = 0.0
         self.refusal: LogError | None = None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something could not be written, or others have written since: `forget_line` goes on from there."""
+        return self._broken is not None
 
     # What a database does.
 

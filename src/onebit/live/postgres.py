@@ -178,10 +178,10 @@ class PostgresLog(DatabaseLog):
             connection.close()
             raise
         is_first, is_ours = self._epoch < 0, claimed[0] == self._epoch + 1
+        if not (is_first or is_ours):
+            self._fall_behind()  # before anybody is let in
         self._connection, self.refusal, self._epoch = connection, None, claimed[0]
         self.compacted = 0 if compacted is None else int(compacted[0])
-        if not (is_first or is_ours):
-            self._fall_behind()
 
     def _owned(self, connection: Connection) -> OwnedError:
         find = "SELECT pid, host, since, epoch FROM onebit.deciders WHERE id = %s"
@@ -307,6 +307,8 @@ class PostgresLog(DatabaseLog):
                 # Somebody else has an epoch, or the log is not what it was.
                 self._drop()
                 self._fall_behind()
+        assert self._broken is not None
+        raise self._broken
 
     def _insert(self, connection: Connection, lines: list[tuple[Any, ...]]) -> int:
         first, last = lines[0][0], lines[-1][0]

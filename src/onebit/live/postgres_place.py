@@ -98,11 +98,17 @@ class Place(NamedTuple):
         """Return the database at a URL, or raise ValueError if that is none."""
         try:
             parts = conninfo_to_dict(url)
+            # Else a piece of a password would be taken for the host, the port or the database, which are shown.
+            where, _, database = url.partition("?")[0].partition("//")[2].partition("/")
+            ports = str(parts.get("port") or "")
+            is_plain = where.count("@") < 2 and "@" not in database and set(ports) <= set("0123456789,")
         except psycopg.Error:  # its words may have the password in them
+            is_plain = False
+        if not is_plain:
             raise ValueError(
                 "the URL of the database must be one such as postgresql://user@host:5432/database; special characters "
                 "of a password are written with a percent sign"
-            ) from None
+            )
         host, port = (str(parts.get(name) or "") for name in ("host", "port"))
         where = "" if host.startswith("/") else host + (f":{port}" if port else "")
         return cls(url, f"postgresql://{where}/{parts.get('dbname') or ''}")
