@@ -191,6 +191,15 @@ def test_a_cut_connection_counts_nothing_twice(url: str) -> None:
         assert (status["guesses"], status["right"] + status["wrong"]) == (30, 30)
 
 
+def test_what_is_not_sent_again_needs_no_connection_of_before(url: str) -> None:
+    with Client(url) as client:
+        desk = client.create("shop/idle", **LIGHT)
+        (connection,) = client._idle
+        connection.sock.shutdown(socket.SHUT_RDWR)  # as the service lets go of one that nobody uses
+        desk.add_class("d")
+        assert desk.classes[-1] == "d"
+
+
 def kill_and_check(folder: Path, kills: int, n_threads: int) -> None:
     """Kill a service under load, again and again; its clients go on as if nothing had happened."""
     port, chance, token = free_port(), random.Random(kills), add_token(folder, "app", ["admin"], ["shop"])

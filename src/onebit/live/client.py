@@ -139,7 +139,7 @@ class Client:
             failure: Exception | None = None
             pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**n_tries) * random.uniform(0.5, 1.0)
             try:
-                reply = self._once(method, path, body)
+                reply = self._once(method, path, body, is_reusing=again)
             except ConnectionRefusedError as error:  # it did not arrive for certain
                 failure = error
             except (OSError, HTTPException) as error:
@@ -158,11 +158,12 @@ class Client:
             time.sleep(pause)
         raise AssertionError("the last try returns or raises")
 
-    def _once(self, method: str, path: str, body: bytes | None) -> _Reply:
+    def _once(self, method: str, path: str, body: bytes | None, is_reusing: bool) -> _Reply:
+        """Send a request once; one that may not be sent again needs a new connection: others may be closed by now."""
         headers = {} if body is None else {"Content-Type": "application/json"}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
-        connection = self._idle_connection()
+        connection = self._connection(is_reusing)
         try:
             if connection.sock is None:
                 connection.connect()
@@ -184,9 +185,9 @@ class Client:
         wait = response.getheader("Retry-After", "0")
         return _Reply(response.status, said, float(wait) if wait.isdigit() else 0.0)
 
-    def _idle_connection(self) -> HTTPConnection:
+    def _connection(self, is_reusing: bool) -> HTTPConnection:
         with self._lock:
-            if self._idle:
+            if is_reusing and self._idle:
                 return self._idle.pop()
         kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
         return kind(str(self._parts.hostname), self._parts.port, timeout=self._timeout)
