@@ -90,6 +90,9 @@ def test_withdrawn_answers_do_not_count(desk: Decider) -> None:
     play(desk, 5, "abc")
     desk.withdraw(ticket)
     assert report(desk).recent_mistakes[:2] == (0, 5)
+    desk.correct_answer(ticket, False)
+    told = report(desk)
+    assert told.recent_mistakes[:2] == told.mistakes[:2] == (1, 6), "until somebody knows better"
 
 
 def test_intervals_are_those_of_scipy() -> None:

@@ -172,16 +172,13 @@ def _constant(by_class: dict[Any, tuple[int, int, int]]) -> Constant | None:
 def _answered(events: Iterable[_Seen]) -> list[_Round]:
     """Return the answered rounds in the order of their answers; corrections count, withdrawn answers do not."""
     labels: dict[str | None, int | None] = {}
-    answers: dict[str | None, bool] = {}
+    answers: dict[str | None, bool | None] = {}
     for event in events:
         if event.kind == Kind.GUESSED:
             labels[event.ticket] = event.label
         elif event.kind == Kind.TOLD or (event.kind == Kind.CORRECTED and event.ticket in answers):
-            if event.correct is None:
-                del answers[event.ticket]
-            else:
-                answers[event.ticket] = event.correct
-    return [_Round(labels.get(ticket), correct) for ticket, correct in answers.items()]
+            answers[event.ticket] = event.correct
+    return [_Round(labels.get(ticket), correct) for ticket, correct in answers.items() if correct is not None]
 
 
 def _mistakes(rounds: list[_Round]) -> Share:
