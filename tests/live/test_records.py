@@ -322,6 +322,14 @@ def test_odd_names_are_names() -> None:
 # Room.
 
 
+def test_records_without_anything() -> None:
+    encoder = Encoder(width=20)
+    for _ in range(3):
+        looked = encoder.look({})
+        encoder.take(looked)
+        assert not looked.row.any()  # type: ignore[union-attr]
+
+
 def test_when_all_places_are_given_away_the_rest_share_some() -> None:
     encoder = Encoder(width=20, max_categories=4)
     for i in range(300):

@@ -65,7 +65,7 @@ def same_numbers(record: Any, values: dict[str, Any], places: list[int | None]) 
     places : list
         Where each column's numbers go, for all columns there are; None for one that has no place of its own for them.
     """
-    if len(places) != len(values) or not _NUMBERS.issuperset(map(type, values.values())):
+    if not values or len(places) != len(values) or not _NUMBERS.issuperset(map(type, values.values())):
         return None
     known = np.array([-1 if place is None else place for place in places], np.int64)
     is_listed = type(record) in (list, np.ndarray)
