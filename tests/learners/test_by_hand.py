@@ -68,6 +68,25 @@ class Fragile(EpsPerceptron):
         return True
 
 
+class Unsure(EpsPerceptron):
+    """Says of its chances what is no number."""
+
+    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float]:
+        return 0, False, np.nan
+
+    def _probabilities(self, row: Rows) -> Floats:
+        return np.full(len(self.classes_), np.nan)
+
+
+def test_chances_are_numbers() -> None:
+    learner = Unsure(classes=3)
+    with pytest.raises(ValueError, match="_decide must return the probability"):
+        learner.guess([1.0, 2.0])
+    with pytest.raises(ValueError, match="_probabilities must return the chance of each class"):
+        learner.guess([1.0, 2.0], among=[0, 1])
+    assert not learner._started, "nothing has begun"
+
+
 @pytest.mark.parametrize("check", LEARNER_CHECKS, ids=lambda check: check.__name__)
 def test_it_keeps_the_contract(check: Any) -> None:
     check(EpsPerceptron(0.2))

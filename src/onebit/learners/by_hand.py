@@ -4,6 +4,7 @@
 """
 
 import copy
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,11 +86,16 @@ class ByHand(Memory):
             raise ValueError(
                 f"_decide must return a position among the {len(self._learner.classes_)} classes; got {index!r}"
             )
+        if not math.isfinite(probability):
+            raise ValueError(f"_decide must return the probability of its guess; got {probability!r}")
         return int(index), bool(explored), float(probability), np.empty(0), row
 
     def chances(self, row: Rows) -> Floats:
         """Return what the learner says its probabilities are."""
-        return self._learner._probabilities(check_rows(row, "features"))
+        chances = self._learner._probabilities(check_rows(row, "features"))
+        if not np.isfinite(chances).all():
+            raise ValueError(f"_probabilities must return the chance of each class; got {chances!r:.80}")
+        return chances
 
     def look_among(self, row: Rows, seed: int, round: int, among: Integers) -> tuple[int, bool, float, Floats, Rows]:
         """Draw one of the allowed labels, as often as the learner would guess it rather than another of them."""
