@@ -102,6 +102,11 @@ def fill(address: str, name: str, n: int, **told: Any) -> list[str]:
         return [desk.guess({"subject": f"{SCRIPT} {i}", SCRIPT: i}, key=f"{name} {SCRIPT} {i}").id for i in range(n)]
 
 
+def server_events(server: Server, name: str, kind: str) -> list[Any]:
+    with onebit.Client(server.address) as client:
+        return [event for event in client.decider(name).events() if event["kind"] == kind]
+
+
 def number(page: Page, name: str) -> Any:
     return page.locator("#numbers div", has=page.locator("dt", has_text=re.compile(f"^{name}$"))).locator("dd")
 
@@ -120,15 +125,22 @@ def test_look_answer_correct_withdraw_and_reload(context: BrowserContext, server
     row = page.locator("#deciders tbody tr", has_text="shop/routing")
     expect(row.locator("td").nth(2)).to_have_text("9")
     row.locator("a").focus()
+    page.wait_for_timeout(2500)  # it has looked again
+    assert page.evaluate("document.activeElement.textContent") == "shop/routing"
     page.keyboard.press("Enter")
     expect(page.locator("#open > li")).to_have_count(6)
     expect(page.locator("#open")).to_contain_text(f"{SCRIPT} 8")
     expect(page.locator("#classes")).to_contain_text(SCRIPT)
     # Answer the newest with one key; the next one has the focus.
     page.locator("#open > li").first.get_by_role("button", name="Right").focus()
-    page.keyboard.press("Enter")
+    page.keyboard.down("Enter")
     expect(number(page, "answered")).to_have_text("1")
     assert page.evaluate("document.activeElement.ariaLabel").startswith("Right")
+    for _ in range(3):
+        page.keyboard.down("Enter")  # it is held down, and says no more than it said
+    page.keyboard.up("Enter")
+    page.wait_for_timeout(500)
+    assert len(server_events(server, "shop/routing", "told")) == 1
     expect(page.locator("#live")).to_have_text("Told right.")
     expect(page.locator("#open > li .verdict")).to_have_count(0)  # read, and gone
     # The pages of the list.

@@ -37,7 +37,8 @@ export class Listing {
     }
     deciders.forEach((each, at) => {
       const row = body.rows[at];
-      row.replaceChildren(row.cells[0], ...numbers(each));
+      [...row.cells].slice(1).forEach((cell) => cell.remove()); // the link must not leave the page, not even for a moment
+      row.append(...numbers(each));
     });
   }
 }

@@ -43,6 +43,8 @@ export class Tickets {
     this.roles = [];
     byId("older").addEventListener("click", () => this.turn(1));
     byId("newer").addEventListener("click", () => this.turn(-1));
+    // A key that is held down answers once: the next ticket has the focus by then.
+    byId("open").addEventListener("keydown", (event) => event.repeat && event.key === "Enter" && event.preventDefault());
     byId("look-up").addEventListener("submit", (event) => {
       event.preventDefault();
       this.lookUp(byId("ticket-id").value.trim());
