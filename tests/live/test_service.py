@@ -1,9 +1,12 @@
 """The service: what it answers, to whom, and that nothing that is sent to it breaks it."""
 
 import asyncio
+import os
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +16,13 @@ pytest.importorskip("fastapi")
 
 from in_process import onebit
 from onebit.live.decider import Decider
+from onebit.live.log import UnreachableError
 from onebit.live.service.bodies import own_learner
-from onebit.live.service.desks import Desk
-from onebit.live.service.limits import MOST_AT_ONCE, MOST_WAITING, Allowance
+from onebit.live.service.desks import Desk, Desks
+from onebit.live.service.limits import MOST_AT_ONCE, MOST_READERS, MOST_WAITING, Allowance
+from onebit.live.service.stores import Folder
 from onebit.live.service.tokens import FILE, Tokens, add_token, read_tokens, remove_token
-from onebit.live.web import LARGEST_BODY
+from onebit.live.web import LARGEST_BODY, Problem
 from served import Reply, Served
 
 LIGHT = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
@@ -159,6 +164,25 @@ def test_a_slow_decider_keeps_only_its_own_callers_waiting(served: Served) -> No
     assert (reply.status, was_done) == (200, False)
 
 
+def test_slow_deciders_leave_threads_to_read_others(served: Served) -> None:
+    n_slow = (os.cpu_count() or 1) // MOST_READERS + 2  # more readers than Python would have threads
+    paths = [f"/v1/shop/slow-{i}" for i in range(n_slow)]
+    with ExitStack() as held:
+        for path in paths:
+            assert served.ask("PUT", path, LIGHT).status == 201
+            held.enter_context(served.service.desks.get("shop", path.rpartition("/")[2]).open_decider()._lock)
+
+        async def ask() -> Any:
+            waiting = [asyncio.create_task(served._ask("GET", f"{path}/status", None, {})) for path in 4 * paths]
+            try:
+                return await asyncio.wait_for(served._ask("GET", f"{DESK}/status", None, {}), 5.0)
+            finally:
+                held.close()
+                await asyncio.gather(*waiting)
+
+        assert served._runner.run(ask()).status == 200
+
+
 def test_a_line_that_is_too_long(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onebit.live.service.desks.MOST_WAITING", 0)
     reply = served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}})
@@ -167,6 +191,74 @@ def test_a_line_that_is_too_long(served: Served, monkeypatch: pytest.MonkeyPatch
 
 
 # Making deciders.
+
+MADE = {"classes": ["a", "b"], "learner": own_learner("UniformGuess")}
+
+
+def test_one_that_is_being_opened_keeps_no_other_from_being_made(tmp_path: Path) -> None:
+    is_free = threading.Event()
+
+    def opener(path: Path, *given: Any, **told: Any) -> Decider:
+        assert path.stem != "slow" or is_free.wait(10)
+        return Decider.open(path, *given, **told)
+
+    Folder(tmp_path).open("shop/slow", MADE).close()
+    desks = Desks(Folder(tmp_path, opener))
+    desks.open_all()
+    with ThreadPoolExecutor(2) as threads:
+        try:
+            again = threads.submit(desks.create, "shop", "slow", MADE)
+            time.sleep(0.05)
+            assert threads.submit(desks.create, "shop", "quick", MADE).result(5.0)
+        finally:
+            is_free.set()
+        assert not again.result(5.0)
+    desks.close()
+    with pytest.raises(Problem, match="is stopping"):
+        desks.create("shop", "late", MADE)
+    assert sorted(path.stem for path in tmp_path.glob("shop/*.onebit")) == ["quick", "slow"]
+
+
+class Elsewhere:
+    """A database that others may have made deciders in."""
+
+    is_shared = True
+
+    def __init__(self, *faults: Exception) -> None:
+        self.n_looks, self._faults = 0, list(faults)
+
+    def deciders(self) -> dict[str, str | None]:
+        self.n_looks += 1
+        if self._faults:
+            raise self._faults.pop()
+        return {}
+
+    def open(self, title: str, told: dict[str, Any]) -> Decider:
+        raise AssertionError("there is none")
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_many_who_ask_for_what_is_not_there_look_together(is_away: bool) -> None:
+    store = Elsewhere(*[UnreachableError("it is away")] * 9 * is_away)
+    desks = Desks(store)
+
+    async def ask() -> list[Any]:
+        return await asyncio.gather(*(desks.find("shop", f"none-{i}") for i in range(50)), return_exceptions=True)
+
+    assert {each.status for each in asyncio.run(ask())} == {503 if is_away else 404}
+    assert store.n_looks == 2, "one for the first, and one for all who came meanwhile"
+
+
+def test_a_standby_goes_on_looking_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.live.service.desks.LOOK_SECONDS", 0.01)
+    desks = Desks(Elsewhere(RuntimeError("can't start new thread")))
+    desks.open_all()
+    end = time.monotonic() + 5.0
+    while not desks.are_ready and time.monotonic() < end:
+        time.sleep(0.01)
+    is_ready = desks.are_ready
+    desks.close()
+    assert is_ready
 
 
 @pytest.mark.parametrize(
@@ -288,9 +380,24 @@ def test_tokens_come_and_go_while_it_runs(tmp_path: Path, monkeypatch: pytest.Mo
     assert Tokens(tmp_path, required=False).caller(None) is None, "a broken file lets nobody in"
 
 
+def test_tokens_that_could_not_be_read_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.live.service.tokens._LOOK_AGAIN_SECONDS", -1.0)
+    token = add_token(tmp_path, "app", ["play"], ["shop"])
+
+    def refuse(_folder: Path) -> Any:
+        raise PermissionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("onebit.live.service.tokens.read_tokens", refuse)
+        tokens = Tokens(tmp_path, required=False)
+        assert tokens.caller(f"bearer {token}") is None
+    assert tokens.caller(f"bearer {token}") is not None, "whose rights changed, and nothing else"
+
+
 def test_pages_of_other_sites_may_not_ask(shared: Served) -> None:
     assert is_problem(shared.ask("GET", "/v1", host="evil.example"), 421)
-    assert is_problem(shared.ask("GET", "/v1", origin="http://evil.example"), 403)
+    for origin in ("http://evil.example", "http://[", "http://½", "null", ""):
+        assert is_problem(shared.ask("GET", "/v1", origin=origin), 403)
     assert is_problem(shared.ask("GET", "/v1", sec_fetch_site="cross-site"), 403)
     assert is_problem(shared.ask("POST", f"{DESK}/guess", {}, content_type="text/plain"), 415)
     assert shared.ask("GET", "/v1", host="localhost:99", origin="http://localhost:99").status == 200
@@ -306,6 +413,8 @@ def test_oversized_deep_and_broken(shared: Served) -> None:
     assert is_problem(shared.ask("POST", path, b"{}", content_length="x"), 413)
     for body in (b"", b"{", b"\xff\xfe", b"NaN", b'{"record":{"x":NaN}}', b'"\\ud800"', b'{"record":{"\\uD800":1}}'):
         assert is_problem(shared.ask("POST", path, body), 422)
+    for body in (b"\xff", b'{"record":{"x":"\xff"}}', b'{"\xed\xa0\x80":1}'):
+        assert is_problem(shared.ask("POST", path, body), 422, "must be JSON in UTF-8")
     for depth in (30, 300, 900, 100_000):
         for nested in (b"[" * depth + b"]" * depth, b'{"a":' * depth + b"1" + b"}" * depth):
             for body in (nested, b'{"record":' + nested + b"}", b'{"record":{"x":1},"among":' + nested + b"}"):
@@ -322,7 +431,9 @@ def test_it_still_works(shared: Served) -> None:
 def test_addresses_that_are_none(shared: Served) -> None:
     assert is_problem(shared.ask("GET", "/nowhere"), 404)
     assert is_problem(shared.ask("GET", "/v1/shop/none/status"), 404, "there is no decider shop/none")
-    assert is_problem(shared.ask("DELETE", "/v1"), 405)
+    reply = shared.ask("DELETE", "/v1")
+    assert is_problem(reply, 405)
+    assert reply.headers["allow"] == "GET"
 
 
 def test_a_bug_is_not_told(shared: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import math
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import cache
 from itertools import islice
@@ -20,7 +21,7 @@ from onebit.live.service.api_page import api_page
 from onebit.live.service.desk_page import add_desk_page
 from onebit.live.service.desks import Desk, Desks
 from onebit.live.service.gate import Gate, address_of
-from onebit.live.service.limits import MOST_AT_ONCE, Allowance
+from onebit.live.service.limits import MOST_AT_ONCE, MOST_THREADS, Allowance
 from onebit.live.service.metrics import CONTENT_TYPE, Metrics
 from onebit.live.service.names import check_name
 from onebit.live.service.routes import add_route, said
@@ -102,6 +103,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(MOST_THREADS, "onebit reader"))
         service.desks.open_all()
         yield
         await asyncio.to_thread(service.desks.close)
@@ -143,8 +145,10 @@ class _Service(FastAPI):
 
 
 def _always(problem: Problem) -> Any:
-    async def answer(_request: Request, _error: Exception) -> Response:
-        return problem.response()
+    async def answer(_request: Request, error: Exception) -> Response:
+        response = problem.response()
+        response.headers.update(getattr(error, "headers", None) or {})  # which methods there are
+        return response
 
     return answer
 
@@ -278,5 +282,5 @@ def _add_house(app: FastAPI, service: Service) -> None:
     add_route(app, "GET", "/v1", deciders, "The deciders that you may see. Role: read.")
     add_route(app, "GET", "/metrics", metrics, "For Prometheus. Role: read, in every namespace.")
     add_route(app, "GET", "/healthz", alive, "Whether the process is alive.")
-    add_route(app, "GET", "/readyz", ready, "Whether all deciders are open.")
+    add_route(app, "GET", "/readyz", ready, "Whether no decider is still being opened.")
     add_route(app, "GET", "/api", index, "This page.")

@@ -30,7 +30,7 @@ _BEGUN_WITH = ("kinds", "deadline", "silence", "exploration_floor", "max_open", 
 
 def read_json(body: bytes) -> Any:
     """Return what a body says, or raise ValueError."""
-    with suppress(msgspec.DecodeError, RecursionError):
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return msgspec.json.decode(body)
     try:  # whatever is wrong with it is said here
         said = parse(body.decode())

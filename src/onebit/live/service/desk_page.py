@@ -30,7 +30,7 @@ def add_desk_page(app: FastAPI, service: "Service") -> None:
         return file("page", "index.html")
 
     async def part(request: Request) -> Response:
-        return file(request.url.path.split("/")[1], request.path_params["path"])
+        return file(request.scope["path"].split("/")[1], request.path_params["path"])
 
     def file(where: str, path: str) -> Response:
         if path not in files[where]:

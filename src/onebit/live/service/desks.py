@@ -9,8 +9,10 @@ whether its owner has let go, and the first that sees it takes it over.
 
 import asyncio
 import logging
+import math
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -81,7 +83,7 @@ class Desk:
             raise Problem(503, f"{MOST_WAITING} requests are in line for {self.title}; try again", "BusyError", 1)
         with self._lining:
             if self._is_closed:
-                raise Problem(503, "the service is stopping; try again", "BusyError", 1)
+                raise _stopping()
             self._line.put(_Job(call, answer, loop))
         return answer
 
@@ -179,6 +181,10 @@ class Desk:
         _deliver(jobs, [(value, error or _unwritten(held)) for value, error, held in outcomes])
 
 
+def _stopping() -> Problem:
+    return Problem(503, "the service is stopping; try again", "BusyError", 1)
+
+
 def _unwritten(batches: list[Batch]) -> LogWriteError | None:
     return next((batch.error for batch in batches if batch.error is not None), None)
 
@@ -216,6 +222,8 @@ class Desks:
         self._creating = threading.Lock()
         self._left_alone: set[str] = set()
         self._has_looked = False
+        self._asking, self._asked = asyncio.Lock(), -math.inf
+        self._trouble: LogError | None = None
         self._stop = threading.Event()
         self._looker = threading.Thread(target=self._look_in_turn, name="onebit standby")
 
@@ -232,8 +240,8 @@ class Desks:
             trouble = ""
             try:
                 self.look()
-            except LogError as error:
-                trouble = str(error)
+            except Exception as error:  # whatever it is: who does not look takes nothing over
+                trouble = str(error) or repr(error)
             if trouble != said:  # once, not every time
                 _LOG.warning("%s", trouble or "the database can be reached again")
             said = trouble
@@ -273,7 +281,16 @@ class Desks:
     async def find(self, namespace: str, name: str) -> Desk:
         """Return a decider, one that another service has just made too, or raise Problem if there is none."""
         if (namespace, name) not in self._desks and self._store.is_shared:
-            await asyncio.to_thread(self.look)
+            asked = time.monotonic()
+            async with self._asking:  # one at a time, whoever asks for what is not there
+                if asked >= self._asked:  # else somebody has looked since, for all who waited
+                    self._asked, self._trouble = time.monotonic(), None
+                    try:
+                        await asyncio.to_thread(self.look)
+                    except LogError as error:
+                        self._trouble = error
+                if self._trouble is not None:
+                    raise problem_of(self._trouble)
         return self.get(namespace, name)
 
     def __iter__(self) -> Iterator[tuple[str, str, Desk]]:
@@ -287,10 +304,13 @@ class Desks:
 
     def create(self, namespace: str, name: str, told: dict[str, Any]) -> bool:
         """Begin a decider, and return whether it is new; one that is there must be the same."""
+        before = self._desks.get((namespace, name))
+        if before is not None:
+            before.opened.wait()  # without the lock: that may take long, and others are made meanwhile
         with self._creating:
+            if self._stop.is_set():
+                raise _stopping()
             before = self._desks.get((namespace, name))
-            if before is not None:
-                before.opened.wait()
             if before is not None and before.fault is None:
                 try:
                     check_same(before.title, before.open_decider().settings, told)
@@ -312,7 +332,9 @@ class Desks:
         self._stop.set()
         if self._looker.is_alive():
             self._looker.join()
-        for desk in self._desks.values():
+        with self._creating:  # nothing is added from now on
+            desks = list(self._desks.values())
+        for desk in desks:
             desk.stop()
-        for desk in self._desks.values():
+        for desk in desks:
             desk.join()

@@ -15,6 +15,8 @@ MOST_WAITING = 10_000
 """Requests in line for one decider."""
 MOST_READERS = 4
 """Reports and pages of the log that are made at once for one decider."""
+MOST_THREADS = 64
+"""Threads that read: they wait for deciders that are busy, and others must not wait for them."""
 FAILURES_PER_SECOND = 20.0
 """Wrong tokens from one address."""
 _MOST_CALLERS = 10_000

@@ -48,7 +48,7 @@ def _answered(work: Callable[[Request], Awaitable[Response]]) -> Endpoint:
         except Exception as error:
             problem = problem_of(error)
             if problem.status >= 500 and not isinstance(error, Problem):
-                _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
+                _LOG.error("%s %s failed", request.method, request.scope["path"], exc_info=error)
             return problem.response()
 
     return endpoint

@@ -182,5 +182,5 @@ class Tokens:
                     for each in read_tokens(self._folder)
                 ]
                 self._required = self._required or bool(self._known)
-            except (ValueError, OSError):
-                self._known, self._required = [], True
+            except (ValueError, OSError):  # it is tried again: rights can change, and the file stay the same
+                self._known, self._required, self._stamp = [], True, (-1, -1)
