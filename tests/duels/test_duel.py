@@ -47,7 +47,7 @@ FEW = (
 
 def a_few(margin: float) -> list[onebit.Learner]:
     """Return one learner of a few classes, and Banditron that only explores: others would have to be compiled first."""
-    first = {type(learner): learner for learner in reversed(contestants(margin)) if isinstance(learner, FEW)}
+    first = {type(learner): learner for learner in reversed(contestants(margin)) if type(learner) in FEW}
     return [*first.values(), onebit.Banditron(1.0)]
 
 
