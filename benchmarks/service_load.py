@@ -258,7 +258,7 @@ def main() -> None:
     parser.add_argument("--learner", default="BanditSVM:kernel=none")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--clients", type=int, default=32)
-    parser.add_argument("--batch", type=int, default=500)
+    parser.add_argument("--batch", type=int, default=500, help="rounds in a request, in the second half; 0 for none")
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--only", choices=[*TITLES], help="one of the services")
     asked, console = parser.parse_args(), Console()
@@ -280,7 +280,7 @@ def main() -> None:
                 desk = client.decider(NAME)
                 desk.tell(desk.guess([0.0] * DIMENSION), correct=False)
         for turn in range(asked.turns):
-            for batch, clients in ((1, asked.clients), (asked.batch, 4)):
+            for batch, clients in ((1, asked.clients), *([(asked.batch, 4)] if asked.batch else [])):
                 for name in names if turn % 2 == 0 else names[::-1]:
                     port, process = services[name]
                     results = context.Queue()

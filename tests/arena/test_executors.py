@@ -283,7 +283,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_run_leaves_no_folder_behind(tmp_path: Path, players: Any, jobs: int, temporary: Path) -> None:
     cells = grid(STREAMS, GOOD, [1], "test")
     run(cells, tmp_path / "arena.sqlite", players.play_with_files, jobs=jobs)
@@ -427,6 +427,7 @@ def test_local_processes_can_be_used_again(tmp_path: Path, players: Any) -> None
     assert len(rows(path)) == len(CELLS)
 
 
+@pytest.mark.slow
 def test_a_thread_that_a_player_leaves_behind_does_not_hold_everyone_up(tmp_path: Path, players: Any) -> None:
     start = time.monotonic()
     run(CELLS, tmp_path / "arena.sqlite", players.play_with_a_thread, jobs=2)

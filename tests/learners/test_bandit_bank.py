@@ -225,6 +225,7 @@ def test_a_kernel_of_ones_own_is_scaled_too() -> None:
     assert memory.arrays.grams[0][: memory.size, : memory.size] == pytest.approx(shifted(stored, stored))
 
 
+@pytest.mark.slow
 def test_many_features_are_left_to_the_linear_space() -> None:
     X = scipy.sparse.random_array((50, 2**20), density=1e-5, rng=np.random.default_rng(0), format="csr")
     learner = guarded(scale="online", classes=2)

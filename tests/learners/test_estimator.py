@@ -21,13 +21,28 @@ import onebit
 from onebit.checks.problems import separable_problem
 from onebit.learners import Learner, all_learners
 
+# Compiled for themselves, and much like others: the slow run has them. What is played in Python is in test_wrapped.py.
+ALIKE = (
+    onebit.ConservativePassiveAggressive,
+    onebit.FullInformationLogistic,
+    onebit.FullInformationPassiveAggressive,
+    onebit.FullInformationSVM,
+    onebit.SOBA,
+)
+OTHERS = [cls for cls in all_learners() if cls is not onebit.Wrapped and cls not in ALIKE]
 
-# What is played in Python has them in test_wrapped.py.
-@parametrize_with_checks([cls() for cls in all_learners() if cls is not onebit.Wrapped])  # type: ignore[untyped-decorator]  # no failure expected
+
+@parametrize_with_checks([cls() for cls in OTHERS])  # type: ignore[untyped-decorator]  # no failure expected
 def test_scikit_learns_own_checks(estimator: Learner, check: Callable[[Any], None]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some checks ask for warnings, and look for them themselves
         check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([cls() for cls in ALIKE])  # type: ignore[untyped-decorator]
+def test_scikit_learns_own_checks_of_the_others(estimator: Learner, check: Callable[[Any], None]) -> None:
+    test_scikit_learns_own_checks(estimator, check)
 
 
 def two_classes() -> tuple[Any, Any]:

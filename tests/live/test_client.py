@@ -255,6 +255,7 @@ def kill_and_check(folder: Path, kills: int, n_threads: int) -> None:
     # Every request was answered in the end, so the clients know all that is in the log, and no more.
     assert guesses == {ticket: label for verb, ticket, label in told if verb == "guess"}
     assert dict(answers) == {ticket: correct for verb, ticket, correct in told if verb == "tell"}
+    print(f"{len(told)} events, {kills} services killed")
 
 
 def test_kill_at_any_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,6 +264,6 @@ def test_kill_at_any_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.slow
-def test_kill_at_100_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kill_at_200_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onebit.live.client._LONGEST_PAUSE", 0.2)
-    kill_and_check(tmp_path, kills=100, n_threads=8)
+    kill_and_check(tmp_path, kills=200, n_threads=8)

@@ -535,3 +535,15 @@ def test_closed(file: Place) -> None:
     desk.close()
     with pytest.raises(ValueError, match="is closed"):
         desk.guess(PROBLEM.X[0])
+
+
+def test_warming_up_changes_nothing(file: Place) -> None:
+    with begun(file) as desk:
+        desk.warm_up()
+        assert desk.status().guesses == 0
+        assert not desk._state.learner._started
+        play(desk, 5)
+        before = desk.status()
+        desk.warm_up()
+        assert desk.status() == before
+        assert desk.verify()

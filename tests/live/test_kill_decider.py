@@ -43,6 +43,7 @@ def kill_and_check(folder: Path, kills: int, threads: int, durability: str = "fu
                 assert known[ticket] == (said == "True")
         # What was not acknowledged may be there: one event for every thread and kill.
         assert len(guesses) + len(answers) - len(told) <= kills * threads
+    print(f"{len(told)} events, {kills} processes killed")
 
 
 def test_kill_at_any_moment(tmp_path: Path) -> None:

@@ -256,6 +256,7 @@ def test_an_owner_that_says_nothing_for_long_stays_the_owner(in_database: InData
         assert log._epoch == 1
 
 
+@pytest.mark.slow  # test_postgres_faults.py cuts one in the fast run
 def test_a_network_that_swallows_everything(server: Server, in_database: InDatabase, impatient: None) -> None:
     """The owner notices within its patience; a standby takes over; what the owner sent is never written."""
     _, name = in_database

@@ -60,7 +60,7 @@ def serve_command(folder: Path, host: str, port: int, rate: float, log_requests:
     set_up_process()
     keep_journal(log_requests)
     config = uvicorn.Config(
-        create_app(folder, log=log, tokens_required=is_open_to_others, rate=rate),
+        create_app(folder, log=log, tokens_required=is_open_to_others, rate=rate, warms=True),
         host,
         port,
         log_config=None,

@@ -10,6 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self, TypeVar
 
+import numpy as np
+
 from onebit.inputs import check_number
 from onebit.labels import check_classes
 from onebit.learners import Learner
@@ -349,6 +351,15 @@ class Decider(Looks):
         self._wait(last)
 
     # Keeping house.
+
+    def warm_up(self) -> None:
+        """Compile what the first guess and answer would wait for: half a minute for `BanditSVM`, once on a machine.
+
+        Another learner with the same settings plays two rounds; of this one nothing is changed.
+        """
+        twin = self._settings.new_learner(self._trusted)
+        for correct in (False, True):
+            twin.tell(twin.guess(np.zeros(2)), correct)
 
     def snapshot(self) -> None:
         """Write down what is known, so that opening takes no replay; it happens by itself from time to time."""

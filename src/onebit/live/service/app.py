@@ -49,10 +49,12 @@ class Service:
         Whether nobody may ask without one; where not, only until there is one.
     rate : float
         Guesses and answers a second that one caller may ask for; 0 for any number.
+    warms : bool
+        Whether to compile what a first guess needs when a decider is opened.
     """
 
-    def __init__(self, store: Store, folder: Path, tokens_required: bool, rate: float) -> None:
-        self.desks = Desks(store)
+    def __init__(self, store: Store, folder: Path, tokens_required: bool, rate: float, warms: bool) -> None:
+        self.desks = Desks(store, warms)
         self.tokens = Tokens(folder, tokens_required)
         self.metrics = Metrics(self.desks)
         self._allowance = Allowance(rate)
@@ -95,11 +97,12 @@ def create_app(
     log: str | None = None,
     tokens_required: bool = False,
     rate: float = ROUNDS_PER_SECOND,
+    warms: bool = False,
     opener: Opener = Decider.open,
 ) -> FastAPI:
     """Return the application; deciders are in a folder, or in the database `log`. `Service` says the rest."""
     store = Folder(folder, opener) if log is None else Database(log)
-    service = Service(store, folder, tokens_required, rate)
+    service = Service(store, folder, tokens_required, rate, warms)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:

@@ -14,6 +14,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from onebit.live.decider import Decider
@@ -47,10 +48,12 @@ class Desk:
         Its namespace and name.
     opener : callable
         Opens it.
+    warms : bool
+        Whether to compile what a first guess needs before there is one.
     """
 
-    def __init__(self, title: str, opener: Callable[[], Decider]) -> None:
-        self.title, self._opener = title, opener
+    def __init__(self, title: str, opener: Callable[[], Decider], warms: bool = False) -> None:
+        self.title, self._opener, self._warms = title, opener, warms
         self.decider: Decider | None = None
         self.fault: Exception | None = None
         self.opened = threading.Event()
@@ -136,6 +139,9 @@ class Desk:
             self.opened.set()
         if self.decider is None:
             return
+        if self._warms:
+            with suppress(Exception):  # whoever guesses first is told what is wrong
+                self.decider.warm_up()
         try:
             while jobs := self._next_jobs():
                 self._do(self.decider, jobs)
@@ -214,10 +220,12 @@ class Desks:
     ----------
     store : Store
         Where they are.
+    warms : bool
+        As for `Desk`.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, warms: bool = False) -> None:
+        self._store, self._warms = store, warms
         self._desks: dict[tuple[str, str], Desk] = {}
         self._creating = threading.Lock()
         self._left_alone: set[str] = set()
@@ -267,7 +275,7 @@ class Desks:
             self._has_looked = True
 
     def _desk(self, title: str, told: dict[str, Any]) -> Desk:
-        return Desk(title, lambda: self._store.open(title, told))
+        return Desk(title, lambda: self._store.open(title, told), self._warms)
 
     def get(self, namespace: str, name: str) -> Desk:
         """Return a decider, or raise Problem if there is none."""
