@@ -15,11 +15,12 @@ import pytest
 pytest.importorskip("fastapi")
 
 from in_process import onebit
+from onebit.live.client import MOST_AT_ONCE
 from onebit.live.decider import Decider
 from onebit.live.log import UnreachableError
 from onebit.live.service.bodies import own_learner
 from onebit.live.service.desks import Desk, Desks
-from onebit.live.service.limits import MOST_AT_ONCE, MOST_READERS, MOST_WAITING, Allowance
+from onebit.live.service.limits import MOST_READERS, MOST_WAITING, Allowance
 from onebit.live.service.stores import Folder
 from onebit.live.service.tokens import FILE, Tokens, add_token, read_tokens, remove_token
 from onebit.live.web import LARGEST_BODY, Problem

@@ -31,6 +31,8 @@ def mcp_command(request: McpRequest) -> None:
     from onebit.live.service.bodies import own_learner
 
     classes = [name.strip() for part in request.classes for name in part.split(",")] or None
+    if classes is not None and "" in classes:
+        raise ValueError(f"--classes must name labels between commas; got {','.join(request.classes)!r:.80}")
     settings: dict[str, Any] = {"deadline": request.deadline, "exploration_floor": request.exploration_floor}
     if request.url is None:
         learner = None if request.learner is None else own_learner(request.learner)

@@ -24,6 +24,7 @@ from onebit.live.record_json import record_to_json
 from onebit.live.tickets import Shadow, Ticket
 
 MOST_AT_ONCE = 1_000
+"""Guesses or answers in one request."""
 _TRY_AGAIN = (429, 502, 503, 504)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 _ERRORS: dict[str, type[Exception]] = {

@@ -14,7 +14,8 @@ import numpy as np
 from onebit.live.cells import MOST_LETTERS, MOST_VALUES, items_of, key_of, named_values, plain
 
 _DEEPEST = 20
-_NUMBERS = frozenset((float, int))
+NUMBERS = frozenset((float, int))
+"""Types of plain numbers."""
 _PLAIN = frozenset((float, int, bool, str, type(None)))
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
@@ -49,7 +50,7 @@ def _only_numbers(record: Any) -> Any:
     values = record.values() if kind is dict else record
     try:
         if (
-            _NUMBERS.issuperset(map(type, values))
+            NUMBERS.issuperset(map(type, values))
             and math.isfinite(sum(values))
             and (kind is list or "$" not in "".join(record))
         ):

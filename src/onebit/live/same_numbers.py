@@ -6,9 +6,9 @@ import numpy as np
 
 from onebit.inputs import Floats, Integers
 from onebit.lengths import MOST
+from onebit.live.record_json import NUMBERS
 
 _FLOAT64 = np.dtype(np.float64)
-_NUMBERS = frozenset((float, int))
 
 
 class SameNumbers:
@@ -44,7 +44,7 @@ class SameNumbers:
                 values = record
             else:
                 return None
-            if not _NUMBERS.issuperset(map(type, values)):
+            if not NUMBERS.issuperset(map(type, values)):
                 return None
             try:
                 numbers = np.array([*values], np.float64)
@@ -65,7 +65,7 @@ def same_numbers(record: Any, values: dict[str, Any], places: list[int | None]) 
     places : list
         Where each column's numbers go, for all columns there are; None for one that has no place of its own for them.
     """
-    if not values or len(places) != len(values) or not _NUMBERS.issuperset(map(type, values.values())):
+    if not values or len(places) != len(values) or not NUMBERS.issuperset(map(type, values.values())):
         return None
     known = np.array([-1 if place is None else place for place in places], np.int64)
     is_listed = type(record) in (list, np.ndarray)

@@ -14,6 +14,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 
 from onebit import __version__
+from onebit.live.client import MOST_AT_ONCE
 from onebit.live.decider import Decider
 from onebit.live.report import report
 from onebit.live.service import bodies
@@ -21,7 +22,7 @@ from onebit.live.service.api_page import api_page
 from onebit.live.service.desk_page import add_desk_page
 from onebit.live.service.desks import Desk, Desks
 from onebit.live.service.gate import Gate, address_of
-from onebit.live.service.limits import MOST_AT_ONCE, MOST_THREADS, Allowance
+from onebit.live.service.limits import MOST_THREADS, Allowance
 from onebit.live.service.metrics import CONTENT_TYPE, Metrics
 from onebit.live.service.names import check_name
 from onebit.live.service.routes import add_route, said

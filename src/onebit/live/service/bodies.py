@@ -11,11 +11,12 @@ import msgspec
 from onebit.arena.grammar import kernel_names, parse_player
 from onebit.arena.players import build
 from onebit.learners import Learner, all_learners
+from onebit.live.client import MOST_AT_ONCE
 from onebit.live.decider import Decider
 from onebit.live.events import Event
 from onebit.live.record_json import record_from_json
 from onebit.live.report import Report
-from onebit.live.service.limits import MOST_AT_ONCE, MOST_CLASSES
+from onebit.live.service.limits import MOST_CLASSES
 from onebit.live.service.problems import problem_of
 from onebit.live.tickets import Shadow, Ticket
 from onebit.typed_json import parse
@@ -85,10 +86,8 @@ def one_or_many(said: Any, call_of: Callable[[Any], Call]) -> tuple[Call, int]:
 def guess_call(said: Any) -> Call:
     """Return a guess."""
     fields = fields_of(said, ["record"], ["among", "key"])
-    record, key = record_from_json(fields["record"]), fields.get("key")
+    record, key = _record(fields["record"]), fields.get("key")
     among = None if fields.get("among") is None else _labels("among", fields["among"])
-    if not isinstance(record, (dict, list)):
-        raise ValueError(f"record must be an object with named values, or a list of numbers; got {record!r:.80}")
     return lambda desk: described_ticket(desk.guess(record, among, key=key))
 
 
@@ -123,10 +122,8 @@ def withdraw_call(said: Any) -> Call:
 def shadow_call(said: Any) -> Call:
     """Return what the application decided itself."""
     fields = fields_of(said, ["record", "label", "correct"], ["probability", "key"])
-    record, label, chance = record_from_json(fields["record"]), fields["label"], fields.get("probability")
+    record, label, chance = _record(fields["record"]), fields["label"], fields.get("probability")
     correct, key = fields["correct"], fields.get("key")
-    if not isinstance(record, (dict, list)):
-        raise ValueError(f"record must be an object with named values, or a list of numbers; got {record!r:.80}")
     if chance is not None and (isinstance(chance, bool) or not isinstance(chance, (int, float)) or not 0 < chance <= 1):
         raise ValueError(f"probability must be above 0 and at most 1; got {chance!r:.80}")
     _labels("label", [label])
@@ -183,6 +180,14 @@ def own_learner(text: Any, seed: int = 0) -> Learner:
             raise ValueError(f"kernel must be one of {', '.join(sorted(kernels))}; got {value.strip()!r:.80}")
     made = build(parse_player(text).spec)
     return made.set_params(seed=seed) if "seed" in made.get_params(deep=False) else made
+
+
+def _record(said: Any) -> Any:
+    """Return a record, or raise ValueError for what is none."""
+    record = record_from_json(said)
+    if not isinstance(record, (dict, list)):
+        raise ValueError(f"record must be an object with named values, or a list of numbers; got {record!r:.80}")
+    return record
 
 
 def _labels(what: str, labels: Any) -> list[Any]:

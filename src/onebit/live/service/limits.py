@@ -6,8 +6,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-MOST_AT_ONCE = 1_000
-"""Guesses or answers in one request."""
 MOST_CLASSES = 100_000
 MOST_DECIDERS = 200
 """Each has a thread and a file of its own."""

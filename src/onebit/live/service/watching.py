@@ -16,7 +16,7 @@ from onebit.live.service.bodies import described_report, status_call
 from onebit.live.service.desks import Desk
 from onebit.live.service.problems import problem_of
 
-MOST_LISTED = 100
+MOST_SHOWN = 100
 """Classes, and columns, that a page shows."""
 _FRESH_SECONDS = 0.25
 _PATIENCE_SECONDS = 0.5  # for a decider that is busy, in the list of all of them
@@ -46,7 +46,7 @@ class _Watch:
         told, status = described_report(report(decider, self._recent)), status_call(decider)
         status |= {"n_classes": len(status.pop("classes")), "learner": f"{status['learner']:.{_LEARNER_LETTERS}}"}
         ranked = sorted(told["by_class"], key=lambda each: -each["guessed"])
-        told["by_class"] = ranked[:MOST_LISTED]
+        told["by_class"] = ranked[:MOST_SHOWN]
         settings = decider.settings
         frame = {
             "status": status,
@@ -150,6 +150,6 @@ def columns_call(decider: Decider) -> dict[str, Any]:
             "missing": each.missing,
             "shared": each.shared,
         }
-        for each in found[:MOST_LISTED]
+        for each in found[:MOST_SHOWN]
     ]
     return {"columns": listed, "n_more": len(found) - len(listed)}
