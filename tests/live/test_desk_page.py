@@ -256,3 +256,20 @@ def test_a_service_that_dies_and_comes_back(context: BrowserContext, tmp_path: P
         expect(number(page, "answered")).to_have_text("1")
     finally:
         server.stop()
+
+
+def test_nothing_moves_under_the_pointer(context: BrowserContext, server: Server) -> None:
+    """New tickets come first in the list; a press meant for one must not reach another."""
+    newest = fill(server.address, "shop/still", 3, classes=["a", "b"])[-1]
+    page = context.new_page()
+    page.goto(f"{server.address}/desk/shop/still")
+    first = page.locator("#open > li").first
+    expect(first).to_have_attribute("data-id", newest)
+    first.get_by_role("button", name="Right").hover()
+    with onebit.Client(server.address) as client:
+        later = client.decider("shop/still").guess({"subject": "later"}).id
+    expect(number(page, "open")).to_contain_text("4oldest")  # it has looked again
+    page.wait_for_timeout(300)
+    expect(first).to_have_attribute("data-id", newest)
+    page.mouse.move(1, 1)
+    expect(first).to_have_attribute("data-id", later)

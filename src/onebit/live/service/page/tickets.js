@@ -101,6 +101,9 @@ export class Tickets {
       item.querySelector(".guess-line").replaceWith(guessLine(ticket.label, ticket.probability, ticket.time));
       return item;
     });
+    // Under a pointer nothing moves: a press meant for one ticket must not reach another.
+    if (shown.size && list.matches(":hover") && this.shownPage === this.befores.length) return;
+    this.shownPage = this.befores.length;
     // One that was just answered stays until it is read.
     for (const item of list.children) {
       if (item.dataset.id && Number(item.dataset.until) > Date.now()) items.splice(Math.min([...list.children].indexOf(item), items.length), 0, item);
