@@ -7,7 +7,6 @@ skipped, unless ONEBIT_NEEDS_BROWSER is set.
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,21 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 import onebit
+from browser import NEEDS_BROWSER, SCRIPT, SECONDS, launched
 from onebit.live.service.tokens import add_token
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-SCRIPT = "<img src=x onerror=document.title='stolen'>"
-SECONDS = 20.0
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        CHROMIUM is None and not os.environ.get("ONEBIT_NEEDS_BROWSER"), reason="there is no Chromium on this machine"
-    ),
-]
+pytestmark = NEEDS_BROWSER
 
 
 class Server:
@@ -64,11 +55,8 @@ class Server:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        # Containers have no room for a sandbox, and the only page is ours.
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with launched() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +70,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def context(browser: Browser) -> Iterator[BrowserContext]:
     opened = browser.new_context(reduced_motion="reduce", viewport={"width": 390, "height": 844})
     opened.set_default_timeout(1000 * SECONDS)
-    expect.set_options(timeout=1000 * SECONDS)
     asked: list[str] = []
     faults: list[str] = []
     opened.on("request", lambda request: asked.append(request.url))

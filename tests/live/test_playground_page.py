@@ -6,25 +6,17 @@ Without Chromium they are skipped, unless ONEBIT_NEEDS_BROWSER is set.
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-SCRIPT = "<img src=x onerror=document.title='stolen'>"
-SECONDS = 20.0
+from browser import NEEDS_BROWSER, SCRIPT, SECONDS, launched
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        CHROMIUM is None and not os.environ.get("ONEBIT_NEEDS_BROWSER"), reason="there is no Chromium on this machine"
-    ),
-]
+pytestmark = NEEDS_BROWSER
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +33,14 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        # Containers have no room for a sandbox, and the only page is ours.
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with launched() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Page]:
     context = browser.new_context(reduced_motion="reduce", viewport={"width": 360, "height": 740})
     context.set_default_timeout(1000 * SECONDS)
-    expect.set_options(timeout=1000 * SECONDS)
     asked: list[str] = []
     faults: list[str] = []
     context.on("request", lambda request: asked.append(request.url))
