@@ -69,6 +69,7 @@ def test_reproduce_writes_everything(finished: Path) -> None:
     assert len((finished / "summary.csv").read_text().splitlines()) == 25
 
 
+@pytest.mark.slow
 def test_a_second_run_plays_nothing_and_writes_the_same(finished: Path) -> None:
     before = {name: (finished / name).read_bytes() for name in TABLES}
     store = (finished / "arena.sqlite").stat().st_mtime_ns

@@ -54,6 +54,9 @@ _ALIKE: list[Learner] = [
     onebit.Confidit(),
     onebit.ExploreFirst(40),
     onebit.SquareCB(),
+    onebit.PNewtron(),
+    onebit.BanditPerceptron(kernels.Gaussian(0.7), ties="random"),
+    onebit.MulticlassPerceptron(kernels.Multinomial(3, normalize=True)),
 ]
 # Played in Python, a thousand times slower: test_wrapped.py holds it to what is quick, the slow run to all.
 _BY_HAND = [onebit.Wrapped(), onebit.Wrapped("sklearn.tree:DecisionTreeClassifier", refit="geometric")]

@@ -162,6 +162,7 @@ def test_adversary_writes_its_table(tmp_path: Path, plays: str, monkeypatch: pyt
     assert {float(row["lower_bound"]) for row in rows if row["lower_bound"]} == {4.5}
 
 
+@pytest.mark.slow
 def test_theory_writes_tables_and_figures(tmp_path: Path) -> None:
     answer = run("theory", "--quick", "--out", str(tmp_path))
     assert answer.returncode == 0, answer.stderr

@@ -170,6 +170,7 @@ def assert_as_on_one_machine(path: Path, cells: list[Cell], play: Any) -> None:
     assert rows(path) == rows(alone)
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_rows_of_one_machine_and_sends_a_file_once(
     tmp_path: Path, players: Any, cluster: Cluster, log: Callable[[], list[str]]
 ) -> None:

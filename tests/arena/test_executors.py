@@ -306,6 +306,7 @@ def test_a_run_that_is_stopped_leaves_no_folder_behind(
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_left_is_removed_by_the_next_and_what_a_living_one_has_is_not(
     tmp_path: Path, players: Any, temporary: Path
 ) -> None:

@@ -121,6 +121,7 @@ HANGING = FAKE_COBA.replace(
 )
 
 
+@pytest.mark.slow
 def test_a_hanging_rival_is_ended_and_the_league_goes_on(fake_environment: Path, tmp_path: Path) -> None:
     """It hangs on iris, which has three classes, and plays digits."""
     (fake_environment / "coba" / "learners.py").write_text(HANGING)

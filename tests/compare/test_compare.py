@@ -148,6 +148,7 @@ def fake_rival(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("fake_rival")
+@pytest.mark.slow
 def test_command_with_the_rival_writes_everything(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -207,6 +208,7 @@ def test_absent_rivals_are_named_in_output_and_report(
     assert "--rival all" in report
 
 
+@pytest.mark.slow
 def test_same_bytes_with_workers_and_in_this_process(table: Path, tmp_path: Path) -> None:
     for jobs in (1, 2):
         out = tmp_path / str(jobs)
