@@ -339,19 +339,22 @@ class DatabaseLog(ABC):
         """Yield the events after that one, in order; those in line are written first."""
         self.flush()
         last = max(after, self.compacted)
-        while found := self._read("seq > ? ORDER BY seq LIMIT ?", after, _AT_ONCE):
-            for event in found:
-                if event.seq > self.compacted:
-                    if event.seq != last + 1:
+        while lines := self._find(COLUMNS, "events", "seq > ? ORDER BY seq LIMIT ?", after, _AT_ONCE):
+            for line in lines:
+                event = self._unpacked(line)
+                after = event.seq
+                if after > self.compacted:
+                    if after != last + 1:
                         raise LogError(f"{self.path}: event {last + 1} is missing; put a backup in its place")
-                    last = event.seq
+                    last = after
                 yield event
-            after = found[-1].seq
 
     def _read(self, where: str, *values: Any) -> list[Event]:
-        lines = self._find(COLUMNS, "events", where, *values)
+        return [self._unpacked(line) for line in self._find(COLUMNS, "events", where, *values)]
+
+    def _unpacked(self, line: tuple[Any, ...]) -> Event:
         try:
-            return [unpacked(line) for line in lines]
+            return unpacked(line)
         except (ValueError, TypeError, AttributeError) as error:
             raise LogError(f"{self.path}: {error}; put a backup in its place") from error
 

@@ -376,11 +376,7 @@ class Encoder:
         if "new" in additions or "size" in additions:
             grown = self._copy()
             grown._grow(additions)
-        met, n_others = additions.get("met"), additions.get("others", 0)
-        if type(met) is not str or met not in grown._tally:
-            n_columns = len(grown._places.columns)
-            if type(met) is not str or len(met) != n_columns or not _MET.issuperset(met):
-                raise ValueError(f"looked must say what was met in {n_columns} columns; got {met!r:.80}")
+        met, n_others = grown._check_met(additions.get("met")), additions.get("others", 0)
         if n_others or type(n_others) is not int:
             check_integer("looked's number of others", n_others, low=0, high=MOST_VALUES)
         places = grown._places_met(met)
@@ -388,12 +384,45 @@ class Encoder:
         # Nothing can fail from here on.
         if grown is not self:
             self.__dict__.update(grown.__dict__)
-        self._running.take(places, numbers)
+        self._running.take(places, numbers[None])
         self._n_records += 1
         self._n_others += n_others
         self._tally[met] += 1
         if len(self._tally) > _MOST_TALLIED:
             self._count_columns()
+
+    def take_many(self, rows: Floats, additions: list[dict[str, Any]]) -> None:
+        """Take what `look` returned for records that brought nothing new, one after the other.
+
+        Parameters
+        ----------
+        rows : array
+            Their rows.
+        additions : list
+            What each adds; if one cannot be, `take` says why, and those before it are taken.
+        """
+        met = self._check_met(additions[0].get("met"))
+        places = self._places_met(met)
+        numbers = rows[:, places]
+        is_same = not self._scale and all(
+            len(each) == 2 and each.get("at") == at and each.get("met") == met
+            for at, each in enumerate(additions, self._n_records)
+        )
+        if not is_same or not (abs(numbers) <= MOST).all():
+            for row, each in zip(rows, additions, strict=True):
+                self.take(Looked(row, each))
+            return
+        self._running.take(places, numbers)
+        self._n_records += len(rows)
+        self._tally[met] += len(rows)
+
+    def _check_met(self, met: Any) -> str:
+        """Return what was met in the columns, or raise ValueError if it could not be."""
+        if type(met) is not str or met not in self._tally:
+            n_columns = len(self._places.columns)
+            if type(met) is not str or len(met) != n_columns or not _MET.issuperset(met):
+                raise ValueError(f"looked must say what was met in {n_columns} columns; got {met!r:.80}")
+        return met
 
     def _count_columns(self) -> None:
         """Let the columns' counts say all that was met."""

@@ -1,9 +1,11 @@
 """A decider's state from its log."""
 
+from functools import partial
 from typing import Any
 
 from onebit.live.events import Event, Kind
 from onebit.live.log import Log, LogError
+from onebit.live.runs import Runs
 from onebit.live.settings import Settings
 from onebit.live.state import State
 
@@ -36,15 +38,19 @@ def replay(log: Log, settings: Settings, trusted: Any = (), *, from_snapshot: bo
             )
         state = State(settings, trusted)
     noted = {event.seq for event in corrections}
-    for event in log.events(state.seq):
-        if event.kind == Kind.CORRECTED and event.seq not in noted:
-            raise LogError(f"event {event.seq} is not where corrections are looked up; put a backup in its place")
-        try:
-            state.apply(event, corrected)
-        except (ValueError, KeyError, TypeError, AssertionError) as error:
-            raise LogError(
-                f"event {event.seq} cannot be replayed: {error!r}. Was it written by a newer onebit?"
-            ) from error
+    runs = Runs(state, corrected, partial(state.apply, corrected=corrected))
+    try:
+        for event in log.events(state.seq):
+            if event.kind == Kind.CORRECTED and event.seq not in noted:
+                raise LogError(f"event {event.seq} is not where corrections are looked up; put a backup in its place")
+            runs.take(event)
+        runs.finish()
+    except LogError:
+        raise
+    except (ValueError, KeyError, TypeError, AssertionError) as error:
+        raise LogError(
+            f"event {state.seq + 1} cannot be replayed: {error!r}. Was it written by a newer onebit?"
+        ) from error
     if state.seq != log.last_seq:
         raise LogError(f"the log ends with event {log.last_seq}, and event {state.seq} was known; put a backup there")
     return state

@@ -20,7 +20,7 @@ class Running:
         self._squares = np.zeros(n_places)
 
     def take(self, places: Integers, values: Floats) -> None:
-        """Count a number at each of some places (Welford's method)."""
+        """Count a number at each of some places, row after row (Welford's method)."""
         _take(self._counts, self.means, self._squares, places, values)
 
     def standardized(self, places: Integers, values: Floats) -> Floats:
@@ -58,9 +58,10 @@ class Running:
 
 @frugal
 def _take(counts: Floats, means: Floats, squares: Floats, places: Integers, values: Floats) -> None:
-    for i in range(places.shape[0]):
-        place = places[i]
-        counts[place] += 1.0
-        off = values[i] - means[place]
-        means[place] += off / counts[place]
-        squares[place] += off * (values[i] - means[place])
+    for t in range(values.shape[0]):
+        for i in range(places.shape[0]):
+            place = places[i]
+            counts[place] += 1.0
+            off = values[t, i] - means[place]
+            means[place] += off / counts[place]
+            squares[place] += off * (values[t, i] - means[place])
