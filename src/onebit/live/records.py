@@ -127,6 +127,8 @@ class Encoder:
         self._at_rest = np.zeros(own + to_share) if self._scale else self._running.means
         self._last_met: tuple[str, Integers] = "", np.zeros(0, np.int64)
         self._same: SameNumbers | None = None
+        self._latest: tuple[Looked, Integers, Floats] | None = None
+        """The latest record of nothing but numbers: what `look` returned, and its numbers by place."""
         self._tally: Counter[str] = Counter()
         """What was met, and how often: the columns' counts are made of it when somebody asks."""
 
@@ -159,7 +161,7 @@ class Encoder:
         if same is not None and len(same.places) == len(self._places.columns):
             numbers = same.numbers_of(record)
             if numbers is not None:
-                return self._finished_numbers(same.places, numbers)
+                return self._finished_numbers(same, numbers)
         cells = read_cells(record, self._kinds)
         if not self.width:
             fresh, size = self._copy(), self._first_size(cells)
@@ -203,11 +205,13 @@ class Encoder:
             additions["others"] = n_others
         return self._finished(row, additions)
 
-    def _finished_numbers(self, places: Integers, numbers: Floats) -> Looked:
+    def _finished_numbers(self, same: SameNumbers, numbers: Floats) -> Looked:
         """Return a row that has a number in every column, and nothing else."""
         row = self._at_rest.copy()
-        row[places] = numbers
-        return self._finished(row, {"at": self._n_records, "met": _NUMBER * len(numbers)})
+        row[same.where] = numbers
+        looked = self._finished(row, {"at": self._n_records, "met": _NUMBER * len(numbers)})
+        self._latest = looked, same.places, numbers
+        return looked
 
     def _finished(self, row: Floats, additions: dict[str, Any]) -> Looked:
         """Return a row with its numbers scaled, if they are."""
@@ -369,6 +373,9 @@ class Encoder:
             If another record was taken since, or if `look` could not have returned this; then nothing is changed.
         """
         row, additions = looked
+        if self._latest is not None and looked is self._latest[0] and additions["at"] == self._n_records:
+            self._count(additions["met"], *self._latest[1:])  # as it was looked at a moment ago
+            return
         if type(additions) is not dict or additions.get("at") != self._n_records:
             at = additions.get("at") if type(additions) is dict else additions
             raise ValueError(f"looked is of record {at!r:.80}, and record {self._n_records} is next; look again")
@@ -384,9 +391,13 @@ class Encoder:
         # Nothing can fail from here on.
         if grown is not self:
             self.__dict__.update(grown.__dict__)
+        self._n_others += n_others
+        self._count(met, places, numbers)
+
+    def _count(self, met: str, places: Integers, numbers: Floats) -> None:
+        """Count a record, by what was met in it."""
         self._running.take(places, numbers[None])
         self._n_records += 1
-        self._n_others += n_others
         self._tally[met] += 1
         if len(self._tally) > _MOST_TALLIED:
             self._count_columns()
@@ -403,7 +414,7 @@ class Encoder:
         """
         met = self._check_met(additions[0].get("met"))
         places = self._places_met(met)
-        numbers = rows[:, places]
+        numbers = rows.take(places, axis=1)
         is_same = not self._scale and all(
             len(each) == 2 and each.get("at") == at and each.get("met") == met
             for at, each in enumerate(additions, self._n_records)

@@ -7,6 +7,7 @@ import numpy as np
 from onebit.inputs import Floats, Integers
 from onebit.lengths import MOST
 from onebit.live.record_json import NUMBERS
+from onebit.live.running import all_within
 
 _FLOAT64 = np.dtype(np.float64)
 
@@ -27,14 +28,17 @@ class SameNumbers:
     def __init__(self, names: tuple[str, ...], is_listed: bool, places: Integers) -> None:
         self._names, self._is_listed = names, is_listed
         self.places = places
+        first, n = int(places[0]), len(places)
+        self.where = slice(first, first + n) if np.array_equal(places, np.arange(first, first + n)) else places
+        """The same, in the way in which NumPy is fastest to write there."""
 
     def numbers_of(self, record: Any) -> Floats | None:
-        """Return the numbers of a record, or None if it is not like that."""
+        """Return the numbers of a record in an array of its own, or None if it is not like that."""
         kind = type(record)
         if kind is np.ndarray:
             if not self._is_listed or record.dtype is not _FLOAT64 or record.shape != self.places.shape:
                 return None
-            numbers: Floats = record
+            numbers: Floats = record.copy()  # whoever gave it may write to it meanwhile
         else:
             if kind is dict:
                 if self._is_listed or tuple(record) != self._names:
@@ -50,7 +54,7 @@ class SameNumbers:
                 numbers = np.array([*values], np.float64)
             except OverflowError:  # a whole number that is no float
                 return None
-        return numbers if abs(numbers).max() <= MOST else None  # NaN is not
+        return numbers if all_within(numbers, MOST) else None
 
 
 def same_numbers(record: Any, values: dict[str, Any], places: list[int | None]) -> SameNumbers | None:
