@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -393,6 +395,43 @@ def test_tokens_that_could_not_be_read_are_read_again(tmp_path: Path, monkeypatc
         tokens = Tokens(tmp_path, required=False)
         assert tokens.caller(f"bearer {token}") is None
     assert tokens.caller(f"bearer {token}") is not None, "whose rights changed, and nothing else"
+
+
+CHANGE_AT_ONCE = """
+import os, sys
+from pathlib import Path
+from onebit.live.service.tokens import add_token, remove_token
+
+folder, may_begin = Path(sys.argv[1]), os.pipe()
+for child in "abcd":
+    if os.fork() == 0:
+        os.close(may_begin[1])
+        os.read(may_begin[0], 1)
+        for turn in range(8):
+            add_token(folder, f"{child}{turn}", ["play"], ["*"])
+            if turn % 2:
+                remove_token(folder, f"{child}{turn}")
+        os._exit(0)
+os.close(may_begin[1])
+print([os.waitstatus_to_exitcode(os.wait()[1]) for _ in "abcd"])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_tokens_that_are_changed_at_once_are_all_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "decisions"
+    done = subprocess.run([sys.executable, "-c", CHANGE_AT_ONCE, str(folder)], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[0, 0, 0, 0]\n", "")
+    assert sorted(each["name"] for each in read_tokens(folder)) == [
+        f"{name}{turn}" for name in "abcd" for turn in (0, 2, 4, 6)
+    ]
+    assert [path.name for path in folder.iterdir()] == [FILE], "the lock is gone"
+
+
+def test_removing_a_token_makes_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="there is no token 'app'; there are none"):
+        remove_token(tmp_path / "decisions", "app")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_pages_of_other_sites_may_not_ask(shared: Served) -> None:

@@ -6,13 +6,14 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from onebit.files import replace_file
+from onebit.files import claimed, replace_file
 from onebit.live.service.names import check_name
 
 ROLES = ("play", "read", "admin")
@@ -65,24 +66,31 @@ def add_token(folder: Path, name: str, roles: Iterable[str], namespaces: Iterabl
             check_name("namespace", place)
     if not wanted or not places:
         raise ValueError(f"a token needs a role ({', '.join(ROLES)}) and a namespace, or {EVERYWHERE} for every one")
-    known = read_tokens(folder)
-    if any(each["name"] == name for each in known):
-        raise ValueError(f"there is a token {name!r} already; choose another name, or remove it first")
     token = _PREFIX + secrets.token_urlsafe(32)
     since = datetime.now(UTC).isoformat(timespec="seconds")
     line = {"name": name, "roles": wanted, "namespaces": places, "sha256": _hash(token).hex(), "since": since}
-    _write(folder, [*known, line])
+    folder.mkdir(parents=True, exist_ok=True)
+    with _changing(folder) as known:
+        if any(each["name"] == name for each in known):
+            raise ValueError(f"there is a token {name!r} already; choose another name, or remove it first")
+        _write(folder, [*known, line])
     return token
 
 
 def remove_token(folder: Path, name: str) -> None:
     """Remove a token; a running service knows within a second."""
-    known = read_tokens(folder)
-    left = [each for each in known if each["name"] != name]
-    if len(left) == len(known):
-        names = ", ".join(each["name"] for each in known) or "none"
-        raise ValueError(f"there is no token {name!r:.80}; there are {names}")
-    _write(folder, left)
+    if not folder.is_dir():
+        raise _missing(name, [])
+    with _changing(folder) as known:
+        left = [each for each in known if each["name"] != name]
+        if len(left) == len(known):
+            raise _missing(name, known)
+        _write(folder, left)
+
+
+def _missing(name: str, known: list[dict[str, Any]]) -> ValueError:
+    names = ", ".join(each["name"] for each in known) or "none"
+    return ValueError(f"there is no token {name!r:.80}; there are {names}")
 
 
 def read_tokens(folder: Path) -> list[dict[str, Any]]:
@@ -106,8 +114,18 @@ def read_tokens(folder: Path) -> list[dict[str, Any]]:
         raise ValueError(f"{path}: is no file of tokens ({error!r:.80}); put a backup there, or remove it") from error
 
 
+@contextmanager
+def _changing(folder: Path) -> Iterator[list[dict[str, Any]]]:
+    """Give all tokens to whoever changes them; another who wants to waits, lest it writes over what it did not see."""
+    lock = folder / f"{FILE}.lock"
+    with claimed(lock):
+        try:
+            yield read_tokens(folder)
+        finally:
+            lock.unlink(missing_ok=True)
+
+
 def _write(folder: Path, tokens: list[dict[str, Any]]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     before = os.umask(0o077)  # hashes tell nothing, but who has which role is nobody's business
     try:
         replace_file(folder / FILE, (json.dumps(tokens, indent=1) + "\n").encode())
