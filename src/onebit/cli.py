@@ -378,7 +378,14 @@ def play(
 
 @app.command()
 def evaluate(
-    log: Annotated[str, typer.Argument(help="A table of rounds that were played (CSV, TSV, Parquet, ARFF).")],
+    log: Annotated[
+        str,
+        typer.Argument(
+            help="A table of rounds that were played (CSV, TSV, Parquet, ARFF), a decider's file, or the URL of a "
+            "PostgreSQL database of deciders, postgresql://user@host/database."
+        ),
+    ],
+    name: Annotated[str | None, typer.Option(help="Which decider of the database, such as support/routing.")] = None,
     learners: Annotated[
         list[str] | None,
         typer.Option(
@@ -437,6 +444,7 @@ def evaluate(
             preprocess,
             seed,
             out,
+            name,
         )
     )
 

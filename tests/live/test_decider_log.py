@@ -1,4 +1,4 @@
-"""A decider's file as the log that `onebit evaluate` reads."""
+"""A decider, in a file or a database, as the log that `onebit evaluate` reads."""
 
 from pathlib import Path
 
@@ -7,11 +7,13 @@ import pytest
 from typer.testing import CliRunner
 
 import onebit
+from in_process import onebit as onebit_command
 from onebit.checks.problems import noisy_problem
 from onebit.cli import app
 from onebit.commands.decider_log import is_decider, read_decider
 from onebit.evaluate.estimates import known
-from onebit.live.log import LogError, OwnedError
+from onebit.live.log import LogError, OwnedError, UnreachableError
+from postgres_server import require_server
 
 
 @pytest.mark.parametrize("text", [None, "a text of several words"])
@@ -60,16 +62,123 @@ def test_what_a_decider_cannot_know_is_not_sure(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_compacted", [False, True])
-def test_a_label_is_allowed_once_it_has_joined(tmp_path: Path, is_compacted: bool) -> None:
-    path = str(tmp_path / "desk.onebit")
-    with onebit.Decider.open(path, classes=["a", "b"], learner=onebit.BanditPerceptron()) as desk:
+def test_a_label_is_allowed_once_it_has_joined(log_place: tuple[str | Path, str | None], is_compacted: bool) -> None:
+    path, name = log_place
+    with onebit.Decider.open(path, name=name, classes=["a", "b"], learner=onebit.BanditPerceptron()) as desk:
         before = desk.guess({"x": 1.0})
         desk.add_class("c")
         after = desk.guess({"x": 1.0}, among=["c"])
         if is_compacted:
             desk.compact()
+        desk.add_class("d")
         for ticket in (before, after):
             desk.tell(ticket, True)
-    log = read_decider(path)
-    assert log.classes.tolist() == ["a", "b", "c"]
+    log = read_decider(str(path), name=name)
+    assert log.classes.tolist() == ["a", "b", "c", "d"]
     assert log.n_allowed.tolist() == ([3, 1] if is_compacted else [2, 1])
+
+
+def evaluated(*arguments: str) -> tuple[int, str]:
+    done = onebit_command("evaluate", *arguments)
+    return done.returncode, done.stdout + done.stderr
+
+
+def state_of(url: str) -> list[object]:
+    """Return all that a reader must leave alone."""
+    import psycopg
+
+    with psycopg.connect(url) as connection:
+        return [
+            connection.execute(f"SELECT * FROM onebit.{table} ORDER BY 1, 2").fetchall()
+            for table in ("deciders", "about", "events", "snapshots")
+        ]
+
+
+def test_a_decider_in_a_database_is_read_while_an_application_has_it(
+    in_database: tuple[str, str], tmp_path: Path
+) -> None:
+    import psycopg
+
+    url, name = in_database
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE ROLE looker LOGIN")
+    looker = url.replace("onebit@", "looker@")
+    with onebit.Decider.open(url, name=name, classes=["a", "b"], learner=onebit.BanditPerceptron()) as desk:
+        with psycopg.connect(url) as connection:
+            connection.execute("GRANT USAGE ON SCHEMA onebit TO looker")
+            connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA onebit TO looker")
+        for i in range(20):
+            desk.tell(desk.guess({"x": float(i % 2)}), i % 3 == 0)
+        before, out = state_of(url), tmp_path / "out"
+        code, said = evaluated(looker, "--name", name, "--learners", "BanditPerceptron UniformGuess", "--out", str(out))
+        assert code == 0, said
+        assert state_of(url) == before
+        assert name in said
+        assert f"--name {name}" in (out / "report.html").read_text(encoding="utf-8")
+        desk.guess({"x": 1.0})
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP OWNED BY looker")
+        with pytest.raises(LogError, match=r"permission denied.*may you read there"):
+            read_decider(looker, name=name)
+        connection.execute("DROP ROLE looker")
+
+
+def test_a_reader_sees_one_moment_and_cannot_write(in_database: tuple[str, str]) -> None:
+    import psycopg
+
+    from onebit.live.postgres_reader import PostgresReader
+
+    with onebit.Decider.open(in_database[0], name=in_database[1], classes=2, learner=onebit.UniformGuess()) as desk:
+        desk.guess({"x": 1.0})
+        log = PostgresReader(*in_database)
+        desk.guess({"x": 1.0})
+        assert [event.seq for event in log.events()] == list(range(1, log.last_seq + 1))
+        assert desk._log.last_seq == log.last_seq + 1
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            log._connection.execute("DELETE FROM onebit.events")
+        log.close()
+    with psycopg.connect(in_database[0]) as connection:
+        of_this = "SELECT id FROM onebit.deciders WHERE name = %s"
+        connection.execute(
+            f"DELETE FROM onebit.events WHERE kind = 'guessed' AND decider = ({of_this})", [in_database[1]]
+        )
+    with pytest.raises(LogError, match=r"event \d+ is missing"):
+        PostgresReader(*in_database)
+
+
+def test_a_database_that_cannot_be_read_is_said_without_its_password(in_database: tuple[str, str]) -> None:
+    url, name = in_database
+    secret = url.replace("onebit@", "onebit:hunter2@")
+    with onebit.Decider.open(url, name=name, classes=2, learner=onebit.UniformGuess()):
+        with pytest.raises(LogError, match="there is no decider of that name; there are '") as caught:
+            read_decider(secret, name="nobody")
+        assert "hunter2" not in str(caught.value)
+        with pytest.raises(LogError, match="nothing to evaluate") as caught:
+            read_decider(secret, name=name)
+        assert "hunter2" not in str(caught.value)
+
+
+def test_a_server_that_is_not_there() -> None:
+    require_server()
+    with pytest.raises(UnreachableError, match="cannot be reached") as caught:
+        read_decider("postgresql://app:hunter2@127.0.0.1:1/decisions", name="routing")
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["postgresql://app@db/decisions"], "say which, --name support/routing"),
+        (["desk.csv", "--name", "routing"], "--name routing: is for deciders in a database"),
+        (["postgresql://app:hunter2@db/decisions", "--name", "a"], "must have no password"),
+        (["postgresql://app:hun#ter2@db/decisions", "--name", "a"], "must have no password"),
+        (["postgresql://db/decisions?password=hunter2", "--name", "a"], "must have no password"),
+        (["postgresql://app:hunter/2@db/decisions", "--name", "a"], "URL of the database must be one such as"),
+    ],
+)
+def test_which_decider_is_meant(arguments: list[str], said: str) -> None:
+    pytest.importorskip("psycopg")
+    code, heard = evaluated(*arguments, "--learners", "UniformGuess")
+    assert code == 1
+    assert said in heard
+    assert "hun" not in heard

@@ -1,7 +1,7 @@
 """The guesses of a decider, as `onebit evaluate` reads a log."""
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +11,11 @@ import scipy.sparse
 from onebit.evaluate.logged_rounds import LoggedRounds, logged_rounds
 from onebit.inputs import Rows, SparseRows
 from onebit.live.events import Event, Kind
-from onebit.live.log import LogError
-from onebit.live.replay import replay as replayed
+from onebit.live.log import LogError, LogReader
+from onebit.live.logs import is_database, open_to_read
 from onebit.live.settings import settings_of
-from onebit.live.sqlite import APPLICATION_ID, SQLiteLog
+from onebit.live.sqlite import APPLICATION_ID
+from onebit.live.state import State
 from onebit.typed_json import Trusted, restore
 
 _HEADER = 100  # bytes of a SQLite file; its application is in it
@@ -22,7 +23,9 @@ _APPLICATION = slice(68, 72)
 
 
 def is_decider(path: str) -> bool:
-    """Say whether a file is a decider's."""
+    """Say whether a file is a decider's, or the path the URL of a database of them."""
+    if is_database(path):
+        return True
     try:
         with Path(path).open("rb") as file:
             header = file.read(_HEADER)
@@ -31,34 +34,32 @@ def is_decider(path: str) -> bool:
     return header.startswith(b"SQLite format 3\0") and int.from_bytes(header[_APPLICATION]) == APPLICATION_ID
 
 
-def read_decider(path: str, listed: Sequence[str] | None = None) -> LoggedRounds:
+def read_decider(path: str, listed: Sequence[str] | None = None, name: str | None = None) -> LoggedRounds:
     """Return the guesses of a decider in their order, with the answers as they were last told.
 
-    The file must not be open elsewhere: a copy made after `close` will do. In rounds from before a class joined, the
-    others were allowed.
+    A file must not be open elsewhere: a copy made after `close` will do. A decider in a database may be. In rounds from
+    before a class joined, the others were allowed.
 
     Parameters
     ----------
     path : str
-        The decider's file.
+        The decider's file, or the URL of a database.
     listed : sequence of str, optional
         All labels that there are: the decider's, which are then known to hold the right one always. Without it another
         one may be right, as it is before a class joins.
+    name : str, optional
+        Which decider of the database.
     """
-    with closing(SQLiteLog(path)) as log:
-        events = list(log.events())
-        if log.compacted:  # and with it the events of classes that joined
-            classes = replayed(log, settings_of(log.about())).classes
-        else:
-            classes = restore(log.about()["classes"], Trusted())
-            classes += [restore(event.body["label"], Trusted()) for event in events if event.kind == Kind.JOINED]
+    with closing(open_to_read(path, name)) as log:
+        called, events = log.path, list(log.events())
+        classes = _classes(log, events)
     if listed is not None and sorted(listed) != sorted(map(str, classes)):
         raise ValueError(f"--classes must list the decider's, {classes!r:.200}, or be left out; got {listed!r:.200}")
     guesses = [event for event in events if event.kind == Kind.GUESSED]
     told = {event.ticket: event.body["correct"] for event in events if event.kind in (Kind.TOLD, Kind.CORRECTED)}
     if not guesses:
         raise LogError(
-            f"{path}: the decider has made no guesses yet, or all were compacted; there is nothing to evaluate"
+            f"{called}: the decider has made no guesses yet, or all were compacted; there is nothing to evaluate"
         )
     log_of_guesses = logged_rounds(
         _stacked(guesses),
@@ -67,9 +68,28 @@ def read_decider(path: str, listed: Sequence[str] | None = None) -> LoggedRounds
         np.array([event.body["probability"] for event in guesses]),
         among=_allowed(guesses, events, classes),
         classes=classes,
-        name=Path(path).name,
+        name=Path(path).name if name is None else name,
     )
     return replace(log_of_guesses, is_complete=listed is not None)
+
+
+def _classes(log: LogReader, events: list[Event]) -> list[object]:
+    """Return all labels, in the order in which they joined."""
+    about, known_at = log.about(), 0
+    classes: list[object] = restore(about["classes"], Trusted())
+    if log.compacted:  # and with it the events of classes that joined
+        classes, known_at = _compacted_classes(log)
+    later = [event for event in events if event.kind == Kind.JOINED and event.seq > known_at]
+    return classes + [restore(event.body["label"], Trusted()) for event in later]
+
+
+def _compacted_classes(log: LogReader) -> tuple[list[object], int]:
+    """Return the labels that the latest snapshot knew, and after which event."""
+    settings = settings_of(log.about())
+    for snapshot in log.snapshots():
+        with suppress(ValueError):  # another may be sound
+            return State.of_bytes(settings, snapshot.content).classes, snapshot.seq
+    raise LogError(f"{log.path}: has events in a snapshot, which cannot be read; put a backup in its place")
 
 
 def _allowed(guesses: list[Event], events: list[Event], classes: list[object]) -> list[list[object] | None]:

@@ -20,6 +20,7 @@ from onebit.evaluate.replay import HEARS, Candidate
 from onebit.evaluate.tables import print_table, write_report, write_table
 from onebit.inputs import check_choice, check_seed
 from onebit.learners import load
+from onebit.live.logs import has_password, is_database
 from onebit.reporting.names import in_shell, on_screen
 from onebit.reporting.progress import prepare_folder, progress_bar, say_where
 from onebit.reporting.style import draw_files
@@ -42,6 +43,7 @@ class EvaluateRequest:
     """What the user asked for, in the user's words."""
 
     log: str
+    """A table, a decider's file, or the URL of a database of deciders."""
     learners: Sequence[str] = ()
     """Each may name several, with spaces between, or be the file of a saved model; none means the defaults."""
     columns: LogColumns = USUAL
@@ -52,6 +54,8 @@ class EvaluateRequest:
     preprocessing: str = "online"
     seed: int = 0
     out: Path = Path("results/evaluate")
+    name: str | None = None
+    """Which decider of a database."""
 
     @property
     def learner_texts(self) -> list[str]:
@@ -72,13 +76,14 @@ def evaluate_command(request: EvaluateRequest) -> None:
     check_choice("--hears", request.hears, HEARS)
     check_choice("--preprocess", request.preprocessing, METHODS)
     check_seed(request.seed)
+    _check_place(request)
     candidates = [_candidate(text) for text in request.learner_texts]
     titles = [candidate.title for candidate in candidates]
     for title in titles:
         if titles.count(title) > 1:
             raise ValueError(f"--learners {title}: the learner is named twice; leave one out")
     if is_decider(request.log):
-        log = read_decider(request.log, request.class_names)
+        log = read_decider(request.log, request.class_names, request.name)
     else:
         log = read_log(request.log, request.columns, classes=request.class_names, reading=request.reading)
     # After everything that can be wrong with the request, before anything is replayed.
@@ -111,6 +116,21 @@ def evaluate_command(request: EvaluateRequest) -> None:
     write_report(request.out / "report.html", rows, figures, details)
     print_table(wide_console(console), rows, log.name)
     say_where(console, "evaluate.csv, evaluate.png and report.html are", request.out)
+
+
+def _check_place(request: EvaluateRequest) -> None:
+    """Raise ValueError unless it is clear which log is meant, and the command can be shown to everybody."""
+    if not is_database(request.log):
+        if request.name is not None:
+            raise ValueError(f"--name {request.name}: is for deciders in a database; a file has one log, leave it out")
+        return
+    if has_password(request.log):
+        raise ValueError(
+            "the URL of the database must have no password: everybody on this machine could read it there, and in the "
+            "report. Give it in PGPASSWORD, or in the file ~/.pgpass"
+        )
+    if request.name is None:
+        raise ValueError("a database has many deciders: say which, --name support/routing")
 
 
 def describe_log(log: LoggedRounds) -> dict[str, str]:
@@ -158,6 +178,7 @@ def _command(request: EvaluateRequest) -> str:
         words += ["--learners", text]
     for name, value in request.columns._asdict().items():
         words += [f"--{name}", value] if value != LogColumns._field_defaults[name] else []
+    words += [] if request.name is None else ["--name", request.name]
     for name in request.class_names or ():
         words += ["--classes", name]
     words += reading_words(request.reading)

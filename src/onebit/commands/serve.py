@@ -5,13 +5,12 @@ import ipaddress
 import logging
 import os
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 from rich.console import Console
 from rich.table import Table
 
 from onebit.inputs import check_integer, check_number
-from onebit.live.logs import is_database
+from onebit.live.logs import has_password, is_database
 from onebit.live.service.tokens import FILE, add_token, read_tokens, remove_token
 
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client")
@@ -86,7 +85,7 @@ def serve_command(folder: Path, host: str, port: int, rate: float, log_requests:
 
 def _database(log: str | None) -> str | None:
     """Return the URL of the database that was named, if one was."""
-    if log is not None and (urlsplit(log).password is not None or "password" in parse_qs(urlsplit(log).query)):
+    if log is not None and has_password(log):
         raise ValueError(
             f"--log must have no password: everybody on this machine could read it there. Give it in {LOG_VARIABLE} "
             "instead of --log, in PGPASSWORD, or in the file ~/.pgpass"

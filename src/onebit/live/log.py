@@ -178,10 +178,11 @@ class Log(Protocol):
         """Write what is in line, and let go."""
 
 
-class DatabaseLog(ABC):
-    """A log in the tables of a database: about (name, value), events and snapshots (seq, content, checksum).
+class LogReader(ABC):
+    """What can be read of a log in the tables of a database.
 
-    Conditions are written with a question mark for each value.
+    There are about (name, value), events and snapshots (seq, content, checksum). Conditions are written with a
+    question mark for each value.
 
     Parameters
     ----------
@@ -191,18 +192,117 @@ class DatabaseLog(ABC):
 
     errors: ClassVar[type[Exception]]
     """What its database raises."""
-    remedy: ClassVar[str]
-    """What to do when it cannot be written."""
 
     def __init__(self, path: Any) -> None:
         self.path = path
         self._writing = threading.RLock()
         """Who has it uses the connection."""
+        self.last_seq = self.compacted = 0
+
+    @abstractmethod
+    def _rows(self, columns: str, table: str, where: str, values: tuple[Any, ...]) -> list[Any]:
+        """Return some rows of a table; a condition may go on with an order."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Write all that is in line."""
+
+    def _find(self, columns: str, table: str, where: str = "TRUE", *values: Any) -> list[Any]:
+        try:
+            with self._writing:
+                return self._rows(columns, table, where, values)
+        except self.errors as error:
+            raise LogError(f"{self.path}: cannot be read ({error}); put a backup in its place") from error
+
+    def about(self) -> dict[str, Any]:
+        """Return what the log says about itself."""
+        told = dict(self._find("name, value", "about"))
+        check = told.pop(_CHECKSUM, None)  # a log of an older onebit has none
+        try:
+            found = {name: parse(value) for name, value in told.items()}
+            is_damaged = check not in (None, _about_checksum(told))
+        except (ValueError, TypeError) as error:
+            raise LogError(f"{self.path}: its settings cannot be read ({error}); put a backup in its place") from error
+        if is_damaged:
+            raise LogError(f"{self.path}: its settings are damaged; put a backup in its place")
+        return found
+
+    def _compacted_now(self) -> int:
+        return int(self.about().get(_COMPACTED, 0))
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """Yield the events after that one, in order; those in line are written first."""
+        self.flush()
+        last = max(after, self.compacted)
+        while lines := self._find(COLUMNS, "events", "seq > ? ORDER BY seq LIMIT ?", after, _AT_ONCE):
+            for line in lines:
+                event = self._unpacked(line)
+                after = event.seq
+                if after > self.compacted:
+                    if after != last + 1:
+                        raise LogError(f"{self.path}: event {last + 1} is missing; put a backup in its place")
+                    last = after
+                yield event
+
+    def _read(self, where: str, *values: Any) -> list[Event]:
+        return [self._unpacked(line) for line in self._find(COLUMNS, "events", where, *values)]
+
+    def _unpacked(self, line: tuple[Any, ...]) -> Event:
+        try:
+            return unpacked(line)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise LogError(f"{self.path}: {error}; put a backup in its place") from error
+
+    def about_ticket(self, ticket: str) -> list[Event]:
+        """Return all events about a ticket, in order."""
+        self.flush()
+        return self._read("ticket = ? ORDER BY seq", ticket)
+
+    def of_kind(self, kind: str) -> list[Event]:
+        """Return all events of a kind, in order."""
+        self.flush()
+        return self._read("kind = ? ORDER BY seq", str(kind))
+
+    def with_key(self, key: str) -> Event | None:
+        """Return the event of a request that is on the disk, if there is one."""
+        found = self._read("key = ?", key)
+        return found[0] if found else None
+
+    def snapshots(self) -> Iterator[Snapshot]:
+        """Yield the snapshots that are whole, the latest first."""
+        for (seq,) in self._find("seq", "snapshots", "TRUE ORDER BY seq DESC"):
+            try:
+                ((content, check),) = self._find("content, checksum", "snapshots", "seq = ?", seq)
+            except (UnreachableError, OwnedError):
+                raise
+            except LogError:
+                continue  # its pages are damaged
+            if isinstance(content, bytes) and checksum((seq,), content) == check:
+                yield Snapshot(seq, content)
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go."""
+
+
+class DatabaseLog(LogReader):
+    """A log in the tables of a database, which is written too.
+
+    Parameters
+    ----------
+    path : object
+        What errors call it.
+    """
+
+    remedy: ClassVar[str]
+    """What to do when it cannot be written."""
+
+    def __init__(self, path: Any) -> None:
+        super().__init__(path)
         self._lining = threading.Lock()
         """Who has it changes the line."""
         self._line, self._written = Batch(), Batch()
         self._broken: LogWriteError | None = None
-        self.last_seq = self.compacted = 0
         self.last_time = 0.0
         self.refusal: LogError | None = None
 
@@ -212,10 +312,6 @@ class DatabaseLog(ABC):
         return self._broken is not None
 
     # What a database does.
-
-    @abstractmethod
-    def _rows(self, columns: str, table: str, where: str, values: tuple[Any, ...]) -> list[Any]:
-        """Return some rows of a table; a condition may go on with an order."""
 
     @abstractmethod
     def _commit(self, lines: list[tuple[Any, ...]]) -> None:
@@ -304,7 +400,7 @@ class DatabaseLog(ABC):
         with self._writing:
             ((last,),) = self._find("max(seq)", "events")
             times = self._find("time", "events", "seq = ?", last)
-            self.compacted = int(self.about().get(_COMPACTED, 0))
+            self.compacted = self._compacted_now()
             with self._lining:
                 self._line.error = self._broken or LogWriteError(f"{self.path}: the event was forgotten")
                 self._line.is_done = True
@@ -312,66 +408,6 @@ class DatabaseLog(ABC):
                 self._written.is_done = True
                 self.last_seq = max(last or 0, self.compacted)
                 self.last_time = times[0][0] if times else 0.0
-
-    # Reading.
-
-    def _find(self, columns: str, table: str, where: str = "TRUE", *values: Any) -> list[Any]:
-        try:
-            with self._writing:
-                return self._rows(columns, table, where, values)
-        except self.errors as error:
-            raise LogError(f"{self.path}: cannot be read ({error}); put a backup in its place") from error
-
-    def about(self) -> dict[str, Any]:
-        """Return what the log says about itself."""
-        told = dict(self._find("name, value", "about"))
-        check = told.pop(_CHECKSUM, None)  # a log of an older onebit has none
-        try:
-            found = {name: parse(value) for name, value in told.items()}
-            is_damaged = check not in (None, _about_checksum(told))
-        except (ValueError, TypeError) as error:
-            raise LogError(f"{self.path}: its settings cannot be read ({error}); put a backup in its place") from error
-        if is_damaged:
-            raise LogError(f"{self.path}: its settings are damaged; put a backup in its place")
-        return found
-
-    def events(self, after: int = 0) -> Iterator[Event]:
-        """Yield the events after that one, in order; those in line are written first."""
-        self.flush()
-        last = max(after, self.compacted)
-        while lines := self._find(COLUMNS, "events", "seq > ? ORDER BY seq LIMIT ?", after, _AT_ONCE):
-            for line in lines:
-                event = self._unpacked(line)
-                after = event.seq
-                if after > self.compacted:
-                    if after != last + 1:
-                        raise LogError(f"{self.path}: event {last + 1} is missing; put a backup in its place")
-                    last = after
-                yield event
-
-    def _read(self, where: str, *values: Any) -> list[Event]:
-        return [self._unpacked(line) for line in self._find(COLUMNS, "events", where, *values)]
-
-    def _unpacked(self, line: tuple[Any, ...]) -> Event:
-        try:
-            return unpacked(line)
-        except (ValueError, TypeError, AttributeError) as error:
-            raise LogError(f"{self.path}: {error}; put a backup in its place") from error
-
-    def about_ticket(self, ticket: str) -> list[Event]:
-        """Return all events about a ticket, in order."""
-        self.flush()
-        return self._read("ticket = ? ORDER BY seq", ticket)
-
-    def of_kind(self, kind: str) -> list[Event]:
-        """Return all events of a kind, in order."""
-        self.flush()
-        return self._read("kind = ? ORDER BY seq", str(kind))
-
-    def with_key(self, key: str) -> Event | None:
-        """Return the event of a request that is on the disk, if there is one."""
-        found = self._read("key = ?", key)
-        return found[0] if found else None
 
     def check(self) -> None:
         """Raise LogError if something is damaged; a database that others look after is not looked at beyond that."""
@@ -392,18 +428,6 @@ class DatabaseLog(ABC):
                 self._delete("snapshots", "seq < ?", [(oldest,)])
         except self.errors as error:
             raise LogWriteError(f"{self.path}: the snapshot cannot be written ({error}); events are safe") from error
-
-    def snapshots(self) -> Iterator[Snapshot]:
-        """Yield the snapshots that are whole, the latest first."""
-        for (seq,) in self._find("seq", "snapshots", "TRUE ORDER BY seq DESC"):
-            try:
-                ((content, check),) = self._find("content, checksum", "snapshots", "seq = ?", seq)
-            except (UnreachableError, OwnedError):
-                raise
-            except LogError:
-                continue  # its pages are damaged
-            if isinstance(content, bytes) and checksum((seq,), content) == check:
-                yield Snapshot(seq, content)
 
     def compact(self, keep: set[str]) -> int:
         """Remove all events before the latest snapshot, but for those about tickets to keep; return how many.

@@ -31,15 +31,17 @@ from onebit.live.log import (
     Owner,
     UnreachableError,
     about_rows,
-    check_version,
 )
 from onebit.live.postgres_place import (
     LOCKS,
     SCHEMA,
     Connection,
     Place,
+    check_decider_name,
     named,
+    number_of,
     one_row,
+    selected,
     version_of,
     words,
 )
@@ -52,7 +54,6 @@ _REFUSED_SECONDS = 1.0  # how long a database that could not be reached is not a
 _TRIES = 3
 _LONG_SECONDS = 600.0  # what snapshots and sweeping may take
 _LONG_MESSAGES = "SET LOCAL idle_in_transaction_session_timeout = '60s'"  # a snapshot may be on its way so long
-_LONGEST_NAME = 200
 _CLAIM = """
 UPDATE onebit.deciders SET epoch = epoch + 1, pid = %s, host = %s, since = %s WHERE id = %s RETURNING epoch, last_seq
 """
@@ -87,8 +88,7 @@ class PostgresLog(DatabaseLog):
     remedy = "See what ails the database: the decider goes on from what it holds"
 
     def __init__(self, url: str, name: str, about: dict[str, Any] | None = None) -> None:
-        if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
-            raise ValueError(f"name must be a text of 1 to {_LONGEST_NAME} printable characters; got {name!r:.80}")
+        check_decider_name(name)
         self._place = Place.of_url(url)
         super().__init__(f"{self._place.shown} {name!r}")
         self._name = name
@@ -118,14 +118,14 @@ class PostgresLog(DatabaseLog):
     def _begin(self, connection: Connection, about: dict[str, Any] | None) -> int:
         """Return the number of the decider, a new one's if there is none."""
         try:
-            number = self._number(connection)
+            number = number_of(connection, self.path, self._name)
             if number is None and about is not None:
                 with connection.transaction():
                     connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", [LOCKS])  # others begin too
                     if not version_of(connection):
                         connection.execute(SCHEMA)
                     self._create(connection, about)
-                number = self._number(connection)
+                number = number_of(connection, self.path, self._name)
         except psycopg.Error as error:
             if connection.info.transaction_status == TransactionStatus.UNKNOWN:
                 raise
@@ -135,15 +135,6 @@ class PostgresLog(DatabaseLog):
         if number is None:
             raise LogError(f"{self.path}: there is no decider; give its classes to begin one")
         return number
-
-    def _number(self, connection: Connection) -> int | None:
-        """Return the number of the decider, if there is one."""
-        version = version_of(connection)
-        if version:
-            check_version(self.path, version)
-        find = "SELECT id FROM onebit.deciders WHERE name = %s"
-        found = connection.execute(find, [self._name]).fetchone() if version else None
-        return None if found is None else int(found[0])
 
     def _create(self, connection: Connection, about: dict[str, Any]) -> None:
         made = connection.execute(
@@ -252,12 +243,7 @@ class PostgresLog(DatabaseLog):
     def _rows(self, columns: str, table: str, where: str, values: tuple[Any, ...]) -> list[Any]:
         if any(isinstance(value, str) and "\0" in value for value in values):
             raise ValueError("PostgreSQL keeps no text with the character NUL; leave it out")
-        statement = f"SELECT {columns} FROM onebit.{table} WHERE decider = %s AND {where.replace('?', '%s')}"
-
-        def read(connection: Connection) -> list[Any]:
-            return connection.execute(statement, [self._id, *values]).fetchall()
-
-        return self._tried_again(read)
+        return self._tried_again(lambda connection: selected(connection, self._id, columns, table, where, values))
 
     def _tried_again(self, work: Callable[[Connection], _Value]) -> _Value:
         """Do what changes nothing; once more if the connection turns out to be broken."""

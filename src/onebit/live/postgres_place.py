@@ -5,13 +5,14 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from onebit.live.log import FORMAT_VERSION, LogError, Owner, UnreachableError
+from onebit.live.log import FORMAT_VERSION, LogError, Owner, UnreachableError, check_version
 
 PATIENCE_SECONDS = 10.0
 """How long a server or an owner that says nothing is waited for."""
 LOCKS = 0x31424445
 """The first of two numbers of a lock ("1BDE"); the second is a decider's."""
 _OLDEST_SERVER = 14_00_00
+_LONGEST_NAME = 200
 SCHEMA = f"""
 CREATE SCHEMA onebit;
 CREATE TABLE onebit.format (version INTEGER NOT NULL);
@@ -175,6 +176,30 @@ def version_of(connection: Connection) -> int:
     find = "SELECT count(*) FROM pg_tables WHERE schemaname = 'onebit' AND tablename = 'format'"
     (is_there,) = one_row(connection, find, [])
     return int(one_row(connection, "SELECT version FROM onebit.format", [])[0]) if is_there else 0
+
+
+def check_decider_name(name: Any) -> None:
+    """Raise ValueError unless a decider may have that name."""
+    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
+        raise ValueError(f"name must be a text of 1 to {_LONGEST_NAME} printable characters; got {name!r:.80}")
+
+
+def number_of(connection: Connection, path: str, name: str) -> int | None:
+    """Return the number of a decider, if there is one; errors call it by its path."""
+    version = version_of(connection)
+    if not version:
+        return None
+    check_version(path, version)
+    found = connection.execute("SELECT id FROM onebit.deciders WHERE name = %s", [name]).fetchone()
+    return None if found is None else int(found[0])
+
+
+def selected(
+    connection: Connection, decider: int, columns: str, table: str, where: str, values: tuple[Any, ...]
+) -> list[Any]:
+    """Return some rows of a decider's table, by a condition with a question mark for each value."""
+    statement = f"SELECT {columns} FROM onebit.{table} WHERE decider = %s AND {where.replace('?', '%s')}"
+    return connection.execute(statement, [decider, *values]).fetchall()
 
 
 def words(error: BaseException) -> str:
