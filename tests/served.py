@@ -88,10 +88,24 @@ class Served:
         return Reply(messages[0]["status"], said, b"".join(message.get("body", b"") for message in messages[1:]))
 
 
+def kept_under(path: str, app: Any) -> Any:
+    """Return an application as a proxy passes it on under a path, which it takes off; nothing else is there."""
+
+    async def proxy(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            asked = scope["path"]
+            inner = asked.removeprefix(path) if asked.startswith(f"{path}/") else "/nothing/is/here"
+            scope = {**scope, "path": inner, "raw_path": inner.encode()}
+        await app(scope, receive, send)
+
+    return proxy
+
+
 @contextmanager
-def serving_here(folder: Path, http: Any = "auto", **settings: Any) -> Iterator[str]:
+def serving_here(folder: Path, http: Any = "auto", under: str = "", **settings: Any) -> Iterator[str]:
     """Run a service in a thread: a process of its own takes seconds to begin."""
-    config = uvicorn.Config(create_app(folder, **settings), log_config=None, http=http, ws="none", timeout_keep_alive=1)
+    app = kept_under(under, create_app(folder, **settings))
+    config = uvicorn.Config(app, log_config=None, http=http, ws="none", timeout_keep_alive=1)
     server, listening = uvicorn.Server(guard(config)), socket.socket()
     listening.bind(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, args=([listening],))
@@ -99,7 +113,7 @@ def serving_here(folder: Path, http: Any = "auto", **settings: Any) -> Iterator[
     try:
         while not server.started:
             time.sleep(0.01)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}{under}"
     finally:
         server.should_exit = True
         thread.join()

@@ -124,7 +124,11 @@ def test_errors_are_the_librarys_own(url: str) -> None:
 
 def test_tokens(tmp_path: Path) -> None:
     token = add_token(tmp_path, "app", ["admin"], ["shop"])
-    with serving_here(tmp_path) as url, Client(url, retries=0) as nobody, Client(url, token) as client:
+    with (
+        serving_here(tmp_path, under="/tools/onebit") as url,
+        Client(url, retries=0) as nobody,
+        Client(url, token) as client,
+    ):
         with pytest.raises(PermissionError, match="a valid token is needed"):
             nobody.deciders()
         with pytest.raises(PermissionError, match="may not see the namespace 'else'"):

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 import onebit
 from browser import NEEDS_BROWSER, SCRIPT, SECONDS, launched
 from onebit.live.service.tokens import add_token
+from served import serving_here
 
 pytestmark = NEEDS_BROWSER
 
@@ -243,6 +245,31 @@ def test_a_service_that_dies_and_comes_back(context: BrowserContext, tmp_path: P
         expect(number(page, "answered")).to_have_text("1")
     finally:
         server.stop()
+
+
+def test_a_proxy_keeps_the_service_under_a_path(context: BrowserContext, tmp_path: Path) -> None:
+    with serving_here(tmp_path, under="/tools/onebit") as address:
+        fill(address, "shop/routing", 3, classes=["a", "b"])
+        token = add_token(tmp_path, "all", ["admin"], ["*"])
+        time.sleep(1.1)  # the service looks again
+        page = context.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{address}/")
+        expect(page.locator("#token-text")).to_be_focused()
+        page.keyboard.type(token)
+        page.keyboard.press("Enter")
+        page.locator("#deciders a", has_text="shop/routing").click()
+        expect(page).to_have_url(f"{address}/desk/shop/routing")
+        page.locator("#open > li").first.get_by_role("button", name="Wrong").click()
+        expect(number(page, "mistakes")).to_have_text("1")
+        page.locator("#home").click()
+        expect(page).to_have_url(f"{address}/")
+        expect(page.locator("#deciders")).to_contain_text("shop/routing")
+        page.locator("footer a").click()
+        page.locator("a").click()
+        assert page.evaluate("JSON.parse(document.body.textContent).info.title") == "onebit"
+        assert [url for url in asked if not url.startswith(f"{address}/")] == []
 
 
 def test_nothing_moves_under_the_pointer(context: BrowserContext, server: Server) -> None:

@@ -117,6 +117,7 @@ def create_app(
         title="onebit",
         version=__version__,
         description=_ABOUT,
+        servers=[{"url": "."}],  # where the document itself is, whatever path a proxy keeps it under
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from onebit.live.service.app import Service
 
 PAGE = Path(__file__).parent / "page"
+_UP = b"{up}"  # in the page: the way back to where the service is, which a proxy may keep under a path of its own
 _LISTED = 10
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
@@ -25,9 +26,13 @@ def add_desk_page(app: FastAPI, service: "Service") -> None:
     watching = Watching()
 
     files = {"page": files_of(PAGE), "parts": files_of(PAGE_PARTS)}
+    page, kind = files["page"].pop("index.html")
 
-    async def page(_request: Request) -> Response:
-        return file("page", "index.html")
+    async def listing(_request: Request) -> Response:
+        return Response(page.replace(_UP, b"./"), media_type=kind)
+
+    async def one_desk(_request: Request) -> Response:
+        return Response(page.replace(_UP, b"../../"), media_type=kind)
 
     async def part(request: Request) -> Response:
         return file(request.scope["path"].split("/")[1], request.path_params["path"])
@@ -79,8 +84,8 @@ def add_desk_page(app: FastAPI, service: "Service") -> None:
         return said(await desk.read(columns_call))
 
     one = "/v1/{namespace}/{name}"
-    add_route(app, "GET", "/", page, "The desk: deciders, and how they fare, for people.")
-    add_route(app, "GET", "/desk/{namespace}/{name}", page, "The desk of one decider.")
+    add_route(app, "GET", "/", listing, "The desk: deciders, and how they fare, for people.")
+    add_route(app, "GET", "/desk/{namespace}/{name}", one_desk, "The desk of one decider.")
     add_route(app, "GET", "/v1/me", me, "Whose token it is, and what it may do.")
     add_route(app, "GET", "/v1/overview", overview, "The deciders that you may see, with numbers. Role: read.")
     add_route(app, "GET", f"{one}/desk", frame, "Status, report, course of mistakes, weights of kernels. Role: read.")

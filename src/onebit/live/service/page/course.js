@@ -1,7 +1,7 @@
 // How mistakes went: the share that moves, and all of them so far; drawn by uPlot, and as a table.
 
-import { byId, grouped, lineSwatch, make, styleOf } from "/parts/elements.js";
-import { axisStyle, Plot } from "/parts/plot.js";
+import { byId, grouped, lineSwatch, make, styleOf } from "../parts/elements.js";
+import { axisStyle, Plot } from "../parts/plot.js";
 import { clock, many, percent } from "./words.js";
 
 const FEWEST = 50; // answers in the share that moves

@@ -1,6 +1,6 @@
 // The desk of one decider.
 
-import { byId, grouped, make } from "/parts/elements.js";
+import { byId, grouped, make } from "../parts/elements.js";
 import { Course } from "./course.js";
 import { get } from "./session.js";
 import { Tickets } from "./tickets.js";

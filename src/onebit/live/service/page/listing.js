@@ -1,10 +1,12 @@
 // The deciders that the caller may see.
 
-import { byId, grouped, make } from "/parts/elements.js";
-import { get } from "./session.js";
+import { byId, grouped, make } from "../parts/elements.js";
+import { get, root } from "./session.js";
 import { ago, between, clock, percent } from "./words.js";
 
 const STATES = { opening: "is being opened", busy: "is busy" };
+
+const address = (name) => new URL(`desk/${name.split("/").map(encodeURIComponent).join("/")}`, root).pathname;
 
 function numbers({ state, says, numbers: known }) {
   if (!known) return [make("td", { colSpan: 5 }, says ?? STATES[state] ?? "")];
@@ -32,7 +34,7 @@ export class Listing {
     if (names !== this.shown) {
       this.shown = names;
       body.replaceChildren(
-        ...deciders.map(({ name }) => make("tr", {}, make("th", { scope: "row" }, make("a", { href: `/desk/${name.split("/").map(encodeURIComponent).join("/")}` }, name)))),
+        ...deciders.map(({ name }) => make("tr", {}, make("th", { scope: "row" }, make("a", { href: address(name) }, name)))),
       );
     }
     deciders.forEach((each, at) => {

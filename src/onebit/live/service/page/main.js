@@ -1,13 +1,13 @@
 // Where the page is, who looks, and looking again.
 
-import { byId } from "/parts/elements.js";
+import { byId } from "../parts/elements.js";
 import { Desk } from "./decider.js";
 import { Listing } from "./listing.js";
-import { get, hasToken, setToken } from "./session.js";
+import { get, hasToken, root, setToken } from "./session.js";
 
 const EVERY = 2000; // milliseconds
 const LONGEST = 15_000; // between tries while nobody answers
-const [, place, ...parts] = location.pathname.split("/"); // names need no escapes
+const [place, ...parts] = location.pathname.slice(root.pathname.length).split("/"); // names need no escapes
 const name = place === "desk" ? parts.join("/") : null;
 
 let view;

@@ -1,6 +1,6 @@
 // Open tickets, one ticket looked up, and answers to them.
 
-import { byId, grouped, make } from "/parts/elements.js";
+import { byId, grouped, make } from "../parts/elements.js";
 import { get, post } from "./session.js";
 import { ago, clock, percent } from "./words.js";
 

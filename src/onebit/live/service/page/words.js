@@ -1,6 +1,6 @@
 // Numbers and times as people read them.
 
-import { grouped } from "/parts/elements.js";
+import { grouped } from "../parts/elements.js";
 
 export const percent = (share) => (share === null ? "–" : `${(100 * share).toFixed(share > 0 && share < 0.0995 ? 1 : 0)} %`);
 
