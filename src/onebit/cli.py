@@ -1,21 +1,17 @@
 """The command line: ``onebit --help``."""
 
-import errno
 import io
-import os
 import sys
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
-from onebit.arena.grammar import kernel_names
-from onebit.learners import all_learners
-from onebit.reporting.names import printable
+from onebit.commands import options
+from onebit.commands.errors import errors_in_a_line, fail
 from onebit.streams.sources import known_names
 
 if TYPE_CHECKING:
@@ -24,69 +20,6 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 _KEEPING = (["compare"], ["league"], ["reproduce"])  # the commands that keep finished games
 _TRUTHS = ("true", "false", "yes", "no", "on", "off", "1", "0")
-
-_OTHERS = ["a stream of your own, mypackage.streams:mine", "or any of them made harder, noise:0.05:digits"]
-_NAMES = ", ".join([*known_names(), *_OTHERS])
-_KERNELS = ", ".join(kernel_names())
-_LEARNERS = ", ".join(sorted(cls.__name__ for cls in all_learners()))
-
-_FILES = "CSV, TSV, Parquet, ARFF, svmlight, npz; text also as .gz"
-
-# The same on every command that reads data.
-_Label = Annotated[
-    str | None,
-    typer.Option(help="Label column, by name or position; otherwise label, class, target, y or the last."),
-]
-_Drop = Annotated[list[str] | None, typer.Option(help="Columns to leave out; repeat it or put commas between.")]
-_Columns = Annotated[list[str] | None, typer.Option(help="The only columns to take; repeat it or put commas between.")]
-_Missing = Annotated[
-    str, typer.Option(help="refuse, or indicator: the column's mean, and a column of 0 and 1 that says where.")
-]
-_Delimiter = Annotated[str | None, typer.Option(help="What stands between cells; otherwise it is found out.")]
-_Decimal = Annotated[str | None, typer.Option(help="What stands before decimals, . or ,; otherwise it is found out.")]
-_Encoding = Annotated[str | None, typer.Option(help="Of text, such as cp1252; otherwise UTF-8, or what its mark says.")]
-_MaxWords = Annotated[
-    int | None, typer.Option(help="The most different words a column may have, each a column then; 100 otherwise.")
-]
-_Preprocess = Annotated[
-    str,
-    typer.Option(
-        help="standardize (over the rows played), online (over the rows so far) or none; not for learners that scale "
-        "columns themselves."
-    ),
-]
-
-# The same on every command that plays many learners.
-_Learners = Annotated[
-    list[str] | None,
-    typer.Option(
-        help='Such as "BanditPerceptron Banditron:exploration=0.02"; repeat it or put spaces between. '
-        f"There are {_LEARNERS}; one of your own is mypackage.mine:Mine."
-    ),
-]
-_Rival = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="vw adds Vowpal Wabbit: its default, and its grid tuned in hindsight. So do contextualbandits, river and "
-        "coba; all: those that are installed. Repeat it or put spaces between."
-    ),
-]
-_Grid = Annotated[bool, typer.Option(help="Play the rivals' whole grids too: thirty settings of vw.")]
-_RivalSeconds = Annotated[
-    float, typer.Option(help="Seconds of a game, by the clock, after which a rival's program is ended.")
-]
-_Rounds = Annotated[int, typer.Option(help="Rounds per run, at most; every row is played once.")]
-_Runs = Annotated[int, typer.Option(help="Runs of every learner, each on its own shuffle.")]
-_Seed = Annotated[int, typer.Option(help="Seed of the first shuffle; run r uses seed + r.")]
-_UnitLength = Annotated[bool, typer.Option("--unit-length", help="Then divide every row by its length.")]
-_Jobs = Annotated[int | None, typer.Option(help="Worker processes; all cores by default.")]
-_Out = Annotated[Path, typer.Option(help="Folder for results; what is there already is not played again.")]
-_Dask = Annotated[
-    str | None,
-    typer.Option(
-        help="Play on a Dask cluster instead: its scheduler's address, such as tcp://10.0.0.1:8786, or scheduler file."
-    ),
-]
 
 # Every command imports what it needs when it is called: `onebit --help` answers without matplotlib.
 app = typer.Typer(
@@ -120,8 +53,8 @@ def reproduce(
         int | None, typer.Option(help="Runs of every learner, each on its own data; the paper: 20.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the first run; run r uses seed + r.")] = 0,
-    jobs: _Jobs = None,
-    dask: _Dask = None,
+    jobs: options.Jobs = None,
+    dask: options.Dask = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for results; results/, or results/quick/ with --quick.")
     ] = None,
@@ -133,27 +66,15 @@ def reproduce(
     reproduce_command(rounds, runs, seed, jobs, out, quick, dask)
 
 
-def _reading(
-    label: str | None, drop: list[str] | None, columns: list[str] | None, missing: str, *of_text: Any
-) -> "Reading":
-    """Return what a user said about a file, in the order of the options."""
-    from onebit.streams.reading import Reading
-
-    return Reading(label, tuple(drop or ()), tuple(columns or ()), missing, *of_text)
-
-
 @app.command()
+@options.reads_files()
 def margin(
-    data: Annotated[str, typer.Argument(help=f"A file ({_FILES}), or a name: {_NAMES}.")],
-    label: _Label = None,
-    drop: _Drop = None,
-    columns: _Columns = None,
-    missing: _Missing = "refuse",
-    delimiter: _Delimiter = None,
-    decimal: _Decimal = None,
-    encoding: _Encoding = None,
-    max_words: _MaxWords = None,
-    kernel: Annotated[str | None, typer.Option(help=f"{_KERNELS}, or mypackage.kernels:Mine. Without: R^d.")] = None,
+    data: Annotated[str, typer.Argument(help=f"A file ({options.FILES}), or a name: {options.NAMES}.")],
+    *,
+    reading: "Reading",
+    kernel: Annotated[
+        str | None, typer.Option(help=f"{options.KERNELS}, or mypackage.kernels:Mine. Without: R^d.")
+    ] = None,
     standardize: Annotated[
         bool, typer.Option("--standardize", help="Standardise the columns and add a constant one first.")
     ] = False,
@@ -162,13 +83,7 @@ def margin(
     """Measure the largest weak and strong margin of a data set, and say what the theorems promise for it."""
     from onebit.commands.margin import margin_command
 
-    margin_command(
-        data,
-        _reading(label, drop, columns, missing, delimiter, decimal, encoding, max_words),
-        kernel,
-        standardize,
-        as_json,
-    )
+    margin_command(data, reading, kernel, standardize, as_json)
 
 
 @app.command()
@@ -222,34 +137,28 @@ def theory(
 
 
 @app.command()
+@options.reads_files()
 def compare(
     data: Annotated[
-        list[str],
-        typer.Argument(help=f"Files ({_FILES}), folders of them, or names: {_NAMES}."),
+        list[str], typer.Argument(help=f"Files ({options.FILES}), folders of them, or names: {options.NAMES}.")
     ],
-    learners: _Learners = None,
-    rival: _Rival = None,
-    grid: _Grid = True,
-    rival_seconds: _RivalSeconds = 3600.0,
+    learners: options.Learners = None,
+    rival: options.Rival = None,
+    grid: options.Grid = True,
+    rival_seconds: options.RivalSeconds = 3600.0,
     baseline: Annotated[
         str | None, typer.Option(help="Whom all others are compared with; the first learner by default.")
     ] = None,
-    label: _Label = None,
-    drop: _Drop = None,
-    columns: _Columns = None,
-    missing: _Missing = "refuse",
-    delimiter: _Delimiter = None,
-    decimal: _Decimal = None,
-    encoding: _Encoding = None,
-    max_words: _MaxWords = None,
-    rounds: _Rounds = 10_000,
-    runs: _Runs = 5,
-    seed: _Seed = 0,
-    preprocess: _Preprocess = "standardize",
-    unit_length: _UnitLength = False,
-    jobs: _Jobs = None,
-    dask: _Dask = None,
-    out: _Out = Path("results/compare"),
+    *,
+    reading: "Reading",
+    rounds: options.Rounds = 10_000,
+    runs: options.Runs = 5,
+    seed: options.Seed = 0,
+    preprocess: options.Preprocess = "standardize",
+    unit_length: options.UnitLength = False,
+    jobs: options.Jobs = None,
+    dask: options.Dask = None,
+    out: options.Out = Path("results/compare"),
 ) -> None:
     """Play learners on the same shuffles of your data; write tables, figures and report.html."""
     from onebit.commands.compare import Request, compare_command
@@ -263,7 +172,7 @@ def compare(
             rival or (),
             grid,
             baseline,
-            _reading(label, drop, columns, missing, delimiter, decimal, encoding, max_words),
+            reading,
             *size,
             *rows,
             jobs,
@@ -275,40 +184,35 @@ def compare(
 
 
 @app.command()
+@options.reads_files()
 def league(
     data: Annotated[
         list[str] | None,
-        typer.Argument(help=f"More to play on: files ({_FILES}), folders of them, or streams of your own."),
+        typer.Argument(help=f"More to play on: files ({options.FILES}), folders of them, or streams of your own."),
     ] = None,
     bundled: Annotated[
         bool, typer.Option(help=f"Play on all that comes with onebit: {', '.join(known_names())}.")
     ] = True,
-    learners: _Learners = None,
+    learners: options.Learners = None,
     diagonal: Annotated[
         bool, typer.Option("--diagonal", help="Play the diagonal forms too of all who keep whole matrices.")
     ] = False,
-    rival: _Rival = None,
-    grid: _Grid = True,
-    rival_seconds: _RivalSeconds = 3600.0,
-    label: _Label = None,
-    drop: _Drop = None,
-    columns: _Columns = None,
-    missing: _Missing = "refuse",
-    delimiter: _Delimiter = None,
-    decimal: _Decimal = None,
-    encoding: _Encoding = None,
-    max_words: _MaxWords = None,
-    rounds: _Rounds = 10_000,
-    runs: _Runs = 10,
-    seed: _Seed = 0,
-    preprocess: _Preprocess = "standardize",
-    unit_length: _UnitLength = False,
+    rival: options.Rival = None,
+    grid: options.Grid = True,
+    rival_seconds: options.RivalSeconds = 3600.0,
+    *,
+    reading: "Reading",
+    rounds: options.Rounds = 10_000,
+    runs: options.Runs = 10,
+    seed: options.Seed = 0,
+    preprocess: options.Preprocess = "standardize",
+    unit_length: options.UnitLength = False,
     seconds_per_game: Annotated[
         float, typer.Option(help="The longest game; by what a learner says of its effort, not by a clock.")
     ] = 600.0,
-    jobs: _Jobs = None,
-    dask: _Dask = None,
-    out: _Out = Path("results/league"),
+    jobs: options.Jobs = None,
+    dask: options.Dask = None,
+    out: options.Out = Path("results/league"),
 ) -> None:
     """Rank all learners over all streams and your data; write tables, figures and a page for every learner."""
     from onebit.commands.league import LeagueRequest, league_command
@@ -320,7 +224,7 @@ def league(
             rival or (),
             grid,
             None,
-            _reading(label, drop, columns, missing, delimiter, decimal, encoding, max_words),
+            reading,
             rounds,
             runs,
             seed,
@@ -338,45 +242,32 @@ def league(
 
 
 @app.command()
+@options.reads_files()
 def play(
-    data: Annotated[str, typer.Argument(help=f"A file ({_FILES}), or a name: {_NAMES}.")],
-    label: _Label = None,
-    drop: _Drop = None,
-    columns: _Columns = None,
-    missing: _Missing = "refuse",
-    delimiter: _Delimiter = None,
-    decimal: _Decimal = None,
-    encoding: _Encoding = None,
-    max_words: _MaxWords = None,
+    data: Annotated[str, typer.Argument(help=f"A file ({options.FILES}), or a name: {options.NAMES}.")],
+    *,
+    reading: "Reading",
     learner: Annotated[
-        str, typer.Option(help=f'Such as "Banditron:exploration=0.02". There are {_LEARNERS}; or mypackage.mine:Mine.')
+        str,
+        typer.Option(
+            help=f'Such as "Banditron:exploration=0.02". There are {options.LEARNERS}; or mypackage.mine:Mine.'
+        ),
     ] = "BanditSVM",
     rounds: Annotated[int | None, typer.Option(help="Rounds, at most; every row once by default.")] = None,
     seed: Annotated[int, typer.Option(help="Of the learner's random numbers, and of the shuffle.")] = 0,
     shuffle: Annotated[bool, typer.Option(help="Shuffle the rows; otherwise they come in the file's order.")] = False,
-    preprocess: _Preprocess = "none",
+    preprocess: options.Preprocess = "none",
     save: Annotated[Path | None, typer.Option(help="Save the learner, with all it has learned, as this file.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the figure and report.html.")] = Path("results/play"),
 ) -> None:
     """Let one learner play your data; show its mistakes, draw them, and save it if you like."""
     from onebit.commands.play import PlayRequest, play_command
 
-    play_command(
-        PlayRequest(
-            data,
-            _reading(label, drop, columns, missing, delimiter, decimal, encoding, max_words),
-            learner,
-            rounds,
-            seed,
-            shuffle,
-            preprocess,
-            save,
-            out,
-        )
-    )
+    play_command(PlayRequest(data, reading, learner, rounds, seed, shuffle, preprocess, save, out))
 
 
 @app.command()
+@options.reads_files(without="label")
 def evaluate(
     log: Annotated[
         str,
@@ -390,7 +281,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             help='Such as "BanditSVM Banditron:exploration=0.02", or the file of a saved model, which learns nothing; '
-            f"repeat it or put spaces between. There are {_LEARNERS}; one of your own is mypackage.mine:Mine."
+            f"repeat it or put spaces between. There are {options.LEARNERS}; one of your own is mypackage.mine:Mine."
         ),
     ] = None,
     guess: Annotated[str, typer.Option(help="Column with the label that was guessed.")] = "guess",
@@ -409,13 +300,8 @@ def evaluate(
         list[str] | None,
         typer.Option(help="All labels there are: the right one is always among them. Repeat it or put commas between."),
     ] = None,
-    drop: _Drop = None,
-    columns: _Columns = None,
-    missing: _Missing = "refuse",
-    delimiter: _Delimiter = None,
-    decimal: _Decimal = None,
-    encoding: _Encoding = None,
-    max_words: _MaxWords = None,
+    *,
+    reading: "Reading",
     hears: Annotated[
         str,
         typer.Option(
@@ -423,7 +309,7 @@ def evaluate(
             "known) or nothing."
         ),
     ] = "facts",
-    preprocess: _Preprocess = "online",
+    preprocess: options.Preprocess = "online",
     seed: Annotated[int, typer.Option(help="Of the learners' random numbers.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for evaluate.csv, the figure and report.html.")] = Path(
         "results/evaluate"
@@ -439,7 +325,7 @@ def evaluate(
             learners or (),
             LogColumns(guess, correct, probability, among),
             classes or (),
-            _reading(None, drop, columns, missing, delimiter, decimal, encoding, max_words),
+            reading,
             hears,
             preprocess,
             seed,
@@ -543,17 +429,6 @@ def remove(folder: _Folder, name: Annotated[str, typer.Argument(help="Whose it i
     remove_token_command(folder, name)
 
 
-_REMEDIES = {
-    errno.ENOSPC: "make room and give the same command again",
-    errno.EDQUOT: "make room and give the same command again",
-    errno.EFBIG: "make room and give the same command again",
-    errno.EROFS: "choose another folder with --out",
-    errno.EACCES: "ask for the right to it, or choose another",
-    errno.EPERM: "ask for the right to it, or choose another",
-    errno.ENAMETOOLONG: "use a shorter name",
-}
-
-
 def main() -> None:
     """Run the command line: one line for an error a user can mend, a traceback for a bug of ours."""
     for stream in (sys.stdout, sys.stderr):
@@ -562,24 +437,12 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     _check_switches(sys.argv[1:])
     try:
-        app()
+        with errors_in_a_line():
+            app()
     except SystemExit as ended:
         if ended.code == _INTERRUPTED:  # what typer makes of Ctrl-C, and what shells expect
             kept = " What was finished is kept; the same command goes on from there."
             Console(stderr=True).print(f"Stopped.{kept if sys.argv[1:2] in _KEEPING else ''}")
-        raise
-    except (ValueError, RuntimeError) as error:
-        _fail(str(error))
-    except OSError as error:
-        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        remedy = _REMEDIES.get(error.errno or 0, "mend it and give the same command again")
-        _fail(f"{where}{reason}; {remedy}. What was finished is kept")
-    except MemoryError as error:
-        said = f" ({error})" if str(error) else ""
-        _fail(f"there is not enough memory{said}; use fewer --rounds, a smaller data set or a smaller number")
-    except Exception as error:
-        error.add_note("This is a bug of onebit: please report it, with the command and these lines.")
         raise
 
 
@@ -591,11 +454,4 @@ def _check_switches(words: list[str]) -> None:
     switches = {name for flag in flags for name in (*flag.opts, *flag.secondary_opts)}
     for switch, value in pairwise(words):
         if switch in switches and value.lower() in _TRUTHS:
-            _fail(f"{switch} takes no value: give it or leave it out; got {value!r}", code=2)
-
-
-def _fail(message: str, code: int = 1) -> NoReturn:
-    # As text, not as markup, and nothing that the terminal obeys: what a user typed comes back letter for letter.
-    said = Text.assemble(("error: ", "bold red"), printable(message, keep="\n"))
-    Console(stderr=True, highlight=False, soft_wrap=True).print(said)
-    sys.exit(code)
+            fail(f"{switch} takes no value: give it or leave it out; got {value!r}", code=2)
