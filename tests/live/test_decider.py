@@ -156,6 +156,26 @@ def test_deadlines(file: Place, silence: str) -> None:
         assert desk.verify()
 
 
+def test_deadlines_after_a_clock_that_was_a_year_ahead(file: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, seconds = Clock(), 50.0
+    monkeypatch.setattr("onebit.live.keeper.time.monotonic", lambda: seconds)
+    with begun(file, deadline=10.0, clock=clock) as desk:
+        clock.now += 3e7
+        desk.guess(PROBLEM.X[0])
+        clock.now -= 3e7
+        for waited, n_open in ((0.0, 1), (9.0, 1), (2.0, 0)):
+            seconds += waited
+            assert desk.status().open == n_open
+        assert [event.time for event in desk.events()] == [1000.0, 3e7 + 1000.0, 3e7 + 1011.0]
+    seconds += 100.0
+    with file.open(clock=clock) as desk:
+        desk.guess(PROBLEM.X[0])
+        seconds += 11.0
+        assert desk.status().open == 0
+        clock.now = 4e7
+        assert desk.guess(PROBLEM.X[0]).time.timestamp() == 4e7
+
+
 def test_too_many_open_tickets(file: Place) -> None:
     with begun(file, max_open=5) as desk:
         tickets = [desk.guess(x) for x in PROBLEM.X[:8]]

@@ -166,10 +166,11 @@ def _add_verbs(app: FastAPI, service: Service) -> dict[str, Endpoint]:
     ) -> None:
         async def work(request: Request) -> Response:
             desk, caller = await service.desk(request, role)
-            asked = bodies.read_json(request.scope["state"]["body"])
+            body = request.scope["state"]["body"]
+            asked = bodies.read_json(body)
             call, cost = bodies.one_or_many(asked, call_of) if is_listed else (call_of(asked), 1)
             service.charge(request, caller, cost)
-            return said(await desk.submit(call))
+            return said(await desk.submit(call, len(body)))
 
         many = f" One, or a list of up to {MOST_AT_ONCE}." if is_listed else ""
         path, told = f"/v1/{{namespace}}/{{name}}/{verb}", f"{says}{many} Role: {role}."
