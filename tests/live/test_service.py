@@ -501,7 +501,7 @@ def test_metrics_and_the_page(shared: Served) -> None:
     assert b"http" not in page.body, "nothing is loaded from anywhere"
     assert "default-src 'none'" in page.headers["content-security-policy"]
     paths = shared.ask("GET", "/openapi.json").json["paths"]
-    assert len(paths) == 25
+    assert len(paths) == 26
 
 
 def test_commands(tmp_path: Path) -> None:

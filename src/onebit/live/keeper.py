@@ -112,8 +112,8 @@ class Keeper:
 
     @property
     def settings(self) -> Settings:
-        """What it was told when it was begun."""
-        return self._settings
+        """What it was told, when it was begun or later."""
+        return self._state.settings
 
     def close(self) -> None:
         """Write a snapshot if it is worth it, and let go of the file."""
@@ -168,7 +168,7 @@ class Keeper:
         if self._lost is not None:
             lost, self._lost = self._lost, None
             raise lost
-        deadline = self._settings.deadline
+        deadline = self._state.settings.deadline
         if deadline is not None:
             now = self._now()
             while (oldest := next(iter(self._state.open.values()), None)) and oldest.time + deadline <= now:

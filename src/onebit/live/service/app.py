@@ -191,6 +191,10 @@ def _add_verbs(app: FastAPI, service: Service) -> dict[str, Endpoint]:
         "Say what you decided yourself, and whether it was right; hear what the decider would have done.",
         {"record": record, "label": "refund", "correct": True, "probability": None, "key": "order-17"},
     )  # fmt: skip
+    add(
+        "settings", "admin", bodies.change_call, False,
+        "Change deadline, silence, exploration_floor or max_open, from now on.", {"deadline": 604800},
+    )  # fmt: skip
     add("classes", "admin", bodies.class_call, False, "Let a label join.", {"label": "complaint"})
     add(
         "correct", "admin", bodies.correct_call, False,

@@ -335,7 +335,8 @@ class Desks:
             before = self._desks.get((namespace, name))
             if before is not None and before.fault is None:
                 try:
-                    check_same(before.title, before.open_decider().settings, told)
+                    decider = before.open_decider()
+                    check_same(before.title, decider.settings, told, classes=decider.classes)
                 except LogError as error:
                     raise Problem(409, str(error), "LogError") from error
                 return False
