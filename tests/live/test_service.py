@@ -462,6 +462,7 @@ def test_pages_of_other_sites_may_not_ask(shared: Served) -> None:
     for origin in ("http://evil.example", "http://[", "http://½", "null", ""):
         assert is_problem(shared.ask("GET", "/v1", origin=origin), 403)
     assert is_problem(shared.ask("GET", "/v1", sec_fetch_site="cross-site"), 403)
+    assert is_problem(shared.ask("GET", "/v1", x_forwarded_for="192.0.2.7"), 403, "make a token first")
     assert is_problem(shared.ask("POST", f"{DESK}/guess", {}, content_type="text/plain"), 415)
     assert shared.ask("GET", "/v1", host="localhost:99", origin="http://localhost:99").status == 200
 

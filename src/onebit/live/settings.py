@@ -59,6 +59,9 @@ class Settings(NamedTuple):
 
 def settings_of(described: dict[str, Any], trusted: Any = ()) -> Settings:
     """Return settings that a log keeps; raises ValueError for what could never have been described."""
+    missing = [name for name in Settings._fields if name not in described]
+    if missing:
+        raise LogError(f"the log does not say its decider's {', '.join(missing)}; put a backup in its place")
     allowed = Trusted(trusted)
     found = {name: restore(described[name], allowed) for name in Settings._fields}
     return new_settings(found.pop("classes"), from_bytes(found.pop("learner"), "its learner", trusted), **found)

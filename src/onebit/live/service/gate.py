@@ -35,6 +35,7 @@ _HEADERS = [
     (b"content-security-policy", b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
 ]
 _PAGE_HEADERS = [*HEADERS, *PAGE_HEADERS]
+_FORWARDED = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
 _LOG = logging.getLogger("onebit.serve")
 
 
@@ -88,6 +89,8 @@ class Gate:
         caller = self._tokens.caller(headers.get(b"authorization"))
         if not self._tokens.are_required:
             check_own_page(headers, "without tokens the service")
+            if not _FORWARDED.isdisjoint(headers):
+                raise Problem(403, "a proxy passes on what others ask; make a token first", "PermissionError")
         elif caller is None and scope["path"] not in PUBLIC and not scope["path"].startswith(PAGES):
             wait = self._failures.take(address_of(scope))
             if wait:
