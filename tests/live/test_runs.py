@@ -150,3 +150,13 @@ def test_playing_again_is_all_or_nothing() -> None:
     assert again.n_mistakes_ == first.n_mistakes_
     for mine, theirs in zip(again._memory.arrays, first._memory.arrays, strict=True):
         assert np.array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+def test_a_decider_that_went_on_from_a_snapshot_is_what_its_log_says(file: Place, learner: onebit.Learner) -> None:
+    with file.open(classes=NAMES, learner=learner) as desk:
+        play(desk, 0, 100)
+        desk.snapshot()
+    with file.open() as desk:  # arrays have less room now
+        play(desk, 100, 120)
+        assert desk.verify()

@@ -29,15 +29,19 @@ def pack_memory(memory: Memory) -> Arrays:
     if memory.plays_by_hand:
         return {}
     follows = memory.follows()
+    parts = filled_arrays(memory).items()
+    return {name: part.copy() for name, part in parts if name not in follows or part.size > _MOST_REBUILT}
+
+
+def filled_arrays(memory: Memory) -> Arrays:
+    """Return a memory's arrays by name, themselves, without what lies in their room."""
     # One place at least, even if it is empty: a file is then as large as the features it speaks of.
     filled = {axis: max(1, size) for axis, size in memory.filled().items()}
-    packed = {}
+    found = {}
     for name, array in memory.arrays._asdict().items():
         axes = memory.rooms.get(name, ("",) * array.ndim)
-        part = array[tuple(slice(filled.get(axis)) for axis in axes)]
-        if name not in follows or part.size > _MOST_REBUILT:
-            packed[name] = part.copy()
-    return packed
+        found[name] = array[tuple(slice(filled.get(axis)) for axis in axes)]
+    return found
 
 
 def unpack_memory(memory: Memory, packed: Mapping[str, npt.NDArray[Any]]) -> None:
