@@ -98,6 +98,15 @@ def test_a_replay_in_runs_is_the_same(
         assert same_state(together, desk._state)
 
 
+def test_runs_too_short_for_what_is_copied_are_played_one_by_one(file: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with file.open(classes=NAMES, learner=onebit.Banditron()) as desk:
+        play(desk, 0, 60)
+        n_bytes = sum(array.nbytes for array in desk._state.learner._memory.arrays)
+        assert both_ways(desk, monkeypatch)[2] == 1
+        monkeypatch.setattr(runs, "_BYTES_A_ROUND", n_bytes / 100)
+        assert both_ways(desk, monkeypatch)[2] == 0
+
+
 def test_corrected_answers_are_in_no_run(file: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     with file.open(classes=NAMES, learner=onebit.BanditSVM(None)) as desk:
         play(desk, 0, 60)

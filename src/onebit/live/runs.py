@@ -15,6 +15,7 @@ from onebit.live.state import State
 
 _MOST = 2_000  # rounds that are played together
 _FEWEST = 16  # before a run all that the learner knows is copied: fewer are not worth it
+_BYTES_A_ROUND = 1 << 18  # that are copied in the time that a round of a run saves
 _PLAIN = {"at", "met"}, {"at", "met", "numbers"}  # of a record that brings nothing new
 
 
@@ -66,9 +67,13 @@ class Runs:
         if not len(run):
             return
         self._run = _Run()
-        if len(run) < _FEWEST or not run.play(self._state):
+        if not self._is_worth_it(len(run)) or not run.play(self._state):
             for event in run.events():
                 self._apply(event)
+
+    def _is_worth_it(self, n_rounds: int) -> bool:
+        n_bytes = sum(array.nbytes for array in self._state.learner._memory.arrays)
+        return n_rounds >= _FEWEST and n_rounds * _BYTES_A_ROUND >= n_bytes
 
     def _is_plain_guess(self, event: Event) -> bool:
         """Return whether it is the learner's own, among all labels, of a record with nothing new in it."""
