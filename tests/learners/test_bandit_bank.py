@@ -18,7 +18,7 @@ from onebit.checks.problems import lock_up_problem, noisy_problem, separable_pro
 from onebit.compiled import compiled
 from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational
 from onebit.learners import packing
-from onebit.learners.bandit_svm import bank, bank_facts, bank_steps
+from onebit.learners.bandit_svm import bank, bank_facts, bank_plan, bank_steps
 from onebit.learners.bandit_svm.bank_plan import new_bank
 from onebit.learners.space_learner import in_linear_space
 from onebit.lengths import unit_rows
@@ -586,3 +586,9 @@ def test_a_file_leaves_out_no_more_than_a_file_may_ask_for(tmp_path: Path, monke
     assert onebit.load(tmp_path / "large.onebit").n_rounds_ == 100
     with pytest.raises(ValueError, match="it leaves out grams"):
         onebit.load(tmp_path / "small.onebit")
+
+
+def test_what_is_taken_for_true_is_true_for_all() -> None:
+    nearly: Any = 0.5
+    (form,) = new_bank((Gaussian(0.7, normalize=nearly),), 3).numbers.forms.tolist()
+    assert form[bank_plan.OF_UNITS]  # as for the kernel itself, and for what a file leaves out

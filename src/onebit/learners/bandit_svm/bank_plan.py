@@ -64,7 +64,7 @@ def new_bank(kernels: tuple[Kernel, ...], width: int) -> Bank:
         else:
             plan[k, BASE] = len(bases)
             bases.append(kernel)
-    forms = np.array([(_code(base), base.normalize) for base in bases], dtype=np.int64)
+    forms = np.array([(_code(base), bool(base.normalize)) for base in bases], dtype=np.int64)
     parameters = np.array([[_parameter(base, width)] for base in bases])
     return Bank(kernels, tuple(bases), BankNumbers(plan, forms, parameters, all(map(_is_bounded, bases))))
 
