@@ -611,3 +611,13 @@ def test_warming_up_changes_nothing(file: Place) -> None:
         desk.warm_up()
         assert desk.status() == before
         assert desk.verify()
+
+
+@pytest.mark.parametrize("told", [{"classes": ["a", "b"]}, {"deadline": 7.0}, {"max_open": 3}])
+def test_an_opening_that_is_refused_writes_nothing(file: Place, told: dict[str, Any]) -> None:
+    with begun(file, deadline=5.0) as desk:
+        last = desk._log.last_seq
+    with pytest.raises(LogError, match="leave it out"):
+        file.open(**told)
+    with file.open() as desk:
+        assert desk._log.last_seq == last + 1  # that it was opened now

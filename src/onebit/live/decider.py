@@ -18,7 +18,7 @@ from onebit.live.house import House
 from onebit.live.logs import open_log
 from onebit.live.record_json import record_to_json
 from onebit.live.settings import CHANGEABLE, NOTHING, check_same, new_settings, settings_of
-from onebit.live.state import named_among
+from onebit.live.state import State, named_among
 from onebit.live.tickets import Shadow, Ticket, check_answer, moment, name_of
 from onebit.typed_json import describe
 
@@ -117,20 +117,18 @@ class Decider(House):
         }
         begun = None if classes is None else new_settings(classes, learner, **told)
         log = open_log(path, name, None if begun is None else begun.described() | {"began": float(clock())})
+
+        def check(state: State) -> None:
+            others = {"classes": classes} | {name: told[name] for name in CHANGEABLE}
+            check_same(log.path, state.settings, others, trusted, state.classes)
+
         try:
             settings = settings_of(log.about(), trusted)
             check_same(log.path, settings, {"learner": learner, "kinds": kinds, "seed": seed}, trusted)
-            desk = cls(log, settings, durability, trusted, clock)
+            return cls(log, settings, durability, trusted, clock, check)
         except BaseException:
             log.close()
             raise
-        try:  # only now is known what has changed since it was begun
-            others = {"classes": classes} | {name: told[name] for name in CHANGEABLE}
-            check_same(log.path, desk.settings, others, trusted, desk.classes)
-        except BaseException:
-            desk.close()
-            raise
-        return desk
 
     # The two verbs.
 

@@ -55,9 +55,19 @@ class Keeper:
         What the learner's file may name.
     clock : callable
         Seconds since 1970.
+    check : callable, optional
+        Raises if what the log says is not what was to be opened; then nothing is written.
     """
 
-    def __init__(self, log: Log, settings: Settings, durability: str, trusted: Any, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        log: Log,
+        settings: Settings,
+        durability: str,
+        trusted: Any,
+        clock: Callable[[], float],
+        check: Callable[[State], None] = lambda _state: None,
+    ) -> None:
         self._log, self._settings, self._trusted, self._clock = log, settings, trusted, clock
         self._lock = threading.RLock()
         self._is_durable = check_choice("durability", durability, ("full", "batch")) == "full"
@@ -73,6 +83,7 @@ class Keeper:
         self._answers: OrderedDict[str, bool | None] = OrderedDict()
         self._last_snapshot = 0
         self._state = self._replayed()
+        check(self._state)
         self._flusher: threading.Thread | None = None
         with self._lock:
             self._make_ready()
