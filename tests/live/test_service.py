@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -23,6 +24,7 @@ from onebit.live.log import UnreachableError
 from onebit.live.service.bodies import own_learner
 from onebit.live.service.desks import Desk, Desks, Load
 from onebit.live.service.limits import MOST_READERS, MOST_WAITING, Allowance
+from onebit.live.service.metrics import _OfDeciders
 from onebit.live.service.stores import Folder
 from onebit.live.service.tokens import FILE, Tokens, add_token, read_tokens, remove_token
 from onebit.live.web import LARGEST_BODY, Problem
@@ -201,6 +203,16 @@ def test_a_line_that_is_too_large(served: Served, monkeypatch: pytest.MonkeyPatc
         assert is_problem(served.ask("POST", f"{DESK}/guess", large), 503, "are in line; try again")
 
 
+def test_a_decider_that_is_busy_takes_not_all_the_room_in_line(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.live.service.desks.MOST_BYTES_FOR_ONE", 100)
+    small, large = {"record": {"x": 1.0}}, {"record": {"x": 1.0}, "key": "k" * 100}
+    desk = served.service.desks.get("shop", "routing")
+    for _ in range(5):
+        assert served.ask("POST", f"{DESK}/guess", small).status == 200
+        assert is_problem(served.ask("POST", f"{DESK}/guess", large), 503, "are in line for shop/routing; try again")
+        assert desk._n_bytes == desk._load.n_bytes == 0
+
+
 def test_metrics_do_not_wait_for_a_decider_that_is_busy(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onebit.live.service.metrics._PATIENCE_SECONDS", 0.01)
     served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}})
@@ -214,6 +226,33 @@ def test_metrics_do_not_wait_for_a_decider_that_is_busy(served: Served, monkeypa
     assert [free[name] for name in busy] == ["0.0"]
     with served.service.desks.get("shop", "routing").open_decider()._lock:
         assert scraped() == free | {busy[0]: "1.0"}
+
+
+def test_two_who_scrape_at_once_both_see_a_busy_decider() -> None:
+    scraped: list[int] = []
+
+    class Busy:
+        """A desk, and its decider, which answers once; while the second scrape waits for it, a third comes."""
+
+        is_ours = True
+
+        def status_within(self, _seconds: float) -> Any:
+            if len(scraped) == 1:
+                scraped.append(0)
+                scrape()
+            return None if scraped else Mock()
+
+    desk: Any = Busy()
+    desk.decider, desks = desk, [("shop", "routing", desk)]
+    collector = _OfDeciders(desks)  # type: ignore[arg-type]
+
+    def scrape() -> None:
+        scraped.append(sum(len(family.samples) for family in collector.collect()))
+
+    for _ in range(3):
+        scrape()
+    first, _, *others = scraped
+    assert others == [first] * 3
 
 
 # Making deciders.
@@ -462,7 +501,8 @@ def test_pages_of_other_sites_may_not_ask(shared: Served) -> None:
     for origin in ("http://evil.example", "http://[", "http://½", "null", ""):
         assert is_problem(shared.ask("GET", "/v1", origin=origin), 403)
     assert is_problem(shared.ask("GET", "/v1", sec_fetch_site="cross-site"), 403)
-    assert is_problem(shared.ask("GET", "/v1", x_forwarded_for="192.0.2.7"), 403, "make a token first")
+    for said in ({"x_forwarded_for": "192.0.2.7"}, {"x_forwarded_proto": "https"}, {"via": "1.1 tools.example"}):
+        assert is_problem(shared.ask("GET", "/v1", **said), 403, "make a token first")
     assert is_problem(shared.ask("POST", f"{DESK}/guess", {}, content_type="text/plain"), 415)
     assert shared.ask("GET", "/v1", host="localhost:99", origin="http://localhost:99").status == 200
 

@@ -70,7 +70,7 @@ class _OfDeciders(Collector):
         waiting = GaugeMetricFamily("onebit_open_tickets", "Tickets that wait for an answer.", labels=labels)
         usable = GaugeMetricFamily("onebit_decider_up", "1 if the decider can be asked.", labels=labels)
         busy = GaugeMetricFamily("onebit_decider_busy", "1 if it says nothing now; its numbers are old.", labels=labels)
-        end, before, self._last = time.monotonic() + _PATIENCE_SECONDS, self._last, {}
+        end, known = time.monotonic() + _PATIENCE_SECONDS, {}
         for namespace, name, desk in self._desks:
             usable.add_metric([namespace, name], float(desk.is_ours))
             if desk.decider is not None and desk.is_ours:
@@ -79,10 +79,11 @@ class _OfDeciders(Collector):
                 except LogError:  # it has just become another process's
                     continue
                 busy.add_metric([namespace, name], float(found is None))
-                status = found or before.get(desk)
+                status = found or self._last.get(desk)
                 if status is not None:
-                    self._last[desk] = status
+                    known[desk] = status
                     waiting.add_metric([namespace, name], status.open)
                     for each, family in counts.items():
                         family.add_metric([namespace, name], getattr(status, each))
+        self._last = known  # only now: another may scrape meanwhile
         yield from (*counts.values(), waiting, usable, busy)
