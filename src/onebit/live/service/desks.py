@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from onebit.live.decider import Decider
 from onebit.live.log import Batch, LogError, LogWriteError, OwnedError, UnreachableError
 from onebit.live.service.bodies import Call
-from onebit.live.service.limits import MOST_BYTES_WAITING, MOST_DECIDERS, MOST_READERS, MOST_WAITING
+from onebit.live.service.limits import MOST_BYTES_FOR_ONE, MOST_BYTES_WAITING, MOST_DECIDERS, MOST_READERS, MOST_WAITING
 from onebit.live.service.names import check_name
 from onebit.live.service.problems import problem_of
 from onebit.live.service.stores import Store
@@ -69,6 +69,8 @@ class Desk:
         self.opened = threading.Event()
         """Set when it is open, or cannot be."""
         self._line: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._n_bytes = 0
+        """Of what is in line here; only the service's loop looks at it."""
         self._reading = threading.BoundedSemaphore(MOST_READERS)
         self._lining = threading.Lock()
         self._is_closed = False
@@ -94,6 +96,9 @@ class Desk:
         answer: asyncio.Future[Any] = loop.create_future()
         if self._line.qsize() >= MOST_WAITING:
             raise Problem(503, f"{MOST_WAITING} requests are in line for {self.title}; try again", "BusyError", 1)
+        if self._n_bytes + n_bytes > MOST_BYTES_FOR_ONE:
+            says = f"requests of {MOST_BYTES_FOR_ONE >> 20} MB are in line for {self.title}; try again"
+            raise Problem(503, says, "BusyError", 1)
         if self._load.n_bytes + n_bytes > MOST_BYTES_WAITING:
             says = f"requests of {MOST_BYTES_WAITING >> 20} MB are in line; try again"
             raise Problem(503, says, "BusyError", 1)
@@ -101,8 +106,12 @@ class Desk:
             if self._is_closed:
                 raise _stopping()
             self._line.put(_Job(call, n_bytes, answer, loop))
-        self._load.n_bytes += n_bytes
+        self._note_bytes(n_bytes)
         return answer
+
+    def _note_bytes(self, n_bytes: int) -> None:
+        self._n_bytes += n_bytes
+        self._load.n_bytes += n_bytes
 
     async def read(self, call: Call) -> Any:
         """Return what a call says that changes nothing, beside the requests in line."""
@@ -205,7 +214,7 @@ class Desk:
 
         def hand_over() -> None:
             for job, (value, error) in zip(jobs, outcomes, strict=True):
-                self._load.n_bytes -= job.n_bytes
+                self._note_bytes(-job.n_bytes)
                 if job.answer.done():  # nobody waits any more
                     continue
                 if error is None:

@@ -35,7 +35,9 @@ _HEADERS = [
     (b"content-security-policy", b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
 ]
 _PAGE_HEADERS = [*HEADERS, *PAGE_HEADERS]
-_FORWARDED = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
+_FORWARDED = frozenset(
+    {b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip"}
+)
 _LOG = logging.getLogger("onebit.serve")
 
 

@@ -13,6 +13,8 @@ MOST_WAITING = 10_000
 """Requests in line for one decider."""
 MOST_BYTES_WAITING = 64 << 20
 """Bytes of all requests in line; read, they take several times as much."""
+MOST_BYTES_FOR_ONE = 16 << 20
+"""Of them those for one decider: while it replays, the others are still asked."""
 MOST_READERS = 4
 """Reports and pages of the log that are made at once for one decider."""
 MOST_THREADS = 64
