@@ -11,6 +11,7 @@ import numpy as np
 import polars
 import pytest
 from sklearn.base import clone
+from sklearn.naive_bayes import GaussianNB
 
 import onebit
 from live_places import Place
@@ -621,3 +622,12 @@ def test_an_opening_that_is_refused_writes_nothing(file: Place, told: dict[str, 
         file.open(**told)
     with file.open() as desk:
         assert desk._log.last_seq == last + 1  # that it was opened now
+
+
+def test_a_learner_by_hand_is_verified_too(file: Place) -> None:
+    wrapped = onebit.Wrapped(GaussianNB())
+    with file.open(classes=["a", "b", "c"], learner=wrapped, trusted=[GaussianNB]) as desk:
+        play(desk, 20)
+        assert desk.verify()
+        desk._state.learner.n_mistakes_ += 1
+        assert not desk.verify()
