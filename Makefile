@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+PIP    := -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS)
 ARGS   ?=
 DATA   ?=
 RIVALS ?= .rivals
@@ -16,16 +17,16 @@ setup: $(VENV)/.ready  ## create the virtual environment and install the pinned 
 $(VENV)/.ready: pyproject.toml requirements/base.txt requirements/dask.txt requirements/serve.txt requirements/postgres.txt requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "onebit needs Python 3.11 or newer; set PYTHON=python3.x"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/base.txt -r requirements/dask.txt -r requirements/serve.txt -r requirements/postgres.txt -r requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python $(PIP) -r requirements/base.txt -r requirements/dask.txt -r requirements/serve.txt -r requirements/postgres.txt -r requirements/dev.txt
+	$(BIN)/python $(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/.rivals: $(VENV)/.ready requirements/rivals.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/rivals.txt
+	$(BIN)/python $(PIP) -r requirements/rivals.txt
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.ready requirements/docs.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	$(BIN)/python $(PIP) -r requirements/docs.txt
 	@touch $@
 
 test: setup  ## everything CI runs: lint, types, import direction, tests and doctests
@@ -77,7 +78,7 @@ rivals: $(VENV)/.rivals $(RIVALS)/.ready  ## Vowpal Wabbit beside onebit; contex
 
 $(RIVALS)/.ready: requirements/more-rivals.txt
 	test -x $(RIVALS)/bin/python || $(PYTHON) -m venv $(RIVALS)
-	$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/more-rivals.txt
+	$(RIVALS)/bin/python $(PIP) -r requirements/more-rivals.txt
 	@touch $@
 
 arena: $(VENV)/.rivals  ## learners beside Vowpal Wabbit on every data set of a folder, into results/arena/ (DATA=folder)

@@ -103,6 +103,13 @@ class Memory(Board):
         """Return how much of each such axis is in use; what lies behind is not saved."""
         return {}
 
+    def follows(self) -> tuple[str, ...]:
+        """Return which arrays follow from the others, to the last bit: files leave them out; see `rebuild`."""
+        return ()
+
+    def rebuild(self, arrays: Any) -> None:
+        """Write the arrays that follow from the others."""
+
     def check_arrays(self, arrays: Any) -> None:
         """Raise ValueError if arrays from a file could lead compiled code astray: positions beyond what they point to.
 

@@ -3,6 +3,8 @@
 import copy
 import math
 import tracemalloc
+import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from onebit.bounds import at_most
 from onebit.checks.problems import lock_up_problem, noisy_problem, separable_problem
 from onebit.compiled import compiled
 from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational
+from onebit.learners import packing
 from onebit.learners.bandit_svm import bank, bank_facts, bank_steps
 from onebit.learners.bandit_svm.bank_plan import new_bank
 from onebit.learners.space_learner import in_linear_space
@@ -548,3 +551,38 @@ def test_a_kernel_that_refuses_a_new_scale_keeps_the_old_one() -> None:
     memory: Any = learner._memory
     assert memory.arrays.seen.tolist() == [40, 0]
     assert np.abs(memory.arrays.features[:, : memory.size]).max() <= 1.5
+
+
+@pytest.mark.parametrize(
+    ("kernel", "is_left_out"),
+    [
+        ("auto", True),
+        ([Laplace(), Polynomial(3, normalize=True)], True),
+        (Gaussian(0.7), False),  # its values depend on which of two rows came first, in their last bits
+    ],
+)
+def test_a_file_leaves_out_what_follows_from_the_rest(tmp_path: Path, kernel: Any, is_left_out: bool) -> None:
+    problem = noisy_problem(400, 4, 5)
+    learner = onebit.BanditSVM(kernel, budget=40)  # so that examples go, and others take their places
+    onebit.play(learner, problem.X, problem.y)
+    assert learner._memory.arrays.counts[bank_facts.REMOVED] > 50
+    learner.save(tmp_path / "bank.onebit")
+    with zipfile.ZipFile(tmp_path / "bank.onebit") as archive:
+        assert ("memory/grams.npy" not in archive.namelist()) == is_left_out
+    loaded = onebit.load(tmp_path / "bank.onebit")
+    for name, mine, theirs in zip(
+        bank_facts.BankFacts._fields, loaded._memory.arrays, learner._memory.arrays, strict=True
+    ):
+        assert np.array_equal(mine, theirs), name
+
+
+def test_a_file_leaves_out_no_more_than_a_file_may_ask_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = noisy_problem(100, 4, 5)
+    learner = onebit.BanditSVM(budget=40)
+    onebit.play(learner, problem.X, problem.y)
+    learner.save(tmp_path / "small.onebit")
+    monkeypatch.setattr(packing, "_MOST_REBUILT", 1_000)
+    learner.save(tmp_path / "large.onebit")
+    assert onebit.load(tmp_path / "large.onebit").n_rounds_ == 100
+    with pytest.raises(ValueError, match="it leaves out grams"):
+        onebit.load(tmp_path / "small.onebit")

@@ -280,8 +280,8 @@ def test_every_cut_and_every_flipped_byte_is_noticed(path: Path) -> None:
 def test_newer_versions_are_refused(path: Path) -> None:
     played(onebit.BanditPerceptron(classes=4)).save(path)
     content = path.read_bytes()
-    newer = content.replace(b"onebit model 1,", b"onebit model 2,")
-    refuses(path, sealed(newer), "newer onebit .format 2; this one reads up to 1.: update onebit")
+    newer = content.replace(b"onebit model 2,", b"onebit model 3,")
+    refuses(path, sealed(newer), "newer onebit .format 3; this one reads up to 2.: update onebit")
 
 
 def test_an_enemys_numbers_are_refused(path: Path) -> None:

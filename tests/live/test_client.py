@@ -110,6 +110,15 @@ def test_errors_are_the_librarys_own(url: str) -> None:
             client.decider("shop/none").status()
         with pytest.raises(LogError, match="was begun with classes"):
             client.create(NAME, classes=["z"])
+        desk.change(deadline=3600, max_open=50_000)
+        with pytest.raises(
+            LogError, match=r"has deadline=3600\.0, and is opened with 60; leave it out, or call change"
+        ):
+            client.create(NAME, classes=["a", "b", "c"], deadline=60)
+        with pytest.raises(ValueError, match="there is no field 'seed'"):
+            desk.change(seed=3)
+        with pytest.raises(ValueError, match="silence must be"):
+            desk.change(silence="maybe")
     for name, kind in (("OwnedError", OwnedError), ("LogWriteError", LogWriteError), ("?", RuntimeError)):
         assert type(error_of({"error": name, "detail": "so"}, 503)) is kind
     assert "answered 502" in str(error_of(None, 502))

@@ -156,6 +156,26 @@ def test_deadlines(file: Place, silence: str) -> None:
         assert desk.verify()
 
 
+def test_deadlines_after_a_clock_that_was_a_year_ahead(file: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, seconds = Clock(), 50.0
+    monkeypatch.setattr("onebit.live.keeper.time.monotonic", lambda: seconds)
+    with begun(file, deadline=10.0, clock=clock) as desk:
+        clock.now += 3e7
+        desk.guess(PROBLEM.X[0])
+        clock.now -= 3e7
+        for waited, n_open in ((0.0, 1), (9.0, 1), (2.0, 0)):
+            seconds += waited
+            assert desk.status().open == n_open
+        assert [event.time for event in desk.events()] == [1000.0, 3e7 + 1000.0, 3e7 + 1011.0]
+    seconds += 100.0
+    with file.open(clock=clock) as desk:
+        desk.guess(PROBLEM.X[0])
+        seconds += 11.0
+        assert desk.status().open == 0
+        clock.now = 4e7
+        assert desk.guess(PROBLEM.X[0]).time.timestamp() == 4e7
+
+
 def test_too_many_open_tickets(file: Place) -> None:
     with begun(file, max_open=5) as desk:
         tickets = [desk.guess(x) for x in PROBLEM.X[:8]]
@@ -406,10 +426,54 @@ def test_settings_are_those_it_was_begun_with(place: Place) -> None:
         place.open(learner=onebit.LinUCB())
     with pytest.raises(LogError, match="classes="):
         place.open(classes=["a", "b"])
+    with place.open() as desk:
+        desk.add_class("d")
+    place.open(classes=["a", "b", "c", "d"]).close()
+    place.open(classes=["a", "b", "c"]).close()
+    with pytest.raises(LogError, match="classes="):
+        place.open(classes=["a", "b", "d"])
     with pytest.raises(LogError, match="there is no decider"):
         place.other("nowhere").open()
     with pytest.raises(ValueError, match="must be told the right label"):
         place.other("x").open(classes=2, learner=onebit.MulticlassPerceptron())
+
+
+def test_settings_may_be_changed(place: Place) -> None:
+    clock = Clock()
+    with begun(place, clock=clock) as desk:
+        tickets = [desk.guess(x) for x in PROBLEM.X[:4]]
+        desk.change(deadline=10.0, silence="wrong")
+        clock.now += 11.0
+        assert (desk.status().silent, desk.status().wrong) == (4, 4)
+        desk.change(silence="nothing", max_open=2)
+        tickets = [desk.guess(x) for x in PROBLEM.X[4:9]]
+        assert [ticket.id for ticket in tickets[3:]] == list(desk._state.open)
+        assert (desk.status().silent, desk.status().wrong) == (7, 4)
+        desk.change(max_open=1)
+        assert [ticket.id for ticket in tickets[4:]] == list(desk._state.open)
+        for wrong, words in (({}, "name what to change"), ({"seed": 1}, "'seed' cannot be changed")):
+            with pytest.raises(ValueError, match=words):
+                desk.change(**wrong)
+        with pytest.raises(ValueError, match="deadline"):
+            desk.change(max_open=5, deadline=-1.0)
+        assert desk.settings.changeable() == {
+            "deadline": 10.0,
+            "silence": "nothing",
+            "exploration_floor": 0.0,
+            "max_open": 1,
+        }
+        assert desk.verify()
+    with pytest.raises(LogError, match=r"has deadline=10\.0, and is opened with 5\.0; leave it out, or call change"):
+        place.open(deadline=5.0, clock=clock)
+    with place.open(deadline=10.0, max_open=1, clock=clock) as desk:
+        assert desk.verify()
+        desk.change(deadline=None)
+        desk.compact()  # the events that said so are gone, and the snapshot knows
+    with place.open(clock=clock) as desk:
+        assert desk.settings.deadline is None
+        assert desk.settings.max_open == 1
+        clock.now += 1e6
+        assert desk.status().open == 1
 
 
 def test_threads_share_it(place: Place) -> None:

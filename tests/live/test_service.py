@@ -19,7 +19,7 @@ from onebit.live.client import MOST_AT_ONCE
 from onebit.live.decider import Decider
 from onebit.live.log import UnreachableError
 from onebit.live.service.bodies import own_learner
-from onebit.live.service.desks import Desk, Desks
+from onebit.live.service.desks import Desk, Desks, Load
 from onebit.live.service.limits import MOST_READERS, MOST_WAITING, Allowance
 from onebit.live.service.stores import Folder
 from onebit.live.service.tokens import FILE, Tokens, add_token, read_tokens, remove_token
@@ -154,7 +154,7 @@ def test_a_slow_decider_keeps_only_its_own_callers_waiting(served: Served) -> No
     slow, is_free = served.service.desks.get("shop", "slow"), threading.Event()
 
     async def both() -> Any:
-        waiting = slow.submit(lambda _desk: is_free.wait(10))
+        waiting = slow.submit(lambda _desk: is_free.wait(10), 0)
         try:
             return await served._ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}}, {}), waiting.done()
         finally:
@@ -189,6 +189,29 @@ def test_a_line_that_is_too_long(served: Served, monkeypatch: pytest.MonkeyPatch
     reply = served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}})
     assert is_problem(reply, 503, "in line")
     assert MOST_WAITING > 0
+
+
+def test_a_line_that_is_too_large(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.live.service.desks.MOST_BYTES_WAITING", 100)
+    small, large = {"record": {"x": 1.0}}, {"record": {"x": 1.0}, "key": "k" * 100}
+    for _ in range(10):  # what is answered is in line no more
+        assert served.ask("POST", f"{DESK}/guess", small).status == 200
+        assert is_problem(served.ask("POST", f"{DESK}/guess", large), 503, "are in line; try again")
+
+
+def test_metrics_do_not_wait_for_a_decider_that_is_busy(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.live.service.metrics._PATIENCE_SECONDS", 0.01)
+    served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}})
+
+    def scraped() -> dict[str, str]:
+        lines = served.ask("GET", "/metrics").body.decode().splitlines()
+        return dict(line.rsplit(" ", 1) for line in lines if "routing" in line)
+
+    free = scraped()
+    busy = [name for name in free if name.startswith("onebit_decider_busy")]
+    assert [free[name] for name in busy] == ["0.0"]
+    with served.service.desks.get("shop", "routing").open_decider()._lock:
+        assert scraped() == free | {busy[0]: "1.0"}
 
 
 # Making deciders.
@@ -478,7 +501,7 @@ def test_metrics_and_the_page(shared: Served) -> None:
     assert b"http" not in page.body, "nothing is loaded from anywhere"
     assert "default-src 'none'" in page.headers["content-security-policy"]
     paths = shared.ask("GET", "/openapi.json").json["paths"]
-    assert len(paths) == 25
+    assert len(paths) == 26
 
 
 def test_commands(tmp_path: Path) -> None:
@@ -512,12 +535,12 @@ def test_what_breaks_while_it_is_written_breaks_no_later_request() -> None:
             pass
 
     async def ask() -> None:
-        desk = Desk("shop/routing", Broken)  # type: ignore[arg-type]
+        desk = Desk("shop/routing", Broken, Load())  # type: ignore[arg-type]
         desk.opened.wait()
         try:
             for _ in range(2):
                 with pytest.raises(RuntimeError, match="a bug"):
-                    await asyncio.wait_for(desk.submit(lambda _: 1), 5.0)
+                    await asyncio.wait_for(desk.submit(lambda _: 1, 0), 5.0)
         finally:
             desk.stop()
             desk.join()

@@ -24,6 +24,7 @@ from onebit.typed_json import Trusted, parse, restore
 
 _END = re.compile(rb"onebit model (\d{1,9}), blake2b ([0-9a-f]{%d})" % (2 * CHECKSUM))
 _LONGEST_END = 100
+_READABLE = range(1, VERSION + 1)
 _MOST_PARTS = 10_000
 _ROOM = 1 << 26
 """How many bytes any file may ask for; beyond them eight for each of its own (a matrix needs room to be inverted)."""
@@ -121,7 +122,7 @@ def _read_parts(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], Ar
     if sum(part.file_size for part in parts) > size or archive.getinfo("header.json").file_size > MOST_HEADER:
         raise ValueError("its parts are larger than it is")
     header = parse(archive.read("header.json"))
-    if type(header) is not dict or header.get("onebit") != "model" or header.get("version") != VERSION:
+    if type(header) is not dict or header.get("onebit") != "model" or header.get("version") not in _READABLE:
         raise ValueError("its header says something else")
     names = [part.filename.removesuffix(".npy") for part in parts if part.filename != "header.json"]
     for name in names:

@@ -4,6 +4,7 @@ Compiled code does not look before it reads, so arrays from a file are checked h
 shapes that fit together, no negative numbers where none can be, and then what each `Memory.check_arrays` asks.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,19 +20,23 @@ from onebit.typed_json import check_position
 
 Arrays = dict[str, npt.NDArray[Any]]
 
+_MOST_REBUILT = 1 << 26  # numbers that a file may leave out, since they follow from others: half a gigabyte
 _MOST = 1 << 56  # of anything that is counted: ten times as many still are a whole number
 
 
 def pack_memory(memory: Memory) -> Arrays:
-    """Return copies of a memory's arrays by name, without what lies in their room."""
+    """Return copies of a memory's arrays by name, without what lies in their room, or follows from the others."""
     if memory.plays_by_hand:
         return {}
+    follows = memory.follows()
     # One place at least, even if it is empty: a file is then as large as the features it speaks of.
     filled = {axis: max(1, size) for axis, size in memory.filled().items()}
     packed = {}
     for name, array in memory.arrays._asdict().items():
         axes = memory.rooms.get(name, ("",) * array.ndim)
-        packed[name] = array[tuple(slice(filled.get(axis)) for axis in axes)].copy()
+        part = array[tuple(slice(filled.get(axis)) for axis in axes)]
+        if name not in follows or part.size > _MOST_REBUILT:
+            packed[name] = part.copy()
     return packed
 
 
@@ -40,11 +45,13 @@ def unpack_memory(memory: Memory, packed: Mapping[str, npt.NDArray[Any]]) -> Non
     if memory.plays_by_hand:
         return
     empty = memory.arrays._asdict()
-    if set(packed) != set(empty):
+    left_out = empty.keys() - packed.keys()
+    if not left_out <= set(memory.follows()) or packed.keys() - empty.keys():
         raise ValueError(f"it holds the arrays {', '.join(sorted(packed))}, not {', '.join(sorted(empty))}")
     sizes: dict[str, int] = {}
     taken = {}
-    for name, blank in empty.items():
+    for name in packed:
+        blank = empty[name]
         array, axes = packed[name], memory.rooms.get(name, ("",) * blank.ndim)
         if array.ndim != blank.ndim or array.dtype.newbyteorder("=") != blank.dtype:
             raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not like {blank.dtype} {blank.shape}")
@@ -57,8 +64,16 @@ def unpack_memory(memory: Memory, packed: Mapping[str, npt.NDArray[Any]]) -> Non
         if array.dtype.kind == "i" and array.size and not 0 <= array.min() <= array.max() <= _MOST:
             raise ValueError(f"{name} holds a negative number, or one that nobody can have counted to")
         taken[name] = array
+    for name in left_out:
+        blank = empty[name]
+        shape = [max(sizes.get(axis, 0), least) for axis, least in zip(memory.rooms[name], blank.shape, strict=True)]
+        if math.prod(shape) > _MOST_REBUILT:
+            raise ValueError(f"it leaves out {name}, of shape {tuple(shape)}: more than such a file may ask for")
+        taken[name] = np.zeros(shape, blank.dtype)
     arrays = type(memory.arrays)(**taken)
     memory.check_arrays(arrays)
+    if left_out:
+        memory.rebuild(arrays)
     memory.arrays = arrays
     memory.renew()
 

@@ -24,7 +24,7 @@ from onebit.typed_json import describe, write
 if TYPE_CHECKING:
     from onebit.learners.base import Learner
 
-VERSION = 1
+VERSION = 2  # 1 held all arrays, also those that follow from others
 """Of the format: raised when an older onebit could no longer read what this one writes."""
 CHECKSUM = 32
 """Bytes of the checksum, at the very end as twice as many hexadecimal digits."""

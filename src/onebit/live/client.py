@@ -255,6 +255,10 @@ class RemoteDecider:
         """Let a label join the classes. It is not sent again by itself."""
         self._post("classes", {"label": label}, again=False)
 
+    def change(self, **told: Any) -> None:
+        """Change settings, from now on: deadline, silence, exploration_floor, max_open."""
+        self._post("settings", told)
+
     def correct_answer(self, ticket: "str | Ticket", correct: bool) -> None:
         """Say that an answer was a mistake, and what it should have been."""
         self._post("correct", _answer_item(ticket, correct))

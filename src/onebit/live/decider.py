@@ -10,19 +10,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self, TypeVar
 
-import numpy as np
-
 from onebit.inputs import check_number
 from onebit.labels import check_classes
 from onebit.learners import Learner
 from onebit.live.events import Event, Kind
-from onebit.live.export import check_table, write_guesses
+from onebit.live.house import House
 from onebit.live.logs import open_log
-from onebit.live.looks import Looks
-from onebit.live.record_json import record_from_json, record_to_json
-from onebit.live.replay import replay
-from onebit.live.settings import NOTHING, check_same, new_settings, settings_of
-from onebit.live.state import named_among, same_state
+from onebit.live.record_json import record_to_json
+from onebit.live.settings import CHANGEABLE, NOTHING, check_same, new_settings, settings_of
+from onebit.live.state import named_among
 from onebit.live.tickets import Shadow, Ticket, check_answer, moment, name_of
 from onebit.typed_json import describe
 
@@ -32,7 +28,7 @@ _LONGEST_KEY = 200
 _Said = TypeVar("_Said", Ticket, Shadow)
 
 
-class Decider(Looks):
+class Decider(House):
     """A learner with a log; `Decider.open` makes one or goes on with one.
 
     Any number of threads may share it. One process owns its log at a time.
@@ -76,7 +72,7 @@ class Decider(Looks):
             One SQLite file; while it is open two more lie beside it. Or the URL of a PostgreSQL database, which keeps
             many deciders: ``"postgresql://user@host/database"``.
         classes : int or list
-            The labels. Needed to begin one; later it may be left out, and must else be what it was.
+            The labels. Needed to begin one; later it may be left out, and must else be what it was then, or is now.
         learner : Learner
             Who decides; `BanditSVM` if not given. Later it may be left out, and must else be the same.
         name : str
@@ -123,11 +119,18 @@ class Decider(Looks):
         log = open_log(path, name, None if begun is None else begun.described() | {"began": float(clock())})
         try:
             settings = settings_of(log.about(), trusted)
-            check_same(log.path, settings, {"classes": classes, "learner": learner} | told, trusted)
-            return cls(log, settings, durability, trusted, clock)
+            check_same(log.path, settings, {"learner": learner, "kinds": kinds, "seed": seed}, trusted)
+            desk = cls(log, settings, durability, trusted, clock)
         except BaseException:
             log.close()
             raise
+        try:  # only now is known what has changed since it was begun
+            others = {"classes": classes} | {name: told[name] for name in CHANGEABLE}
+            check_same(log.path, desk.settings, others, trusted, desk.classes)
+        except BaseException:
+            desk.close()
+            raise
+        return desk
 
     # The two verbs.
 
@@ -173,7 +176,7 @@ class Decider(Looks):
         event = self._event(Kind.GUESSED, name, body, decision.looked.row, key)
         state.take_guess(event, decision)
         self._log.append(event)
-        self._close_beyond(self._settings.max_open)
+        self._close_beyond(state.settings.max_open)
         ticket = Ticket(name, state.classes[decision.label], decision.probability, moment(event.time))
         if key is not None:
             _remember(self._requests, key, ticket)
@@ -350,94 +353,28 @@ class Decider(Looks):
             last = self._log.pending()
         self._wait(last)
 
-    # Keeping house.
+    def change(self, **told: Any) -> None:
+        """Change settings, from now on: deadline, silence, exploration_floor, max_open, as in `open`.
 
-    def warm_up(self) -> None:
-        """Compile what the first guess and answer would wait for: half a minute for `BanditSVM`, once on a machine.
-
-        Another learner with the same settings plays two rounds; of this one nothing is changed.
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import onebit
+        >>> path = os.path.join(tempfile.mkdtemp(), "routing.onebit")
+        >>> with Decider.open(path, classes=2, learner=onebit.BanditPerceptron()) as desk:
+        ...     desk.change(deadline=3600.0)
+        ...     desk.settings.deadline
+        3600.0
         """
-        twin = self._settings.new_learner(self._trusted)
-        for correct in (False, True):
-            twin.tell(twin.guess(np.zeros(2)), correct)
-
-    def snapshot(self) -> None:
-        """Write down what is known, so that opening takes no replay; it happens by itself from time to time."""
+        if not told:
+            raise ValueError(f"name what to change: {', '.join(CHANGEABLE)}")
         with self._lock:
             self._make_ready()
-            self._snapshot()
-
-    def compact(self) -> int:
-        """Remove the events that a snapshot makes needless, with the records in them; return how many.
-
-        What stays is what the learner knows (numbers: `BanditSVM` keeps up to `budget` rows as it saw them), what the
-        columns became (names of columns and categories), the counts, and the events of open tickets. Answers from
-        before cannot be corrected any more, nor the learner replayed from its beginning.
-        """
-        with self._lock:
-            self._make_ready()
-            self._snapshot()
-            return self._log.compact(set(self._state.open))
-
-    def forget(self, tickets: "Iterable[str | Ticket]" = (), where: Mapping[str, Any] | None = None) -> int:
-        """Erase what was recorded of some guesses, a person's for instance; return how many events are gone.
-
-        Their open tickets are closed without an answer. The events are erased from the file, not only marked. What the
-        learner made of them stays in its numbers (`BanditSVM` keeps up to `budget` rows as it saw them), and so do the
-        names of columns and categories. As after `compact`, nothing from before can be corrected or replayed.
-
-        Parameters
-        ----------
-        tickets : list of str or Ticket
-            Which guesses.
-        where : mapping
-            And all whose records, and those of shadow mode, have these values: ``{"customer": "c-17"}``.
-        """
-        if isinstance(tickets, (str, Ticket)):
-            raise ValueError(f"tickets must be a list of tickets or their ids; got {tickets!r:.80}")
-        names = {name_of(ticket) for ticket in tickets}
-        with self._lock:
-            self._make_ready()
-            alone = []
-            for event in self._log.events() if where else ():
-                record = record_from_json(event.body.get("record"))
-                if isinstance(record, Mapping) and where and where.items() <= record.items():
-                    names |= {event.ticket} if event.ticket is not None else set()
-                    alone += [event.seq] if event.ticket is None else []
-            for name in [name for name in self._state.open if name in names]:
-                self._add(Kind.SILENT, name, {"says": NOTHING})
-            self._snapshot()
-            gone = alone + [event.seq for name in sorted(names) for event in self._log.about_ticket(name)]
-            for name in names:
-                self._answers.pop(name, None)
-            self._requests.clear()  # the log knows those that are left
-            self._log.erase(gone)
-            return len(gone)
-
-    def export(self, path: "str | os.PathLike[str]") -> int:
-        """Write every guess that is still in the log to a CSV or Parquet file, one line each; return how many.
-
-        Columns: ticket, time, label, probability, correct (empty where nobody said), answered, and the record as JSON.
-        """
-        place = check_table(path)
-        with self._lock:
-            self._make_ready()
-            return write_guesses(place, self._log.events(), list(self._state.classes))
-
-    def verify(self) -> bool:
-        """Replay the whole log, and return whether that gives what is known now, to the last bit.
-
-        Raises LogError if the file is damaged, also where no guess depends on it.
-        """
-        with self._lock:
-            self._make_ready()
-            if self._log.compacted:
-                raise ValueError(
-                    f"events up to {self._log.compacted} were compacted: the log has no beginning any more"
-                )
-            self._log.check()
-            anew = replay(self._log, self._settings, self._trusted, from_snapshot=False)
-            return same_state(anew, self._state)
+            others = self.settings.changed(told).changeable()
+            self._add(Kind.CHANGED, None, {name: others[name] for name in told})
+            self._close_beyond(self.settings.max_open)
+            last = self._log.pending()
+        self._wait(last)
 
     # What was said before.
 

@@ -28,6 +28,8 @@ class Kind(StrEnum):
     """No answer came in time, or too many tickets were open."""
     CORRECTED = "corrected"
     """An answer was a mistake: it was the other way round, or nothing at all."""
+    CHANGED = "changed"
+    """Settings were changed, those that are named."""
     JOINED = "joined"
     """A class joined."""
     WATCHED = "watched"

@@ -8,6 +8,7 @@ import os
 import platform
 import secrets
 import threading
+import time
 import warnings
 import weakref
 from collections import OrderedDict
@@ -62,6 +63,8 @@ class Keeper:
         self._is_durable = check_choice("durability", durability, ("full", "batch")) == "full"
         self._is_stale, self._is_closed = False, False
         self._lost: LogWriteError | None = None
+        self._set_back: tuple[float, float] | None = None
+        """The time of the log, and of a clock that cannot be set, when the clock was found behind it."""
         self._pid = os.getpid()
         _deciders.add(self)
         self._secrets: list[str] = []
@@ -109,8 +112,8 @@ class Keeper:
 
     @property
     def settings(self) -> Settings:
-        """What it was told when it was begun."""
-        return self._settings
+        """What it was told, when it was begun or later."""
+        return self._state.settings
 
     def close(self) -> None:
         """Write a snapshot if it is worth it, and let go of the file."""
@@ -165,7 +168,7 @@ class Keeper:
         if self._lost is not None:
             lost, self._lost = self._lost, None
             raise lost
-        deadline = self._settings.deadline
+        deadline = self._state.settings.deadline
         if deadline is not None:
             now = self._now()
             while (oldest := next(iter(self._state.open.values()), None)) and oldest.time + deadline <= now:
@@ -185,8 +188,17 @@ class Keeper:
         return state
 
     def _now(self) -> float:
-        """Return the time, which never runs backwards: a clock that is set back must not reopen a deadline."""
-        return max(float(self._clock()), self._log.last_time)
+        """Return the time, which never runs backwards: a clock that is set back must not reopen a deadline.
+
+        It goes on all the same: one that was years ahead when something was written, and is right again, must not keep
+        tickets open for years.
+        """
+        now, last = float(self._clock()), self._log.last_time
+        if now >= last:
+            self._set_back = None
+            return now
+        at, since = self._set_back = self._set_back or (last, time.monotonic())
+        return max(last, at + time.monotonic() - since)
 
     def _event(
         self, kind: Kind, ticket: str | None, body: dict[str, Any], row: Any = None, key: str | None = None

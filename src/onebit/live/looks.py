@@ -51,6 +51,15 @@ class Looks(Keeper):
                 since=moment(self._log.about()["began"]),
             )
 
+    def status_within(self, seconds: float) -> Status | None:
+        """Return how it fares, or None if that is not known so soon: a correction may be replayed for minutes."""
+        if not self._lock.acquire(timeout=seconds):
+            return None
+        try:
+            return None if self._is_stale or self._log.is_behind else self.status()
+        finally:
+            self._lock.release()
+
     def by_class(self) -> dict[Any, tuple[int, int, int]]:
         """Return how often each label was guessed, right and wrong."""
         with self._lock:

@@ -5,7 +5,6 @@ a row has places that are given away one by one, to whatever comes, and places t
 first record decides how many.
 """
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from datetime import date
@@ -15,20 +14,11 @@ import numpy as np
 
 from onebit.inputs import Floats, Integers, Rows, SparseRows, check_choice, check_integer, check_switch
 from onebit.lengths import MOST
-from onebit.live.cells import KINDS, MOST_LETTERS, MOST_VALUES, Cells, Text, moment_of, read_cells, shown, too_large
-from onebit.live.columns import (
-    DATE_PARTS,
-    SHARED,
-    Column,
-    ColumnInfo,
-    check_name,
-    date_numbers,
-    date_places,
-    shared_column,
-)
-from onebit.live.hashing import shared_place, text_places
+from onebit.live.cells import KINDS, MOST_VALUES, Cells, Text, read_cells, shown
+from onebit.live.columns import DATE_PARTS, SHARED, Column, ColumnInfo, check_name, date_places
 from onebit.live.places import WIDEST, Places, check_size
 from onebit.live.record_json import record_from_json, record_to_json
+from onebit.live.row_writing import CROWDED, DATE, MET, MISSING, NUMBER, IsNewError, RowWriter, guessed
 from onebit.live.running import Running
 from onebit.live.same_numbers import SameNumbers, same_numbers
 
@@ -39,12 +29,6 @@ _WIDEST_DENSE = 1_024
 # What the first record makes room for.
 _WORDS, _UNKNOWN, _SPARE, _TO_SHARE = 8, 4, 8, 8
 _MOST_TALLIED = 100  # kinds of records
-_SENTENCE = 3  # spaces: what has so many is text
-_LONG_WORD = 40  # letters: so is what has more
-
-# What was met in a column: a number, a date, anything else, something for which there was no place, nothing.
-_NUMBER, _DATE, _OTHER, _CROWDED, _MISSING = "ndos-"
-_MET = frozenset("ndos-")
 
 
 class Looked(NamedTuple):
@@ -54,10 +38,6 @@ class Looked(NamedTuple):
     """One dense row, of one dimension; or, if it is wide, a sparse one."""
     additions: dict[str, Any]
     """What it adds to the encoder, as JSON can write it."""
-
-
-class _IsNewError(Exception):
-    """A record holds something that has no place yet."""
 
 
 class Encoder:
@@ -170,7 +150,7 @@ class Encoder:
             return Looked(row, {**additions, "size": list(size)})
         try:
             looked = self._encoded(cells.values, None)
-        except _IsNewError:
+        except IsNewError:
             return self._copy()._encoded(cells.values, [])
         if not self._kinds:
             by_name = self._places.by_name
@@ -180,36 +160,19 @@ class Encoder:
 
     def _encoded(self, values: dict[str, Any], new: list[Any] | None) -> Looked:
         """Return the row of a record, and its additions; what is new is added to the encoder, and noted in `new`."""
-        row = self._at_rest.copy()
-        by_name, columns = self._places.by_name, self._places.columns
-        met = [_MISSING] * len(columns)
-        n_others = 0
-        for name, value in values.items():
-            column = by_name.get(name)
-            if column is None:
-                column = self._newcomer(name, new)
-                met += _MISSING * (len(columns) - len(met))
-            letter = self._write(row, column, value, new)
-            if column.index >= 0:
-                met[column.index] = letter
-            elif letter == _MISSING:
-                self._share(row, f"{name} is missing", 1.0)
-            else:
-                n_others += 1
-        if _MISSING in met:
-            self._write_missing(row, met, new)
-        additions: dict[str, Any] = {"at": self._n_records, "met": "".join(met)}
+        writer = RowWriter(self._places, self._at_rest.copy(), new)
+        additions: dict[str, Any] = {"at": self._n_records, "met": writer.write_all(values)}
         if new:
             additions["new"] = new
-        if n_others:
-            additions["others"] = n_others
-        return self._finished(row, additions)
+        if writer.n_others:
+            additions["others"] = writer.n_others
+        return self._finished(writer.row, additions)
 
     def _finished_numbers(self, same: SameNumbers, numbers: Floats) -> Looked:
         """Return a row that has a number in every column, and nothing else."""
         row = self._at_rest.copy()
         row[same.where] = numbers
-        looked = self._finished(row, {"at": self._n_records, "met": _NUMBER * len(numbers)})
+        looked = self._finished(row, {"at": self._n_records, "met": NUMBER * len(numbers)})
         self._latest = looked, same.places, numbers
         return looked
 
@@ -221,110 +184,6 @@ class Encoder:
             additions["numbers"] = numbers.tolist()
             row[places] = self._running.standardized(places, numbers)
         return Looked(row if len(row) <= _WIDEST_DENSE else _as_sparse(row), additions)
-
-    def _write(self, row: Floats, column: Column, value: Any, new: list[Any] | None) -> str:
-        """Write a value into a row; return what was met."""
-        kind = type(value)
-        if kind is str:
-            place = column.words.get(value)
-            if place is not None:
-                row[place] = 1.0
-                return _OTHER
-            value = self._guessed(column, value)
-            kind = type(value)
-        if kind is float or kind is int or kind is bool:
-            if not -MOST <= value <= MOST:
-                if value != value:
-                    return _MISSING
-                raise too_large(column.name, value)
-            if column.number is None:
-                self._add(new, ["number", column.index])
-            if column.number == SHARED:
-                self._share_number(row, column.name, value)
-                return _CROWDED
-            row[column.number] = value
-            return _NUMBER
-        if value is None:
-            return _MISSING
-        if kind is tuple:
-            return self._write_words(row, column, value, new)
-        if kind is Text:
-            if not column.has_text and column.index >= 0:
-                self._add(new, ["text", column.index])
-            _check_letters(column.name, value)
-            places, shares = text_places(column.name, value, self._places.to_share)
-            row[self._places.own + places] += shares
-            return _OTHER
-        return self._write_date(row, column, value, new)
-
-    def _guessed(self, column: Column, text: str) -> Any:
-        """Return a string of which nothing is known as None, a date, `Text`, or a word."""
-        if not text or text.isspace():
-            return None
-        moment = moment_of(text)
-        if moment is not None:
-            return moment
-        is_text = column.has_text or len(text) > _LONG_WORD or text.count(" ") >= _SENTENCE
-        return Text(text) if is_text else (text,)
-
-    def _write_date(self, row: Floats, column: Column, value: date, new: list[Any] | None) -> str:
-        if column.date is None:
-            self._add(new, ["date", column.index])
-        numbers, first = date_numbers(value), column.date
-        if first == SHARED or first is None:
-            for part, number in zip(DATE_PARTS, numbers, strict=True):
-                self._share_number(row, f"{column.name}: {part}", number)
-            return _CROWDED
-        row[first : first + len(DATE_PARTS)] = numbers
-        return _DATE
-
-    def _write_words(self, row: Floats, column: Column, words: tuple[str, ...], new: list[Any] | None) -> str:
-        met = _OTHER
-        if len(words) != 1 and not column.has_lists:
-            self._add(new, ["lists", column.index])
-        for word in words:
-            place = column.words.get(word)
-            if place is None and self._places.has_place_for_word(column, word):
-                self._add(new, ["word", column.index, word])
-                place = column.words[word]
-            if place is None:
-                _check_letters(column.name, word)
-                self._share(row, f"{column.name}={word}", 1.0)
-                met = _CROWDED
-            else:
-                row[place] = 1.0
-        return met
-
-    def _write_missing(self, row: Floats, met: list[str], new: list[Any] | None) -> None:
-        for column, letter in zip(self._places.columns, met, strict=True):
-            if letter == _MISSING:
-                if column.absent is None:
-                    self._add(new, ["missing", column.index])
-                if column.absent == SHARED:
-                    self._share(row, f"{column.name} is missing", 1.0)
-                else:
-                    row[column.absent] = 1.0
-
-    def _share(self, row: Floats, token: str, value: float) -> None:
-        place, sign = shared_place(token, self._places.to_share)
-        row[self._places.own + place] += sign * value
-
-    def _share_number(self, row: Floats, token: str, value: float) -> None:
-        # Beside words, which are 1, a large number would be all that counts.
-        self._share(row, token, math.copysign(math.log1p(abs(value)), value))
-
-    def _newcomer(self, name: str, new: list[Any] | None) -> Column:
-        """Return a column that was not there before; if all places are given away, one that shares them."""
-        if not self._places.has_place_for_column():
-            return shared_column(name)
-        self._add(new, ["column", check_name(name)])
-        return self._places.by_name[name]
-
-    def _add(self, new: list[Any] | None, entry: list[Any]) -> None:
-        if new is None:
-            raise _IsNewError
-        self._places.grow(entry)
-        new.append(entry)
 
     def _copy(self) -> "Encoder":
         """Return another encoder that can grow by itself; it must not take anything."""
@@ -341,7 +200,7 @@ class Encoder:
         has_text = "text" in self._kinds.values()
         needed = 0
         for name, value in cells.values.items():
-            read = self._guessed(Column(0, name), value) if type(value) is str else value
+            read = guessed(Column(0, name), value) if type(value) is str else value
             has_text = has_text or type(read) is Text
             if isinstance(read, tuple):
                 needed += max(len(read), min(_WORDS, self._max_categories))
@@ -431,7 +290,7 @@ class Encoder:
         """Return what was met in the columns, or raise ValueError if it could not be."""
         if type(met) is not str or met not in self._tally:
             n_columns = len(self._places.columns)
-            if type(met) is not str or len(met) != n_columns or not _MET.issuperset(met):
+            if type(met) is not str or len(met) != n_columns or not MET.issuperset(met):
                 raise ValueError(f"looked must say what was met in {n_columns} columns; got {met!r:.80}")
         return met
 
@@ -439,11 +298,11 @@ class Encoder:
         """Let the columns' counts say all that was met."""
         for met, times in self._tally.items():
             for column, letter in zip(self._places.columns, met, strict=True):
-                if letter == _MISSING:
+                if letter == MISSING:
                     column.missing += times
                 else:
                     column.seen += times
-                    column.shared += times * (letter == _CROWDED)
+                    column.shared += times * (letter == CROWDED)
         self._tally = Counter()
 
     def _grow(self, additions: dict[str, Any]) -> None:
@@ -464,9 +323,9 @@ class Encoder:
             return places
         found: list[int] = []
         for column, letter in zip(self._places.columns, met, strict=True):
-            if letter in (_NUMBER, _DATE):
+            if letter in (NUMBER, DATE):
                 number = [SHARED if column.number is None else column.number]
-                here = number if letter == _NUMBER else date_places(column.date)
+                here = number if letter == NUMBER else date_places(column.date)
                 if not here or here[0] == SHARED:
                     raise ValueError(f"column {shown(column.name)} cannot have met a number: it has no place for one")
                 found += here
@@ -581,13 +440,6 @@ def _check_kinds(kinds: Any) -> dict[str, str]:
     if not isinstance(kinds, Mapping) or len(kinds) > MOST_VALUES:
         raise ValueError(f"kinds must be a mapping of columns to kinds, as {{'zip': 'category'}}; got {kinds!r:.80}")
     return {check_name(name): check_choice(f"kinds[{name!r}]", kind, KINDS) for name, kind in kinds.items()}
-
-
-def _check_letters(name: str, text: str) -> None:
-    if len(text) > MOST_LETTERS:
-        raise ValueError(
-            f"column {shown(name)} holds {len(text)} letters, and {MOST_LETTERS} are the most; give the first of them"
-        )
 
 
 def _as_sparse(row: Floats) -> SparseRows:

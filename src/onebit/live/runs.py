@@ -77,7 +77,8 @@ class Runs:
         return (
             not state.is_altered
             and said.get("among") is None
-            and said.get("label") == said.get("wanted")
+            and type(said.get("label")) is int
+            and said["label"] == said.get("wanted")
             and type(additions) is dict
             and additions.keys() in _PLAIN
             and type(row) is np.ndarray

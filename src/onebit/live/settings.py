@@ -1,5 +1,6 @@
-"""What a decider is told once, when it is made; it is in the log."""
+"""What a decider is told when it is made, and what of it may be changed later; both are in the log."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from onebit.inputs import check_choice, check_integer, check_number
@@ -12,6 +13,8 @@ from onebit.live.records import Encoder
 from onebit.typed_json import Trusted, describe, restore
 
 NOTHING, WRONG = SILENCES = ("nothing", "wrong")
+CHANGEABLE = ("deadline", "silence", "exploration_floor", "max_open")
+"""What of the settings may be changed later."""
 
 
 class Settings(NamedTuple):
@@ -37,6 +40,17 @@ class Settings(NamedTuple):
     def described(self) -> dict[str, Any]:
         """Return them as a log keeps them."""
         return {name: describe(value) for name, value in self._asdict().items()}
+
+    def changed(self, told: dict[str, Any]) -> "Settings":
+        """Return them with others in place of some; raises ValueError for what cannot be one."""
+        for name in told:
+            if name not in CHANGEABLE:
+                raise ValueError(f"{name!r:.80} cannot be changed; {', '.join(CHANGEABLE)} can. Begin another decider")
+        return self._replace(**{name: _CHECKS[name](value) for name, value in told.items()})
+
+    def changeable(self) -> dict[str, Any]:
+        """Return those that may be changed."""
+        return {name: getattr(self, name) for name in CHANGEABLE}
 
     def new_learner(self, trusted: Any = ()) -> Learner:
         """Return the learner that began."""
@@ -78,16 +92,29 @@ def new_settings(
         labels,
         bytes(to_bytes(fresh)),
         dict(kinds or {}),
-        None if deadline is None else check_number("deadline", deadline, above=0.0),
-        check_choice("silence", silence, SILENCES),
-        check_number("exploration_floor", exploration_floor, at_least=0.0, at_most=1.0),
-        check_integer("max_open", max_open, low=1),
+        _CHECKS["deadline"](deadline),
+        _CHECKS["silence"](silence),
+        _CHECKS["exploration_floor"](exploration_floor),
+        _CHECKS["max_open"](max_open),
         check_integer("seed", seed, low=0),
     )
 
 
-def check_same(path: Any, settings: Settings, told: dict[str, Any], trusted: Any = ()) -> None:
-    """Raise LogError if a decider that goes on was to be another; what is left out is what it was."""
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "deadline": lambda value: None if value is None else check_number("deadline", value, above=0.0),
+    "silence": lambda value: check_choice("silence", value, SILENCES),
+    "exploration_floor": lambda value: check_number("exploration_floor", value, at_least=0.0, at_most=1.0),
+    "max_open": lambda value: check_integer("max_open", value, low=1),
+}
+
+
+def check_same(
+    path: Any, settings: Settings, told: dict[str, Any], trusted: Any = (), classes: list[Any] | None = None
+) -> None:
+    """Raise LogError if a decider that goes on was to be another; what is left out is what it was.
+
+    `classes` are those of now: they may be named instead of those that it began with.
+    """
     was = new_settings(settings.classes, settings.new_learner(trusted))
     for name, value in told.items():
         if value is None:  # left out
@@ -95,6 +122,7 @@ def check_same(path: Any, settings: Settings, told: dict[str, Any], trusted: Any
         old, new = getattr(settings, name), value
         if name == "classes":
             new = check_classes(value).tolist()
+            old = classes if classes is not None and repr(new) == repr(classes) else old
         elif value == getattr(was, name):  # left out, too
             continue
         elif name == "learner":
@@ -103,7 +131,9 @@ def check_same(path: Any, settings: Settings, told: dict[str, Any], trusted: Any
                 for each in (settings.new_learner(trusted), value)
             )
         if repr(old) != repr(new):
+            was_told, remedy = "was begun with", "begin another decider"
+            if name in CHANGEABLE:
+                was_told, remedy = "has", f"call change({name}={new!r})"
             raise LogError(
-                f"{path}: was begun with {name}={old!r:.200}, and is opened with {new!r:.200}; leave it out, or begin "
-                "another file"
+                f"{path}: {was_told} {name}={old!r:.200}, and is opened with {new!r:.200}; leave it out, or {remedy}"
             )

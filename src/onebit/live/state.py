@@ -82,6 +82,7 @@ class State:
 
     def __init__(self, settings: Settings, trusted: Any = ()) -> None:
         self.settings = settings
+        """Those in force."""
         self._trusted = trusted
         self.learner = settings.new_learner(trusted)
         self.learner.max_open_tickets = settings.max_open + 1
@@ -208,6 +209,10 @@ class State:
         else:
             self.learner.set_params(classes=list(self.classes))
 
+    def _take_change(self, event: Event, _corrected: dict[str, bool | None]) -> None:
+        self.settings = self.settings.changed(event.body)
+        self.learner.max_open_tickets = self.settings.max_open + 1
+
     def _take_watched(self, event: Event, _corrected: dict[str, bool | None]) -> None:
         assert event.row is not None
         said = event.body
@@ -227,6 +232,7 @@ class State:
         ]
         header = {
             "seq": self.seq,
+            "settings": self.settings.changeable(),
             "encoder": self.encoder.state(),
             "classes": describe(self.classes),
             "open": waiting,
@@ -244,6 +250,7 @@ class State:
         end = _HEAD + int.from_bytes(content[:_HEAD], "little")
         state, header = cls(settings, trusted), parse(content[_HEAD:end])
         try:
+            state.settings = settings.changed(header.get("settings", {}))  # a snapshot from before had none
             state.learner = from_bytes(content[end:], "the snapshot's learner", trusted)
             state.encoder = Encoder.from_state(header["encoder"])
             state.classes = restore(header["classes"], Trusted(trusted))
@@ -268,6 +275,7 @@ _TAKERS: dict[str, Callable[[State, Event, dict[str, bool | None]], None]] = {
     Kind.TOLD: State._take_answer,
     Kind.SILENT: State._take_silence,
     Kind.CORRECTED: State._take_nothing,
+    Kind.CHANGED: State._take_change,
     Kind.JOINED: State._take_class,
     Kind.WATCHED: State._take_watched,
 }
@@ -296,7 +304,7 @@ def same_state(one: State, other: State) -> bool:
     """Return whether two states are the same to the last bit, but for the names of the learner's own tickets."""
     if one.encoder.state() != other.encoder.state() or one.counts.state() != other.counts.state():
         return False
-    if list(one.open) != list(other.open) or one.classes != other.classes:
+    if list(one.open) != list(other.open) or one.classes != other.classes or one.settings != other.settings:
         return False
     if not one.learner._started or not other.learner._started:
         return one.learner._started == other.learner._started

@@ -19,8 +19,8 @@ from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, unlocked
 from onebit.kernels import Kernel
 from onebit.learners.bandit_svm.bank_facts import DUE, BankFacts, BankSight, new_bank_facts, new_bank_sight
 from onebit.learners.bandit_svm.bank_learning import hear_row
-from onebit.learners.bandit_svm.bank_plan import CODE, IN_PYTHON, LINEAR, new_bank
-from onebit.learners.bandit_svm.bank_scaling import replay_all, score_again, see_again
+from onebit.learners.bandit_svm.bank_plan import CODE, IN_PYTHON, LINEAR, is_symmetric, new_bank
+from onebit.learners.bandit_svm.bank_scaling import compare_all, replay_all, score_again, see_again
 from onebit.learners.bandit_svm.bank_vote import LOUDEST, hold_vote, measure_row, what_is_lost
 from onebit.learners.bandit_svm.facts import (
     IT_IS,
@@ -259,6 +259,14 @@ class BankMemory(DenseMemory, FactMemory):
     def filled(self) -> dict[str, int]:
         """Return how many examples are stored."""
         return {"example": self.size}
+
+    def follows(self) -> tuple[str, ...]:
+        """Return the similarities: nine tenths of the memory, and kernels compute them again in no time."""
+        return ("grams",) if all(map(is_symmetric, self.bank.bases)) else ()
+
+    def rebuild(self, arrays: BankFacts) -> None:
+        """Write the similarities of the stored examples."""
+        compare_all(arrays, new_bank_sight(arrays), self.bank.numbers)
 
     def check_arrays(self, arrays: BankFacts) -> None:
         """Raise unless the store is as large as it says, and somebody is trusted."""

@@ -102,6 +102,11 @@ def _parameter(kernel: Kernel, width: int) -> float:
     return kernel.parameters[0] / (width if isinstance(kernel, Laplace) else 1)
 
 
+def is_symmetric(kernel: Kernel) -> bool:
+    """Return whether the value of two rows is the same to the last bit whichever of them came first."""
+    return _code(kernel) == _LAPLACE or (_code(kernel) != IN_PYTHON and kernel.normalize)
+
+
 @inlined
 def is_too_long(numbers: BankNumbers, b: int, length: float) -> bool:
     """Say whether base b cannot tell how far a row of that length is from others."""

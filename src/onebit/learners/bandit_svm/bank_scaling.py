@@ -40,6 +40,16 @@ def look_again(memory: BankFacts, sight: BankSight, s: int) -> None:
     take_direction(sight)
 
 
+@inlined
+def compare_with_earlier(memory: BankFacts, sight: BankSight, s: int, numbers: BankNumbers) -> None:
+    """Keep the similarities of example s, which is in `sight`, with those before it."""
+    memory.counts[SIZE] = s
+    for b in range(sight.compared.shape[0]):
+        sight.compared[b] = numbers.forms[b, CODE] == IN_PYTHON
+        compare(memory, s, sight, b, numbers)
+    write_similarities(memory, sight, s)
+
+
 @frugal
 def see_again(memory: BankFacts, sight: BankSight, kind: int, numbers: BankNumbers) -> None:
     """Put the scale of the rows so far in force, and store all examples once more, one after the other."""
@@ -53,13 +63,22 @@ def see_again(memory: BankFacts, sight: BankSight, kind: int, numbers: BankNumbe
         for j in range(memory.units.shape[0]):
             memory.units[j, s] = sight.unit[j]
             memory.features[j, s] = sight.features[0, j]
-        memory.counts[SIZE] = s
-        for b in range(sight.compared.shape[0]):
-            sight.compared[b] = numbers.forms[b, CODE] == IN_PYTHON
-            compare(memory, s, sight, b, numbers)
-        write_similarities(memory, sight, s)
+        compare_with_earlier(memory, sight, s, numbers)
     memory.counts[SIZE] = size
     add_to_weights(memory, numbers.plan, 1.0)
+
+
+@frugal
+def compare_all(memory: BankFacts, sight: BankSight, numbers: BankNumbers) -> None:
+    """Write the similarities of all stored examples."""
+    size = memory.counts[SIZE]
+    for s in range(size):
+        sight.length[0], sight.is_multiplied[0] = memory.lengths[s], 0
+        for j in range(memory.units.shape[0]):
+            sight.unit[j] = memory.units[j, s]
+            sight.features[0, j] = memory.features[j, s]
+        compare_with_earlier(memory, sight, s, numbers)
+    memory.counts[SIZE] = size
 
 
 @frugal

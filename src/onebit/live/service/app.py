@@ -166,10 +166,11 @@ def _add_verbs(app: FastAPI, service: Service) -> dict[str, Endpoint]:
     ) -> None:
         async def work(request: Request) -> Response:
             desk, caller = await service.desk(request, role)
-            asked = bodies.read_json(request.scope["state"]["body"])
+            body = request.scope["state"]["body"]
+            asked = bodies.read_json(body)
             call, cost = bodies.one_or_many(asked, call_of) if is_listed else (call_of(asked), 1)
             service.charge(request, caller, cost)
-            return said(await desk.submit(call))
+            return said(await desk.submit(call, len(body)))
 
         many = f" One, or a list of up to {MOST_AT_ONCE}." if is_listed else ""
         path, told = f"/v1/{{namespace}}/{{name}}/{verb}", f"{says}{many} Role: {role}."
@@ -189,6 +190,10 @@ def _add_verbs(app: FastAPI, service: Service) -> dict[str, Endpoint]:
         "shadow", "play", bodies.shadow_call, True,
         "Say what you decided yourself, and whether it was right; hear what the decider would have done.",
         {"record": record, "label": "refund", "correct": True, "probability": None, "key": "order-17"},
+    )  # fmt: skip
+    add(
+        "settings", "admin", bodies.change_call, False,
+        "Change deadline, silence, exploration_floor or max_open, from now on.", {"deadline": 604800},
     )  # fmt: skip
     add("classes", "admin", bodies.class_call, False, "Let a label join.", {"label": "complaint"})
     add(

@@ -18,6 +18,7 @@ from onebit.live.record_json import record_from_json
 from onebit.live.report import Report
 from onebit.live.service.limits import MOST_CLASSES
 from onebit.live.service.problems import problem_of
+from onebit.live.settings import CHANGEABLE
 from onebit.live.tickets import Shadow, Ticket
 from onebit.typed_json import parse
 
@@ -47,7 +48,7 @@ def read_json(body: bytes) -> Any:
 def fields_of(said: Any, needed: Iterable[str], allowed: Iterable[str] = ()) -> dict[str, Any]:
     """Return the fields of an object, or raise ValueError if one is missing or unknown."""
     if not isinstance(said, dict):
-        raise ValueError(f"a JSON object with {', '.join(needed)} is needed; got {type(said).__name__}")
+        raise ValueError(f"a JSON object with {', '.join(needed or allowed)} is needed; got {type(said).__name__}")
     for name in needed:
         if name not in said:
             raise ValueError(f"{name} is missing; needed: {', '.join(needed)}")
@@ -141,6 +142,17 @@ def class_call(said: Any) -> Call:
         return {"classes": desk.classes}
 
     return add
+
+
+def change_call(said: Any) -> Call:
+    """Return a change of settings."""
+    told = fields_of(said, [], CHANGEABLE)
+
+    def change(desk: Decider) -> dict[str, Any]:
+        desk.change(**told)
+        return desk.settings.changeable()
+
+    return change
 
 
 def settings_of(said: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from onebit.live.decider import Decider
 from onebit.live.log import Batch, LogError, LogWriteError, OwnedError, UnreachableError
 from onebit.live.service.bodies import Call
-from onebit.live.service.limits import MOST_DECIDERS, MOST_READERS, MOST_WAITING
+from onebit.live.service.limits import MOST_BYTES_WAITING, MOST_DECIDERS, MOST_READERS, MOST_WAITING
 from onebit.live.service.names import check_name
 from onebit.live.service.problems import problem_of
 from onebit.live.service.stores import Store
@@ -33,8 +33,16 @@ _MOST_TOGETHER = 500  # requests between two commits
 _LOG = logging.getLogger("onebit.serve")
 
 
+class Load:
+    """How much is in line, for all deciders together; only the service's loop looks at it."""
+
+    def __init__(self) -> None:
+        self.n_bytes = 0
+
+
 class _Job(NamedTuple):
     call: Call
+    n_bytes: int
     answer: "asyncio.Future[Any]"
     loop: asyncio.AbstractEventLoop
 
@@ -48,12 +56,14 @@ class Desk:
         Its namespace and name.
     opener : callable
         Opens it.
+    load : Load
+        What is in line here and elsewhere.
     warms : bool
         Whether to compile what a first guess needs before there is one.
     """
 
-    def __init__(self, title: str, opener: Callable[[], Decider], warms: bool = False) -> None:
-        self.title, self._opener, self._warms = title, opener, warms
+    def __init__(self, title: str, opener: Callable[[], Decider], load: Load, warms: bool = False) -> None:
+        self.title, self._opener, self._load, self._warms = title, opener, load, warms
         self.decider: Decider | None = None
         self.fault: Exception | None = None
         self.opened = threading.Event()
@@ -77,17 +87,21 @@ class Desk:
 
     # What requests call.
 
-    def submit(self, call: Call) -> "asyncio.Future[Any]":
-        """Put a request in line; the future has what it returned once that is on the disk."""
+    def submit(self, call: Call, n_bytes: int) -> "asyncio.Future[Any]":
+        """Put a request of so many bytes in line; the future has what it returned once that is on the disk."""
         self.open_decider()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
         if self._line.qsize() >= MOST_WAITING:
             raise Problem(503, f"{MOST_WAITING} requests are in line for {self.title}; try again", "BusyError", 1)
+        if self._load.n_bytes + n_bytes > MOST_BYTES_WAITING:
+            says = f"requests of {MOST_BYTES_WAITING >> 20} MB are in line; try again"
+            raise Problem(503, says, "BusyError", 1)
         with self._lining:
             if self._is_closed:
                 raise _stopping()
-            self._line.put(_Job(call, answer, loop))
+            self._line.put(_Job(call, n_bytes, answer, loop))
+        self._load.n_bytes += n_bytes
         return answer
 
     async def read(self, call: Call) -> Any:
@@ -184,7 +198,25 @@ class Desk:
         except Exception as error:  # a bug: nobody may think that it is written, and the next in line are answered too
             _LOG.error("cannot be written", extra={"decider": self.title}, exc_info=error)
             outcomes = [(None, error, [])] * len(jobs)
-        _deliver(jobs, [(value, error or _unwritten(held)) for value, error, held in outcomes])
+        self._deliver(jobs, [(value, error or _unwritten(held)) for value, error, held in outcomes])
+
+    def _deliver(self, jobs: list[_Job], outcomes: list[tuple[Any, BaseException | None]]) -> None:
+        """Hand the answers over to whoever waits for them."""
+
+        def hand_over() -> None:
+            for job, (value, error) in zip(jobs, outcomes, strict=True):
+                self._load.n_bytes -= job.n_bytes
+                if job.answer.done():  # nobody waits any more
+                    continue
+                if error is None:
+                    job.answer.set_result(value)
+                else:
+                    job.answer.set_exception(error)
+
+        try:
+            jobs[0].loop.call_soon_threadsafe(hand_over)
+        except RuntimeError:  # the loop is gone: the service was ended while it waited
+            _LOG.warning("%d answers came too late", len(jobs))
 
 
 def _stopping() -> Problem:
@@ -193,24 +225,6 @@ def _stopping() -> Problem:
 
 def _unwritten(batches: list[Batch]) -> LogWriteError | None:
     return next((batch.error for batch in batches if batch.error is not None), None)
-
-
-def _deliver(jobs: list[_Job], outcomes: list[tuple[Any, BaseException | None]]) -> None:
-    """Hand the answers over to whoever waits for them."""
-
-    def hand_over() -> None:
-        for job, (value, error) in zip(jobs, outcomes, strict=True):
-            if job.answer.done():  # nobody waits any more
-                continue
-            if error is None:
-                job.answer.set_result(value)
-            else:
-                job.answer.set_exception(error)
-
-    try:
-        jobs[0].loop.call_soon_threadsafe(hand_over)
-    except RuntimeError:  # the loop is gone: the service was ended while it waited
-        _LOG.warning("%d answers came too late", len(jobs))
 
 
 class Desks:
@@ -225,7 +239,7 @@ class Desks:
     """
 
     def __init__(self, store: Store, warms: bool = False) -> None:
-        self._store, self._warms = store, warms
+        self._store, self._warms, self._load = store, warms, Load()
         self._desks: dict[tuple[str, str], Desk] = {}
         self._creating = threading.Lock()
         self._left_alone: set[str] = set()
@@ -275,7 +289,7 @@ class Desks:
             self._has_looked = True
 
     def _desk(self, title: str, told: dict[str, Any]) -> Desk:
-        return Desk(title, lambda: self._store.open(title, told), self._warms)
+        return Desk(title, lambda: self._store.open(title, told), self._load, self._warms)
 
     def get(self, namespace: str, name: str) -> Desk:
         """Return a decider, or raise Problem if there is none."""
@@ -321,7 +335,8 @@ class Desks:
             before = self._desks.get((namespace, name))
             if before is not None and before.fault is None:
                 try:
-                    check_same(before.title, before.open_decider().settings, told)
+                    decider = before.open_decider()
+                    check_same(before.title, decider.settings, told, classes=decider.classes)
                 except LogError as error:
                     raise Problem(409, str(error), "LogError") from error
                 return False

@@ -27,7 +27,7 @@ PUBLIC = frozenset({"/", "/api", "/healthz", "/readyz", "/openapi.json"})
 PAGES = ("/desk/", "/page/", "/parts/")
 """What may be asked without a token, and how it begins: nothing of it is about a decider."""
 VERBS = frozenset(
-    {"guess", "tell", "shadow", "correct", "withdraw", "classes", "status", "report", "log", "metrics"}
+    {"guess", "tell", "shadow", "correct", "withdraw", "settings", "classes", "status", "report", "log", "metrics"}
     | {"desk", "open", "ticket", "columns", "overview"}
 )
 _HEADERS = [

@@ -11,6 +11,8 @@ MOST_DECIDERS = 200
 """Each has a thread and a file of its own."""
 MOST_WAITING = 10_000
 """Requests in line for one decider."""
+MOST_BYTES_WAITING = 64 << 20
+"""Bytes of all requests in line; read, they take several times as much."""
 MOST_READERS = 4
 """Reports and pages of the log that are made at once for one decider."""
 MOST_THREADS = 64

@@ -1,5 +1,6 @@
 """What a Prometheus server may scrape."""
 
+import time
 from collections.abc import Iterator
 from functools import cache
 
@@ -8,10 +9,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from onebit.live.log import LogError
-from onebit.live.service.desks import Desks
+from onebit.live.service.desks import Desk, Desks
+from onebit.live.tickets import Status
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+_PATIENCE_SECONDS = 1.0  # for all deciders together
 _COUNTS = {
     "guesses": "Guesses handed out.",
     "right": "Guesses that were right.",
@@ -55,6 +58,8 @@ class Metrics:
 class _OfDeciders(Collector):
     def __init__(self, desks: Desks) -> None:
         self._desks = desks
+        self._last: dict[Desk, Status] = {}
+        """What each said last, for when it is busy."""
 
     def describe(self) -> list[Metric]:
         return []  # else they would be collected once at the start
@@ -64,14 +69,20 @@ class _OfDeciders(Collector):
         counts = {name: CounterMetricFamily(f"onebit_{name}", says, labels=labels) for name, says in _COUNTS.items()}
         waiting = GaugeMetricFamily("onebit_open_tickets", "Tickets that wait for an answer.", labels=labels)
         usable = GaugeMetricFamily("onebit_decider_up", "1 if the decider can be asked.", labels=labels)
+        busy = GaugeMetricFamily("onebit_decider_busy", "1 if it says nothing now; its numbers are old.", labels=labels)
+        end, before, self._last = time.monotonic() + _PATIENCE_SECONDS, self._last, {}
         for namespace, name, desk in self._desks:
             usable.add_metric([namespace, name], float(desk.is_ours))
             if desk.decider is not None and desk.is_ours:
                 try:
-                    status = desk.decider.status()
+                    found = desk.decider.status_within(max(end - time.monotonic(), 0.0))
                 except LogError:  # it has just become another process's
                     continue
-                waiting.add_metric([namespace, name], status.open)
-                for each, family in counts.items():
-                    family.add_metric([namespace, name], getattr(status, each))
-        yield from (*counts.values(), waiting, usable)
+                busy.add_metric([namespace, name], float(found is None))
+                status = found or before.get(desk)
+                if status is not None:
+                    self._last[desk] = status
+                    waiting.add_metric([namespace, name], status.open)
+                    for each, family in counts.items():
+                        family.add_metric([namespace, name], getattr(status, each))
+        yield from (*counts.values(), waiting, usable, busy)

@@ -1,0 +1,107 @@
+"""What keeps a decider in order: snapshots, compacting, forgetting, exporting, checking."""
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from onebit.live.events import Kind
+from onebit.live.export import check_table, write_guesses
+from onebit.live.looks import Looks
+from onebit.live.record_json import record_from_json
+from onebit.live.replay import replay
+from onebit.live.settings import NOTHING
+from onebit.live.state import same_state
+from onebit.live.tickets import Ticket, name_of
+
+
+class House(Looks):
+    """A keeper that is kept in order."""
+
+    def warm_up(self) -> None:
+        """Compile what the first guess and answer would wait for: half a minute for `BanditSVM`, once on a machine.
+
+        Another learner with the same settings plays two rounds; of this one nothing is changed.
+        """
+        twin = self._settings.new_learner(self._trusted)
+        for correct in (False, True):
+            twin.tell(twin.guess(np.zeros(2)), correct)
+
+    def snapshot(self) -> None:
+        """Write down what is known, so that opening takes no replay; it happens by itself from time to time."""
+        with self._lock:
+            self._make_ready()
+            self._snapshot()
+
+    def compact(self) -> int:
+        """Remove the events that a snapshot makes needless, with the records in them; return how many.
+
+        What stays is what the learner knows (numbers: `BanditSVM` keeps up to `budget` rows as it saw them), what the
+        columns became (names of columns and categories), the counts, and the events of open tickets. Answers from
+        before cannot be corrected any more, nor the learner replayed from its beginning.
+        """
+        with self._lock:
+            self._make_ready()
+            self._snapshot()
+            return self._log.compact(set(self._state.open))
+
+    def forget(self, tickets: "Iterable[str | Ticket]" = (), where: Mapping[str, Any] | None = None) -> int:
+        """Erase what was recorded of some guesses, a person's for instance; return how many events are gone.
+
+        Their open tickets are closed without an answer. The events are erased from the file, not only marked. What the
+        learner made of them stays in its numbers (`BanditSVM` keeps up to `budget` rows as it saw them), and so do the
+        names of columns and categories. As after `compact`, nothing from before can be corrected or replayed.
+
+        Parameters
+        ----------
+        tickets : list of str or Ticket
+            Which guesses.
+        where : mapping
+            And all whose records, and those of shadow mode, have these values: ``{"customer": "c-17"}``.
+        """
+        if isinstance(tickets, (str, Ticket)):
+            raise ValueError(f"tickets must be a list of tickets or their ids; got {tickets!r:.80}")
+        names = {name_of(ticket) for ticket in tickets}
+        with self._lock:
+            self._make_ready()
+            alone = []
+            for event in self._log.events() if where else ():
+                record = record_from_json(event.body.get("record"))
+                if isinstance(record, Mapping) and where and where.items() <= record.items():
+                    names |= {event.ticket} if event.ticket is not None else set()
+                    alone += [event.seq] if event.ticket is None else []
+            for name in [name for name in self._state.open if name in names]:
+                self._add(Kind.SILENT, name, {"says": NOTHING})
+            self._snapshot()
+            gone = alone + [event.seq for name in sorted(names) for event in self._log.about_ticket(name)]
+            for name in names:
+                self._answers.pop(name, None)
+            self._requests.clear()  # the log knows those that are left
+            self._log.erase(gone)
+            return len(gone)
+
+    def export(self, path: "str | os.PathLike[str]") -> int:
+        """Write every guess that is still in the log to a CSV or Parquet file, one line each; return how many.
+
+        Columns: ticket, time, label, probability, correct (empty where nobody said), answered, and the record as JSON.
+        """
+        place = check_table(path)
+        with self._lock:
+            self._make_ready()
+            return write_guesses(place, self._log.events(), list(self._state.classes))
+
+    def verify(self) -> bool:
+        """Replay the whole log, and return whether that gives what is known now, to the last bit.
+
+        Raises LogError if the file is damaged, also where no guess depends on it.
+        """
+        with self._lock:
+            self._make_ready()
+            if self._log.compacted:
+                raise ValueError(
+                    f"events up to {self._log.compacted} were compacted: the log has no beginning any more"
+                )
+            self._log.check()
+            anew = replay(self._log, self._settings, self._trusted, from_snapshot=False)
+            return same_state(anew, self._state)
