@@ -118,6 +118,15 @@ def test_tools_say_how_they_are_used(desk: Decider) -> None:
     assert '"small-model", "large-model", "search"' in told
 
 
+@pytest.mark.parametrize("labels", [[b"a", b"b"], [float("inf"), 1.5], ["\ud800", "b"]])
+def test_labels_that_json_has_not_are_refused_at_once(tmp_path: Path, labels: list[Any]) -> None:
+    with (
+        Decider.open(tmp_path / "odd.onebit", labels, onebit.UniformGuess()) as desk,
+        pytest.raises(ValueError, match="labels for agents must be texts or numbers"),
+    ):
+        create_server(desk)
+
+
 def test_what_is_refused_changes_nothing(desk: Decider) -> None:
     hostile: list[tuple[str, Any, str]] = [
         ("guess", {}, "record is missing"),

@@ -153,6 +153,11 @@ def test_a_table_is_read_standardised_and_shuffled() -> None:
         ("x.npz", b"PK", "must be a .csv"),
         ("x.csv", b"", "x.csv"),
         ("x.csv", b"a,class\n1,u\n2,u\n", "two labels"),
+        (
+            "x.csv",
+            b"\n".join([b",".join([b"%d" % (i + r) for i in range(1001)] + [b"uv"[r:]]) for r in (0, 1)] * 2),
+            "1001",
+        ),
         ("x.csv", "\n".join(["a,class", *(f"{i % 9},c{i // 2}" for i in range(60))]).encode(), f"takes {MOST_CLASSES}"),
     ],
 )
@@ -160,6 +165,65 @@ def test_a_bad_table_is_refused_in_words(name: str, text: bytes, said: str) -> N
     with pytest.raises(ValueError, match=said.replace(".", r"\.")) as error:
         scene_from_table(name, text, seed=0)
     assert "/tmp" not in str(error.value)
+
+
+def test_a_table_of_one_column_is_shown_as_that() -> None:
+    scene = scene_from_table("x.csv", b"a,class\n1,u\n2,v\n4,u\n", seed=0)
+    assert "3 rows, 1 column, 2 classes" in scene.says
+    assert scene.picture.says == "the one column that varies, from left to right"
+
+
+def test_a_learner_that_would_take_gigabytes_is_refused() -> None:
+    lines = [",".join([*(str((i * r) % 11) for i in range(900)), "uv"[r % 2]]) for r in range(12)]
+    header = ",".join([*(f"c{i}" for i in range(900)), "class"])
+    scene = scene_from_table("x.csv", "\n".join([header, *lines]).encode(), seed=0)
+    with pytest.raises(ValueError, match="LinUCB takes too long with 819 columns"):
+        Session(scene, ["chance", "linucb"], seed=0)
+    Session(scene, ["chance", "perceptron"], seed=0).regions(1, 4)
+
+
+def test_a_session_whose_margins_cannot_be_measured_is_played(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_args: object, **_named: object) -> None:
+        raise ArithmeticError("secret")
+
+    monkeypatch.setattr("onebit.live.playground.session.measure", broken)
+    session = wedges_session()
+    session.prepare(in_background=False)
+    assert session.advance(1) == 1
+    assert session.frame()["learners"][0]["promise"]["says"] == "not measured: something went wrong"
+    monkeypatch.setattr("onebit.live.playground.session.new_learner", broken)
+    session.prepare(in_background=False)
+    frame = session.frame()
+    assert (frame["state"], "secret" in json.dumps(frame)) == ("failed", False)
+    assert caplog.text.count("ArithmeticError: secret") == 2, "the terminal is told"
+
+
+def test_points_that_join_while_others_are_measured_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session(make_scene("drawn", 0), ["perceptron"], seed=0)
+    session.add_points([(-0.5, 0.5, "blue"), (0.5, 0.5, "green")])
+    seen: list[int] = []
+
+    def joined(X: np.ndarray, *args: object, **named: object) -> None:
+        seen.append(len(X))
+        if len(seen) == 1:
+            session.add_points([(0.5, -0.5, "green")])
+
+    monkeypatch.setattr("onebit.live.playground.session.measure", joined)
+    session.prepare(in_background=False)
+    assert seen == [2, 3]
+
+
+def test_nobody_measures_for_a_session_that_is_over() -> None:
+    session = wedges_session()
+    sessions: Sessions[Session] = Sessions(most=1, idle_seconds=60.0, let_go=Session.end)
+    sessions.add(session)
+    sessions.add(wedges_session())
+    session.prepare(in_background=False)
+    assert session.frame()["learners"][0]["promise"] is None
+    X, y = onebit.streams.paper_strong(400, seed=1)
+    assert measure(X, y, 3, is_wanted=lambda: False) is None
 
 
 def test_promises_are_those_of_the_theorems() -> None:

@@ -122,6 +122,9 @@ def test_draw_and_a_table_whose_names_are_script(page: Page, tmp_path: Path) -> 
         page.check(f"#colours input[value={colour}]")
         square.click(position={"x": x, "y": 60})
     wait_for_round(page, 2)
+    expect(page.locator("#voices .said")).to_be_visible()
+    with page.expect_response("**/opinions?*"):  # the pointer rests, and what is said there has changed
+        page.evaluate("document.querySelector('#step').click()")
     page.keyboard.press("Escape")
     square.focus()
     page.keyboard.press("ArrowLeft")
@@ -130,10 +133,18 @@ def test_draw_and_a_table_whose_names_are_script(page: Page, tmp_path: Path) -> 
     page.click("#play")
     wait_for_round(page, 6)
     page.click("#play")
+    # What is drawn stays, however quickly other things are changed.
+    learners = page.locator("#learners")
+    learners.evaluate("box => ['banditron', 'told'].forEach(key => box.querySelector(`[value=${key}]`).click())")
+    expect(page.locator("#pictures figure")).to_have_count(4)
+    page.click("#step")
+    wait_for_round(page, 1)
     # A table of one's own.
     page.click("#tab-watch")
     choose_light_learners(page)
     page.select_option("#stream", "csv")
+    expect(page.locator("#sentence")).to_contain_text("Choose a table")
+    expect(page.locator("#pictures figure")).to_have_count(0)
     table = tmp_path / "<b>flowers<b>.csv"
     lines = [f"{i % 5},{i % 3},{SCRIPT if i % 2 else 'plain'}" for i in range(30)]
     table.write_text("\n".join(["size,age,class", *lines]))
@@ -171,6 +182,9 @@ def test_be_the_oracle_of_names_that_are_script(page: Page, address: str) -> Non
     expect(page.locator("#oracle-score")).to_contain_text("2 of 5 right")
     expect(page.locator("#piles .pile")).to_have_count(2)
     expect(page.locator("#piles")).to_contain_text(SCRIPT[:20])
+    # A key that is held is one answer.
+    held = "new KeyboardEvent('keydown', { key: 'y', bubbles: true, repeat: true })"
+    page.evaluate(f"document.body.dispatchEvent({held})")
     page.reload()
     expect(page.locator("#oracle-score")).to_contain_text("2 of 5 right")
     assert page.title() == "onebit playground"

@@ -126,6 +126,7 @@ def test_every_answer_has_the_headers_that_keep_a_page_safe(app: FastAPI) -> Non
     [
         ({"host": "evil.example"}, 421),
         ({"host": "127.0.0.1.evil.example"}, 421),
+        ({"host": "[::1].evil.example"}, 421),
         ({"host": ""}, 421),
         ({"origin": "http://evil.example"}, 403),
         ({"origin": "null"}, 403),

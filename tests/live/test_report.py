@@ -68,6 +68,43 @@ def test_one_label_that_is_right_is_no_alarm(desk: Decider) -> None:
     assert alarms(desk) == []
 
 
+def test_one_label_needs_mistakes_of_that_label(desk: Decider) -> None:
+    late = [desk.guess({"x": 1.0}, ["a"]) for _ in range(100)]
+    for _ in range(100):
+        desk.guess({"x": 1.0}, ["b"])
+    for ticket in late:
+        desk.tell(ticket, False)
+    assert "one label" not in alarms(desk), "b was never wrong"
+    late = [desk.guess({"x": 1.0}, ["c"]) for _ in range(30)]
+    for _ in range(100):
+        desk.guess({"x": 1.0}, ["c"])
+    for ticket in late:
+        desk.tell(ticket, False)
+    assert "one label" in alarms(desk), "however late the answers are"
+
+
+def test_among_many_labels_chance_alone_is_often_wrong(tmp_path: Path) -> None:
+    learner = onebit.UniformGuess()
+    with Decider.open(
+        tmp_path / "many.onebit", [f"label {i}" for i in range(100)], learner, durability="batch"
+    ) as desk:
+        play(desk, 600)
+        assert "all wrong" not in alarms(desk), "0.99^600 = 0.002"
+        play(desk, 100)
+        assert "all wrong" in alarms(desk)
+
+
+def test_silence_that_says_wrong_is_a_mistake(tmp_path: Path) -> None:
+    with Decider.open(
+        tmp_path / "desk.onebit", ["a", "b"], onebit.UniformGuess(), silence="wrong", max_open=1, durability="batch"
+    ) as desk:
+        for _ in range(160):
+            desk.guess({"x": 1.0})
+        told = report(desk)
+        assert told.recent_mistakes[:2] == told.mistakes[:2] == (159, 159)
+        assert [alarm.kind for alarm in told.alarms] == ["all wrong"], "nobody waits for answers"
+
+
 def test_the_same_mistake(desk: Decider) -> None:
     play(desk, 150, "ab")
     assert alarms(desk) == ["same mistake"]
@@ -84,6 +121,29 @@ def test_no_answers(desk: Decider) -> None:
     assert alarms(desk) == ["no answers"]
 
 
+def test_where_answers_are_rare_waiting_for_them_is_no_alarm(desk: Decider) -> None:
+    for _ in range(2):
+        tickets = [desk.guess({"x": 1.0}) for _ in range(150)]
+        desk.tell(tickets[0], True)
+    for _ in range(300):
+        desk.guess({"x": 1.0})
+    assert alarms(desk) == []
+    desk.guess({"x": 1.0})
+    assert alarms(desk) == ["no answers"]
+
+
+def test_answers_that_were_compacted_are_not_missed(desk: Decider) -> None:
+    for _ in range(120):
+        desk.guess({"x": 1.0})
+    play(desk, 10, "abc")
+    assert alarms(desk) == []
+    desk.compact()
+    assert alarms(desk) == []
+    for _ in range(60):
+        desk.guess({"x": 1.0})
+    assert alarms(desk) == [], "180 are open, and ten were answered between"
+
+
 def test_withdrawn_answers_do_not_count(desk: Decider) -> None:
     ticket = desk.guess({"x": 1.0})
     desk.tell(ticket, False)
@@ -98,7 +158,9 @@ def test_withdrawn_answers_do_not_count(desk: Decider) -> None:
 def test_intervals_are_those_of_scipy() -> None:
     for count, of in [(0, 1), (1, 1), (0, 40), (40, 40), (3, 7), (1_000, 3_000), (1, 10**6), (10**6, 10**6)]:
         between = binomtest(count, of).proportion_ci(0.95, "wilson")
-        assert share_of(count, of)[3:] == pytest.approx((between.low, between.high), abs=6e-5)
+        share = share_of(count, of)
+        assert share[3:] == pytest.approx((between.low, between.high), rel=1e-9, abs=1e-15)
+        assert share.low <= count / of <= share.high
 
 
 def test_reports_again_and_again_read_every_event_once(desk: Decider, monkeypatch: pytest.MonkeyPatch) -> None:

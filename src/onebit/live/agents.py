@@ -188,10 +188,14 @@ def answer(desk: Desk, name: str, arguments: Any) -> Any:
 
 
 def instructions(desk: Desk, about: str | None) -> str:
-    """Return what an agent is told when a session begins."""
+    """Return what an agent is told when a session begins; raises ValueError for labels that it cannot be told."""
     said = [_INSTRUCTIONS] if about is None else [_INSTRUCTIONS, f"This decider decides: {about}"]
     if isinstance(desk, Decider):
         labels = desk.classes
+        try:
+            json.dumps(labels, ensure_ascii=False, allow_nan=False).encode()
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"labels for agents must be texts or numbers; the decider's are {labels!r:.80}") from error
         more = ", …" if len(labels) > _MOST_LABELS else ""
         said.append(f"Labels: {json.dumps(labels[:_MOST_LABELS], ensure_ascii=False)[1:-1]}{more}.")
     return "\n".join(said)

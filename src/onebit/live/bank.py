@@ -2,7 +2,10 @@
 
 from typing import Any
 
+from onebit.kernels import Linear
 from onebit.learners import BanditSVM, Learner
+
+_TOLD = ("width", "degree", "sharpness")
 
 
 def kernel_weights(learner: Learner) -> list[tuple[str, float]]:
@@ -20,12 +23,13 @@ def kernel_weights(learner: Learner) -> list[tuple[str, float]]:
 def kernel_name(kernel: Any) -> str:
     """Return a kernel as people call it; that all rows are divided by their length goes without saying.
 
-    >>> from onebit.kernels import Gaussian, Laplace, Linear
-    >>> [kernel_name(kernel) for kernel in (Linear(normalize=True), Gaussian(0.5, normalize=True), Laplace())]
-    ['linear', 'Gaussian, width 0.5', 'Laplace']
+    >>> from onebit.kernels import Gaussian, Laplace, Linear, Polynomial
+    >>> [kernel_name(kernel) for kernel in (Linear(), Gaussian(0.5, normalize=True), Polynomial(3), Laplace())]
+    ['linear', 'Gaussian, width 0.5', 'Polynomial, degree 3', 'Laplace, sharpness 3']
     """
-    if kernel is None:
+    if kernel is None or isinstance(kernel, Linear):
         return "linear"
-    name, width = type(kernel).__name__, getattr(kernel, "width", None)
-    name = "linear" if name == "Linear" else name
-    return f"{name}, width {width:g}" if name == "Gaussian" and width is not None else name
+    name = type(kernel).__name__
+    # Two of a kind must be told apart.
+    told = [f", {setting} {getattr(kernel, setting):g}" for setting in _TOLD if hasattr(kernel, setting)]
+    return "".join([name, *told])

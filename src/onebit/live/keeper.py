@@ -237,7 +237,8 @@ class Keeper:
     def _close_beyond(self, most: int) -> None:
         """Close the oldest tickets until so many are open."""
         while len(self._state.open) > most:
-            self._add(Kind.SILENT, next(iter(self._state.open)), {})
+            # With what it says: that may be changed later.
+            self._add(Kind.SILENT, next(iter(self._state.open)), {"says": self._state.settings.silence})
 
     def _wait(self, batch: Batch) -> None:
         """Return when events are on the disk, if that is promised."""

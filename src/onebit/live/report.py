@@ -13,6 +13,7 @@ from scipy.stats import fisher_exact
 
 from onebit.live.decider import Decider
 from onebit.live.events import Kind
+from onebit.live.settings import WRONG
 
 RECENT_EVENTS = 10_000
 """How far back alarms look."""
@@ -20,6 +21,7 @@ _RECENT_ANSWERS = 200
 _FEWEST_ANSWERS = 50  # on both sides, before anything is said about a change
 _UNLIKELY = 0.001
 _MANY_UNANSWERED = 100
+_LONGER = 2  # than any wait before
 _MANY_ALIKE = 100
 _FEWEST_MISTAKES = 20
 _SAME_MISTAKE = 0.9
@@ -27,7 +29,11 @@ _DEVIATIONS = 1.959963984540054  # of a normal distribution, between which 95 % 
 
 
 class Share(NamedTuple):
-    """A share of many, and where the true one lies with 95 % confidence (Wilson)."""
+    """A share of many, and where the chance lies with 95 % confidence (Wilson).
+
+    The chance of a mistake moves while a learner learns; the interval is about its mean over these rounds. It holds for
+    one look: of those who look again and again many will see it miss once.
+    """
 
     number: int
     of: int
@@ -66,6 +72,7 @@ class Report(NamedTuple):
 
     guesses: int
     answered: int
+    """With the silent ones, where silence says wrong."""
     open: int
     silent: int
     mistakes: Share
@@ -84,6 +91,7 @@ class _Round(NamedTuple):
 class _Seen(NamedTuple):
     """What alarms need of an event: of its record they know nothing."""
 
+    seq: int
     kind: str
     ticket: str | None
     label: int | None
@@ -91,7 +99,10 @@ class _Seen(NamedTuple):
 
 
 class Recent:
-    """The last events of a decider: whoever reports again and again reads each of them once."""
+    """The last events of a decider: whoever reports again and again reads each of them once.
+
+    A silence that says wrong is an answer here, as it is to the learner.
+    """
 
     def __init__(self) -> None:
         self._seen: deque[_Seen] = deque(maxlen=RECENT_EVENTS)
@@ -100,8 +111,10 @@ class Recent:
     def of(self, desk: Decider, last: int) -> list[_Seen]:
         """Return them, with those that are new; `last` is the number of the last event."""
         for event in desk.events(max(self._last, last - RECENT_EVENTS)):
-            said = event.body
-            self._seen.append(_Seen(event.kind, event.ticket, said.get("label"), said.get("correct")))
+            kind, said, correct = event.kind, event.body, event.body.get("correct")
+            if kind == Kind.SILENT and said.get("says", desk.settings.silence) == WRONG:
+                kind, correct = Kind.TOLD, False
+            self._seen.append(_Seen(event.seq, kind, event.ticket, said.get("label"), correct))
             self._last = event.seq
         return list(self._seen)
 
@@ -124,10 +137,10 @@ def report(desk: Decider, recent_events: Recent | None = None) -> Report:
     last = rounds[-_RECENT_ANSWERS:]
     found = [
         _drift(rounds),
-        _all_wrong(last),
-        _one_label(recent, rounds, len(by_class)),
+        _all_wrong(rounds, len(by_class)),
+        _one_label(recent, len(by_class)),
         _same_mistake(last, list(by_class)),
-        _no_answers(recent, status.oldest_open),
+        _no_answers(recent, status.events, status.oldest_open),
     ]
     return Report(
         guesses=status.guesses,
@@ -148,16 +161,18 @@ def report(desk: Decider, recent_events: Recent | None = None) -> Report:
 def share_of(count: int, of: int) -> Share:
     """Return a share with its interval.
 
-    >>> share_of(1, 10)
-    Share(number=1, of=10, share=0.1, low=0.0179, high=0.4042)
+    >>> share = share_of(1, 10)
+    >>> share.share, round(share.low, 4), round(share.high, 4)
+    (0.1, 0.0179, 0.4042)
     """
     if not of:
         return Share(0, 0, None, 0.0, 1.0)
     squared = _DEVIATIONS**2
     middle = count + squared / 2
     half = _DEVIATIONS * math.sqrt(count * (of - count) / of + squared / 4)
-    low, high = (middle - half) / (of + squared), (middle + half) / (of + squared)
-    return Share(count, of, count / of, round(max(low, 0.0), 4), round(min(high, 1.0), 4))
+    low = (middle - half) / (of + squared) if count else 0.0
+    high = (middle + half) / (of + squared) if count < of else 1.0
+    return Share(count, of, count / of, low, high)
 
 
 def _constant(by_class: dict[Any, tuple[int, int, int]]) -> Constant | None:
@@ -200,8 +215,11 @@ def _drift(rounds: list[_Round]) -> Alarm | None:
     )
 
 
-def _all_wrong(last: list[_Round]) -> Alarm | None:
-    if len(last) < _FEWEST_ANSWERS or any(each.correct for each in last):
+def _all_wrong(rounds: list[_Round], n_classes: int) -> Alarm | None:
+    # Among many labels chance alone is seldom right.
+    by_chance = math.ceil(math.log(_UNLIKELY) / math.log1p(-1.0 / n_classes)) if n_classes > 1 else 0
+    last = rounds[-max(_RECENT_ANSWERS, by_chance) :]
+    if len(last) < max(_FEWEST_ANSWERS, by_chance) or any(each.correct for each in last):
         return None
     return Alarm(
         "all wrong",
@@ -211,24 +229,27 @@ def _all_wrong(last: list[_Round]) -> Alarm | None:
     )
 
 
-def _one_label(recent: Sequence[_Seen], rounds: list[_Round], n_classes: int) -> Alarm | None:
-    said = [event.label for event in recent if event.kind == Kind.GUESSED][-_MANY_ALIKE:]
-    if n_classes < 2 or len(said) < _MANY_ALIKE or len(set(said)) > 1:
+def _one_label(recent: Sequence[_Seen], n_classes: int) -> Alarm | None:
+    said = [event for event in recent if event.kind == Kind.GUESSED]
+    since = next((at for at, event in enumerate(reversed(said)) if event.label != said[-1].label), len(said))
+    if n_classes < 2 or since < _MANY_ALIKE:
         return None
-    mistakes = _mistakes(rounds[-_MANY_ALIKE:])
+    # Answers that came since may be about guesses of before.
+    alike = {event.ticket for event in said[-since:]}
+    mistakes = _mistakes(_answered(event for event in recent if event.ticket in alike)[-_MANY_ALIKE:])
     if mistakes.number < _FEWEST_MISTAKES:  # it may well be right
         return None
     return Alarm(
         "one label",
-        f"the last {len(said)} guesses are one label, with {mistakes.number} mistakes in {mistakes.of} answers",
-        "all records look the same (columns are missing, or empty), answers stopped coming, or the learner does not "
-        "explore: exploration_floor helps",
+        f"the last {since} guesses are one label, with {mistakes.number} mistakes in {mistakes.of} answers to them",
+        "all records look the same (columns are missing, or empty), or the learner does not explore: exploration_floor "
+        "helps",
     )
 
 
 def _same_mistake(last: list[_Round], classes: list[Any]) -> Alarm | None:
     wrong = Counter(each.label for each in last if not each.correct and each.label is not None)
-    guessed = Counter(each.label for each in last)
+    guessed = Counter(each.label for each in last if each.label is not None)
     if len(guessed) < 2 or wrong.total() < _FEWEST_MISTAKES:
         return None
     (label, count), *_ = wrong.most_common(1)
@@ -237,18 +258,24 @@ def _same_mistake(last: list[_Round], classes: list[Any]) -> Alarm | None:
     return Alarm(
         "same mistake",
         f"{count} of the last {wrong.total()} mistakes are {classes[label]!r:.80}",
-        "records of a label that is none of the classes look like this one's: add_class adds it; or nothing in the "
-        "records tells the two apart",
+        "records of a label that is none of the classes look like this one's: add_class adds it; or this one is rare, "
+        "and nothing in the records tells it from another",
     )
 
 
-def _no_answers(recent: Sequence[_Seen], oldest_open: Any) -> Alarm | None:
-    n_since = 0
-    for event in reversed(recent):
+def _no_answers(recent: Sequence[_Seen], last: int, oldest_open: Any) -> Alarm | None:
+    n_since, longest, before = 0, 0, 0
+    for event in recent:
         if event.kind in (Kind.TOLD, Kind.CORRECTED):
-            break
+            longest, n_since = max(longest, n_since), 0
+        elif event.seq > before + 1:  # there may have been answers that were compacted
+            n_since = 0
         n_since += event.kind == Kind.GUESSED
-    if n_since < _MANY_UNANSWERED:
+        before = event.seq
+    if before < last:
+        n_since = 0
+    # Where few guesses are answered, or many at a time, waiting is nothing new.
+    if n_since < _MANY_UNANSWERED or n_since <= _LONGER * longest:
         return None
     since = "" if oldest_open is None else f"; the oldest open ticket is of {oldest_open:%Y-%m-%d %H:%M} UTC"
     return Alarm(

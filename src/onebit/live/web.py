@@ -93,10 +93,11 @@ def headers_of(scope: Scope) -> dict[bytes, str]:
 def host_name(host: str) -> str:
     """Return the name in a Host header, without its port.
 
-    >>> host_name("localhost:8018"), host_name("[::1]:8018"), host_name("evil.example")
-    ('localhost', '[::1]', 'evil.example')
+    >>> host_name("localhost:8018"), host_name("[::1]:8018"), host_name("[::1].evil.example")
+    ('localhost', '[::1]', '[::1].evil.example')
     """
-    return host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0].lower()
+    name, _, port = host.rpartition(":")
+    return (name if name and port.isdigit() else host).lower()
 
 
 def check_own_page(headers: Mapping[bytes, str], who: str) -> None:

@@ -7,7 +7,7 @@ export const axisStyle = () => ({
   grid: { stroke: styleOf("--line"), width: 1 },
   ticks: { stroke: styleOf("--line"), width: 1 },
   font: "13px system-ui, sans-serif",
-  values: (_plot, ticks) => ticks.map((tick) => (tick === null ? "" : grouped(tick))),
+  values: (_plot, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? grouped(tick) : "")), // all that is counted is whole
 });
 
 // A chart that fits its parent, and is drawn anew when light becomes dark; a subclass has `rebuild`, which sets `plot`.

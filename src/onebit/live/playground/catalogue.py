@@ -29,6 +29,8 @@ class Entry(NamedTuple):
     """With its settings; it is not played itself."""
     title: str
     says: str
+    is_square: bool = False
+    """Whether it keeps a matrix of columns × columns for each class."""
 
 
 CATALOGUE: dict[str, Entry] = {
@@ -46,7 +48,7 @@ CATALOGUE: dict[str, Entry] = {
         "the paper's Algorithm 2: the same, with curved borders.",
     ),
     "banditron": Entry(Banditron(), "Banditron", "the classic: now and then it guesses at random to explore."),
-    "linucb": Entry(LinUCB(), "LinUCB", "one regression per class, and the benefit of the doubt."),
+    "linucb": Entry(LinUCB(), "LinUCB", "one regression per class, and the benefit of the doubt.", is_square=True),
     "neighbor": Entry(NearestNeighbor(radius=0.05), "NearestNeighbor", "remembers rounds, and repeats what was right."),
     "told": Entry(
         MulticlassPerceptron(), "MulticlassPerceptron", "is told the right label each time: what one bit costs."

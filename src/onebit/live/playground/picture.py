@@ -62,10 +62,12 @@ def widest_picture(X: Floats) -> Picture:
     _, lengths, directions = np.linalg.svd(spread, full_matrices=False)
     axes = np.zeros((2, X.shape[1]))
     axes[: len(directions[:2])] = directions[:2]
-    share = float((lengths[:2] ** 2).sum() / max((lengths**2).sum(), 1e-300))
+    share, n_varying = float((lengths[:2] ** 2).sum() / max((lengths**2).sum(), 1e-300)), int((scale > 0).sum())
     says = (
-        f"the two principal components of {int((scale > 0).sum())} columns, which hold {share:.0%} of their spread; "
+        f"the two principal components of {n_varying} columns, which hold {share:.0%} of their spread; "
         "the background is that plane, and points off it are projected onto it"
+        if n_varying != 1
+        else "the one column that varies, from left to right"
     )
     return Picture(says, origin, scale, axes, _square(spread @ axes.T))
 

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from onebit.bounds import Claim
@@ -29,12 +30,14 @@ class _TooLongError(Exception):
     """Measuring took too long."""
 
 
-def measure(X: Floats, y: Integers, n_classes: int, patience: float = _PATIENCE) -> Margin | None:
-    """Return the margins of some rows, or None if that takes too long."""
+def measure(
+    X: Floats, y: Integers, n_classes: int, patience: float = _PATIENCE, is_wanted: Callable[[], bool] = lambda: True
+) -> Margin | None:
+    """Return the margins of some rows, or None if that takes too long, or is not wanted any more."""
     start = time.monotonic()
 
     def look_at_clock(_progress: Progress) -> None:
-        if time.monotonic() - start > patience:
+        if time.monotonic() - start > patience or not is_wanted():
             raise _TooLongError
 
     try:

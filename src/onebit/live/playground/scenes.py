@@ -19,6 +19,8 @@ MOST_ROUNDS = 5000
 """Of a session."""
 MOST_CELLS = 500_000
 """Rows times columns of a table, after words have become columns."""
+MOST_COLUMNS = 1000
+"""Of a table: a picture has thousands of such rows."""
 MOST_CLASSES = 20
 MOST_POINTS = 300
 """That can be drawn."""
@@ -219,6 +221,7 @@ def scene_from_table(
             raise ValueError(str(error).replace(str(path), printable(file_name))) from None
     n_rows, n_columns = data.X.shape
     for what, size, most in (
+        ("columns", n_columns, MOST_COLUMNS),
         ("rows × columns", n_rows * n_columns, MOST_CELLS),
         ("classes", data.n_classes, MOST_CLASSES),
     ):
@@ -228,8 +231,9 @@ def scene_from_table(
             )
     X = preprocess(data.X.toarray() if scipy.sparse.issparse(data.X) else data.X, "standardize")
     title, says = _SHOWN["csv"]
-    columns = f"{n_rows} rows, {n_columns} columns, {data.n_classes} classes"
-    says = f"{says} {columns}; columns are standardised, and a constant is added."
+    columns = "1 column" if n_columns == 1 else f"{n_columns} columns"
+    size = f"{n_rows} rows, {columns}, {data.n_classes} classes"
+    says = f"{says} {size}; columns are standardised, and a constant is added."
     shown = shortened(printable(file_name), _LONGEST_NAME)
     return Prepared(f"{title}: {shown}", says, X, data.y, data.label_names, _picture_of(X), _passes(n_rows, seed))
 

@@ -113,7 +113,7 @@ _Id = Annotated[str, PathPart(max_length=64)]
 def create_app() -> FastAPI:
     """Return the application, with no sessions yet."""
     app = FastAPI(title="onebit playground", docs_url=None, redoc_url=None, openapi_url=None)
-    sessions: Sessions[Session] = Sessions(MOST_SESSIONS, IDLE_SECONDS)
+    sessions: Sessions[Session] = Sessions(MOST_SESSIONS, IDLE_SECONDS, let_go=Session.end)
     oracles: Sessions[Oracle] = Sessions(MOST_ORACLES, IDLE_SECONDS)
     _add_sessions(app, sessions)
     _add_oracles(app, oracles)

@@ -1,5 +1,6 @@
 """A session: some learners on the same rounds, played as far as somebody asks, and what there is to see of it."""
 
+import logging
 import threading
 import time
 from collections import deque
@@ -29,6 +30,8 @@ _SHOWN_FACTS = 300
 _SECONDS = 0.15  # after which `advance` answers, if it has played at least one round
 _LOCK_SECONDS = 30.0
 _MEASURED_CELLS = 200_000  # rows times columns, beyond which no margin is measured
+_MOST_SQUARED = 500_000  # columns × columns × classes of a learner that keeps as many numbers: a round in half a second
+_LOG = logging.getLogger("onebit.playground")
 
 
 class BusyError(RuntimeError):
@@ -90,6 +93,11 @@ class Session:
             raise ValueError(f"learners must be 1 to {MOST_LEARNERS} different ones; got {list(learners)!r}")
         self._keys, self._scene, self._seed = tuple(learners), scene, seed
         self._classes = list(range(len(scene.labels)))
+        for key in learners:
+            if key in CATALOGUE and CATALOGUE[key].is_square and self._squared() > _MOST_SQUARED:
+                raise ValueError(
+                    f"{CATALOGUE[key].title} takes too long with {scene.n_features} columns; choose another learner"
+                )
         self._learners = [self._fresh(key) for key in learners]
         for learner in self._learners:
             learner.begin(scene.n_features, self._classes)
@@ -104,6 +112,10 @@ class Session:
         self._state, self._why_failed = READY, ""
         self._promises: list[Promise | None] = [None] * len(learners)
         self._measured = -1
+        self._is_over = False
+
+    def _squared(self) -> int:
+        return self._scene.n_features**2 * len(self._classes)
 
     def _fresh(self, key: str) -> Learner:
         return new_learner(key, self._classes, self._seed)
@@ -127,21 +139,41 @@ class Session:
                 twin.play_stream(X, y, classes=self._classes)
                 twin.score_classes(X)
                 twin.probabilities(X[0])
-            self._state = READY
-            self._measure()
         except Exception as error:  # a thread has nobody else to tell
-            self._state, self._why_failed = FAILED, f"{type(error).__name__}: {error}"
+            _LOG.error("a session cannot be prepared", exc_info=error)
+            self._state, self._why_failed = FAILED, "something went wrong inside; the terminal says what"
+            return
+        self._state = READY
+        self._measure()
 
     def _measure(self) -> None:
-        X, y = self._scene.all_rows()
+        while self._measured != self._n_rows() and not self._is_over:  # points may join while others are measured
+            try:
+                promises = self._promises_now()
+            except Exception as error:  # whoever plays needs no promises
+                _LOG.error("margins cannot be measured", exc_info=error)
+                promises = [Promise(None, "not measured: something went wrong")] * len(self._keys)
+            self._promises = list(promises)
+
+    def _n_rows(self) -> int:
+        with self._lock:
+            return len(self._scene.all_rows()[1])
+
+    def _promises_now(self) -> list[Promise]:
+        with self._lock:
+            X, y = self._scene.all_rows()
         self._measured = len(y)
         if len(set(y.tolist())) < 2:
-            promises = [Promise(None, "nothing yet: one class only")] * len(self._keys)
-        elif X.size > _MEASURED_CELLS or (found := measure(X, y, len(self._classes))) is None:
-            promises = [Promise(None, "not measured: it would take too long")] * len(self._keys)
-        else:
-            promises = [promised(self._fresh(key), found) for key in self._keys]
-        self._promises = list(promises)
+            return [Promise(None, "nothing yet: one class only")] * len(self._keys)
+        if X.size <= _MEASURED_CELLS:
+            found = measure(X, y, len(self._classes), is_wanted=lambda: not self._is_over)
+            if found is not None:
+                return [promised(self._fresh(key), found) for key in self._keys]
+        return [Promise(None, "not measured: it would take too long")] * len(self._keys)
+
+    def end(self) -> None:
+        """Stop measuring: nobody will look any more."""
+        self._is_over = True
 
     # Playing.
 
@@ -202,12 +234,7 @@ class Session:
         finally:
             self._lock.release()
         if is_due:
-            threading.Thread(target=self._measure_quietly, name="onebit-playground", daemon=True).start()
-
-    def _measure_quietly(self) -> None:
-        # Points may join while others are measured.
-        while self._measured != len(self._scene.all_rows()[1]):
-            self._measure()
+            threading.Thread(target=self._measure, name="onebit-playground", daemon=True).start()
 
     def _check_ready(self) -> None:
         if self._state == WARMING_UP:

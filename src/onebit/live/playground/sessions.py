@@ -25,6 +25,8 @@ class Sessions(Generic[_Kept]):
         After which one that nobody asks for is dropped.
     clock : callable
         Returns seconds.
+    let_go : callable
+        Is told of each that is dropped.
 
     Examples
     --------
@@ -34,8 +36,14 @@ class Sessions(Generic[_Kept]):
     ('b', 1)
     """
 
-    def __init__(self, most: int, idle_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most, self._idle_seconds, self._clock = most, idle_seconds, clock
+    def __init__(
+        self,
+        most: int,
+        idle_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+        let_go: Callable[[_Kept], None] = lambda _thing: None,
+    ) -> None:
+        self._most, self._idle_seconds, self._clock, self._let_go = most, idle_seconds, clock, let_go
         self._kept: OrderedDict[str, tuple[_Kept, float]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -50,7 +58,7 @@ class Sessions(Generic[_Kept]):
         with self._lock:
             self._drop_old()
             while len(self._kept) >= self._most:
-                self._kept.popitem(last=False)
+                self._forget(next(iter(self._kept)))
             self._kept[name] = thing, self._clock()
         return name
 
@@ -67,7 +75,7 @@ class Sessions(Generic[_Kept]):
     def drop(self, name: str) -> None:
         """Forget what is kept under an id, if anything is."""
         with self._lock:
-            self._kept.pop(name, None)
+            self._forget(name)
 
     def _drop_old(self) -> None:
         # In the order in which they were asked for: the first is the oldest.
@@ -76,4 +84,8 @@ class Sessions(Generic[_Kept]):
             name, (_, asked) = next(iter(self._kept.items()))
             if now - asked <= self._idle_seconds:
                 return
-            del self._kept[name]
+            self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        if name in self._kept:
+            self._let_go(self._kept.pop(name)[0])

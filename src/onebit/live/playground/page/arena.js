@@ -14,7 +14,13 @@ const SHORTEST_TICK = 70; // milliseconds between frames
 const QUIET = 4000; // milliseconds between two announcements while playing
 const GRIDS = [16, 20, 26, 32, 40, 48];
 
+// A long name may be broken where a word of it begins.
+const breakable = (name) => name.split(/(?<=[a-z])(?=[A-Z])/).flatMap((word, at) => (at ? [make("wbr"), word] : [word]));
+
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+// What was asked about the session is on its way.
+const giveBack = (id) => pause(1500).then(() => drop(`sessions/${id}`)).catch(() => {});
 
 export class Arena {
   constructor(catalogue, complain) {
@@ -29,6 +35,7 @@ export class Arena {
     this.turn = 0;
     this.chart = new Chart(byId("chart"));
     this.label = catalogue.drawn_labels[0];
+    this.kept = null; // points that are to be drawn again
     this.fillControls();
   }
 
@@ -73,6 +80,7 @@ export class Arena {
   async enter(mode) {
     this.stop();
     this.mode = mode;
+    this.kept = null;
     const turn = ++this.turn;
     byId("stream-label").hidden = mode === "draw";
     byId("colours").hidden = mode !== "draw";
@@ -95,17 +103,12 @@ export class Arena {
     await this.restart();
   }
 
+  // True if what was asked for is shown.
   async restart() {
     this.stop();
     const setup = this.setup;
     const turn = ++this.turn;
-    if (setup.stream === "csv" && !this.table) {
-      this.frame = null;
-      setup.id = null;
-      this.showButtons();
-      this.say("Choose a table: a .csv file with a header, whose last column, or the one named label, is the class.");
-      return;
-    }
+    if (setup.stream === "csv" && !this.table) return this.askForTable();
     const leftOut = byId("table-drop").value.split(",").map((name) => name.trim()).filter(Boolean);
     const table = setup.stream === "csv" ? { ...this.table, label: byId("table-label").value.trim(), drop: leftOut } : null;
     const { stream, learners, seed } = setup;
@@ -114,13 +117,29 @@ export class Arena {
       this.complain(null);
       const frame = await post("sessions", { stream, learners, seed, ...(table ? { table } : {}) });
       // Only what was asked for last is shown; the rest is given back.
-      if (turn !== this.turn) return drop(`sessions/${frame.id}`);
-      if (setup.id) drop(`sessions/${setup.id}`).catch(() => {});
+      if (turn !== this.turn) {
+        giveBack(frame.id);
+        return false;
+      }
+      if (setup.id) giveBack(setup.id);
       this.begin(frame);
+      return true;
     } catch (problem) {
       this.complain(problem);
       if (this.frame) byId("play").disabled = byId("step").disabled = false;
     }
+  }
+
+  askForTable() {
+    if (this.setup.id) giveBack(this.setup.id);
+    this.frame = this.setup.id = null;
+    this.pictures = [];
+    for (const id of ["pictures", "key", "rounds", "voices", "round", "state"]) byId(id).replaceChildren();
+    byId("score").tBodies[0].replaceChildren();
+    this.chart.clear();
+    this.complain(null);
+    this.showButtons();
+    this.say("Choose a table: a .csv file with a header. Its class is the column named label, class, target or y, or the last one.");
   }
 
   begin(frame) {
@@ -179,14 +198,18 @@ export class Arena {
     this.again();
   }
 
-  // Drawn points stay when something else is changed.
+  // Drawn points stay when something else is changed; whoever changes more before they are drawn again draws them.
   async again() {
-    const points = this.mode === "draw" ? this.frame?.stream.points ?? [] : [];
+    const points = (this.kept ??= this.mode === "draw" ? this.frame?.stream.points ?? [] : []);
     const wasPlaying = this.playing;
-    await this.restart();
+    const turn = this.turn + 1;
+    const isShown = await this.restart();
+    if (turn !== this.turn) return;
     const label = (code) => this.catalogue.drawn_labels[code];
-    if (points.length) await this.send(points.map(([x, y, code]) => ({ x, y, label: label(code) })));
-    if (wasPlaying) this.play();
+    if (isShown && points.length) await this.send(points.map(([x, y, code]) => ({ x, y, label: label(code) })));
+    if (turn !== this.turn) return;
+    this.kept = null;
+    if (isShown && wasPlaying) this.play();
   }
 
   chooseStream() {
@@ -219,7 +242,10 @@ export class Arena {
 
   async play() {
     if (this.playing || !this.frame) return;
-    if (this.frame.state === "finished") await this.restart();
+    if (this.frame.state === "finished") {
+      this.playing = true;
+      return this.again();
+    }
     if (this.mode === "draw" && !this.frame.stream.points.length) {
       return this.complain(new Error("Draw a few points first: choose a colour and click into the square."));
     }
@@ -316,6 +342,7 @@ export class Arena {
       picture.count.textContent = `${grouped(learners[at].mistakes)} ${learners[at].mistakes === 1 ? "mistake" : "mistakes"}`;
       picture.hint = this.mode === "draw" ? "Click to put a point here" : "Press Play";
       picture.show(frame, at, colors);
+      if (picture.cross) this.look(at, picture.cross); // it may say something else by now
     });
     byId("round").textContent = `round ${grouped(frame.round)} of ${grouped(frame.most_rounds)}`;
     this.showState();
@@ -336,7 +363,7 @@ export class Arena {
   }
 
   showButtons() {
-    byId("play").textContent = this.playing ? "⏸ Pause" : "▶ Play";
+    byId("play").textContent = this.playing ? "❚❚ Pause" : "▶ Play";
     byId("play").disabled = !this.frame || this.frame.state === "failed";
     byId("step").disabled = !this.frame || this.frame.state !== "ready";
   }
@@ -349,7 +376,7 @@ export class Arena {
         make(
           "tr",
           {},
-          make("th", { scope: "row" }, make("span", { class: "who" }, lineSwatch(lineColor(learner.color), learner.dashes), learner.title)),
+          make("th", { scope: "row" }, make("span", { class: "who" }, lineSwatch(lineColor(learner.color), learner.dashes), make("span", {}, ...breakable(learner.title)))),
           make("td", { class: "number" }, grouped(learner.mistakes)),
           make("td", { class: "number" }, grouped(learner.lately)),
           make("td", {}, learner.promise?.says ?? "measuring …"),
@@ -407,8 +434,11 @@ export class Arena {
         const oldest = this.pictures.reduce((best, picture, i) => (picture.drawn < this.pictures[best].drawn ? i : best), 0);
         const picture = this.pictures[oldest];
         const start = performance.now();
-        const regions = await get(`sessions/${this.setup.id}/regions?learner=${oldest}&size=${GRIDS[this.grid]}`);
-        if (!this.pictures.includes(picture)) continue;
+        const id = this.setup.id;
+        const regions = await get(`sessions/${id}/regions?learner=${oldest}&size=${GRIDS[this.grid]}`).catch((problem) => {
+          if (id === this.setup.id) throw problem;
+        });
+        if (!regions || !this.pictures.includes(picture)) continue;
         picture.drawn = regions.round;
         picture.setRegions(regions, this.frame.stream.labels.map((_, label) => this.color(label)));
         const took = performance.now() - start;

@@ -33,6 +33,11 @@ export class Chart extends Plot {
     } else this.plot.setData(this.data());
   }
 
+  clear() {
+    this.plot?.destroy();
+    this.frame = this.plot = this.form = null;
+  }
+
   setPromises(shown) {
     this.withPromises = shown;
     if (this.frame) this.show(this.frame);
@@ -66,7 +71,7 @@ export class Chart extends Plot {
         },
         axes: [
           { ...axis, label: "rounds", labelSize: 18, labelFont: axis.font, size: 34, space: 60 },
-          { ...axis, size: 62, values: this.withPromises ? powers : (_plot, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? grouped(tick) : "")) },
+          { ...axis, size: 62, ...(this.withPromises ? { values: powers } : {}) },
         ],
         series: [{}, ...this.frame.learners.map(line), ...this.promised().map(promise)],
       },

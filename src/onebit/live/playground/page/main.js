@@ -52,6 +52,7 @@ async function start() {
   document.addEventListener("keydown", (event) => {
     const inField = event.target.matches("input:not([type=checkbox]):not([type=radio]), select, textarea");
     if (inField || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.repeat && !(mode !== "oracle" && event.key === "ArrowRight")) return; // a key that is held is one press
     if (mode === "oracle") {
       if (oracle.key(event)) event.preventDefault();
     } else if (event.key === "ArrowRight" && !event.target.matches("input")) {

@@ -58,7 +58,10 @@ export class Oracle {
   }
 
   async enter() {
-    if (this.frame || !this.id) return;
+    if (!this.frame && this.id) await this.lookAgain();
+  }
+
+  async lookAgain() {
     try {
       this.show(await get(`oracles/${this.id}`));
     } catch (problem) {
@@ -101,7 +104,7 @@ export class Oracle {
       this.show(await post(`oracles/${this.id}/answer`, { round: this.frame.round, correct }));
     } catch (problem) {
       // Answered in another tab, or over.
-      if (problem.status === 409) this.show(await get(`oracles/${this.id}`));
+      if (problem.status === 409) await this.lookAgain();
       else {
         this.complain(problem);
         if (problem.status === 404) this.askForRule();
