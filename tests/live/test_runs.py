@@ -26,6 +26,12 @@ LEARNERS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the first run be as short as the others."""
+    monkeypatch.setattr(runs, "_FEWEST_AT_FIRST", runs._FEWEST)
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Place:
     """Return a place for a decider."""
@@ -71,7 +77,7 @@ def both_ways(desk: Decider, patched: pytest.MonkeyPatch) -> tuple[State, State,
         patch.setattr(runs._Run, "play", counted)
         together = replay(desk._log, desk._settings, from_snapshot=False)
         n_played = sum(played)
-        patch.setattr(runs, "_FEWEST", 10**9)
+        patch.setattr(runs, "_FEWEST_AT_FIRST", 10**9)
         one_by_one = replay(desk._log, desk._settings, from_snapshot=False)
         assert len(played) >= n_played
     return together, one_by_one, n_played
@@ -169,3 +175,11 @@ def test_a_decider_that_went_on_from_a_snapshot_is_what_its_log_says(file: Place
     with file.open() as desk:  # arrays have less room now
         play(desk, 100, 120)
         assert desk.verify()
+
+
+def test_nothing_is_compiled_for_a_short_run(file: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with file.open(classes=NAMES, learner=onebit.Banditron()) as desk:
+        play(desk, 0, 100)
+        assert both_ways(desk, monkeypatch)[2] == 1
+        monkeypatch.setattr(runs, "_FEWEST_AT_FIRST", 256)
+        assert both_ways(desk, monkeypatch)[2] == 0

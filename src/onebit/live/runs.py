@@ -15,6 +15,7 @@ from onebit.live.state import State
 
 _MOST = 2_000  # rounds that are played together
 _FEWEST = 16  # before a run all that the learner knows is copied: fewer are not worth it
+_FEWEST_AT_FIRST = 256  # nor is compiling the loop, which takes seconds once on a machine
 _BYTES_A_ROUND = 1 << 18  # that are copied in the time that a round of a run saves
 _PLAIN = {"at", "met"}, {"at", "met", "numbers"}  # of a record that brings nothing new
 
@@ -34,7 +35,7 @@ class Runs:
 
     def __init__(self, state: State, corrected: Container[str], apply: Callable[[Event], None]) -> None:
         self._state, self._corrected, self._apply = state, corrected, apply
-        self._run = _Run()
+        self._run, self._has_played = _Run(), False
         self._guess: Event | None = None
         """The latest event, if it is a guess whose answer may come next."""
 
@@ -67,13 +68,17 @@ class Runs:
         if not len(run):
             return
         self._run = _Run()
-        if not self._is_worth_it(len(run)) or not run.play(self._state):
-            for event in run.events():
-                self._apply(event)
+        if self._is_worth_it(len(run)):
+            self._has_played = True
+            if run.play(self._state):
+                return
+        for event in run.events():
+            self._apply(event)
 
     def _is_worth_it(self, n_rounds: int) -> bool:
         n_bytes = sum(array.nbytes for array in self._state.learner._memory.arrays)
-        return n_rounds >= _FEWEST and n_rounds * _BYTES_A_ROUND >= n_bytes
+        fewest = _FEWEST if self._has_played else _FEWEST_AT_FIRST
+        return n_rounds >= fewest and n_rounds * _BYTES_A_ROUND >= n_bytes
 
     def _is_plain_guess(self, event: Event) -> bool:
         """Return whether it is the learner's own, among all labels, of a record with nothing new in it."""
