@@ -57,6 +57,10 @@ _ALIKE: list[Learner] = [
     onebit.PNewtron(),
     onebit.BanditPerceptron(kernels.Gaussian(0.7), ties="random"),
     onebit.MulticlassPerceptron(kernels.Multinomial(3, normalize=True)),
+    onebit.BanditSVM(budget=60, scale=None),
+    onebit.BanditSVM(None, C=math.inf, exploration="uniform", scale=None),
+    onebit.BanditSVM(kernels.Rational(normalize=True), C=math.inf, exploration="uniform", scale=None, budget=50),
+    onebit.BanditSVM([kernels.Linear(), kernels.Gaussian()], budget=30, exploration="greedy"),
 ]
 # Played in Python, a thousand times slower: test_wrapped.py holds it to what is quick, the slow run to all.
 _BY_HAND = [onebit.Wrapped(), onebit.Wrapped("sklearn.tree:DecisionTreeClassifier", refit="geometric")]
