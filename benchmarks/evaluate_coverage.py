@@ -45,7 +45,7 @@ LOGS: dict[str, tuple[Callable[[int], onebit.Learner], float]] = {
     "EpsilonGreedy:exploration=0.1": (lambda seed: onebit.EpsilonGreedy(0.1, classes=K, seed=seed), 0.0),
 }
 ONLY_PLAYED = "BanditSVM:kernel=none"
-"""Its guesses have probability 1, so nothing can be estimated from its log."""
+"""Its guesses have propensity 1, so nothing can be estimated from its log."""
 
 
 def candidates(stream: str) -> list[Candidate]:

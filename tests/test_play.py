@@ -270,7 +270,7 @@ print(*(set({heavy}) & (set(sys.modules) - before)))"""
 def test_hash_and_print_of_a_ticket() -> None:
     learner = onebit.BanditPerceptron(classes=["a", "b"])
     guess = learner.guess([1.0, 0.0])
-    assert repr(guess) == "Guess(round=0, label='a', probability=1, explored=False)"
+    assert repr(guess) == "Guess(round=0, label='a', propensity=1, explored=False)"
     assert guess in {guess}
     with pytest.raises(AttributeError):
         guess.label = "b"  # type: ignore[misc]

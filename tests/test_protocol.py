@@ -61,7 +61,7 @@ class Application(RuleBasedStateMachine):
         ticket = self.learner.guess(row_of(number), among)
         assert ticket.round == self.rounds
         assert ticket.label in (among or self.labels)
-        assert chances[ticket.index] == ticket.probability
+        assert chances[ticket.index] == ticket.propensity
         self.rounds += 1
         self.open.append(ticket)
 

@@ -288,9 +288,9 @@ def evaluate(
     correct: Annotated[
         str, typer.Option(help="Column with right or wrong, true or false, 1 or 0; empty where nobody said.")
     ] = "correct",
-    probability: Annotated[
+    propensity: Annotated[
         str | None,
-        typer.Option(help="Column with the chance that the guess had; otherwise probability, if it is there."),
+        typer.Option(help="Column with the chance the guess was drawn with; otherwise propensity, if it is there."),
     ] = None,
     among: Annotated[
         str | None,
@@ -323,7 +323,7 @@ def evaluate(
         EvaluateRequest(
             log,
             learners or (),
-            LogColumns(guess, correct, probability, among),
+            LogColumns(guess, correct, propensity, among),
             classes or (),
             reading,
             hears,

@@ -73,7 +73,7 @@ class Moves(NamedTuple):
     loop: Callable[..., tuple[int, int]]
     """(memory, X, y, t, start, seed, first_round, settings, sight, record) → the next t, why the loop stopped."""
     look: Callable[..., tuple[int, int, bool, float]]
-    """(memory, row, sight, seed, round, settings) → READY or why not, label, explored, probability."""
+    """(memory, row, sight, seed, round, settings) → READY or why not, label, explored, propensity."""
     hear: Callable[..., bool]
     """(memory, row, sight, label, explored, correct, truth, settings) → changed."""
 

@@ -158,7 +158,7 @@ class Memory(Board):
     # One round at a time.
 
     def look(self, row: Rows, seed: int, round: int) -> tuple[int, bool, float, Floats, Rows]:
-        """Return a round's label, whether it was explored, its probability, the scores, and the prepared row."""
+        """Return a round's label, whether it was explored, its propensity, the scores, and the prepared row."""
         self._seen = -1  # until all has gone well: whatever fails, the scratch paper is not the last round's any more
         prepared = self.prepare(row)
         if self.measures_in_python:
@@ -167,12 +167,12 @@ class Memory(Board):
             moves, memory, sight, settings = self._at_hand[type(prepared)]
         except KeyError:
             moves, memory, sight, settings = self._put_at_hand(prepared)
-        why, label, explored, probability = moves.look(memory, prepared, sight, seed, round, settings)
+        why, label, explored, propensity = moves.look(memory, prepared, sight, seed, round, settings)
         if why != READY:
             self._settle(why, prepared, 0, row)
             return self.look(row, seed, round)  # the same draw: the same round
         self._seen = round
-        return label, explored, probability, self.sight.scores.copy(), prepared
+        return label, explored, propensity, self.sight.scores.copy(), prepared
 
     def chances(self, row: Rows) -> Floats:
         """Return the chance of each label. Nothing is learned."""
@@ -226,7 +226,7 @@ class Memory(Board):
 
     # What others have tried.
 
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
+    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn from a round that somebody else played, and say whether anything changed.
 
         Parameters
@@ -235,7 +235,7 @@ class Memory(Board):
             The features, as they came.
         label, correct, truth
             As in `Answer`.
-        probability : float or None
+        propensity : float or None
             The chance that the label was tried with, if it is known.
         """
         raise ValueError(f"{type(self).__name__} cannot learn from rounds that others played; give it hear_logged")
@@ -349,27 +349,27 @@ def check_finite(*arrays: Floats) -> None:
         raise ValueError("what it has learned is NaN or infinite")
 
 
-def needed_chance(probability: float | None) -> float:
+def needed_chance(propensity: float | None) -> float:
     """Return the chance that a label was tried with, for learners that divide by it."""
-    if probability is None:
+    if propensity is None:
         raise ValueError(
-            "probabilities are needed: this rule divides by the chance with which each label was tried. Without "
+            "propensities are needed: this rule divides by the chance with which each label was tried. Without "
             "them use learn_labels, or BanditSVM or BanditPerceptron, which take plain facts"
         )
-    return probability
+    return propensity
 
 
 LARGEST_SQUARE = 1e100
 """Of a row, for learners that divide it by a chance: the squares of its squares must be floats."""
 
 
-def divisible_chance(probability: float | None, row: Rows) -> float:
+def divisible_chance(propensity: float | None, row: Rows) -> float:
     """Return the chance that a label was tried with, for learners that square what they divide by it."""
-    chance = needed_chance(probability)
+    chance = needed_chance(propensity)
     entries = row.values if isinstance(row, SparseRows) else row
     if not (chance >= 1.0 / LARGEST_SQUARE and float(np.vdot(entries, entries)) <= LARGEST_SQUARE * chance):
         raise ValueError(
-            f"probabilities must not be so small ({probability}) that a step divided by them is no number; scale the "
+            f"propensities must not be so small ({propensity}) that a step divided by them is no number; scale the "
             "features, or leave that round out"
         )
     return chance

@@ -35,8 +35,9 @@ class Guess(NamedTuple):
         Which round it was, counted from 0.
     label : object
         The label that was guessed, one of the learner's classes.
-    probability : float
-        The chance this label had in this round.
+    propensity : float
+        The chance with which this label was drawn. It is 1 for a learner that draws nothing, and says nothing about how
+        likely the label is to be right.
     explored : bool
         Whether the label was drawn to explore rather than because of its score.
 
@@ -52,7 +53,7 @@ class Guess(NamedTuple):
 
     round: int
     label: Any
-    probability: float
+    propensity: float
     explored: bool
     index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs on a ticket
     """The label's position among the classes."""
@@ -83,7 +84,7 @@ class Guess(NamedTuple):
             "onebit": "guess",
             "id": self.id,
             "label": describe(self.label),
-            "probability": self.probability,
+            "propensity": self.propensity,
             "explored": self.explored,
             "index": self.index,
             "row": row,
@@ -118,7 +119,7 @@ class Guess(NamedTuple):
 
     def __repr__(self) -> str:
         return (
-            f"Guess(round={self.round}, label={self.label!r}, probability={self.probability:.6g}, "
+            f"Guess(round={self.round}, label={self.label!r}, propensity={self.propensity:.6g}, "
             f"explored={self.explored})"
         )
 

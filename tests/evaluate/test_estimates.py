@@ -15,9 +15,9 @@ def drawn_log(chances: np.ndarray, truths: np.ndarray, seed: int, *, complete: b
     """Return a log in which the labels of a round have those chances."""
     random = np.random.default_rng(seed)
     guesses = (random.random((len(truths), 1)) < np.cumsum(chances, axis=1)).argmax(axis=1)
-    probabilities = chances[np.arange(len(truths)), guesses]
+    propensities = chances[np.arange(len(truths)), guesses]
     rows = random.normal(size=(len(truths), 2))
-    log = logged_rounds(rows, guesses, guesses == truths, probabilities, classes=K if complete else None)
+    log = logged_rounds(rows, guesses, guesses == truths, propensities, classes=K if complete else None)
     assert len(log.classes) == K
     return log
 
@@ -99,14 +99,14 @@ def test_no_probabilities_no_estimates() -> None:
     log = logged_rounds(np.zeros((3, 1)), [0, 1, 2], [True, False, False])
     found = estimate(log, constant(log, np.array([0, 0, 0])))
     assert found.found == {}
-    assert found.warnings == ("the log has no probabilities, so there are bounds and no estimates",)
+    assert found.warnings == ("the log has no propensities, so there are bounds and no estimates",)
 
 
 def test_a_log_that_was_certain_and_wrong_allows_no_estimate() -> None:
     log = logged_rounds(np.zeros((3, 1)), [0, 1, 2], [True, False, False], 1.0)
     found = estimate(log, constant(log, np.array([0, 0, 2])))
     assert found.found == {}
-    assert "in 1 rounds the logged label was certain (probability 1), was wrong" in found.warnings[0]
+    assert "in 1 rounds the logged label was certain (propensity 1), was wrong" in found.warnings[0]
 
 
 def test_a_log_that_was_certain_and_decides_all_is_exact() -> None:
@@ -131,9 +131,9 @@ def test_rounds_without_a_probability_are_said() -> None:
     n = 100
     truths = np.random.default_rng(7).integers(K, size=n)
     log = drawn_log(np.full((n, K), 1.0 / K), truths, 8)
-    log.probabilities[:10] = np.nan
+    log.propensities[:10] = np.nan
     found = estimate(log, constant(log, truths))
-    assert any("10 answered rounds have no probability" in text for text in found.warnings)
+    assert any("10 answered rounds have no propensity" in text for text in found.warnings)
 
 
 def test_expectations_know_only_the_past() -> None:
@@ -146,7 +146,7 @@ def test_expectations_know_only_the_past() -> None:
     assert np.all((before.of_guess > 0.0) & (before.of_guess < 1.0))
     flipped = log.answers.copy()
     flipped[200:] = 1 - flipped[200:]
-    changed = LoggedRounds("other", log.X, log.classes, log.guesses, flipped, log.probabilities, is_complete=True)
+    changed = LoggedRounds("other", log.X, log.classes, log.guesses, flipped, log.propensities, is_complete=True)
     (after,) = expect(changed, [truths])
     np.testing.assert_array_equal(before.of_guess[:200], after.of_guess[:200])
     assert not np.array_equal(before.of_guess, after.of_guess)
@@ -158,10 +158,10 @@ def test_a_floor_logs_the_chances() -> None:
         play_with_floor(onebit.UniformGuess(classes=9), X, y, floor=1.5)
     log = play_with_floor(onebit.BanditPerceptron(classes=9), X, y, floor=0.18, seed=2)
     assert log.is_complete
-    assert log.probabilities.min() == pytest.approx(0.02)
+    assert log.propensities.min() == pytest.approx(0.02)
     # The chances are those of the draws: the inverse ones average to the number of labels that had one.
     uniform = play_with_floor(onebit.UniformGuess(classes=9), X, y, floor=0.5)
-    np.testing.assert_allclose(uniform.probabilities, 1.0 / 9.0)
+    np.testing.assert_allclose(uniform.propensities, 1.0 / 9.0)
 
 
 def test_a_whole_evaluation_against_the_truth() -> None:

@@ -18,10 +18,10 @@ def desk(tmp_path: Path) -> Path:
     log = play_with_floor(onebit.BanditPerceptron(classes=9), X, y, floor=0.3, seed=2)
     with (tmp_path / "desk.csv").open("w", newline="") as file:
         lines = csv.writer(file)
-        lines.writerow([*(f"x{j}" for j in range(X.shape[1])), "guess", "correct", "probability"])
+        lines.writerow([*(f"x{j}" for j in range(X.shape[1])), "guess", "correct", "propensity"])
         for t, row in enumerate(X.tolist()):
             said = "" if t % 50 == 0 else ["wrong", "right"][log.answers[t]]
-            lines.writerow([*row, f"team {log.guesses[t]}", said, float(log.probabilities[t])])
+            lines.writerow([*row, f"team {log.guesses[t]}", said, float(log.propensities[t])])
     names = np.array([f"team {k}" for k in range(9)])
     onebit.BanditPerceptron(classes=names).learn_labels(X, names[y]).save(tmp_path / "my model.onebit")
     return tmp_path
@@ -67,10 +67,10 @@ def test_learners_and_a_saved_model_on_a_users_log(desk: Path) -> None:
 def test_a_log_without_probabilities_gives_bounds_and_says_why_no_more(desk: Path) -> None:
     words = ("--drop", "p", "--learners", "BanditPerceptron", "--hears", "own", "--out", "out")
     path = desk / "plain.csv"
-    path.write_text((desk / "desk.csv").read_text().replace("probability", "p", 1))
+    path.write_text((desk / "desk.csv").read_text().replace("propensity", "p", 1))
     done = run("evaluate", "plain.csv", *words, cwd=desk)
     assert done.returncode == 0, done.stderr
-    assert "the log has no probabilities, so there are bounds and no estimates" in " ".join(done.stdout.split())
+    assert "the log has no propensities, so there are bounds and no estimates" in " ".join(done.stdout.split())
     assert "What is estimated" not in done.stdout
     (_, row) = table(desk)
     assert row["ips"] == ""

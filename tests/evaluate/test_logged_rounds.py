@@ -47,8 +47,8 @@ def test_of_two_classes_that_are_all_the_other_one_is_right() -> None:
         ({"correct": [None, None, None]}, "correct says nothing of any of the 3 rounds"),
         ({"correct": [True, 1, False]}, r"correct\[1\] must be True, False, or None where nobody said; got 1"),
         ({"correct": [True]}, "correct must have 3 entries, one for each round; got 1"),
-        ({"probabilities": [0.5, 0.0, 1.0]}, r"probabilities\[1\] must be above 0 and at most 1.*got 0"),
-        ({"probabilities": [0.5, 1.0, 1.5]}, r"probabilities\[2\] must be above 0 and at most 1.*got 1.5"),
+        ({"propensities": [0.5, 0.0, 1.0]}, r"propensities\[1\] must be above 0 and at most 1.*got 0"),
+        ({"propensities": [0.5, 1.0, 1.5]}, r"propensities\[2\] must be above 0 and at most 1.*got 1.5"),
         (
             {"classes": ["a", "c"]},
             r"guesses\[0\] is 'b', which is not among the 2 classes.*list every label",
@@ -72,20 +72,20 @@ def test_a_log_from_a_file(tmp_path: Path) -> None:
     assert log.classes.tolist() == ["a", "b", "c"]
     assert log.guesses.tolist() == [0, 1, 0]
     assert log.answers.tolist() == [1, 0, -1]
-    np.testing.assert_array_equal(log.probabilities, [0.5, 1.0, np.nan])
+    np.testing.assert_array_equal(log.propensities, [0.5, 1.0, np.nan])
     assert log.among is not None
     assert [None if each is None else each.tolist() for each in log.among] == [[0, 1], None, [0, 2]]
 
 
 def test_parquet_and_the_usual_names(tmp_path: Path) -> None:
     frame = pl.DataFrame(
-        {"x": [1.0, 2.0, 4.0], "guess": [3, 10, 3], "correct": [True, False, None], "probability": [1.0, None, 0.25]}
+        {"x": [1.0, 2.0, 4.0], "guess": [3, 10, 3], "correct": [True, False, None], "propensity": [1.0, None, 0.25]}
     )
     frame.write_parquet(tmp_path / "desk.parquet")
     log = read_log(tmp_path / "desk.parquet", classes=["3", "7", "10"])
     assert log.classes[log.guesses].tolist() == ["3", "10", "3"]
     assert log.answers.tolist() == [1, 0, -1]
-    np.testing.assert_array_equal(log.probabilities, [1.0, np.nan, 0.25])
+    np.testing.assert_array_equal(log.propensities, [1.0, np.nan, 0.25])
     assert log.is_complete
     assert log.X.shape == (3, 1)
 
@@ -93,7 +93,7 @@ def test_parquet_and_the_usual_names(tmp_path: Path) -> None:
 def test_a_log_that_always_said_the_same(tmp_path: Path) -> None:
     log = read_log(written(tmp_path, "x,guess,correct\n1,a,0\n2,a,1\n"))
     assert log.classes.tolist() == ["a"]
-    assert np.isnan(log.probabilities).all()
+    assert np.isnan(log.propensities).all()
 
 
 @pytest.mark.parametrize(
@@ -101,13 +101,13 @@ def test_a_log_that_always_said_the_same(tmp_path: Path) -> None:
     [
         (TEXT, NAMED._replace(guess="label"), "has no column 'label'.*Name the right one with --guess"),
         (TEXT, NAMED._replace(correct="ok"), "has no column 'ok'.*Name the right one with --correct"),
-        (TEXT, NAMED._replace(probability="p"), "has no column 'p'.*Name the right one with --probability"),
+        (TEXT, NAMED._replace(propensity="p"), "has no column 'p'.*Name the right one with --propensity"),
         (TEXT, NAMED._replace(among="set"), "has no column 'set'.*Name the right one with --among"),
         (TEXT, NAMED._replace(correct="said"), "a column cannot say two things"),
         (TEXT.replace("yes", "maybe"), NAMED, "desk.csv, line 2, column 'right.': is 'maybe', which is neither right"),
-        (TEXT.replace("0.5", "50"), NAMED, "desk.csv, line 2, column 'chance': is '50'; a probability is above 0"),
-        (TEXT.replace("0.5", "0"), NAMED, "desk.csv, line 2, column 'chance': is '0'; a probability is above 0"),
-        (TEXT.replace("0.5", "half"), NAMED, "desk.csv, line 2, column 'chance': is 'half'; a probability is above 0"),
+        (TEXT.replace("0.5", "50"), NAMED, "desk.csv, line 2, column 'chance': is '50'; a propensity is above 0"),
+        (TEXT.replace("0.5", "0"), NAMED, "desk.csv, line 2, column 'chance': is '0'; a propensity is above 0"),
+        (TEXT.replace("0.5", "half"), NAMED, "desk.csv, line 2, column 'chance': is 'half'; a propensity is above 0"),
         (TEXT.splitlines()[0] + "\n", NAMED, "desk.csv"),
         ("", NAMED, "desk.csv: the file is empty"),
     ],

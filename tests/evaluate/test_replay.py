@@ -34,8 +34,8 @@ class Listener(onebit.Learner):
         Listener.heard.append((guess.round, "own", answer.label, answer.correct))
         return True
 
-    def _hear_logged(self, row: Rows, answer: Answer, probability: float | None) -> bool:
-        Listener.heard.append((int(np.asarray(row)[0, 0]), "logged", answer.label, answer.correct, probability))
+    def _hear_logged(self, row: Rows, answer: Answer, propensity: float | None) -> bool:
+        Listener.heard.append((int(np.asarray(row)[0, 0]), "logged", answer.label, answer.correct, propensity))
         return True
 
 
@@ -125,5 +125,5 @@ def test_a_model_that_lacks_a_label_or_has_other_columns_is_refused() -> None:
 
 def test_who_needs_chances_says_so() -> None:
     log = logged_rounds(X, ["a", "b", "a", "b", "a"], [True, True, False, False, None])
-    with pytest.raises(ValueError, match="Banditron, round 0: probabilities are needed"):
+    with pytest.raises(ValueError, match="Banditron, round 0: propensities are needed"):
         replay(log, Candidate("Banditron", onebit.Banditron()))

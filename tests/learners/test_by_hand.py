@@ -80,7 +80,7 @@ class Unsure(EpsPerceptron):
 
 def test_chances_are_numbers() -> None:
     learner = Unsure(classes=3)
-    with pytest.raises(ValueError, match="_decide must return the probability"):
+    with pytest.raises(ValueError, match="_decide must return the propensity"):
         learner.guess([1.0, 2.0])
     with pytest.raises(ValueError, match="_probabilities must return the chance of each class"):
         learner.guess([1.0, 2.0], among=[0, 1])

@@ -289,7 +289,7 @@ def test_late_answers_are_steps_with_the_chance_of_then() -> None:
     before = learner.weights_
     learner.tell(late, correct=True)
     e = np.eye(2)[late.index]
-    expected = -0.5 / (LN2 * late.probability) * np.outer(softmax(before @ x) - e, x)
+    expected = -0.5 / (LN2 * late.propensity) * np.outer(softmax(before @ x) - e, x)
     np.testing.assert_allclose(learner.weights_ - before, expected, rtol=1e-9)
 
 
@@ -336,7 +336,7 @@ def test_bad_settings(learner: Any, message: str) -> None:
 
 @pytest.mark.parametrize("learner", [onebit.Gaptron(classes=2), onebit.AdaptiveSurrogate(classes=2)], ids=str)
 def test_known_rounds_need_their_chances(learner: Any) -> None:
-    with pytest.raises(ValueError, match="probabilities are needed"):
+    with pytest.raises(ValueError, match="propensities are needed"):
         learner.learn_from([[1.0]], [0], True)
     with pytest.raises(ValueError, match="must not be so small"):
         learner.learn_from([[1.0]], [0], True, 1e-200)

@@ -45,7 +45,7 @@ def test_looking_before_a_class_joins_changes_nothing() -> None:
 
 def test_a_chance_whose_inverse_is_no_float_is_refused() -> None:
     learner = onebit.Banditron(classes=2)
-    with pytest.raises(ValueError, match="probabilities must be above 0"):
+    with pytest.raises(ValueError, match="propensities must be above 0"):
         learner.learn_from([[1.0, 2.0]], [1], True, 5e-324)
 
 

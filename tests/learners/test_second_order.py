@@ -261,9 +261,9 @@ def test_steps_divided_by_next_to_nothing_are_refused() -> None:
     learner = onebit.SOBA(classes=3)
     learner.learn_from([[1.0, 2.0]], [1], True, 0.5)
     before = learner.weights_
-    with pytest.raises(ValueError, match="probabilities must not be so small"):
+    with pytest.raises(ValueError, match="propensities must not be so small"):
         learner.learn_from([[1.0, 2.0]], [1], True, 1e-200)
-    with pytest.raises(ValueError, match="probabilities are needed"):
+    with pytest.raises(ValueError, match="propensities are needed"):
         learner.learn_from([[1.0, 2.0]], [1], True)
     assert np.array_equal(learner.weights_, before)
 

@@ -67,7 +67,7 @@ def test_a_decider_plays_as_its_learner(file: Place, learner: onebit.Learner) ->
             looked = encoder.look(x)
             encoder.take(looked)
             ticket, guess = desk.guess(x), alone.guess(looked.row)
-            assert (ticket.label, ticket.probability) == (guess.label, guess.probability)
+            assert (ticket.label, ticket.propensity) == (guess.label, guess.propensity)
             desk.tell(ticket.id, ticket.label == "abc"[label])
             alone.tell(guess, guess.label == "abc"[label])
         assert desk.status().wrong == alone.n_mistakes_
@@ -242,7 +242,7 @@ def test_forgetting_a_person(place: Place) -> None:
         for person in ("ann", "bob", "ann"):
             ticket = desk.guess({"who": person, "age": 17.25 if person == "ann" else 99.125})
             desk.tell(ticket, True)
-        desk.shadow({"who": "ann", "age": 17.25}, "a", True, probability=0.5)
+        desk.shadow({"who": "ann", "age": 17.25}, "a", True, propensity=0.5)
         waiting = desk.guess({"who": "ann", "age": 17.25})
         other = desk.guess({"who": "bob", "age": 99.125})
         before = desk.status()
@@ -291,8 +291,8 @@ def test_a_batch_that_is_lost_is_told_to_the_next_caller(place: Place, monkeypat
 def test_what_cannot_be_written_as_json_spoils_nobody_elses_event(file: Place) -> None:
     with begun(file, onebit.BanditPerceptron()) as desk:
         for bad in (np.nan, 0.0, 2.0, "often"):
-            with pytest.raises(ValueError, match="probability must be"):
-                desk.shadow(PROBLEM.X[0], "a", None, probability=bad)  # type: ignore[arg-type]
+            with pytest.raises(ValueError, match="propensity must be"):
+                desk.shadow(PROBLEM.X[0], "a", None, propensity=bad)  # type: ignore[arg-type]
         play(desk, 3)
         assert desk.verify()
 
@@ -359,7 +359,7 @@ def test_what_a_learner_refuses_is_not_in_the_log(file: Place) -> None:
     with begun(file, onebit.Banditron()) as desk:
         play(desk, 5)
         before = desk.status()
-        with pytest.raises(ValueError, match="probabilities are needed"):
+        with pytest.raises(ValueError, match="propensities are needed"):
             desk.shadow({"0": 1.0, "new": 2.0}, "a", True)
         assert not desk._is_stale, "what is refused costs no replay"
         with pytest.raises(ValueError, match="inf"):
@@ -389,7 +389,7 @@ def test_a_class_joins(place: Place, n: int) -> None:
 def test_an_exploration_floor(file: Place) -> None:
     with begun(file, onebit.BanditPerceptron(), exploration_floor=0.3, durability="batch") as desk:
         tickets = [ticket for start in range(0, 120, 40) for ticket in play(desk, 40, start)]
-        chances = np.array([ticket.probability for ticket in tickets])
+        chances = np.array([ticket.propensity for ticket in tickets])
         assert chances.min() == pytest.approx(0.1)
         drawn = [event.body["label"] != event.body["wanted"] for event in desk._log.of_kind(Kind.GUESSED)]
         assert 0.1 < np.mean(drawn) < 0.3, "two thirds of 0.3 are other labels"

@@ -195,7 +195,7 @@ def test_classes_in_an_array(path: Path) -> None:
 def test_a_label_that_is_named_twice_is_no_likelier(path: Path) -> None:
     with begun(path, exploration_floor=1.0) as desk:
         tickets = [desk.guess({"x": 1.0}, among=["a", "a", "b"]) for _ in range(200)]
-        assert {ticket.probability for ticket in tickets} == {0.5}
+        assert {ticket.propensity for ticket in tickets} == {0.5}
         assert 70 < sum(ticket.label == "a" for ticket in tickets) < 130
         for wrong in (3, (label for label in "ab")):
             with pytest.raises(ValueError, match="among must be a list"):

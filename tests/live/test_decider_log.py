@@ -33,7 +33,7 @@ def test_a_deciders_guesses_are_a_log(tmp_path: Path, text: str | None) -> None:
     assert not is_decider(str(tmp_path / "nowhere"))
     log = read_decider(str(path))
     assert log.classes[log.guesses].tolist() == [ticket.label for ticket in tickets]
-    assert np.array_equal(log.probabilities, [ticket.probability for ticket in tickets])
+    assert np.array_equal(log.propensities, [ticket.propensity for ticket in tickets])
     assert (log.answers == -1).sum() == 20
     if text is None:
         command = ["evaluate", str(path), "--learners", "BanditPerceptron UniformGuess", "--out", str(tmp_path / "out")]

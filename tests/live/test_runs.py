@@ -54,7 +54,7 @@ def a_year(desk: Decider) -> None:
     ticket = desk.guess(PROBLEM.X[100], among=["a", "c"])
     desk.tell(ticket.id, correct=True)
     play(desk, 101, 130)
-    desk.shadow(PROBLEM.X[130], "b", correct=True, probability=0.5)
+    desk.shadow(PROBLEM.X[130], "b", correct=True, propensity=0.5)
     play(desk, 131, 180)
     desk.add_class("d")
     play(desk, 181, 230)

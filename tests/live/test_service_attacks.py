@@ -70,7 +70,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "id": st.integers(0, 10_000),  # stands for a ticket that there is
     "correct": st.booleans(),
     "label": LABELS,
-    "probability": st.none() | st.floats(0.1, 1),
+    "propensity": st.none() | st.floats(0.1, 1),
     "classes": st.lists(LABELS, min_size=1, max_size=4, unique=True) | st.integers(1, 5),
     "learner": st.sampled_from(["BanditPerceptron", "UniformGuess"]),
     "deadline": st.none() | st.floats(1, 1e9),

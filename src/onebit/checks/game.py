@@ -44,7 +44,7 @@ def check_probabilities_are_pure(learner: Learner) -> None:
         assert np.array_equal(before, watched.probabilities(x)), "looking twice gave two answers"
         guess, blind = watched.guess(x), left_alone.guess(x)
         assert guess.label == blind.label, "looking at probabilities changed a guess"
-        assert guess.probability == before[guess.index], "the ticket's probability is not the label's"
+        assert guess.propensity == before[guess.index], "the ticket's propensity is not the label's"
         tell(watched, guess, label)
         tell(left_alone, blind, label)
     assert snapshot(watched) == snapshot(left_alone)

@@ -44,7 +44,7 @@ def check_only_allowed_labels_are_guessed(learner: Learner) -> None:
         assert snapshot(player) == known, "looking changed the learner"
         guess = player.guess(x, among=[other, int(label)])
         assert guess.label in (other, label)
-        assert guess.probability == chances[guess.index], "the ticket's probability is not the label's"
+        assert guess.propensity == chances[guess.index], "the ticket's propensity is not the label's"
         tell(player, guess, int(label))
         known = snapshot(player)
     many = player.guess_many(problem.X[:3], among=(label for label in (0, 1)))

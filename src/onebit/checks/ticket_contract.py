@@ -122,7 +122,7 @@ def _edits(guess: Guess, told: Guess) -> Iterator[tuple[str, Any]]:
             yield from ((field, value) for value in garbage)
     yield from (("round", value) for value in (told.round, guess.round + 50, -1 - guess.round, 10**12))
     yield from (("label", value) for value in ((guess.index + 1) % 4, "nobody", None, [guess.label], 10**8))
-    yield from (("probability", value) for value in (guess.probability / 2 + 0.01, -1.0, math.inf))
+    yield from (("propensity", value) for value in (guess.propensity / 2 + 0.01, -1.0, math.inf))
     yield from (("explored", value) for value in (not guess.explored, int(guess.explored)))
     yield from (("index", value) for value in ((guess.index + 1) % 4, 10**8, -(10**8), guess.index - 4, 0.5))
     yield from (("version", value) for value in (guess.version + 1, -1))

@@ -65,7 +65,7 @@ def read_decider(path: str, listed: Sequence[str] | None = None, name: str | Non
         _stacked(guesses),
         [classes[event.body["label"]] for event in guesses],
         [told.get(event.ticket) for event in guesses],
-        np.array([event.body["probability"] for event in guesses]),
+        np.array([event.body["propensity"] for event in guesses]),
         among=_allowed(guesses, events, classes),
         classes=classes,
         name=Path(path).name if name is None else name,

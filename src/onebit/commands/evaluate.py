@@ -144,14 +144,14 @@ def describe_log(log: LoggedRounds) -> dict[str, str]:
     )
     more = f", … and {len(counts) - 12} more" if len(counts) > 12 else ""
     complete = "the right one is always among them" if log.is_complete else "there may be others (--classes lists all)"
-    chances = log.probabilities[~np.isnan(log.probabilities)]
+    chances = log.propensities[~np.isnan(log.propensities)]
     spread = f"{chances.min():.3g} to {chances.max():.3g}" if len(chances) else "none: bounds only, no estimates"
     about = dict(log.about)
     return {
         **({"read as": about["read as"]} if "read as" in about else {}),
         "rounds": f"{grouped(log.n_rounds)}: {grouped(n_right)} right, {grouped(n_wrong)} wrong{without}",
         "guessed": f"{guessed}{more}; {complete}",
-        "probabilities": spread,
+        "propensities": spread,
         **{name: about[name] for name in ("columns", "missing") if name in about},
     }
 

@@ -134,16 +134,16 @@ def estimate(log: LoggedRounds, expected: Expected) -> Estimates:
         The guesses, each made before its round's answer was heard, and how likely they were to be right.
     """
     guesses = expected.guesses
-    used = log.is_answered & ~np.isnan(log.probabilities)
+    used = log.is_answered & ~np.isnan(log.propensities)
     n_answered, n_used = int(log.is_answered.sum()), int(used.sum())
     if not n_used:
-        return Estimates({}, None, ("the log has no probabilities, so there are bounds and no estimates",))
+        return Estimates({}, None, ("the log has no propensities, so there are bounds and no estimates",))
     right, wrong = settle(log, guesses)
-    certain = used & (log.probabilities >= 1.0)
+    certain = used & (log.propensities >= 1.0)
     hidden = int((certain & ~right & ~wrong).sum())
     if hidden:
         said = (
-            f"in {grouped(hidden)} rounds the logged label was certain (probability 1), was wrong, and this learner "
+            f"in {grouped(hidden)} rounds the logged label was certain (propensity 1), was wrong, and this learner "
             "says another: no estimate, only bounds. A log that now and then guesses at random (an exploration floor) "
             "allows estimates"
         )
@@ -152,7 +152,7 @@ def estimate(log: LoggedRounds, expected: Expected) -> Estimates:
     rounds = _Drawn(
         agrees=(guesses == log.guesses)[drawn],
         correct=(log.answers == RIGHT)[drawn].astype(np.float64),
-        chances=log.probabilities[drawn],
+        chances=log.propensities[drawn],
         expected=expected.at(drawn),
         n_allowed=log.n_allowed[drawn],
     )
@@ -166,7 +166,7 @@ def estimate(log: LoggedRounds, expected: Expected) -> Estimates:
     warnings = _warnings(rounds, weights)
     if n_used < n_answered:
         without = n_answered - n_used
-        warnings += (f"{grouped(without)} answered rounds have no probability: the estimates are of the others",)
+        warnings += (f"{grouped(without)} answered rounds have no propensity: the estimates are of the others",)
     return Estimates(found, weights, warnings)
 
 

@@ -39,7 +39,7 @@ def play_with_floor(
     >>> import onebit
     >>> X, y = onebit.streams.paper_strong(rounds=100, seed=1)
     >>> log = play_with_floor(onebit.BanditPerceptron(classes=9), X, y, floor=0.09)
-    >>> float(log.probabilities.min().round(3)), float(log.probabilities.max().round(3))
+    >>> float(log.propensities.min().round(3)), float(log.propensities.max().round(3))
     (0.01, 0.92)
     """
     rate = check_number("floor", floor, at_least=0.0, at_most=1.0)
@@ -60,7 +60,7 @@ def play_with_floor(
             learner.learn_from(row, label, bool(drawn[t] == truth), min(1.0, float(chances[t])))
         else:
             guess = learner.guess(row)
-            guesses[t], chances[t] = guess.index, (1.0 - rate) * guess.probability + rate / len(classes)
+            guesses[t], chances[t] = guess.index, (1.0 - rate) * guess.propensity + rate / len(classes)
             told = {"label": classes[truth : truth + 1].tolist()[0]} if learner.hears_label else {}
             learner.tell(guess, guess.index == truth, **told)
     chances = np.minimum(chances, 1.0)  # rounding

@@ -25,12 +25,12 @@ BETWEEN_LABELS = "|"
 class LogColumns(NamedTuple):
     """Which columns of a file say what happened; all others are features.
 
-    A name that is None stands for the usual one, if the file has it: "probability" and "among".
+    A name that is None stands for the usual one, if the file has it: "propensity" and "among".
     """
 
     guess: str = "guess"
     correct: str = "correct"
-    probability: str | None = None
+    propensity: str | None = None
     among: str | None = None
 
 
@@ -65,9 +65,9 @@ def read_log(
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "desk.csv"
-    >>> _ = path.write_text("length,guess,correct,probability\n3.5,mail,true,0.9\n1.5,phone,false,0.2\n0.5,mail,,0.9\n")
+    >>> _ = path.write_text("length,guess,correct,propensity\n3.5,mail,true,0.9\n1.5,phone,false,0.2\n0.5,mail,,0.9\n")
     >>> log = read_log(path)
-    >>> log.classes[log.guesses].tolist(), log.answers.tolist(), log.probabilities.tolist()
+    >>> log.classes[log.guesses].tolist(), log.answers.tolist(), log.propensities.tolist()
     (['mail', 'phone', 'mail'], [1, 0, -1], [0.9, 0.2, 0.9])
     """
     asked = reading._replace(label=columns.guess).checked()
@@ -80,9 +80,9 @@ def read_log(
 
 def _understand(table: Table, asked: Reading, columns: LogColumns, classes: Sequence[str] | None) -> LoggedRounds:
     guess, correct = _named(table, columns.guess, "--guess"), _named(table, columns.correct, "--correct")
-    probability = _named_or_usual(table, columns.probability, "probability", "--probability")
+    propensity = _named_or_usual(table, columns.propensity, "propensity", "--propensity")
     among = _named_or_usual(table, columns.among, "among", "--among")
-    roles = [place for place in (correct, probability, among) if place is not None]
+    roles = [place for place in (correct, propensity, among) if place is not None]
     if len({guess, *roles}) <= len(roles):
         named = ", ".join(repr(table.names[place]) for place in (guess, *roles))
         raise ValueError(f"{table.path}: a column cannot say two things; guess, correct and the others are {named}")
@@ -92,12 +92,12 @@ def _understand(table: Table, asked: Reading, columns: LogColumns, classes: Sequ
         found.X,
         words,
         [_answer(table, row, correct, cell) for row, cell in enumerate(_cells(table, correct))],
-        None if probability is None else _chances(table, probability),
+        None if propensity is None else _chances(table, propensity),
         among=None if among is None else [_labels(cell) for cell in _cells(table, among)],
         classes=classes,
         name=plain_name(table.path),
     )
-    roles_said = {"guesses": guess, "answers": correct, "probabilities": probability, "allowed": among}
+    roles_said = {"guesses": guess, "answers": correct, "propensities": propensity, "allowed": among}
     said = {role: repr(table.names[place]) for role, place in roles_said.items() if place is not None}
     told = {name: found.about[name] for name in ("read as", "columns", "missing")}
     return replace(log, about=tuple((told | said).items()))
@@ -145,7 +145,7 @@ def _chances(table: Table, j: int) -> Floats:
             chances[row] = np.inf
         if not 0.0 < chances[row] <= 1.0:
             raise ValueError(
-                f"{table.at(row, j)}: is {cell!r}; a probability is above 0 and at most 1: the chance that the guessed "
+                f"{table.at(row, j)}: is {cell!r}; a propensity is above 0 and at most 1: the chance that the guessed "
                 "label had. Leave the cell empty where it is not known"
             )
     return chances

@@ -30,7 +30,7 @@ class LoggedRounds:
         The label that was guessed in each round, as a position in `classes`.
     answers : array of int
         1 for right, 0 for wrong, −1 where nobody said.
-    probabilities : array of float
+    propensities : array of float
         The chance that the guessed label had when it was drawn; NaN where that is not known.
     among : tuple of arrays of int and None, or None
         The labels that were allowed in each round, as positions; None where all were.
@@ -45,7 +45,7 @@ class LoggedRounds:
     classes: npt.NDArray[Any]
     guesses: Integers
     answers: Integers
-    probabilities: Floats
+    propensities: Floats
     among: tuple[Integers | None, ...] | None = None
     is_complete: bool = False
     about: tuple[tuple[str, str], ...] = ()
@@ -85,7 +85,7 @@ def logged_rounds(
     X: Any,
     guesses: Any,
     correct: Any,
-    probabilities: Any = None,
+    propensities: Any = None,
     *,
     among: Sequence[Any] | None = None,
     classes: Any = None,
@@ -101,7 +101,7 @@ def logged_rounds(
         The label that was guessed in each round.
     correct : sequence of True, False and None
         Whether it was right; None where nobody said.
-    probabilities : array of float, float or None
+    propensities : array of float, float or None
         The chance that the guessed label had, in (0, 1]; NaN where it is not known. Without them there are bounds, and
         no estimates.
     among : sequence of lists of labels and None, optional
@@ -137,7 +137,7 @@ def logged_rounds(
         raise ValueError(
             f"{name}: correct says nothing of any of the {n} rounds; at least one must be answered, right or wrong"
         )
-    chances = _check_probabilities(probabilities, n)
+    chances = _check_propensities(propensities, n)
     return LoggedRounds(name, as_matrix(rows), listed, codes, answers, chances, places, classes is not None)
 
 
@@ -154,17 +154,17 @@ def _check_answers(correct: Any, n: int) -> Integers:
     return answers
 
 
-def _check_probabilities(probabilities: Any, n: int) -> Floats:
-    if probabilities is None:
+def _check_propensities(propensities: Any, n: int) -> Floats:
+    if propensities is None:
         return np.full(n, np.nan)
-    chances = np.broadcast_to(np.asarray(probabilities, dtype=np.float64), (n,)).copy()
+    chances = np.broadcast_to(np.asarray(propensities, dtype=np.float64), (n,)).copy()
     given = chances[~np.isnan(chances)]
-    check_real(given if len(given) else np.ones(1), "probabilities")
+    check_real(given if len(given) else np.ones(1), "propensities")
     wrong = ~(np.isnan(chances) | ((chances > 0.0) & (chances <= 1.0)))
     if wrong.any():
         at = int(wrong.argmax())
         raise ValueError(
-            f"probabilities[{at}] must be above 0 and at most 1: the chance that the guessed label had; "
+            f"propensities[{at}] must be above 0 and at most 1: the chance that the guessed label had; "
             f"got {chances[at]:g}. Where it is not known, leave it empty (NaN)"
         )
     return chances

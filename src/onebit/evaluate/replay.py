@@ -85,7 +85,7 @@ def replay(
     if candidate.is_frozen:
         return _frozen_guesses(log, candidate, rows, on_round)
     learner = _fresh(candidate.learner, log, seed)
-    facts = log.classes[log.guesses], log.answers == RIGHT, log.probabilities
+    facts = log.classes[log.guesses], log.answers == RIGHT, log.propensities
     labels, truths = log.classes.tolist(), log.truths()
     guesses = np.empty(log.n_rounds, dtype=np.int64)
     for t in range(log.n_rounds):

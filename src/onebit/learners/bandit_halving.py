@@ -196,7 +196,7 @@ class _Survivors(DenseMemory):
             "BanditHalving cannot take a new class: its hypotheses say the labels that there were. Start a new one"
         )
 
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
+    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Drop what is disproved."""
         return self.hear_as_played(row, label, False, correct, truth)
 

@@ -38,7 +38,7 @@ class Banditron(SpaceLearner):
     Guarantee:
     O(√T) expected mistakes on T weakly separable rounds, with exploration of order 1/√T. When classes join it counts
     from there, for the larger K; with `among` the right label must be allowed. Steps on known rounds (`learn_from`) are
-    right on average if the probabilities are those that the labels were tried with.
+    right on average if the propensities are those that the labels were tried with.
 
     Examples
     --------

@@ -77,7 +77,7 @@ class Learner(Taught):
         raise TypeError(f"{type(self).__name__} must give _new_memory, or _start, _decide, _hear and _probabilities")
 
     def _decide(self, row: Rows, round: int) -> tuple[int, bool, float]:
-        """Return a label's position, whether it was explored, its probability; `_draw(round)` is the random number.
+        """Return a label's position, whether it was explored, its propensity; `_draw(round)` is the random number.
 
         Raises ValueError for a row it cannot take; the features are finite.
         """
@@ -95,7 +95,7 @@ class Learner(Taught):
         """Make room for one more class; `classes_` has it already."""
         raise ValueError(f"{type(self).__name__} cannot take a new class; give it _add_class, or start a new one")
 
-    def _hear_logged(self, row: Rows, answer: Answer, probability: float | None) -> bool:
+    def _hear_logged(self, row: Rows, answer: Answer, propensity: float | None) -> bool:
         """Learn from a round that somebody else played, and say whether anything changed."""
         raise ValueError(f"{type(self).__name__} cannot learn from rounds that others played; give it _hear_logged")
 
@@ -176,14 +176,14 @@ class Learner(Taught):
             self._tickets = Tickets(self._max_open_tickets)
         t = self.n_rounds_
         if among is None:
-            index, explored, probability, scores, kept = self._memory.look(row, self._key, t)
+            index, explored, propensity, scores, kept = self._memory.look(row, self._key, t)
         else:
             allowed = self._positions(among)
-            index, explored, probability, scores, kept = self._memory.look_among(row, self._key, t, allowed)
+            index, explored, propensity, scores, kept = self._memory.look_among(row, self._key, t, allowed)
         self.n_rounds_ = t + 1
         self.n_uniform_guesses_ += explored
         label, version = self._labels[index], self.n_updates_
-        return self._tickets.issue(t, label, probability, explored, index, kept, scores, version)
+        return self._tickets.issue(t, label, propensity, explored, index, kept, scores, version)
 
     def tell(self, guess: Guess | str, correct: bool, label: Any = None) -> None:
         """Say whether a guess was right: at once, late, in any order, or never, but only once.

@@ -38,7 +38,7 @@ def said(sight: AtHand, _draw: Any, _settings: None) -> tuple[int, bool]:
 
 
 def _nothing_to_weigh(_sight: AtHand, _settings: None) -> None:
-    """Do nothing: the ticket has its probability."""
+    """Do nothing: the ticket has its propensity."""
 
 
 def told(learner: "Learner", _X: Rows, _t: int, sight: AtHand, answer: Answer, _settings: None) -> bool:
@@ -81,14 +81,14 @@ class ByHand(Memory):
 
     def look(self, row: Rows, seed: int, round: int) -> tuple[int, bool, float, Floats, Rows]:
         """Return what the learner decides."""
-        index, explored, probability = self._learner._decide(check_rows(row, "features"), round)
+        index, explored, propensity = self._learner._decide(check_rows(row, "features"), round)
         if not isinstance(index, (int, np.integer)) or not 0 <= index < len(self._learner.classes_):
             raise ValueError(
                 f"_decide must return a position among the {len(self._learner.classes_)} classes; got {index!r}"
             )
-        if not math.isfinite(probability):
-            raise ValueError(f"_decide must return the probability of its guess; got {probability!r}")
-        return int(index), bool(explored), float(probability), np.empty(0), row
+        if not math.isfinite(propensity):
+            raise ValueError(f"_decide must return the propensity of its guess; got {propensity!r}")
+        return int(index), bool(explored), float(propensity), np.empty(0), row
 
     def chances(self, row: Rows) -> Floats:
         """Return what the learner says its probabilities are."""
@@ -116,11 +116,9 @@ class ByHand(Memory):
         """Let the learner take a new class."""
         self._learner._add_class()
 
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
+    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Let the learner hear what somebody else played."""
-        return self._learner._hear_logged(
-            check_rows(row, "features"), Answer(label, False, correct, truth), probability
-        )
+        return self._learner._hear_logged(check_rows(row, "features"), Answer(label, False, correct, truth), propensity)
 
     def hear(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Let the learner hear."""

@@ -30,14 +30,14 @@ def _check_answers(correct: Any, n: int) -> npt.NDArray[np.bool_]:
     return np.broadcast_to(answers, (n,))
 
 
-def _check_chances(probabilities: Any, n: int) -> Floats:
-    chances = check_real(probabilities, "probabilities").astype(np.float64)
+def _check_chances(propensities: Any, n: int) -> Floats:
+    chances = check_real(propensities, "propensities").astype(np.float64)
     if chances.shape not in ((), (n,)):
-        raise ValueError(f"probabilities must have {n} entries, one for each round; got shape {chances.shape}")
+        raise ValueError(f"propensities must have {n} entries, one for each round; got shape {chances.shape}")
     wrong = ~((chances > _LEAST_CHANCE) & (chances <= 1.0))
     if wrong.any():
         raise ValueError(
-            f"probabilities must be above 0 (above {_LEAST_CHANCE:.1g}) and at most 1; got {chances[wrong].flat[0]!r}"
+            f"propensities must be above 0 (above {_LEAST_CHANCE:.1g}) and at most 1; got {chances[wrong].flat[0]!r}"
         )
     return np.broadcast_to(chances, (n,))
 
@@ -86,7 +86,7 @@ class Taught(Run):
 
     # What is known already.
 
-    def learn_from(self, X: Any, guesses: Any, correct: Any, probabilities: Any = None) -> Self:
+    def learn_from(self, X: Any, guesses: Any, correct: Any, propensities: Any = None) -> Self:
         """Learn from rounds that somebody else played: which label was tried, and whether it was right.
 
         They are no rounds of this learner: nothing is guessed, and no mistake is counted. What a learner makes of them
@@ -100,13 +100,13 @@ class Taught(Run):
             The label that was tried in each.
         correct : array of bool of shape (rounds,), or bool
             Whether it was right; one truth value stands for all.
-        probabilities : array of shape (rounds,), or float, optional
+        propensities : array of shape (rounds,), or float, optional
             The chance with which each label was tried, in (0, 1]; needed by learners that weigh by it.
         """
         rows = check_rows(X)
         labels = check_labels(guesses, rows.shape[0], "guesses")
         answers = _check_answers(correct, len(labels))
-        chances = None if probabilities is None else _check_chances(probabilities, len(labels))
+        chances = None if propensities is None else _check_chances(propensities, len(labels))
         # One round is heard or refused, as by `tell`; only of several could some be heard and others not.
         is_one = len(labels) == 1 and self._started and not self._grows
         with self._lock if is_one else self.all_or_nothing(fresh=False):

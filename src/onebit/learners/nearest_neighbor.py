@@ -163,7 +163,7 @@ class _Remembered(DenseMemory):
             self._settle(why, prepared, 0, row)
         return NeighborSight(self.sight.scores, self.sight.near.copy(), np.empty(len(among)))
 
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
+    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Remember what was right, as if it had been drawn, unless something remembered covers it."""
         return self.hear_as_played(row, label, True, correct, truth)
 

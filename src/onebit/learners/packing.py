@@ -98,7 +98,7 @@ def pack_tickets(tickets: Tickets) -> tuple[list[str], Arrays]:
         "round": np.array([guess.round for guess in kept], np.int64),
         "index": np.array([guess.index for guess in kept], np.int64),
         "version": np.array([guess.version for guess in kept], np.int64),
-        "probability": np.array([guess.probability for guess in kept], np.float64),
+        "probability": np.array([guess.propensity for guess in kept], np.float64),
         "explored": np.array([guess.explored for guess in kept], np.int8),
         "token": _of_bytes([guess.token for guess in kept], TOKEN),
         "sparse": np.array([isinstance(row, SparseRows) for row in rows], np.int8),
@@ -137,13 +137,13 @@ def unpack_tickets(
     kept = []
     singles = ("run", "round", "index", "version", "probability", "explored", "token", "sparse")
     for i, each in enumerate(zip(*(arrays[name] for name in singles), strict=True)):
-        run, round, index, version, probability, explored, token, is_sparse = each
+        run, round, index, version, propensity, explored, token, is_sparse = each
         row: Any = values[i][None].copy()
         if is_sparse:
             row = SparseRows(values[i].copy(), columns[i].copy(), np.array([0, len(columns[i])]), n_features)
         label = labels[check_position(int(index), len(labels))]
         of_run = runs[check_position(int(run), len(runs))]
-        said = int(round), label, float(probability), bool(explored), int(index), row, scores[i].copy(), int(version)
+        said = int(round), label, float(propensity), bool(explored), int(index), row, scores[i].copy(), int(version)
         kept.append(Guess(*said, of_run, token.tobytes()))
         if not is_fit(kept[-1], memory, n_features):
             raise ValueError(f"its ticket of round {round} has a row or scores that no guess is made from")

@@ -36,7 +36,7 @@ from onebit.memory import Memory
 from onebit.rounds import TOKEN, Guess, read_id
 
 _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
-# Whether rows are sparse, rows, columns, scores; round, index, explored, version, probability, token.
+# Whether rows are sparse, rows, columns, scores; round, index, explored, version, propensity, token.
 _pack_head = struct.Struct(f"<?qqqqqbqd{TOKEN}s").pack
 DIGEST = 8
 """Bytes kept of an expired ticket: another one has the same in a case of 10¹⁹."""
@@ -102,7 +102,7 @@ class Tickets:
         self,
         round: int,
         label: Any,
-        probability: float,
+        propensity: float,
         explored: bool,
         index: int,
         row: Rows,
@@ -121,9 +121,9 @@ class Tickets:
             self._tokens = [drawn[start : start + TOKEN] for start in range(0, len(drawn), TOKEN)]
         run, token = self.run, self._tokens.pop()
         shown = row.copy() if type(row) is np.ndarray else copy.deepcopy(row)
-        self.own = _new_guess(Guess, (round, label, probability, explored, index, row, scores, version, run, token))
+        self.own = _new_guess(Guess, (round, label, propensity, explored, index, row, scores, version, run, token))
         self.latest = guess = _new_guess(
-            Guess, (round, label, probability, explored, index, shown, scores.copy(), version, run, token)
+            Guess, (round, label, propensity, explored, index, shown, scores.copy(), version, run, token)
         )
         return guess
 
@@ -318,7 +318,7 @@ def is_fit(guess: Guess, memory: Memory, n_features: int) -> bool:
 
 def _own_form(guess: Guess) -> Guess:
     """Return a ticket as compiled code takes it, with arrays of its own; raises for what could never be issued."""
-    round, label, probability, explored, index, row, scores, version, run, token = guess
+    round, label, propensity, explored, index, row, scores, version, run, token = guess
     if type(explored) is not bool:
         raise TypeError("explored is True or False")
     if type(token) is not bytes or len(token) != TOKEN:
@@ -335,7 +335,7 @@ def _own_form(guess: Guess) -> Guess:
             raise ValueError("no sparse row")
     else:
         own = _copied(row, _FLOAT64)
-    numbers = operator.index(round), label, probability, explored, operator.index(index)
+    numbers = operator.index(round), label, propensity, explored, operator.index(index)
     return Guess(*numbers, own, _copied(scores, _FLOAT64), version, run, token)
 
 
@@ -347,14 +347,14 @@ def _copied(array: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 def _all_it_says(guess: Guess) -> bytes:
     """Return the content of a ticket in its own form, but for its label and run; raises if a number is none."""
-    round, _, probability, explored, index, row, scores, version, _, token = guess
+    round, _, propensity, explored, index, row, scores, version, _, token = guess
     (n_scores,) = scores.shape
     if type(row) is np.ndarray:
-        head = _pack_head(False, *row.shape, n_scores, round, index, explored, version, probability, token)
+        head = _pack_head(False, *row.shape, n_scores, round, index, explored, version, propensity, token)
         return head + row.tobytes() + scores.tobytes()
     values, columns, starts, n_columns = row
     (n_entries,) = values.shape
-    head = _pack_head(True, n_entries, n_columns, n_scores, round, index, explored, version, probability, token)
+    head = _pack_head(True, n_entries, n_columns, n_scores, round, index, explored, version, propensity, token)
     return head + values.tobytes() + columns.tobytes() + starts.tobytes() + scores.tobytes()
 
 

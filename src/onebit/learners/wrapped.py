@@ -132,7 +132,7 @@ class Wrapped(Learner):
     def _hear(self, guess: Guess, answer: Answer) -> bool:
         return self._learn(guess.row, answer.label, answer.correct)
 
-    def _hear_logged(self, row: Rows, answer: Answer, probability: float | None) -> bool:
+    def _hear_logged(self, row: Rows, answer: Answer, propensity: float | None) -> bool:
         return self._learn(row, answer.label, answer.correct)
 
     def _add_class(self) -> None:

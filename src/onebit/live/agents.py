@@ -83,7 +83,7 @@ _EVERY_TIME = _ONCE | {"idempotent_hint": False}
 
 VERBS = {
     "guess": Verb(
-        "Ask which label to pick for a record, before you act. Returns id, label, probability and time. Do what the "
+        "Ask which label to pick for a record, before you act. Returns id, label, propensity and time. Do what the "
         "label says, then tell how it went, with the id. "
         'Example: {"record": {"task": "sum up a contract", "pages": 12, "language": "de"}, "key": "task-17"}',
         {
@@ -131,7 +131,7 @@ VERBS = {
             "record": _RECORD,
             "label": _LABEL | {"description": "What you picked: one of the labels."},
             "correct": {"type": ["boolean", "null"], "description": "Whether that was right."},
-            "probability": {
+            "propensity": {
                 "type": ["number", "null"],
                 "exclusiveMinimum": 0,
                 "maximum": 1,

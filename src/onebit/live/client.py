@@ -243,11 +243,11 @@ class RemoteDecider:
         label: Any,
         correct: bool | None,
         *,
-        probability: float | None = None,
+        propensity: float | None = None,
         key: str | None = None,
     ) -> Shadow:
         """Say what was decided without it, and hear what it would have done; the key is as for `guess`."""
-        item = {"record": record_to_json(record), "label": label, "correct": correct, "probability": probability}
+        item = {"record": record_to_json(record), "label": label, "correct": correct, "propensity": propensity}
         said = self._post("shadow", item | {"key": _key(key)})
         return Shadow(said["label"], said["agrees"])
 
@@ -318,7 +318,7 @@ def _name_of(ticket: "str | Ticket") -> str:
 
 
 def _ticket_of(said: Any) -> Ticket:
-    return Ticket(said["id"], said["label"], said["probability"], datetime.fromisoformat(said["time"]))
+    return Ticket(said["id"], said["label"], said["propensity"], datetime.fromisoformat(said["time"]))
 
 
 def error_of(said: Any, status: int) -> Exception:

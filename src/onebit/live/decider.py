@@ -166,7 +166,7 @@ class Decider(House):
             "record": written,
             "label": decision.label,
             "wanted": decision.wanted,
-            "probability": decision.probability,
+            "propensity": decision.propensity,
             "among": allowed,
             "additions": decision.looked.additions,
         }
@@ -175,7 +175,7 @@ class Decider(House):
         state.take_guess(event, decision)
         self._log.append(event)
         self._close_beyond(state.settings.max_open)
-        ticket = Ticket(name, state.classes[decision.label], decision.probability, moment(event.time))
+        ticket = Ticket(name, state.classes[decision.label], decision.propensity, moment(event.time))
         if key is not None:
             _remember(self._requests, key, ticket)
         self._is_stale = False
@@ -285,7 +285,7 @@ class Decider(House):
         label: Any,
         correct: bool | None,
         *,
-        probability: float | None = None,
+        propensity: float | None = None,
         key: str | None = None,
     ) -> Shadow:
         """Learn from what the application decided itself, and say what the decider would have done.
@@ -298,19 +298,19 @@ class Decider(House):
             What the application did: one of the classes.
         correct : bool or None
             Whether it was right; None if nobody knows.
-        probability : float
+        propensity : float
             The chance with which the application did that; learners that weigh by it need it.
         key : str
             Names the request: a second one with the same key is answered as the first was, and learned from once.
         """
         said = None if correct is None else check_answer(correct)
-        if probability is not None:
-            probability = check_number("probability", probability, above=0.0, at_most=1.0)
+        if propensity is not None:
+            propensity = check_number("propensity", propensity, above=0.0, at_most=1.0)
         with self._lock:
             self._make_ready()
             shadow = None if key is None else self._of_request(key, Shadow)
             if shadow is None:
-                shadow = self._shadow(record, label, {"correct": said, "probability": probability}, key)
+                shadow = self._shadow(record, label, {"correct": said, "propensity": propensity}, key)
             last = self._log.pending()
         self._wait(last)
         return shadow
@@ -409,7 +409,7 @@ def _said_before(event: Event, classes: list[Any]) -> Ticket | Shadow:
     """Return what a request was answered, by its event."""
     if event.ticket is None:
         return _shadow_of(event.body, classes)
-    return Ticket(event.ticket, classes[event.body["label"]], event.body["probability"], moment(event.time))
+    return Ticket(event.ticket, classes[event.body["label"]], event.body["propensity"], moment(event.time))
 
 
 def _shadow_of(body: Mapping[str, Any], classes: list[Any]) -> Shadow:

@@ -84,7 +84,7 @@ class House(Looks):
     def export(self, path: "str | os.PathLike[str]") -> int:
         """Write every guess that is still in the log to a CSV or Parquet file, one line each; return how many.
 
-        Columns: ticket, time, label, probability, correct (empty where nobody said), answered, and the record as JSON.
+        Columns: ticket, time, label, propensity, correct (empty where nobody said), answered, and the record as JSON.
         """
         place = check_table(path)
         with self._lock:

@@ -99,7 +99,7 @@ class Looks(Keeper):
             classes, waiting = self._state.classes, self._state.open
             older = (name for name in reversed(waiting) if waiting[name].seq < end)
             return [
-                Ticket(name, classes[each.label], each.probability, moment(each.time))
+                Ticket(name, classes[each.label], each.propensity, moment(each.time))
                 for name in islice(older, limit)
                 for each in (waiting[name],)
             ]

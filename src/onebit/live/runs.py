@@ -122,7 +122,7 @@ class _Run:
         self._rows.append(guess.row)  # type: ignore[arg-type]  # dense ones only
         self._additions.append(said["additions"])
         self._labels.append(said["label"])
-        self._chances.append(said["probability"])
+        self._chances.append(said["propensity"])
         self._answers.append(answer.body["correct"])
 
     def play(self, state: State) -> bool:
@@ -146,7 +146,7 @@ class _Run:
             said = {
                 "label": label,
                 "wanted": label,
-                "probability": chance,
+                "propensity": chance,
                 "among": None,
                 "additions": self._additions[i],
             }

@@ -32,7 +32,7 @@ class Open(NamedTuple):
     """The position of the guessed label among the classes."""
     own: str | None
     """The learner's own ticket; None where the label is not the learner's."""
-    probability: float
+    propensity: float
     row: Rows | None
     """What was seen, where the label is not the learner's."""
 
@@ -41,7 +41,7 @@ class Decision(NamedTuple):
     """A guess before it is an event."""
 
     label: int
-    probability: float
+    propensity: float
     wanted: int
     """What the learner would have guessed: another label where chance decided, for an exploration floor."""
     own: str
@@ -114,14 +114,14 @@ class State:
         chances = self.learner.probabilities(as_rows(row), among)[0] if floor > 0.0 else None
         guess = self.learner.guess(row, among)
         if chances is None:
-            return Decision(guess.index, guess.probability, guess.index, guess.id, looked)
+            return Decision(guess.index, guess.propensity, guess.index, guess.id, looked)
         # A label that is named twice is no likelier for it.
         allowed = np.arange(len(self.classes)) if among is None else np.unique([self.classes.index(i) for i in among])
         number, label = decider_number(self.settings.seed, guess.round), guess.index
         if number < floor:
             label = int(allowed[uniform_label(number / floor, len(allowed))])
-        probability = (1.0 - floor) * float(chances[label]) + floor / len(allowed)
-        return Decision(label, probability, guess.index, guess.id, looked)
+        propensity = (1.0 - floor) * float(chances[label]) + floor / len(allowed)
+        return Decision(label, propensity, guess.index, guess.id, looked)
 
     def would_guess(self, record: Any) -> tuple[Looked, int]:
         """Return what is seen of a record, and the likeliest guess; nothing is changed."""
@@ -132,16 +132,16 @@ class State:
 
     def take_guess(self, event: Event, decision: Decision) -> None:
         """Let a guess that was decided now be known."""
-        label, probability, wanted, own, looked = decision
+        label, propensity, wanted, own, looked = decision
         self.encoder.take(looked)
-        self._open(event, label, own if label == wanted else None, probability, looked.row)
+        self._open(event, label, own if label == wanted else None, propensity, looked.row)
         if label != wanted:
             self.learner.drop(own)
         self.seq = event.seq
 
-    def _open(self, event: Event, label: int, own: str | None, probability: float, row: Rows) -> None:
+    def _open(self, event: Event, label: int, own: str | None, propensity: float, row: Rows) -> None:
         assert event.ticket is not None
-        self.open[event.ticket] = Open(event.seq, event.time, label, own, probability, row if own is None else None)
+        self.open[event.ticket] = Open(event.seq, event.time, label, own, propensity, row if own is None else None)
         self.counts.guessed[label] += 1
 
     def apply(self, event: Event, corrected: dict[str, bool | None] | None = None) -> None:
@@ -173,7 +173,7 @@ class State:
             self.differences += 1
             self.first_difference = self.first_difference or event.seq
         own = guess.id if is_same and said["label"] == said["wanted"] else None
-        self._open(event, said["label"], own, said["probability"], row)
+        self._open(event, said["label"], own, said["propensity"], row)
         if own is None:
             self.learner.drop(guess)
 
@@ -191,7 +191,7 @@ class State:
 
     def _hear(self, event: Event, correct: bool | None) -> None:
         """Close a ticket: right, wrong, or without an answer."""
-        _, _, label, own, probability, row = self.open.pop(str(event.ticket))
+        _, _, label, own, propensity, row = self.open.pop(str(event.ticket))
         if correct is None:
             if own is not None:
                 self.learner.drop(own)
@@ -201,7 +201,7 @@ class State:
         if own is not None:
             self.learner.tell(own, correct)
         else:
-            self.learner.learn_from(as_rows(row), [self.classes[label]], correct, probability)
+            self.learner.learn_from(as_rows(row), [self.classes[label]], correct, propensity)
 
     def _take_class(self, event: Event, _corrected: dict[str, bool | None]) -> None:
         label = restore(event.body["label"], Trusted(self._trusted))
@@ -219,7 +219,7 @@ class State:
         assert event.row is not None
         said = event.body
         if said["correct"] is not None:  # first: what the learner refuses must change nothing
-            label, chance = self.classes[said["label"]], said["probability"]
+            label, chance = self.classes[said["label"]], said["propensity"]
             self.learner.learn_from(as_rows(event.row), [label], said["correct"], chance)
         self.encoder.take(Looked(event.row, said["additions"]))
         self.counts.watched += 1
@@ -256,9 +256,9 @@ class State:
             state.learner = from_bytes(content[end:], "the snapshot's learner", trusted)
             state.encoder = Encoder.from_state(header["encoder"])
             state.classes = restore(header["classes"], Trusted(trusted))
-            for ticket, seq, time, label, own, probability, row in header["open"]:
+            for ticket, seq, time, label, own, propensity, row in header["open"]:
                 seen = None if row is None else row_of_bytes(bytes.fromhex(row))
-                state.open[ticket] = Open(seq, time, label, own, probability, seen)
+                state.open[ticket] = Open(seq, time, label, own, propensity, seen)
             state.counts = counts = Counts.of_state(header["counts"])
             wrong = counts.wrong.total()
             before = [counts.right.total() + wrong, wrong, 1, []]  # of a snapshot without one

@@ -12,8 +12,8 @@ class Ticket(NamedTuple):
     id: str
     """For `tell`: it names the guess, and nobody can guess it."""
     label: Any
-    probability: float
-    """The chance with which this label was guessed."""
+    propensity: float
+    """The chance with which this label was drawn; it does not say how likely the label is to be right."""
     time: datetime
 
 

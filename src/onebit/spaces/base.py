@@ -108,20 +108,20 @@ class Space(Memory):
         """Return the rule's game."""
         return self.game_of(self.rule, is_sparse)
 
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
+    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn what the rule's theorem allows."""
         rule = self.rule
         if rule.learn_logged is None:
             raise ValueError("this rule cannot learn from rounds that others played; give it learn_logged")
         if rule.divides_by_chances:
-            needed_chance(probability)
+            needed_chance(propensity)
         if rule.hears_label and truth < 0:
             return False  # it learns from labels, and this one is not known
         prepared = self.prepare(row)
         self.measure(prepared, row)
         self._seen = -1
         game = self.game_of(rule._replace(learn=rule.learn_logged), isinstance(prepared, SparseRows))
-        settings = self.settings._replace(rule=(1.0 if probability is None else probability,))
+        settings = self.settings._replace(rule=(1.0 if propensity is None else propensity,))
         answer = Answer(label, False, correct, truth)
         return bool(in_python(game.hear)(self.arrays, unlocked(prepared), 0, self.sight, answer, settings))
 

@@ -237,7 +237,7 @@ def with_imbalance(stream: _Stream, ratio: float, seed: int = 0) -> _Stream:
     """Return a stream with rounds left out, so that some classes are rare.
 
     Classes are put in a random order. Of the first all rounds stay, of the last one in `ratio`, of those between in
-    geometric steps; each round stays or goes by itself, with that probability. Of classes that were equally frequent,
+    geometric steps; each round stays or goes by itself, with that propensity. Of classes that were equally frequent,
     the first is then about `ratio` times as frequent as the last.
 
     Parameters

@@ -230,7 +230,7 @@ class FactMemory(Memory):
 
     per_class: ClassVar[tuple[str, ...]] = "scores", "opinions", "targets", "chances"
 
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
+    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn what is proved, whoever tried it; somebody else's mistakes are no sign of drift, and no dispute."""
         prepared = self.prepare(row)
         self.measure(prepared, row)

@@ -38,7 +38,7 @@ class AdaptiveSurrogate(WeightLearner):
     Σ ℓ(U) for a known T, and (4 + 9.5)·B√(KT) without. A decoded label is wrong with a chance of at most ln 2·ℓ, which
     leaves 0.3·ℓ to pay for the variance of the steps, ‖∇ℓ‖² ≤ 2R²ℓ/ln 2 divided by a chance of q/K or more. When
     classes join it counts from there, for the larger K; with `among` the right label must be allowed. Steps on known
-    rounds (`learn_from`) are right on average if the probabilities are those that the labels were tried with.
+    rounds (`learn_from`) are right on average if the propensities are those that the labels were tried with.
 
     Examples
     --------

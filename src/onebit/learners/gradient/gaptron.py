@@ -39,7 +39,7 @@ class Gaptron(WeightLearner):
     elsewhere; and that pays for the variance of the step, (η/2)‖∇ℓ‖²/P, since ‖∇ℓ‖² ≤ 2R²(1 − σ)²/(ln 2)² with σ the
     right label's softmax, and P ≥ g/K. The hinge loss, which the paper has too, is not offered. When classes join it
     counts from there, for the larger K; with `among` the right label must be allowed. Steps on known rounds
-    (`learn_from`) are right on average if the probabilities are those that the labels were tried with.
+    (`learn_from`) are right on average if the propensities are those that the labels were tried with.
 
     Examples
     --------

@@ -96,15 +96,15 @@ class GradientMemory(Memory):
         """Learn from an answer; a late one is a step from the weights of now, with the chance of then."""
         if self._seen != guess.round:
             self.measure(guess.row, guess.row)
-        return self._hear_measured(guess.row, guess.index, correct, truth, guess.probability)
+        return self._hear_measured(guess.row, guess.index, correct, truth, guess.propensity)
 
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
-        """Learn as if the label had been guessed with that probability."""
+    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
+        """Learn as if the label had been guessed with that propensity."""
         if truth < 0 and self.settings.kind in TOLD:
             return False  # it learns from labels, and this one is not known
         self.measure(row, row)
         divides = self.settings.kind in (GAPTRON, SURROGATE)
-        heard, chance = self.arrays.sums[HEARD], divisible_chance(probability, row) if divides else 1.0
+        heard, chance = self.arrays.sums[HEARD], divisible_chance(propensity, row) if divides else 1.0
         try:
             return self._hear_measured(unlocked(row), label, correct, truth, chance)
         finally:

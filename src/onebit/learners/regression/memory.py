@@ -121,7 +121,7 @@ class RegressionMemory(DenseMemory):
         """Return the game; rows are dense by now."""
         return _GAME._replace(hears_label=self.settings.hears_label)
 
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
+    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Take the round in as one of its own; the chance is not needed: which rows were tried does not bias a fit."""
         if truth < 0 and self.settings.hears_label:
             return False  # it learns from labels, and this one is not known

@@ -235,12 +235,12 @@ class JointMemory(DenseMemory):
         super().play(X, y, seed, first_round, record)
         self._tidy()
 
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, probability: float | None) -> bool:
+    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn from a round that somebody else played, with the chance that its label had."""
         prepared = dense(row)
         self.measure(prepared, row)
         self._seen = -1
-        chance = divisible_chance(probability, prepared)
+        chance = divisible_chance(propensity, prepared)
         learn, answer = _learns(self.rule, self.form), Answer(label, False, correct, truth)
         try:
             return learn(self.arrays, unlocked(prepared), 0, self.sight, answer, chance, self.settings)

@@ -52,7 +52,7 @@ class PNewtron(SecondOrderLearner):
     exploration that its theorem chooses, has a logistic loss beyond that of the best weights in the ball of O(log T) if
     α is a constant, O(√T) if it grows as log T, and at most O(T^⅔), on examples of bounded length. Classes that join
     had no weights in the rounds before; with `among` a round is played as if there were no other labels. Known rounds
-    (`learn_from`) give gradients that are right on average if the probabilities are those that the labels were tried
+    (`learn_from`) give gradients that are right on average if the propensities are those that the labels were tried
     with. A late answer gives the gradient of then.
 
     Attributes

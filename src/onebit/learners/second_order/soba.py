@@ -53,7 +53,7 @@ class SOBA(SecondOrderLearner):
     of any fixed linear classifier grow as √T/η, but for logarithms. The loss lies between the hinge loss (η = 0) and
     its square (η = 1), and the bound holds for all η at once that the classifier's norm allows. For the
     diagonal nothing is proved. When classes join it counts from there, for the larger K; with `among` the right label
-    must be allowed. Of known rounds (`learn_from`) the right ones teach, with the probability that they were tried
+    must be allowed. Of known rounds (`learn_from`) the right ones teach, with the propensity that they were tried
     with. A late answer teaches as if the round were played now, with the chance of then.
 
     Attributes

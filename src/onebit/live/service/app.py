@@ -190,7 +190,7 @@ def _add_verbs(app: FastAPI, service: Service) -> dict[str, Endpoint]:
     add(
         "shadow", "play", bodies.shadow_call, True,
         "Say what you decided yourself, and whether it was right; hear what the decider would have done.",
-        {"record": record, "label": "refund", "correct": True, "probability": None, "key": "order-17"},
+        {"record": record, "label": "refund", "correct": True, "propensity": None, "key": "order-17"},
     )  # fmt: skip
     add(
         "settings", "admin", bodies.change_call, False,

@@ -122,13 +122,13 @@ def withdraw_call(said: Any) -> Call:
 
 def shadow_call(said: Any) -> Call:
     """Return what the application decided itself."""
-    fields = fields_of(said, ["record", "label", "correct"], ["probability", "key"])
-    record, label, chance = _record(fields["record"]), fields["label"], fields.get("probability")
+    fields = fields_of(said, ["record", "label", "correct"], ["propensity", "key"])
+    record, label, chance = _record(fields["record"]), fields["label"], fields.get("propensity")
     correct, key = fields["correct"], fields.get("key")
     if chance is not None and (isinstance(chance, bool) or not isinstance(chance, (int, float)) or not 0 < chance <= 1):
-        raise ValueError(f"probability must be above 0 and at most 1; got {chance!r:.80}")
+        raise ValueError(f"propensity must be above 0 and at most 1; got {chance!r:.80}")
     _labels("label", [label])
-    return lambda desk: described_shadow(desk.shadow(record, label, correct, probability=chance, key=key))
+    return lambda desk: described_shadow(desk.shadow(record, label, correct, propensity=chance, key=key))
 
 
 def class_call(said: Any) -> Call:
@@ -222,7 +222,7 @@ def _labels(what: str, labels: Any) -> list[Any]:
 
 def described_ticket(ticket: Ticket) -> dict[str, Any]:
     """Return a ticket as JSON."""
-    return {"id": ticket.id, "label": ticket.label, "probability": ticket.probability, "time": ticket.time.isoformat()}
+    return {"id": ticket.id, "label": ticket.label, "propensity": ticket.propensity, "time": ticket.time.isoformat()}
 
 
 def described_shadow(shadow: Shadow) -> dict[str, Any]:

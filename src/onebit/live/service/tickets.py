@@ -38,7 +38,7 @@ def one_ticket(desk: Decider, name: str) -> dict[str, Any]:
         "key": asked.key,
         "time": asked.time,
         "label": classes[said["label"]],
-        "probability": said["probability"],
+        "propensity": said["propensity"],
         "is_explored": said["label"] != said["wanted"],
         "among": None if said["among"] is None else [classes[i] for i in said["among"]][:_SHOWN_VALUES],
         "record": shown_record(said["record"], _SHOWN_VALUES, _SHOWN_LETTERS),

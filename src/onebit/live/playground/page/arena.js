@@ -481,12 +481,12 @@ export class Arena {
     const bar = (share) => make("span", { class: "weight", width: `${Math.round(70 * share)}px`, "aria-hidden": "true" });
     const line = (first, label, share) =>
       make("tr", {}, ...(first === null ? [] : [make("th", { scope: "row" }, first)]), make("td", {}, name(label)), make("td", { class: "share" }, bar(share), `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`));
-    const sentence = make("p", { class: "said" }, `At (${x.toFixed(2)}, ${y.toFixed(2)}) ${learner.title} says `, name(said.guess), said.voices.length > 1 ? ", by this vote:" : ", with these chances:");
+    const sentence = make("p", { class: "said" }, `At (${x.toFixed(2)}, ${y.toFixed(2)}) ${learner.title} says `, name(said.guess), said.voices.length > 1 ? ", by this vote:" : ", drawn with these propensities:");
     const rows =
       said.voices.length > 1
         ? said.voices.map((voice) => line(voice.kernel, voice.label, voice.weight))
         : said.chances.map((chance, label) => line(null, label, chance));
-    const heads = said.voices.length > 1 ? ["kernel", "says", "counts"] : ["label", "chance"];
+    const heads = said.voices.length > 1 ? ["kernel", "says", "counts"] : ["label", "propensity"];
     const head = make("thead", {}, make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text))));
     byId("voices").replaceChildren(sentence, make("table", {}, head, make("tbody", {}, ...rows)));
   }

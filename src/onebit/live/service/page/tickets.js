@@ -32,8 +32,8 @@ function record({ values, n_more: more }) {
   return make("dl", { class: "record" }, ...pairs, ...(more ? [make("dt", {}, "…"), make("dd", {}, `and ${grouped(more)} more`)] : []));
 }
 
-const guessLine = (label, probability, time) =>
-  make("div", { class: "guess-line" }, make("b", {}, String(label)), make("span", { title: clock(time) }, `with chance ${percent(probability)}, ${ago(time)}`));
+const guessLine = (label, propensity, time) =>
+  make("div", { class: "guess-line" }, make("b", {}, String(label)), make("span", { title: clock(time) }, `propensity ${percent(propensity)}, ${ago(time)}`));
 
 export class Tickets {
   // `changed` is called after an answer, `complain` with what went wrong, `say` with what screen readers should hear.
@@ -98,7 +98,7 @@ export class Tickets {
     const items = tickets.map((ticket) => {
       const item = shown.get(ticket.id);
       if (!item || item.dataset.roles !== this.roles.join()) return this.item(ticket);
-      item.querySelector(".guess-line").replaceWith(guessLine(ticket.label, ticket.probability, ticket.time));
+      item.querySelector(".guess-line").replaceWith(guessLine(ticket.label, ticket.propensity, ticket.time));
       return item;
     });
     // Under a pointer nothing moves: a press meant for one ticket must not reach another.
@@ -120,7 +120,7 @@ export class Tickets {
   item(ticket) {
     const id = make("button", { type: "button", class: "id", title: "Look it up" }, ticket.id);
     id.addEventListener("click", () => this.lookUp(ticket.id, true));
-    const item = make("li", { "data-id": ticket.id, "data-roles": this.roles.join() }, guessLine(ticket.label, ticket.probability, ticket.time), brief(ticket.record));
+    const item = make("li", { "data-id": ticket.id, "data-roles": this.roles.join() }, guessLine(ticket.label, ticket.propensity, ticket.time), brief(ticket.record));
     const answers = this.answers(ticket.id, ticket.label, item);
     item.append(make("div", { class: "foot" }, answers, id));
     return item;
@@ -184,7 +184,7 @@ export class Tickets {
 
   show(ticket) {
     const [text, look] = STATES[ticket.state];
-    const shown = make("div", { class: "shown", tabindex: "-1" }, guessLine(ticket.label, ticket.probability, ticket.time), make("div", { class: `verdict ${look}` }, text));
+    const shown = make("div", { class: "shown", tabindex: "-1" }, guessLine(ticket.label, ticket.propensity, ticket.time), make("div", { class: `verdict ${look}` }, text));
     const notes = [];
     if (ticket.is_explored) notes.push("drawn to explore: the learner would have said something else");
     if (ticket.among) notes.push(`allowed were ${ticket.among.join(", ")}`);
