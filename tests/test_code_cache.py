@@ -1,6 +1,9 @@
 """Compiled code is kept on disk: found by the next process, never wrong, never in the way."""
 
+import gc
+import importlib
 import os
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,10 +11,24 @@ from typing import Any, NamedTuple
 
 import numba
 import pytest
+from numba.core.registry import CPUDispatcher
 
+import onebit
 from onebit import draws
-from onebit.code_cache import CodeCache, _StrangerError, _types_in, identity, is_ours
+from onebit.code_cache import (
+    CodeCache,
+    _digest,
+    _file_name,
+    _prepare,
+    _read_trusted,
+    _remove_unused,
+    _StrangerError,
+    _types_in,
+    identity,
+    is_ours,
+)
 from onebit.compiled import inlined
+from onebit.files import replace_file
 from onebit.learners.bandit_perceptron import HIGHEST
 from onebit.learners.bandit_svm import linear_facts
 from onebit.learners.banditron import RULE
@@ -56,13 +73,115 @@ def test_the_next_process_does_not_compile_again(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")} == files
 
 
-@pytest.mark.slow
-def test_a_torn_file_is_as_good_as_none_and_is_replaced(tmp_path: Path) -> None:
+def damaged(content: bytes, how: str) -> bytes:
+    """Return a file's content cut short, or with one bit in its middle turned."""
+    if how == "cut":
+        return content[:100]
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+@pytest.mark.parametrize("how", [pytest.param("cut", marks=pytest.mark.slow), "bit"])
+def test_a_damaged_file_is_as_good_as_none_and_is_replaced(tmp_path: Path, how: str) -> None:
     first, _ = play(tmp_path)
     for path in tmp_path.rglob("*.nbc"):
-        path.write_bytes(path.read_bytes()[:100])
+        path.write_bytes(damaged(path.read_bytes(), how))
     assert play(tmp_path) == (first, "0")
     assert play(tmp_path) == (first, "1")
+
+
+def kept(folder: Path, key: str = "key", content: bytes = b"compiled") -> Path:
+    """Write an entry as `save_overload` does."""
+    _prepare(folder)
+    path = folder / _file_name(key)
+    replace_file(path, _digest(key, content) + content, mode=0o600)
+    return path
+
+
+def test_an_entry_is_for_this_user_only(tmp_path: Path) -> None:
+    folder = tmp_path / "onebit-here"
+    path = kept(folder)
+    assert _read_trusted(folder, "key") == b"compiled"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert _read_trusted(folder, "another key") is None
+    path.rename(folder / _file_name("another key"))
+    assert _read_trusted(folder, "another key") is None, "a file under another name was loaded"
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_what_another_user_may_write_is_not_loaded(tmp_path: Path, mode: int) -> None:
+    folder = tmp_path / "onebit-here"
+    path = kept(folder)
+    path.chmod(mode)
+    assert _read_trusted(folder, "key") is None
+    path.chmod(0o600)
+    folder.chmod(mode | 0o100)
+    assert _read_trusted(folder, "key") is None
+    with pytest.raises(PermissionError, match="can be written to by others"):
+        kept(folder)
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "onebit-here", tmp_path / "onebit-there"
+    path = kept(elsewhere)
+    folder.symlink_to(elsewhere)
+    assert _read_trusted(folder, "key") is None
+    folder.unlink()
+    folder.mkdir(mode=0o700)
+    (folder / path.name).symlink_to(path)
+    assert _read_trusted(folder, "key") is None
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
+def test_another_users_files_are_not_loaded(tmp_path: Path) -> None:
+    folder = tmp_path / "onebit-here"
+    path = kept(folder)
+    os.chown(path, 65534, 65534)
+    assert _read_trusted(folder, "key") is None
+    os.chown(path, 0, 0)
+    assert _read_trusted(folder, "key") == b"compiled"
+    os.chown(folder, 65534, 65534)
+    assert _read_trusted(folder, "key") is None
+
+
+def test_entries_go_by_age(tmp_path: Path) -> None:
+    folder = tmp_path / "onebit-here"
+    old, used = kept(folder, "old"), kept(folder, "used")
+    for path in (old, used):
+        os.utime(path, (0, 0))
+    assert _read_trusted(folder, "used") == b"compiled"
+    _remove_unused.cache_clear()
+    _prepare(folder)
+    assert not old.exists()
+    assert used.exists()
+
+
+def test_every_compiled_function_of_onebit_can_be_kept() -> None:
+    for module in pkgutil.walk_packages(onebit.__path__, "onebit."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    found = [thing for thing in gc.get_objects() if isinstance(thing, CPUDispatcher)]
+    ours = [each for each in found if each.py_func.__module__.partition(".")[0] == "onebit"]
+    assert len(ours) > 100
+    assert [each.py_func.__qualname__ for each in ours if identity(each) is None] == []
+
+
+def test_defaults_and_inner_functions_are_part_of_a_function() -> None:
+    def make(default: int, limit: int) -> Any:
+        made: dict[str, Any] = {"__name__": "onebit.made_up", "LIMIT": limit}
+        exec(f"def function(x, rate={default}): return [y for y in x if y < LIMIT]", made)
+        return made["function"]
+
+    assert identity(make(1, 2)) == identity(make(1, 2))
+    assert len({identity(make(*each)) for each in ((1, 2), (3, 2), (1, 4))}) == 3
+
+
+def test_a_module_or_class_cannot_be_told_by_its_name() -> None:
+    for value in (draws, draws.Draw.__mro__[0], type("Mode", (), {"__module__": "onebit.made_up"})):
+        made: dict[str, Any] = {"__name__": "onebit.made_up", "value": value}
+        exec("def function(): return value", made)
+        assert (identity(made["function"]) is None) == (value is not draws.Draw)
 
 
 @pytest.mark.slow

@@ -2,22 +2,27 @@
 
 Numba's own cache knows a function by its file and line. It cannot tell apart the loops that one factory makes for many
 games, and does not notice a change in another file that was inlined. Here a function is known by everything it is made
-of: its code as loaded, the functions and constants that it closes over or finds in its module, and theirs; the types it
-is called with; the whole source of onebit, and the machine. A function that has anything of a stranger's in it is not
-kept: its sources are not ours to watch.
+of: its code as loaded, the functions, constants and defaults that it closes over or finds in its module, and theirs;
+the types it is called with, and the machine. A change elsewhere in onebit leaves it valid. A function that has anything
+of another package in it is not kept: those sources are not ours to watch.
 
-Files are in Numba's place for them (``__pycache__``, or ``NUMBA_CACHE_DIR``), in one folder per source. Whatever goes
-wrong there, a full disk or a torn file, costs only the time to compile.
+Files are in Numba's place for them (``__pycache__``, or ``NUMBA_CACHE_DIR``), in a folder per user that only this user
+can read. Loading compiled code runs it. So a file is loaded only if this user or root owns it and its folder, nobody
+else may write to either, and its digest agrees. Whatever goes wrong, a full disk or a damaged file, costs only the time
+to compile. Entries that were not used for a month are removed.
 """
 
 import hashlib
+import os
 import pickle
 import shutil
+import stat
 import sys
+import time
 import types
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +36,11 @@ from onebit.files import replace_file
 
 _PACKAGE = __name__.partition(".")[0]
 _FOLDER = "onebit-"
-
-
-def _hash_of_source() -> str:
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-# Now, not at the first compilation: a file that is edited later is not the one that was imported.
-_SOURCE = _hash_of_source()
+_BUILT_IN = ("builtins", "math", "typing")
+_ROOT = 0
+_DIGEST_BYTES = hashlib.sha256().digest_size
+_SECONDS_KEPT = 30 * 86_400.0
+_SECONDS_BETWEEN_TOUCHES = 86_400.0
 
 
 class _StrangerError(Exception):
@@ -71,13 +70,20 @@ def _parts(thing: Any, seen: set[int]) -> Iterable[str]:
             seen.add(id(thing))
             yield from _parts_of_code(thing.__code__)
             values = [cell.cell_contents for cell in thing.__closure__ or ()]
-            values += [thing.__globals__[name] for name in thing.__code__.co_names if name in thing.__globals__]
+            values += [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
+            names = _names_in(thing.__code__)
+            values += [thing.__globals__[name] for name in names if name in thing.__globals__]
             for value in values:
                 yield from _parts(value, seen)
     elif isinstance(thing, type):
         yield f"{_name(thing)}{getattr(thing, '_fields', '')}"
+        # Of a named tuple compiled code sees the fields. What it sees of another class of ours cannot be told.
+        if not hasattr(thing, "_fields") and thing.__module__ not in _BUILT_IN:
+            raise _StrangerError
     elif isinstance(thing, types.ModuleType):
         yield thing.__name__
+        if thing.__name__.partition(".")[0] == _PACKAGE:  # what is used of it cannot be told
+            raise _StrangerError
     elif isinstance(thing, tuple):
         for item in thing:
             yield from _parts(item, seen)
@@ -96,9 +102,15 @@ def _parts_of_code(code: types.CodeType) -> Iterable[str]:
             yield repr(constant)
 
 
+def _names_in(code: types.CodeType) -> list[str]:
+    """Return the names that a function looks up, those of its comprehensions and inner functions too."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return sorted({*code.co_names, *(name for each in inner for name in _names_in(each))})
+
+
 def _name(thing: Any) -> str:
     module = getattr(thing, "__module__", None) or ""
-    if module.partition(".")[0] != _PACKAGE and module not in ("builtins", "math", "typing"):
+    if module.partition(".")[0] != _PACKAGE and module not in _BUILT_IN:
         raise _StrangerError
     return f"{module}.{thing.__qualname__}"
 
@@ -127,42 +139,103 @@ class CodeCache(NullCache):
         return make(self._dispatcher.py_func)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled form for a signature, or None if there is none that can be read."""
+        """Return the compiled form for a signature, or None if there is none that may be loaded."""
         target_context.refresh()
-        # A torn or foreign file must never be worse than no file.
+        # A damaged or foreign file must never be worse than no file.
         with suppress(Exception):
             # Looked up before compiling: what the function is made of now is what Numba would compile.
-            payload = pickle.loads(self._path(sig, target_context.codegen()).read_bytes())
-            return self._numba.rebuild(target_context, payload)
+            key = self._key(sig, target_context.codegen())
+            content = next(filter(None, (_read_trusted(folder, key) for folder in self._folders())), None)
+            if content is not None:
+                return self._numba.rebuild(target_context, pickle.loads(content))
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled form, whole or not at all."""
-        # A full disk, no place to write to, or a stranger's function.
+        # A full disk, no place to write to, or a function with something of another package in it.
         with suppress(OSError, RuntimeError, _StrangerError):
             if self._numba.check_cachable(data):
-                path = self._path(sig, data.codegen)
-                _prepare(path.parent)
-                replace_file(path, pickle.dumps(self._numba.reduce(data)))
+                key = self._key(sig, data.codegen)
+                folder = self._folders()[0]
+                _prepare(folder)
+                content = pickle.dumps(self._numba.reduce(data))
+                replace_file(folder / _file_name(key), _digest(key, content) + content, mode=0o600)
 
-    def _path(self, sig: Any, codegen: Any) -> Path:
+    def _folders(self) -> list[Path]:
+        """Return where this user's code is kept, then root's, who may have compiled it when onebit was installed."""
+        place = Path(self._numba.locator.get_cache_path())
+        return [place / f"{_FOLDER}{user}" for user in dict.fromkeys([_user(), _ROOT])]
+
+    def _key(self, sig: Any, codegen: Any) -> str:
         made_of = "\n".join(_parts(self._dispatcher, set()))
         called_with = "\n".join(_types_in(getattr(sig, "args", sig)))
         settings: Any = config
         flags = settings.BOUNDSCHECK, settings.OPT, settings.DEBUGINFO_DEFAULT
         versions = sys.version, numba.__version__, llvmlite.__version__, flags
-        key = repr((made_of, called_with, codegen.magic_tuple(), versions))
-        folder = Path(self._numba.locator.get_cache_path()) / f"{_FOLDER}{_SOURCE}"
-        return folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.nbc"
+        return repr((made_of, called_with, codegen.magic_tuple(), versions))
+
+
+def _user() -> int:
+    return os.geteuid() if hasattr(os, "geteuid") else _ROOT
+
+
+def _digest(key: str, content: bytes) -> bytes:
+    return hashlib.sha256(hashlib.sha256(key.encode()).digest() + content).digest()
+
+
+def _file_name(key: str) -> str:
+    return f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.nbc"
+
+
+def _is_trusted(status: os.stat_result) -> bool:
+    """Say whether only this user or root can have written a file or folder."""
+    if not hasattr(os, "geteuid"):  # Windows: folders of a user are that user's
+        return True
+    return status.st_uid in (_ROOT, os.geteuid()) and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _read_trusted(folder: Path, key: str) -> bytes | None:
+    """Return what was kept under a key, or None if it is missing, damaged, or may be another user's."""
+    path = folder / _file_name(key)
+    try:
+        within = folder.lstat()
+        opened = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return None
+    with open(opened, "rb") as file:
+        status = os.fstat(file.fileno())
+        is_plain = stat.S_ISDIR(within.st_mode) and stat.S_ISREG(status.st_mode)
+        if not (is_plain and _is_trusted(within) and _is_trusted(status)):
+            return None
+        found, content = file.read(_DIGEST_BYTES), file.read()
+    if found != _digest(key, content):
+        return None
+    if time.time() - status.st_mtime > _SECONDS_BETWEEN_TOUCHES:
+        with suppress(OSError):  # root's
+            os.utime(path)
+    return content
 
 
 def _prepare(folder: Path) -> None:
-    """Make the folder and remove those of other sources: a process that still uses one compiles again."""
-    if not folder.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        for other in folder.parent.glob(f"{_FOLDER}*"):
-            if other != folder:
-                shutil.rmtree(other, ignore_errors=True)
+    """Make the folder, for this user only; remove what was not used for long. Raise OSError if it is another user's."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    status = folder.lstat()
+    if not (stat.S_ISDIR(status.st_mode) and _is_trusted(status)):
+        raise PermissionError(f"{folder} can be written to by others")
+    _remove_unused(folder)
+
+
+@cache  # once for each folder and process
+def _remove_unused(folder: Path) -> None:
+    for old in folder.parent.glob(f"{_FOLDER}????????????????"):  # as it was before entries were kept by age
+        shutil.rmtree(old, ignore_errors=True)
+    now = time.time()
+    for path in folder.glob("*.nbc"):
+        with suppress(OSError):
+            if now - path.stat().st_mtime > _SECONDS_KEPT:
+                path.unlink()
 
 
 def keep_on_disk(function: Any) -> Any:

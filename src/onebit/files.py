@@ -15,7 +15,7 @@ except ImportError:  # Windows: what is left behind stays
 _UNFINISHED = ".onebit-{}.part"
 
 
-def replace_file(path: Path, content: bytes | memoryview) -> None:
+def replace_file(path: Path, content: bytes | memoryview, *, mode: int | None = None) -> None:
     """Write a file whole or not at all, so that it survives a loss of power.
 
     A reader finds the old content or the new, never half of it. What a killed process has left half-written in this
@@ -27,6 +27,8 @@ def replace_file(path: Path, content: bytes | memoryview) -> None:
         The file; its folder must exist.
     content : bytes
         All that will be in it.
+    mode : int, optional
+        Its permissions; otherwise what the process gives to new files.
     """
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
@@ -36,18 +38,20 @@ def replace_file(path: Path, content: bytes | memoryview) -> None:
             with abandoned(left) as is_left:
                 if is_left:
                     left.unlink(missing_ok=True)
-        _write_and_rename(path, content)
+        _write_and_rename(path, content, mode)
     except OSError as error:
         # A failed write does not know its file, and the user knows no other than this.
         raise OSError(error.errno, f"cannot be written ({error.strerror or error})", str(path)) from error
 
 
-def _write_and_rename(path: Path, content: bytes | memoryview) -> None:
+def _write_and_rename(path: Path, content: bytes | memoryview, mode: int | None) -> None:
     # In the same folder, since only there a rename is atomic; by chance, since two may write at once.
     unfinished = path.with_name(_UNFINISHED.format(secrets.token_hex(8)))
     try:
         with claimed(unfinished):
             with unfinished.open("wb") as file:
+                if mode is not None:
+                    os.chmod(unfinished, mode)
                 file.write(content)
                 file.flush()
                 # Before the rename: the other way round a loss of power would leave a new file with nothing in it.

@@ -18,6 +18,7 @@ from onebit.lengths import are_safe, power_of_two_below
 from onebit.loop import READY, Game, ready_if_finite
 from onebit.spaces import sparse
 from onebit.spaces.base import Numbers, Rule, Space, rule_game
+from onebit.spaces.sparse import score as score_sparse
 from onebit.spaces.support_set import SupportSet
 
 # With few features one accumulator per class stays in a register; with many, going through the weights row by row reads
@@ -122,7 +123,7 @@ def _mend_rows(memory: Weights, rows: Floats, out: Floats) -> None:
 @compiled
 def _score_sparse_rows(memory: Weights, rows: SparseRows, out: Floats) -> None:
     for t in range(out.shape[0]):
-        sparse.score(memory, rows, t, (), out[t])
+        score_sparse(memory, rows, t, (), out[t])
 
 
 def space_for(kernel: Any, rule: Rule, settings: tuple[float, ...], n_features: int, n_classes: int) -> Space:
