@@ -1,5 +1,6 @@
 """What the pages say is so: examples run, commands can be typed, links lead somewhere, nothing is left out."""
 
+import ast
 import doctest
 import re
 import shlex
@@ -34,6 +35,31 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for program in blocks(page, "python"):
         if not program.startswith(">>> "):
             exec(compile(program, page.name, "exec"), {"__name__": page.stem})
+
+
+@each_page
+def test_outputs_are_shown_where_they_are_checked(page: Path) -> None:
+    """A value in a comment, ``ticket.label  # "delivery"``, would be checked by nothing: such examples have prompts."""
+    for program in [*blocks(page, "python"), *blocks(page, "py")]:
+        if not program.startswith(">>> "):
+            assert [line for line in program.splitlines() if states_a_value(line)] == []
+
+
+def states_a_value(line: str) -> bool:
+    """Return whether a line is an expression with its value in a comment."""
+    expression, mark, comment = line.partition("  # ")
+    try:
+        ast.literal_eval(comment.strip())
+        return bool(mark) and isinstance(ast.parse(expression.strip()).body[0], ast.Expr)
+    except (SyntaxError, ValueError, IndexError):
+        return False
+
+
+def test_what_states_a_value() -> None:
+    assert states_a_value('ticket.label  # "delivery"')
+    assert states_a_value("desk.tell(ticket.id, correct=True)  # True")
+    assert not states_a_value("desk.tell(ticket.id, correct=True)  # now, tomorrow")
+    assert not states_a_value("n = 3  # 3")
 
 
 @each_page

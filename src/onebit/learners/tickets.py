@@ -133,14 +133,12 @@ class Tickets:
         own = self.own if self.own is not None and self.own.round == round else self._kept.get(round)
         if own is not None and secrets.compare_digest(own.token, token):
             return own
-        if own is not None:
-            raise ValueError(f"guess {name!r} is foreign or forged: another learner or a copy issued it, or nobody")
-        if any(any(self._digest_at(run, round)) for run in self._pages):
+        if own is None and any(any(self._digest_at(run, round)) for run in self._pages):
             raise ValueError(
                 f"guess {name!r} has expired: the learner remembers {self.most} open tickets, the latest ones "
                 "(max_open_tickets). Tell the ticket itself instead of its id"
             )
-        raise ValueError(f"guess {name!r} was told before, or never issued; each guess is told once")
+        raise _not_open_error(repr(name))
 
     def check(self, guess: Guess, labels: list[Any]) -> Guess:
         """Return a ticket with arrays of its own, or raise ValueError unless it is open and says what it said.
@@ -170,9 +168,7 @@ class Tickets:
     def _check_filed(self, guess: Guess, said: bytes | None) -> None:
         t, run = guess.round, guess.learner
         if not isinstance(run, str) or run not in self._pages:
-            raise ValueError(
-                f"guess of round {t!r} is foreign: another learner, another run of it or a copy of it issued it"
-            )
+            raise _not_open_error(f"of round {t!r}")
         if self.latest is not None:
             self._file_latest()
         if isinstance(t, (int, np.integer)):
@@ -183,7 +179,7 @@ class Tickets:
                 return
             digest = self._digest_at(run, int(t))
             if not any(digest):
-                raise ValueError(f"guess of round {t} was told before, or never issued; each guess is told once")
+                raise _not_open_error(f"of round {t}")
             if said is not None and digest == _digest(said):
                 return
         raise _edited_error(guess)
@@ -361,6 +357,14 @@ def _all_it_says(guess: Guess) -> bytes:
 def _digest(said: bytes) -> bytes:
     digest = blake2b(said, digest_size=DIGEST).digest()
     return digest if any(digest) else b"\1" * DIGEST  # zeros mean that nothing is open
+
+
+def _not_open_error(which: str) -> ValueError:
+    """Return one error for a ticket told before and one of another learner: after loading they cannot be told apart."""
+    return ValueError(
+        f"guess {which} is not open here: it was told before, or is foreign (another learner, another run or a copy of "
+        "this one issued it). Each guess is told once, to the learner that issued it"
+    )
 
 
 def _edited_error(guess: Guess) -> ValueError:
