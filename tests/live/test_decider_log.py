@@ -1,6 +1,9 @@
 """A decider, in a file or a database, as the log that `onebit evaluate` reads."""
 
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +14,10 @@ from in_process import onebit as onebit_command
 from onebit.checks.problems import noisy_problem
 from onebit.cli import app
 from onebit.commands.decider_log import is_decider, read_decider
+from onebit.commands.evaluate import describe_log
+from onebit.evaluate import Candidate, evaluate
 from onebit.evaluate.estimates import known
+from onebit.live.events import Kind
 from onebit.live.log import LogError, OwnedError, UnreachableError
 from postgres_server import require_server
 
@@ -75,7 +81,170 @@ def test_a_label_is_allowed_once_it_has_joined(log_place: tuple[str | Path, str 
             desk.tell(ticket, True)
     log = read_decider(str(path), name=name)
     assert log.classes.tolist() == ["a", "b", "c", "d"]
-    assert log.n_allowed.tolist() == ([3, 1] if is_compacted else [2, 1])
+    assert log.n_allowed.tolist() == [2, 1]
+
+
+def test_of_labels_that_may_have_joined_later_none_is_taken_to_be_allowed(tmp_path: Path) -> None:
+    """The event of a class that joined is compacted, and an open guess is not: which came first is not known."""
+    path = tmp_path / "desk.onebit"
+    with onebit.Decider.open(path, classes=["a", "b"], learner=onebit.UniformGuess(), max_open=9) as desk:
+        desk.tell(desk.guess({"x": 1.0}), True)
+        before = desk.guess({"x": 1.0})
+        desk.add_class("c")
+        after = desk.guess({"x": 1.0})
+        while after.label != "c":  # which it cannot have been before
+            after = desk.guess({"x": 1.0})
+        n_gone = desk.status().guesses - desk.status().open
+        desk.compact()
+        later = desk.guess({"x": 1.0})
+        for ticket in (before, after, later):
+            desk.tell(ticket, True)
+    log = read_decider(str(path), ["a", "b", "c"])
+    answered = log.n_allowed[log.is_answered].tolist()
+    assert answered == [2, 3, 3]
+    assert dict(log.about)["left out"] == f"{n_gone} guesses that were compacted or forgotten"
+
+
+class RandomHistory:
+    """A decider to which everything happens that can, in random order, and what of its history is erased."""
+
+    def __init__(self, path: Path, seed: int) -> None:
+        self.random, self.now, self.path = np.random.default_rng(seed), 0.0, path
+        self.told: dict[str, tuple[object, bool | None]] = {}
+        self.gone: Counter[tuple[object, bool | None]] = Counter()
+        self.kinds: set[str] = set()
+        self.desk = self.opened()
+        self.verbs = [
+            *[self.guess, self.tell] * 6,
+            *(self.guess_among, self.guess_many_in_vain, self.correct, self.withdraw, self.wait, self.change),
+            *(self.shadow, self.add_class, self.forget, self.compact, self.open_again),
+        ]
+
+    def opened(self) -> onebit.Decider:
+        learner, first = onebit.BanditPerceptron(), None if self.path.exists() else ["a", "b"]
+        return onebit.Decider.open(self.path, first, learner, deadline=100.0 if first else None, clock=lambda: self.now)
+
+    def drawn(self, from_: Iterable[Any]) -> Any:
+        return from_[int(self.random.integers(len(from_)))] if (from_ := list(from_)) else None
+
+    def record(self) -> dict[str, object]:
+        return {"x": float(self.random.normal()), "y": float(self.random.normal())}
+
+    def guess(self) -> None:
+        self.now += 1.0
+        self.desk.guess(self.record())
+
+    def guess_among(self) -> None:
+        self.desk.guess(self.record(), among=[self.drawn(self.desk.classes)])
+
+    def guess_many_in_vain(self) -> None:
+        with pytest.raises(ValueError, match="record"):
+            self.desk.guess_many([self.record(), "no record"])
+
+    def tell(self) -> None:
+        if ticket := self.drawn(self.desk.open_tickets()):
+            correct = bool(self.random.random() < 0.5)
+            self.desk.tell(ticket, correct)
+            self.told[ticket.id] = ticket.label, correct
+
+    def correct(self) -> None:
+        if ticket := self.drawn(self.told):
+            label, correct = self.told[ticket]
+            self.desk.correct_answer(ticket, not correct)
+            self.told[ticket] = label, not correct
+
+    def withdraw(self) -> None:
+        if ticket := self.drawn(self.told):
+            self.desk.withdraw(ticket)
+            self.told[ticket] = self.told[ticket][0], None
+
+    def wait(self) -> None:
+        self.now += 90.0
+
+    def change(self) -> None:
+        self.desk.change(silence=self.drawn(["nothing", "wrong", "wrong"]), max_open=int(self.random.integers(3, 9)))
+
+    def shadow(self) -> None:
+        self.desk.shadow(self.record(), self.drawn(self.desk.classes), self.drawn([True, False, None]))
+
+    def add_class(self) -> None:
+        if len(self.desk.classes) < 5:
+            self.desk.add_class(f"label {len(self.desk.classes)}")
+
+    def note_kinds(self) -> None:
+        self.kinds |= {event.kind for event in self.desk.events()}
+
+    def forget(self) -> None:
+        self.note_kinds()
+        if ticket := self.drawn([*self.told, *(each.id for each in self.desk.open_tickets())]):
+            if ticket in self.told:
+                self.gone[self.told[ticket]] += 1
+            self.desk.forget([ticket])
+            self.told.clear()  # none of them can be corrected any more
+
+    def compact(self) -> None:
+        self.note_kinds()
+        if self.random.random() < 0.3:
+            self.desk.compact()
+            self.told.clear()
+            self.gone = Counter(
+                {
+                    (label, correct): n
+                    for label, (_, *counts) in self.desk.by_class().items()
+                    for correct, n in zip([True, False], counts, strict=True)
+                }
+            )
+
+    def open_again(self) -> None:
+        self.desk.close()
+        self.desk = self.opened()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_counts_for_a_decider_counts_for_evaluate(tmp_path: Path, seed: int) -> None:
+    history = RandomHistory(tmp_path / "desk.onebit", seed)
+    for verb in history.random.permutation(np.array(history.verbs * 6)):
+        verb()
+    history.guess()  # there is something to evaluate
+    history.guess()
+    history.tell()
+    history.note_kinds()
+    assert history.kinds == set(Kind)
+    by_class = history.desk.by_class()
+    history.desk.close()
+    log = read_decider(str(history.path))
+    for at, label in enumerate(log.classes.tolist()):
+        answers = log.answers[log.guesses == at]
+        for correct, counted in zip([True, False], by_class[label][1:], strict=True):
+            assert (answers == correct).sum() + history.gone[label, correct] == counted, (label, correct)
+    facts = known(log, log.guesses)
+    assert facts.unknown == 0
+    assert facts.wrong == sum(wrong for _, _, wrong in by_class.values()) - sum(
+        n for (_, correct), n in history.gone.items() if correct is False
+    )
+
+
+def test_silence_that_says_wrong_is_a_mistake_of_the_log(tmp_path: Path) -> None:
+    """A rival whose guesses are known to be right is better, not worse, than a log whose users turned away."""
+    path, now = tmp_path / "desk.onebit", 0.0
+    learner = onebit.UniformGuess()
+    with onebit.Decider.open(path, ["a", "b"], learner, deadline=1.0, silence="wrong", clock=lambda: now) as desk:
+        for _ in range(40):
+            ticket = desk.guess({"x": 1.0})
+            if ticket.label == "a":
+                desk.tell(ticket, True)
+            now += 2.0
+        desk.shadow({"x": 1.0}, "a", True)
+        status = desk.status()
+    log = read_decider(str(path), ["a", "b"])
+    assert (log.answers == 0).sum() == status.wrong == status.silent > 0
+    assert (log.answers == 1).sum() == status.right > 0
+    always_a = onebit.BanditPerceptron(classes=["a", "b"]).learn_labels(np.ones((2, log.X.shape[1])), ["a", "a"])
+    (_, row) = evaluate(log, [Candidate("always a", always_a, is_frozen=True)])
+    assert row.verdict == "surely fewer"
+    about = describe_log(log)
+    assert about["silence"].startswith(f"{status.wrong} of the wrong: no answer came in time")
+    assert about["left out"] == "1 rounds of shadow mode, which learners do not hear"
 
 
 def evaluated(*arguments: str) -> tuple[int, str]:

@@ -152,7 +152,7 @@ def describe_log(log: LoggedRounds) -> dict[str, str]:
         "rounds": f"{grouped(log.n_rounds)}: {grouped(n_right)} right, {grouped(n_wrong)} wrong{without}",
         "guessed": f"{guessed}{more}; {complete}",
         "propensities": spread,
-        **{name: about[name] for name in ("columns", "missing") if name in about},
+        **{name: about[name] for name in ("silence", "left out", "columns", "missing") if name in about},
     }
 
 

@@ -13,7 +13,7 @@ from scipy.stats import fisher_exact
 
 from onebit.live.decider import Decider
 from onebit.live.events import Kind
-from onebit.live.settings import WRONG
+from onebit.live.state import silence_answer
 
 RECENT_EVENTS = 10_000
 """How far back alarms look."""
@@ -112,7 +112,7 @@ class Recent:
         """Return them, with those that are new; `last` is the number of the last event."""
         for event in desk.events(max(self._last, last - RECENT_EVENTS)):
             kind, said, correct = event.kind, event.body, event.body.get("correct")
-            if kind == Kind.SILENT and said.get("says", desk.settings.silence) == WRONG:
+            if kind == Kind.SILENT and silence_answer(event, desk.settings.silence) is False:
                 kind, correct = Kind.TOLD, False
             self._seen.append(_Seen(event.seq, kind, event.ticket, said.get("label"), correct))
             self._last = event.seq

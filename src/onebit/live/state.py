@@ -187,7 +187,7 @@ class State:
     def _take_silence(self, event: Event, _corrected: dict[str, bool | None]) -> None:
         assert event.ticket is not None
         self.counts.silent += 1
-        self._hear(event, False if event.body.get("says", self.settings.silence) == WRONG else None)
+        self._hear(event, silence_answer(event, self.settings.silence))
 
     def _hear(self, event: Event, correct: bool | None) -> None:
         """Close a ticket: right, wrong, or without an answer."""
@@ -281,6 +281,19 @@ _TAKERS: dict[str, Callable[[State, Event, dict[str, bool | None]], None]] = {
     Kind.JOINED: State._take_class,
     Kind.WATCHED: State._take_watched,
 }
+
+
+def silence_answer(event: Event, silence: str) -> bool | None:
+    """Return what a ticket that was closed by silence counts as: False for wrong, or None for no answer.
+
+    Parameters
+    ----------
+    event : Event
+        Of the kind `SILENT`.
+    silence : str
+        The setting in force at that event, for logs whose silences do not say what they mean.
+    """
+    return False if event.body.get("says", silence) == WRONG else None
 
 
 def as_rows(row: Any) -> Any:
