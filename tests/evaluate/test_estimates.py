@@ -1,12 +1,15 @@
 """What is known of guesses on a log, and what is estimated of them, against the truth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import onebit
-from onebit.evaluate import Candidate, LoggedRounds, evaluate, logged_rounds, play_with_floor
+from onebit.evaluate import Candidate, Evaluation, LoggedRounds, evaluate, logged_rounds, play_with_floor
 from onebit.evaluate.estimates import METHODS, estimate, known
 from onebit.evaluate.expectations import Expected, expect
+from onebit.evaluate.figures import draw
 
 K = 3
 
@@ -48,7 +51,7 @@ def test_of_two_classes_all_is_known() -> None:
 
 
 def test_estimates_are_right_on_average() -> None:
-    """Over many logs of the same rounds: IPS, DR and DR+ have no bias, and their intervals cover."""
+    """Over many logs of the same rounds: means are about right, as far as the cut lets them, and intervals cover."""
     random = np.random.default_rng(0)
     n = 120
     truths, guesses = random.integers(K, size=(2, n))
@@ -77,7 +80,108 @@ def test_what_dr_plus_needs_is_asked_for() -> None:
     chances = np.full((200, K), 1.0 / K)
     truths = np.random.default_rng(1).integers(K, size=200)
     log = drawn_log(chances, truths, 2, complete=False)
-    assert set(estimate(log, constant(log, truths)).found) == {"IPS", "SNIPS", "DR"}
+    found = estimate(log, constant(log, truths))
+    assert set(found.found) == {"IPS", "SNIPS", "DR"}
+    assert found.notes == (
+        "DR+ is not offered: the right label need not be one of the log's (--classes lists all that there are)",
+    )
+    assert found.warnings == ()
+
+
+def log_among(truths: np.ndarray, share: float, seed: int) -> tuple[LoggedRounds, np.ndarray]:
+    """Return a log that guessed uniformly, in a share of the rounds between two labels of three, and other guesses."""
+    random, n = np.random.default_rng(seed), len(truths)
+    is_restricted = np.arange(n) < share * n
+    left_out = random.integers(K, size=n)
+    # In the restricted rounds the labels are counted from the one that is left out.
+    guesses = np.where(is_restricted, left_out + 1 + random.integers(2, size=n), random.integers(K, size=n)) % K
+    others = np.where(is_restricted, left_out + 1 + random.integers(2, size=n), random.integers(K, size=n)) % K
+    among = [
+        sorted({0, 1, 2} - {out}) if restricted else None
+        for out, restricted in zip(left_out.tolist(), is_restricted.tolist(), strict=True)
+    ]
+    propensities = np.where(is_restricted, 1 / 2, 1 / 3)
+    rows = np.zeros((n, 1))
+    return logged_rounds(rows, guesses, guesses == truths, propensities, among=among, classes=K), others
+
+
+def test_dr_plus_is_not_offered_where_the_right_label_may_not_have_been_allowed() -> None:
+    truths = np.random.default_rng(1).integers(K, size=200)
+    log, others = log_among(truths, 1.0, 2)
+    found = estimate(log, constant(log, others))
+    assert set(found.found) == {"IPS", "SNIPS", "DR"}
+    assert "no round allowed all labels, and the right one may be among those left out" in found.notes[0]
+    # Nor if all that was heard is "right", so that it was there: the draw must not decide what is counted.
+    guessed = logged_rounds(log.X, log.guesses, [True] * 200, log.propensities, among=log.among, classes=K)
+    assert "DR+" not in estimate(guessed, constant(log, others)).found
+
+
+def test_dr_plus_is_right_on_average_where_some_rounds_do_not_allow_all_labels() -> None:
+    truths = np.random.default_rng(1).integers(K, size=150)
+    errors, covered = [], []
+    for seed in range(200):
+        log, others = log_among(truths, 0.5, seed)
+        same = 1.0 / log.n_allowed  # of every label that was allowed
+        found = estimate(log, Expected(others, same, same, same))
+        assert found.notes == ("in 75 of 150 rounds not all labels were allowed: there DR+ is as DR",)
+        rate, each = float(np.mean(others != truths)), found.found["DR+"]
+        errors.append(each.rate - rate)
+        covered.append(each.low <= rate <= each.high)
+    assert abs(np.mean(errors)) < 4.0 * np.std(errors) / np.sqrt(200)
+    assert np.mean(covered) > 0.9
+
+
+def test_dr_plus_is_not_offered_where_a_label_had_no_chance() -> None:
+    random = np.random.default_rng(5)
+    truths, guesses, others = (random.integers(k, size=600) for k in (K, 2, 2))
+    log = logged_rounds(np.zeros((600, 1)), guesses, guesses == truths, 0.5, classes=K)
+    found = estimate(log, constant(log, others))
+    assert "DR+" not in found.found
+    assert "some had no chance, or hardly any" in found.notes[0]
+
+
+def silenced(log: LoggedRounds, is_missing: np.ndarray) -> LoggedRounds:
+    return replace(log, answers=np.where(is_missing, -1, log.answers))
+
+
+def test_wrong_answers_that_are_missing_show_in_how_often_the_others_are_right() -> None:
+    """All labels alike, all propensities alike: only that exactly one label is right tells."""
+    random, n = np.random.default_rng(3), 600
+    truths, others = random.integers(K, size=(2, n))
+    log = drawn_log(np.full((n, K), 1.0 / K), truths, 4)
+    half = random.random(n) < 0.5
+
+    def warnings(is_missing: np.ndarray) -> str:
+        return "; ".join(estimate(silenced(log, is_missing), constant(log, others)).warnings)
+
+    assert "wrong guesses were answered less often than right ones" in warnings(half & (log.answers == 0))
+    assert "right guesses were answered less often than wrong ones" in warnings(half & (log.answers == 1))
+    # What rows are answered does not matter, nor how many.
+    assert warnings(half & (truths == 0)) == ""
+    assert warnings(half) == ""
+
+
+def test_a_verdict_by_an_estimate_needs_answers_that_come_equally_often() -> None:
+    X, y = onebit.streams.paper_strong(rounds=600, seed=1)
+    log = play_with_floor(onebit.BanditPerceptron(classes=9), X, y, floor=0.5, seed=2)
+    saved = onebit.BanditPerceptron(classes=9).learn_labels(X, y)
+    rows = (_, row) = evaluate(log, [Candidate("saved", saved, is_frozen=True)])
+    assert (row.verdict, row.verdict_by) == ("fewer", "DR+")
+    (legend,) = draw(rows).legends
+    assert legend.get_title().get_text().split() == row.estimates.assumption.split()
+    assert row.estimates.assumption.startswith("estimates assume that whether an answer came did not depend on")
+    is_missing = (log.answers == 0) & (np.random.default_rng(1).random(600) < 0.6)
+    (logged, row) = evaluate(silenced(log, is_missing), [Candidate("saved", saved, is_frozen=True)])
+    assert any("answers do not come equally often for every propensity" in text for text in row.estimates.warnings)
+    assert (row.verdict, row.verdict_by) == ("open", "")
+    assert logged.estimates.assumption == ""
+
+
+def test_what_is_sure_rests_on_bounds() -> None:
+    log = logged_rounds(np.zeros((3, 1)), [0, 1, 1], [True, False, False], classes=2)
+    guesses = np.array([0, 0, 0])
+    row = Evaluation("sure", "sure", guesses, known(log, guesses), estimate(log, constant(log, guesses)), 2)
+    assert (row.verdict, row.verdict_by) == ("surely fewer", "bounds")
 
 
 def test_intervals_do_not_vanish_where_no_unlikely_label_was_tried() -> None:

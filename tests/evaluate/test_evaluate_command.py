@@ -42,6 +42,8 @@ def test_learners_and_a_saved_model_on_a_users_log(desk: Path) -> None:
         "my model.onebit",
         "DR+ %",
         "147 answered",
+        "estimates assume that whether an answer came did not depend on the label that was guessed; bounds do not",
+        "answered 147 of 150 rounds; by label",
     ):
         assert part in " ".join(done.stdout.split())
     rows = table(desk)
@@ -53,6 +55,7 @@ def test_learners_and_a_saved_model_on_a_users_log(desk: Path) -> None:
     for row in rows[1:]:
         low, rate, high = (float(row[f"dr_plus{end}"]) for end in ("_low", "", "_high"))
         assert int(row["known_wrong"]) / 147 - 1e-9 <= low <= rate <= high
+        assert row["estimates_assume"].startswith("estimates assume that whether an answer came")
     assert (desk / "out" / "evaluate.png").stat().st_size > 5_000
     page = (desk / "out" / "report.html").read_text(encoding="utf-8")
     for part in (
@@ -62,6 +65,32 @@ def test_learners_and_a_saved_model_on_a_users_log(desk: Path) -> None:
         "onebit evaluate --learners BanditPerceptron",
     ):
         assert part in page
+    # Beside the table, and beside the figure.
+    assert page.lower().count("estimates assume that whether an answer came did not depend on the label") == 2
+
+
+def test_what_speaks_against_estimates_is_everywhere(desk: Path) -> None:
+    """Half of the wrong answers are missing, and nobody says that the labels are all there are."""
+    with (desk / "desk.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    for t, line in enumerate(lines):
+        if line["correct"] == "wrong" and t % 4 < 3:
+            line["correct"] = ""
+    with (desk / "half.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, lines[0])
+        writer.writeheader()
+        writer.writerows(lines * 3)
+    done = run("evaluate", "half.csv", "--learners", "BanditPerceptron", "--out", "out", cwd=desk)
+    assert done.returncode == 0, done.stderr
+    said, page = " ".join(done.stdout.split()), (desk / "out" / "report.html").read_text(encoding="utf-8")
+    (_, row) = table(desk)
+    uneven, missing = "answers do not come equally often for every propensity", "DR+ is not offered: the right label"
+    for text in (said, page, row["warnings"]):
+        assert uneven in text
+    for text in (said, page, row["notes"]):
+        assert missing in text
+    assert "note: BanditPerceptron: DR+" in said
+    assert row["against_the_log_by"] in ("", "bounds")
 
 
 def test_a_log_without_probabilities_gives_bounds_and_says_why_no_more(desk: Path) -> None:

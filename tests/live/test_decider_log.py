@@ -184,7 +184,7 @@ class RandomHistory:
 
     def compact(self) -> None:
         self.note_kinds()
-        if self.random.random() < 0.3:
+        if self.random.random() < 0.05:
             self.desk.compact()
             self.told.clear()
             self.gone = Counter(

@@ -12,6 +12,7 @@ from onebit.arena.players import LearnerPlayer, build
 from onebit.commands.compare import wide_console
 from onebit.commands.decider_log import is_decider, read_decider
 from onebit.commands.what_was_read import reading_words, say_what_was_read
+from onebit.evaluate.answer_rates import describe_answers
 from onebit.evaluate.evaluation import evaluate
 from onebit.evaluate.figures import drawings
 from onebit.evaluate.log_file import USUAL, LogColumns, read_log
@@ -151,6 +152,7 @@ def describe_log(log: LoggedRounds) -> dict[str, str]:
         **({"read as": about["read as"]} if "read as" in about else {}),
         "rounds": f"{grouped(log.n_rounds)}: {grouped(n_right)} right, {grouped(n_wrong)} wrong{without}",
         "guessed": f"{guessed}{more}; {complete}",
+        "answered": describe_answers(log),
         "propensities": spread,
         **{name: about[name] for name in ("silence", "left out", "columns", "missing") if name in about},
     }

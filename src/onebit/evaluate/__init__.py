@@ -1,5 +1,6 @@
 """What would another learner have done? A log of rounds, replayed by others."""
 
+from onebit.evaluate.answer_rates import AnswerRates, answer_rates
 from onebit.evaluate.estimates import Estimate, Estimates, Known, Weights
 from onebit.evaluate.evaluation import Evaluation, evaluate
 from onebit.evaluate.floor import play_with_floor
@@ -8,6 +9,7 @@ from onebit.evaluate.logged_rounds import LoggedRounds, logged_rounds
 from onebit.evaluate.replay import Candidate, replay
 
 __all__ = [
+    "AnswerRates",
     "Candidate",
     "Estimate",
     "Estimates",
@@ -16,6 +18,7 @@ __all__ = [
     "LogColumns",
     "LoggedRounds",
     "Weights",
+    "answer_rates",
     "evaluate",
     "logged_rounds",
     "play_with_floor",

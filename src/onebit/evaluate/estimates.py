@@ -6,19 +6,28 @@ of the same label is. The rest is unknown, and may be all right or all wrong: th
 Symbols, in a round: a is the logged label, p its chance, g the learner's guess, y the right label, m = 1 if g ≠ y,
 h(k) what was expected of label k before the round, w = 1/p if a = g and 0 otherwise.
 
-- inverse propensity (IPS): the mean of w·m. Unbiased if every label that the learner guesses had a chance.
+- inverse propensity (IPS): the mean of w·m. Its expectation is the share of mistakes if every label that the learner
+  guesses had a chance.
 - self-normalised (SNIPS): Σw·m / Σw. A little biased, and steadier.
-- doubly robust (DR): the mean of b + w·(m − b), b = 1 − h(g). Unbiased as IPS is, and steadier if h is any good.
+- doubly robust (DR): the mean of b + w·(m − b), b = 1 − h(g). Its expectation is that of IPS, and it is steadier if h
+  is any good.
 - DR+: also uses that "right" tells the label, which other bandits cannot. F = b + 1[a ≠ g]·(1[a = y] − h(a))/p has
-  the same mean m, if some label is right and each had a chance: a mistake shows when the right label is tried, and a
-  good log tries it often. DR+ is (1 − B)·DR + B·F with B in [0, 1] the weight that would have been best so far.
+  the same mean m, if the right label is among those allowed and each of them had a chance: a mistake shows when the
+  right label is tried, and a good log tries it often. DR+ is (1 − B)·DR + B·F with B in [0, 1] the weight that would
+  have been best so far. B is 0 in rounds where the right label may not have been allowed: all but those in which all
+  labels were, of a log that lists all there are. What was answered must not matter here: to count a round in because
+  its guess was right would choose by the draw.
 
-All are sums of terms whose mean, given the past and the round, is m: the log may have learned as it went. Intervals are
-about the mistakes in these very rounds. Their variance is that of the logged draws alone, the larger of two estimates:
-one from the draws as they fell, which is unbiased but nothing as long as no unlikely draw has told anything; and one
-from the chances, which takes what the tried label left to be shared equally by the others, as it is in a log that mixes
-its best label with uniform draws. The normal law is that of the martingale central limit theorem, an approximation.
-Every interval is cut to the sure bounds.
+All are sums of terms whose mean, given the past and the round, is m: the log may have learned as it went. That needs an
+assumption beside the chances: whether a round was answered did not depend on the label that was guessed (see
+`answer_rates`). The sums are then cut to the sure bounds, estimates as well as intervals. This brings them closer to
+the truth and makes them a little biased: none of what is returned is unbiased.
+
+Intervals are about the mistakes in these very rounds. Their variance is that of the logged draws alone, the larger of
+two estimates: one from the draws as they fell, which is unbiased but nothing as long as no unlikely draw has told
+anything; and one from the chances, which takes what the tried label left to be shared equally by the others, as it is
+in a log that mixes its best label with uniform draws. The normal law is that of the martingale central limit theorem,
+an approximation.
 
 Rounds whose label was certain (p = 1) involve no chance: there m is taken as it is known. Where it is not known, no
 draw could have told it, and there is no estimate.
@@ -35,6 +44,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
+from onebit.evaluate.answer_rates import ASSUMPTION, uneven_answers
 from onebit.evaluate.expectations import Expected
 from onebit.evaluate.logged_rounds import RIGHT, LoggedRounds
 from onebit.inputs import Floats, Integers
@@ -47,7 +57,9 @@ METHODS = ("IPS", "SNIPS", "DR", "DR+")
 FEW_ROUNDS = 5
 """Fewer rounds than this in which an unlikely label was tried and told something: estimates are not to be trusted."""
 _QUANTILE = float(norm.ppf(0.5 + LEVEL / 2))
-_STANDARD_ERRORS = 3.0  # by which the mean weight may miss 1
+_STANDARD_ERRORS = 3.0  # by which a mean may miss what it must be
+_ROUNDED = 1e-9  # relative
+_LARGEST_SHARE = 1.0 / 3.0  # that one round may have in a standard error, where the normal law is to hold
 Booleans = npt.NDArray[np.bool_]
 
 
@@ -98,6 +110,14 @@ class Estimates(NamedTuple):
     found: dict[str, Estimate]
     weights: Weights | None
     warnings: tuple[str, ...]
+    """Why the estimates, if there are any, decide nothing."""
+    notes: tuple[str, ...] = ()
+    """Which estimates are not offered, or not in all rounds, and why."""
+
+    @property
+    def assumption(self) -> str:
+        """What the estimates assume that the log does not prove; nothing where there are none."""
+        return ASSUMPTION if self.found else ""
 
 
 def settle(log: LoggedRounds, guesses: Integers) -> tuple[Booleans, Booleans]:
@@ -155,19 +175,23 @@ def estimate(log: LoggedRounds, expected: Expected) -> Estimates:
         chances=log.propensities[drawn],
         expected=expected.at(drawn),
         n_allowed=log.n_allowed[drawn],
+        has_right=(log.is_complete & (log.n_allowed == len(log.classes)))[drawn],
     )
     n_low, n_high = int((wrong & used).sum()), int((used & ~right).sum())
     found: dict[str, Estimate] = {}
-    for method, (total, variance) in _sums(rounds, log.is_complete).items():
+    has_dr_plus, notes = _about_dr_plus(rounds, log.is_complete)
+    for method, (total, variance) in _sums(rounds, has_dr_plus).items():
         mistakes, spread = total + int((wrong & certain).sum()), _QUANTILE * np.sqrt(max(variance, 0.0))
         ends = np.array([mistakes, mistakes - spread, mistakes + spread])
         found[method] = Estimate(*(np.clip(ends, n_low, n_high) / n_used).tolist())
+    if "SNIPS" not in found:
+        notes += ("SNIPS is not offered: the learner says no label that was drawn",)
     weights = _weights(rounds, int((certain & (guesses == log.guesses)).sum()))
-    warnings = _warnings(rounds, weights)
+    warnings = _warnings(rounds, weights) + uneven_answers(log)
     if n_used < n_answered:
         without = n_answered - n_used
         warnings += (f"{grouped(without)} answered rounds have no propensity: the estimates are of the others",)
-    return Estimates(found, weights, warnings)
+    return Estimates(found, weights, warnings, notes)
 
 
 class _Drawn(NamedTuple):
@@ -178,6 +202,8 @@ class _Drawn(NamedTuple):
     chances: Floats
     expected: Expected
     n_allowed: Integers
+    has_right: Booleans
+    """Whether the right label is known to be among those allowed, without having heard the answer."""
 
     @property
     def weights(self) -> Floats:
@@ -197,11 +223,37 @@ class _Drawn(NamedTuple):
         Where it was not, another label's chance is not known. Those rounds are stood for by the others: a label with
         more than an even chance is tried as often as it says.
         """
-        stand_for = np.where(self.chances > 0.5, 1.0 / self.chances, self.chances >= (1.0 - 1e-9) * self.others)
+        stand_for = np.where(self.chances > 0.5, 1.0 / self.chances, self.chances >= (1.0 - _ROUNDED) * self.others)
         return float(np.sum(stand_for * variances))
 
 
-def _sums(rounds: _Drawn, is_complete: bool) -> dict[str, tuple[float, float]]:
+def _about_dr_plus(rounds: _Drawn, is_complete: bool) -> tuple[bool, tuple[str, ...]]:
+    """Return whether DR+ is offered, and what to say of where it is not used."""
+    n, n_whole = len(rounds.chances), int(rounds.has_right.sum())
+    if not is_complete:
+        why = "the right label need not be one of the log's (--classes lists all that there are)"
+    elif n and not n_whole:
+        why = "no round allowed all labels, and the right one may be among those left out"
+    elif _tries_too_little(rounds):
+        why = "inverse propensities average less than the number of labels: some had no chance, or hardly any"
+    elif n_whole < n:
+        said = f"in {grouped(n - n_whole)} of {grouped(n)} rounds not all labels were allowed: there DR+ is as DR"
+        return True, (said,)
+    else:
+        return True, ()
+    return False, (f"DR+ is not offered: {why}",)
+
+
+def _tries_too_little(rounds: _Drawn) -> bool:
+    """Return whether 1/p, whose mean is the number of labels with a chance, averages less than there are labels."""
+    n_labels = rounds.has_right * rounds.n_allowed
+    variances = np.maximum(1.0 / rounds.chances + (rounds.n_allowed - 1) / rounds.others - rounds.n_allowed**2, 0.0)
+    missing = float(np.sum(n_labels - rounds.has_right / rounds.chances))
+    spread = np.sqrt(rounds.planned(variances * rounds.has_right))
+    return bool(missing > _STANDARD_ERRORS * spread + _ROUNDED * n_labels.sum())
+
+
+def _sums(rounds: _Drawn, has_dr_plus: bool) -> dict[str, tuple[float, float]]:
     """Return the estimated number of mistakes, and the variance of that number, by method."""
     n, weights = len(rounds.chances), rounds.weights
     found = {"IPS": _on_agreement(rounds, np.zeros(n))}
@@ -212,7 +264,7 @@ def _sums(rounds: _Drawn, is_complete: bool) -> dict[str, tuple[float, float]]:
     elif n == 0:
         found["SNIPS"] = 0.0, 0.0
     found["DR"] = _on_agreement(rounds, 1.0 - rounds.expected.of_guess)
-    if is_complete:
+    if has_dr_plus:
         found["DR+"] = _on_both(rounds)
     return found
 
@@ -243,8 +295,10 @@ def _on_both(rounds: _Drawn) -> tuple[float, float]:
     of_agreement, of_others = squares / chances, _squares_of_others(rounds)
     # Both have the same mean in every round, so that any B that knows only the past leaves it as it is. Never both are
     # there at once, so the best B is the share of the squares.
-    past = np.cumsum([of_agreement, of_others], axis=1)
-    shares = np.concatenate([[0.5], (past[0] / past.sum(axis=0))[:-1]])[: len(base)]
+    past = np.cumsum([rounds.has_right * of_agreement, rounds.has_right * of_others], axis=1)
+    both = past.sum(axis=0)
+    best = np.divide(past[0], both, out=np.full(len(base), 0.5), where=both > 0.0)
+    shares = rounds.has_right * np.concatenate([[0.5], best[:-1]])[: len(base)]
     moved = (1.0 - shares) * on_agreement + shares * on_others
     planned = (1.0 - shares) ** 2 * of_agreement + shares**2 * of_others - squares
     # E[moved²] − (m − b)², the latter linear in m since m is 0 or 1.
@@ -282,6 +336,7 @@ def _warnings(rounds: _Drawn, weights: Weights) -> tuple[str, ...]:
             f"weights average {rounds.weights.mean():.2f}, not 1: it guesses labels that the log never, or hardly "
             "ever, tries; the estimates do not hold, the bounds do"
         )
+    said.extend(_right_too_often(rounds))
     if weights.telling < FEW_ROUNDS:
         said.append(
             f"only {weights.telling} rounds in which an unlikely label was tried tell something about it (largest "
@@ -289,3 +344,24 @@ def _warnings(rounds: _Drawn, weights: Weights) -> tuple[str, ...]:
             "estimates to say more than the bounds"
         )
     return tuple(said)
+
+
+def _right_too_often(rounds: _Drawn) -> tuple[str, ...]:
+    """Return a warning if right answers are more or fewer than the chances allow.
+
+    Where the right label is among those allowed, 1[a = y]/p has the mean 1, whatever the row is. It is more if wrong
+    guesses are answered less often than right ones, which nothing else in a log shows.
+    """
+    of_right = np.where(rounds.correct > 0.0, rounds.chances, rounds.others)
+    variances = rounds.has_right * (1.0 / of_right - 1.0)
+    heard = float(np.sum(rounds.correct / rounds.chances * variances))
+    spread = np.sqrt(max(heard, rounds.planned(variances)))
+    n, total = int(rounds.has_right.sum()), float(np.sum(rounds.has_right * rounds.correct / rounds.chances))
+    largest = float(np.max(rounds.has_right / of_right, initial=0.0))
+    if largest > _LARGEST_SHARE * spread or abs(total - n) <= _STANDARD_ERRORS * spread:
+        return ()
+    why = "wrong guesses were answered less often than right ones"
+    if total < n:
+        why = "right guesses were answered less often than wrong ones, or the right label had no chance"
+    said = f"inverse propensities of right guesses average {total / n:.2f}, not 1: {why}"
+    return (f"{said}; the estimates do not hold, the bounds do",)

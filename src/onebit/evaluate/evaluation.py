@@ -47,26 +47,42 @@ class Evaluation:
     @property
     def best(self) -> Estimate | None:
         """The steadiest estimate that there is."""
-        found = self.estimates.found
-        return next((found[method] for method in _BY_TRUST if method in found), None)
+        return self.estimates.found.get(self._steadiest)
 
     @property
     def verdict(self) -> str:
-        """Whether it makes fewer mistakes than the log did: for sure, by the steadiest interval, or open."""
+        """Whether it makes fewer mistakes than the log did, in the answered rounds.
+
+        "surely fewer" and "surely more" are by the bounds, and assume nothing. "fewer" and "more" are by the interval
+        of the steadiest estimate, with its assumption. Otherwise it is "open".
+        """
+        return self._verdict_and_ground[0]
+
+    @property
+    def verdict_by(self) -> str:
+        """What the verdict rests on: "bounds", the name of an estimate, or nothing if it is open."""
+        return self._verdict_and_ground[1]
+
+    @property
+    def _steadiest(self) -> str:
+        return next((method for method in _BY_TRUST if method in self.estimates.found), "")
+
+    @property
+    def _verdict_and_ground(self) -> tuple[str, str]:
         if self.is_logged:
-            return ""
+            return "", ""
         made = self.logged_mistakes / self.known.rounds
         if self.known.high < made:
-            return "surely fewer"
+            return "surely fewer", "bounds"
         if self.known.low > made:
-            return "surely more"
+            return "surely more", "bounds"
         # An interval of which its own warnings say that it may be too narrow decides nothing.
         if self.best is not None and not self.estimates.warnings:
             if self.best.high < made:
-                return "fewer"
+                return "fewer", self._steadiest
             if self.best.low > made:
-                return "more"
-        return "open"
+                return "more", self._steadiest
+        return "open", ""
 
 
 def evaluate(
@@ -96,12 +112,12 @@ def evaluate(
     >>> import onebit
     >>> from onebit.evaluate import play_with_floor
     >>> X, y = onebit.streams.paper_strong(rounds=300, seed=1)
-    >>> log = play_with_floor(onebit.UniformGuess(classes=9), X, y)
+    >>> log = play_with_floor(onebit.UniformGuess(classes=9, seed=1), X, y)
     >>> rows = evaluate(log, [Candidate("BanditPerceptron", onebit.BanditPerceptron())])
     >>> [row.title for row in rows]
     ['the log itself', 'BanditPerceptron']
-    >>> rows[1].verdict
-    'fewer'
+    >>> rows[1].verdict, rows[1].verdict_by
+    ('fewer', 'DR+')
     """
     check_choice("hears", hears, HEARS)
     check_seed(seed)

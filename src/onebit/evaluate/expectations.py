@@ -1,8 +1,8 @@
 """How likely each label was to be right, as one could have known it at the time.
 
 A ridge regression per class, of onebit's own, learns the log block by block and is asked about a block before it has
-seen it. So what it expects of a round depends on the rounds before alone, which is what makes a doubly robust estimate
-unbiased however wrong the regression is.
+seen it. So what it expects of a round depends on the rounds before alone: however wrong the regression is, it moves no
+doubly robust estimate to one side.
 """
 
 from collections.abc import Iterator, Sequence

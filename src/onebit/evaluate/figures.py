@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from textwrap import wrap
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -9,6 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from onebit.evaluate.answer_rates import ASSUMPTION
 from onebit.evaluate.estimates import LEVEL, METHODS
 from onebit.evaluate.evaluation import Evaluation
 from onebit.reporting import style
@@ -23,6 +25,7 @@ _MARKS = {
     "DR+": ("o", style.INK),
 }
 _HALF = 0.34  # of a bar's height, in rows
+_LINE = 50  # letters
 _NAME = 30  # letters of a learner's name beside its bar
 
 
@@ -33,7 +36,10 @@ def drawings(rows: Sequence[Evaluation]) -> list[Drawing]:
         "answered rounds; the line is what the log itself made."
     )
     if _methods(rows):
-        caption += f" Marks are estimates, with {LEVEL:.0%} intervals; where there are none, nothing can be estimated."
+        caption += (
+            f" Marks are estimates, with {LEVEL:.0%} intervals; where there are none, nothing can be estimated. "
+            f"{ASSUMPTION.capitalize()}; bounds do not."
+        )
     return [Drawing("evaluate", "Mistakes: what is sure, and what is estimated", caption, partial(draw, rows))]
 
 
@@ -46,7 +52,9 @@ def draw(rows: Sequence[Evaluation]) -> Figure:
     methods, others = _methods(rows), [row for row in rows if not row.is_logged]
     logged = rows[0].known.low
     with style.looks():
-        figure, (axes,) = style.new_figure(1, 1, 1.5 + 0.8 * len(others) + 0.3 * (len(methods) > 2))
+        figure, (axes,) = style.new_figure(
+            1, 1, 1.5 + 0.8 * len(others) + 0.4 * bool(methods) + 0.3 * (len(methods) > 2)
+        )
         for place, row in enumerate(others):
             _draw_row(axes, row, place, methods)
         axes.axvline(logged, color=_TINT, linewidth=1.4, linestyle=(0, (5, 2)), zorder=1)
@@ -59,9 +67,10 @@ def draw(rows: Sequence[Evaluation]) -> Figure:
         axes.tick_params(axis="y", length=0)
         axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
-        axes.set_xlabel("share of mistakes")
+        axes.set_xlabel("share of mistakes in the answered rounds")
         handles = [Patch(color=_BAR, label="surely within"), _log_handle(), *map(_handle, methods)]
-        figure.legend(handles=handles, loc="outside lower center", ncols=3, columnspacing=1.2)
+        assumed = "\n".join(wrap(ASSUMPTION, _LINE)) if methods else None
+        figure.legend(handles=handles, title=assumed, loc="outside lower center", ncols=3, columnspacing=1.2)
     return figure
 
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from onebit.evaluate.answer_rates import ASSUMPTION
 from onebit.evaluate.estimates import LEVEL, METHODS, Estimate
 from onebit.evaluate.evaluation import Evaluation
 from onebit.files import replace_file
@@ -31,7 +32,10 @@ COLUMNS = (
     "largest_weight",
     "telling_rounds",
     "against_the_log",
+    "against_the_log_by",
+    "estimates_assume",
     "warnings",
+    "notes",
 )
 _FACTS = ("learner", "right", "wrong", "unknown", "mistakes surely", "surely %", "than the log")
 _FACTS_CSS = ("name", *["number"] * 5, "plain")
@@ -40,7 +44,8 @@ _ESTIMATES_CSS = ("name", *["number"] * (len(_ESTIMATES) - 1))
 _INTRO = (
     "<p>Each learner guessed every round of the log before it heard anything of it. After a right answer the label is "
     "known, so its guess is decided; after a wrong one only the same guess is. What is surely so needs no assumption; "
-    "estimates need the chances that are in the log. All of it is about the learners as they were run here.</p>"
+    "estimates need the chances that are in the log, and an assumption that stands beside them. All of it is about the "
+    "learners as they were run here.</p>"
 )
 _COLORS = {"surely fewer": "green", "fewer": "green", "surely more": "red", "more": "red", "open": "dim"}
 
@@ -62,30 +67,37 @@ def _line(row: Evaluation) -> tuple[object, ...]:
         *(facts.wrong, facts.wrong + facts.unknown),
         *found,
         *rests_on,
-        *(row.verdict, "; ".join(row.estimates.warnings)),
+        *(row.verdict, row.verdict_by, row.estimates.assumption),
+        *("; ".join(row.estimates.warnings), "; ".join(row.estimates.notes)),
     )
 
 
 def _legend_of_facts(rows: Sequence[Evaluation]) -> list[str]:
     return [
         f"{grouped(rows[0].known.rounds)} answered rounds; surely: no fewer and no more, whatever the unknown ones are",
-        "than the log: surely, by the bounds; or by the steadiest interval, if no warning speaks against it; or open",
+        "than the log: surely, by the bounds, which assume nothing; or by an estimate's interval and its assumption",
     ]
 
 
 _LEGEND_OF_ESTIMATES = (
-    f"estimated share of mistakes in these rounds, with {LEVEL:.0%} intervals cut to what is sure",
+    f"estimated share of mistakes in the answered rounds, with {LEVEL:.0%} intervals; both cut to what is sure",
+    f"{ASSUMPTION}; bounds do not",
     "effective rounds: of equal weight that would say as much; telling: an unlikely label was tried and told something",
 )
 
 
-def notes(rows: Sequence[Evaluation]) -> list[str]:
-    """Return every learner's warnings; once, where several have the same."""
-    by_text: dict[str, list[str]] = {}
-    for row in rows:
-        for text in row.estimates.warnings:
-            by_text.setdefault(text, []).append(row.title)
+def warnings_and_notes(rows: Sequence[Evaluation]) -> tuple[list[str], list[str]]:
+    """Return every learner's warnings, and which estimates are not offered; once, where several have the same."""
     n_learners = sum(not row.is_logged for row in rows)
+    warnings = [(row.title, text) for row in rows for text in row.estimates.warnings]
+    notes = [(row.title, text) for row in rows for text in row.estimates.notes]
+    return _together(warnings, n_learners), _together(notes, n_learners)
+
+
+def _together(texts: Sequence[tuple[str, str]], n_learners: int) -> list[str]:
+    by_text: dict[str, list[str]] = {}
+    for title, text in texts:
+        by_text.setdefault(text, []).append(title)
     return [
         f"{'all learners' if len(titles) == n_learners > 1 else ', '.join(titles)}: {text}"
         for text, titles in by_text.items()
@@ -97,7 +109,7 @@ def print_table(console: Console, rows: Sequence[Evaluation], name: str) -> None
     table = _new_table(f"{name}: what is known of each learner", _FACTS, _legend_of_facts(rows))
     for row in rows:
         learner, *cells, verdict = _shown_facts(row)
-        table.add_row(in_cell(learner), *cells, Text(verdict, _COLORS.get(verdict, "")), end_section=row.is_logged)
+        table.add_row(in_cell(learner), *cells, Text(verdict, _COLORS.get(row.verdict, "")), end_section=row.is_logged)
     console.print(table)
     if any(row.estimates.found for row in rows):
         table = _new_table("What is estimated", _ESTIMATES, _LEGEND_OF_ESTIMATES)
@@ -105,8 +117,11 @@ def print_table(console: Console, rows: Sequence[Evaluation], name: str) -> None
             learner, *cells = _shown_estimates(row)
             table.add_row(in_cell(learner), *cells)
         console.print(table)
-    for note in notes(rows):
-        console.print(Text.assemble(("warning: ", "bold yellow"), on_screen(note)), soft_wrap=True)
+    warnings, notes = warnings_and_notes(rows)
+    for text in warnings:
+        console.print(Text.assemble(("warning: ", "bold yellow"), on_screen(text)), soft_wrap=True)
+    for text in notes:
+        console.print(Text.assemble(("note: ", "bold"), on_screen(text)), soft_wrap=True)
 
 
 def _new_table(title: str, columns: Sequence[str], legend: Sequence[str]) -> Table:
@@ -126,7 +141,7 @@ def _shown_facts(row: Evaluation) -> list[str]:
         *(grouped(count) for count in (facts.right, facts.wrong, facts.unknown)),
         grouped(least) if least == most else f"{grouped(least)} to {grouped(most)}",
         f"{100 * facts.low:.1f}" if least == most else f"{100 * facts.low:.1f}–{100 * facts.high:.1f}",
-        row.verdict,
+        f"{row.verdict}, by {row.verdict_by}" if row.verdict_by in METHODS else row.verdict,
     ]
 
 
@@ -164,8 +179,7 @@ def write_report(
     """
     listed = {**details, "Version": f"onebit {version('onebit')}"}
     command = listed.pop("Command")
-    said = notes(rows)
-    warnings = "".join(f"<li>{pages.prose(text)}.</li>\n" for text in said)
+    warnings, notes = warnings_and_notes(rows)
     parts = [
         _INTRO,
         f"<h2>What was run</h2>\n<dl>\n{pages.facts(listed)}\n</dl>",
@@ -174,10 +188,16 @@ def write_report(
         pages.table(_FACTS, [pages.cells(_shown_facts(row), _FACTS_CSS) for row in rows]),
         f"<h2>What is estimated</h2>\n<p>{_lines(_LEGEND_OF_ESTIMATES)}</p>",
         pages.table(_ESTIMATES, [pages.cells(_shown_estimates(row), _ESTIMATES_CSS) for row in rows[1:]]),
-        *([f"<h2>Warnings</h2>\n<ul>\n{warnings}</ul>"] if said else []),
+        *_listed("Warnings", warnings),
+        *_listed("Notes", notes),
         f"<h2>How to get it again</h2>\n<pre><code>{in_page(command)}</code></pre>",
     ]
     replace_file(path, pages.page("What other learners would have done", "\n".join(parts) + "\n").encode())
+
+
+def _listed(title: str, texts: Sequence[str]) -> list[str]:
+    items = "".join(f"<li>{pages.prose(text)}.</li>\n" for text in texts)
+    return [f"<h2>{title}</h2>\n<ul>\n{items}</ul>"] if texts else []
 
 
 def _lines(texts: Sequence[str]) -> str:

@@ -1,0 +1,163 @@
+"""Whether answers came equally often, whatever was guessed: the part of the estimates' assumption that a log can show.
+
+Estimates take it that whether a round was answered did not depend on the label that was guessed, given the row and the
+rounds before. Answers may depend on the row, and on the time.
+
+The check compares the share of answered rounds between labels, and between propensities: two tests at half of `LEVEL`
+each. Both are generalised Mantel-Haenszel tests, with blocks of `_BLOCK` consecutive rounds as strata, so that answers
+that are yet to come, or came less often for a while, are no cause for alarm. Groups are put together until each has at
+least `_FEWEST` rounds expected to be answered, and as many not; with fewer than two groups there is no test.
+
+It sees only what is logged. Answers that are missing because the guess was wrong show as far as mistakes are more
+frequent for some labels or propensities, and not by themselves: the right label of an unanswered round is not known.
+(Where all labels are listed and allowed, `estimates` also checks that right answers are as many as the chances say.)
+It cannot tell a dependence on the guess, which spoils the estimates, from one on rows for which such guesses are made,
+which does not. A log holds no confidence, so propensities stand for it.
+
+References
+----------
+Mantel (1963). Chi-square tests with one degree of freedom; extensions of the Mantel-Haenszel procedure. Journal of the
+American Statistical Association 58.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import chi2
+
+from onebit.evaluate.logged_rounds import LoggedRounds
+from onebit.inputs import Floats, Integers
+from onebit.reporting.tables import grouped
+
+ASSUMPTION = "estimates assume that whether an answer came did not depend on the label that was guessed"
+"""What is said beside every estimate. Bounds do not need it."""
+LEVEL = 0.05
+"""How often there is a warning at most, about, where answers come equally often."""
+_EDGES = (0.1, 0.5, 0.9)  # between groups of propensities
+_BLOCK = 50
+_FEWEST = 5.0
+
+
+class AnswerRates(NamedTuple):
+    """How often rounds of some groups were answered; only those in which chance had a say are counted."""
+
+    by: str
+    """What the groups have in common: "label" or "propensity"."""
+    names: list[str]
+    n_rounds: list[int]
+    n_answered: list[int]
+    p_value: float | None
+    """Of the hypothesis that answers come equally often for all; None where there are too few rounds to test it."""
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether the test finds that answers do not come equally often."""
+        return self.p_value is not None and self.p_value < LEVEL / 2
+
+    @property
+    def extremes(self) -> str:
+        """The groups that were answered the least and the most often, for people."""
+        rates = [answered / n for answered, n in zip(self.n_answered, self.n_rounds, strict=True)]
+        low, high = min(range(len(rates)), key=rates.__getitem__), max(range(len(rates)), key=rates.__getitem__)
+        return " to ".join(f"{100 * rates[at]:.0f} % ({self.names[at]})" for at in (low, high))
+
+
+def answer_rates(log: LoggedRounds) -> list[AnswerRates]:
+    """Return how often guesses of each label, and of each range of propensities, were answered.
+
+    Parameters
+    ----------
+    log : LoggedRounds
+        The rounds. Those with an unknown propensity, or a certain label, do not count: estimates do not use the former,
+        and need no assumption for the latter.
+
+    Returns
+    -------
+    list of AnswerRates
+        By label and by propensity, each where there are at least two groups to compare; none where all such rounds are
+        answered.
+
+    Examples
+    --------
+    >>> from onebit.evaluate import logged_rounds
+    >>> guesses, heard = ["tea", "milk"] * 100, [True, None, True, False] * 50
+    >>> (rates,) = answer_rates(logged_rounds([[0.0]] * 200, guesses, heard, 0.5))
+    >>> rates.extremes, rates.is_uneven
+    ('50 % (milk) to 100 % (tea)', True)
+    """
+    drawn = log.propensities < 1.0  # and not NaN
+    answered, labels, propensities = log.is_answered[drawn], log.guesses[drawn], log.propensities[drawn]
+    if answered.all():
+        return []
+    ranges = ["below 0.1", "0.1 to 0.5", "0.5 to 0.9", "0.9 and above"]
+    by_label = _compared("label", [str(label) for label in log.classes.tolist()], labels, answered)
+    by_propensity = _compared("propensity", ranges, np.searchsorted(_EDGES, propensities, side="right"), answered)
+    return [rates for rates in (by_label, by_propensity) if rates is not None]
+
+
+def uneven_answers(log: LoggedRounds) -> tuple[str, ...]:
+    """Return warnings where answers do not come equally often."""
+    return tuple(
+        f"answers do not come equally often for every {rates.by}: {rates.extremes}, p = {rates.p_value:.1g}. If it is "
+        "what was guessed that matters, and not the row, the estimates do not hold; the bounds do"
+        for rates in answer_rates(log)
+        if rates.is_uneven
+    )
+
+
+def describe_answers(log: LoggedRounds) -> str:
+    """Return how often rounds were answered, and whether equally often, for people."""
+    n_answered = int(log.is_answered.sum())
+    if n_answered == log.n_rounds:
+        return "all rounds; if others were left out of the log, that cannot be seen"
+    parts = [f"{grouped(n_answered)} of {grouped(log.n_rounds)} rounds"]
+    for rates in answer_rates(log):
+        tested = "too few to test" if rates.p_value is None else f"p = {rates.p_value:.2g}"
+        parts.append(f"by {rates.by} {rates.extremes}, {tested}")
+    return "; ".join(parts)
+
+
+def _compared(by: str, names: list[str], groups: Integers, answered: npt.NDArray[np.bool_]) -> AnswerRates | None:
+    n_rounds = np.bincount(groups, minlength=len(names))
+    n_answered = np.bincount(groups, weights=answered, minlength=len(names)).astype(np.int64)
+    met = np.flatnonzero(n_rounds)
+    if len(met) < 2:
+        return None
+    p_value = _p_value(_pooled(groups, float(answered.mean())), answered)
+    return AnswerRates(by, [names[at] for at in met], n_rounds[met].tolist(), n_answered[met].tolist(), p_value)
+
+
+def _pooled(groups: Integers, rate: float) -> Integers:
+    """Return groups of which each is large enough, numbered from 0: small ones are put together, the smallest first."""
+    _, groups, n_rounds = np.unique(groups, return_inverse=True, return_counts=True)
+    enough = _FEWEST / min(rate, 1.0 - rate) if 0.0 < rate < 1.0 else np.inf
+    order = np.argsort(n_rounds, kind="stable")
+    to, n_here, at = np.empty(len(order), dtype=np.int64), 0.0, 0
+    for group in order.tolist():
+        to[group] = at
+        n_here += n_rounds[group]
+        if n_here >= enough:
+            at, n_here = at + 1, 0.0
+    pooled: Integers = np.minimum(to, max(at - 1, 0))[groups]
+    return pooled
+
+
+def _p_value(groups: Integers, answered: npt.NDArray[np.bool_]) -> float | None:
+    """Return the p-value of the generalised Mantel-Haenszel test, with blocks of consecutive rounds as strata."""
+    n_groups = int(groups.max()) + 1
+    blocks = np.arange(len(groups)) // _BLOCK
+    shape = int(blocks[-1]) + 1, n_groups
+    counts: Floats = np.zeros(shape)
+    heard: Floats = np.zeros(shape)
+    np.add.at(counts, (blocks, groups), 1.0)
+    np.add.at(heard, (blocks, groups), answered)
+    n, n_heard = counts.sum(axis=1), heard.sum(axis=1)
+    excess = (heard - counts * (n_heard / n)[:, None]).sum(axis=0)
+    # Of answers drawn without replacement within a block.
+    scale = n_heard * (n - n_heard) / (n**2 * np.maximum(n - 1.0, 1.0))
+    variance = np.diag((scale * n) @ counts) - (counts * scale[:, None]).T @ counts
+    freedom = int(np.linalg.matrix_rank(variance))
+    if freedom == 0:
+        return None
+    return float(chi2.sf(excess @ np.linalg.pinv(variance) @ excess, freedom))
