@@ -137,7 +137,7 @@ def test_dr_plus_is_not_offered_where_a_label_had_no_chance() -> None:
     log = logged_rounds(np.zeros((600, 1)), guesses, guesses == truths, 0.5, classes=K)
     found = estimate(log, constant(log, others))
     assert "DR+" not in found.found
-    assert "some had no chance, or hardly any" in found.notes[0]
+    assert "some labels had no chance, or hardly any" in found.notes[0]
 
 
 def silenced(log: LoggedRounds, is_missing: np.ndarray) -> LoggedRounds:

@@ -235,7 +235,7 @@ def _about_dr_plus(rounds: _Drawn, is_complete: bool) -> tuple[bool, tuple[str, 
     elif n and not n_whole:
         why = "no round allowed all labels, and the right one may be among those left out"
     elif _tries_too_little(rounds):
-        why = "inverse propensities average less than the number of labels: some had no chance, or hardly any"
+        why = "inverse propensities average too little: some labels had no chance, or hardly any, or fewer answers"
     elif n_whole < n:
         said = f"in {grouped(n - n_whole)} of {grouped(n)} rounds not all labels were allowed: there DR+ is as DR"
         return True, (said,)
