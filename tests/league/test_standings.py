@@ -14,6 +14,7 @@ from onebit.compare.entries import Entry
 from onebit.compare.statistics import signed_rank_p
 from onebit.league.figures import pareto, spots
 from onebit.league.standings import critical_difference, friedman, groups_within, rank, standings
+from onebit.league.tables import verdict_in_words
 
 # Table 6 of the paper: AUC of C4.5, C4.5+m, C4.5+cf and C4.5+m+cf on 14 sets. On the last but one the paper ranks two
 # that print alike by their further digits.
@@ -107,6 +108,7 @@ def outcome(dataset: str, title: str, level: float, *, hears_label: bool = False
 
 
 SETS = ("a", "bb", "ccc", "dddd", "eeeee", "ffffff")
+GONE = ("a", "worst")
 
 
 def league() -> list[Outcome]:
@@ -138,6 +140,23 @@ def test_standings_of_a_clear_league() -> None:
     assert found.friedman.p < 0.01
     assert found.critical_difference == pytest.approx(critical_difference(3, 6))
     assert found.groups == ((0, 1), (1, 2)), "mean ranks one apart, where 1.35 would differ"
+
+
+def test_too_few_runs_are_counted_as_nothing_and_said() -> None:
+    few = [replace(each, mistakes=each.mistakes[:8]) for each in league() if (each.dataset, each.entry.title) != GONE]
+    found = standings(few)
+    assert (found.n_runs, found.n_tests, found.runs_to_decide) == (8, 16, 10)
+    assert {row.title: (row.wins, row.ties, row.losses) for row in found.ranked} == {
+        "best": (1, 0, 0),
+        "middle": (1, 0, 0),
+        "worst": (0, 0, 2),
+    }
+    said = verdict_in_words(found)
+    assert said.endswith(
+        "8 runs are too few for 16 tests, which take 10 (--runs 10). Wins and losses are sets that only one of two has "
+        "finished."
+    )
+    assert "too few" not in verdict_in_words(standings(league()))
 
 
 def test_who_did_not_finish_shares_the_last_ranks() -> None:

@@ -1,11 +1,16 @@
 """Who is better: a paired test on every data set, corrected for their number, and one across the data sets.
 
-All entries play the same shuffles, so runs are compared in pairs. On one data set the differences of the runs are
-independent (each shuffle is drawn by itself) and each is a sum over many rounds, hence close to normal: the paired
-t-test with runs − 1 degrees of freedom fits, and unlike ranks it can tell five runs apart (Wilcoxon's smallest
-two-sided p there is 0.0625). It speaks of this data set, over shuffles and the learner's own draws. Holm's step-down
-method keeps the chance of any false verdict in the whole table below the level. Across data sets, which differ in kind,
-only signs and ranks count: Wilcoxon's signed-rank test, as Demšar advises, on the logarithms of the ratios.
+All entries play the same shuffles, so runs are compared in pairs. On one data set the *sign test* asks who makes fewer
+mistakes in more of the runs. It is the paired permutation test in which the two of each run change places, with the
+number of runs won as its statistic. Runs are independent, because every shuffle is drawn by itself, and that is all it
+needs: the p is exact for the hypothesis that fewer mistakes are as likely as more, whatever the distribution. A t-test
+is not: one bad run in ten makes its p as small as one likes. The verdict speaks of this data set: of other shuffles of
+its rows, and the learner's own draws, not of new rows. It speaks of most shuffles and not of the mean, which bad runs
+may change that were too rare to be seen. n runs give no p below 2/2ⁿ, so a table with many comparisons needs more runs.
+
+Holm's step-down method keeps the chance of any false verdict in the whole table below the level. Across data sets,
+which differ in kind, it is Wilcoxon's signed-rank test, as Demšar advises, on the logarithms of the ratios: exact if
+the data sets are independent and, where there is no difference, a ratio is as likely as its inverse.
 
 References
 ----------
@@ -25,6 +30,8 @@ from onebit.inputs import Floats, Integers
 LEVEL = 0.05  # customary; Holm's method keeps it for the whole table
 _EXACT = 200  # data sets: the exact distribution takes milliseconds
 WIN, TIE, LOSS = "win", "tie", "loss"
+TOO_FEW_RUNS = "too few runs"
+"""The verdict where no outcome of so many runs could be significant."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +46,12 @@ class ComparisonRow:
     p_adjusted: float | None
     """After Holm's correction over the whole table."""
     verdict: str
-    """For this entry against the baseline: "win" means significantly fewer mistakes. Empty where p is None."""
+    """For this entry against the baseline, as of `verdict_of`, or "too few runs". Empty where p is None."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """One entry against the baseline over all data sets."""
+    """One entry against the baseline over all data sets; those with too few runs for a verdict are not counted."""
 
     title: str
     wins: int
@@ -57,37 +64,39 @@ class Tally:
 
 
 def paired_p(first: Integers, second: Integers) -> float | None:
-    """Return the two-sided p of the paired t-test, or None for a single run.
-
-    Differences that are all the same leave the t-test nothing to go by: then it is the sign test's.
+    """Return the two-sided p of the sign test over the runs, or None for a single run.
 
     Parameters
     ----------
     first, second : arrays of int
-        Mistakes of two learners, run by run.
+        Mistakes of two learners, run by run. Runs in which both make as many are left out.
 
     Examples
     --------
-    >>> round(paired_p(np.array([30, 35, 31, 33, 32]), np.array([20, 22, 21, 20, 22])), 6)
-    0.000108
-    >>> paired_p(np.array([5, 6, 7]), np.array([4, 5, 6]))
-    0.25
+    >>> paired_p(np.array([30, 35, 31, 33, 32]), np.array([20, 22, 21, 20, 22]))
+    0.0625
     """
     return None if len(first) < 2 else float(paired_ps(first[None], second[None])[0])
 
 
 def paired_ps(first: Integers, second: Integers) -> Floats:
-    """Return `paired_p` of many pairs at once: a row of runs each, of two runs or more."""
-    differences = first - second
-    same = np.all(differences == differences[:, :1], axis=1)
-    # n signs that all agree have probability 2·2⁻ⁿ under no difference.
-    ps: Floats = np.where(differences[:, 0] == 0, 1.0, min(1.0, 2.0 * 0.5 ** differences.shape[1]))
-    if not same.all():
-        # Imported when it is needed: it takes half a second, and most who import this module only read outcomes.
-        from scipy.stats import ttest_rel
+    """Return `paired_p` of many pairs at once: a row of runs each."""
+    # Imported when it is needed: it takes half a second, and most who import this module only read outcomes.
+    from scipy.stats import binom
 
-        ps[~same] = ttest_rel(first[~same], second[~same], axis=1).pvalue
+    fewer, more = (first < second).sum(axis=1), (first > second).sum(axis=1)
+    ps: Floats = np.minimum(1.0, 2.0 * binom.cdf(np.minimum(fewer, more), fewer + more, 0.5))
     return ps
+
+
+def signs_to_decide(n_tests: int, level: float = LEVEL) -> int:
+    """Return how many runs, or data sets, it takes to tell one of so many pairs apart: one learner is better in all.
+
+    >>> signs_to_decide(1), signs_to_decide(10), signs_to_decide(378)
+    (6, 9, 14)
+    """
+    # n signs are all the same with a chance of 2·2⁻ⁿ, and Holm's method multiplies the smallest p by the tests.
+    return next(n for n in range(1, 1000) if 2.0 * 0.5**n * n_tests < level)
 
 
 def holm(ps: Sequence[float]) -> list[float]:
@@ -122,13 +131,19 @@ def compare(outcomes: Sequence[Outcome], baseline: str) -> list[ComparisonRow]:
         if outcome.entry.hears_label:
             floors.setdefault(outcome.dataset, outcome.mean)
     ps = [_p(outcome, of_baseline[outcome.dataset]) for outcome in outcomes]
-    adjusted = iter(holm([p for p in ps if p is not None]))
+    tested = [p for p in ps if p is not None]
+    adjusted = iter(holm(tested))
+    needed = signs_to_decide(len(tested))
     rows = []
     for outcome, p in zip(outcomes, ps, strict=True):
         p_adjusted = None if p is None else next(adjusted)
         floor = floors.get(outcome.dataset)
         ratio = outcome.mean / floor if floor else None
-        verdict = "" if p_adjusted is None else verdict_of(outcome.mean, of_baseline[outcome.dataset].mean, p_adjusted)
+        verdict = ""
+        if p_adjusted is not None:
+            final = outcome.final
+            enough = len(final) >= needed
+            verdict = verdict_of(final, of_baseline[outcome.dataset].final, p_adjusted) if enough else TOO_FEW_RUNS
         rows.append(ComparisonRow(outcome, ratio, p, p_adjusted, verdict))
     return rows
 
@@ -139,11 +154,21 @@ def _p(outcome: Outcome, baseline: Outcome) -> float | None:
     return paired_p(outcome.final, baseline.final)
 
 
-def verdict_of(mean: float, baseline: float, p: float) -> str:
-    """Return "win" for significantly fewer mistakes than the baseline's, "loss" for more, "tie" if nothing is told."""
-    if p >= LEVEL:
+def verdict_of(first: Integers, second: Integers, p: float) -> str:
+    """Return "win" if the first makes fewer mistakes than the second in significantly more of the runs, and on average.
+
+    It is "loss" the other way round, and "tie" if the runs do not tell, or tell one thing by their number and another
+    by their mean.
+
+    >>> first = np.array([9] * 19 + [500])
+    >>> second = np.full(20, 10)
+    >>> verdict_of(first, second, p=0.001), verdict_of(first[:19], second[:19], p=0.001)
+    ('tie', 'win')
+    """
+    runs_won, mistakes_saved = int(np.sign(second - first).sum()), int((second - first).sum())
+    if p >= LEVEL or runs_won * mistakes_saved <= 0:
         return TIE
-    return WIN if mean < baseline else LOSS
+    return WIN if runs_won > 0 else LOSS
 
 
 def tally(rows: Sequence[ComparisonRow], baseline: str) -> list[Tally]:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from onebit.compare.comparison import Outcome
-from onebit.compare.statistics import LEVEL, LOSS, TIE, WIN, ComparisonRow, Tally
+from onebit.compare.statistics import LEVEL, LOSS, TIE, TOO_FEW_RUNS, WIN, ComparisonRow, Tally, signs_to_decide
 from onebit.files import replace_file
 from onebit.reporting import pages
 from onebit.reporting.names import in_cell, in_page, on_screen
@@ -42,7 +42,7 @@ _TALLIED = ("learner", "wins", "ties", "losses", "mistakes / baseline's", "p acr
 _TALLY_CSS = ("name", *["number"] * 5)
 _PRINTED = ("learner", "mistakes", "rate", "/ told", "p", "", "µs/round")
 # On the screen, and by the CSS classes that the page has for verdicts on the paper's numbers.
-_COLORS = {WIN: "green", TIE: "dim", LOSS: "red"}
+_COLORS = {WIN: "green", TIE: "dim", LOSS: "red", TOO_FEW_RUNS: "dim"}
 _KINDS = {WIN: "agrees", TIE: "plain", LOSS: "unexplained"}
 
 
@@ -173,11 +173,17 @@ def _on_lines(texts: Sequence[str]) -> Text:
 # What every reader asks first, so it is under the table and not in the documentation alone.
 def _legend(baseline: str, rows: Sequence[ComparisonRow]) -> list[str]:
     notes = dict.fromkeys(row.outcome.entry.note for row in rows if row.outcome.entry.note)
+    n_runs, n_tests = len(rows[0].outcome.final), sum(row.p is not None for row in rows)
+    needed = signs_to_decide(n_tests)
+    too_few = f"{TOO_FEW_RUNS}: {n_runs} cannot tell any of {n_tests} comparisons apart, {needed} can (--runs {needed})"
     return [
-        f"win/tie/loss: this learner against {baseline}; paired t-test over the runs, Holm-corrected, level {LEVEL:g}",
+        f"win/loss: fewer/more mistakes than {baseline} in significantly more of the runs; tie: not told",
+        f"p: exact sign test over the runs, Holm-corrected over the table, level {LEVEL:g}",
+        "it speaks of other shuffles of the same rows (of a stream: other draws), not of new data",
+        *([too_few] if any(row.verdict == TOO_FEW_RUNS for row in rows) else []),
         "/ told: mistakes over those of the first learner that is told the label",
         *notes,
-        *(["a single run has no standard error and no p"] if len(rows[0].outcome.final) == 1 else []),
+        *(["a single run has no standard error and no p"] if n_runs == 1 else []),
     ]
 
 
@@ -225,7 +231,8 @@ def _datasets(rows: Sequence[ComparisonRow]) -> list[str]:
 def _tally_html(tallies: Sequence[Tally], baseline: str) -> str:
     said = (
         f"Wins, ties and losses of each learner against {baseline} on the single data sets; the geometric mean of the "
-        "ratios of mistakes; Wilcoxon's signed-rank test across the data sets, Holm-corrected."
+        "ratios of mistakes; Wilcoxon's signed-rank test across the data sets, Holm-corrected. That one takes the data "
+        "sets for an independent sample, and speaks of sets like these."
     )
     lines = [pages.cells(_shown_tally(row), _TALLY_CSS) for row in tallies]
     return f"<h2>Over all data sets</h2>\n<p>{in_page(said)}</p>\n{pages.table(_TALLIED, lines)}"

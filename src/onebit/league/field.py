@@ -22,8 +22,8 @@ from onebit.reporting.tables import grouped
 from onebit.streams.reading import PLAIN, Reading
 from onebit.streams.sources import Source, find_sources, known_names
 
-RUNS = 10
-"""Twice a comparison's: the correction for all pairs on all sets leaves five runs little to show."""
+RUNS = 20
+"""Enough to tell one of 26 000 pairs on single sets apart, after the correction for all of them."""
 SECONDS = 600.0
 """What a game may take, of seconds in which 10⁹ numbers are touched."""
 _NUMBERS_PER_SECOND = 1e9  # what one core does, roughly: products of a few million numbers, from memory

@@ -64,7 +64,7 @@ def drawings(standings: Standings) -> list[Drawing]:
         )
         listed.append(Drawing("ranks", "Ranks set by set", caption, partial(draw_ranks, standings)))
         caption = (
-            "The learner of the row against that of the column: sets it wins minus sets it loses, by the paired t-test "
+            "The learner of the row against that of the column: sets it wins minus sets it loses, by the sign test "
             "over the runs, corrected for all pairs on all sets. Blue: it wins more, orange: it loses more. Columns "
             "are numbered as the rows are."
         )

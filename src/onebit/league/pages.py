@@ -11,10 +11,11 @@ from pathlib import Path
 from onebit.arena.players import LearnerPlayer, build, player_from
 from onebit.compare.comparison import Failure, Outcome
 from onebit.compare.entries import Entry
+from onebit.compare.statistics import signs_to_decide
 from onebit.files import replace_file
 from onebit.league.field import Absence
 from onebit.league.figures import drawings, learner_drawings
-from onebit.league.standings import Pair, Standing, Standings, sets_to_decide
+from onebit.league.standings import Pair, Standing, Standings
 from onebit.league.tables import SHOWN, percent, shown_columns, shown_standing, verdict_in_words
 from onebit.reporting import pages
 from onebit.reporting.names import in_page
@@ -228,10 +229,9 @@ def _pairs_of(row: Standing, standings: Standings, names: Mapping[str, str]) -> 
         "finished; Wilcoxon's signed-rank test across the sets, Holm-corrected over all pairs of the league."
     )
     n_pairs, n_sets = len(standings.pairs) // 2, len(standings.datasets)
-    if n_sets < sets_to_decide(n_pairs):
-        said += (
-            f" {n_sets} sets are too few for it: to tell one of {n_pairs} pairs apart takes {sets_to_decide(n_pairs)}."
-        )
+    needed = signs_to_decide(n_pairs)
+    if n_sets < needed:
+        said += f" {n_sets} sets are too few for it: to tell one of {n_pairs} pairs apart takes {needed}."
     lines = []
     for other in standings.ranked:
         if other is row:

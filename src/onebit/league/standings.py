@@ -14,10 +14,10 @@ Iman and Davenport's F) are given beside it.
 for all pairs at once. It is what a critical-difference diagram shows. Its verdict on two learners depends on the
 mistakes of all others (Benavoli et al.), hence the third, in which only the correction does:
 
-**Pairs.** On each set the paired t-test over runs, Holm-corrected over all pairs on all sets, gives wins, ties and
-losses; a set that only one of two has finished is its win. Across sets Wilcoxon's signed-rank test on the logarithms
-of the ratios of mistakes, Holm-corrected over all pairs; a set that only one has finished counts as its largest
-difference.
+**Pairs.** On each set the sign test over the runs, Holm-corrected over all pairs on all sets, gives wins, ties and
+losses, where there are enough runs for it; a set that only one of two has finished is its win. Across sets Wilcoxon's
+signed-rank test on the logarithms of the ratios of mistakes, Holm-corrected over all pairs; a set that only one has
+finished counts as its largest difference. What the two assume is in `onebit.compare.statistics`.
 
 References
 ----------
@@ -36,7 +36,18 @@ import numpy as np
 
 from onebit.compare.comparison import Outcome
 from onebit.compare.entries import Entry
-from onebit.compare.statistics import LEVEL, LOSS, TIE, WIN, holm, paired_ps, signed_rank_p, verdict_of
+from onebit.compare.statistics import (
+    LEVEL,
+    LOSS,
+    TIE,
+    TOO_FEW_RUNS,
+    WIN,
+    holm,
+    paired_ps,
+    signed_rank_p,
+    signs_to_decide,
+    verdict_of,
+)
 from onebit.inputs import Floats
 
 _PERMUTATIONS = 9999  # the smallest p is 0.0001: far below any level that somebody asks for
@@ -88,7 +99,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Pair:
-    """One learner against another over all sets."""
+    """One learner against another over all sets; those with too few runs for a verdict are not counted."""
 
     wins: int
     ties: int
@@ -124,6 +135,15 @@ class Standings:
     """Nemenyi's; NaN where there is no Friedman test."""
     groups: tuple[tuple[int, int], ...]
     """Learners that cannot be told apart: first and last place of each group, of two or more."""
+    n_runs: int
+    """How many runs every learner has on a set."""
+    n_tests: int
+    """How many pairs were tested on single sets, all sets together."""
+
+    @property
+    def runs_to_decide(self) -> int:
+        """How many runs it takes to tell one of these pairs apart on its set."""
+        return signs_to_decide(self.n_tests)
 
 
 def rank(means: Floats) -> Floats:
@@ -195,16 +215,6 @@ def groups_within(mean_ranks: Sequence[float], difference: float) -> list[tuple[
     return found
 
 
-def sets_to_decide(n_pairs: int, level: float = LEVEL) -> int:
-    """Return how many sets the signed-rank test needs to tell one of so many pairs apart: one learner wins on all.
-
-    >>> sets_to_decide(1), sets_to_decide(10), sets_to_decide(378)
-    (6, 9, 14)
-    """
-    # All differences have one sign with a chance of 2·2⁻ⁿ, and Holm's method multiplies the smallest p by the pairs.
-    return next(n for n in range(1, 1000) if 2.0 * 0.5**n * n_pairs < level)
-
-
 def standings(outcomes: Sequence[Outcome]) -> Standings:
     """Return how everyone stands who has finished a set; a learner without an outcome on a set has not finished it.
 
@@ -252,6 +262,8 @@ def standings(outcomes: Sequence[Outcome]) -> Standings:
         test,
         difference,
         tuple(groups_within([row.mean_rank for row in ranked], difference if differ else math.inf)),
+        len(outcomes[0].final),
+        table.n_tests,
     )
 
 
@@ -266,6 +278,11 @@ class _Table:
         others = [entry for entry in reversed(entries.values()) if not entry.is_ranked]
         self.unranked = sorted(others, key=lambda entry: entry.hears_label)
         self.means = np.array([[self.mean(name, entry.title) for entry in self.ranked] for name in self.datasets])
+
+    @property
+    def n_tests(self) -> int:
+        """How many pairs of ranked learners have both finished a set, all sets together."""
+        return sum(math.comb(int(n), 2) for n in np.isfinite(self.means).sum(axis=1))
 
     def mean(self, dataset: str, title: str) -> float:
         """Return mean mistakes; infinity for who has not finished."""
@@ -340,8 +357,11 @@ def _verdicts(table: _Table, titles: Sequence[str]) -> dict[tuple[str, str], lis
         for first, second in found.keys() - set(both):
             given = {(True, False): WIN, (False, True): LOSS, (False, False): TIE}
             found[first, second].append(given[first in played, second in played])
+    needed = signs_to_decide(len(tested))
     for (name, pair), p in zip(tested, holm(ps), strict=True):
-        found[pair].append(verdict_of(table.mean(name, pair[0]), table.mean(name, pair[1]), p))
+        first_runs, second_runs = (table.of[name, title].final for title in pair)
+        is_told = len(first_runs) >= needed
+        found[pair].append(verdict_of(first_runs, second_runs, p) if is_told else TOO_FEW_RUNS)
     return found
 
 

@@ -120,6 +120,8 @@ def _test_lines(standings: Standings) -> list[tuple[object, ...]]:
         lines += [("iman_davenport_f", number(test.f)), ("iman_davenport_p", number(test.p_f))]
         lines += [("friedman_permutation_p", number(test.p)), ("level", number(LEVEL))]
         lines += [("nemenyi_critical_difference", number(standings.critical_difference))]
+    lines += [("runs", standings.n_runs), ("sign_tests_on_sets", standings.n_tests)]
+    lines += [("runs_to_decide_one", standings.runs_to_decide)] if standings.n_tests else []
     return lines
 
 
@@ -154,16 +156,28 @@ def percent(share: float) -> str:
 
 def verdict_in_words(standings: Standings) -> str:
     """Say what Friedman's test and the critical difference tell."""
+    few = _too_few_runs(standings)
     test, k, n = standings.friedman, len(standings.ranked), len(standings.datasets)
     if test is None:
-        return "There is no test over the sets: it takes two learners and two sets."
+        return f"There is no test over the sets: it takes two learners and two sets.{few}"
     said = (
         f"Friedman's test over {n} sets and {k} learners: χ² = {test.chi2:.2f} (p = {test.p_chi2:.2g}), Iman and "
         f"Davenport's F = {test.f:.2f} (p = {test.p_f:.2g}); by permutations p = {test.p:.2g}, which decides."
     )
     if test.p >= LEVEL:
-        return f"{said} The mean ranks do not tell these learners apart."
-    return f"{said} Mean ranks that are at least {standings.critical_difference:.2f} apart differ (Nemenyi, {LEVEL:g})."
+        return f"{said} The mean ranks do not tell these learners apart.{few}"
+    difference = f"{standings.critical_difference:.2f}"
+    return f"{said} Mean ranks that are at least {difference} apart differ (Nemenyi, {LEVEL:g}).{few}"
+
+
+def _too_few_runs(standings: Standings) -> str:
+    n_runs, needed = standings.n_runs, standings.runs_to_decide
+    if not standings.n_tests or n_runs >= needed:
+        return ""
+    return (
+        f" On single sets no pair can be told apart: {n_runs} runs are too few for {grouped(standings.n_tests)} tests, "
+        f"which take {needed} (--runs {needed}). Wins and losses are sets that only one of two has finished."
+    )
 
 
 _LEGEND = {
@@ -171,8 +185,8 @@ _LEGEND = {
     "of common": "mean rank over the sets that all have finished",
     "first": "sets on which nobody made fewer mistakes",
     "mistakes / best": "over those of the best on each set, geometric mean over the sets it finished",
-    "w/t/l": "wins, ties, losses against everyone on every set; paired t-test over the runs, Holm-corrected over all, "
-    f"level {LEVEL:g}",
+    "w/t/l": "wins, ties, losses against everyone on every set; exact sign test over the runs, Holm-corrected over "
+    f"all, level {LEVEL:g}: of other shuffles of the same rows, not of new data",
 }
 
 
