@@ -184,6 +184,19 @@ def test_wrong_side_facts_are_counted_by_the_bound_in_every_run(margin: float) -
         assert onebit.play(twin, problem.X, problem.y, seed=seed).mistakes <= limit
 
 
+def test_the_twins_bound_needs_rows_as_they_come() -> None:
+    """On ±1 it keeps its 2 mistakes; scaled columns are other rows while the scale changes, and promise nothing."""
+    y = np.array([0] * 16 + [1, 0] * 50)
+    X = np.where(y == 0, 1.0, -1.0)[:, None]
+    numbers = {"n_classes": 2, "n_features": 1, "radius": 1.0, "margin": math.sqrt(2.0)}
+    plain, scaled = (onebit.FullInformationSVM(None, C=math.inf, scale=scale) for scale in (None, "online"))
+    (claim,) = plain.promise(**numbers)
+    assert claim.value == 2
+    assert onebit.play(plain, X, y).mistakes <= 2
+    assert scaled.promise(**numbers) == ()
+    assert onebit.play(scaled, X, y).mistakes > 2
+
+
 def test_a_budget_keeps_the_linear_guarantee() -> None:
     problem = separable_problem(3000, 3, 5, 0.2)
     learner = onebit.BanditSVM(None, C=math.inf, exploration="uniform", scale=None, budget=3)

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 import onebit
@@ -74,6 +75,52 @@ def test_nearest_neighbour_promises_nothing_at_the_distance_of_classes_itself() 
 )
 def test_no_theorem_no_promise(learner: Learner) -> None:
     assert learner.promise(n_classes=3, n_features=2, radius=1.0, margin=0.1) == ()
+
+
+@pytest.mark.parametrize("n_features", [1, 10_000, 10_001])
+def test_svm_promises_exactly_where_its_documentation_says_so(n_features: int) -> None:
+    numbers = {"n_classes": 3, "n_features": n_features, "radius": 1.0, "margin": 0.1}
+    is_bank = n_features <= 10_000
+    spoken: dict[str, bool] = {
+        "BanditSVM()": is_bank,
+        "BanditSVM(C=1e-3, budget=1)": is_bank,
+        "BanditSVM(C=inf, scale=None)": True,
+        "BanditSVM(C=100.0, scale=None)": is_bank,
+        "BanditSVM(None)": False,
+        "BanditSVM(None, C=inf)": False,
+        "BanditSVM(None, C=inf, scale=None, budget=1)": True,
+        "BanditSVM(None, C=inf, scale=None, exploration='uniform', budget=1)": True,
+        "BanditSVM(C=inf, scale=None, exploration='uniform')": not is_bank,
+        "BanditSVM(Gaussian(), C=inf, scale=None, exploration='uniform')": False,
+        "BanditSVM([Gaussian(), None], scale=None)": True,
+        "BanditSVM([Gaussian(), Laplace()], scale=None)": False,
+        "FullInformationSVM()": False,
+        "FullInformationSVM(C=inf)": False,
+        "FullInformationSVM(C=inf, scale=None)": not is_bank,
+        "FullInformationSVM(None, C=inf, scale=None)": True,
+        "FullInformationSVM(None, scale=None)": False,
+        "FullInformationSVM(Linear(), C=inf, scale=None)": False,
+    }
+    names = vars(onebit) | vars(onebit.kernels) | {"inf": math.inf}
+    assert {text: bool(eval(text, names).promise(**numbers)) for text in spoken} == spoken
+
+
+def test_a_class_that_joins_must_be_there_when_it_is_right() -> None:
+    """Three orthogonal rows in turn; the third's label joins before its first round, or 150 rounds later."""
+
+    def mistakes(join: int, seed: int) -> int:
+        learner = onebit.BanditPerceptron(classes=["a", "b"], seed=seed)
+        for t in range(300):
+            if t == join:
+                learner.add_class("c")
+            guess = learner.guess(np.eye(3)[t % 3])
+            learner.tell(guess, guess.label == "abc"[t % 3])
+        return learner.n_mistakes_
+
+    most = promised(onebit.BanditPerceptron(), "expected mistakes", radius=1.0, margin=2 / 3)
+    assert most == 18
+    assert np.mean([mistakes(2, seed) for seed in range(5)]) <= most
+    assert min(mistakes(152, seed) for seed in range(5)) >= 50 > most, "every guess was wrong until it joined"
 
 
 def test_impossible_margins_are_refused() -> None:

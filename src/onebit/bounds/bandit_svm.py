@@ -18,6 +18,8 @@ def log2_bandit_svm_mistakes(n_classes: int, radius: float, margin: float, explo
 def bandit_svm_mistakes(n_classes: int, radius: float, margin: float, exploration: float) -> float:
     """Return max(1, K/p−1)·⌊4(R/γ)²⌋: the expected mistakes of BanditSVM, with a hard margin and nothing forgotten.
 
+    Without a kernel, on rows that are not scaled; or in the space of one kernel, until its budget is full.
+
     Parameters
     ----------
     n_classes, radius, margin, exploration : int, float, float, float
@@ -59,6 +61,9 @@ def guarded_svm_mistakes(n_classes: int, radius: float, margin: float, n_kernels
 @bound("FullInformationSVM", "upper", "mistakes", binds="FullInformationSVM with a hard margin")
 def full_information_svm_mistakes(n_classes: int, radius: float, margin: float) -> int:
     """Return ⌊4(R/γ)²⌋: the mistakes of BanditSVM's twin that is told every label, in every run.
+
+    With a hard margin, without a kernel, on rows that are not scaled; or in the space of one kernel, until its budget
+    is full.
 
     Parameters
     ----------

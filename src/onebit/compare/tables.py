@@ -175,9 +175,9 @@ def _legend(baseline: str, rows: Sequence[ComparisonRow]) -> list[str]:
     notes = dict.fromkeys(row.outcome.entry.note for row in rows if row.outcome.entry.note)
     n_runs, n_tests = len(rows[0].outcome.final), sum(row.p is not None for row in rows)
     needed = signs_to_decide(n_tests)
-    too_few = f"{TOO_FEW_RUNS}: {n_runs} cannot tell any of {n_tests} comparisons apart, {needed} can (--runs {needed})"
+    too_few = f"{TOO_FEW_RUNS}: with {n_runs} no difference could be significant; --runs {needed} is the least"
     return [
-        f"win/loss: fewer/more mistakes than {baseline} in significantly more of the runs; tie: not told",
+        f"win/loss: fewer/more mistakes than {baseline} in significantly more of the runs, and on average",
         f"p: exact sign test over the runs, Holm-corrected over the table, level {LEVEL:g}",
         "it speaks of other shuffles of the same rows (of a stream: other draws), not of new data",
         *([too_few] if any(row.verdict == TOO_FEW_RUNS for row in rows) else []),

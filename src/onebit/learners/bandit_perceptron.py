@@ -43,9 +43,11 @@ class BanditPerceptron(SpaceLearner):
     Guarantee:
     If the examples are strongly separable with margin γ within radius R (in the kernel's space, R² = max k(x, x)), the
     number of updates is at most ⌊4(R/γ)²⌋, always, and the expected number of mistakes at most (K−1)⌊4(R/γ)²⌋
-    (Theorems 2 and 4). Late feedback keeps the first: an update that is no longer due by then is not made. Both hold
-    with `among` as long as the right label is allowed, and when classes join, for the K there are at the end. Known
-    rounds (`learn_from`) are true examples for each perceptron: their updates count in the same bound.
+    (Theorems 2 and 4). Late feedback keeps the first: an update that is no longer due by then is not made; the second
+    needs every answer before the next guess. Both hold with `among`, and when classes join, for the K there are at the
+    end, as long as the right label of every round is a class already, and allowed: where it is not, every guess is
+    wrong, and nothing bounds how many are. Known rounds (`learn_from`) are examples too: their updates count in the
+    same bound.
 
     Examples
     --------

@@ -22,10 +22,13 @@ class FullInformationSVM(BanditSVM):
     Notes
     -----
     Guarantee:
-    With ``C=math.inf`` at most ⌊4(R/γ)²⌋ mistakes, always, on examples that are strongly separable with margin γ within
-    radius R, with any exploration (and with a kernel as long as the budget lasts): each mistake proves a fact whose
-    margin is 0 or less. It holds when classes join, with known rounds (`learn_from`), and with `among` as long as the
-    right label is allowed.
+    With ``kernel=None``, ``C=math.inf`` and ``scale=None`` at most ⌊4(R/γ)²⌋ mistakes in every run, on examples that
+    are strongly separable with margin γ within radius R, with any exploration, if every answer comes before the next
+    guess: a mistake proves a fact whose margin is 0 or less, or, guarded, two that together lack as much. With one
+    kernel it is the same in that kernel's space, until the budget is full. The defaults promise nothing: no proof
+    covers a vote of several kernels, scaled columns are other rows, and a soft margin may forget. It holds with known
+    rounds (`learn_from`), which are examples too; and with `among`, and when classes join, as long as the right label
+    of every round is a class already, and allowed.
 
     Examples
     --------
@@ -43,9 +46,9 @@ class FullInformationSVM(BanditSVM):
     hears_label: ClassVar[bool] = True
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
-        """Return ⌊4(R/γ)²⌋ mistakes, where nothing can be forgotten: without a kernel, and with a hard margin."""
+        """Return ⌊4(R/γ)²⌋ mistakes, where nothing can be forgotten: no kernel, a hard margin, rows as they come."""
         settings = self._checked_settings()
-        if settings.scales or settings.softness > 0.0 or self.kernel is not None:
+        if settings.scales or settings.softness > 0.0 or self._bank(n_features) is not None:
             return ()
         return (BOUNDS["FullInformationSVM"].claim(n_classes=n_classes, radius=radius, margin=margin),)
 

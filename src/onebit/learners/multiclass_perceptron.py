@@ -36,8 +36,8 @@ class MulticlassPerceptron(SpaceLearner):
     Guarantee:
     At most ⌊2(R/γ)²⌋ mistakes, always, on examples that are weakly separable with margin γ within radius R
     (Theorem 10). Late feedback keeps the number of updates below it: a late answer is learned from if the class that is
-    highest by then is wrong. It holds when classes join, with known rounds (`learn_from`), whose updates count in it,
-    and with `among` as long as the right label is allowed.
+    highest by then is wrong. It holds with known rounds (`learn_from`), whose updates count in it; and with `among`,
+    and when classes join, as long as the right label of every round is a class already, and allowed.
 
     Examples
     --------

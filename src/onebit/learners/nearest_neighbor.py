@@ -40,9 +40,10 @@ class NearestNeighbor(Learner):
     -----
     Guarantee:
     With radius γ on examples that are weakly separable with margin γ within radius R of the origin: at most
-    (K−1)(2R/γ+1)^d expected mistakes, and at most (2R/γ+1)^d remembered examples, always (Theorem 21). Both hold when
-    classes join, for the K there are at the end, and with known rounds (`learn_from`), of which right ones are
-    remembered; with `among` as long as the right label is allowed.
+    (K−1)(2R/γ+1)^d expected mistakes, if every answer comes before the next guess, and at most (2R/γ+1)^d remembered
+    examples, always (Theorem 21). Both hold with known rounds (`learn_from`), of which right ones are remembered; the
+    first with `among`, and when classes join, for the K there are at the end, as long as the right label of every round
+    is a class already, and allowed.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ class UniformGuess(SpaceLearner):
     Notes
     -----
     Guarantee:
-    T(K−1)/K expected mistakes in T rounds, whatever the stream; K is the number of labels allowed in each.
+    T(K−1)/K expected mistakes in T rounds, whatever the stream, if the right label is one of the K that are allowed.
 
     Examples
     --------

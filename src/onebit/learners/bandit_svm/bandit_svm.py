@@ -92,13 +92,16 @@ class BanditSVM(SpaceLearner):
     With ``exploration="guarded"`` (the default) and a bank, whatever C, the budget and the replays, on examples that
     are strongly separable as they come with margin γ within radius R: at most 11 + 11(K−1)(mB + m − 1) expected
     mistakes, B = ⌊16(1 + 1/(2C))(R/γ)²⌋. m is 6 by default, the five kernels and the linear guard beside them; with
-    ``scale=None`` it is the number of kernels, and the linear one must be in the bank. Without a kernel (so beyond
-    10 000 features) this needs ``C=math.inf`` and ``scale=None``, and m is 1. With ``C=math.inf``,
-    ``exploration="uniform"`` and ``scale=None`` at most (K−1)⌊4(R/γ)²⌋ (in the kernel's space, R² = max k(x, x)), for
-    any `replays`, and with a kernel as long as the budget lasts. The proofs, and what other settings cost, are in
-    docs/theory/bandit-svm.md. All hold when classes join, for the K there are at the end; with known rounds
-    (`learn_from`), whose facts count among those that the proofs bound; and with `among` as long as the right label is
-    allowed. With ``classes="grow"`` a wrong guess of one of two classes does not prove the other.
+    ``scale=None`` it is the number of kernels, and ``Linear(normalize=True)`` must be in the bank. Without a kernel (so
+    by default beyond 10 000 features) this needs ``C=math.inf`` and ``scale=None``, and m is 1. With ``kernel=None``,
+    ``C=math.inf``, ``exploration="uniform"`` and ``scale=None`` at most (K−1)⌊4(R/γ)²⌋, for any `replays` and budget;
+    with one kernel in place of None the same in that kernel's space, R² = max k(x, x), until the budget is full; with
+    several nothing is proved. The proofs, and what other settings cost, are in docs/theory/bandit-svm.md.
+
+    All need every answer before the next guess. They hold with known rounds (`learn_from`), whose facts count among
+    those that the proofs bound; and with `among`, and when classes join, for the K there are at the end, as long as the
+    right label of every round is a class already, and allowed: where it is not, every guess is wrong, and nothing
+    bounds how many are. With ``classes="grow"`` a wrong guess of one of two classes does not prove the other.
 
     Attributes
     ----------
