@@ -188,7 +188,7 @@ def test_the_twins_bound_needs_rows_as_they_come() -> None:
     """On ±1 it keeps its 2 mistakes; scaled columns are other rows while the scale changes, and promise nothing."""
     y = np.array([0] * 16 + [1, 0] * 50)
     X = np.where(y == 0, 1.0, -1.0)[:, None]
-    numbers = {"n_classes": 2, "n_features": 1, "radius": 1.0, "margin": math.sqrt(2.0)}
+    numbers: dict[str, Any] = {"n_classes": 2, "n_features": 1, "radius": 1.0, "margin": math.sqrt(2.0)}
     plain, scaled = (onebit.FullInformationSVM(None, C=math.inf, scale=scale) for scale in (None, "online"))
     (claim,) = plain.promise(**numbers)
     assert claim.value == 2
