@@ -26,7 +26,7 @@ from onebit.inputs import (
     check_rows,
     take,
 )
-from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
+from onebit.labels import check_classes, check_labels, encode_labels, infer_classes, positions
 from onebit.learners.by_hand import ByHand
 from onebit.learners.lessons import Taught, check_list
 from onebit.learners.saving import save
@@ -161,7 +161,7 @@ class Learner(Taught):
                 return self._issue(row, among, features)
             labels = None if among is None else check_list("among", among)
             allowed = None if labels is None else labels.tolist()  # what came may be read only once
-            if self._started and all(label in self._labels for label in allowed or ()):
+            if self._started and (labels is None or (positions(labels, self.classes_) >= 0).all()):
                 return self._issue(row, allowed, features)
             # A first guess that is refused begins nothing.
             with self.all_or_nothing(fresh=False):

@@ -82,7 +82,13 @@ class Taught(Run):
 
     def _positions(self, among: Any) -> Integers:
         """Return the positions of allowed labels, in the order of the classes."""
-        return np.unique(encode_labels(check_list("among", among), self.classes_, "among", _LET_IT_JOIN))
+        labels = check_list("among", among)
+        if len(labels) > len(self.classes_):
+            raise ValueError(
+                f"among must list some of the {len(self.classes_)} classes; got {len(labels)} labels. Name each label "
+                "once"
+            )
+        return np.unique(encode_labels(labels, self.classes_, "among", _LET_IT_JOIN))
 
     # What is known already.
 

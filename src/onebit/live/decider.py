@@ -18,7 +18,7 @@ from onebit.live.house import House
 from onebit.live.logs import open_log
 from onebit.live.record_json import record_to_json
 from onebit.live.settings import CHANGEABLE, NOTHING, check_same, new_settings, settings_of
-from onebit.live.state import State, named_among
+from onebit.live.state import State, named_among, place_of
 from onebit.live.tickets import Shadow, Ticket, check_answer, moment, name_of
 from onebit.typed_json import describe
 
@@ -140,7 +140,7 @@ class Decider(House):
         record : mapping, row of a frame, or array
             Named values: numbers, words, texts, dates, lists of tags, missing ones. Columns may be new.
         among : list of labels
-            Which are allowed this time.
+            Which are allowed this time; no more of them than there are classes.
         key : str
             Names the request: a second one with the same key is the first one's ticket again, and no second guess.
         """
@@ -155,10 +155,10 @@ class Decider(House):
         if key is not None and (before := self._of_request(key, Ticket)) is not None:
             return before
         state = self._state
-        allowed, written = named_among(state.classes, among), record_to_json(record)
+        allowed, written = named_among(state.places, among), record_to_json(record)
         self._is_stale = True  # until all of it is known: Ctrl-C may come at any moment
         try:
-            decision = state.decide(record, None if among is None else list(among))
+            decision = state.decide(record, allowed)
         except ValueError:  # a record that is refused changes nothing
             self._is_stale = False
             raise
@@ -318,12 +318,13 @@ class Decider(House):
     def _shadow(self, record: Any, label: Any, said: dict[str, Any], key: str | None) -> Shadow:
         """Put what the application did in line."""
         state = self._state
-        if label not in state.classes:
+        place = place_of(state.places, label)
+        if place is None:
             raise ValueError(f"label must be one of {state.classes!r:.200}; got {label!r:.80}. add_class adds one")
         looked, would = state.would_guess(record)
         body = {
             "record": record_to_json(record),
-            "label": state.classes.index(label),
+            "label": place,
             **said,
             "would": would,
             "additions": looked.additions,

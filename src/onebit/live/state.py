@@ -94,6 +94,8 @@ class State:
         self.counts = Counts()
         self.course = Course()
         self.classes: list[Any] = list(settings.classes)
+        self.places: dict[Any, int] = places_of(self.classes)
+        """The position of each class."""
         self.seq = 0
         """The last event that is in it."""
         self.is_altered = False
@@ -106,21 +108,21 @@ class State:
 
     # What an application asks; nothing but the learner's round is changed.
 
-    def decide(self, record: Any, among: list[Any] | None) -> Decision:
-        """Guess a label for a record; `take_guess` makes it part of what is known."""
+    def decide(self, record: Any, allowed: list[int] | None) -> Decision:
+        """Guess a label for a record, among some positions or all; `take_guess` makes it part of what is known."""
         looked = self.encoder.look(record)
+        among = None if allowed is None else [self.classes[i] for i in allowed]
         row: Any = looked.row
         floor = self.settings.exploration_floor
         chances = self.learner.probabilities(as_rows(row), among)[0] if floor > 0.0 else None
         guess = self.learner.guess(row, among)
         if chances is None:
             return Decision(guess.index, guess.propensity, guess.index, guess.id, looked)
-        # A label that is named twice is no likelier for it.
-        allowed = np.arange(len(self.classes)) if among is None else np.unique([self.classes.index(i) for i in among])
+        places = range(len(self.classes)) if allowed is None else allowed
         number, label = decider_number(self.settings.seed, guess.round), guess.index
         if number < floor:
-            label = int(allowed[uniform_label(number / floor, len(allowed))])
-        propensity = (1.0 - floor) * float(chances[label]) + floor / len(allowed)
+            label = int(places[uniform_label(number / floor, len(places))])
+        propensity = (1.0 - floor) * float(chances[label]) + floor / len(places)
         return Decision(label, propensity, guess.index, guess.id, looked)
 
     def would_guess(self, record: Any) -> tuple[Looked, int]:
@@ -206,6 +208,7 @@ class State:
     def _take_class(self, event: Event, _corrected: dict[str, bool | None]) -> None:
         label = restore(event.body["label"], Trusted(self._trusted))
         self.classes.append(label)
+        self.places[label] = len(self.classes) - 1
         if self.learner._started:
             self.learner.add_class(label)
         else:
@@ -256,6 +259,7 @@ class State:
             state.learner = from_bytes(content[end:], "the snapshot's learner", trusted)
             state.encoder = Encoder.from_state(header["encoder"])
             state.classes = restore(header["classes"], Trusted(trusted))
+            state.places = places_of(state.classes)
             for ticket, seq, time, label, own, propensity, row in header["open"]:
                 seen = None if row is None else row_of_bytes(bytes.fromhex(row))
                 state.open[ticket] = Open(seq, time, label, own, propensity, seen)
@@ -301,18 +305,35 @@ def as_rows(row: Any) -> Any:
     return row[None] if isinstance(row, np.ndarray) and row.ndim == 1 else row
 
 
-def named_among(classes: list[Any], among: Any) -> list[int] | None:
-    """Return the positions of allowed labels, or raise ValueError if one is none."""
+def places_of(classes: list[Any]) -> dict[Any, int]:
+    """Return the position of each class."""
+    return {label: place for place, label in enumerate(classes)}
+
+
+def place_of(places: dict[Any, int], label: Any) -> int | None:
+    """Return the position of a label among the classes, None for what is no class."""
+    try:
+        return places.get(label)
+    except TypeError:  # it cannot be hashed
+        return None
+
+
+def named_among(places: dict[Any, int], among: Any) -> list[int] | None:
+    """Return the positions of allowed labels, in order and once each; raises ValueError if one is no class."""
     if among is None:
         return None
     if isinstance(among, (str, bytes)) or not isinstance(among, Collection):
         raise ValueError(f"among must be a list of labels; got {among!r:.80}")
-    missing = [label for label in among if label not in classes]
-    if missing or not len(among):
+    if len(among) > len(places):
         raise ValueError(
-            f"among must list some of the classes, {classes!r:.200}; got {among!r:.80}. add_class adds one"
+            f"among must list some of the {len(places)} classes; got {len(among)} labels. Name each label once"
         )
-    return sorted({classes.index(label) for label in among})
+    found = {place_of(places, label) for label in among}
+    if None in found or not found:
+        raise ValueError(
+            f"among must list some of the classes, {list(places)!r:.200}; got {among!r:.80}. add_class adds one"
+        )
+    return sorted(place for place in found if place is not None)
 
 
 def same_state(one: State, other: State) -> bool:

@@ -161,7 +161,7 @@ def settings_of(said: Any) -> dict[str, Any]:
     classes, seed = fields["classes"], fields.get("seed", 0)
     if isinstance(classes, list):
         classes = _labels("classes", classes)
-    if (len(classes) if isinstance(classes, list) else classes if isinstance(classes, int) else 0) > MOST_CLASSES:
+    if isinstance(classes, int) and classes > MOST_CLASSES:
         raise ValueError(f"a decider of the service may have {MOST_CLASSES} classes at most")
     kinds = fields.get("kinds")
     if kinds is not None and not (isinstance(kinds, dict) and all(isinstance(kind, str) for kind in kinds.values())):
@@ -206,6 +206,8 @@ def _labels(what: str, labels: Any) -> list[Any]:
     """Return labels, which in the service are words or whole numbers."""
     if not isinstance(labels, list):
         raise ValueError(f"{what} must be a list of labels; got {labels!r:.80}")
+    if len(labels) > MOST_CLASSES:
+        raise ValueError(f"{what}: a decider of the service may have {MOST_CLASSES} classes at most; got {len(labels)}")
     for label in labels:
         is_word = isinstance(label, str) and 0 < len(label) <= _LONGEST_LABEL
         is_number = type(label) is int and abs(label) < _LARGEST_LABEL
