@@ -53,7 +53,7 @@ class NoLog:
     def __init__(self, about: dict[str, Any]) -> None:
         self._about, self._batch = about, Batch()
         self._batch.is_done = True
-        self.last_seq = self.compacted = 0
+        self.last_seq = self.compacted = self.n_appended = 0
         self.last_time = 0.0
         self.refusal, self.is_behind = None, False
 
@@ -78,6 +78,10 @@ class NoLog:
     def events(self, after: int = 0) -> Iterator[Event]:
         """Yield nothing."""
         return iter(())
+
+    def bytes_after(self, after: int) -> int:
+        """Return 0."""
+        return 0
 
     def about_ticket(self, ticket: str) -> list[Event]:
         """Return nothing."""

@@ -1,5 +1,7 @@
 """What one request, one decider and the whole process may take: time, memory, and patience before the first guess."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,10 @@ pytest.importorskip("fastapi")
 
 import onebit
 from live_places import Place
+from onebit.live import keeper, log, runs
+from onebit.live.log import LogReader
+from onebit.live.runs import Runs
+from onebit.live.service import bodies
 from onebit.live.state import named_among, places_of
 from served import Served
 
@@ -84,3 +90,136 @@ def test_what_is_no_label_is_refused_in_words(tmp_path: Path, label: Any) -> Non
             desk.guess([1.0], among=[label])
         with pytest.raises(ValueError, match="label must be one of"):
             desk.shadow([1.0], label, True)
+
+
+# Memory: what is read and written.
+
+
+LONG = "word " * 20_000  # 100 kB
+
+
+@pytest.fixture
+def place(log_place: tuple[Any, str | None]) -> Place:
+    return Place(*log_place)
+
+
+def test_events_are_read_in_pieces_of_so_many_bytes(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces: list[list[Any]] = []
+    lines_after = LogReader._lines_after
+
+    def noted(self: LogReader, after: int) -> list[Any]:
+        pieces.append(lines_after(self, after))
+        return pieces[-1]
+
+    monkeypatch.setattr(log, "_BYTES_AT_ONCE", 250_000)
+    monkeypatch.setattr(LogReader, "_lines_after", noted)
+    with place.open(classes=["a", "b"], learner=onebit.BanditPerceptron()) as desk:
+        for i in range(6):
+            desk.guess({"subject": LONG * (4 if i == 3 else 1)})
+        pieces.clear()
+        assert [event.seq for event in desk.events()] == list(range(1, 8))
+        sizes = [sum(len(line[4]) for line in piece) for piece in pieces]
+        assert max(len(piece) for piece in pieces) == 3, "the opening, and two guesses"
+        assert [size for size in sizes if size > 250_000] == [max(sizes)], "one event alone may be larger"
+        pieces.clear()
+    with place.open():  # a replay reads them the same way
+        assert len(pieces) > 3
+
+
+def test_pages_are_bounded_in_bytes_and_hold_every_event_once(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "MOST_BYTES_A_PAGE", 250_000)
+    for i in range(6):
+        assert served.ask("POST", f"{DESK}/guess", {"record": {"subject": LONG * (4 if i == 3 else 1)}}).status == 200
+    after, seen, sizes = 0, [], []
+    while (reply := served.ask("GET", f"{DESK}/log?after={after}")).json["events"]:
+        seen += [event["seq"] for event in reply.json["events"]]
+        sizes.append((len(reply.json["events"]), len(reply.body)))
+        after = reply.json["next"]
+    assert seen == list(range(1, 8))
+    assert all(size < 260_000 or n == 1 for n, size in sizes), sizes
+    assert max(n for n, _ in sizes) > 1
+
+
+def test_rounds_that_are_replayed_together_are_bounded_in_bytes(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with place.open(classes=2, learner=onebit.BanditPerceptron()) as desk:
+        for i in range(30):
+            desk.tell(desk.guess([float(i)] * 100).id, True)
+        n_bytes = desk._state.encoder.width * 8
+    played: list[int] = []
+    play = Runs._play
+    monkeypatch.setattr(runs, "_MOST_BYTES", 5 * n_bytes)
+    monkeypatch.setattr(Runs, "_play", lambda self: (played.append(len(self._run)), play(self)))
+    with place.open() as desk:
+        assert max(played) == 5
+        assert desk.status().right == 30
+        assert desk.verify()
+
+
+def test_a_snapshot_is_due_after_so_many_bytes_too(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def n_snapshots() -> int:
+        return len(list(desk._log.snapshots()))
+
+    with place.open(classes=2, learner=onebit.BanditPerceptron()) as desk:
+        desk.guess({"subject": LONG})
+    with place.open() as desk:
+        assert not n_snapshots(), "that is replayed in no time"
+        monkeypatch.setattr(keeper, "_BYTES_WORTH_A_SNAPSHOT", 150_000)
+        desk.guess({"subject": LONG})  # with the one that was there before
+    with place.open() as desk:
+        assert n_snapshots() == 1
+        monkeypatch.setattr(keeper, "_BYTES_PER_SNAPSHOT", 150_000)
+        desk.guess({"subject": LONG})
+        desk.guess({"subject": LONG})
+        assert n_snapshots() == 1
+        desk.status()
+        assert n_snapshots() == 2
+        desk.status()
+        assert desk._last_snapshot == desk.status().events
+
+
+_MEASURED = """
+import os, sys
+from itertools import islice
+from onebit import BanditPerceptron
+from onebit.live.decider import Decider
+from onebit.live.service.bodies import described_page
+
+def peak():
+    (line,) = (line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    return int(line.split()[1]) // 1024
+
+def write(desk):
+    for _ in range(40):
+        desk.guess(record)
+
+def read(desk):
+    after, page = 0, {"events": True}
+    while page["events"]:
+        page = described_page(islice(desk.events(after), 1000), desk.classes, after)
+        after = page["next"]
+
+record = {f"text {i}": "some words " * 80_000 for i in range(4)}  # 3.5 MB
+path, what = sys.argv[1:]
+with Decider.open(path + ".first", classes=2, learner=BanditPerceptron()) as first:  # all is imported, and met once
+    first.guess(record)
+    read(first)
+before = peak()
+desk = Decider.open(path, classes=2, learner=BanditPerceptron())
+{"write": write, "read": read, "replay": lambda _desk: None}[what](desk)
+print(peak() - before)
+sys.stdout.flush()
+os._exit(0)  # as a crash does: no snapshot
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
+def test_reading_and_replaying_large_records_takes_the_memory_of_a_few(tmp_path: Path) -> None:
+    def grown(what: str) -> int:
+        command = [sys.executable, "-c", _MEASURED, str(tmp_path / "desk.onebit"), what]
+        return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+    grown("write")
+    assert (tmp_path / "desk.onebit-wal").stat().st_size + (tmp_path / "desk.onebit").stat().st_size > 140e6
+    assert grown("replay") < 50, "140 MB are read"
+    assert grown("read") < 50

@@ -30,7 +30,9 @@ from onebit.live.state import State
 from onebit.live.tickets import Shadow, Ticket
 
 _EVENTS_PER_SNAPSHOT = 50_000
-_WORTH_A_SNAPSHOT = 1_000  # when it is closed: fewer are replayed in no time
+_BYTES_PER_SNAPSHOT = 256 << 20
+_WORTH_A_SNAPSHOT = 1_000  # events when it is closed: fewer are replayed in no time
+_BYTES_WORTH_A_SNAPSHOT = 16 << 20
 _FLUSH_SECONDS = 0.02
 _SECRET = 8  # bytes of a ticket's name that nobody can guess
 _SECRETS_AT_ONCE = 256
@@ -81,7 +83,8 @@ class Keeper:
         self._held = threading.local()
         self._requests: OrderedDict[str, Ticket | Shadow] = OrderedDict()
         self._answers: OrderedDict[str, bool | None] = OrderedDict()
-        self._last_snapshot = 0
+        self._last_snapshot = self._n_snapshot = 0
+        """The event of the latest snapshot, and the log's `n_appended` at that time."""
         self._state = self._replayed()
         check(self._state)
         self._flusher: threading.Thread | None = None
@@ -137,7 +140,7 @@ class Keeper:
             if self._flusher is not None:
                 self._stop.set()
             try:
-                if not self._is_stale and self._log.last_seq - self._last_snapshot >= _WORTH_A_SNAPSHOT:
+                if not self._is_stale and self._is_long(_WORTH_A_SNAPSHOT, _BYTES_WORTH_A_SNAPSHOT):
                     self._log.wait(self._log.pending())
                     self._snapshot_if_possible()
             finally:
@@ -174,7 +177,7 @@ class Keeper:
             self._answers.clear()
             self._state = self._replayed()
             self._is_stale = False
-        if self._log.last_seq - self._last_snapshot >= _EVENTS_PER_SNAPSHOT:
+        if self._is_long(_EVENTS_PER_SNAPSHOT, _BYTES_PER_SNAPSHOT):
             self._snapshot_if_possible()
         if self._lost is not None:
             lost, self._lost = self._lost, None
@@ -187,7 +190,7 @@ class Keeper:
 
     def _replayed(self) -> State:
         state = replay(self._log, self._settings, self._trusted)
-        self._last_snapshot = state.restored
+        self._note_snapshot(state.restored, self._log.bytes_after(state.restored))
         if state.differences:
             warnings.warn(
                 f"this onebit would have guessed otherwise in {state.differences} rounds (first in event "
@@ -266,11 +269,19 @@ class Keeper:
         """Write a snapshot that nobody asked for: whoever happened to call must not hear that it could not be."""
         with suppress(LogWriteError):  # events that could not be written are told to those who wait for them
             self._snapshot()
-        self._last_snapshot = self._state.seq  # the next is due as late as if it had been
+        self._note_snapshot(self._state.seq)  # the next is due as late as if it had been
 
     def _snapshot(self) -> None:
         self._log.save_snapshot(Snapshot(self._state.seq, self._state.to_bytes()))
-        self._last_snapshot = self._state.seq
+        self._note_snapshot(self._state.seq)
+
+    def _note_snapshot(self, seq: int, n_bytes_since: int = 0) -> None:
+        self._last_snapshot, self._n_snapshot = seq, self._log.n_appended - n_bytes_since
+
+    def _is_long(self, n_events: int, n_bytes: int) -> bool:
+        """Return whether a replay from the latest snapshot would read so many events, or bytes."""
+        log = self._log
+        return log.last_seq - self._last_snapshot >= n_events or log.n_appended - self._n_snapshot >= n_bytes
 
 
 class _StaleIfItFails:

@@ -22,6 +22,9 @@ FORMAT_VERSION = 2  # 1 had other checksums, and was never released
 COLUMNS = "seq, time, kind, ticket, body, row, key, checksum"
 _COMPACTED, _CHECKSUM = "compacted", "checksum"  # what a log says about itself, beside the settings
 _AT_ONCE = 1000
+"""The most events that are read at once."""
+_BYTES_AT_ONCE = 4 << 20
+"""And their bytes, unless one event alone has more: a record may have megabytes."""
 _SNAPSHOTS = 2
 """How many are kept: the last may be the one that a fault has spoilt."""
 
@@ -124,6 +127,8 @@ class Log(Protocol):
     """Its time."""
     compacted: int
     """Up to this event, those are gone that a snapshot makes needless."""
+    n_appended: int
+    """Roughly the bytes of all that was appended here."""
 
     refusal: "LogError | None"
     """Why the log is not this process's any more, if it is not; it may become so again."""
@@ -149,6 +154,9 @@ class Log(Protocol):
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """Yield the events after that one, in order; those in line are written first."""
+
+    def bytes_after(self, after: int) -> int:
+        """Return how many bytes the events after that one have, as far as they are written."""
 
     def about_ticket(self, ticket: str) -> list[Event]:
         """Return all events about a ticket, in order."""
@@ -192,6 +200,8 @@ class LogReader(ABC):
 
     errors: ClassVar[type[Exception]]
     """What its database raises."""
+    size: ClassVar[str] = "octet_length(body) + coalesce(octet_length(row), 0)"
+    """How its database counts the bytes of an event."""
 
     def __init__(self, path: Any) -> None:
         self.path = path
@@ -234,7 +244,7 @@ class LogReader(ABC):
         """Yield the events after that one, in order; those in line are written first."""
         self.flush()
         last = max(after, self.compacted)
-        while lines := self._find(COLUMNS, "events", "seq > ? ORDER BY seq LIMIT ?", after, _AT_ONCE):
+        while lines := self._lines_after(after):
             for line in lines:
                 event = self._unpacked(line)
                 after = event.seq
@@ -243,6 +253,21 @@ class LogReader(ABC):
                         raise LogError(f"{self.path}: event {last + 1} is missing; put a backup in its place")
                     last = after
                 yield event
+
+    def _lines_after(self, after: int) -> list[Any]:
+        """Return the next events as they are kept, no more than fit into memory; none if there are no more."""
+        up_to, n_bytes = after, 0
+        for seq, size in self._find(f"seq, {self.size}", "events", "seq > ? ORDER BY seq LIMIT ?", after, _AT_ONCE):
+            n_bytes += size or 0
+            if up_to > after and n_bytes > _BYTES_AT_ONCE:
+                break
+            up_to = seq
+        return self._find(COLUMNS, "events", "seq > ? AND seq <= ? ORDER BY seq", after, up_to)
+
+    def bytes_after(self, after: int) -> int:
+        """Return how many bytes the events after that one have, as far as they are written."""
+        ((n_bytes,),) = self._find(f"coalesce(sum({self.size}), 0)", "events", "seq > ?", after)
+        return int(n_bytes)
 
     def _read(self, where: str, *values: Any) -> list[Event]:
         return [self._unpacked(line) for line in self._find(COLUMNS, "events", where, *values)]
@@ -303,7 +328,7 @@ class DatabaseLog(LogReader):
         """Who has it changes the line."""
         self._line, self._written = Batch(), Batch()
         self._broken: LogWriteError | None = None
-        self.last_time = 0.0
+        self.last_time, self.n_appended = 0.0, 0
         self.refusal: LogError | None = None
 
     @property
@@ -348,6 +373,7 @@ class DatabaseLog(LogReader):
             if event.seq != self.last_seq + 1:
                 raise ValueError(f"event {event.seq} cannot follow event {self.last_seq}")
             self._line.lines.append(line)
+            self.n_appended += len(line[4]) + len(line[5] or b"")  # body and row
             self.last_seq, self.last_time = event.seq, event.time
 
     def pending(self) -> Batch:

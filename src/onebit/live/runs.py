@@ -14,6 +14,7 @@ from onebit.live.events import Event, Kind
 from onebit.live.state import State
 
 _MOST = 2_000  # rounds that are played together
+_MOST_BYTES = 16 << 20  # of their rows
 _FEWEST = 16  # before a run all that the learner knows is copied: fewer are not worth it
 _FEWEST_AT_FIRST = 256  # nor is compiling the loop, which takes seconds once on a machine
 _BYTES_A_ROUND = 1 << 18  # that are copied in the time that a round of a run saves
@@ -45,7 +46,7 @@ class Runs:
         if guess is not None:
             if event.ticket == guess.ticket and self._is_plain_answer(event):
                 self._run.add(guess, event)
-                if len(self._run) == _MOST:
+                if len(self._run) == _MOST or self._run.n_bytes >= _MOST_BYTES:
                     self._play()
                 return
             self._play()
@@ -111,6 +112,8 @@ class _Run:
         self._labels: list[int] = []
         self._chances: list[float] = []
         self._answers: list[bool] = []
+        self.n_bytes = 0
+        """Of the rows."""
 
     def __len__(self) -> int:
         return len(self._labels)
@@ -120,6 +123,7 @@ class _Run:
         said = guess.body
         self._heads += guess.seq, guess.time, guess.ticket, answer.seq, answer.time
         self._rows.append(guess.row)  # type: ignore[arg-type]  # dense ones only
+        self.n_bytes += self._rows[-1].nbytes
         self._additions.append(said["additions"])
         self._labels.append(said["label"])
         self._chances.append(said["propensity"])

@@ -69,6 +69,7 @@ class SQLiteLog(DatabaseLog):
     """
 
     errors = sqlite3.Error
+    size = "length(CAST(body AS BLOB)) + coalesce(length(row), 0)"
     remedy = "Make room or mend the disk: the decider goes on from what the file holds"
 
     def __init__(self, path: "str | os.PathLike[str]", about: dict[str, Any] | None = None) -> None:

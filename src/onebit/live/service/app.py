@@ -22,7 +22,7 @@ from onebit.live.service.api_page import api_page
 from onebit.live.service.desk_page import add_desk_page
 from onebit.live.service.desks import Desk, Desks
 from onebit.live.service.gate import Gate, address_of
-from onebit.live.service.limits import MOST_THREADS, Allowance
+from onebit.live.service.limits import MOST_BYTES_A_PAGE, MOST_THREADS, Allowance
 from onebit.live.service.metrics import CONTENT_TYPE, Metrics
 from onebit.live.service.names import check_name
 from onebit.live.service.routes import add_route, said
@@ -225,12 +225,7 @@ def _add_looks(app: FastAPI, service: Service) -> None:
         limit = bodies.page_size(request.query_params.get("limit"), "limit", MOST_AT_ONCE, MOST_AT_ONCE)
 
         def read(desk: Decider) -> dict[str, Any]:
-            found = list(islice(desk.events(after), limit))
-            classes = desk.classes
-            return {
-                "events": [bodies.described_event(event, classes) for event in found],
-                "next": found[-1].seq if found else after,
-            }
+            return bodies.described_page(islice(desk.events(after), limit), desk.classes, after)
 
         return read
 
@@ -240,7 +235,12 @@ def _add_looks(app: FastAPI, service: Service) -> None:
         lambda _request: lambda desk: bodies.described_report(report(desk)),
         "Mistakes with 95 % intervals, by class and against one label for all; alarms with a likely cause.",
     )
-    add("log", page_of_log, f"Events after number ?after=, at most ?limit= (up to {MOST_AT_ONCE}).")
+    add(
+        "log",
+        page_of_log,
+        f"Events after number ?after=, at most ?limit= (up to {MOST_AT_ONCE}) and {MOST_BYTES_A_PAGE >> 20} MB, or one "
+        "event that is larger; next is the ?after= of the next page.",
+    )
 
 
 def _add_house(app: FastAPI, service: Service) -> None:

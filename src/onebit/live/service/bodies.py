@@ -14,9 +14,10 @@ from onebit.learners import Learner, all_learners
 from onebit.live.client import MOST_AT_ONCE
 from onebit.live.decider import Decider
 from onebit.live.events import Event
+from onebit.live.quick_json import to_json
 from onebit.live.record_json import record_from_json
 from onebit.live.report import Report
-from onebit.live.service.limits import MOST_CLASSES
+from onebit.live.service.limits import MOST_BYTES_A_PAGE, MOST_CLASSES
 from onebit.live.service.problems import problem_of
 from onebit.live.settings import CHANGEABLE
 from onebit.live.tickets import Shadow, Ticket
@@ -264,6 +265,20 @@ def described_event(event: Event, classes: list[Any]) -> dict[str, Any]:
         body["among"] = [classes[i] for i in body["among"]]
     said = {"seq": event.seq, "time": event.time, "kind": str(event.kind), "ticket": event.ticket, "key": event.key}
     return said | {"body": body}
+
+
+def described_page(events: Iterable[Event], classes: list[Any], after: int) -> dict[str, Any]:
+    """Return events as a page of JSON, as many as it has room for and at least one; `next` is the last one's number."""
+    written: list[msgspec.Raw] = []
+    n_bytes = 0
+    for event in events:
+        text = to_json(described_event(event, classes))  # one at a time: as objects they take many times as much
+        n_bytes += len(text)
+        if written and n_bytes > MOST_BYTES_A_PAGE:
+            break
+        written.append(msgspec.Raw(text))
+        after = event.seq
+    return {"events": written, "next": after}
 
 
 def page_size(text: str | None, name: str, default: int, most: float = math.inf) -> int:

@@ -19,6 +19,8 @@ MOST_READERS = 4
 """Reports and pages of the log that are made at once for one decider."""
 MOST_THREADS = 64
 """Threads that read: they wait for deciders that are busy, and others must not wait for them."""
+MOST_BYTES_A_PAGE = 4 << 20
+"""Of the log, unless one event alone has more."""
 FAILURES_PER_SECOND = 20.0
 """Wrong tokens from one address."""
 _MOST_CALLERS = 10_000
