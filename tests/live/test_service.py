@@ -319,9 +319,9 @@ def test_a_standby_goes_on_looking_whatever_happens(monkeypatch: pytest.MonkeyPa
     desks = Desks(Elsewhere(RuntimeError("can't start new thread")))
     desks.open_all()
     end = time.monotonic() + 5.0
-    while not desks.are_ready and time.monotonic() < end:
+    while desks.awaited and time.monotonic() < end:
         time.sleep(0.01)
-    is_ready = desks.are_ready
+    is_ready = not desks.awaited
     desks.close()
     assert is_ready
 

@@ -25,6 +25,8 @@ from onebit.live.tickets import Shadow, Ticket
 
 MOST_AT_ONCE = 1_000
 """Guesses or answers in one request."""
+_PATIENCE = 120.0  # a service that has just begun may compile for a minute before its first guess
+_CONNECT_SECONDS = 10.0
 _TRY_AGAIN = (429, 502, 503, 504)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 _ERRORS: dict[str, type[Exception]] = {
@@ -55,7 +57,8 @@ class Client:
     token : str, optional
         What ``onebit tokens add`` printed.
     timeout : float
-        Seconds that one try may take.
+        Seconds to wait for an answer, each time it is tried. The first guess of a decider may take a minute, while its
+        learner is compiled. A connection must be there after 10 seconds.
     retries : int
         How often a request is sent again.
 
@@ -77,7 +80,7 @@ class Client:
     True
     """
 
-    def __init__(self, url: str, token: str | None = None, *, timeout: float = 10.0, retries: int = 5) -> None:
+    def __init__(self, url: str, token: str | None = None, *, timeout: float = _PATIENCE, retries: int = 5) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise ValueError(f"url must be one such as http://127.0.0.1:8018; got {url!r}")
@@ -171,6 +174,7 @@ class Client:
                 # Two small packets go out for a request; the second must not wait for the first to be acknowledged.
                 opened: socket.socket = connection.sock  # type: ignore[assignment]
                 opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                opened.settimeout(self._timeout)
             connection.request(method, self._parts.path.rstrip("/") + path, body, headers)
             response = connection.getresponse()
             content = response.read()
@@ -191,7 +195,8 @@ class Client:
             if is_reusing and self._idle:
                 return self._idle.pop()
         kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
-        return kind(str(self._parts.hostname), self._parts.port, timeout=self._timeout)
+        seconds = min(self._timeout, _CONNECT_SECONDS)
+        return kind(str(self._parts.hostname), self._parts.port, timeout=seconds)
 
     def close(self) -> None:
         """Close the connections that nobody uses; a later request opens one again."""

@@ -4,8 +4,6 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 from onebit.live.events import Kind
 from onebit.live.export import check_table, write_guesses
 from onebit.live.looks import Looks
@@ -22,11 +20,13 @@ class House(Looks):
     def warm_up(self) -> None:
         """Compile what the first guess and answer would wait for: half a minute for `BanditSVM`, once on a machine.
 
-        Another learner with the same settings plays two rounds; of this one nothing is changed.
+        Another learner with the same settings plays two rounds, with dense and with sparse rows if it is not known yet
+        what records become; of this one nothing is changed.
         """
-        twin = self._settings.new_learner(self._trusted)
-        for correct in (False, True):
-            twin.tell(twin.guess(np.zeros(2)), correct)
+        for row in self._state.encoder.example_rows():
+            twin = self._settings.new_learner(self._trusted)
+            for correct in (False, True):
+                twin.tell(twin.guess(row), correct)  # type: ignore[arg-type]
 
     def snapshot(self) -> None:
         """Write down what is known, so that opening takes no replay; it happens by itself from time to time."""

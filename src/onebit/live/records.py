@@ -122,6 +122,11 @@ class Encoder:
         """How many places a row has; 0 before the first record."""
         return len(self._at_rest)
 
+    def example_rows(self) -> list[Rows]:
+        """Return a small row of each kind that records become: dense, sparse, or both before the first record."""
+        rows: list[Rows] = [np.zeros(2), _as_sparse(np.ones(2))]
+        return rows if not self.width else rows[:1] if self.width <= _WIDEST_DENSE else rows[1:]
+
     # Looking.
 
     def look(self, record: Any) -> Looked:

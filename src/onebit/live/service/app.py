@@ -273,8 +273,8 @@ def _add_house(app: FastAPI, service: Service) -> None:
         return said({"alive": True})
 
     async def ready(_request: Request) -> Response:
-        if not service.desks.are_ready:
-            raise Problem(503, "deciders are being opened", "BusyError", 1)
+        if awaited := service.desks.awaited:
+            raise Problem(503, f"not ready: {awaited}", "BusyError", 1)
         desks = [desk for _, _, desk in service.desks]
         # Numbers: names are for those who may see them.
         return said({"ready": True, "deciders": len(desks), "open_here": sum(desk.is_ours for desk in desks)})
@@ -292,5 +292,5 @@ def _add_house(app: FastAPI, service: Service) -> None:
     add_route(app, "GET", "/v1", deciders, "The deciders that you may see. Role: read.")
     add_route(app, "GET", "/metrics", metrics, "For Prometheus. Role: read, in every namespace.")
     add_route(app, "GET", "/healthz", alive, "Whether the process is alive.")
-    add_route(app, "GET", "/readyz", ready, "Whether no decider is still being opened.")
+    add_route(app, "GET", "/readyz", ready, "Whether no decider is still being opened or compiled.")
     add_route(app, "GET", "/api", index, "This page.")

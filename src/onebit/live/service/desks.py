@@ -14,7 +14,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from onebit.live.decider import Decider
@@ -60,14 +59,20 @@ class Desk:
         What is in line here and elsewhere.
     warms : bool
         Whether to compile what a first guess needs before there is one.
+    is_new : bool
+        Whether a request has just made it.
     """
 
-    def __init__(self, title: str, opener: Callable[[], Decider], load: Load, warms: bool = False) -> None:
-        self.title, self._opener, self._load, self._warms = title, opener, load, warms
+    def __init__(
+        self, title: str, opener: Callable[[], Decider], load: Load, warms: bool = False, is_new: bool = False
+    ) -> None:
+        self.title, self._opener, self._load, self._warms, self.is_new = title, opener, load, warms, is_new
         self.decider: Decider | None = None
         self.fault: Exception | None = None
         self.opened = threading.Event()
         """Set when it is open, or cannot be."""
+        self.ready = threading.Event()
+        """Set when its first guess need not wait for the compiler either."""
         self._line: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._n_bytes = 0
         """Of what is in line here; only the service's loop looks at it."""
@@ -160,11 +165,11 @@ class Desk:
             _LOG.error("cannot be opened", extra={"decider": self.title}, exc_info=error)
         finally:
             self.opened.set()
+        if self.decider is not None and self._warms and not self._is_closed:
+            self._warm_up(self.decider)
+        self.ready.set()
         if self.decider is None:
             return
-        if self._warms:
-            with suppress(Exception):  # whoever guesses first is told what is wrong
-                self.decider.warm_up()
         try:
             while jobs := self._next_jobs():
                 self._do(self.decider, jobs)
@@ -173,6 +178,16 @@ class Desk:
                 self.decider.close()
             except (LogError, LogWriteError) as error:
                 _LOG.warning("cannot be closed in order: %s", error, extra={"decider": self.title})
+
+    def _warm_up(self, decider: Decider) -> None:
+        """Compile what the first guess needs, and say so: that may take a minute, in which requests wait in line."""
+        said, began = {"decider": self.title}, time.monotonic()
+        _LOG.info("compiling what its first guess needs", extra=said)
+        try:
+            decider.warm_up()
+            _LOG.info("is ready: compiled in %.1f seconds", time.monotonic() - began, extra=said)
+        except Exception as error:  # it may guess all the same; else the first caller is told what is wrong
+            _LOG.warning("cannot be compiled in advance: %s", error, extra=said)
 
     def _next_jobs(self) -> list[_Job]:
         """Return all that is in line, at least one; nothing when it is time to stop."""
@@ -298,7 +313,7 @@ class Desks:
             self._has_looked = True
 
     def _desk(self, title: str, told: dict[str, Any]) -> Desk:
-        return Desk(title, lambda: self._store.open(title, told), self._load, self._warms)
+        return Desk(title, lambda: self._store.open(title, told), self._load, self._warms, bool(told))
 
     def get(self, namespace: str, name: str) -> Desk:
         """Return a decider, or raise Problem if there is none."""
@@ -329,12 +344,25 @@ class Desks:
             yield namespace, name, desk
 
     @property
-    def are_ready(self) -> bool:
-        """Whether each has been opened, or cannot be."""
-        return self._has_looked and all(desk.opened.is_set() for desk in list(self._desks.values()))
+    def awaited(self) -> str:
+        """What is still to be done before all can be asked, in words; empty when they can.
+
+        Those that were made by a request are not waited for: their own callers wait, and no others.
+        """
+        if not self._has_looked:
+            return "deciders are being looked for"
+        waiting = [desk for desk in list(self._desks.values()) if not desk.ready.is_set() and not desk.is_new]
+        n_compiling = sum(desk.opened.is_set() for desk in waiting)
+        what = f"{len(waiting) - n_compiling} deciders are being opened, {n_compiling} are being compiled"
+        return what if waiting else ""
 
     def create(self, namespace: str, name: str, told: dict[str, Any]) -> bool:
-        """Begin a decider, and return whether it is new; one that is there must be the same."""
+        """Begin a decider, wait until it is ready, and return whether it is new; one that is there must be the same."""
+        is_new = self._created(namespace, name, told)
+        self.get(namespace, name).ready.wait()  # without the lock: that may take a minute
+        return is_new
+
+    def _created(self, namespace: str, name: str, told: dict[str, Any]) -> bool:
         before = self._desks.get((namespace, name))
         if before is not None:
             before.opened.wait()  # without the lock: that may take long, and others are made meanwhile
