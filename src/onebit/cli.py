@@ -364,11 +364,15 @@ def serve(
         str | None,
         typer.Option(help="Keep deciders in a PostgreSQL database, by its URL; or say it in the variable ONEBIT_LOG."),
     ] = None,
+    memory: Annotated[
+        float | None,
+        typer.Option(help="GiB of memory that deciders may take together; half of what there is, if not given."),
+    ] = None,
 ) -> None:
     """Serve deciders over HTTP: guess, tell, reports, metrics. SIGTERM stops it when all is answered."""
     from onebit.commands.serve import serve_command
 
-    serve_command(folder, host, port, rate, log_requests, log)
+    serve_command(folder, host, port, rate, log_requests, log, memory)
 
 
 @app.command()

@@ -1,13 +1,89 @@
-"""How much memory there is: a small file may ask for more."""
+"""How much memory there is: a small file may ask for more, and several learners may share it."""
 
 import math
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
 _ALLOWED: ContextVar[float] = ContextVar("allowed", default=math.inf)
+
+
+class MemoryBudgetError(ValueError):
+    """More memory is asked for than is left of a budget; the message says how much, and what to do."""
+
+
+class Budget:
+    """Memory that several take together, each by its name.
+
+    Parameters
+    ----------
+    n_bytes : float
+        How much.
+    remedy : str
+        What to do when it does not suffice.
+
+    Examples
+    --------
+    >>> budget = Budget(3 << 30, "give it more")
+    >>> with budget.shared_by("first"):
+    ...     claim_memory(2 << 30)
+    >>> with budget.shared_by("second"):
+    ...     claim_memory(2 << 30)
+    Traceback (most recent call last):
+        ...
+    onebit.machine_memory.MemoryBudgetError: second needs 2 GiB of memory, and 1 GiB of 3 GiB are left; give it more
+    """
+
+    def __init__(self, n_bytes: float, remedy: str) -> None:
+        self.n_bytes, self._remedy = n_bytes, remedy
+        self._taken: dict[str, float] = {}
+        self._total = 0.0
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def shared_by(self, name: str, beside: float = 0.0) -> Iterator[None]:
+        """Let what is claimed inside be one's that is called so, and that takes some bytes beside."""
+        before = _SHARE.set((self, name, beside))
+        try:
+            yield
+        finally:
+            _SHARE.reset(before)
+
+    def claim(self, name: str, n_bytes: float, *, more: bool = False) -> None:
+        """Let one take so much in all, or so much more; raises MemoryBudgetError if that is not left."""
+        with self._lock:
+            taken = self._taken.get(name, 0.0)
+            needed = taken + n_bytes if more else n_bytes
+            left = self.n_bytes - (self._total - taken)
+            if needed > left:
+                raise MemoryBudgetError(
+                    f"{name} needs {_shown(needed)} of memory, and {_shown(max(left, 0.0))} of {_shown(self.n_bytes)} "
+                    f"are left; {self._remedy}"
+                )
+            self._set(name, max(needed, taken))
+
+    def settle(self, name: str, n_bytes: float) -> None:
+        """Note what one takes in fact, which may have grown beyond what was claimed."""
+        with self._lock:
+            self._set(name, n_bytes)
+
+    def _set(self, name: str, n_bytes: float) -> None:
+        self._total += n_bytes - self._taken.get(name, 0.0)
+        self._taken[name] = n_bytes
+
+
+_SHARE: ContextVar[tuple[Budget, str, float] | None] = ContextVar("share", default=None)
+
+
+def claim_memory(n_bytes: float, *, more: bool = False) -> None:
+    """Claim memory of the budget that is shared here, as `Budget.claim` does; without a budget do nothing."""
+    share = _SHARE.get()
+    if share is not None:
+        budget, name, beside = share
+        budget.claim(name, n_bytes if more else beside + n_bytes, more=more)
 
 
 @contextmanager
@@ -35,6 +111,11 @@ def memory() -> float:
 
 
 def check_memory(needed: float) -> None:
-    """Raise a MemoryError before it is too late."""
+    """Raise a MemoryError before it is too late, or a MemoryBudgetError where the memory is shared."""
     if needed > memory():
         raise MemoryError(f"it asks for {needed / 2**30:.3g} GiB, there are {memory() / 2**30:.3g}")
+    claim_memory(needed)
+
+
+def _shown(n_bytes: float) -> str:
+    return f"{n_bytes / 2**30:.3g} GiB"

@@ -304,6 +304,10 @@ class Memory(Board):
         if self.measures_in_python:
             self.fill(take(rows, t, t + 1))
 
+    def n_bytes(self) -> int:
+        """Return how much memory the arrays take; of a learner by hand nobody knows."""
+        return sum(array.nbytes for array in getattr(self, "arrays", ()))
+
     # Copies.
 
     def bookmark(self) -> Any:

@@ -228,7 +228,7 @@ def test_a_class_that_would_need_too_much_is_refused(monkeypatch: pytest.MonkeyP
     learner = onebit.SOBA(classes=3)
     learner.begin(5)
     before = learner._memory.arrays
-    monkeypatch.setattr(full, "machine_memory", lambda: 10_000.0)
+    monkeypatch.setattr("onebit.machine_memory.memory", lambda: 10_000.0)
     with pytest.raises(ValueError, match="20 × 20 numbers for 5 features and 4 classes"):
         learner.add_class("one more")
     assert learner.classes_.tolist() == [0, 1, 2]

@@ -147,8 +147,13 @@ def test_rounds_that_are_replayed_together_are_bounded_in_bytes(place: Place, mo
         n_bytes = desk._state.encoder.width * 8
     played: list[int] = []
     play = Runs._play
+
+    def noted(self: Runs) -> None:
+        played.append(len(self._run))
+        play(self)
+
     monkeypatch.setattr(runs, "_MOST_BYTES", 5 * n_bytes)
-    monkeypatch.setattr(Runs, "_play", lambda self: (played.append(len(self._run)), play(self)))
+    monkeypatch.setattr(Runs, "_play", noted)
     with place.open() as desk:
         assert max(played) == 5
         assert desk.status().right == 30

@@ -122,9 +122,12 @@ def test_rows_are_compiled_for_as_records_become(
             desk.guess(record)
         rows: list[Any] = []
         guess = onebit.BanditPerceptron.guess
-        monkeypatch.setattr(
-            onebit.BanditPerceptron, "guess", lambda self, row: (rows.append(row), guess(self, np.zeros(2)))[1]
-        )
+
+        def noted(self: onebit.BanditPerceptron, row: Any) -> onebit.Guess:
+            rows.append(row)
+            return guess(self, np.zeros(2))
+
+        monkeypatch.setattr(onebit.BanditPerceptron, "guess", noted)
         desk.warm_up()
         assert [isinstance(row, SparseRows) for row in rows[::2]] == kinds
 

@@ -611,6 +611,9 @@ def test_what_breaks_while_it_is_written_breaks_no_later_request() -> None:
             yield []
             raise RuntimeError("a bug")
 
+        def n_bytes(self) -> int:
+            return 0
+
         def close(self) -> None:
             pass
 

@@ -19,7 +19,15 @@ LOG_VARIABLE = "ONEBIT_LOG"
 _GRACE_SECONDS = 20
 
 
-def serve_command(folder: Path, host: str, port: int, rate: float, log_requests: bool, log: str | None = None) -> None:
+def serve_command(
+    folder: Path,
+    host: str,
+    port: int,
+    rate: float,
+    log_requests: bool,
+    log: str | None = None,
+    memory: float | None = None,
+) -> None:
     """Serve the deciders of a folder or a database until SIGTERM or Ctrl-C.
 
     Parameters
@@ -34,10 +42,13 @@ def serve_command(folder: Path, host: str, port: int, rate: float, log_requests:
         Whether every request has a line in the journal, or only those that were refused.
     log : str, optional
         The URL of a PostgreSQL database for the deciders; the variable ONEBIT_LOG says it too.
+    memory : float, optional
+        Gibibytes of memory that deciders may take together; half of what there is, if not given.
     """
     log = _database(log)
     check_integer("--port", port, low=0, high=65535)
     check_number("--rate", rate, at_least=0.0)
+    n_bytes = None if memory is None else check_number("--memory", memory, above=0.0) * 2**30
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise RuntimeError(f"{' and '.join(missing)} must be installed for this: pip install 'onebit[serve]'")
@@ -59,7 +70,7 @@ def serve_command(folder: Path, host: str, port: int, rate: float, log_requests:
     set_up_process()
     keep_journal(log_requests)
     config = uvicorn.Config(
-        create_app(folder, log=log, tokens_required=is_open_to_others, rate=rate, warms=True),
+        create_app(folder, log=log, tokens_required=is_open_to_others, rate=rate, warms=True, memory=n_bytes),
         host,
         port,
         log_config=None,

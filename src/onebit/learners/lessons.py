@@ -9,6 +9,7 @@ import numpy.typing as npt
 from onebit.inputs import Floats, Integers, check_real, check_rows, take
 from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
 from onebit.learners.run import Run
+from onebit.machine_memory import claim_memory
 
 _LEAST_CHANCE = 2.0**-1000  # one over less may be no float
 
@@ -74,6 +75,7 @@ class Taught(Run):
     def _join(self, labels: list[Any]) -> None:
         """Add labels, all or none of them."""
         wider = check_classes([*self._labels, *labels])
+        claim_memory(self.n_bytes() * len(wider) / len(self._labels))
         with self.all_or_nothing(fresh=False):
             for n in range(len(self._labels) + 1, len(wider) + 1):
                 self.classes_ = wider[:n]

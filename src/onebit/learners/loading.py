@@ -18,7 +18,7 @@ from onebit.labels import check_classes
 from onebit.learners.base import Learner
 from onebit.learners.packing import Arrays, unpack_memory, unpack_tickets
 from onebit.learners.saving import CHECKSUM, COUNTS, KEPT, MOST_HEADER, OURS, REBUILT, VERSION, checksum_of
-from onebit.machine_memory import check_memory, no_more_than
+from onebit.machine_memory import MemoryBudgetError, check_memory, no_more_than
 from onebit.npz import n_bytes, read_array
 from onebit.typed_json import Trusted, parse, restore
 
@@ -80,7 +80,7 @@ def from_bytes(content: bytes, name: Any, trusted: Iterable[Any] = ()) -> Learne
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             header, arrays = _read_parts(archive, len(content))
         return _rebuilt(header, arrays, allowed, len(content))
-    except OSError:
+    except (OSError, MemoryBudgetError):
         raise
     except Exception as error:  # an enemy's file can make anything fail; what it was is in the message
         what = str(error) or type(error).__name__

@@ -23,6 +23,7 @@ from onebit.inputs import Rows, SparseRows, check_integer, check_real, check_see
 from onebit.labels import check_classes, check_labels, encode_labels
 from onebit.learners.estimator import Estimator
 from onebit.learners.tickets import Tickets
+from onebit.machine_memory import claim_memory
 from onebit.memory import Memory
 
 _FLOAT64 = np.dtype(np.float64)
@@ -170,6 +171,7 @@ class Run(Estimator):
             self._row_shape = (n_features,)
             self._check_columns(as_frame(given), reset=True)
             self._memory = self._new_memory()
+            claim_memory(self._memory.n_bytes())  # zeros that nothing was written to take none yet
             # A setting with settings of its own, a classifier that is wrapped, may be given others later.
             settings = self.get_params(deep=False)
             self._in_force = {
@@ -178,6 +180,11 @@ class Run(Estimator):
             }
             self.n_rounds_ = self.n_mistakes_ = self.n_updates_ = self.n_uniform_guesses_ = 0
             self._tickets = None
+
+    def n_bytes(self) -> int:
+        """Return roughly how much memory it takes: what it has learned, and its open tickets."""
+        tickets = 0 if self._tickets is None else self._tickets.n_bytes()
+        return tickets + (self._memory.n_bytes() if self._started else 0)
 
     def _draw(self, round: int) -> float:
         """Return the round's uniform number in [0, 1)."""

@@ -45,6 +45,7 @@ ROUNDS = 256
 PAGE = ROUNDS * DIGEST
 """Bytes of a page."""
 _EMPTY_PAGE = bytes(PAGE)
+_TICKET_BYTES = 1_000  # of an open ticket beside its numbers
 _TOKENS_AT_ONCE = 512  # asking the system for each ticket's would cost a tenth of a guess
 
 _new_guess = tuple.__new__  # half the time of Guess(…), which calls it
@@ -213,6 +214,15 @@ class Tickets:
         old = self.run
         self._name_run()
         self._drop_if_done(old)
+
+    def n_bytes(self) -> int:
+        """Return roughly how much memory open tickets take, if all are like the latest."""
+        latest = self.own or next(reversed(self._kept.values()), None)
+        if latest is None:
+            return 0
+        row = latest.row
+        numbers = row.values.nbytes + row.columns.nbytes if isinstance(row, SparseRows) else row.nbytes
+        return (len(self._kept) + 1) * (_TICKET_BYTES + numbers + latest.scores.nbytes)
 
     # What a saved file holds of the book.
 

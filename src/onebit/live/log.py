@@ -22,9 +22,8 @@ FORMAT_VERSION = 2  # 1 had other checksums, and was never released
 COLUMNS = "seq, time, kind, ticket, body, row, key, checksum"
 _COMPACTED, _CHECKSUM = "compacted", "checksum"  # what a log says about itself, beside the settings
 _AT_ONCE = 1000
-"""The most events that are read at once."""
 _BYTES_AT_ONCE = 4 << 20
-"""And their bytes, unless one event alone has more: a record may have megabytes."""
+"""Of events that are read together, unless one alone has more: a record may have megabytes."""
 _SNAPSHOTS = 2
 """How many are kept: the last may be the one that a fault has spoilt."""
 
@@ -258,7 +257,7 @@ class LogReader(ABC):
         """Return the next events as they are kept, no more than fit into memory; none if there are no more."""
         up_to, n_bytes = after, 0
         for seq, size in self._find(f"seq, {self.size}", "events", "seq > ? ORDER BY seq LIMIT ?", after, _AT_ONCE):
-            n_bytes += size or 0
+            n_bytes += size
             if up_to > after and n_bytes > _BYTES_AT_ONCE:
                 break
             up_to = seq

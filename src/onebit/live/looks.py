@@ -11,6 +11,11 @@ from onebit.live.events import Event
 from onebit.live.keeper import Keeper
 from onebit.live.tickets import Status, Ticket, moment, name_of, number_of
 
+AT_LEAST = 8 << 20
+"""Bytes of memory that an open decider takes: its log's cache, its thread, what it met of columns and words."""
+OF_A_CLASS = 1_000
+"""Bytes of memory that each label takes."""
+
 
 class Looks(Keeper):
     """A keeper that shows what it knows."""
@@ -59,6 +64,11 @@ class Looks(Keeper):
             return None if self._is_stale or self._log.is_behind else self.status()
         finally:
             self._lock.release()
+
+    def n_bytes(self) -> int:
+        """Return roughly how much memory it takes: labels, what was learned, open tickets, and some for the rest."""
+        state = self._state
+        return AT_LEAST + OF_A_CLASS * len(state.classes) + state.learner.n_bytes()
 
     def by_class(self) -> dict[Any, tuple[int, int, int]]:
         """Return how often each label was guessed, right and wrong."""

@@ -8,6 +8,7 @@ from onebit.live.log import Log, LogError
 from onebit.live.runs import Runs
 from onebit.live.settings import Settings
 from onebit.live.state import State
+from onebit.machine_memory import MemoryBudgetError
 
 
 def replay(log: Log, settings: Settings, trusted: Any = (), *, from_snapshot: bool = True) -> State:
@@ -45,7 +46,7 @@ def replay(log: Log, settings: Settings, trusted: Any = (), *, from_snapshot: bo
                 raise LogError(f"event {event.seq} is not where corrections are looked up; put a backup in its place")
             runs.take(event)
         runs.finish()
-    except LogError:
+    except (LogError, MemoryBudgetError):
         raise
     except (ValueError, KeyError, TypeError, AssertionError) as error:
         raise LogError(
@@ -63,6 +64,8 @@ def _latest(log: Log, settings: Settings, trusted: Any, corrections: list[Event]
         if all(event.body["answered"] > snapshot.seq for event in later):
             try:
                 return State.of_bytes(settings, snapshot.content, trusted)
+            except MemoryBudgetError:
+                raise
             except ValueError:
                 continue  # events are the truth
     return None

@@ -34,7 +34,7 @@ from onebit.learners.second_order.joint import (
     renew_after,
 )
 from onebit.learners.second_order.secular import TOLERANCE, multiplier
-from onebit.machine_memory import memory as machine_memory
+from onebit.machine_memory import check_memory
 
 STALE = 1 << 40
 """More steps than any inverse lasts."""
@@ -180,13 +180,13 @@ class FullMemory(JointMemory):
 
     def new_arrays(self, n: int) -> Full:
         """Return arrays that know nothing, for n weights; raises ValueError if the machine is too small for them."""
-        needed, there_are = _COPIES * 8 * n * n, machine_memory()
-        if needed > there_are:
+        try:
+            check_memory(_COPIES * 8 * n * n)
+        except MemoryError as error:
             raise ValueError(
                 f"diagonal=False keeps a matrix of {n} × {n} numbers for {self.n_features} features and "
-                f"{n // self.n_features} classes: it takes {needed / 2**30:.3g} GiB, and there are "
-                f"{there_are / 2**30:.3g}. Use diagonal=True, or fewer features"
-            )
+                f"{n // self.n_features} classes: {error}. Use diagonal=True, or fewer features"
+            ) from error
         weights, target, center = np.zeros((3, n))
         matrix, inverse = self.settings.floor * np.eye(n), np.eye(n) / self.settings.floor
         return Full(weights, target, center, matrix, inverse, np.zeros(TALLIES), np.zeros(1, dtype=np.int64))

@@ -30,6 +30,7 @@ from onebit.live.service.shortcut import Endpoint, Shortcut
 from onebit.live.service.stores import Database, Folder, Opener, Store
 from onebit.live.service.tokens import ANYBODY, EVERYWHERE, Caller, Tokens
 from onebit.live.web import Application, Problem, Receive, Scope, Send
+from onebit.machine_memory import memory as machine_memory
 
 ROUNDS_PER_SECOND = 20_000.0
 """Guesses and answers of one caller, unless the operator says otherwise."""
@@ -52,10 +53,14 @@ class Service:
         Guesses and answers a second that one caller may ask for; 0 for any number.
     warms : bool
         Whether to compile what a first guess needs when a decider is opened.
+    memory : float
+        Bytes of memory that deciders may take together.
     """
 
-    def __init__(self, store: Store, folder: Path, tokens_required: bool, rate: float, warms: bool) -> None:
-        self.desks = Desks(store, warms)
+    def __init__(
+        self, store: Store, folder: Path, tokens_required: bool, rate: float, warms: bool, memory: float
+    ) -> None:
+        self.desks = Desks(store, warms, memory)
         self.tokens = Tokens(folder, tokens_required)
         self.metrics = Metrics(self.desks)
         self._allowance = Allowance(rate)
@@ -99,15 +104,21 @@ def create_app(
     tokens_required: bool = False,
     rate: float = ROUNDS_PER_SECOND,
     warms: bool = False,
+    memory: float | None = None,
     opener: Opener = Decider.open,
 ) -> FastAPI:
-    """Return the application; deciders are in a folder, or in the database `log`. `Service` says the rest."""
+    """Return the application; deciders are in a folder, or in the database `log`. `Service` says the rest.
+
+    Without `memory` they may take half of what the process may.
+    """
     store = Folder(folder, opener) if log is None else Database(log)
-    service = Service(store, folder, tokens_required, rate, warms)
+    n_bytes = machine_memory() / 2 if memory is None else memory
+    service = Service(store, folder, tokens_required, rate, warms, n_bytes)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(MOST_THREADS, "onebit reader"))
+        _LOG.info("deciders may take %.3g GiB of memory", n_bytes / 2**30)
         service.desks.open_all()
         yield
         await asyncio.to_thread(service.desks.close)

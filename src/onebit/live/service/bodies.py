@@ -21,6 +21,7 @@ from onebit.live.service.limits import MOST_BYTES_A_PAGE, MOST_CLASSES
 from onebit.live.service.problems import problem_of
 from onebit.live.settings import CHANGEABLE
 from onebit.live.tickets import Shadow, Ticket
+from onebit.machine_memory import claim_memory
 from onebit.typed_json import parse
 
 Call = Callable[[Decider], Any]
@@ -28,6 +29,7 @@ Call = Callable[[Decider], Any]
 
 _LONGEST_LABEL = 200
 _LARGEST_LABEL = 2**53  # beyond it JSON's readers disagree
+_TICKET_BYTES = 1_000  # at least
 _BEGUN_WITH = ("kinds", "deadline", "silence", "exploration_floor", "max_open", "seed")
 
 
@@ -90,7 +92,12 @@ def guess_call(said: Any) -> Call:
     fields = fields_of(said, ["record"], ["among", "key"])
     record, key = _record(fields["record"]), fields.get("key")
     among = None if fields.get("among") is None else _labels("among", fields["among"])
-    return lambda desk: described_ticket(desk.guess(record, among, key=key))
+
+    def guess(desk: Decider) -> dict[str, Any]:
+        claim_memory(_TICKET_BYTES, more=True)  # it stays open until it is answered
+        return described_ticket(desk.guess(record, among, key=key))
+
+    return guess
 
 
 def tell_call(said: Any) -> Call:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from onebit.live.decider import Decider
 from onebit.live.log import Batch, LogError, LogWriteError, OwnedError, UnreachableError
+from onebit.live.looks import AT_LEAST, OF_A_CLASS
 from onebit.live.service.bodies import Call
 from onebit.live.service.limits import MOST_BYTES_FOR_ONE, MOST_BYTES_WAITING, MOST_DECIDERS, MOST_READERS, MOST_WAITING
 from onebit.live.service.names import check_name
@@ -25,18 +26,33 @@ from onebit.live.service.problems import problem_of
 from onebit.live.service.stores import Store
 from onebit.live.settings import check_same
 from onebit.live.web import Problem
+from onebit.machine_memory import Budget, MemoryBudgetError
 
 LOOK_SECONDS = 2.0
 """How often a service looks whether a decider of another one has come free."""
 _MOST_TOGETHER = 500  # requests between two commits
+_REMEDY = (
+    "answer open tickets, give fewer columns or classes or a learner that keeps less (diagonal=True), or start the "
+    "service with a larger --memory"
+)
 _LOG = logging.getLogger("onebit.serve")
 
 
 class Load:
-    """How much is in line, for all deciders together; only the service's loop looks at it."""
+    """What all deciders take together.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    memory : float
+        Bytes of memory that they may take.
+    """
+
+    def __init__(self, memory: float = math.inf) -> None:
         self.n_bytes = 0
+        """Of what is in line; only the service's loop looks at it."""
+        self.budget = Budget(memory, _REMEDY)
+        self.closing = threading.Lock()
+        """Held by the one that is being closed: a snapshot is a copy of all that it knows."""
 
 
 class _Job(NamedTuple):
@@ -79,7 +95,7 @@ class Desk:
         self._reading = threading.BoundedSemaphore(MOST_READERS)
         self._lining = threading.Lock()
         self._is_closed = False
-        self._thread = threading.Thread(target=self._work, name=f"onebit {title}")
+        self._thread = threading.Thread(target=self._work_within_budget, name=f"onebit {title}")
         self._thread.start()
 
     @property
@@ -151,9 +167,14 @@ class Desk:
 
     # What its thread does.
 
+    def _work_within_budget(self) -> None:
+        with self._load.budget.shared_by(self.title, beside=AT_LEAST):
+            self._work()
+        self._load.budget.settle(self.title, 0.0)
+
     def _work(self) -> None:
         try:
-            self.decider = self._opener()
+            self.decider = self._opened_within_budget()
         except OwnedError as error:
             self.fault = error
             _LOG.info("is open in %s", error.owner, extra={"decider": self.title})
@@ -175,9 +196,19 @@ class Desk:
                 self._do(self.decider, jobs)
         finally:
             try:
-                self.decider.close()
+                with self._load.closing:
+                    self.decider.close()
             except (LogError, LogWriteError) as error:
                 _LOG.warning("cannot be closed in order: %s", error, extra={"decider": self.title})
+
+    def _opened_within_budget(self) -> Decider:
+        decider = self._opener()
+        try:  # what it learned, and its open tickets, may take more than was claimed when it began
+            self._load.budget.claim(self.title, decider.n_bytes())
+        except MemoryBudgetError:
+            decider.close()
+            raise
+        return decider
 
     def _warm_up(self, decider: Decider) -> None:
         """Compile what the first guess needs, and say so: that may take a minute, in which requests wait in line."""
@@ -222,7 +253,11 @@ class Desk:
         except Exception as error:  # a bug: nobody may think that it is written, and the next in line are answered too
             _LOG.error("cannot be written", extra={"decider": self.title}, exc_info=error)
             outcomes = [(None, error, [])] * len(jobs)
+        self._note_memory(decider)
         self._deliver(jobs, [(value, error or _unwritten(held)) for value, error, held in outcomes])
+
+    def _note_memory(self, decider: Decider) -> None:
+        self._load.budget.settle(self.title, decider.n_bytes())
 
     def _deliver(self, jobs: list[_Job], outcomes: list[tuple[Any, BaseException | None]]) -> None:
         """Hand the answers over to whoever waits for them."""
@@ -243,6 +278,12 @@ class Desk:
             _LOG.warning("%d answers came too late", len(jobs))
 
 
+def n_classes_of(told: dict[str, Any]) -> int:
+    """Return how many classes a new decider is told of, 0 for what are none."""
+    classes = told.get("classes")
+    return classes if isinstance(classes, int) else len(classes) if isinstance(classes, list) else 0
+
+
 def _stopping() -> Problem:
     return Problem(503, "the service is stopping; try again", "BusyError", 1)
 
@@ -260,10 +301,12 @@ class Desks:
         Where they are.
     warms : bool
         As for `Desk`.
+    memory : float
+        Bytes of memory that they may take together.
     """
 
-    def __init__(self, store: Store, warms: bool = False) -> None:
-        self._store, self._warms, self._load = store, warms, Load()
+    def __init__(self, store: Store, warms: bool = False, memory: float = math.inf) -> None:
+        self._store, self._warms, self._load = store, warms, Load(memory)
         self._desks: dict[tuple[str, str], Desk] = {}
         self._creating = threading.Lock()
         self._left_alone: set[str] = set()
@@ -379,7 +422,10 @@ class Desks:
                 return False
             if before is None and len(self._desks) >= MOST_DECIDERS:
                 raise Problem(409, f"the service has {MOST_DECIDERS} deciders, and takes no more", "LogError")
-            desk = self._desk(f"{namespace}/{name}", told)
+            title = f"{namespace}/{name}"
+            # Here, before there is a file; how wide its rows will be only the first record says.
+            self._load.budget.claim(title, AT_LEAST + OF_A_CLASS * n_classes_of(told))
+            desk = self._desk(title, told)
             desk.opened.wait()
             if desk.fault is not None:
                 desk.join()

@@ -2,6 +2,7 @@
 
 from onebit.live.log import LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
 from onebit.live.web import Problem
+from onebit.machine_memory import MemoryBudgetError
 
 # Not the error's own words: they name a path of the machine.
 _UNWRITTEN = "the log cannot be written, and nothing of this happened; try again, with the same key"
@@ -23,6 +24,8 @@ def problem_of(error: BaseException) -> Problem:
         return Problem(503, "the database of this decider cannot be reached; try again", "LogError", 2)
     if isinstance(error, LogError):
         return Problem(503, "this decider's file cannot be used; the service's log says why", "LogError")
+    if isinstance(error, MemoryBudgetError):
+        return Problem(409, str(error))
     if isinstance(error, UnicodeError):
         return Problem(422, "the request has text that is no Unicode: half of a pair of surrogates")
     if isinstance(error, ValueError):
