@@ -13,7 +13,6 @@ pytest.importorskip("fastapi")
 import onebit
 from live_places import Place
 from onebit.live import keeper, log, runs
-from onebit.live.log import LogReader
 from onebit.live.runs import Runs
 from onebit.live.service import bodies
 from onebit.live.state import named_among, places_of
@@ -105,15 +104,16 @@ def place(log_place: tuple[Any, str | None]) -> Place:
 
 def test_events_are_read_in_pieces_of_so_many_bytes(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     pieces: list[list[Any]] = []
-    lines_after = LogReader._lines_after
-
-    def noted(self: LogReader, after: int) -> list[Any]:
-        pieces.append(lines_after(self, after))
-        return pieces[-1]
-
-    monkeypatch.setattr(log, "_BYTES_AT_ONCE", 250_000)
-    monkeypatch.setattr(LogReader, "_lines_after", noted)
+    monkeypatch.setattr(log, "BYTES_AT_ONCE", 250_000)
     with place.open(classes=["a", "b"], learner=onebit.BanditPerceptron()) as desk:
+        kind: Any = type(desk._log)
+        lines_after = kind._lines_after
+
+        def noted(self: Any, after: int) -> list[Any]:
+            pieces.append(lines_after(self, after))
+            return pieces[-1]
+
+        monkeypatch.setattr(kind, "_lines_after", noted)
         for i in range(6):
             desk.guess({"subject": LONG * (4 if i == 3 else 1)})
         pieces.clear()

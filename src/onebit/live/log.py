@@ -21,9 +21,10 @@ from onebit.typed_json import parse, write
 FORMAT_VERSION = 2  # 1 had other checksums, and was never released
 COLUMNS = "seq, time, kind, ticket, body, row, key, checksum"
 _COMPACTED, _CHECKSUM = "compacted", "checksum"  # what a log says about itself, beside the settings
-_AT_ONCE = 1000
-_BYTES_AT_ONCE = 4 << 20
-"""Of events that are read together, unless one alone has more: a record may have megabytes."""
+AT_ONCE = 1000
+"""Events that are read together."""
+BYTES_AT_ONCE = 4 << 20
+"""Of them, unless one alone has more: a record may have megabytes."""
 _SNAPSHOTS = 2
 """How many are kept: the last may be the one that a fault has spoilt."""
 
@@ -199,7 +200,7 @@ class LogReader(ABC):
 
     errors: ClassVar[type[Exception]]
     """What its database raises."""
-    size: ClassVar[str] = "octet_length(body) + coalesce(octet_length(row), 0)"
+    size: ClassVar[str]
     """How its database counts the bytes of an event."""
 
     def __init__(self, path: Any) -> None:
@@ -221,7 +222,10 @@ class LogReader(ABC):
             with self._writing:
                 return self._rows(columns, table, where, values)
         except self.errors as error:
-            raise LogError(f"{self.path}: cannot be read ({error}); put a backup in its place") from error
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> LogError:
+        return LogError(f"{self.path}: cannot be read ({error}); put a backup in its place")
 
     def about(self) -> dict[str, Any]:
         """Return what the log says about itself."""
@@ -253,15 +257,9 @@ class LogReader(ABC):
                     last = after
                 yield event
 
+    @abstractmethod
     def _lines_after(self, after: int) -> list[Any]:
-        """Return the next events as they are kept, no more than fit into memory; none if there are no more."""
-        up_to, n_bytes = after, 0
-        for seq, size in self._find(f"seq, {self.size}", "events", "seq > ? ORDER BY seq LIMIT ?", after, _AT_ONCE):
-            n_bytes += size
-            if up_to > after and n_bytes > _BYTES_AT_ONCE:
-                break
-            up_to = seq
-        return self._find(COLUMNS, "events", "seq > ? AND seq <= ? ORDER BY seq", after, up_to)
+        """Return the next events as they are kept, no more than `AT_ONCE` and `BYTES_AT_ONCE` say."""
 
     def bytes_after(self, after: int) -> int:
         """Return how many bytes the events after that one have, as far as they are written."""

@@ -33,11 +33,13 @@ from onebit.live.log import (
     about_rows,
 )
 from onebit.live.postgres_place import (
+    EVENT_SIZE,
     LOCKS,
     SCHEMA,
     Connection,
     Place,
     check_decider_name,
+    lines_after,
     named,
     number_of,
     one_row,
@@ -84,7 +86,7 @@ class PostgresLog(DatabaseLog):
         What a new log says about itself; without it the decider must be there.
     """
 
-    errors = psycopg.Error
+    errors, size = psycopg.Error, EVENT_SIZE
     remedy = "See what ails the database: the decider goes on from what it holds"
 
     def __init__(self, url: str, name: str, about: dict[str, Any] | None = None) -> None:
@@ -244,6 +246,9 @@ class PostgresLog(DatabaseLog):
         if any(isinstance(value, str) and "\0" in value for value in values):
             raise ValueError("PostgreSQL keeps no text with the character NUL; leave it out")
         return self._tried_again(lambda connection: selected(connection, self._id, columns, table, where, values))
+
+    def _lines_after(self, after: int) -> list[Any]:
+        return lines_after(self._find, after)
 
     def _tried_again(self, work: Callable[[Connection], _Value]) -> _Value:
         """Do what changes nothing; once more if the connection turns out to be broken."""

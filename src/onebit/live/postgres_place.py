@@ -1,16 +1,20 @@
 """A PostgreSQL database that keeps deciders: its tables, its sessions, and who owns what."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from onebit.live.log import FORMAT_VERSION, LogError, Owner, UnreachableError, check_version
+from onebit.live import log
+from onebit.live.log import COLUMNS, FORMAT_VERSION, LogError, Owner, UnreachableError, check_version
 
 PATIENCE_SECONDS = 10.0
 """How long a server or an owner that says nothing is waited for."""
 LOCKS = 0x31424445
 """The first of two numbers of a lock ("1BDE"); the second is a decider's."""
+EVENT_SIZE = "octet_length(body) + coalesce(octet_length(row), 0)"
+"""The bytes of an event."""
 _OLDEST_SERVER = 14_00_00
 _LONGEST_NAME = 200
 SCHEMA = f"""
@@ -200,6 +204,17 @@ def selected(
     """Return some rows of a decider's table, by a condition with a question mark for each value."""
     statement = f"SELECT {columns} FROM onebit.{table} WHERE decider = %s AND {where.replace('?', '%s')}"
     return connection.execute(statement, [decider, *values]).fetchall()
+
+
+def lines_after(find: Callable[..., list[Any]], after: int) -> list[Any]:
+    """Return the next events of a log as they are kept, by its `_find`: first how large they are, which is cheap."""
+    up_to, n_bytes = after, 0
+    for seq, size in find(f"seq, {EVENT_SIZE}", "events", "seq > ? ORDER BY seq LIMIT ?", after, log.AT_ONCE):
+        n_bytes += size
+        if up_to > after and n_bytes > log.BYTES_AT_ONCE:
+            break
+        up_to = seq
+    return find(COLUMNS, "events", "seq > ? AND seq <= ? ORDER BY seq", after, up_to)
 
 
 def words(error: BaseException) -> str:

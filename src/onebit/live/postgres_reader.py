@@ -6,7 +6,16 @@ from typing import Any
 import psycopg
 
 from onebit.live.log import LogError, LogReader, UnreachableError
-from onebit.live.postgres_place import Place, check_decider_name, number_of, one_row, selected, words
+from onebit.live.postgres_place import (
+    EVENT_SIZE,
+    Place,
+    check_decider_name,
+    lines_after,
+    number_of,
+    one_row,
+    selected,
+    words,
+)
 
 _ONE_MOMENT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
@@ -25,7 +34,7 @@ class PostgresReader(LogReader):
         Which decider.
     """
 
-    errors = psycopg.Error
+    errors, size = psycopg.Error, EVENT_SIZE
 
     def __init__(self, url: str, name: str) -> None:
         check_decider_name(name)
@@ -68,6 +77,9 @@ class PostgresReader(LogReader):
             if not self._connection.closed:
                 raise
             raise UnreachableError(f"{self.path}: cannot be reached any more ({words(error)}); try again") from None
+
+    def _lines_after(self, after: int) -> list[Any]:
+        return lines_after(self._find, after)
 
     def flush(self) -> None:
         """Do nothing: who only reads has nothing in line."""

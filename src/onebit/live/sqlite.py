@@ -5,11 +5,12 @@ import os
 import sqlite3
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from onebit.live import log
 from onebit.live.log import (
     COLUMNS,
     FORMAT_VERSION,
@@ -172,6 +173,21 @@ class SQLiteLog(DatabaseLog):
 
     def _rows(self, columns: str, table: str, where: str, values: tuple[Any, ...]) -> list[Any]:
         return self._connection.execute(f"SELECT {columns} FROM {table} WHERE {where}", values).fetchall()
+
+    def _lines_after(self, after: int) -> list[Any]:
+        statement = f"SELECT {COLUMNS} FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
+        lines: list[Any] = []
+        n_bytes = 0
+        try:
+            with self._writing, closing(self._connection.execute(statement, (after, log.AT_ONCE))) as found:
+                for line in found:
+                    n_bytes += sum(len(each) for each in line if isinstance(each, (str, bytes)))
+                    if lines and n_bytes > log.BYTES_AT_ONCE:
+                        break
+                    lines.append(line)
+        except sqlite3.Error as error:
+            raise self._unreadable(error) from error
+        return lines
 
     def _commit(self, lines: list[tuple[Any, ...]]) -> None:
         with self._writing:
