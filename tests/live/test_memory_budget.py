@@ -1,5 +1,6 @@
 """All deciders of a service share one budget of memory: what does not fit is refused in words, and the rest goes on."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 pytest.importorskip("fastapi")
 
 import onebit
+from onebit.live.decider import Decider
 from onebit.live.looks import AT_LEAST
 from onebit.machine_memory import Budget, MemoryBudgetError, claim_memory
 from served import Reply, Served
@@ -129,3 +131,21 @@ def test_guesses_that_are_not_answered_are_counted_and_answers_are_always_taken(
         answers = [{"id": each["id"], "correct": True} for each in tickets]
         assert served.ask("POST", f"{desk}/tell", answers).json == [{"news": True}] * len(answers)
         assert guess(served, "desk", [1.0] * 1_000).status == 200
+
+
+def test_deciders_are_closed_one_after_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    close, n_closing, most = Decider.close, 0, 0
+
+    def counted(self: Decider) -> None:
+        nonlocal n_closing, most
+        n_closing += 1
+        most = max(most, n_closing)
+        time.sleep(0.05)
+        close(self)
+        n_closing -= 1
+
+    with Served(tmp_path) as served:
+        for name in ("first", "second", "third"):
+            assert served.ask("PUT", f"/v1/shop/{name}", FULL).status == 201
+        monkeypatch.setattr(Decider, "close", counted)
+    assert (n_closing, most) == (0, 1), "each may make a copy of all that it knows, for a snapshot"
