@@ -283,6 +283,7 @@ def test_a_log_that_ends_before_its_snapshot_is_noticed(path: Path) -> None:
         play(desk, 5)
         desk.snapshot()
     damage(path, "DELETE FROM events WHERE seq > 8")
+    path.with_name(path.name + ".last").unlink()
     with pytest.raises(LogError, match="the log ends with event 8, and event 11 was known"):
         Decider.open(path)
 
@@ -402,19 +403,20 @@ def test_a_file_that_is_removed_or_replaced_is_noticed(path: Path) -> None:
 
 
 def test_a_lost_journal_is_noticed(path: Path) -> None:
-    """As after kill -9, when somebody tidies up."""
+    """As after kill -9, when somebody tidies up, also what says how far the log goes."""
     with begun(path) as desk:
         play(desk, 2)
-        kept = {name: path.with_name(path.name + name).read_bytes() for name in ("", "-wal")}
+        kept = {name: path.with_name(path.name + name).read_bytes() for name in ("", "-wal", ".owner")}
+    path.with_name(path.name + ".last").unlink()
     left = path.with_name(path.name + ".owner")
-    left.write_text("{}")
+    left.write_bytes(kept[".owner"])
     path.write_bytes(kept[""])
     with (
         pytest.warns(LostJournalWarning, match="may be lost"),
         pytest.raises(LogError, match="there is no decider in it"),
     ):
         Decider.open(path)
-    left.write_text("{}")
+    left.write_bytes(kept[".owner"])
     path.with_name(path.name + "-wal").write_bytes(kept["-wal"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -26,8 +26,8 @@ from onebit.live.events import Event, Kind
 from onebit.live.log import Batch, Log, LogError, LogWriteError, Snapshot
 from onebit.live.replay import replay
 from onebit.live.settings import Settings
-from onebit.live.state import State
-from onebit.live.tickets import Shadow, Ticket
+from onebit.live.state import Open, State
+from onebit.live.tickets import LATEST, Shadow, Ticket, check_time
 
 _EVENTS_PER_SNAPSHOT = 50_000
 _WORTH_A_SNAPSHOT = 1_000  # when it is closed: fewer are replayed in no time
@@ -82,12 +82,13 @@ class Keeper:
         self._requests: OrderedDict[str, Ticket | Shadow] = OrderedDict()
         self._answers: OrderedDict[str, bool | None] = OrderedDict()
         self._last_snapshot = 0
+        self._opened = check_time(clock())
         self._state = self._replayed()
         check(self._state)
         self._flusher: threading.Thread | None = None
         with self._lock:
             self._make_ready()
-            self._add(Kind.OPENED, None, _surroundings())
+            self._add(Kind.OPENED, None, _surroundings() | ({} if log.lost is None else {"lost": log.lost}))
             self._log.wait(self._log.pending())
         if not self._is_durable:
             self._stop = threading.Event()
@@ -120,6 +121,11 @@ class Keeper:
     def refusal(self) -> LogError | None:
         """Why its log is not this process's any more, if it is not: another took it over, or it cannot be reached."""
         return self._log.refusal
+
+    @property
+    def lost(self) -> dict[str, int] | None:
+        """The last event that was "acknowledged" and the last that was "found", if `open` was told to accept a loss."""
+        return self._log.lost
 
     @property
     def settings(self) -> Settings:
@@ -182,8 +188,12 @@ class Keeper:
         deadline = self._state.settings.deadline
         if deadline is not None:
             now = self._now()
-            while (oldest := next(iter(self._state.open.values()), None)) and oldest.time + deadline <= now:
+            while (oldest := next(iter(self._state.open.values()), None)) and self._since(oldest) + deadline <= now:
                 self._close_beyond(len(self._state.open) - 1)
+
+    def _since(self, waiting: Open) -> float:
+        """Return from when on a ticket waits: since the decider was opened, where its own time cannot be."""
+        return waiting.time if waiting.time <= LATEST else self._opened
 
     def _replayed(self) -> State:
         state = replay(self._log, self._settings, self._trusted)
@@ -204,21 +214,16 @@ class Keeper:
         It goes on all the same: one that was years ahead when something was written, and is right again, must not keep
         tickets open for years.
         """
-        now, last = float(self._clock()), self._log.last_time
-        if now >= last:
+        now, last = check_time(self._clock()), self._log.last_time
+        if now >= last or last > LATEST:  # a log of before may hold what a clock said in milliseconds
             self._set_back = None
             return now
         at, since = self._set_back = self._set_back or (last, time.monotonic())
         return max(last, at + time.monotonic() - since)
 
-    def _event(
-        self, kind: Kind, ticket: str | None, body: dict[str, Any], row: Any = None, key: str | None = None
-    ) -> Event:
-        return Event(self._log.last_seq + 1, self._now(), kind, ticket, body, row, key)
-
     def _add(self, kind: Kind, ticket: str | None, body: dict[str, Any]) -> None:
         """Write an event down, and let it be known."""
-        event = self._event(kind, ticket, body)
+        event = Event(self._log.last_seq + 1, self._now(), kind, ticket, body)
         with self._stale_if_it_fails():
             self._state.apply(event)  # first: what cannot be learned must not be in the log
             self._log.append(event)

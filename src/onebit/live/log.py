@@ -30,6 +30,10 @@ class LogError(ValueError):
     """The file cannot be used as a log; the message says why, and what to do."""
 
 
+class LostEventsError(LogError):
+    """Events that were acknowledged are not in the log; the message says how many, and what to do."""
+
+
 class LogWriteError(OSError):
     """Something could not be written, and did not happen; the message says what to do."""
 
@@ -127,6 +131,9 @@ class Log(Protocol):
 
     refusal: "LogError | None"
     """Why the log is not this process's any more, if it is not; it may become so again."""
+
+    lost: dict[str, int] | None
+    """The last event that was "acknowledged" and the last that was "found", if it was opened with a loss accepted."""
 
     @property
     def is_behind(self) -> bool:
@@ -305,6 +312,7 @@ class DatabaseLog(LogReader):
         self._broken: LogWriteError | None = None
         self.last_time = 0.0
         self.refusal: LogError | None = None
+        self.lost: dict[str, int] | None = None
 
     @property
     def is_behind(self) -> bool:
