@@ -269,8 +269,16 @@ class Keeper:
 
     def _snapshot_if_possible(self) -> None:
         """Write a snapshot that nobody asked for: whoever happened to call must not hear that it could not be."""
-        with suppress(LogWriteError):  # events that could not be written are told to those who wait for them
+        try:
             self._snapshot()
+        except LogWriteError:
+            pass  # events that could not be written are told to those who wait for them
+        except Exception as error:
+            warnings.warn(
+                f"no snapshot could be written ({error!r:.200}): events are safe, and opening replays them",
+                RuntimeWarning,
+                stacklevel=4,
+            )
         self._last_snapshot = self._state.seq  # the next is due as late as if it had been
 
     def _snapshot(self) -> None:

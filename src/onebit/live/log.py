@@ -24,6 +24,8 @@ _COMPACTED, _CHECKSUM = "compacted", "checksum"  # what a log says about itself,
 _AT_ONCE = 1000
 _SNAPSHOTS = 2
 """How many are kept: the last may be the one that a fault has spoilt."""
+_PART = 1 << 26
+"""Bytes of a snapshot that are kept in one row: databases take no more than a gigabyte."""
 
 
 class LogError(ValueError):
@@ -188,8 +190,8 @@ class Log(Protocol):
 class LogReader(ABC):
     """What can be read of a log in the tables of a database.
 
-    There are about (name, value), events and snapshots (seq, content, checksum). Conditions are written with a
-    question mark for each value.
+    There are about (name, value), events, snapshots (seq, content, checksum), and what does not fit there of a large
+    snapshot, snapshot_parts (seq, part, content). Conditions are written with a question mark for each value.
 
     Parameters
     ----------
@@ -279,13 +281,22 @@ class LogReader(ABC):
         """Yield the snapshots that are whole, the latest first."""
         for (seq,) in self._find("seq", "snapshots", "TRUE ORDER BY seq DESC"):
             try:
-                ((content, check),) = self._find("content, checksum", "snapshots", "seq = ?", seq)
+                content, check = self._snapshot(seq)
             except (UnreachableError, OwnedError):
                 raise
-            except LogError:
+            except (LogError, TypeError):
                 continue  # its pages are damaged
-            if isinstance(content, bytes) and checksum((seq,), content) == check:
+            if checksum((seq,), content) == check:
                 yield Snapshot(seq, content)
+
+    def _snapshot(self, seq: int) -> tuple[bytes, Any]:
+        """Return the content of a snapshot, and its checksum."""
+        ((first, check),) = self._find("content, checksum", "snapshots", "seq = ?", seq)
+        parts = [first]
+        while len(parts[-1]) == _PART:  # there may be more
+            more = self._find("content", "snapshot_parts", "seq = ? AND part = ?", seq, len(parts))
+            parts += more[0] if more else [b""]
+        return b"".join(parts), check
 
     @abstractmethod
     def close(self) -> None:
@@ -430,10 +441,13 @@ class DatabaseLog(LogReader):
         self.flush()
         try:
             with self._transaction():
-                self._delete("snapshots", "seq = ?", [(seq,)])
-                self._put("snapshots", (seq, content, checksum((seq,), content)))
+                self._delete_snapshots("seq = ?", seq)
+                view = memoryview(content)
+                self._put("snapshots", (seq, view[:_PART], checksum((seq,), content)))
+                for part, start in enumerate(range(_PART, len(view), _PART), 1):
+                    self._put("snapshot_parts", (seq, part, view[start : start + _PART]))
                 *_, (oldest,) = self._find("seq", "snapshots", "TRUE ORDER BY seq DESC LIMIT ?", _SNAPSHOTS)
-                self._delete("snapshots", "seq < ?", [(oldest,)])
+                self._delete_snapshots("seq < ?", oldest)
         except self.errors as error:
             raise LogWriteError(f"{self.path}: the snapshot cannot be written ({error}); events are safe") from error
 
@@ -464,10 +478,14 @@ class DatabaseLog(LogReader):
     def _remove(self, seqs: list[int], up_to: int) -> None:
         with self._transaction():
             self._delete("events", "seq = ?", [(seq,) for seq in seqs])
-            self._delete("snapshots", "seq < ?", [(up_to,)])  # could not be gone on from
+            self._delete_snapshots("seq < ?", up_to)  # could not be gone on from
             self._delete("about", "name = ?", [(_COMPACTED,)])
             self._put("about", (_COMPACTED, write(up_to)))
         self.compacted = up_to
+
+    def _delete_snapshots(self, where: str, seq: int) -> None:
+        for table in ("snapshots", "snapshot_parts"):
+            self._delete(table, where, [(seq,)])
 
     def _latest_snapshot(self) -> int:
         ((up_to,),) = self._find("coalesce(max(seq), 0)", "snapshots")

@@ -34,10 +34,12 @@ from onebit.live.log import (
 )
 from onebit.live.postgres_place import (
     LOCKS,
+    PARTS,
     SCHEMA,
     Connection,
     Place,
     check_decider_name,
+    has_table,
     named,
     number_of,
     one_row,
@@ -54,6 +56,8 @@ _REFUSED_SECONDS = 1.0  # how long a database that could not be reached is not a
 _TRIES = 3
 _LONG_SECONDS = 600.0  # what snapshots and sweeping may take
 _LONG_MESSAGES = "SET LOCAL idle_in_transaction_session_timeout = '60s'"  # a snapshot may be on its way so long
+_VACUUM = "VACUUM onebit.events, onebit.snapshots, onebit.snapshot_parts"
+_BEGINNING = "SELECT pg_advisory_xact_lock(%s, 0)"  # others begin too
 _CLAIM = """
 UPDATE onebit.deciders SET epoch = epoch + 1, pid = %s, host = %s, since = %s WHERE id = %s RETURNING epoch, last_seq
 """
@@ -121,11 +125,15 @@ class PostgresLog(DatabaseLog):
             number = number_of(connection, self.path, self._name)
             if number is None and about is not None:
                 with connection.transaction():
-                    connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", [LOCKS])  # others begin too
+                    connection.execute(_BEGINNING, [LOCKS])
                     if not version_of(connection):
                         connection.execute(SCHEMA)
                     self._create(connection, about)
                 number = number_of(connection, self.path, self._name)
+            if number is not None and not has_table(connection, "snapshot_parts"):
+                with connection.transaction():
+                    connection.execute(_BEGINNING, [LOCKS])
+                    connection.execute(PARTS)
         except psycopg.Error as error:
             if connection.info.transaction_status == TransactionStatus.UNKNOWN:
                 raise
@@ -360,7 +368,7 @@ class PostgresLog(DatabaseLog):
     def _wipe(self) -> None:
         """Let the server sweep what was deleted out of its tables; its journal, replicas and backups are its own."""
         with _patient(self._owning()):
-            self._used(lambda connection: connection.execute("VACUUM onebit.events, onebit.snapshots"))
+            self._used(lambda connection: connection.execute(_VACUUM))
 
     def forget_line(self) -> None:
         """Forget what could not be written, and go on from what the database holds."""

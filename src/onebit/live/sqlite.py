@@ -51,6 +51,11 @@ _SCHEMA = (
     "CREATE UNIQUE INDEX events_by_key ON events (key) WHERE key IS NOT NULL",
     "CREATE TABLE snapshots (seq INTEGER PRIMARY KEY NOT NULL, content BLOB NOT NULL, checksum BLOB NOT NULL)",
 )
+_PARTS = """
+CREATE TABLE IF NOT EXISTS snapshot_parts (
+    seq INTEGER NOT NULL, part INTEGER NOT NULL, content BLOB NOT NULL, PRIMARY KEY (seq, part)
+)
+"""  # which a file of an older onebit does not have
 _AT_ONCE = 64
 """The most events of one statement. In each, Python gives other threads their turn, and waits for its own again."""
 _INSERT = f"INSERT INTO events ({COLUMNS}) VALUES "
@@ -205,6 +210,10 @@ class SQLiteLog(DatabaseLog):
         if application != APPLICATION_ID:
             raise LogError(f"{self.path}: is another program's SQLite file; choose another path")
         check_version(self.path, version)
+        try:
+            self._connection.execute(_PARTS)
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
         self.forget_line()
         found = os.stat(self.path)
         self._place = found.st_dev, found.st_ino

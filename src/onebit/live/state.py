@@ -244,7 +244,7 @@ class State:
             "differences": [self.differences, self.first_difference],
         }
         text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
-        return len(text).to_bytes(_HEAD, "little") + text + bytes(to_bytes(self.learner))
+        return b"".join((len(text).to_bytes(_HEAD, "little"), text, to_bytes(self.learner)))
 
     @classmethod
     def of_bytes(cls, settings: Settings, content: bytes, trusted: Any = ()) -> "State":
