@@ -19,6 +19,7 @@ import onebit
 from onebit.live.decider import Decider
 from onebit.live.log import LogError, LogWriteError
 from onebit.live.sqlite import LostJournalWarning, SQLiteLog
+from onebit.live.state import same_state
 
 
 @pytest.fixture
@@ -422,3 +423,54 @@ def test_a_lost_journal_is_noticed(path: Path) -> None:
         warnings.simplefilter("error")
         with Decider.open(path) as desk:
             assert desk.status().guesses == 2
+
+
+@pytest.mark.parametrize("call", ["guess", "tell", "shadow"])
+def test_a_full_disk_takes_one_replay(path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    """However many calls are refused: what each of them changed is undone in memory."""
+    n_read, events = 0, SQLiteLog.events
+
+    def counted(log: SQLiteLog, after: int = 0) -> Any:
+        nonlocal n_read
+        for event in events(log, after):
+            n_read += 1
+            yield event
+
+    monkeypatch.setattr(SQLiteLog, "events", counted)
+    with begun(path) as desk:
+        play(desk, 50)
+        ticket = desk.guess({"x": 1.0})
+        calls: dict[str, Any] = {
+            "guess": lambda: desk.guess({"x": 2.0}),
+            "tell": lambda: desk.tell(ticket, True),
+            "shadow": lambda: desk.shadow({"x": 2.0, "new": "word"}, "a", True, propensity=0.5),
+        }
+        with monkeypatch.context() as patched:
+            patched.setattr(SQLiteLog, "_commit", no_room)
+            for _ in range(10):
+                with pytest.raises(LogWriteError, match="nothing of this happened"):
+                    calls[call]()
+            assert n_read <= 102, "each event was read once"
+            assert desk.status().guesses == 51
+        assert n_read <= 102
+        calls[call]()
+        play(desk, 5)
+        with monkeypatch.context() as patched:
+            patched.setattr(SQLiteLog, "_commit", no_room)
+            for _ in range(3):
+                with pytest.raises(LogWriteError):
+                    desk.guess({"x": 2.0})
+        desk.guess({"x": 2.0})
+        assert n_read <= 102 + 20, "only what came since"
+        desk.correct_answer(ticket, False) if call == "tell" else desk.compact()
+        with monkeypatch.context() as patched:
+            patched.setattr(SQLiteLog, "_commit", no_room)
+            for _ in range(2):
+                with pytest.raises(LogWriteError):
+                    desk.guess({"x": 2.0})
+        play(desk, 5)
+        before = desk._state
+        if call == "tell":
+            assert desk.verify()
+    with Decider.open(path) as desk:
+        assert same_state(desk._state, before)

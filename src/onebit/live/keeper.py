@@ -82,6 +82,8 @@ class Keeper:
         self._requests: OrderedDict[str, Ticket | Shadow] = OrderedDict()
         self._answers: OrderedDict[str, bool | None] = OrderedDict()
         self._last_snapshot = 0
+        self._kept: Snapshot | None = None
+        """What was known when a write failed, in memory: the next one that fails takes no replay."""
         self._opened = check_time(clock())
         self._state = self._replayed()
         check(self._state)
@@ -172,7 +174,7 @@ class Keeper:
         if self._is_closed:
             raise ValueError("the decider is closed; open it again: Decider.open(path)")
         if self._is_stale or self._log.is_behind:
-            self._is_stale = True  # until all of it is read
+            failed, self._is_stale = self._log.is_behind, True  # until all of it is read
             with suppress(LogWriteError):  # whoever waits for it is told
                 self._log.wait(self._log.pending())
             self._log.forget_line()
@@ -180,6 +182,10 @@ class Keeper:
             self._answers.clear()
             self._state = self._replayed()
             self._is_stale = False
+            if failed and (self._kept is None or self._kept.seq != self._state.seq):
+                self._kept = Snapshot(self._state.seq, self._state.to_bytes())
+        elif self._kept is not None and self._log.last_seq > self._kept.seq + _WORTH_A_SNAPSHOT:
+            self._kept = None
         if self._log.last_seq - self._last_snapshot >= _EVENTS_PER_SNAPSHOT:
             self._snapshot_if_possible()
         if self._lost is not None:
@@ -196,8 +202,12 @@ class Keeper:
         return waiting.time if waiting.time <= LATEST else self._opened
 
     def _replayed(self) -> State:
-        state = replay(self._log, self._settings, self._trusted)
-        self._last_snapshot = state.restored
+        kept = self._kept
+        if kept is not None and not self._log.compacted <= kept.seq <= self._log.last_seq:
+            kept = None  # events are gone that came after it, or in it
+        state = replay(self._log, self._settings, self._trusted, kept=kept)
+        if kept is None:
+            self._last_snapshot = state.restored
         if state.differences:
             warnings.warn(
                 f"this onebit would have guessed otherwise in {state.differences} rounds (first in event "
