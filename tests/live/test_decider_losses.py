@@ -3,19 +3,25 @@
 import os
 import random
 import shutil
+import sqlite3
 import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import onebit
 from in_process import onebit as onebit_command
+from live_places import Place
+from onebit.files import make_folder
 from onebit.live.decider import Decider
 from onebit.live.events import Kind
-from onebit.live.log import LogError, LostEventsError
+from onebit.live.log import LogError, LostEventsError, OwnedError
 from onebit.live.mark import Mark, MarkFile
+from onebit.live.quick_json import of_json
+from onebit.live.service.stores import Folder
 from onebit.live.sqlite import LostJournalWarning
 
 
@@ -268,3 +274,208 @@ def test_a_log_with_a_time_in_milliseconds_opens(path: Path, monkeypatch: pytest
         assert desk.verify()
         clock.now += 11.0
         assert desk.status().open == 0, "its deadline counts from when the decider was opened"
+
+
+# What lies beside the file, and who may read it.
+
+
+@pytest.mark.parametrize("is_hard", [False, True])
+@pytest.mark.parametrize("suffix", [".owner", ".last"])
+def test_a_link_beside_the_file_leads_nowhere(path: Path, tmp_path: Path, suffix: str, is_hard: bool) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text('{"keep": "this"}')
+    (os.link if is_hard else os.symlink)(victim, beside(path, suffix))
+    if suffix == ".last" and is_hard:  # it is read, and replaced, never written
+        with pytest.warns(LostJournalWarning, match="is damaged"):
+            begun(path).close()
+    else:
+        with pytest.raises(LogError, match=r"is a link: remove it|no file of a decider's|symbolic link.*move it away"):
+            begun(path)
+    assert victim.read_text() == '{"keep": "this"}'
+    beside(path, suffix).unlink()
+    begun(path).close()
+
+
+def test_a_file_of_another_program_is_not_written_over(path: Path) -> None:
+    other = beside(path, ".owner")
+    other.write_text("a recipe")
+    with pytest.raises(LogError, match="no file of a decider's; move it away"):
+        begun(path)
+    assert other.read_text() == "a recipe"
+
+
+def modes(path: Path) -> dict[str, str]:
+    return {each.name[len(path.name) :]: oct(each.stat().st_mode & 0o777) for each in path.parent.iterdir()}
+
+
+def test_only_the_owner_reads_a_deciders_files(path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with begun(path) as desk:
+            desk.guess({"x": 1.0})
+            assert modes(path) == dict.fromkeys(["", "-shm", "-wal", ".last", ".owner"], "0o600")
+        path.chmod(0o644)  # as an older onebit left it
+        with Decider.open(path):
+            assert set(modes(path).values()) == {"0o600"}
+    finally:
+        os.umask(before)
+
+
+def test_a_link_to_a_decider_has_the_same_owner(path: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.onebit"
+    begun(path).close()
+    link.symlink_to(path)
+    with Decider.open(path), pytest.raises(OwnedError):
+        Decider.open(link)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["desk.onebit", "desk.onebit.last", "link.onebit"]
+
+
+def test_new_folders_survive_a_loss_of_power(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr("onebit.files._sync_folder", synced.append)
+    for _ in range(2):
+        make_folder(tmp_path / "one" / "two")
+    assert sorted(synced) == [tmp_path, tmp_path / "one"]
+    Folder(tmp_path / "served").open("shop/routing", {"classes": 2}).close()
+    assert {tmp_path, tmp_path / "served"} <= set(synced)
+
+
+# What is read of it.
+
+
+def test_verify_says_what_is_damaged_as_a_log_error(path: Path) -> None:
+    with begun(path) as desk:
+        log: Any = desk._log
+        log._connection.execute("CREATE TABLE extra (x)")
+        log._connection.execute("INSERT INTO extra VALUES (zeroblob(20000))")
+    pages = path.stat().st_size // 4096
+    with path.open("r+b") as file:  # of the last table, which nothing else reads
+        file.seek((pages - 5) * 4096)
+        file.write(os.urandom(5 * 4096))
+    with Decider.open(path) as desk, pytest.raises(LogError, match="is damaged"):
+        desk.verify()
+
+
+def test_a_damaged_page_that_the_check_itself_cannot_read(path: Path) -> None:
+    class Broken:
+        def __init__(self, used: Any) -> None:
+            self.used = used
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.used, name)
+
+        def execute(self, statement: str, *values: Any) -> Any:
+            if statement.startswith("PRAGMA integrity_check"):
+                raise sqlite3.DatabaseError("database disk image is malformed")
+            return self.used.execute(statement, *values)
+
+    with begun(path) as desk:
+        log: Any = desk._log
+        log._connection = Broken(log._connection)
+        with pytest.raises(LogError, match=r"is damaged .*malformed"):
+            desk.verify()
+
+
+LOOKS: dict[str, Callable[[Decider], Any]] = {
+    "open_tickets": lambda desk: desk.open_tickets(),
+    "classes": lambda desk: desk.classes,
+    "columns": lambda desk: desk.columns(),
+    "by_class": lambda desk: desk.by_class(),
+    "course": lambda desk: desk.course(),
+    "kernel_weights": lambda desk: desk.kernel_weights(),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_what_is_another_processs_is_not_answered_from_memory(path: Path, look: str) -> None:
+    with begun(path) as desk:
+        desk.guess({"x": 1.0})
+        path.rename(beside(path, ".away"))
+        with pytest.raises(LogError, match="removed or replaced"):
+            LOOKS[look](desk)
+        beside(path, ".away").rename(path)
+        LOOKS[look](desk)
+
+
+def test_what_another_process_has_written_is_read(path: Path) -> None:
+    """Its owner file was tidied away, and another process opened it."""
+    with begun(path) as desk, desk.together():
+        ticket = desk.guess({"x": 1.0})
+        desk._log.wait(desk._log.pending())
+        beside(path, ".owner").unlink()
+        with begun(path) as other:
+            other.tell(ticket, True)
+            new = other.guess({"x": 2.0})
+        assert [each.id for each in desk.open_tickets()] == [new.id]
+
+
+# What is erased.
+
+
+def test_forgetting_reaches_into_records(log_place: tuple[Any, str | None]) -> None:
+    place = Place(*log_place)
+    with place.open(classes=["a", "b"], learner=onebit.BanditPerceptron(), kinds={"customer.notes": "ignore"}) as desk:
+        for n in (17, 18):
+            customer = {"id": n, "notes": [{"said": f"a secret of customer {n}"}]}
+            desk.tell(desk.guess({"customer": customer, "tags": ["late", f"t{n}"]}), True)
+        desk.shadow({"customer.id": 17, "x": 1.0}, "a", True, propensity=0.5)
+        desk.tell(desk.guess([3.0, 1717.25]), True)
+        assert desk.forget(where={"customer.id": 19}) == 0
+        assert desk.forget(where={"customer": {}}) == 0
+        assert b"secret of customer 17" in place.content()
+        assert desk.forget(where={"customer.id": np.int64(17)}) == 3
+        assert desk.forget(where={"1": 1717.25}) == 2
+        for wrong, said in (
+            (["customer.id"], "where must be a mapping"),
+            ({"x": object()}, "values that records have"),
+        ):
+            with pytest.raises(ValueError, match=said):
+                desk.forget(where=wrong)  # type: ignore[arg-type]
+        assert len(list(desk.events())) == 2 + 1, "those of customer 18, and that it was opened"
+    content = place.content()
+    assert b"secret of customer 17" not in content
+    assert b"secret of customer 18" in content
+    with place.open() as desk:
+        assert desk.forget(where={"customer": {"id": 18}, "tags.0": "late"}) == 2
+    assert b"secret" not in place.content()
+
+
+# What is nested too deep.
+
+
+def nested(kind: str) -> Any:
+    value: Any = "w"
+    wrap: Any = {"list": lambda x: [x], "tuple": lambda x: (x,), "mapping": lambda x: {"a": x}, "set": lambda x: {x}}
+    for _ in range(5000):
+        value = frozenset(wrap[kind](value)) if kind == "set" else wrap[kind](value)
+    return value
+
+
+@pytest.mark.parametrize("kind", ["list", "tuple", "mapping", "set"])
+def test_what_is_nested_too_deep_is_refused_in_words(path: Path, kind: str) -> None:
+    deep = nested(kind)
+    with begun(path, kinds={"extra": "ignore"}) as desk:
+        ticket = desk.guess({"x": 1.0})
+        calls: list[Callable[[], Any]] = [
+            lambda: desk.guess({"x": deep}),
+            lambda: desk.guess({"x": ["word", deep]}),
+            lambda: desk.guess(deep),
+            lambda: desk.guess({"x": 1.0}, among=["a", deep]),
+            lambda: desk.guess({"x": 1.0}, key=deep),
+            lambda: desk.shadow({"x": deep}, "a", True),
+            lambda: desk.shadow({"x": 1.0}, deep, True),
+            lambda: desk.shadow({"x": 1.0}, "a", True, propensity=deep),
+            lambda: desk.tell(deep, True),
+            lambda: desk.tell(ticket, deep),
+            lambda: desk.change(deadline=deep),
+        ]
+        for call in calls:
+            with pytest.raises(ValueError, match=r"nested too deep|mappings deep"):
+                call()
+        desk.guess({"x": 1.0, "extra": deep})
+        assert desk.verify()
+
+
+def test_json_that_is_nested_too_deep_is_refused_in_words() -> None:
+    with pytest.raises(ValueError, match="nested too deep"):
+        of_json("[" * 200_000)

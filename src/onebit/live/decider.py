@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self, TypeVar
 
-from onebit.inputs import check_number, check_switch
+from onebit.inputs import brief, check_number, check_switch
 from onebit.labels import check_classes
 from onebit.learners import Learner
 from onebit.live.events import Event, Kind
@@ -326,7 +326,7 @@ class Decider(House):
         """Put what the application did in line."""
         state = self._state
         if label not in state.classes:
-            raise ValueError(f"label must be one of {state.classes!r:.200}; got {label!r:.80}. add_class adds one")
+            raise ValueError(f"label must be one of {state.classes!r:.200}; got {brief(label)}. add_class adds one")
         looked, would = state.would_guess(record)
         body = {
             "record": record_to_json(record),
@@ -386,7 +386,7 @@ class Decider(House):
     def _of_request(self, key: str, wanted: type[_Said]) -> _Said | None:
         """Return what an earlier request with that key was answered."""
         if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY:
-            raise ValueError(f"key must be a text of at most {_LONGEST_KEY} characters; got {key!r:.80}")
+            raise ValueError(f"key must be a text of at most {_LONGEST_KEY} characters; got {brief(key)}")
         before: Ticket | Shadow | None = self._requests.get(key)
         if before is None:
             if len((line := self._log.pending()).lines) >= _RECENT:  # it may be in line, and not remembered any more

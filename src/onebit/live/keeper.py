@@ -197,6 +197,12 @@ class Keeper:
             while (oldest := next(iter(self._state.open.values()), None)) and self._since(oldest) + deadline <= now:
                 self._close_beyond(len(self._state.open) - 1)
 
+    def _make_sure(self) -> None:
+        """Make ready to answer from memory: first ask the log whether it is still this process's."""
+        if not self._is_closed and os.getpid() == self._pid:
+            self._log.check_owned()
+        self._make_ready()
+
     def _since(self, waiting: Open) -> float:
         """Return from when on a ticket waits: since the decider was opened, where its own time cannot be."""
         return waiting.time if waiting.time <= LATEST else self._opened

@@ -6,13 +6,10 @@ threads share one commit; what `wait` has returned for is on the disk, where a c
 A snapshot is what a decider knew after some event. It saves time, and nothing else depends on it.
 """
 
-import os
-import socket
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from onebit.live.events import Event, checksum, packed, unpacked
@@ -64,24 +61,6 @@ class OwnedError(LogError):
     def __init__(self, message: str, owner: str = "another process", epoch: int = 0) -> None:
         super().__init__(message)
         self.owner, self.epoch = owner, epoch
-
-
-class Owner(NamedTuple):
-    """Who has a log open."""
-
-    pid: int
-    host: str
-    since: str
-
-    @classmethod
-    def here(cls) -> "Owner":
-        """Return this process, from now on."""
-        return cls(os.getpid(), socket.gethostname(), datetime.now(UTC).isoformat(timespec="seconds"))
-
-    def __str__(self) -> str:
-        is_here = (self.pid, self.host) == (os.getpid(), socket.gethostname())
-        who = "this process" if is_here else f"process {self.pid}"
-        return f"{who} on {self.host} since {self.since}"
 
 
 class Snapshot(NamedTuple):
@@ -140,6 +119,9 @@ class Log(Protocol):
     @property
     def is_behind(self) -> bool:
         """Whether it holds other events than were appended here: they must be read anew."""
+
+    def check_owned(self) -> None:
+        """Raise `LogError` if the log is another's by now, or out of reach; `is_behind` says if others have written."""
 
     def about(self) -> dict[str, Any]:
         """Return what the log says about itself: the decider's settings."""
@@ -330,7 +312,19 @@ class DatabaseLog(LogReader):
         """Whether something could not be written, or others have written since: `forget_line` goes on from there."""
         return self._broken is not None
 
+    def _fall_behind(self) -> None:
+        """Let nothing be appended before all is read anew."""
+        with self._lining:
+            self._broken = self._broken or LogWriteError(
+                f"{self.path}: another process had the decider meanwhile; nothing of this happened. The decider goes "
+                "on from what is there"
+            )
+
     # What a database does.
+
+    @abstractmethod
+    def check_owned(self) -> None:
+        """Raise LogError if the log is another's by now, or out of reach; fall behind if others have written."""
 
     @abstractmethod
     def _commit(self, lines: list[tuple[Any, ...]]) -> None:

@@ -28,10 +28,10 @@ from onebit.live.log import (
     LogUnsureError,
     LogWriteError,
     OwnedError,
-    Owner,
     UnreachableError,
     about_rows,
 )
+from onebit.live.owner import Owner
 from onebit.live.postgres_place import (
     LOCKS,
     PARTS,
@@ -188,13 +188,9 @@ class PostgresLog(DatabaseLog):
         owner = named(who)
         return OwnedError(f"{self.path}: is open in {owner}; one process at a time", owner, epoch)
 
-    def _fall_behind(self) -> None:
-        """Let nothing be appended before all is read anew."""
-        with self._lining:
-            self._broken = self._broken or LogWriteError(
-                f"{self.path}: another process had the decider meanwhile; nothing of this happened. The decider goes "
-                "on from what the database holds"
-            )
+    def check_owned(self) -> None:
+        """Ask the server for nothing: without a connection the decider must be regained first."""
+        self._find("seq", "snapshots", "FALSE")
 
     def _drop(self) -> None:
         """Close a connection that is of no use any more."""
@@ -242,7 +238,7 @@ class PostgresLog(DatabaseLog):
             if self._writing.acquire(blocking=False):  # otherwise somebody speaks
                 try:
                     with suppress(LogError):
-                        self._find("seq", "snapshots", "FALSE")
+                        self.check_owned()
                 finally:
                     self._writing.release()
 

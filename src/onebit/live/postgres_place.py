@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from onebit.live.log import FORMAT_VERSION, LogError, Owner, UnreachableError, check_version
+from onebit.live.log import FORMAT_VERSION, LogError, UnreachableError, check_version
+from onebit.live.owner import Owner
 
 PATIENCE_SECONDS = 10.0
 """How long a server or an owner that says nothing is waited for."""

@@ -1,9 +1,7 @@
 """The log of a decider in one SQLite file, which one process owns at a time."""
 
-import json
 import os
 import sqlite3
-import stat
 import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -11,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from onebit.files import NO_LINK, make_private
+from onebit.files import make_private
 from onebit.live.log import (
     COLUMNS,
     FORMAT_VERSION,
@@ -19,17 +17,11 @@ from onebit.live.log import (
     DatabaseLog,
     LogError,
     LostEventsError,
-    OwnedError,
-    Owner,
     about_rows,
     check_version,
 )
 from onebit.live.mark import Mark, MarkFile
-
-try:
-    import fcntl
-except ImportError:  # Windows: SQLite's own lock is all there is
-    fcntl = None  # type: ignore[assignment]
+from onebit.live.owner import OwnerFile
 
 APPLICATION_ID = 0x31424445  # "1BDE": marks a SQLite file as a decider's
 _SCHEMA = (
@@ -60,7 +52,6 @@ _AT_ONCE = 64
 """The most events of one statement. In each, Python gives other threads their turn, and waits for its own again."""
 _INSERT = f"INSERT INTO events ({COLUMNS}) VALUES "
 _ONE = "(?, ?, ?, ?, ?, ?, ?, ?)"
-_LONGEST_OWNER = 1000  # bytes of the file that names the owner
 
 
 class LostJournalWarning(UserWarning):
@@ -93,7 +84,7 @@ class SQLiteLog(DatabaseLog):
         mark = self._marked()
         if about is None and self._is_empty() and (mark is None or accept_loss):
             raise LogError(f"{self.path}: there is no decider; give its classes to begin one")
-        self._owner = _OwnerFile(self._file)
+        self._owner = OwnerFile(self._file)
         try:
             if mark is not None:
                 self.lost = self._check_end(mark, accept_loss)
@@ -287,6 +278,19 @@ class SQLiteLog(DatabaseLog):
         if not is_there:
             raise sqlite3.OperationalError("the file was removed or replaced while it was open")
 
+    def check_owned(self) -> None:
+        """Look whether the file is still there, and whether it ends where this process has written last."""
+        with self._writing:
+            try:
+                self._check_place()
+            except sqlite3.Error as error:
+                raise LogError(f"{self.path}: {error}; put it back, or open it again") from error
+            ((last,),) = self._find("coalesce(max(seq), 0)", "events")
+            with self._lining:
+                written = self._line.lines[0][0] - 1 if self._line.lines else self.last_seq
+            if last > written:
+                self._fall_behind()
+
     def _holds(self, batch: Batch) -> bool:
         with suppress(LogError):
             if batch.lines and self._find("1", "events", "seq = ?", batch.lines[-1][0]):
@@ -325,67 +329,3 @@ class SQLiteLog(DatabaseLog):
 
 def _warn(message: str) -> None:
     warnings.warn(message, LostJournalWarning, stacklevel=5)
-
-
-class _OwnerFile:
-    """The lock on a log, in a file beside it that names the owner; it goes with the process, however that ends."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path.with_name(path.name + ".owner")
-        self._file: int | None = None
-        self.was_left = self._path.exists()
-        """Whether the last owner did not let go by itself."""
-        if fcntl is not None:
-            try:
-                self._file = self._claim(path)
-            except OSError as error:
-                is_link = self._path.is_symlink()
-                remedy = f"{self._path.name} is a link: remove it" if is_link else "is its folder there, may you write?"
-                raise LogError(f"{path}: cannot be locked ({error}); {remedy}") from error
-
-    def _claim(self, path: Path) -> int:
-        while True:
-            opened = os.open(self._path, os.O_RDWR | os.O_CREAT | NO_LINK, 0o600)
-            try:
-                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # The last owner may have removed it between our opening and locking it.
-                with suppress(FileNotFoundError):
-                    if os.path.samestat(self._path.lstat(), os.fstat(opened)):
-                        self._write(opened)
-                        return opened
-            except BlockingIOError:
-                named = self._named(opened)
-                os.close(opened)
-                raise OwnedError(f"{path}: is open in {named}; one process at a time", named) from None
-            except BaseException:
-                os.close(opened)
-                raise
-            os.close(opened)
-
-    def _write(self, opened: int) -> None:
-        """Name the owner, unless the file is another program's."""
-        found = os.fstat(opened)
-        is_empty = not os.pread(opened, _LONGEST_OWNER, 0).strip(b"\0")
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or not (is_empty or _owner_in(opened)):
-            raise LogError(f"{self._path}: is no file of a decider's; move it away")
-        os.fchmod(opened, 0o600)
-        os.ftruncate(opened, 0)
-        os.pwrite(opened, json.dumps(Owner.here()._asdict()).encode(), 0)
-
-    @staticmethod
-    def _named(opened: int) -> str:
-        return str(_owner_in(opened) or "another process")
-
-    def let_go(self) -> None:
-        """Let others own the log."""
-        if self._file is not None:
-            self._path.unlink(missing_ok=True)
-            os.close(self._file)
-            self._file = None
-
-
-def _owner_in(opened: int) -> Owner | None:
-    """Return who is named in an owner's file, if it is one."""
-    with suppress(ValueError, TypeError):
-        return Owner(**json.loads(os.pread(opened, _LONGEST_OWNER, 0)))
-    return None

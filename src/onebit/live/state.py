@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onebit.draws import decider_number, uniform_label
-from onebit.inputs import Rows
+from onebit.inputs import Rows, brief
 from onebit.learners.loading import from_bytes
 from onebit.learners.packing import filled_arrays
 from onebit.learners.saving import to_bytes
@@ -293,11 +293,11 @@ def named_among(classes: list[Any], among: Any) -> list[int] | None:
     if among is None:
         return None
     if isinstance(among, (str, bytes)) or not isinstance(among, Collection):
-        raise ValueError(f"among must be a list of labels; got {among!r:.80}")
+        raise ValueError(f"among must be a list of labels; got {brief(among)}")
     missing = [label for label in among if label not in classes]
     if missing or not len(among):
         raise ValueError(
-            f"among must list some of the classes, {classes!r:.200}; got {among!r:.80}. add_class adds one"
+            f"among must list some of the classes, {classes!r:.200}; got {brief(among)}. add_class adds one"
         )
     return sorted({classes.index(label) for label in among})
 

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onebit.inputs import brief
+
 
 class Ticket(NamedTuple):
     """A guess that waits for its answer."""
@@ -66,7 +68,7 @@ def check_time(seconds: Any) -> float:
         found = -1.0
     if not 0.0 <= found <= LATEST:
         raise ValueError(
-            f"clock must return seconds since 1970, before the year 3000; got {seconds!r:.80}. Are they milliseconds?"
+            f"clock must return seconds since 1970, before the year 3000; got {brief(seconds)}. Are they milliseconds?"
         )
     return found
 
@@ -83,7 +85,7 @@ def name_of(ticket: "str | Ticket") -> str:
     """Return the id of a ticket, or raise ValueError if it is none."""
     name = ticket.id if isinstance(ticket, Ticket) else ticket
     if not isinstance(name, str):
-        raise ValueError(f"ticket must be a ticket or its id; got {ticket!r:.80}")
+        raise ValueError(f"ticket must be a ticket or its id; got {brief(ticket)}")
     return name
 
 
@@ -98,5 +100,5 @@ def number_of(name: str) -> int:
 def check_answer(correct: Any) -> bool:
     """Return whether a guess was right, or raise ValueError if that is not said."""
     if not isinstance(correct, (bool, np.bool_)):
-        raise ValueError(f"correct must be True or False; got {correct!r:.80}")
+        raise ValueError(f"correct must be True or False; got {brief(correct)}")
     return bool(correct)
