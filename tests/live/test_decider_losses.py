@@ -15,12 +15,14 @@ import pytest
 import onebit
 from in_process import onebit as onebit_command
 from live_places import Place
+from onebit.commands.decider_log import read_decider
 from onebit.files import make_folder
 from onebit.live.decider import Decider
 from onebit.live.events import Kind
 from onebit.live.log import LogError, LostEventsError, OwnedError
 from onebit.live.mark import Mark, MarkFile
 from onebit.live.quick_json import of_json
+from onebit.live.service.desks import Desks
 from onebit.live.service.stores import Folder
 from onebit.live.sqlite import LostJournalWarning
 
@@ -128,13 +130,34 @@ def test_a_loss_can_be_accepted(path: Path, tmp_path: Path) -> None:
     with Decider.open(one) as desk:
         assert desk.lost is None
         assert desk.verify()
-    assert onebit_command("evaluate", str(two), "--learners", "UniformGuess").returncode == 1
+    with pytest.raises(LostEventsError):
+        read_decider(str(two))
     for said in ("event 4 was acknowledged, and event 2 is the last", "nothing was lost"):
         done = onebit_command("accept-loss", str(two))
         assert done.returncode == 0
         assert said in done.stdout
     with pytest.raises(ValueError, match="accept_loss must be True or False"):
         Decider.open(two, accept_loss=1)  # type: ignore[arg-type]
+
+
+def test_a_service_goes_on_with_a_file_whose_loss_was_accepted(tmp_path: Path) -> None:
+    path = tmp_path / "shop" / "routing.onebit"
+    path.parent.mkdir()
+    begun(path).close()
+    backup = path.read_bytes()
+    begun(path).close()
+    path.write_bytes(backup)
+    desks = Desks(Folder(tmp_path))
+    try:
+        desks.open_all()
+        desk = desks.get("shop", "routing")
+        desk.opened.wait()
+        assert isinstance(desk.fault, LostEventsError)
+        assert onebit_command("accept-loss", str(path)).returncode == 0
+        assert not desks.create("shop", "routing", {"classes": ["a", "b", "c"]}), "it is no new one"
+        assert desks.get("shop", "routing").open_decider().status().events == 3
+    finally:
+        desks.close()
 
 
 def test_an_old_backup_is_a_loss(path: Path, tmp_path: Path) -> None:
@@ -343,20 +366,7 @@ def test_new_folders_survive_a_loss_of_power(tmp_path: Path, monkeypatch: pytest
 # What is read of it.
 
 
-def test_verify_says_what_is_damaged_as_a_log_error(path: Path) -> None:
-    with begun(path) as desk:
-        log: Any = desk._log
-        log._connection.execute("CREATE TABLE extra (x)")
-        log._connection.execute("INSERT INTO extra VALUES (zeroblob(20000))")
-    pages = path.stat().st_size // 4096
-    with path.open("r+b") as file:  # of the last table, which nothing else reads
-        file.seek((pages - 5) * 4096)
-        file.write(os.urandom(5 * 4096))
-    with Decider.open(path) as desk, pytest.raises(LogError, match="is damaged"):
-        desk.verify()
-
-
-def test_a_damaged_page_that_the_check_itself_cannot_read(path: Path) -> None:
+def test_verify_says_as_a_log_error_that_a_page_cannot_be_read(path: Path) -> None:
     class Broken:
         def __init__(self, used: Any) -> None:
             self.used = used
