@@ -399,6 +399,14 @@ def mcp(
     mcp_command(McpRequest(where, classes or [], learner, deadline, exploration_floor, about, url, token_file))
 
 
+@app.command("accept-loss")
+def accept_loss(path: Annotated[Path, typer.Argument(help="The decider's file.")]) -> None:
+    """Let a decider go on whose file has lost events, its journal being damaged; the loss is noted in its log."""
+    from onebit.commands.accept_loss import accept_loss_command
+
+    accept_loss_command(path)
+
+
 tokens = typer.Typer(help="Who may ask `onebit serve`, and for what.", no_args_is_help=True)
 app.add_typer(tokens, name="tokens")
 _Folder = Annotated[Path, typer.Argument(help="The folder that is served.")]

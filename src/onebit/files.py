@@ -3,6 +3,7 @@
 import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +14,8 @@ except ImportError:  # Windows: what is left behind stays
     fcntl = None  # type: ignore[assignment]
 
 _UNFINISHED = ".onebit-{}.part"
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+"""For `os.open`: a symbolic link is an error. Whoever may write in a folder could let one lead to another file."""
 
 
 def replace_file(path: Path, content: bytes | memoryview, *, mode: int | None = None) -> None:
@@ -60,6 +63,26 @@ def _write_and_rename(path: Path, content: bytes | memoryview, mode: int | None)
     finally:
         unfinished.unlink(missing_ok=True)
     _sync_folder(path.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, so that they survive a loss of power."""
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in new:
+        _sync_folder(each.parent)
+
+
+def make_private(path: Path, *, create: bool = False) -> None:
+    """Let nobody but its owner read or write a file; make an empty one if asked for and there is none."""
+    if create:
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    # By its name: closing another descriptor of a file would let go of the locks that this process has on it.
+    with suppress(FileNotFoundError, PermissionError):  # a stranger's file is the stranger's to close
+        mode = os.lstat(path).st_mode
+        if stat.S_ISREG(mode) and mode & 0o077:
+            os.chmod(path, mode & 0o700)
 
 
 def _sync_folder(folder: Path) -> None:

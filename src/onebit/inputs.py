@@ -42,14 +42,26 @@ class SparseRows(NamedTuple):
 Rows = Floats | SparseRows
 
 
+def brief(value: Any) -> str:
+    """Return a value as an error shows it: its first letters, or its type where it is nested too deep to be written.
+
+    >>> brief([1, 2]), brief("x" * 1000) == repr("x" * 1000)[:80]
+    ('[1, 2]', True)
+    """
+    try:
+        return f"{value!r:.80}"
+    except RecursionError:
+        return f"a {type(value).__name__} that is nested too deep"
+
+
 def check_integer(name: str, value: Any, *, low: int, high: int | None = None) -> int:
     """Return a whole number within [low, high], or raise a ValueError that names it."""
     span = f"at least {low}" if high is None else f"between {low} and {high}"
     # True is an int to Python; as a count it is a slip.
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise ValueError(f"{name} must be a whole number {span}; got {value!r}")
+        raise ValueError(f"{name} must be a whole number {span}; got {brief(value)}")
     if value < low or (high is not None and value > high):
-        raise ValueError(f"{name} must be {span}; got {value!r}")
+        raise ValueError(f"{name} must be {span}; got {brief(value)}")
     return int(value)
 
 
@@ -60,13 +72,13 @@ def check_number(
     span = f"greater than {above:g}" if at_least == -math.inf else f"at least {at_least:g}"
     span += "" if at_most == math.inf else f" and at most {at_most:g}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ValueError(f"{name} must be a number {span}; got {value!r}")
+        raise ValueError(f"{name} must be a number {span}; got {brief(value)}")
     try:
         number = float(value)
     except OverflowError:  # a whole number beyond every float
         number = math.inf
     if not (above < number and at_least <= number <= at_most) or math.isinf(number):
-        raise ValueError(f"{name} must be {span}{', and finite' if math.isinf(number) else ''}; got {value!r:.80}")
+        raise ValueError(f"{name} must be {span}{', and finite' if math.isinf(number) else ''}; got {brief(value)}")
     return number
 
 
@@ -74,14 +86,14 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     """Return one of the named choices, or raise a ValueError that lists them."""
     choices = list(choices)
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {brief(value)}")
     return str(value)
 
 
 def check_switch(name: str, value: Any) -> bool:
     """Return True or False, or raise a ValueError that names it."""
     if not isinstance(value, bool):
-        raise ValueError(f"{name} must be True or False; got {value!r}")
+        raise ValueError(f"{name} must be True or False; got {brief(value)}")
     return value
 
 
@@ -148,7 +160,7 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
     try:
         return np.asarray(values)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{name} must be an array, or lists of one length; got {values!r:.80} ({error})") from error
+        raise ValueError(f"{name} must be an array, or lists of one length; got {brief(values)} ({error})") from error
 
 
 def _as_floats(array: npt.NDArray[Any]) -> Floats:

@@ -13,7 +13,7 @@ from sklearn.utils import column_or_1d
 
 from onebit.compiled import compiled
 from onebit.frames import is_frame, is_missing
-from onebit.inputs import Integers, as_array, check_integer
+from onebit.inputs import Integers, as_array, brief, check_integer
 
 _MOST_CLASSES = 1 << 24  # each of them is an object of every learner; more is a slip
 _FEW = 1 << 20  # labels told apart in one pass
@@ -27,11 +27,11 @@ def check_classes(classes: Any) -> npt.NDArray[Any]:
     if isinstance(classes, (int, np.integer)) and not isinstance(classes, bool):
         return np.arange(check_integer("classes", classes, low=1, high=_MOST_CLASSES))
     if isinstance(classes, (str, bytes, Mapping)) or not isinstance(classes, Collection):
-        raise ValueError(f"classes must be a count or a list of labels; got {classes!r:.80}")
+        raise ValueError(f"classes must be a count or a list of labels; got {brief(classes)}")
     if len(getattr(classes, "shape", (1,))) != 1 or is_frame(classes):
-        raise ValueError(f"classes must be a list of labels, of one dimension; got {classes!r:.80}")
+        raise ValueError(f"classes must be a list of labels, of one dimension; got {brief(classes)}")
     if not 0 < len(classes) <= _MOST_CLASSES:
-        raise ValueError(f"classes must list at least one label; got {classes!r:.80}")
+        raise ValueError(f"classes must list at least one label; got {brief(classes)}")
     labels = _plain(as_array(classes, "classes") if isinstance(classes, np.ma.MaskedArray) else classes)
     if isinstance(classes, (set, frozenset)):
         try:
@@ -60,7 +60,7 @@ def _check_distinct(labels: list[Any], name: str = "classes") -> None:
         try:
             first = known.setdefault(label, label)
         except TypeError as error:
-            raise ValueError(f"{name} must be labels that can be told apart; got {label!r:.80} ({error})") from error
+            raise ValueError(f"{name} must be labels that can be told apart; got {brief(label)} ({error})") from error
         if len(known) <= at:
             same = "" if type(first) is type(label) else f"; {first!r} and {label!r} are one label to Python"
             raise ValueError(f"{name} must not repeat a label; got {label!r:.80} twice{same}")

@@ -19,6 +19,7 @@ import onebit
 from onebit.live.decider import Decider
 from onebit.live.log import LogError, LogWriteError
 from onebit.live.sqlite import LostJournalWarning, SQLiteLog
+from onebit.live.state import same_state
 
 
 @pytest.fixture
@@ -283,6 +284,7 @@ def test_a_log_that_ends_before_its_snapshot_is_noticed(path: Path) -> None:
         play(desk, 5)
         desk.snapshot()
     damage(path, "DELETE FROM events WHERE seq > 8")
+    path.with_name(path.name + ".last").unlink()
     with pytest.raises(LogError, match="the log ends with event 8, and event 11 was known"):
         Decider.open(path)
 
@@ -402,21 +404,73 @@ def test_a_file_that_is_removed_or_replaced_is_noticed(path: Path) -> None:
 
 
 def test_a_lost_journal_is_noticed(path: Path) -> None:
-    """As after kill -9, when somebody tidies up."""
+    """As after kill -9, when somebody tidies up, also what says how far the log goes."""
     with begun(path) as desk:
         play(desk, 2)
-        kept = {name: path.with_name(path.name + name).read_bytes() for name in ("", "-wal")}
+        kept = {name: path.with_name(path.name + name).read_bytes() for name in ("", "-wal", ".owner")}
+    path.with_name(path.name + ".last").unlink()
     left = path.with_name(path.name + ".owner")
-    left.write_text("{}")
+    left.write_bytes(kept[".owner"])
     path.write_bytes(kept[""])
     with (
         pytest.warns(LostJournalWarning, match="may be lost"),
         pytest.raises(LogError, match="there is no decider in it"),
     ):
         Decider.open(path)
-    left.write_text("{}")
+    left.write_bytes(kept[".owner"])
     path.with_name(path.name + "-wal").write_bytes(kept["-wal"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with Decider.open(path) as desk:
             assert desk.status().guesses == 2
+
+
+@pytest.mark.parametrize("call", ["guess", "tell", "shadow"])
+def test_a_full_disk_takes_one_replay(path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    """However many calls are refused: what each of them changed is undone in memory."""
+    n_read, events = 0, SQLiteLog.events
+
+    def counted(log: SQLiteLog, after: int = 0) -> Any:
+        nonlocal n_read
+        for event in events(log, after):
+            n_read += 1
+            yield event
+
+    monkeypatch.setattr(SQLiteLog, "events", counted)
+    with begun(path) as desk:
+        play(desk, 50)
+        ticket = desk.guess({"x": 1.0})
+        calls: dict[str, Any] = {
+            "guess": lambda: desk.guess({"x": 2.0}),
+            "tell": lambda: desk.tell(ticket, True),
+            "shadow": lambda: desk.shadow({"x": 2.0, "new": "word"}, "a", True, propensity=0.5),
+        }
+        with monkeypatch.context() as patched:
+            patched.setattr(SQLiteLog, "_commit", no_room)
+            for _ in range(10):
+                with pytest.raises(LogWriteError, match="nothing of this happened"):
+                    calls[call]()
+            assert n_read <= 102, "each event was read once"
+            assert desk.status().guesses == 51
+        assert n_read <= 102
+        calls[call]()
+        play(desk, 5)
+        with monkeypatch.context() as patched:
+            patched.setattr(SQLiteLog, "_commit", no_room)
+            for _ in range(3):
+                with pytest.raises(LogWriteError):
+                    desk.guess({"x": 2.0})
+        desk.guess({"x": 2.0})
+        assert n_read <= 102 + 20, "only what came since"
+        desk.correct_answer(ticket, False) if call == "tell" else desk.compact()
+        with monkeypatch.context() as patched:
+            patched.setattr(SQLiteLog, "_commit", no_room)
+            for _ in range(2):
+                with pytest.raises(LogWriteError):
+                    desk.guess({"x": 2.0})
+        play(desk, 5)
+        before = desk._state
+        if call == "tell":
+            assert desk.verify()
+    with Decider.open(path) as desk:
+        assert same_state(desk._state, before)

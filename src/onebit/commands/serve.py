@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from onebit.files import make_folder
 from onebit.inputs import check_integer, check_number
 from onebit.live.logs import has_password, is_database
 from onebit.live.service.tokens import FILE, add_token, read_tokens, remove_token
@@ -58,7 +59,7 @@ def serve_command(
             f"--host {host} can be reached from other machines, and {folder / FILE} has no tokens: add one with "
             f"onebit tokens add {folder} NAME --role admin, or leave --host out"
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     # A large library: who serves nothing does without it.
     import uvicorn
 

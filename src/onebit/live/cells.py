@@ -16,6 +16,7 @@ import narwhals as nw
 import numpy as np
 
 from onebit.frames import is_frame, is_missing
+from onebit.inputs import brief
 from onebit.lengths import MOST
 
 MOST_VALUES = 10_000
@@ -130,7 +131,7 @@ class _Reader:
         if isinstance(value, Mapping):
             self.read_mapping(f"{name}.", value, depth + 1)
         elif isinstance(value, set | frozenset):
-            self._note(name, _words_of(name, sorted(items_of(value, name), key=repr)))
+            self._note(name, _words_of(name, in_order(items_of(value, name), name)))
         elif isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
             items = items_of(value, name)
             is_numbers = self._kinds.get(name) is None and _are_numbers(items)
@@ -166,7 +167,7 @@ def key_of(key: Any) -> str:
         return str.__str__(key)
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
         return str(int(key))
-    raise ValueError(f"names of columns must be texts; got {key!r:.80}. Give str(name)")
+    raise ValueError(f"names of columns must be texts; got {brief(key)}. Give str(name)")
 
 
 def _clash(name: str) -> ValueError:
@@ -187,10 +188,18 @@ def items_of(values: Any, name: str) -> list[Any]:
         return values.tolist() if values.dtype.kind in "biufUO" else list(values)
     if not isinstance(values, list | tuple | set | frozenset):
         hint = "{'text': record}" if isinstance(values, str) else "a mapping of named values"
-        raise ValueError(f"a record is a mapping, a row of a frame, or numbers; got {values!r:.80}. Give {hint}")
+        raise ValueError(f"a record is a mapping, a row of a frame, or numbers; got {brief(values)}. Give {hint}")
     if len(values) > MOST_VALUES:
         raise ValueError(f"{shown(name)} holds {len(values)} values, and {MOST_VALUES} are the most; leave some out")
     return list(values)
+
+
+def in_order(items: list[Any], name: str) -> list[Any]:
+    """Return the items of a set in an order of their own: that of a set differs from process to process."""
+    try:
+        return sorted(items, key=repr)
+    except RecursionError:
+        raise ValueError(f"{shown(name)} holds a set that is nested too deep; leave it out") from None
 
 
 def _are_numbers(items: list[Any]) -> bool:
@@ -233,8 +242,8 @@ def plain(name: str, value: Any) -> Any:
         except OverflowError:
             return math.inf  # a fraction of huge whole numbers
     raise ValueError(
-        f"column {shown(name)} holds {value!r:.80}, a {type(value).__name__}; give a number, a word, a date, a list of "
-        f"words or of numbers, or a mapping, or leave it out with kinds={{{shown(name)}: 'ignore'}}"
+        f"column {shown(name)} holds {brief(value)}, a {type(value).__name__}; give a number, a word, a date, a list "
+        f"of words or of numbers, or a mapping, or leave it out with kinds={{{shown(name)}: 'ignore'}}"
     )
 
 

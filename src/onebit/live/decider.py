@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self, TypeVar
 
-from onebit.inputs import check_number
+from onebit.inputs import brief, check_number, check_switch
 from onebit.labels import check_classes
 from onebit.learners import Learner
 from onebit.live.events import Event, Kind
@@ -19,7 +19,7 @@ from onebit.live.logs import open_log
 from onebit.live.record_json import record_to_json
 from onebit.live.settings import CHANGEABLE, NOTHING, check_same, new_settings, settings_of
 from onebit.live.state import State, named_among, place_of
-from onebit.live.tickets import Shadow, Ticket, check_answer, moment, name_of
+from onebit.live.tickets import Shadow, Ticket, check_answer, check_time, moment, name_of
 from onebit.typed_json import describe
 
 _RECENT = 10_000  # requests and answers that are known without asking the log
@@ -63,13 +63,15 @@ class Decider(House):
         seed: int = 0,
         trusted: Any = (),
         clock: Callable[[], float] = time.time,
+        accept_loss: bool = False,
     ) -> Self:
         """Begin a decider in a new file, or go on with the one that is there.
 
         Parameters
         ----------
         path : str or path-like
-            One SQLite file; while it is open two more lie beside it. Or the URL of a PostgreSQL database, which keeps
+            One SQLite file, which only its owner may read. Beside it lies one that says how far it goes, and three more
+            while it is open. Or the URL of a PostgreSQL database, which keeps
             many deciders: ``"postgresql://user@host/database"``.
         classes : int or list
             The labels. Needed to begin one; later it may be left out, and must else be what it was then, or is now.
@@ -97,9 +99,13 @@ class Decider(House):
             Classes of learners, kernels and labels of one's own that the file may name, as for `onebit.load`.
         clock : callable
             Seconds since 1970.
+        accept_loss : bool
+            Go on although the file has lost events that were acknowledged. The loss is noted in the log.
 
         Raises
         ------
+        LostEventsError
+            If events that were acknowledged are not in the file: its journal was damaged, or it is an old backup.
         OwnedError
             If another process has it open.
         UnreachableError
@@ -116,7 +122,8 @@ class Decider(House):
             "seed": seed,
         }
         begun = None if classes is None else new_settings(classes, learner, **told)
-        log = open_log(path, name, None if begun is None else begun.described() | {"began": float(clock())})
+        about = None if begun is None else begun.described() | {"began": check_time(clock())}
+        log = open_log(path, name, about, check_switch("accept_loss", accept_loss))
 
         def check(state: State) -> None:
             others = {"classes": classes} | {name: told[name] for name in CHANGEABLE}
@@ -155,7 +162,7 @@ class Decider(House):
         if key is not None and (before := self._of_request(key, Ticket)) is not None:
             return before
         state = self._state
-        allowed, written = named_among(state.places, among), record_to_json(record)
+        allowed, written, now = named_among(state.places, among), record_to_json(record), self._now()
         self._is_stale = True  # until all of it is known: Ctrl-C may come at any moment
         try:
             decision = state.decide(record, allowed)
@@ -171,7 +178,7 @@ class Decider(House):
             "additions": decision.looked.additions,
         }
         name = f"{self._log.last_seq + 1}-{self._next_secret()}"
-        event = self._event(Kind.GUESSED, name, body, decision.looked.row, key)
+        event = Event(self._log.last_seq + 1, now, Kind.GUESSED, name, body, decision.looked.row, key)
         state.take_guess(event, decision)
         self._log.append(event)
         self._close_beyond(state.settings.max_open)
@@ -320,7 +327,7 @@ class Decider(House):
         state = self._state
         place = place_of(state.places, label)
         if place is None:
-            raise ValueError(f"label must be one of {state.classes!r:.200}; got {label!r:.80}. add_class adds one")
+            raise ValueError(f"label must be one of {state.classes!r:.200}; got {brief(label)}. add_class adds one")
         looked, would = state.would_guess(record)
         body = {
             "record": record_to_json(record),
@@ -329,7 +336,7 @@ class Decider(House):
             "would": would,
             "additions": looked.additions,
         }
-        event = self._event(Kind.WATCHED, None, body, looked.row, key)
+        event = Event(self._log.last_seq + 1, self._now(), Kind.WATCHED, None, body, looked.row, key)
         self._is_stale = True  # as in `_guess`
         try:
             state.apply(event)
@@ -380,7 +387,7 @@ class Decider(House):
     def _of_request(self, key: str, wanted: type[_Said]) -> _Said | None:
         """Return what an earlier request with that key was answered."""
         if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY:
-            raise ValueError(f"key must be a text of at most {_LONGEST_KEY} characters; got {key!r:.80}")
+            raise ValueError(f"key must be a text of at most {_LONGEST_KEY} characters; got {brief(key)}")
         before: Ticket | Shadow | None = self._requests.get(key)
         if before is None:
             if len((line := self._log.pending()).lines) >= _RECENT:  # it may be in line, and not remembered any more

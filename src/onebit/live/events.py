@@ -88,4 +88,8 @@ def row_of_bytes(data: bytes) -> Rows:
 def checksum(said: tuple[Any, ...], content: bytes, more: bytes | None = None) -> bytes:
     """Return what tells a damaged line from a whole one: plain values, and one or two contents."""
     head = repr((said, len(content), None if more is None else len(more))).encode()
-    return blake2b(head + content + (more or b""), digest_size=CHECKSUM).digest()
+    digest = blake2b(head, digest_size=CHECKSUM)
+    digest.update(content)
+    if more:
+        digest.update(more)
+    return digest.digest()

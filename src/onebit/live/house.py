@@ -4,10 +4,11 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from onebit.inputs import brief
 from onebit.live.events import Kind
 from onebit.live.export import check_table, write_guesses
 from onebit.live.looks import Looks
-from onebit.live.record_json import record_from_json
+from onebit.live.record_json import named_parts, record_from_json, record_to_json
 from onebit.live.replay import replay
 from onebit.live.settings import NOTHING
 from onebit.live.state import same_state
@@ -58,17 +59,19 @@ class House(Looks):
         tickets : list of str or Ticket
             Which guesses.
         where : mapping
-            And all whose records, and those of shadow mode, have these values: ``{"customer": "c-17"}``.
+            And all whose records, and those of shadow mode, have these values: ``{"customer": "c-17"}``. A dot leads
+            into a mapping or a list, as in the names of columns: ``{"customer.id": 17}``, ``{"tags.0": "late"}``.
         """
         if isinstance(tickets, (str, Ticket)):
-            raise ValueError(f"tickets must be a list of tickets or their ids; got {tickets!r:.80}")
+            raise ValueError(f"tickets must be a list of tickets or their ids; got {brief(tickets)}")
         names = {name_of(ticket) for ticket in tickets}
+        wanted = _wanted(where)
         with self._lock:
             self._make_ready()
             alone = []
-            for event in self._log.events() if where else ():
-                record = record_from_json(event.body.get("record"))
-                if isinstance(record, Mapping) and where and where.items() <= record.items():
+            for event in self._log.events() if wanted else ():
+                found = named_parts(record_from_json(event.body.get("record")))
+                if all(name in found and found[name] == value for name, value in wanted.items()):
                     names |= {event.ticket} if event.ticket is not None else set()
                     alone += [event.seq] if event.ticket is None else []
             for name in [name for name in self._state.open if name in names]:
@@ -105,3 +108,16 @@ class House(Looks):
             self._log.check()
             anew = replay(self._log, self._settings, self._trusted, from_snapshot=False)
             return same_state(anew, self._state)
+
+
+def _wanted(where: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the values by which records are found, by their names, as the log keeps them."""
+    if where is None:
+        return {}
+    if not isinstance(where, Mapping):
+        raise ValueError(f'where must be a mapping such as {{"customer.id": 17}}; got {brief(where)}')
+    written = record_to_json(where)
+    if any(name.endswith("$unreadable") for name in named_parts(written)):
+        raise ValueError(f"where must have values that records have; got {brief(where)}")
+    parts = named_parts(record_from_json(written))
+    return {name: value for name, value in parts.items() if not isinstance(value, Mapping)}

@@ -26,8 +26,8 @@ from onebit.live.events import Event, Kind
 from onebit.live.log import Batch, Log, LogError, LogWriteError, Snapshot
 from onebit.live.replay import replay
 from onebit.live.settings import Settings
-from onebit.live.state import State
-from onebit.live.tickets import Shadow, Ticket
+from onebit.live.state import Open, State
+from onebit.live.tickets import LATEST, Shadow, Ticket, check_time
 
 _EVENTS_PER_SNAPSHOT = 50_000
 _BYTES_PER_SNAPSHOT = 256 << 20
@@ -85,12 +85,15 @@ class Keeper:
         self._answers: OrderedDict[str, bool | None] = OrderedDict()
         self._last_snapshot = self._n_snapshot = 0
         """The event of the latest snapshot, and the log's `n_appended` at that time."""
+        self._kept: Snapshot | None = None
+        """What was known when a write failed, in memory: the next one that fails takes no replay."""
+        self._opened = check_time(clock())
         self._state = self._replayed()
         check(self._state)
         self._flusher: threading.Thread | None = None
         with self._lock:
             self._make_ready()
-            self._add(Kind.OPENED, None, _surroundings())
+            self._add(Kind.OPENED, None, _surroundings() | ({} if log.lost is None else {"lost": log.lost}))
             self._log.wait(self._log.pending())
         if not self._is_durable:
             self._stop = threading.Event()
@@ -123,6 +126,11 @@ class Keeper:
     def refusal(self) -> LogError | None:
         """Why its log is not this process's any more, if it is not: another took it over, or it cannot be reached."""
         return self._log.refusal
+
+    @property
+    def lost(self) -> dict[str, int] | None:
+        """The last event that was "acknowledged" and the last that was "found", if `open` was told to accept a loss."""
+        return self._log.lost
 
     @property
     def settings(self) -> Settings:
@@ -169,7 +177,7 @@ class Keeper:
         if self._is_closed:
             raise ValueError("the decider is closed; open it again: Decider.open(path)")
         if self._is_stale or self._log.is_behind:
-            self._is_stale = True  # until all of it is read
+            failed, self._is_stale = self._log.is_behind, True  # until all of it is read
             with suppress(LogWriteError):  # whoever waits for it is told
                 self._log.wait(self._log.pending())
             self._log.forget_line()
@@ -177,6 +185,10 @@ class Keeper:
             self._answers.clear()
             self._state = self._replayed()
             self._is_stale = False
+            if failed and (self._kept is None or self._kept.seq != self._state.seq):
+                self._kept = Snapshot(self._state.seq, self._state.to_bytes())
+        elif self._kept is not None and self._log.last_seq > self._kept.seq + _WORTH_A_SNAPSHOT:
+            self._kept = None
         if self._is_long(_EVENTS_PER_SNAPSHOT, _BYTES_PER_SNAPSHOT):
             self._snapshot_if_possible()
         if self._lost is not None:
@@ -185,12 +197,26 @@ class Keeper:
         deadline = self._state.settings.deadline
         if deadline is not None:
             now = self._now()
-            while (oldest := next(iter(self._state.open.values()), None)) and oldest.time + deadline <= now:
+            while (oldest := next(iter(self._state.open.values()), None)) and self._since(oldest) + deadline <= now:
                 self._close_beyond(len(self._state.open) - 1)
 
+    def _make_sure(self) -> None:
+        """Make ready to answer from memory: first ask the log whether it is still this process's."""
+        if not self._is_closed and os.getpid() == self._pid:
+            self._log.check_owned()
+        self._make_ready()
+
+    def _since(self, waiting: Open) -> float:
+        """Return from when on a ticket waits: since the decider was opened, where its own time cannot be."""
+        return waiting.time if waiting.time <= LATEST else self._opened
+
     def _replayed(self) -> State:
-        state = replay(self._log, self._settings, self._trusted)
-        self._note_snapshot(state.restored, self._log.bytes_after(state.restored))
+        kept = self._kept
+        if kept is not None and not self._log.compacted <= kept.seq <= self._log.last_seq:
+            kept = None  # events are gone that came after it, or in it
+        state = replay(self._log, self._settings, self._trusted, kept=kept)
+        if kept is None:
+            self._note_snapshot(state.restored, self._log.bytes_after(state.restored))
         if state.differences:
             warnings.warn(
                 f"this onebit would have guessed otherwise in {state.differences} rounds (first in event "
@@ -207,21 +233,16 @@ class Keeper:
         It goes on all the same: one that was years ahead when something was written, and is right again, must not keep
         tickets open for years.
         """
-        now, last = float(self._clock()), self._log.last_time
-        if now >= last:
+        now, last = check_time(self._clock()), self._log.last_time
+        if now >= last or last > LATEST:  # a log of before may hold what a clock said in milliseconds
             self._set_back = None
             return now
         at, since = self._set_back = self._set_back or (last, time.monotonic())
         return max(last, at + time.monotonic() - since)
 
-    def _event(
-        self, kind: Kind, ticket: str | None, body: dict[str, Any], row: Any = None, key: str | None = None
-    ) -> Event:
-        return Event(self._log.last_seq + 1, self._now(), kind, ticket, body, row, key)
-
     def _add(self, kind: Kind, ticket: str | None, body: dict[str, Any]) -> None:
         """Write an event down, and let it be known."""
-        event = self._event(kind, ticket, body)
+        event = Event(self._log.last_seq + 1, self._now(), kind, ticket, body)
         with self._stale_if_it_fails():
             self._state.apply(event)  # first: what cannot be learned must not be in the log
             self._log.append(event)
@@ -267,8 +288,16 @@ class Keeper:
 
     def _snapshot_if_possible(self) -> None:
         """Write a snapshot that nobody asked for: whoever happened to call must not hear that it could not be."""
-        with suppress(LogWriteError):  # events that could not be written are told to those who wait for them
+        try:
             self._snapshot()
+        except LogWriteError:
+            pass  # events that could not be written are told to those who wait for them
+        except Exception as error:
+            warnings.warn(
+                f"no snapshot could be written ({error!r:.200}): events are safe, and opening replays them",
+                RuntimeWarning,
+                stacklevel=4,
+            )
         self._note_snapshot(self._state.seq)  # the next is due as late as if it had been
 
     def _snapshot(self) -> None:

@@ -6,13 +6,10 @@ threads share one commit; what `wait` has returned for is on the disk, where a c
 A snapshot is what a decider knew after some event. It saves time, and nothing else depends on it.
 """
 
-import os
-import socket
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from onebit.live.events import Event, checksum, packed, unpacked
@@ -27,10 +24,16 @@ BYTES_AT_ONCE = 4 << 20
 """Of them, unless one alone has more: a record may have megabytes."""
 _SNAPSHOTS = 2
 """How many are kept: the last may be the one that a fault has spoilt."""
+_PART = 1 << 26
+"""Bytes of a snapshot that are kept in one row: databases take no more than a gigabyte."""
 
 
 class LogError(ValueError):
     """The file cannot be used as a log; the message says why, and what to do."""
+
+
+class LostEventsError(LogError):
+    """Events that were acknowledged are not in the log; the message says how many, and what to do."""
 
 
 class LogWriteError(OSError):
@@ -61,24 +64,6 @@ class OwnedError(LogError):
     def __init__(self, message: str, owner: str = "another process", epoch: int = 0) -> None:
         super().__init__(message)
         self.owner, self.epoch = owner, epoch
-
-
-class Owner(NamedTuple):
-    """Who has a log open."""
-
-    pid: int
-    host: str
-    since: str
-
-    @classmethod
-    def here(cls) -> "Owner":
-        """Return this process, from now on."""
-        return cls(os.getpid(), socket.gethostname(), datetime.now(UTC).isoformat(timespec="seconds"))
-
-    def __str__(self) -> str:
-        is_here = (self.pid, self.host) == (os.getpid(), socket.gethostname())
-        who = "this process" if is_here else f"process {self.pid}"
-        return f"{who} on {self.host} since {self.since}"
 
 
 class Snapshot(NamedTuple):
@@ -133,9 +118,15 @@ class Log(Protocol):
     refusal: "LogError | None"
     """Why the log is not this process's any more, if it is not; it may become so again."""
 
+    lost: dict[str, int] | None
+    """The last event that was "acknowledged" and the last that was "found", if it was opened with a loss accepted."""
+
     @property
     def is_behind(self) -> bool:
         """Whether it holds other events than were appended here: they must be read anew."""
+
+    def check_owned(self) -> None:
+        """Raise `LogError` if the log is another's by now, or out of reach; `is_behind` says if others have written."""
 
     def about(self) -> dict[str, Any]:
         """Return what the log says about itself: the decider's settings."""
@@ -189,8 +180,8 @@ class Log(Protocol):
 class LogReader(ABC):
     """What can be read of a log in the tables of a database.
 
-    There are about (name, value), events and snapshots (seq, content, checksum). Conditions are written with a
-    question mark for each value.
+    There are about (name, value), events, snapshots (seq, content, checksum), and what does not fit there of a large
+    snapshot, snapshot_parts (seq, part, content). Conditions are written with a question mark for each value.
 
     Parameters
     ----------
@@ -294,13 +285,22 @@ class LogReader(ABC):
         """Yield the snapshots that are whole, the latest first."""
         for (seq,) in self._find("seq", "snapshots", "TRUE ORDER BY seq DESC"):
             try:
-                ((content, check),) = self._find("content, checksum", "snapshots", "seq = ?", seq)
+                content, check = self._snapshot(seq)
             except (UnreachableError, OwnedError):
                 raise
-            except LogError:
+            except (LogError, TypeError):
                 continue  # its pages are damaged
-            if isinstance(content, bytes) and checksum((seq,), content) == check:
+            if checksum((seq,), content) == check:
                 yield Snapshot(seq, content)
+
+    def _snapshot(self, seq: int) -> tuple[bytes, Any]:
+        """Return the content of a snapshot, and its checksum."""
+        ((first, check),) = self._find("content, checksum", "snapshots", "seq = ?", seq)
+        parts = [first]
+        while len(parts[-1]) == _PART:  # there may be more
+            more = self._find("content", "snapshot_parts", "seq = ? AND part = ?", seq, len(parts))
+            parts += more[0] if more else [b""]
+        return b"".join(parts), check
 
     @abstractmethod
     def close(self) -> None:
@@ -327,13 +327,26 @@ class DatabaseLog(LogReader):
         self._broken: LogWriteError | None = None
         self.last_time, self.n_appended = 0.0, 0
         self.refusal: LogError | None = None
+        self.lost: dict[str, int] | None = None
 
     @property
     def is_behind(self) -> bool:
         """Whether something could not be written, or others have written since: `forget_line` goes on from there."""
         return self._broken is not None
 
+    def _fall_behind(self) -> None:
+        """Let nothing be appended before all is read anew."""
+        with self._lining:
+            self._broken = self._broken or LogWriteError(
+                f"{self.path}: another process had the decider meanwhile; nothing of this happened. The decider goes "
+                "on from what is there"
+            )
+
     # What a database does.
+
+    @abstractmethod
+    def check_owned(self) -> None:
+        """Raise LogError if the log is another's by now, or out of reach; fall behind if others have written."""
 
     @abstractmethod
     def _commit(self, lines: list[tuple[Any, ...]]) -> None:
@@ -445,10 +458,13 @@ class DatabaseLog(LogReader):
         self.flush()
         try:
             with self._transaction():
-                self._delete("snapshots", "seq = ?", [(seq,)])
-                self._put("snapshots", (seq, content, checksum((seq,), content)))
+                self._delete_snapshots("seq = ?", seq)
+                view = memoryview(content)
+                self._put("snapshots", (seq, view[:_PART], checksum((seq,), content)))
+                for part, start in enumerate(range(_PART, len(view), _PART), 1):
+                    self._put("snapshot_parts", (seq, part, view[start : start + _PART]))
                 *_, (oldest,) = self._find("seq", "snapshots", "TRUE ORDER BY seq DESC LIMIT ?", _SNAPSHOTS)
-                self._delete("snapshots", "seq < ?", [(oldest,)])
+                self._delete_snapshots("seq < ?", oldest)
         except self.errors as error:
             raise LogWriteError(f"{self.path}: the snapshot cannot be written ({error}); events are safe") from error
 
@@ -479,10 +495,14 @@ class DatabaseLog(LogReader):
     def _remove(self, seqs: list[int], up_to: int) -> None:
         with self._transaction():
             self._delete("events", "seq = ?", [(seq,) for seq in seqs])
-            self._delete("snapshots", "seq < ?", [(up_to,)])  # could not be gone on from
+            self._delete_snapshots("seq < ?", up_to)  # could not be gone on from
             self._delete("about", "name = ?", [(_COMPACTED,)])
             self._put("about", (_COMPACTED, write(up_to)))
         self.compacted = up_to
+
+    def _delete_snapshots(self, where: str, seq: int) -> None:
+        for table in ("snapshots", "snapshot_parts"):
+            self._delete(table, where, [(seq,)])
 
     def _latest_snapshot(self) -> int:
         ((up_to,),) = self._find("coalesce(max(seq), 0)", "snapshots")

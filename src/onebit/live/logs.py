@@ -26,7 +26,9 @@ def has_password(url: str) -> bool:
     return bool(at and ":" in user) or any(name.endswith("password") for name in parse_qs(url.partition("?")[2]))
 
 
-def open_log(path: "str | os.PathLike[str]", name: str | None, about: dict[str, Any] | None) -> DatabaseLog:
+def open_log(
+    path: "str | os.PathLike[str]", name: str | None, about: dict[str, Any] | None, accept_loss: bool = False
+) -> DatabaseLog:
     """Open a log, a new one if there is none.
 
     Parameters
@@ -37,10 +39,14 @@ def open_log(path: "str | os.PathLike[str]", name: str | None, about: dict[str, 
         Which one of the database.
     about : dict, optional
         What a new log says about itself; without it there must be one.
+    accept_loss : bool
+        Whether to go on with a file that has lost events.
     """
     within = _within_database(path, name)
     if within is None:
-        return SQLiteLog(path, about)
+        return SQLiteLog(path, about, accept_loss)
+    if accept_loss:
+        raise ValueError("accept_loss=True is for deciders in files; a database keeps its own journal, leave it out")
     from onebit.live.postgres import PostgresLog
 
     return PostgresLog(str(path), within, about)

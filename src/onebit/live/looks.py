@@ -24,13 +24,13 @@ class Looks(Keeper):
     def classes(self) -> list[Any]:
         """The labels it may guess."""
         with self._lock:
-            self._make_ready()
+            self._make_sure()
             return list(self._state.classes)
 
     def columns(self) -> list[Any]:
         """Return what each column of the records became."""
         with self._lock:
-            self._make_ready()
+            self._make_sure()
             return self._state.encoder.columns()
 
     def status(self) -> Status:
@@ -73,7 +73,7 @@ class Looks(Keeper):
     def by_class(self) -> dict[Any, tuple[int, int, int]]:
         """Return how often each label was guessed, right and wrong."""
         with self._lock:
-            self._make_ready()
+            self._make_sure()
             counts = self._state.counts
             return {
                 label: (counts.guessed[i], counts.right[i], counts.wrong[i])
@@ -83,14 +83,14 @@ class Looks(Keeper):
     def course(self) -> list[Moment]:
         """Return how mistakes went since it began: some hundred moments, evenly spaced by answers, and now."""
         with self._lock:
-            self._make_ready()
+            self._make_sure()
             course, guesses = self._state.course, self._state.counts.guessed.total()
             return [*course.moments, Moment(self._log.last_time, guesses, course.answered, course.wrong)]
 
     def kernel_weights(self) -> list[tuple[str, float]]:
         """Return what each kernel counts in the vote of a `BanditSVM`, the most trusted first; none for others."""
         with self._lock:
-            self._make_ready()
+            self._make_sure()
             return kernel_weights(self._state.learner)
 
     def open_tickets(self, older_than: str | None = None, limit: int = 100) -> list[Ticket]:
@@ -105,7 +105,7 @@ class Looks(Keeper):
         """
         end = math.inf if older_than is None else number_of(older_than)
         with self._lock:
-            self._make_ready()
+            self._make_sure()
             classes, waiting = self._state.classes, self._state.open
             older = (name for name in reversed(waiting) if waiting[name].seq < end)
             return [

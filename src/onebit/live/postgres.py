@@ -28,17 +28,19 @@ from onebit.live.log import (
     LogUnsureError,
     LogWriteError,
     OwnedError,
-    Owner,
     UnreachableError,
     about_rows,
 )
+from onebit.live.owner import Owner
 from onebit.live.postgres_place import (
     EVENT_SIZE,
     LOCKS,
+    PARTS,
     SCHEMA,
     Connection,
     Place,
     check_decider_name,
+    has_table,
     lines_after,
     named,
     number_of,
@@ -56,6 +58,8 @@ _REFUSED_SECONDS = 1.0  # how long a database that could not be reached is not a
 _TRIES = 3
 _LONG_SECONDS = 600.0  # what snapshots and sweeping may take
 _LONG_MESSAGES = "SET LOCAL idle_in_transaction_session_timeout = '60s'"  # a snapshot may be on its way so long
+_VACUUM = "VACUUM onebit.events, onebit.snapshots, onebit.snapshot_parts"
+_BEGINNING = "SELECT pg_advisory_xact_lock(%s, 0)"  # others begin too
 _CLAIM = """
 UPDATE onebit.deciders SET epoch = epoch + 1, pid = %s, host = %s, since = %s WHERE id = %s RETURNING epoch, last_seq
 """
@@ -123,11 +127,15 @@ class PostgresLog(DatabaseLog):
             number = number_of(connection, self.path, self._name)
             if number is None and about is not None:
                 with connection.transaction():
-                    connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", [LOCKS])  # others begin too
+                    connection.execute(_BEGINNING, [LOCKS])
                     if not version_of(connection):
                         connection.execute(SCHEMA)
                     self._create(connection, about)
                 number = number_of(connection, self.path, self._name)
+            if number is not None and not has_table(connection, "snapshot_parts"):
+                with connection.transaction():
+                    connection.execute(_BEGINNING, [LOCKS])
+                    connection.execute(PARTS)
         except psycopg.Error as error:
             if connection.info.transaction_status == TransactionStatus.UNKNOWN:
                 raise
@@ -182,13 +190,9 @@ class PostgresLog(DatabaseLog):
         owner = named(who)
         return OwnedError(f"{self.path}: is open in {owner}; one process at a time", owner, epoch)
 
-    def _fall_behind(self) -> None:
-        """Let nothing be appended before all is read anew."""
-        with self._lining:
-            self._broken = self._broken or LogWriteError(
-                f"{self.path}: another process had the decider meanwhile; nothing of this happened. The decider goes "
-                "on from what the database holds"
-            )
+    def check_owned(self) -> None:
+        """Ask the server for nothing: without a connection the decider must be regained first."""
+        self._find("seq", "snapshots", "FALSE")
 
     def _drop(self) -> None:
         """Close a connection that is of no use any more."""
@@ -236,7 +240,7 @@ class PostgresLog(DatabaseLog):
             if self._writing.acquire(blocking=False):  # otherwise somebody speaks
                 try:
                     with suppress(LogError):
-                        self._find("seq", "snapshots", "FALSE")
+                        self.check_owned()
                 finally:
                     self._writing.release()
 
@@ -365,7 +369,7 @@ class PostgresLog(DatabaseLog):
     def _wipe(self) -> None:
         """Let the server sweep what was deleted out of its tables; its journal, replicas and backups are its own."""
         with _patient(self._owning()):
-            self._used(lambda connection: connection.execute("VACUUM onebit.events, onebit.snapshots"))
+            self._used(lambda connection: connection.execute(_VACUUM))
 
     def forget_line(self) -> None:
         """Forget what could not be written, and go on from what the database holds."""

@@ -7,7 +7,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from onebit.live import log
-from onebit.live.log import COLUMNS, FORMAT_VERSION, LogError, Owner, UnreachableError, check_version
+from onebit.live.log import COLUMNS, FORMAT_VERSION, LogError, UnreachableError, check_version
+from onebit.live.owner import Owner
 
 PATIENCE_SECONDS = 10.0
 """How long a server or an owner that says nothing is waited for."""
@@ -59,6 +60,16 @@ CREATE TABLE onebit.snapshots (
     PRIMARY KEY (decider, seq)
 );
 """
+PARTS = """
+CREATE TABLE IF NOT EXISTS onebit.snapshot_parts (
+    decider INTEGER NOT NULL REFERENCES onebit.deciders,
+    seq BIGINT NOT NULL,
+    part INTEGER NOT NULL,
+    content BYTEA NOT NULL,
+    PRIMARY KEY (decider, seq, part)
+)
+"""
+"""What the tables of an older onebit lack."""
 _SESSION = """
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') <> 'remote_apply';
 SET idle_session_timeout = '{0}s';
@@ -176,10 +187,16 @@ def one_row(connection: Connection, statement: Any, values: list[Any]) -> tuple[
 
 def version_of(connection: Connection) -> int:
     """Return the format of the tables, 0 if there are none."""
+    return (
+        int(one_row(connection, "SELECT version FROM onebit.format", [])[0]) if has_table(connection, "format") else 0
+    )
+
+
+def has_table(connection: Connection, name: str) -> bool:
+    """Say whether there is a table of that name."""
     # Not to_regclass: in a transaction it may remember that there was none.
-    find = "SELECT count(*) FROM pg_tables WHERE schemaname = 'onebit' AND tablename = 'format'"
-    (is_there,) = one_row(connection, find, [])
-    return int(one_row(connection, "SELECT version FROM onebit.format", [])[0]) if is_there else 0
+    find = "SELECT count(*) FROM pg_tables WHERE schemaname = 'onebit' AND tablename = %s"
+    return bool(one_row(connection, find, [name])[0])
 
 
 def check_decider_name(name: Any) -> None:

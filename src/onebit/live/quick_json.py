@@ -33,4 +33,7 @@ def of_json(text: str | bytes) -> Any:
     try:
         return _decode(text)
     except (msgspec.DecodeError, RecursionError):
-        return json.loads(text)  # it knows half a pair of surrogates, and says where a text is wrong
+        try:
+            return json.loads(text)  # it knows half a pair of surrogates, and says where a text is wrong
+        except RecursionError:
+            raise ValueError("the JSON is nested too deep") from None

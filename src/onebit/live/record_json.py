@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from onebit.live.cells import MOST_LETTERS, MOST_VALUES, items_of, key_of, named_values, plain
+from onebit.live.cells import MOST_LETTERS, MOST_VALUES, in_order, items_of, key_of, named_values, plain
 
 _DEEPEST = 20
 NUMBERS = frozenset((float, int))
@@ -101,8 +101,11 @@ class _Writer:
         if not self._has_room_for(len(values)):
             return _unreadable(values)
         items = items_of(values, "the list")
-        if isinstance(values, set | frozenset):  # in an order of its own: that of a set differs from process to process
-            return {"$set": [self.write(item, depth + 1) for item in sorted(items, key=repr)]}
+        if isinstance(values, set | frozenset):
+            try:
+                return {"$set": [self.write(item, depth + 1) for item in in_order(items, "the set")]}
+            except ValueError:
+                return _unreadable(values)
         return [self.write(item, depth + 1) for item in items]
 
     def _has_room_for(self, n_values: int) -> bool:
@@ -149,3 +152,17 @@ def _read(described: Any, depth: int) -> Any:
         )
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{described!r:.80} is no value of a record") from error
+
+
+def named_parts(record: Any, prefix: str = "") -> dict[str, Any]:
+    """Return all that a record holds, mappings and lists too, by the names that columns have.
+
+    >>> named_parts({"customer": {"id": 17}, "tags": ["late"]})
+    {'customer': {'id': 17}, 'customer.id': 17, 'tags': ['late'], 'tags.0': 'late'}
+    """
+    pairs: Any = enumerate(record) if isinstance(record, list) else record.items() if isinstance(record, dict) else ()
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        found[f"{prefix}{key}"] = value
+        found |= named_parts(value, f"{prefix}{key}.")
+    return found

@@ -1,17 +1,20 @@
 """A decider's state from its log."""
 
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from onebit.live.events import Event, Kind
-from onebit.live.log import Log, LogError
+from onebit.live.log import Log, LogError, Snapshot
 from onebit.live.runs import Runs
 from onebit.live.settings import Settings
 from onebit.live.state import State
 from onebit.machine_memory import MemoryBudgetError
 
 
-def replay(log: Log, settings: Settings, trusted: Any = (), *, from_snapshot: bool = True) -> State:
+def replay(
+    log: Log, settings: Settings, trusted: Any = (), *, from_snapshot: bool = True, kept: Snapshot | None = None
+) -> State:
     """Return what a decider knows after all events of its log.
 
     A corrected answer is taken for what it should have been from the moment it was given: the learner is what it would
@@ -27,10 +30,12 @@ def replay(log: Log, settings: Settings, trusted: Any = (), *, from_snapshot: bo
         What the learner's file may name.
     from_snapshot : bool
         Whether to go on from the latest snapshot that still holds.
+    kept : Snapshot
+        One that is in memory, and later than those of the log.
     """
     corrections = log.of_kind(Kind.CORRECTED)
     corrected = {str(event.ticket): event.body["correct"] for event in corrections}
-    state = _latest(log, settings, trusted, corrections) if from_snapshot else None
+    state = _latest(log, settings, trusted, corrections, kept) if from_snapshot else None
     if state is None:
         if log.compacted:
             raise LogError(
@@ -57,9 +62,11 @@ def replay(log: Log, settings: Settings, trusted: Any = (), *, from_snapshot: bo
     return state
 
 
-def _latest(log: Log, settings: Settings, trusted: Any, corrections: list[Event]) -> State | None:
+def _latest(
+    log: Log, settings: Settings, trusted: Any, corrections: list[Event], kept: Snapshot | None
+) -> State | None:
     """Return the state of the latest snapshot that no later correction reaches behind."""
-    for snapshot in log.snapshots():
+    for snapshot in chain([] if kept is None else [kept], log.snapshots()):
         later = [event for event in corrections if event.seq > snapshot.seq]
         if all(event.body["answered"] > snapshot.seq for event in later):
             try:

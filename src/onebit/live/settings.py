@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from onebit.inputs import check_choice, check_integer, check_number
+from onebit.inputs import brief, check_choice, check_integer, check_number
 from onebit.labels import check_classes
 from onebit.learners import BanditSVM, Learner
 from onebit.learners.loading import from_bytes
@@ -80,7 +80,7 @@ def new_settings(
 ) -> Settings:
     """Check settings; `Decider.open` says what they mean."""
     if isinstance(learner, type) or not isinstance(learner, Learner | None):
-        raise ValueError(f"learner must be a learner such as onebit.BanditSVM(); got {learner!r}")
+        raise ValueError(f"learner must be a learner such as onebit.BanditSVM(); got {brief(learner)}")
     made = BanditSVM() if learner is None else learner
     if made.hears_label:
         raise ValueError(f"learner={made!r} must be told the right label, and a decider hears only right or wrong")

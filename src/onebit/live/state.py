@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onebit.draws import decider_number, uniform_label
-from onebit.inputs import Rows
+from onebit.inputs import Rows, brief
 from onebit.learners.loading import from_bytes
 from onebit.learners.packing import filled_arrays
 from onebit.learners.saving import to_bytes
@@ -247,7 +247,7 @@ class State:
             "differences": [self.differences, self.first_difference],
         }
         text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
-        return len(text).to_bytes(_HEAD, "little") + text + bytes(to_bytes(self.learner))
+        return b"".join((len(text).to_bytes(_HEAD, "little"), text, to_bytes(self.learner)))
 
     @classmethod
     def of_bytes(cls, settings: Settings, content: bytes, trusted: Any = ()) -> "State":
@@ -323,7 +323,7 @@ def named_among(places: dict[Any, int], among: Any) -> list[int] | None:
     if among is None:
         return None
     if isinstance(among, (str, bytes)) or not isinstance(among, Collection):
-        raise ValueError(f"among must be a list of labels; got {among!r:.80}")
+        raise ValueError(f"among must be a list of labels; got {brief(among)}")
     if len(among) > len(places):
         raise ValueError(
             f"among must list some of the {len(places)} classes; got {len(among)} labels. Name each label once"
@@ -331,7 +331,7 @@ def named_among(places: dict[Any, int], among: Any) -> list[int] | None:
     found = {place_of(places, label) for label in among}
     if None in found or not found:
         raise ValueError(
-            f"among must list some of the classes, {list(places)!r:.200}; got {among!r:.80}. add_class adds one"
+            f"among must list some of the classes, {list(places)!r:.200}; got {brief(among)}. add_class adds one"
         )
     return sorted(place for place in found if place is not None)
 

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onebit.inputs import brief
+
 
 class Ticket(NamedTuple):
     """A guess that waits for its answer."""
@@ -45,16 +47,45 @@ class Status(NamedTuple):
     since: datetime
 
 
+LATEST = 32_503_680_000.0
+"""The year 3000: a clock that says more does not count seconds."""
+
+
+def check_time(seconds: Any) -> float:
+    """Return what a clock says, or raise ValueError unless that can be seconds since 1970.
+
+    >>> check_time(1_794_960_000_000)
+    Traceback (most recent call last):
+    ...
+    ValueError: clock must return seconds since 1970, before the year 3000; got 1794960000000. Are they milliseconds?
+    """
+    # Not below 0 or NaN either; a plain comparison, since every event comes here.
+    if type(seconds) is float and 0.0 <= seconds <= LATEST:
+        return seconds
+    try:
+        found = float(seconds)
+    except (TypeError, ValueError, OverflowError):
+        found = -1.0
+    if not 0.0 <= found <= LATEST:
+        raise ValueError(
+            f"clock must return seconds since 1970, before the year 3000; got {brief(seconds)}. Are they milliseconds?"
+        )
+    return found
+
+
 def moment(seconds: float) -> datetime:
-    """Return a time of the log."""
-    return datetime.fromtimestamp(seconds, UTC)
+    """Return a time of the log; the last that there is for one that is beyond all, which a log of before may hold."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return datetime.max.replace(tzinfo=UTC)
 
 
 def name_of(ticket: "str | Ticket") -> str:
     """Return the id of a ticket, or raise ValueError if it is none."""
     name = ticket.id if isinstance(ticket, Ticket) else ticket
     if not isinstance(name, str):
-        raise ValueError(f"ticket must be a ticket or its id; got {ticket!r:.80}")
+        raise ValueError(f"ticket must be a ticket or its id; got {brief(ticket)}")
     return name
 
 
@@ -69,5 +100,5 @@ def number_of(name: str) -> int:
 def check_answer(correct: Any) -> bool:
     """Return whether a guess was right, or raise ValueError if that is not said."""
     if not isinstance(correct, (bool, np.bool_)):
-        raise ValueError(f"correct must be True or False; got {correct!r:.80}")
+        raise ValueError(f"correct must be True or False; got {brief(correct)}")
     return bool(correct)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from onebit.files import make_folder
 from onebit.live.decider import Decider
 from onebit.live.logs import check_database_is_supported
 
@@ -41,7 +42,7 @@ class Folder:
     def open(self, title: str, told: dict[str, Any]) -> Decider:
         """Open one."""
         path = self._folder / f"{title}{SUFFIX}"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         return self._opener(path, **told)
 
 

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from onebit.files import claimed, replace_file
+from onebit.files import claimed, make_folder, replace_file
 from onebit.live.service.names import check_name
 
 ROLES = ("play", "read", "admin")
@@ -69,7 +69,7 @@ def add_token(folder: Path, name: str, roles: Iterable[str], namespaces: Iterabl
     token = _PREFIX + secrets.token_urlsafe(32)
     since = datetime.now(UTC).isoformat(timespec="seconds")
     line = {"name": name, "roles": wanted, "namespaces": places, "sha256": _hash(token).hex(), "since": since}
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with _changing(folder) as known:
         if any(each["name"] == name for each in known):
             raise ValueError(f"there is a token {name!r} already; choose another name, or remove it first")
