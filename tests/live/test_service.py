@@ -67,7 +67,7 @@ def test_a_round(served: Served) -> None:
     assert again == ticket, "the same request is the same ticket"
     answer = {"id": ticket["id"], "correct": True}
     assert [served.ask("POST", f"{DESK}/tell", answer).json for _ in range(2)] == [{"news": True}, {"news": False}]
-    assert is_problem(served.ask("POST", f"{DESK}/tell", answer | {"correct": False}), 422, "was told True before")
+    assert is_problem(served.ask("POST", f"{DESK}/tell", answer | {"correct": False}), 409, "was told True before")
     assert served.ask("POST", f"{DESK}/correct", answer | {"correct": False}).json == {"done": True}
     assert served.ask("GET", f"{DESK}/status").json["wrong"] == 1
     assert served.ask("POST", f"{DESK}/withdraw", {"id": ticket["id"]}).json == {"done": True}
@@ -78,6 +78,24 @@ def test_a_round(served: Served) -> None:
     assert served.ask("POST", f"{DESK}/shadow", shadow).json["label"] in LIGHT["classes"]
     assert served.ask("POST", f"{DESK}/classes", {"label": 7}).json == {"classes": ["a", "b", "c", 7]}
     assert served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}, "among": [7]}).json["label"] == 7
+
+
+def test_an_unknown_ticket_is_404_and_one_that_stands_otherwise_409(served: Served) -> None:
+    ids = [served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}}).json["id"] for _ in range(3)]
+    assert served.ask("POST", f"{DESK}/tell", {"id": ids[0], "correct": True}).status == 200
+    for verb, more in (("tell", {"correct": True}), ("correct", {"correct": True}), ("withdraw", {})):
+        for name in ("2-0123456789abcdef", "none", ""):
+            assert is_problem(served.ask("POST", f"{DESK}/{verb}", {"id": name} | more), 404, "is none of this")
+        assert is_problem(served.ask("POST", f"{DESK}/{verb}", {"id": 7} | more), 422, "ticket must be")
+    assert is_problem(served.ask("POST", f"{DESK}/tell", {"id": ids[0], "correct": False}), 409, "was told True")
+    assert is_problem(served.ask("POST", f"{DESK}/correct", {"id": ids[1], "correct": True}), 409, "no answer yet")
+    assert is_problem(served.ask("POST", f"{DESK}/withdraw", {"id": ids[1]}), 409, "no answer yet")
+    served.ask("POST", f"{DESK}/settings", {"max_open": 1})
+    assert is_problem(served.ask("POST", f"{DESK}/tell", {"id": ids[1], "correct": True}), 409, "without an answer")
+    told = [{"id": name, "correct": False} for name in (ids[0], "none", ids[2])]
+    *refused, news = served.ask("POST", f"{DESK}/tell", told).json
+    assert [(each["status"], each["error"]) for each in refused] == [(409, "ValueError"), (404, "ValueError")]
+    assert news == {"news": True}
 
 
 def test_lists_answer_for_every_item(served: Served) -> None:
@@ -330,6 +348,13 @@ def test_a_standby_goes_on_looking_whatever_happens(monkeypatch: pytest.MonkeyPa
     ("told", "said"),
     [
         ({}, "classes is missing"),
+        ({"classes": None}, "classes must be a count or a list"),
+        (LIGHT | {"classes": None}, "classes must be a count or a list"),
+        ({"classes": True}, "classes must be a count or a list"),
+        ({"classes": 1.5}, "classes must be a count or a list"),
+        ({"classes": {"a": 1}}, "classes must be a count or a list"),
+        ({"classes": []}, "at least one label"),
+        ({"classes": 0}, "classes must be"),
         ({"classes": "abc"}, "classes must be a count or a list"),
         ({"classes": ["a", "a"]}, "a"),
         ({"classes": [1.5]}, "a label must be"),
@@ -350,12 +375,15 @@ def test_a_standby_goes_on_looking_whatever_happens(monkeypatch: pytest.MonkeyPa
 )
 def test_what_no_decider_can_be_made_of(shared: Served, told: Any, said: str) -> None:
     assert is_problem(shared.ask("PUT", "/v1/shop/other", told), 422, said)
+    assert is_problem(shared.ask("PUT", "/v1/elsewhere/other", told), 422, said)
+    assert not (shared.folder / "elsewhere").exists()
     assert shared.ask("GET", "/v1").json["deciders"] == ["shop/routing"]
     assert [path.name for path in shared.folder.glob("shop/*.onebit")] == ["routing.onebit"]
 
 
 def test_the_same_decider_again(shared: Served) -> None:
     assert shared.ask("PUT", DESK, LIGHT).status == 200
+    assert is_problem(shared.ask("PUT", DESK, {"classes": None}), 422, "classes must be a count")
     assert is_problem(shared.ask("PUT", DESK, LIGHT | {"learner": "Banditron"}), 409, "was begun with learner")
     assert is_problem(shared.ask("PUT", DESK, LIGHT | {"classes": ["z"]}), 409, "was begun with classes")
     assert own_learner("Banditron:exploration=0.1", 3).get_params()["seed"] == 3

@@ -6,6 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 
+class UnknownTicketError(ValueError):
+    """There is no ticket with that id."""
+
+
+class TicketConflictError(ValueError):
+    """The ticket is there, and its answer is not what the call needs: told otherwise, not told, or closed."""
+
+
 class Ticket(NamedTuple):
     """A guess that waits for its answer."""
 

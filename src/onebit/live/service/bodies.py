@@ -159,6 +159,8 @@ def settings_of(said: Any) -> dict[str, Any]:
     """Return what `Decider.open` is told for a new decider."""
     fields = fields_of(said, ["classes"], ["learner", *_BEGUN_WITH])
     classes, seed = fields["classes"], fields.get("seed", 0)
+    if classes is None:  # to `Decider.open` that means: go on with the one that is there
+        raise ValueError("classes must be a count or a list of labels; got null")
     if isinstance(classes, list):
         classes = _labels("classes", classes)
     if (len(classes) if isinstance(classes, list) else classes if isinstance(classes, int) else 0) > MOST_CLASSES:
