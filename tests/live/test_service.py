@@ -1,14 +1,16 @@
 """The service: what it answers, to whom, and that nothing that is sent to it breaks it."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -18,9 +20,10 @@ import pytest
 pytest.importorskip("fastapi")
 
 from in_process import onebit
-from onebit.live.client import MOST_AT_ONCE
+from onebit.live.client import MOST_AT_ONCE, Client
 from onebit.live.decider import Decider
 from onebit.live.log import UnreachableError
+from onebit.live.service.app import create_app
 from onebit.live.service.bodies import own_learner
 from onebit.live.service.desks import Desk, Desks, Load
 from onebit.live.service.limits import MOST_READERS, MOST_WAITING, Allowance
@@ -28,9 +31,9 @@ from onebit.live.service.metrics import _OfDeciders
 from onebit.live.service.stores import Folder
 from onebit.live.service.tokens import FILE, Tokens, add_token, read_tokens, remove_token
 from onebit.live.web import LARGEST_BODY, Problem
-from served import Reply, Served
+from served import Reply, Served, running_here
 
-LIGHT = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
+LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
 DESK = "/v1/shop/routing"
 
 
@@ -176,7 +179,7 @@ def test_a_slow_decider_keeps_only_its_own_callers_waiting(served: Served) -> No
     slow, is_free = served.service.desks.get("shop", "slow"), threading.Event()
 
     async def both() -> Any:
-        waiting = slow.submit(lambda _desk: is_free.wait(10), 0)
+        waiting = asyncio.create_task(slow.submit(lambda _desk: is_free.wait(10), 0))
         try:
             return await served._ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}}, {}), waiting.done()
         finally:
@@ -271,6 +274,53 @@ def test_two_who_scrape_at_once_both_see_a_busy_decider() -> None:
         scrape()
     first, _, *others = scraped
     assert others == [first] * 3
+
+
+# Stopping.
+
+
+def test_what_is_refused_when_the_service_stops_is_never_written(tmp_path: Path) -> None:
+    """SIGTERM while a decider is busy: what it has begun is answered as it went, all else 504, and not done later."""
+    app = create_app(tmp_path)
+    with running_here(app, timeout_graceful_shutdown=0.2) as (url, server), ThreadPoolExecutor(8) as threads:
+        with Client(url) as client:
+            client.create("shop/routing", **LIGHT)
+            known = client.decider("shop/routing").guess({"x": 1.0}, key="known")
+
+        def ask(method: str, path: str, body: Any) -> Reply:
+            connection = HTTPConnection(url.removeprefix("http://"), timeout=20)
+            connection.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
+            reply = connection.getresponse()
+            return Reply(reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read())
+
+        desk = app.state.service.desks.get("shop", "routing")
+        with desk.open_decider()._lock:  # it is busy
+            begun = threads.submit(ask, "POST", f"{DESK}/guess", {"record": {"x": 1.0}, "key": "begun"})
+            wait_until(lambda: desk._n_bytes > 0 and desk._line.empty())
+            in_line = [
+                threads.submit(ask, "POST", f"{DESK}/guess", {"record": {"x": 1.0}, "key": "in line"}),
+                threads.submit(ask, "POST", f"{DESK}/tell", {"id": known.id, "correct": True}),
+                threads.submit(ask, "POST", f"{DESK}/classes", {"label": "late"}),
+            ]
+            wait_until(lambda: desk._line.qsize() == 3)
+            server.should_exit = True
+            for reply in [each.result(10) for each in in_line]:
+                assert is_problem(reply, 504, "nothing of it happened")
+                assert reply.headers["x-content-type-options"] == "nosniff"
+            assert not begun.done()
+        assert begun.result(10).status == 200
+    with Decider.open(tmp_path / "shop" / "routing.onebit") as decider:
+        assert [event.key for event in decider.events() if event.key] == ["known", "begun"]
+        assert decider.status().open == 2
+        assert decider.classes == LIGHT["classes"]
+        assert decider.verify()
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10.0
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 # Making deciders.

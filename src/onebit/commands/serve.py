@@ -2,7 +2,6 @@
 
 import importlib.util
 import ipaddress
-import logging
 import os
 from pathlib import Path
 
@@ -52,9 +51,10 @@ def serve_command(folder: Path, host: str, port: int, rate: float, log_requests:
     import uvicorn
 
     from onebit.live.service.app import create_app
-    from onebit.live.service.journal import NAME, keep_journal
+    from onebit.live.service.journal import keep_journal
     from onebit.live.service.process import set_up_process
     from onebit.live.service.protocol import guard
+    from onebit.live.service.server import Server
 
     set_up_process()
     keep_journal(log_requests)
@@ -69,17 +69,6 @@ def serve_command(folder: Path, host: str, port: int, rate: float, log_requests:
         ws="none",
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    journal = logging.getLogger(NAME)
-
-    class Server(uvicorn.Server):
-        async def startup(self, sockets: object = None) -> None:
-            await super().startup(sockets)  # type: ignore[arg-type]
-            for server in self.servers:
-                for listening in server.sockets:
-                    where = listening.getsockname()
-                    shown = f"[{where[0]}]" if ":" in where[0] else where[0]
-                    journal.info("listening on http://%s:%d", shown, where[1])
-
     Server(guard(config)).run()
 
 

@@ -251,7 +251,11 @@ def _add_house(app: FastAPI, service: Service) -> None:
         caller = service.allow(request, "admin", namespace)
         service.charge(request, caller, 1)
         told = bodies.settings_of(bodies.read_json(request.scope["state"]["body"]))
-        is_new = await asyncio.to_thread(service.desks.create, namespace, name, told)
+        making = asyncio.get_running_loop().run_in_executor(None, service.desks.create, namespace, name, told)
+        try:
+            is_new = await asyncio.shield(making)
+        except asyncio.CancelledError:  # as in `Desk.submit`: it may have been made by now
+            is_new = await making
         desk = service.desks.get(namespace, name)
         if is_new:
             _LOG.info("a decider was made", extra={"decider": desk.title, "caller": caller.name})

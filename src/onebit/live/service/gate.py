@@ -3,6 +3,7 @@
 Where no token is needed, only this machine may ask, and no page of another site may do so through somebody's browser.
 """
 
+import asyncio
 import logging
 import time
 
@@ -38,6 +39,9 @@ _PAGE_HEADERS = [*HEADERS, *PAGE_HEADERS]
 _FORWARDED = frozenset(
     {b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip"}
 )
+_STOPPED = Problem(
+    504, "the service stopped before this was done, and nothing of it happened; try again", "BusyError", retry_after=1
+)
 _LOG = logging.getLogger("onebit.serve")
 
 
@@ -63,28 +67,37 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 500
+        began, status, is_begun = time.perf_counter(), 500, False
         is_page = scope["path"] == "/" or scope["path"].startswith(PAGES)
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal status
+            nonlocal status, is_begun
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, is_begun = message["status"], True
                 message["headers"] = [*message.get("headers", []), *(_PAGE_HEADERS if is_page else _HEADERS)]
             await send(message)
 
-        caller = None
+        state = scope.setdefault("state", {})
+        state["caller"] = None
+        try:
+            await self._let_in(scope, receive, send_with_headers)
+        except asyncio.CancelledError:  # the server stops, and waits no longer
+            if is_begun:
+                raise
+            await _STOPPED.response()(scope, receive, send_with_headers)
+        finally:
+            self._note(scope, status, time.perf_counter() - began, state["caller"])
+
+    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+        state = scope["state"]
         try:
             headers = headers_of(scope)
-            caller = self._caller(scope, headers)
-            state = scope.setdefault("state", {})
-            state["caller"], state["body"] = caller, await read_body(scope["method"], headers, receive)
+            state["caller"] = self._caller(scope, headers)
+            state["body"] = await read_body(scope["method"], headers, receive)
         except Problem as problem:
-            await problem.response()(scope, receive, send_with_headers)
+            await problem.response()(scope, receive, send)
         else:
-            await self._app(scope, receive, send_with_headers)
-        finally:
-            self._note(scope, status, time.perf_counter() - began, caller)
+            await self._app(scope, receive, send)
 
     def _caller(self, scope: Scope, headers: dict[bytes, str]) -> Caller | None:
         """Return who asks, or raise Problem."""
