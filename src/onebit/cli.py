@@ -364,11 +364,12 @@ def serve(
         str | None,
         typer.Option(help="Keep deciders in a PostgreSQL database, by its URL; or say it in the variable ONEBIT_LOG."),
     ] = None,
+    audit: Annotated[bool, typer.Option(help="Note who did what in the folder's audit.jsonl.")] = True,
 ) -> None:
     """Serve deciders over HTTP: guess, tell, reports, metrics. SIGTERM stops it when all is answered."""
     from onebit.commands.serve import serve_command
 
-    serve_command(folder, host, port, rate, log_requests, log)
+    serve_command(folder, host, port, rate, log_requests, log, audit)
 
 
 @app.command()
@@ -406,11 +407,14 @@ def add(
     name: Annotated[str, typer.Argument(help="Whose it is.")],
     role: Annotated[list[str], typer.Option(help="play, read or admin; repeat it for several.")],
     namespace: Annotated[list[str] | None, typer.Option(help="Where; repeat it. Without: everywhere.")] = None,
+    expires: Annotated[
+        str | None, typer.Option(help="When it ends: 12h, 90d, 8w, or a date such as 2027-12-31. Without: never.")
+    ] = None,
 ) -> None:
     """Make a token, and print it once."""
     from onebit.commands.serve import add_token_command
 
-    add_token_command(folder, name, role, namespace or ["*"])
+    add_token_command(folder, name, role, namespace or ["*"], expires)
 
 
 @tokens.command("list")

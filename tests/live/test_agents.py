@@ -214,8 +214,8 @@ def test_messages_that_cannot_be_read_are_answered(desk: Decider, monkeypatch: p
     """The SDK drops them without a word, and the host would wait for ever."""
 
     def call(number: Any, value: str) -> str:
-        asked = '{"name":"guess","arguments":{"record":{"id":99,"x":%s}}}' % value
-        return '{"jsonrpc":"2.0","method":"tools/call","params":%s,"id":%s}' % (asked, number)
+        asked = '{"name":"guess","arguments":{"record":{"id":99,"x":' + value + "}}}"
+        return f'{{"jsonrpc":"2.0","method":"tools/call","params":{asked},"id":{number}}}'
 
     deep = ["[" * n + "]" * n for n in (900, 100_000)] + ['{"a":' * 900 + "1" + "}" * 900]
     sent = [call(number, value) for number, value in enumerate([*deep, '"\\ud800"', '"\\udc00\\ud800"', "9" * 5000])]

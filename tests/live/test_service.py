@@ -537,6 +537,64 @@ def test_tokens_that_could_not_be_read_are_read_again(tmp_path: Path, monkeypatc
     assert tokens.caller(f"bearer {token}") is not None, "whose rights changed, and nothing else"
 
 
+def test_a_file_of_tokens_means_that_tokens_are_required(tmp_path: Path) -> None:
+    add_token(tmp_path, "app", ["admin"], ["*"])
+    assert remove_token(tmp_path, "app") == 0
+    assert Tokens(tmp_path, required=False).caller(None) is None, "it is empty"
+    with Served(tmp_path) as served:
+        assert is_problem(served.ask("PUT", DESK, LIGHT), 401)
+        token = add_token(tmp_path, "new", ["admin"], ["*"])
+        served.service.tokens._looked = 0.0
+        assert served.ask("PUT", DESK, LIGHT, authorization=f"Bearer {token}").status == 201
+        (tmp_path / FILE).unlink()
+        served.service.tokens._looked = 0.0
+        assert is_problem(served.ask("GET", "/v1"), 401)
+    with Served(tmp_path) as served:
+        assert served.ask("GET", "/v1").status == 200, "who deletes the file means it"
+
+
+def test_a_file_of_tokens_that_cannot_be_looked_at_lets_nobody_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_path: Path) -> Any:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    assert Tokens(tmp_path, required=False).caller(None) is None
+
+
+def test_tokens_expire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in ("", "d", "0d", "-1d", "1y", "1.5d", "999999w", "2020-01-01", "tomorrow", "٣d"):
+        with pytest.raises(ValueError, match="expires must be"):
+            add_token(tmp_path, "app", ["play"], ["*"], text)
+    assert not (tmp_path / FILE).exists()
+    token = {
+        name: f"Bearer {add_token(tmp_path, name, ['admin'], ['*'], ends)}"
+        for name, ends in {"short": "30m", "long": "2999-01-01T12:00:00+02:00", "endless": None}.items()
+    }
+    with Served(tmp_path) as served:
+        assert [served.ask("GET", "/v1", authorization=each).status for each in token.values()] == [200] * 3
+        now = time.time() + 1801
+        monkeypatch.setattr("onebit.live.service.tokens.time.time", lambda: now)
+        assert [served.ask("GET", "/v1", authorization=each).status for each in token.values()] == [401, 200, 200]
+        refused = served.ask("POST", f"{DESK}/guess", {"record": {}}, authorization=token["short"])
+        assert is_problem(refused, 401, "token 'short' expired at 20")
+        assert served.ask("GET", "/healthz", authorization=token["short"]).status == 200
+
+
+def test_a_token_from_before_tokens_expired_still_works(tmp_path: Path) -> None:
+    token = add_token(tmp_path, "app", ["play"], ["*"])
+    (known,) = json.loads((tmp_path / FILE).read_bytes())
+    del known["expires"]
+    (tmp_path / FILE).write_text(json.dumps([known]), encoding="utf-8")
+    caller = Tokens(tmp_path, required=False).caller(f"Bearer {token}")
+    assert caller is not None
+    assert not caller.is_expired
+    for ends in ("soon", "2999-01-01", 7):
+        (tmp_path / FILE).write_text(json.dumps([known | {"expires": ends}]), encoding="utf-8")
+        assert Tokens(tmp_path, required=False).caller(f"Bearer {token}") is None, "a broken file lets nobody in"
+
+
 CHANGE_AT_ONCE = """
 import os, sys
 from pathlib import Path
@@ -676,7 +734,13 @@ def test_commands(tmp_path: Path) -> None:
     assert onebit("tokens", "add", folder, "app", "--role", "play").returncode == 1
     assert "role must be one of" in onebit("tokens", "add", folder, "b", "--role", "king").stderr
     assert "namespace must be" in onebit("tokens", "add", folder, "b", "--role", "play", "--namespace", "../x").stderr
-    assert onebit("tokens", "remove", folder, "app").returncode == 0
+    assert onebit("tokens", "add", folder, "b", "--role", "play", "--expires", "90d").returncode == 0
+    assert "expires must be" in onebit("tokens", "add", folder, "c", "--role", "play", "--expires", "never").stderr
+    listed = onebit("tokens", "list", folder).stdout
+    assert "never" in listed
+    removed = [onebit("tokens", "remove", folder, name) for name in ("app", "b")]
+    assert [each.returncode for each in removed] == [0, 0]
+    assert ["last token" in each.stderr for each in removed] == [False, True]
     assert "there is no token 'app'" in onebit("tokens", "remove", folder, "app").stderr
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import ipaddress
+import logging
 import os
 from pathlib import Path
 
@@ -18,7 +19,15 @@ LOG_VARIABLE = "ONEBIT_LOG"
 _GRACE_SECONDS = 20
 
 
-def serve_command(folder: Path, host: str, port: int, rate: float, log_requests: bool, log: str | None = None) -> None:
+def serve_command(
+    folder: Path,
+    host: str,
+    port: int,
+    rate: float,
+    log_requests: bool,
+    log: str | None = None,
+    audit: bool = True,
+) -> None:
     """Serve the deciders of a folder or a database until SIGTERM or Ctrl-C.
 
     Parameters
@@ -33,6 +42,8 @@ def serve_command(folder: Path, host: str, port: int, rate: float, log_requests:
         Whether every request has a line in the journal, or only those that were refused.
     log : str, optional
         The URL of a PostgreSQL database for the deciders; the variable ONEBIT_LOG says it too.
+    audit : bool
+        Whether it is noted who did what, in the file audit.jsonl of the folder.
     """
     log = _database(log)
     check_integer("--port", port, low=0, high=65535)
@@ -51,15 +62,17 @@ def serve_command(folder: Path, host: str, port: int, rate: float, log_requests:
     import uvicorn
 
     from onebit.live.service.app import create_app
-    from onebit.live.service.journal import keep_journal
+    from onebit.live.service.journal import NAME, keep_journal
     from onebit.live.service.process import set_up_process
     from onebit.live.service.protocol import guard
     from onebit.live.service.server import Server
 
     set_up_process()
     keep_journal(log_requests)
+    if (folder / FILE).exists() and not read_tokens(folder):
+        logging.getLogger(NAME).warning("%s has no token: nobody may ask until one is added", folder / FILE)
     config = uvicorn.Config(
-        create_app(folder, log=log, tokens_required=is_open_to_others, rate=rate, warms=True),
+        create_app(folder, log=log, tokens_required=is_open_to_others, rate=rate, warms=True, audit=audit),
         host,
         port,
         log_config=None,
@@ -97,20 +110,27 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def add_token_command(folder: Path, name: str, roles: list[str], namespaces: list[str]) -> None:
+def add_token_command(
+    folder: Path, name: str, roles: list[str], namespaces: list[str], expires: str | None = None
+) -> None:
     """Add a token, and print it once."""
-    print(add_token(folder, name, roles, namespaces))
+    print(add_token(folder, name, roles, namespaces, expires))
     Console(stderr=True).print("Keep it: only its hash is stored, and it is not shown again.")
 
 
 def list_tokens_command(folder: Path) -> None:
     """Print whose tokens there are."""
-    table = Table("name", "roles", "namespaces", "since")
+    table = Table("name", "roles", "namespaces", "since", "expires")
     for each in read_tokens(folder):
-        table.add_row(each["name"], " ".join(each["roles"]), " ".join(each["namespaces"]), each["since"])
+        ends = "never" if each["expires"] is None else each["expires"]
+        table.add_row(each["name"], " ".join(each["roles"]), " ".join(each["namespaces"]), each["since"], ends)
     Console().print(table)
 
 
 def remove_token_command(folder: Path, name: str) -> None:
-    """Remove a token."""
-    remove_token(folder, name)
+    """Remove a token; say so if it was the last."""
+    if not remove_token(folder, name):
+        Console(stderr=True).print(
+            f"That was the last token: nobody may ask until there is another. Delete {folder / FILE} to let everybody "
+            "on this machine ask without one."
+        )

@@ -336,7 +336,7 @@ class _Readable:
 
 
 def request_id(message: Any) -> str | int | None:
-    """Return the id of a message that cannot be read, or None if it has none.
+    r"""Return the id of a message that cannot be read, or None if it has none.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ def request_id(message: Any) -> str | int | None:
 
     Examples
     --------
-    >>> request_id('{"params": {"id": 1, "x": "\\\\ud800"}, "id": 7}'), request_id({"id": "a"}), request_id("{nope")
+    >>> request_id('{"params": {"id": 1, "x": "\\ud800"}, "id": 7}'), request_id({"id": "a"}), request_id("{nope")
     (7, 'a', None)
     """
     found = message.get("id") if isinstance(message, dict) else None

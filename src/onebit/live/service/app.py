@@ -19,6 +19,7 @@ from onebit.live.decider import Decider
 from onebit.live.report import report
 from onebit.live.service import bodies
 from onebit.live.service.api_page import api_page
+from onebit.live.service.audit import AuditLog
 from onebit.live.service.desk_page import add_desk_page
 from onebit.live.service.desks import Desk, Desks
 from onebit.live.service.gate import Gate, address_of
@@ -47,17 +48,22 @@ class Service:
     folder : Path
         Where tokens are.
     tokens_required : bool
-        Whether nobody may ask without one; where not, only until there is one.
+        Whether a token is needed even where there is no file of tokens.
     rate : float
         Guesses and answers a second that one caller may ask for; 0 for any number.
     warms : bool
         Whether to compile what a first guess needs when a decider is opened.
+    audit : bool
+        Whether it is noted who did what.
     """
 
-    def __init__(self, store: Store, folder: Path, tokens_required: bool, rate: float, warms: bool) -> None:
+    def __init__(
+        self, store: Store, folder: Path, tokens_required: bool, rate: float, warms: bool, audit: bool
+    ) -> None:
         self.desks = Desks(store, warms)
         self.tokens = Tokens(folder, tokens_required)
         self.metrics = Metrics(self.desks)
+        self.audit = AuditLog(folder) if audit else None
         self._allowance = Allowance(rate)
 
     def allow(self, request: Request, role: str, namespace: str | None = None) -> Caller:
@@ -99,18 +105,23 @@ def create_app(
     tokens_required: bool = False,
     rate: float = ROUNDS_PER_SECOND,
     warms: bool = False,
+    audit: bool = True,
     opener: Opener = Decider.open,
 ) -> FastAPI:
     """Return the application; deciders are in a folder, or in the database `log`. `Service` says the rest."""
     store = Folder(folder, opener) if log is None else Database(log)
-    service = Service(store, folder, tokens_required, rate, warms)
+    service = Service(store, folder, tokens_required, rate, warms, audit)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(MOST_THREADS, "onebit reader"))
+        if service.audit is not None:
+            service.audit.start()
         service.desks.open_all()
         yield
         await asyncio.to_thread(service.desks.close)
+        if service.audit is not None:
+            service.audit.close()
         _LOG.info("stopped: all is answered and closed")
 
     app = _Service(
@@ -133,7 +144,7 @@ def create_app(
         (405, "not with this method"),
     ):
         app.add_exception_handler(status, _always(Problem(status, says)))
-    app.front = Gate(Shortcut(app.front, verbs), service.tokens, service.metrics)
+    app.front = Gate(Shortcut(app.front, verbs), service.tokens, service.metrics, service.audit)
     return app
 
 
