@@ -365,11 +365,18 @@ def serve(
         typer.Option(help="Keep deciders in a PostgreSQL database, by its URL; or say it in the variable ONEBIT_LOG."),
     ] = None,
     audit: Annotated[bool, typer.Option(help="Note who did what in the folder's audit.jsonl.")] = True,
+    max_connections: Annotated[
+        int | None,
+        typer.Option(help="Connections at once; 1 000, or half as many as open files are allowed, if not given."),
+    ] = None,
+    max_connections_per_address: Annotated[
+        int | None, typer.Option(help="Of them from one address, such as a proxy's; a quarter of all, if not given.")
+    ] = None,
 ) -> None:
     """Serve deciders over HTTP: guess, tell, reports, metrics. SIGTERM stops it when all is answered."""
     from onebit.commands.serve import serve_command
 
-    serve_command(folder, host, port, rate, log_requests, log, audit)
+    serve_command(folder, host, port, rate, log_requests, log, audit, max_connections, max_connections_per_address)
 
 
 @app.command()

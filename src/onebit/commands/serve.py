@@ -27,6 +27,8 @@ def serve_command(
     log_requests: bool,
     log: str | None = None,
     audit: bool = True,
+    max_connections: int | None = None,
+    max_connections_per_address: int | None = None,
 ) -> None:
     """Serve the deciders of a folder or a database until SIGTERM or Ctrl-C.
 
@@ -44,6 +46,8 @@ def serve_command(
         The URL of a PostgreSQL database for the deciders; the variable ONEBIT_LOG says it too.
     audit : bool
         Whether it is noted who did what, in the file audit.jsonl of the folder.
+    max_connections, max_connections_per_address : int, optional
+        How many connections there may be at once, in all and from one address.
     """
     log = _database(log)
     check_integer("--port", port, low=0, high=65535)
@@ -62,11 +66,13 @@ def serve_command(
     import uvicorn
 
     from onebit.live.service.app import create_app
+    from onebit.live.service.connections import places_for
     from onebit.live.service.journal import NAME, keep_journal
-    from onebit.live.service.process import set_up_process
-    from onebit.live.service.protocol import guard
+    from onebit.live.service.process import raise_file_limit, set_up_process
+    from onebit.live.service.protocol import KEEP_ALIVE_SECONDS, guard
     from onebit.live.service.server import Server
 
+    places = places_for(max_connections, max_connections_per_address, raise_file_limit())
     set_up_process()
     keep_journal(log_requests)
     if (folder / FILE).exists() and not read_tokens(folder):
@@ -80,9 +86,10 @@ def serve_command(
         server_header=False,
         proxy_headers=False,
         ws="none",
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    Server(guard(config)).run()
+    Server(guard(config, places)).run()
 
 
 def _database(log: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""The server of ``onebit serve``: uvicorn's, which says where it listens, and ends when all it has begun is answered."""
+"""The server of ``onebit serve``: uvicorn's, which says where it listens, and ends when what it began is answered."""
 
 import asyncio
 import logging
