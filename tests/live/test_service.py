@@ -20,6 +20,7 @@ import pytest
 pytest.importorskip("fastapi")
 
 from in_process import onebit
+from onebit.commands.serve import PASSWORD_FILE_VARIABLE, _database
 from onebit.live.client import MOST_AT_ONCE, Client
 from onebit.live.decider import Decider
 from onebit.live.log import UnreachableError
@@ -742,6 +743,28 @@ def test_commands(tmp_path: Path) -> None:
     assert [each.returncode for each in removed] == [0, 0]
     assert ["last token" in each.stderr for each in removed] == [False, True]
     assert "there is no token 'app'" in onebit("tokens", "remove", folder, "app").stderr
+
+
+def test_the_password_of_a_database_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, url = tmp_path / "password", "postgresql://onebit@database/onebit"
+    monkeypatch.setenv("PGPASSWORD", "another")
+    monkeypatch.setenv(PASSWORD_FILE_VARIABLE, str(file))
+    for content, said in (
+        (None, "cannot be read .No such file"),
+        (b"", "must have one line"),
+        (b"hunter2\nmore\n", "must have one line"),
+        (b"hunter2\xff", "it is no text"),
+    ):
+        if content is not None:
+            file.write_bytes(content)
+        with pytest.raises(ValueError, match=said) as refused:
+            _database(url)
+        assert "hunter2" not in str(refused.value)
+    file.write_bytes(b"hunter2\n")
+    assert _database(None) is None
+    assert os.environ["PGPASSWORD"] == "another", "there is no database"
+    assert _database(url) == url
+    assert os.environ["PGPASSWORD"] == "hunter2"
 
 
 def test_what_breaks_while_it_is_written_breaks_no_later_request() -> None:

@@ -16,6 +16,8 @@ from onebit.live.service.tokens import FILE, add_token, read_tokens, remove_toke
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 LOG_VARIABLE = "ONEBIT_LOG"
 """Names the database, so that no password need be on the command line."""
+PASSWORD_FILE_VARIABLE = "ONEBIT_LOG_PASSWORD_FILE"
+"""Names a file with the database's password, as containers are given secrets."""
 _GRACE_SECONDS = 20
 
 
@@ -97,12 +99,28 @@ def _database(log: str | None) -> str | None:
     if log is not None and has_password(log):
         raise ValueError(
             f"--log must have no password: everybody on this machine could read it there. Give it in {LOG_VARIABLE} "
-            "instead of --log, in PGPASSWORD, or in the file ~/.pgpass"
+            f"instead of --log, in PGPASSWORD, in the file ~/.pgpass, or in one that {PASSWORD_FILE_VARIABLE} names"
         )
     log = log or os.environ.get(LOG_VARIABLE) or None
     if log is not None and not is_database(log):
         raise ValueError(f"--log and {LOG_VARIABLE} must be the URL of a database: postgresql://user@host/database")
+    if (named := os.environ.get(PASSWORD_FILE_VARIABLE)) and log is not None:
+        os.environ["PGPASSWORD"] = _password_in(Path(named))  # where libpq looks for it
     return log
+
+
+def _password_in(path: Path) -> str:
+    """Return the password in a file, or raise ValueError, which does not tell it."""
+    try:
+        password = path.read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        said = getattr(error, "strerror", None) or "it is no text"
+        raise ValueError(
+            f"{PASSWORD_FILE_VARIABLE}={path} cannot be read ({said}); is it there, may you read it?"
+        ) from None
+    if not password or "\n" in password or "\0" in password:
+        raise ValueError(f"{PASSWORD_FILE_VARIABLE}={path} must have one line, the database's password")
+    return password
 
 
 def is_loopback(host: str) -> bool:
