@@ -53,6 +53,19 @@ def test_who_did_what_is_noted(tmp_path: Path) -> None:
     assert (tmp_path / "audit.jsonl").stat().st_mode & 0o077 == 0
 
 
+def test_the_same_again_is_counted(tmp_path: Path) -> None:
+    """An hour of full load must not push out what an admin did before."""
+    audit = AuditLog(tmp_path)
+    for number in range(10_000):
+        audit.note("app", ("guess", "tell")[number % 2], DESK, 200, "192.0.2.7")
+    audit.note("app", "guess", DESK, 503, "192.0.2.7")
+    audit._write()
+    audit.note("app", "guess", DESK, 200, "192.0.2.7")
+    audit._write()
+    found = [(each["verb"], each["status"], each["requests"]) for each in audited(tmp_path)]
+    assert found == [("guess", 200, 5000), ("tell", 200, 5000), ("guess", 503, 1), ("guess", 200, 1)]
+
+
 def test_the_audit_log_can_be_switched_off(tmp_path: Path) -> None:
     with Served(tmp_path, audit=False) as served:
         assert served.ask("PUT", DESK, LIGHT).status == 201
@@ -92,7 +105,7 @@ def test_an_audit_log_that_cannot_be_written_waits(
     audit._write()
     found = audited(tmp_path)
     assert [each.get("token") for each in found] == ["t0", "t1", "t2", "t3", None]
-    assert found[-1]["lines"] == 2
+    assert found[-1]["requests"] == 2
     assert caplog.text.count("cannot be written") == 1
 
 

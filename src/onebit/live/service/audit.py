@@ -1,7 +1,8 @@
 """Who did what: a file of JSON lines beside the deciders, which a thread of its own writes.
 
-A request only puts a line in a queue. The thread writes all that wait a few times a second, so a kill loses the last
-moments of the audit log, and never an event of a decider.
+A request is only counted. A few times a second the thread writes a line for each caller, verb, decider and status, with
+how many there were: a service that is asked thousands of times a second must not push out of its bounded files what an
+admin did an hour ago. A kill loses the last moments of the audit log, and never an event of a decider.
 """
 
 import logging
@@ -9,7 +10,6 @@ import os
 import re
 import threading
 import time
-from collections import deque
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,29 +24,29 @@ LARGEST_FILE = 64 << 20
 N_FILES = 8
 """How many are kept: ``audit.jsonl``, and ``audit.jsonl.1`` to ``audit.jsonl.7``, the oldest."""
 _WRITE_SECONDS = 0.2
-_MOST_WAITING = 100_000  # lines; beyond them, while the disk is full, lines are only counted
+_MOST_WAITING = 100_000  # lines; beyond them, while the disk is full, requests are only counted
 _LONGEST_PATH = 200
 _decider_of = re.compile(f"/v1/({PATTERN}/{PATTERN})(?:/.*)?", re.ASCII).fullmatch
 _LOG = logging.getLogger("onebit.serve")
 
 
-class _Line(NamedTuple):
-    time: float
+class _What(NamedTuple):
     token: str | None
     verb: str
     path: str
     status: int
     address: str
 
-    def described(self) -> dict[str, Any]:
+    def described(self, first: float, n_requests: int) -> dict[str, Any]:
         decider = _decider_of(self.path)
         return {
-            "time": datetime.fromtimestamp(self.time, UTC).isoformat(timespec="milliseconds"),
+            "time": datetime.fromtimestamp(first, UTC).isoformat(timespec="milliseconds"),
             "token": self.token,
             "verb": self.verb,
             "decider": None if decider is None else decider[1],
             "status": self.status,
             "address": self.address,
+            "requests": n_requests,
         }
 
 
@@ -61,7 +61,9 @@ class AuditLog:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
-        self._waiting: deque[_Line] = deque()
+        self._counting = threading.Lock()
+        self._waiting: dict[_What, tuple[float, int]] = {}
+        """When the first was, and how many there were since the last time that lines were written."""
         self._n_lost, self._is_failing = 0, False
         self._unwritten = b""
         """What could not be written; it comes first when the disk has room again."""
@@ -80,7 +82,7 @@ class AuditLog:
         self._thread.start()
 
     def note(self, token: str | None, verb: str, path: str, status: int, address: str) -> None:
-        """Put a line in the queue.
+        """Count a request.
 
         Parameters
         ----------
@@ -93,10 +95,15 @@ class AuditLog:
         address : str
             Where the request came from.
         """
-        if len(self._waiting) >= _MOST_WAITING:
-            self._n_lost += 1
-            return
-        self._waiting.append(_Line(time.time(), token, verb, path[:_LONGEST_PATH], status, address))
+        what = _What(token, verb, path[:_LONGEST_PATH], status, address)
+        with self._counting:
+            found = self._waiting.get(what)
+            if found is not None:
+                self._waiting[what] = found[0], found[1] + 1
+            elif len(self._waiting) < _MOST_WAITING:
+                self._waiting[what] = time.time(), 1
+            else:
+                self._n_lost += 1
         if self._stop.is_set():  # an answer that came when all was closed
             self._write()
 
@@ -125,10 +132,12 @@ class AuditLog:
                 self._is_failing = True
 
     def _next_lines(self) -> bytes:
-        lines = [self._waiting.popleft().described() for _ in range(len(self._waiting))]
-        if self._n_lost:
-            lines.append({"time": lines[-1]["time"], "verb": "lost", "lines": self._n_lost})
-            self._n_lost = 0
+        with self._counting:
+            waiting, self._waiting = self._waiting, {}
+            n_lost, self._n_lost = self._n_lost, 0
+        lines = [what.described(*counted) for what, counted in waiting.items()]
+        if n_lost:
+            lines.append({"time": lines[-1]["time"], "verb": "lost", "requests": n_lost})
         return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
     def _write_out(self) -> None:
