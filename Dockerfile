@@ -1,7 +1,8 @@
 # onebit serve in a container: docs/serving.md, "In a container". `make image` builds it.
-ARG PYTHON=3.11-slim-bookworm
+# To build on the very same files again, name the image by its digest: `make pin-images` finds it and writes it to .env.
+ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 
-FROM python:${PYTHON} AS build
+FROM ${PYTHON_IMAGE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /build
 COPY requirements/ requirements/
@@ -13,7 +14,7 @@ COPY src/ src/
 RUN python -m pip wheel --no-deps --no-build-isolation --wheel-dir wheels . \
  && /opt/onebit/bin/python -m pip install --no-deps --no-index wheels/onebit-*.whl
 
-FROM python:${PYTHON}
+FROM ${PYTHON_IMAGE}
 # A number, so that an orchestrator can see that it is not root.
 RUN useradd --uid 10001 --user-group --create-home --shell /usr/sbin/nologin onebit \
  && install --directory --owner=10001 --group=10001 --mode=0700 /data /var/cache/onebit

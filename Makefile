@@ -6,8 +6,9 @@ PIP    := -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS)
 ARGS   ?=
 DATA   ?=
 RIVALS ?= .rivals
+ENV_FILE ?= .env
 
-.PHONY: help setup test test-slow lint types style docs format package image coverage reproduce playground rivals arena league benchmark clean
+.PHONY: help setup test test-slow lint types style docs format package image pin-images coverage reproduce playground rivals arena league benchmark clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -65,7 +66,16 @@ package: setup  ## wheel and sdist into dist/, installed into an empty environme
 
 image:  ## a container image, onebit, if there is a docker engine
 	@docker info >/dev/null 2>&1 || { echo 'make image needs a running docker engine, and there is none here: docker info says why'; exit 1; }
-	docker build --tag onebit .
+	docker build $(if $(PYTHON_IMAGE),--build-arg PYTHON_IMAGE=$(PYTHON_IMAGE)) --tag onebit .
+
+pin-images:  ## write to .env which base images are meant, by digest, for compose.yaml (needs docker and its registry)
+	@docker info >/dev/null 2>&1 || { echo 'make pin-images needs a running docker engine, and there is none here: docker info says why'; exit 1; }
+	@{ grep -vE '^(PYTHON|POSTGRES)_IMAGE=' $(ENV_FILE) 2>/dev/null; \
+	for image in PYTHON_IMAGE=python:3.11-slim-bookworm POSTGRES_IMAGE=postgres:17-bookworm; do \
+	  digest=$$(docker buildx imagetools inspect "$${image#*=}" --format '{{.Manifest.Digest}}') || exit 1; \
+	  echo "$$image@$$digest"; \
+	done; } > $(ENV_FILE).new && mv $(ENV_FILE).new $(ENV_FILE)
+	@grep -E '^(PYTHON|POSTGRES)_IMAGE=' $(ENV_FILE)
 
 reproduce: setup  ## the paper's experiments at full size, into results/ (ARGS="--quick" for a minute's version)
 	$(BIN)/onebit reproduce $(ARGS)

@@ -14,7 +14,9 @@ from typing import Any, NamedTuple, Self
 import uvicorn
 
 from onebit.live.service.app import Service, create_app
+from onebit.live.service.connections import Connections
 from onebit.live.service.protocol import guard
+from onebit.live.service.server import Server
 
 
 class Reply(NamedTuple):
@@ -102,18 +104,27 @@ def kept_under(path: str, app: Any) -> Any:
 
 
 @contextmanager
-def serving_here(folder: Path, http: Any = "auto", under: str = "", **settings: Any) -> Iterator[str]:
+def serving_here(
+    folder: Path, http: Any = "auto", under: str = "", places: Connections | None = None, **settings: Any
+) -> Iterator[str]:
     """Run a service in a thread: a process of its own takes seconds to begin."""
     app = kept_under(under, create_app(folder, **settings))
-    config = uvicorn.Config(app, log_config=None, http=http, ws="none", timeout_keep_alive=1)
-    server, listening = uvicorn.Server(guard(config)), socket.socket()
+    with running_here(app, places, http=http) as (url, _server):
+        yield url + under
+
+
+@contextmanager
+def running_here(app: Any, places: Connections | None = None, **settings: Any) -> Iterator[tuple[str, Server]]:
+    """Run a server in a thread; settings are uvicorn's."""
+    config = uvicorn.Config(app, log_config=None, ws="none", timeout_keep_alive=1, **settings)
+    server, listening = Server(guard(config, places or Connections(1_000, 250))), socket.socket()
     listening.bind(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()
     try:
         while not server.started:
             time.sleep(0.01)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}{under}"
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", server
     finally:
         server.should_exit = True
         thread.join()

@@ -11,6 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
+from onebit.commands.serve import PASSWORD_FILE_VARIABLE
+from onebit.live.service.connections import MOST_CONNECTIONS
+from onebit.live.service.limits import MOST_DECIDERS, MOST_THREADS
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -42,7 +46,7 @@ def test_what_is_copied_is_there_and_nothing_else_is_sent() -> None:
         for source in shlex.split(rest)[:-1]:
             assert (ROOT / source).exists(), source
             assert is_sent(source), source
-    for secret in (".env", "decisions/tokens.json", ".git", "tests/served.py", "key.pem"):
+    for secret in (".env", "secrets/database_password", "decisions/tokens.json", ".git", "tests/served.py", "key.pem"):
         assert not is_sent(secret), secret
     for name, rest in instructions():
         if name == "RUN":
@@ -61,7 +65,7 @@ def test_nobody_is_root_and_signals_arrive() -> None:
     assert "/data" in json.loads(last("VOLUME"))
     check = last("HEALTHCHECK")
     assert "/healthz" in json.loads(check[check.index("[") :])[-1]
-    assert names.count("FROM") == 2
+    assert [rest.partition(" ")[0] for name, rest in instructions() if name == "FROM"] == ["${PYTHON_IMAGE}"] * 2
 
 
 def compose() -> dict[str, Any]:
@@ -79,11 +83,65 @@ def test_compose_publishes_nothing_beyond_this_machine() -> None:
     assert database["healthcheck"]["test"][:2] == ["CMD", "pg_isready"]
     assert (onebit["read_only"], onebit["cap_drop"]) == (True, ["ALL"])
     assert onebit["environment"]["ONEBIT_LOG"] == "postgresql://onebit@database/onebit"
-    for said in (onebit["environment"]["PGPASSWORD"], database["environment"]["POSTGRES_PASSWORD"]):
-        assert said.startswith("${ONEBIT_DATABASE_PASSWORD:?"), "nothing secret here, and no default for it"
     mounted = {volume.partition(":")[0] for each in (onebit, database) for volume in each["volumes"]}
     assert mounted == set(compose()["volumes"])
     assert {volume.partition(":")[2] for volume in onebit["volumes"]} == set(json.loads(last("VOLUME")))
+
+
+def test_the_password_is_in_a_file_alone() -> None:
+    (name,) = compose()["secrets"]
+    assert compose()["secrets"][name] == {"file": f"./secrets/{name}"}
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert "secrets/" in ignored
+    services = compose()["services"]
+    for service, variable in (("onebit", PASSWORD_FILE_VARIABLE), ("database", "POSTGRES_PASSWORD_FILE")):
+        assert services[service]["secrets"] == [name]
+        assert services[service]["environment"][variable] == f"/run/secrets/{name}"
+        assert not {"PGPASSWORD", "POSTGRES_PASSWORD"} & set(services[service]["environment"]), "seen by docker inspect"
+
+
+@pytest.mark.parametrize("service", ["onebit", "database"])
+def test_each_container_has_limits_and_no_capabilities(service: str) -> None:
+    said = compose()["services"][service]
+    assert said["cap_drop"] == ["ALL"]
+    assert "cap_add" not in said
+    assert said["security_opt"] == ["no-new-privileges:true"]
+    assert re.fullmatch(r"[1-9]\d*g", said["mem_limit"])
+    assert said["pids_limit"] > 0
+    assert said["ulimits"]["nofile"] >= 2 * MOST_CONNECTIONS
+    assert said.get("user", "onebit's is in the Dockerfile") != "root"
+    if service == "onebit":
+        assert said["pids_limit"] > MOST_DECIDERS + MOST_THREADS
+
+
+BASES = {"PYTHON_IMAGE": "python:3.11-slim-bookworm", "POSTGRES_IMAGE": "postgres:17-bookworm"}
+
+
+def test_base_images_may_be_named_by_digest() -> None:
+    services = compose()["services"]
+    assert services["database"]["image"] == f"${{POSTGRES_IMAGE:-{BASES['POSTGRES_IMAGE']}}}"
+    assert services["onebit"]["build"]["args"] == {"PYTHON_IMAGE": f"${{PYTHON_IMAGE:-{BASES['PYTHON_IMAGE']}}}"}
+    assert f"PYTHON_IMAGE={BASES['PYTHON_IMAGE']}" == last("ARG")
+
+
+def test_make_pin_images_writes_the_digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an engine that says which digest each image has; another setting stays in the file."""
+    digests = {image: f"sha256:{digit * 64}" for image, digit in zip(BASES.values(), "ab", strict=True)}
+    cases = "\n".join(f'  *{image}*) echo "{digest}";;' for image, digest in digests.items())
+    docker, written = tmp_path / "docker", tmp_path / "images.env"
+    docker.write_text(f'#!/bin/sh\ncase "$*" in\n  info) ;;\n{cases}\n  *) exit 1;;\nesac\n', encoding="utf-8")
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    written.write_text("OTHER=1\nPYTHON_IMAGE=python:old@sha256:0\n", encoding="utf-8")
+    for _ in range(2):
+        run = subprocess.run(["make", "pin-images", f"ENV_FILE={written}"], cwd=ROOT, capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr
+        expected = ["OTHER=1", *(f"{name}={image}@{digests[image]}" for name, image in BASES.items())]
+        assert written.read_text(encoding="utf-8").splitlines() == expected
+    docker.write_text('#!/bin/sh\n[ "$1" = info ]\n', encoding="utf-8")
+    run = subprocess.run(["make", "pin-images", f"ENV_FILE={written}"], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode != 0
+    assert written.read_text(encoding="utf-8").splitlines() == expected, "as it was"
 
 
 def test_make_image_says_that_there_is_no_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

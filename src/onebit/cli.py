@@ -368,11 +368,30 @@ def serve(
         float | None,
         typer.Option(help="GiB of memory that deciders may take together; half of what there is, if not given."),
     ] = None,
+    audit: Annotated[bool, typer.Option(help="Note who did what in the folder's audit.jsonl.")] = True,
+    max_connections: Annotated[
+        int | None,
+        typer.Option(help="Connections at once; 1 000, or half as many as open files are allowed, if not given."),
+    ] = None,
+    max_connections_per_address: Annotated[
+        int | None, typer.Option(help="Of them from one address, such as a proxy's; a quarter of all, if not given.")
+    ] = None,
 ) -> None:
     """Serve deciders over HTTP: guess, tell, reports, metrics. SIGTERM stops it when all is answered."""
     from onebit.commands.serve import serve_command
 
-    serve_command(folder, host, port, rate, log_requests, log, memory)
+    serve_command(
+        folder,
+        host,
+        port,
+        rate,
+        log_requests,
+        log,
+        memory,
+        audit,
+        max_connections,
+        max_connections_per_address,
+    )
 
 
 @app.command()
@@ -418,11 +437,14 @@ def add(
     name: Annotated[str, typer.Argument(help="Whose it is.")],
     role: Annotated[list[str], typer.Option(help="play, read or admin; repeat it for several.")],
     namespace: Annotated[list[str] | None, typer.Option(help="Where; repeat it. Without: everywhere.")] = None,
+    expires: Annotated[
+        str | None, typer.Option(help="When it ends: 12h, 90d, 8w, or a date such as 2027-12-31. Without: never.")
+    ] = None,
 ) -> None:
     """Make a token, and print it once."""
     from onebit.commands.serve import add_token_command
 
-    add_token_command(folder, name, role, namespace or ["*"])
+    add_token_command(folder, name, role, namespace or ["*"], expires)
 
 
 @tokens.command("list")

@@ -1,6 +1,7 @@
 """Deciders for AI agents: the tools over MCP, and a process that is killed between two of them."""
 
 import asyncio
+import io
 import json
 import os
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 
 import onebit
 from in_process import onebit as command
-from onebit.live.agents import VERBS, _told, answer, create_server
+from onebit.live.agents import VERBS, _told, answer, create_server, serve_stdio
 from onebit.live.client import RemoteDecider
 from onebit.live.decider import Decider
 from onebit.live.service.tokens import add_token
@@ -207,6 +208,28 @@ def test_the_disk_keeps_nobody_waiting(desk: Decider, monkeypatch: pytest.Monkey
 
 def line(number: int, method: str, **params: Any) -> str:
     return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n"
+
+
+def test_messages_that_cannot_be_read_are_answered(desk: Decider, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The SDK drops them without a word, and the host would wait for ever."""
+
+    def call(number: Any, value: str) -> str:
+        asked = '{"name":"guess","arguments":{"record":{"id":99,"x":' + value + "}}}"
+        return f'{{"jsonrpc":"2.0","method":"tools/call","params":{asked},"id":{number}}}'
+
+    deep = ["[" * n + "]" * n for n in (900, 100_000)] + ['{"a":' * 900 + "1" + "}" * 900]
+    sent = [call(number, value) for number, value in enumerate([*deep, '"\\ud800"', '"\\udc00\\ud800"', "9" * 5000])]
+    sent += [call('"\\ud800"', "1"), call("1.5", '"\\ud800"'), "{nope", "[]", "", '{"jsonrpc":"2.0","id":"z"}']
+    incoming, outgoing = io.BytesIO("\n".join(sent).encode()), io.BytesIO()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(incoming))
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(outgoing))
+    before = desk.status()
+    serve_stdio(desk)
+    told = [json.loads(each) for each in outgoing.getvalue().splitlines()]
+    assert [each["id"] for each in told] == [*range(6), None, None, None, None, "z"]
+    assert {each["error"]["code"] for each in told} == {-32700}
+    assert all("cannot be read" in each["error"]["message"] for each in told)
+    assert desk.status() == before
 
 
 def test_a_process_that_is_killed_knows_its_answers(tmp_path: Path) -> None:

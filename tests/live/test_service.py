@@ -1,14 +1,16 @@
 """The service: what it answers, to whom, and that nothing that is sent to it breaks it."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -18,9 +20,11 @@ import pytest
 pytest.importorskip("fastapi")
 
 from in_process import onebit
-from onebit.live.client import MOST_AT_ONCE
+from onebit.commands.serve import PASSWORD_FILE_VARIABLE, _database
+from onebit.live.client import MOST_AT_ONCE, Client
 from onebit.live.decider import Decider
 from onebit.live.log import UnreachableError
+from onebit.live.service.app import create_app
 from onebit.live.service.bodies import own_learner
 from onebit.live.service.desks import Desk, Desks, Load
 from onebit.live.service.limits import MOST_READERS, MOST_WAITING, Allowance
@@ -28,9 +32,9 @@ from onebit.live.service.metrics import _OfDeciders
 from onebit.live.service.stores import Folder
 from onebit.live.service.tokens import FILE, Tokens, add_token, read_tokens, remove_token
 from onebit.live.web import LARGEST_BODY, Problem
-from served import Reply, Served
+from served import Reply, Served, running_here
 
-LIGHT = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
+LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
 DESK = "/v1/shop/routing"
 
 
@@ -67,7 +71,7 @@ def test_a_round(served: Served) -> None:
     assert again == ticket, "the same request is the same ticket"
     answer = {"id": ticket["id"], "correct": True}
     assert [served.ask("POST", f"{DESK}/tell", answer).json for _ in range(2)] == [{"news": True}, {"news": False}]
-    assert is_problem(served.ask("POST", f"{DESK}/tell", answer | {"correct": False}), 422, "was told True before")
+    assert is_problem(served.ask("POST", f"{DESK}/tell", answer | {"correct": False}), 409, "was told True before")
     assert served.ask("POST", f"{DESK}/correct", answer | {"correct": False}).json == {"done": True}
     assert served.ask("GET", f"{DESK}/status").json["wrong"] == 1
     assert served.ask("POST", f"{DESK}/withdraw", {"id": ticket["id"]}).json == {"done": True}
@@ -78,6 +82,24 @@ def test_a_round(served: Served) -> None:
     assert served.ask("POST", f"{DESK}/shadow", shadow).json["label"] in LIGHT["classes"]
     assert served.ask("POST", f"{DESK}/classes", {"label": 7}).json == {"classes": ["a", "b", "c", 7]}
     assert served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}, "among": [7]}).json["label"] == 7
+
+
+def test_an_unknown_ticket_is_404_and_one_that_stands_otherwise_409(served: Served) -> None:
+    ids = [served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}}).json["id"] for _ in range(3)]
+    assert served.ask("POST", f"{DESK}/tell", {"id": ids[0], "correct": True}).status == 200
+    for verb, more in (("tell", {"correct": True}), ("correct", {"correct": True}), ("withdraw", {})):
+        for name in ("2-0123456789abcdef", "none", ""):
+            assert is_problem(served.ask("POST", f"{DESK}/{verb}", {"id": name} | more), 404, "is none of this")
+        assert is_problem(served.ask("POST", f"{DESK}/{verb}", {"id": 7} | more), 422, "ticket must be")
+    assert is_problem(served.ask("POST", f"{DESK}/tell", {"id": ids[0], "correct": False}), 409, "was told True")
+    assert is_problem(served.ask("POST", f"{DESK}/correct", {"id": ids[1], "correct": True}), 409, "no answer yet")
+    assert is_problem(served.ask("POST", f"{DESK}/withdraw", {"id": ids[1]}), 409, "no answer yet")
+    served.ask("POST", f"{DESK}/settings", {"max_open": 1})
+    assert is_problem(served.ask("POST", f"{DESK}/tell", {"id": ids[1], "correct": True}), 409, "without an answer")
+    told = [{"id": name, "correct": False} for name in (ids[0], "none", ids[2])]
+    *refused, news = served.ask("POST", f"{DESK}/tell", told).json
+    assert [(each["status"], each["error"]) for each in refused] == [(409, "ValueError"), (404, "ValueError")]
+    assert news == {"news": True}
 
 
 def test_lists_answer_for_every_item(served: Served) -> None:
@@ -158,7 +180,7 @@ def test_a_slow_decider_keeps_only_its_own_callers_waiting(served: Served) -> No
     slow, is_free = served.service.desks.get("shop", "slow"), threading.Event()
 
     async def both() -> Any:
-        waiting = slow.submit(lambda _desk: is_free.wait(10), 0)
+        waiting = asyncio.create_task(slow.submit(lambda _desk: is_free.wait(10), 0))
         try:
             return await served._ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}}, {}), waiting.done()
         finally:
@@ -255,6 +277,53 @@ def test_two_who_scrape_at_once_both_see_a_busy_decider() -> None:
     assert others == [first] * 3
 
 
+# Stopping.
+
+
+def test_what_is_refused_when_the_service_stops_is_never_written(tmp_path: Path) -> None:
+    """SIGTERM while a decider is busy: what it has begun is answered as it went, all else 504, and not done later."""
+    app = create_app(tmp_path)
+    with running_here(app, timeout_graceful_shutdown=0.2) as (url, server), ThreadPoolExecutor(8) as threads:
+        with Client(url) as client:
+            client.create("shop/routing", **LIGHT)
+            known = client.decider("shop/routing").guess({"x": 1.0}, key="known")
+
+        def ask(method: str, path: str, body: Any) -> Reply:
+            connection = HTTPConnection(url.removeprefix("http://"), timeout=20)
+            connection.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
+            reply = connection.getresponse()
+            return Reply(reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read())
+
+        desk = app.state.service.desks.get("shop", "routing")
+        with desk.open_decider()._lock:  # it is busy
+            begun = threads.submit(ask, "POST", f"{DESK}/guess", {"record": {"x": 1.0}, "key": "begun"})
+            wait_until(lambda: desk._n_bytes > 0 and desk._line.empty())
+            in_line = [
+                threads.submit(ask, "POST", f"{DESK}/guess", {"record": {"x": 1.0}, "key": "in line"}),
+                threads.submit(ask, "POST", f"{DESK}/tell", {"id": known.id, "correct": True}),
+                threads.submit(ask, "POST", f"{DESK}/classes", {"label": "late"}),
+            ]
+            wait_until(lambda: desk._line.qsize() == 3)
+            server.should_exit = True
+            for reply in [each.result(10) for each in in_line]:
+                assert is_problem(reply, 504, "nothing of it happened")
+                assert reply.headers["x-content-type-options"] == "nosniff"
+            assert not begun.done()
+        assert begun.result(10).status == 200
+    with Decider.open(tmp_path / "shop" / "routing.onebit") as decider:
+        assert [event.key for event in decider.events() if event.key] == ["known", "begun"]
+        assert decider.status().open == 2
+        assert decider.classes == LIGHT["classes"]
+        assert decider.verify()
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10.0
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 # Making deciders.
 
 MADE = {"classes": ["a", "b"], "learner": own_learner("UniformGuess")}
@@ -330,6 +399,13 @@ def test_a_standby_goes_on_looking_whatever_happens(monkeypatch: pytest.MonkeyPa
     ("told", "said"),
     [
         ({}, "classes is missing"),
+        ({"classes": None}, "classes must be a count or a list"),
+        (LIGHT | {"classes": None}, "classes must be a count or a list"),
+        ({"classes": True}, "classes must be a count or a list"),
+        ({"classes": 1.5}, "classes must be a count or a list"),
+        ({"classes": {"a": 1}}, "classes must be a count or a list"),
+        ({"classes": []}, "at least one label"),
+        ({"classes": 0}, "classes must be"),
         ({"classes": "abc"}, "classes must be a count or a list"),
         ({"classes": ["a", "a"]}, "a"),
         ({"classes": [1.5]}, "a label must be"),
@@ -350,12 +426,15 @@ def test_a_standby_goes_on_looking_whatever_happens(monkeypatch: pytest.MonkeyPa
 )
 def test_what_no_decider_can_be_made_of(shared: Served, told: Any, said: str) -> None:
     assert is_problem(shared.ask("PUT", "/v1/shop/other", told), 422, said)
+    assert is_problem(shared.ask("PUT", "/v1/elsewhere/other", told), 422, said)
+    assert not (shared.folder / "elsewhere").exists()
     assert shared.ask("GET", "/v1").json["deciders"] == ["shop/routing"]
     assert [path.name for path in shared.folder.glob("shop/*.onebit")] == ["routing.onebit"]
 
 
 def test_the_same_decider_again(shared: Served) -> None:
     assert shared.ask("PUT", DESK, LIGHT).status == 200
+    assert is_problem(shared.ask("PUT", DESK, {"classes": None}), 422, "classes must be a count")
     assert is_problem(shared.ask("PUT", DESK, LIGHT | {"learner": "Banditron"}), 409, "was begun with learner")
     assert is_problem(shared.ask("PUT", DESK, LIGHT | {"classes": ["z"]}), 409, "was begun with classes")
     assert own_learner("Banditron:exploration=0.1", 3).get_params()["seed"] == 3
@@ -457,6 +536,64 @@ def test_tokens_that_could_not_be_read_are_read_again(tmp_path: Path, monkeypatc
         tokens = Tokens(tmp_path, required=False)
         assert tokens.caller(f"bearer {token}") is None
     assert tokens.caller(f"bearer {token}") is not None, "whose rights changed, and nothing else"
+
+
+def test_a_file_of_tokens_means_that_tokens_are_required(tmp_path: Path) -> None:
+    add_token(tmp_path, "app", ["admin"], ["*"])
+    assert remove_token(tmp_path, "app") == 0
+    assert Tokens(tmp_path, required=False).caller(None) is None, "it is empty"
+    with Served(tmp_path) as served:
+        assert is_problem(served.ask("PUT", DESK, LIGHT), 401)
+        token = add_token(tmp_path, "new", ["admin"], ["*"])
+        served.service.tokens._looked = 0.0
+        assert served.ask("PUT", DESK, LIGHT, authorization=f"Bearer {token}").status == 201
+        (tmp_path / FILE).unlink()
+        served.service.tokens._looked = 0.0
+        assert is_problem(served.ask("GET", "/v1"), 401)
+    with Served(tmp_path) as served:
+        assert served.ask("GET", "/v1").status == 200, "who deletes the file means it"
+
+
+def test_a_file_of_tokens_that_cannot_be_looked_at_lets_nobody_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_path: Path) -> Any:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    assert Tokens(tmp_path, required=False).caller(None) is None
+
+
+def test_tokens_expire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in ("", "d", "0d", "-1d", "1y", "1.5d", "999999w", "2020-01-01", "tomorrow", "٣d"):
+        with pytest.raises(ValueError, match="expires must be"):
+            add_token(tmp_path, "app", ["play"], ["*"], text)
+    assert not (tmp_path / FILE).exists()
+    token = {
+        name: f"Bearer {add_token(tmp_path, name, ['admin'], ['*'], ends)}"
+        for name, ends in {"short": "30m", "long": "2999-01-01T12:00:00+02:00", "endless": None}.items()
+    }
+    with Served(tmp_path) as served:
+        assert [served.ask("GET", "/v1", authorization=each).status for each in token.values()] == [200] * 3
+        now = time.time() + 1801
+        monkeypatch.setattr("onebit.live.service.tokens.time.time", lambda: now)
+        assert [served.ask("GET", "/v1", authorization=each).status for each in token.values()] == [401, 200, 200]
+        refused = served.ask("POST", f"{DESK}/guess", {"record": {}}, authorization=token["short"])
+        assert is_problem(refused, 401, "token 'short' expired at 20")
+        assert served.ask("GET", "/healthz", authorization=token["short"]).status == 200
+
+
+def test_a_token_from_before_tokens_expired_still_works(tmp_path: Path) -> None:
+    token = add_token(tmp_path, "app", ["play"], ["*"])
+    (known,) = json.loads((tmp_path / FILE).read_bytes())
+    del known["expires"]
+    (tmp_path / FILE).write_text(json.dumps([known]), encoding="utf-8")
+    caller = Tokens(tmp_path, required=False).caller(f"Bearer {token}")
+    assert caller is not None
+    assert not caller.is_expired
+    for ends in ("soon", "2999-01-01", 7):
+        (tmp_path / FILE).write_text(json.dumps([known | {"expires": ends}]), encoding="utf-8")
+        assert Tokens(tmp_path, required=False).caller(f"Bearer {token}") is None, "a broken file lets nobody in"
 
 
 CHANGE_AT_ONCE = """
@@ -598,8 +735,36 @@ def test_commands(tmp_path: Path) -> None:
     assert onebit("tokens", "add", folder, "app", "--role", "play").returncode == 1
     assert "role must be one of" in onebit("tokens", "add", folder, "b", "--role", "king").stderr
     assert "namespace must be" in onebit("tokens", "add", folder, "b", "--role", "play", "--namespace", "../x").stderr
-    assert onebit("tokens", "remove", folder, "app").returncode == 0
+    assert onebit("tokens", "add", folder, "b", "--role", "play", "--expires", "90d").returncode == 0
+    assert "expires must be" in onebit("tokens", "add", folder, "c", "--role", "play", "--expires", "never").stderr
+    listed = onebit("tokens", "list", folder).stdout
+    assert "never" in listed
+    removed = [onebit("tokens", "remove", folder, name) for name in ("app", "b")]
+    assert [each.returncode for each in removed] == [0, 0]
+    assert ["last token" in each.stderr for each in removed] == [False, True]
     assert "there is no token 'app'" in onebit("tokens", "remove", folder, "app").stderr
+
+
+def test_the_password_of_a_database_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, url = tmp_path / "password", "postgresql://onebit@database/onebit"
+    monkeypatch.setenv("PGPASSWORD", "another")
+    monkeypatch.setenv(PASSWORD_FILE_VARIABLE, str(file))
+    for content, said in (
+        (None, "cannot be read .No such file"),
+        (b"", "must have one line"),
+        (b"hunter2\nmore\n", "must have one line"),
+        (b"hunter2\xff", "it is no text"),
+    ):
+        if content is not None:
+            file.write_bytes(content)
+        with pytest.raises(ValueError, match=said) as refused:
+            _database(url)
+        assert "hunter2" not in str(refused.value)
+    file.write_bytes(b"hunter2\n")
+    assert _database(None) is None
+    assert os.environ["PGPASSWORD"] == "another", "there is no database"
+    assert _database(url) == url
+    assert os.environ["PGPASSWORD"] == "hunter2"
 
 
 def test_what_breaks_while_it_is_written_breaks_no_later_request() -> None:

@@ -188,7 +188,7 @@ def fuzz(folder: Path, n_requests: int) -> Counter[int]:
     for path in folder.rglob("*.onebit"):
         with Decider.open(path) as decider:
             assert decider.verify()
-    assert {path.name for path in folder.iterdir()} <= {"shop", "vault", "tokens.json"}
+    assert {path.name for path in folder.iterdir()} <= {"shop", "vault", "tokens.json", "audit.jsonl"}
     assert {path.name for path in (folder / "vault").iterdir()} == {"secret.onebit", "secret.onebit.last"}
     return told
 

@@ -17,6 +17,8 @@ from onebit.live.service.tokens import FILE, add_token, read_tokens, remove_toke
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 LOG_VARIABLE = "ONEBIT_LOG"
 """Names the database, so that no password need be on the command line."""
+PASSWORD_FILE_VARIABLE = "ONEBIT_LOG_PASSWORD_FILE"
+"""Names a file with the database's password, as containers are given secrets."""
 _GRACE_SECONDS = 20
 
 
@@ -28,6 +30,9 @@ def serve_command(
     log_requests: bool,
     log: str | None = None,
     memory: float | None = None,
+    audit: bool = True,
+    max_connections: int | None = None,
+    max_connections_per_address: int | None = None,
 ) -> None:
     """Serve the deciders of a folder or a database until SIGTERM or Ctrl-C.
 
@@ -45,6 +50,10 @@ def serve_command(
         The URL of a PostgreSQL database for the deciders; the variable ONEBIT_LOG says it too.
     memory : float, optional
         Gibibytes of memory that deciders may take together; half of what there is, if not given.
+    audit : bool
+        Whether it is noted who did what, in the file audit.jsonl of the folder.
+    max_connections, max_connections_per_address : int, optional
+        How many connections there may be at once, in all and from one address.
     """
     log = _database(log)
     check_integer("--port", port, low=0, high=65535)
@@ -64,14 +73,21 @@ def serve_command(
     import uvicorn
 
     from onebit.live.service.app import create_app
+    from onebit.live.service.connections import places_for
     from onebit.live.service.journal import NAME, keep_journal
-    from onebit.live.service.process import set_up_process
-    from onebit.live.service.protocol import guard
+    from onebit.live.service.process import raise_file_limit, set_up_process
+    from onebit.live.service.protocol import KEEP_ALIVE_SECONDS, guard
+    from onebit.live.service.server import Server
 
+    places = places_for(max_connections, max_connections_per_address, raise_file_limit())
     set_up_process()
     keep_journal(log_requests)
+    if (folder / FILE).exists() and not read_tokens(folder):
+        logging.getLogger(NAME).warning("%s has no token: nobody may ask until one is added", folder / FILE)
     config = uvicorn.Config(
-        create_app(folder, log=log, tokens_required=is_open_to_others, rate=rate, warms=True, memory=n_bytes),
+        create_app(
+            folder, log=log, tokens_required=is_open_to_others, rate=rate, warms=True, memory=n_bytes, audit=audit
+        ),
         host,
         port,
         log_config=None,
@@ -79,20 +95,10 @@ def serve_command(
         server_header=False,
         proxy_headers=False,
         ws="none",
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    journal = logging.getLogger(NAME)
-
-    class Server(uvicorn.Server):
-        async def startup(self, sockets: object = None) -> None:
-            await super().startup(sockets)  # type: ignore[arg-type]
-            for server in self.servers:
-                for listening in server.sockets:
-                    where = listening.getsockname()
-                    shown = f"[{where[0]}]" if ":" in where[0] else where[0]
-                    journal.info("listening on http://%s:%d", shown, where[1])
-
-    Server(guard(config)).run()
+    Server(guard(config, places)).run()
 
 
 def _database(log: str | None) -> str | None:
@@ -100,12 +106,28 @@ def _database(log: str | None) -> str | None:
     if log is not None and has_password(log):
         raise ValueError(
             f"--log must have no password: everybody on this machine could read it there. Give it in {LOG_VARIABLE} "
-            "instead of --log, in PGPASSWORD, or in the file ~/.pgpass"
+            f"instead of --log, in PGPASSWORD, in the file ~/.pgpass, or in one that {PASSWORD_FILE_VARIABLE} names"
         )
     log = log or os.environ.get(LOG_VARIABLE) or None
     if log is not None and not is_database(log):
         raise ValueError(f"--log and {LOG_VARIABLE} must be the URL of a database: postgresql://user@host/database")
+    if (named := os.environ.get(PASSWORD_FILE_VARIABLE)) and log is not None:
+        os.environ["PGPASSWORD"] = _password_in(Path(named))  # where libpq looks for it
     return log
+
+
+def _password_in(path: Path) -> str:
+    """Return the password in a file, or raise ValueError, which does not tell it."""
+    try:
+        password = path.read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        said = getattr(error, "strerror", None) or "it is no text"
+        raise ValueError(
+            f"{PASSWORD_FILE_VARIABLE}={path} cannot be read ({said}); is it there, may you read it?"
+        ) from None
+    if not password or "\n" in password or "\0" in password:
+        raise ValueError(f"{PASSWORD_FILE_VARIABLE}={path} must have one line, the database's password")
+    return password
 
 
 def is_loopback(host: str) -> bool:
@@ -120,20 +142,27 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def add_token_command(folder: Path, name: str, roles: list[str], namespaces: list[str]) -> None:
+def add_token_command(
+    folder: Path, name: str, roles: list[str], namespaces: list[str], expires: str | None = None
+) -> None:
     """Add a token, and print it once."""
-    print(add_token(folder, name, roles, namespaces))
+    print(add_token(folder, name, roles, namespaces, expires))
     Console(stderr=True).print("Keep it: only its hash is stored, and it is not shown again.")
 
 
 def list_tokens_command(folder: Path) -> None:
     """Print whose tokens there are."""
-    table = Table("name", "roles", "namespaces", "since")
+    table = Table("name", "roles", "namespaces", "since", "expires")
     for each in read_tokens(folder):
-        table.add_row(each["name"], " ".join(each["roles"]), " ".join(each["namespaces"]), each["since"])
+        ends = "never" if each["expires"] is None else each["expires"]
+        table.add_row(each["name"], " ".join(each["roles"]), " ".join(each["namespaces"]), each["since"], ends)
     Console().print(table)
 
 
 def remove_token_command(folder: Path, name: str) -> None:
-    """Remove a token."""
-    remove_token(folder, name)
+    """Remove a token; say so if it was the last."""
+    if not remove_token(folder, name):
+        Console(stderr=True).print(
+            f"That was the last token: nobody may ask until there is another. Delete {folder / FILE} to let everybody "
+            "on this machine ask without one."
+        )

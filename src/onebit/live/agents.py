@@ -6,7 +6,9 @@ decider works in a thread; the protocol is never kept waiting by the disk.
 
 import json
 import logging
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from onebit import __version__
@@ -18,6 +20,11 @@ from onebit.live.web import LARGEST_BODY
 
 Desk = Decider | RemoteDecider
 _LOG = logging.getLogger("onebit.mcp")
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
+_UNREADABLE = (
+    "the message cannot be read ({}): it must be JSON-RPC, nested at most some 100 deep, with finite numbers, and with "
+    "texts that have no half of a pair of surrogates"
+)
 _MOST_LABELS = 50  # that are named when a session begins
 
 _INSTRUCTIONS = (
@@ -269,6 +276,90 @@ def serve_stdio(desk: Desk, about: str | None = None) -> None:
 
     async def serve() -> None:
         async with stdio_server() as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
+            readable: Any = _Readable(incoming, outgoing)
+            await server.run(readable, outgoing, server.create_initialization_options())
 
     anyio.run(serve)
+
+
+class _Readable:
+    """A stream of messages; those that cannot be read are answered with an error.
+
+    The SDK only logs them, and whoever sent one would wait for ever.
+
+    Parameters
+    ----------
+    incoming, outgoing : streams of the SDK
+        What `stdio_server` yields.
+    """
+
+    def __init__(self, incoming: Any, outgoing: Any) -> None:
+        self._incoming, self._outgoing = incoming, outgoing
+
+    @property
+    def last_context(self) -> Any:
+        return self._incoming.last_context
+
+    async def receive(self) -> Any:
+        import mcp_types as types
+        from mcp.shared.message import SessionMessage
+
+        while isinstance(item := await self._incoming.receive(), Exception):
+            fault = item.errors()[0] if hasattr(item, "errors") else {"msg": str(item), "input": ""}
+            asked = fault["input"]
+            if isinstance(asked, str) and not asked.strip():
+                continue  # an empty line
+            error = types.ErrorData(code=types.PARSE_ERROR, message=_UNREADABLE.format(fault["msg"]))
+            said = types.JSONRPCError(jsonrpc="2.0", id=request_id(asked), error=error)
+            await self._outgoing.send(SessionMessage(said))
+        return item
+
+    async def aclose(self) -> None:
+        await self._incoming.aclose()
+
+    def __aiter__(self) -> "_Readable":
+        return self
+
+    async def __anext__(self) -> Any:
+        import anyio
+
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> "_Readable":
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.aclose()
+
+
+def request_id(message: Any) -> str | int | None:
+    r"""Return the id of a message that cannot be read, or None if it has none.
+
+    Parameters
+    ----------
+    message : object
+        What was read of it; or its text, which may be nested so deep, or have such numbers and texts, that no reader of
+        JSON takes it.
+
+    Examples
+    --------
+    >>> request_id('{"params": {"id": 1, "x": "\\ud800"}, "id": 7}'), request_id({"id": "a"}), request_id("{nope")
+    (7, 'a', None)
+    """
+    found = message.get("id") if isinstance(message, dict) else None
+    if isinstance(message, str):
+        depth, before = 0, ("", "")
+        for token in map(re.Match.group, _JSON_TOKEN.finditer(message)):
+            if depth == 1 and before == ('"id"', ":"):
+                with suppress(ValueError, RecursionError):
+                    found = json.loads(token)
+                break
+            depth += (token in "{[") - (token in "}]")
+            before = before[1], token
+    if isinstance(found, str):
+        with suppress(UnicodeEncodeError):
+            return found.encode().decode()
+    return found if type(found) is int else None

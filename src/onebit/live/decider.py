@@ -19,7 +19,16 @@ from onebit.live.logs import open_log
 from onebit.live.record_json import record_to_json
 from onebit.live.settings import CHANGEABLE, NOTHING, check_same, new_settings, settings_of
 from onebit.live.state import State, named_among, place_of
-from onebit.live.tickets import Shadow, Ticket, check_answer, check_time, moment, name_of
+from onebit.live.tickets import (
+    Shadow,
+    Ticket,
+    TicketConflictError,
+    UnknownTicketError,
+    check_answer,
+    check_time,
+    moment,
+    name_of,
+)
 from onebit.typed_json import describe
 
 _RECENT = 10_000  # requests and answers that are known without asking the log
@@ -224,7 +233,7 @@ class Decider(House):
             _remember(self._answers, name, said)
             return True
         if (before := self._answer_of(name)) != said:
-            raise ValueError(
+            raise TicketConflictError(
                 f"ticket {name!r} was told {before} before, and {said} now; if {before} was a mistake, say so: "
                 f"correct_answer({name!r}, {said})"
             )
@@ -275,11 +284,13 @@ class Decider(House):
         with self._lock:
             self._make_ready()
             if name in self._state.open:
-                raise ValueError(f"ticket {name!r} has no answer yet that could be a mistake; tell it")
+                raise TicketConflictError(f"ticket {name!r} has no answer yet that could be a mistake; tell it")
             before = self._answer_of(name)
             told = [event.seq for event in self._log.about_ticket(name) if event.kind == Kind.TOLD]
             if not told or told[0] <= self._log.compacted:
-                raise ValueError(f"ticket {name!r}: its answer was compacted into a snapshot, and cannot be corrected")
+                raise TicketConflictError(
+                    f"ticket {name!r}: its answer was compacted into a snapshot, and cannot be corrected"
+                )
             if before == correct:
                 return
             self._is_stale = True  # before it is written: if it cannot be, what is known is not what the log says
@@ -409,8 +420,9 @@ class Decider(House):
         if told:
             return bool(told[-1]) if told[-1] is not None else None
         if events and events[-1].kind == Kind.SILENT:
-            raise ValueError(f"ticket {name!r} was closed without an answer at {moment(events[-1].time)}: too late")
-        raise ValueError(f"ticket {name!r:.80} is none of this decider's, or was compacted away")
+            closed = moment(events[-1].time)
+            raise TicketConflictError(f"ticket {name!r} was closed without an answer at {closed}: too late")
+        raise UnknownTicketError(f"ticket {name!r:.80} is none of this decider's, or was compacted away")
 
 
 def _said_before(event: Event, classes: list[Any]) -> Ticket | Shadow:

@@ -8,6 +8,14 @@ import numpy as np
 from onebit.inputs import brief
 
 
+class UnknownTicketError(ValueError):
+    """There is no ticket with that id."""
+
+
+class TicketConflictError(ValueError):
+    """The ticket is there, and its answer is not what the call needs: told otherwise, not told, or closed."""
+
+
 class Ticket(NamedTuple):
     """A guess that waits for its answer."""
 

@@ -19,6 +19,7 @@ from onebit.live.decider import Decider
 from onebit.live.report import report
 from onebit.live.service import bodies
 from onebit.live.service.api_page import api_page
+from onebit.live.service.audit import AuditLog
 from onebit.live.service.desk_page import add_desk_page
 from onebit.live.service.desks import Desk, Desks
 from onebit.live.service.gate import Gate, address_of
@@ -48,21 +49,24 @@ class Service:
     folder : Path
         Where tokens are.
     tokens_required : bool
-        Whether nobody may ask without one; where not, only until there is one.
+        Whether a token is needed even where there is no file of tokens.
     rate : float
         Guesses and answers a second that one caller may ask for; 0 for any number.
     warms : bool
         Whether to compile what a first guess needs when a decider is opened.
     memory : float
         Bytes of memory that deciders may take together.
+    audit : bool
+        Whether it is noted who did what.
     """
 
     def __init__(
-        self, store: Store, folder: Path, tokens_required: bool, rate: float, warms: bool, memory: float
+        self, store: Store, folder: Path, tokens_required: bool, rate: float, warms: bool, memory: float, audit: bool
     ) -> None:
         self.desks = Desks(store, warms, memory)
         self.tokens = Tokens(folder, tokens_required)
         self.metrics = Metrics(self.desks)
+        self.audit = AuditLog(folder) if audit else None
         self._allowance = Allowance(rate)
 
     def allow(self, request: Request, role: str, namespace: str | None = None) -> Caller:
@@ -105,6 +109,7 @@ def create_app(
     rate: float = ROUNDS_PER_SECOND,
     warms: bool = False,
     memory: float | None = None,
+    audit: bool = True,
     opener: Opener = Decider.open,
 ) -> FastAPI:
     """Return the application; deciders are in a folder, or in the database `log`. `Service` says the rest.
@@ -113,15 +118,19 @@ def create_app(
     """
     store = Folder(folder, opener) if log is None else Database(log)
     n_bytes = machine_memory() / 2 if memory is None else memory
-    service = Service(store, folder, tokens_required, rate, warms, n_bytes)
+    service = Service(store, folder, tokens_required, rate, warms, n_bytes, audit)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(MOST_THREADS, "onebit reader"))
         _LOG.info("deciders may take %.3g GiB of memory", n_bytes / 2**30)
+        if service.audit is not None:
+            service.audit.start()
         service.desks.open_all()
         yield
         await asyncio.to_thread(service.desks.close)
+        if service.audit is not None:
+            service.audit.close()
         _LOG.info("stopped: all is answered and closed")
 
     app = _Service(
@@ -144,7 +153,7 @@ def create_app(
         (405, "not with this method"),
     ):
         app.add_exception_handler(status, _always(Problem(status, says)))
-    app.front = Gate(Shortcut(app.front, verbs), service.tokens, service.metrics)
+    app.front = Gate(Shortcut(app.front, verbs), service.tokens, service.metrics, service.audit)
     return app
 
 
@@ -262,7 +271,11 @@ def _add_house(app: FastAPI, service: Service) -> None:
         caller = service.allow(request, "admin", namespace)
         service.charge(request, caller, 1)
         told = bodies.settings_of(bodies.read_json(request.scope["state"]["body"]))
-        is_new = await asyncio.to_thread(service.desks.create, namespace, name, told)
+        making = asyncio.get_running_loop().run_in_executor(None, service.desks.create, namespace, name, told)
+        try:
+            is_new = await asyncio.shield(making)
+        except asyncio.CancelledError:  # as in `Desk.submit`: it may have been made by now
+            is_new = await making
         desk = service.desks.get(namespace, name)
         if is_new:
             _LOG.info("a decider was made", extra={"decider": desk.title, "caller": caller.name})

@@ -167,6 +167,8 @@ def settings_of(said: Any) -> dict[str, Any]:
     """Return what `Decider.open` is told for a new decider."""
     fields = fields_of(said, ["classes"], ["learner", *_BEGUN_WITH])
     classes, seed = fields["classes"], fields.get("seed", 0)
+    if classes is None:  # to `Decider.open` that means: go on with the one that is there
+        raise ValueError("classes must be a count or a list of labels; got null")
     if isinstance(classes, list):
         classes = _labels("classes", classes)
     if isinstance(classes, int) and classes > MOST_CLASSES:

@@ -60,6 +60,8 @@ class _Job(NamedTuple):
     n_bytes: int
     answer: "asyncio.Future[Any]"
     loop: asyncio.AbstractEventLoop
+    begun: threading.Lock
+    """Held for good by the first to take it: the thread, which then does the job, or the request, which gave it up."""
 
 
 class Desk:
@@ -110,8 +112,22 @@ class Desk:
 
     # What requests call.
 
-    def submit(self, call: Call, n_bytes: int) -> "asyncio.Future[Any]":
-        """Put a request of so many bytes in line; the future has what it returned once that is on the disk."""
+    async def submit(self, call: Call, n_bytes: int) -> Any:
+        """Put a request of so many bytes in line, and return what it returned once that is on the disk.
+
+        If the task is cancelled, a request that the thread has not begun never is. One that it has begun is waited for:
+        it will be written.
+        """
+        job = self._put_in_line(call, n_bytes)
+        try:
+            return await asyncio.shield(job.answer)
+        except asyncio.CancelledError:
+            if job.begun.acquire(blocking=False):
+                job.answer.cancel()
+                raise
+            return await job.answer
+
+    def _put_in_line(self, call: Call, n_bytes: int) -> _Job:
         self.open_decider()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
@@ -126,9 +142,10 @@ class Desk:
         with self._lining:
             if self._is_closed:
                 raise _stopping()
-            self._line.put(_Job(call, n_bytes, answer, loop))
+            job = _Job(call, n_bytes, answer, loop, threading.Lock())
+            self._line.put(job)
         self._note_bytes(n_bytes)
-        return answer
+        return job
 
     def _note_bytes(self, n_bytes: int) -> None:
         self._n_bytes += n_bytes
@@ -243,6 +260,9 @@ class Desk:
             with decider.together() as batches:
                 for job in jobs:
                     n_before = max(len(batches) - 1, 0)
+                    if not job.begun.acquire(blocking=False):
+                        outcomes.append((None, None, []))  # the request was given up
+                        continue
                     try:
                         outcomes.append((job.call(decider), None, []))
                     except Exception as error:

@@ -3,12 +3,15 @@
 Where no token is needed, only this machine may ask, and no page of another site may do so through somebody's browser.
 """
 
+import asyncio
 import logging
 import time
+from datetime import UTC, datetime
 
+from onebit.live.service.audit import AuditLog
 from onebit.live.service.limits import FAILURES_PER_SECOND, Allowance
 from onebit.live.service.metrics import Metrics
-from onebit.live.service.tokens import Caller, Tokens
+from onebit.live.service.tokens import ANYBODY, Caller, Tokens
 from onebit.live.web import (
     HEADERS,
     PAGE_HEADERS,
@@ -38,6 +41,9 @@ _PAGE_HEADERS = [*HEADERS, *PAGE_HEADERS]
 _FORWARDED = frozenset(
     {b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip"}
 )
+_STOPPED = Problem(
+    504, "the service stopped before this was done, and nothing of it happened; try again", "BusyError", retry_after=1
+)
 _LOG = logging.getLogger("onebit.serve")
 
 
@@ -52,10 +58,12 @@ class Gate:
         Who may ask.
     metrics : Metrics
         Where requests are counted.
+    audit : AuditLog, optional
+        Where it is noted who did what.
     """
 
-    def __init__(self, app: Application, tokens: Tokens, metrics: Metrics) -> None:
-        self._app, self._tokens, self._metrics = app, tokens, metrics
+    def __init__(self, app: Application, tokens: Tokens, metrics: Metrics, audit: AuditLog | None = None) -> None:
+        self._app, self._tokens, self._metrics, self._audit = app, tokens, metrics, audit
         self._failures = Allowance(FAILURES_PER_SECOND)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,28 +71,37 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 500
+        began, status, is_begun = time.perf_counter(), 500, False
         is_page = scope["path"] == "/" or scope["path"].startswith(PAGES)
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal status
+            nonlocal status, is_begun
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, is_begun = message["status"], True
                 message["headers"] = [*message.get("headers", []), *(_PAGE_HEADERS if is_page else _HEADERS)]
             await send(message)
 
-        caller = None
+        state = scope.setdefault("state", {})
+        state["caller"] = None
+        try:
+            await self._let_in(scope, receive, send_with_headers)
+        except asyncio.CancelledError:  # the server stops, and waits no longer
+            if is_begun:
+                raise
+            await _STOPPED.response()(scope, receive, send_with_headers)
+        finally:
+            self._note(scope, status, time.perf_counter() - began)
+
+    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+        state = scope["state"]
         try:
             headers = headers_of(scope)
-            caller = self._caller(scope, headers)
-            state = scope.setdefault("state", {})
-            state["caller"], state["body"] = caller, await read_body(scope["method"], headers, receive)
+            state["caller"] = self._caller(scope, headers)
+            state["body"] = await read_body(scope["method"], headers, receive)
         except Problem as problem:
-            await problem.response()(scope, receive, send_with_headers)
+            await problem.response()(scope, receive, send)
         else:
-            await self._app(scope, receive, send_with_headers)
-        finally:
-            self._note(scope, status, time.perf_counter() - began, caller)
+            await self._app(scope, receive, send)
 
     def _caller(self, scope: Scope, headers: dict[bytes, str]) -> Caller | None:
         """Return who asks, or raise Problem."""
@@ -93,18 +110,29 @@ class Gate:
             check_own_page(headers, "without tokens the service")
             if not _FORWARDED.isdisjoint(headers):
                 raise Problem(403, "a proxy passes on what others ask; make a token first", "PermissionError")
-        elif caller is None and scope["path"] not in PUBLIC and not scope["path"].startswith(PAGES):
-            wait = self._failures.take(address_of(scope))
-            if wait:
-                raise Problem(
-                    429, "too many requests without a valid token; try later", "PermissionError", 1 + int(wait)
-                )
+            return caller
+        if caller is not None and not caller.is_expired:
+            return caller
+        if scope["path"] in PUBLIC or scope["path"].startswith(PAGES):
+            return None
+        wait = self._failures.take(address_of(scope))
+        if wait:
+            raise Problem(429, "too many requests without a valid token; try later", "PermissionError", 1 + int(wait))
+        if caller is None:
             raise Problem(401, "a valid token is needed: Authorization: Bearer …", "PermissionError")
-        return caller
+        scope["state"]["expired"] = caller.name
+        ended = datetime.fromtimestamp(caller.expires, UTC).isoformat(timespec="seconds")
+        raise Problem(401, f"token {caller.name!r} expired at {ended}; ask for a new one", "PermissionError")
 
-    def _note(self, scope: Scope, status: int, seconds: float, caller: Caller | None) -> None:
-        verb = scope["path"].rpartition("/")[2]
-        self._metrics.count(verb if verb in VERBS else "other", status, seconds)
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        state, verb = scope["state"], scope["path"].rpartition("/")[2]
+        caller: Caller | None = state["caller"]
+        verb = verb if verb in VERBS else "other"
+        self._metrics.count(verb, status, seconds)
+        if self._audit is not None and (status in (401, 403) or (caller and scope["method"] in ("POST", "PUT"))):
+            token = state.get("expired") if caller is None or caller is ANYBODY else caller.name
+            verb = "create" if scope["method"] == "PUT" else verb
+            self._audit.note(token, verb, scope["path"], status, address_of(scope))
         level = logging.INFO if status >= 400 else logging.DEBUG
         if _LOG.isEnabledFor(level):
             said = {"method": scope["method"], "path": scope["path"], "status": status, "seconds": round(seconds, 6)}

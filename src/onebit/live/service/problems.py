@@ -1,6 +1,7 @@
 """What to say about an exception, in the words of the library; what went wrong inside never leaves the process."""
 
 from onebit.live.log import LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
+from onebit.live.tickets import TicketConflictError, UnknownTicketError
 from onebit.live.web import Problem
 from onebit.machine_memory import MemoryBudgetError
 
@@ -28,6 +29,10 @@ def problem_of(error: BaseException) -> Problem:
         return Problem(409, str(error))
     if isinstance(error, UnicodeError):
         return Problem(422, "the request has text that is no Unicode: half of a pair of surrogates")
+    if isinstance(error, UnknownTicketError):
+        return Problem(404, str(error))
+    if isinstance(error, TicketConflictError):
+        return Problem(409, str(error))
     if isinstance(error, ValueError):
         return Problem(422, str(error))
     if isinstance(error, RecursionError):

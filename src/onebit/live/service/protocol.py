@@ -1,39 +1,115 @@
-"""What uvicorn leaves open before a request is one: bytes that are no HTTP, headers that never end, or never come."""
+"""What uvicorn leaves open: too many connections, bytes that are no HTTP, headers without end, answers never read."""
 
 import asyncio
 from typing import Any
 
 from uvicorn import Config
 
+from onebit.live.service.connections import Connections, counted_as
 from onebit.live.web import HEADERS, Problem
 
 LARGEST_HEAD = 64_000
 """Bytes of a request's first line and headers."""
 HEAD_SECONDS = 30.0
 """How long they may take."""
+KEEP_ALIVE_SECONDS = 30
+"""How long a connection may be idle after an answer."""
+SEND_SECONDS = 30.0
+"""How long a client may read nothing of an answer that waits for it."""
+REFUSED_SECONDS = 1.0
+"""How long a connection that was refused is kept, so that its client can read why."""
+_RETRY_SECONDS = 5
 
 
-def guard(config: Config) -> Config:
-    """Return a server's settings, with connections that answer such requests with problems and let go of them."""
+def guard(config: Config, places: Connections) -> Config:
+    """Return a server's settings, with connections that answer such requests with problems and let go of them.
+
+    Parameters
+    ----------
+    config : uvicorn.Config
+        The server's settings.
+    places : Connections
+        How many connections there may be.
+    """
     config.load()
-    config.http_protocol_class = _guarded(config.http_protocol_class)
+    config.http_protocol_class = _guarded(config.http_protocol_class, places)
     return config
 
 
-def _guarded(base: Any) -> Any:
+def _guarded(base: Any, places: Connections) -> Any:
+    n_refused = 0  # that are still open
+
     class Guarded(base):  # type: ignore[misc]
         _n_unread = 0
         _patience: asyncio.TimerHandle | None = None
+        _sending: asyncio.TimerHandle | None = None
+        _is_refused = False
 
         def connection_made(self, transport: Any) -> None:
+            nonlocal n_refused
             super().connection_made(transport)
-            self._wait()
+            self._read_no_further_than_needed()
+            self._address = counted_as(self.client[0] if self.client else "")
+            refusal = places.take(self._address)
+            if refusal is None:
+                self._wait()
+                return
+            self._is_refused = True
+            n_refused += 1
+            transport.write(_written(Problem(503, refusal, "BusyError", _RETRY_SECONDS)))
+            if n_refused > places.most_refused or not transport.can_write_eof():
+                transport.close()
+                return
+            # Not closed at once: what the client still sends would be answered by a reset, and it might not read this.
+            transport.write_eof()
+            self._patience = self.loop.call_later(REFUSED_SECONDS, transport.close)
+
+        def _read_no_further_than_needed(self) -> None:
+            """Let nothing more be read while requests wait in this connection; each answer would read some more."""
+            resume, waiting = self.flow.resume_reading, getattr(self, "pipeline", ())  # h11's has no such queue
+            self.flow.resume_reading = lambda: None if waiting else resume()
 
         def connection_lost(self, exc: Exception | None) -> None:
+            nonlocal n_refused
             self._wait_no_more()
+            self._stop_sending_timer()
+            if self._is_refused:
+                n_refused -= 1
+            else:
+                places.give_back(self._address)
             super().connection_lost(exc)
 
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._watch_sending(self.transport.get_write_buffer_size())
+
+        def resume_writing(self) -> None:
+            self._stop_sending_timer()
+            super().resume_writing()
+
+        def _watch_sending(self, n_bytes: int) -> None:
+            def look() -> None:
+                left = self.transport.get_write_buffer_size()
+                if left >= n_bytes:  # nothing was read
+                    self.transport.abort()
+                else:
+                    self._watch_sending(left)
+
+            self._sending = self.loop.call_later(SEND_SECONDS, look)
+
+        def _stop_sending_timer(self) -> None:
+            if self._sending is not None:
+                self._sending.cancel()
+                self._sending = None
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self.scope["state"].get("caller") is not None:
+                places.know(self._address)
+
         def data_received(self, data: bytes) -> None:
+            if self._is_refused:
+                return
             super().data_received(data)
             cycle = self.cycle
             if cycle is not None and not cycle.response_complete:

@@ -1,6 +1,7 @@
 """Where a service keeps its deciders: in files of a folder, or in a database that several machines share."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -43,7 +44,12 @@ class Folder:
         """Open one."""
         path = self._folder / f"{title}{SUFFIX}"
         make_folder(path.parent)
-        return self._opener(path, **told)
+        try:
+            return self._opener(path, **told)
+        except BaseException:
+            with suppress(OSError):  # it has other deciders
+                path.parent.rmdir()
+            raise
 
 
 class Database:

@@ -2,13 +2,15 @@
 
 import hmac
 import json
+import math
 import os
+import re
 import secrets
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,14 +24,24 @@ EVERYWHERE = "*"
 FILE = "tokens.json"
 _PREFIX = "onebit_"
 _LOOK_AGAIN_SECONDS = 1.0
+_NO_FILE, _UNREADABLE = (0, 0), (-1, -1)
+_is_span = re.compile(r"([0-9]{1,6})([mhdw])", re.ASCII).fullmatch
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 class Caller(NamedTuple):
-    """Somebody who may ask."""
+    """Who asks."""
 
     name: str
     roles: frozenset[str]
     namespaces: frozenset[str]
+    expires: float = math.inf
+    """When its token ends, in seconds since 1970."""
+
+    @property
+    def is_expired(self) -> bool:
+        """Whether its token has ended."""
+        return self.expires <= time.time()
 
     def has_role(self, role: str) -> bool:
         """Say whether it may do what that role may; admin may do everything."""
@@ -44,7 +56,33 @@ ANYBODY = Caller("anybody on this machine", frozenset(ROLES), frozenset({EVERYWH
 """Who asks where no tokens are needed."""
 
 
-def add_token(folder: Path, name: str, roles: Iterable[str], namespaces: Iterable[str]) -> str:
+def expiry(text: str, now: datetime) -> datetime:
+    """Return when a token ends: after so many minutes, hours, days or weeks, or at a date (UTC, as it begins).
+
+    >>> now = datetime(2026, 11, 17, 12, tzinfo=UTC)
+    >>> expiry("90d", now).isoformat(), expiry("2027-01-01", now).isoformat()
+    ('2027-02-15T12:00:00+00:00', '2027-01-01T00:00:00+00:00')
+    >>> expiry("soon", now)
+    Traceback (most recent call last):
+        ...
+    ValueError: expires must be such as 30m, 12h, 90d or 8w, or a date such as 2027-12-31; got 'soon'
+    """
+    span = _is_span(text)
+    try:
+        ends = now + timedelta(**{_UNITS[span[2]]: int(span[1])}) if span else datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        raise ValueError(
+            f"expires must be such as 30m, 12h, 90d or 8w, or a date such as 2027-12-31; got {text!r:.80}"
+        ) from None
+    ends = ends if ends.tzinfo else ends.replace(tzinfo=UTC)
+    if ends <= now:
+        raise ValueError(f"expires must be in the future; got {text!r:.80}")
+    return ends
+
+
+def add_token(
+    folder: Path, name: str, roles: Iterable[str], namespaces: Iterable[str], expires: str | None = None
+) -> str:
     """Add a token and return it; it cannot be read again.
 
     Parameters
@@ -55,8 +93,12 @@ def add_token(folder: Path, name: str, roles: Iterable[str], namespaces: Iterabl
         Whose it is.
     roles, namespaces : iterables of str
         What it may do, and where; ``"*"`` is every namespace.
+    expires : str, optional
+        When it ends, as `expiry` reads it; never, if not given.
     """
     check_name("name", name)
+    now = datetime.now(UTC)
+    ends = None if expires is None else expiry(expires, now).isoformat(timespec="seconds")
     wanted, places = sorted(set(roles)), sorted(set(namespaces))
     for role in wanted:
         if role not in ROLES:
@@ -67,8 +109,14 @@ def add_token(folder: Path, name: str, roles: Iterable[str], namespaces: Iterabl
     if not wanted or not places:
         raise ValueError(f"a token needs a role ({', '.join(ROLES)}) and a namespace, or {EVERYWHERE} for every one")
     token = _PREFIX + secrets.token_urlsafe(32)
-    since = datetime.now(UTC).isoformat(timespec="seconds")
-    line = {"name": name, "roles": wanted, "namespaces": places, "sha256": _hash(token).hex(), "since": since}
+    line = {
+        "name": name,
+        "roles": wanted,
+        "namespaces": places,
+        "sha256": _hash(token).hex(),
+        "since": now.isoformat(timespec="seconds"),
+        "expires": ends,
+    }
     make_folder(folder)
     with _changing(folder) as known:
         if any(each["name"] == name for each in known):
@@ -77,8 +125,8 @@ def add_token(folder: Path, name: str, roles: Iterable[str], namespaces: Iterabl
     return token
 
 
-def remove_token(folder: Path, name: str) -> None:
-    """Remove a token; a running service knows within a second."""
+def remove_token(folder: Path, name: str) -> int:
+    """Remove a token, and return how many are left; a running service knows within a second."""
     if not folder.is_dir():
         raise _missing(name, [])
     with _changing(folder) as known:
@@ -86,6 +134,7 @@ def remove_token(folder: Path, name: str) -> None:
         if len(left) == len(known):
             raise _missing(name, known)
         _write(folder, left)
+    return len(left)
 
 
 def _missing(name: str, known: list[dict[str, Any]]) -> ValueError:
@@ -105,6 +154,7 @@ def read_tokens(folder: Path) -> list[dict[str, Any]]:
                 "namespaces": [str(place) for place in each["namespaces"]],
                 "sha256": bytes.fromhex(each["sha256"]).hex(),
                 "since": str(each["since"]),
+                "expires": None if each.get("expires") is None else _moment(each["expires"]).isoformat(),
             }
             for each in found
         ]
@@ -112,6 +162,13 @@ def read_tokens(folder: Path) -> list[dict[str, Any]]:
         return []
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: is no file of tokens ({error!r:.80}); put a backup there, or remove it") from error
+
+
+def _moment(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError(f"{text} has no time zone")
+    return found
 
 
 @contextmanager
@@ -146,13 +203,14 @@ class Tokens:
     folder : Path
         The service's.
     required : bool
-        Whether nobody may ask without one. Where it is not, it becomes so with the first token.
+        Whether a token is needed even if there is no file of tokens. A file that exists means that one is needed, also
+        when all tokens in it were removed, or the file was while the service runs.
     """
 
     def __init__(self, folder: Path, required: bool) -> None:
         self._folder, self._required = folder, required
         self._lock = threading.Lock()
-        self._looked, self._stamp = 0.0, (0, 0)
+        self._looked, self._stamp = 0.0, _NO_FILE
         self._known: list[tuple[bytes, Caller]] = []
         self._look()
 
@@ -165,7 +223,7 @@ class Tokens:
         return len(self._known)
 
     def caller(self, authorization: str | None) -> Caller | None:
-        """Return who has the token of an ``Authorization`` header, or None for nobody."""
+        """Return who has the token of an ``Authorization`` header, or None; the token may have expired."""
         if time.monotonic() - self._looked > _LOOK_AGAIN_SECONDS:
             self._look()
         if not self._required:
@@ -186,19 +244,25 @@ class Tokens:
             try:
                 found = (self._folder / FILE).stat()
                 stamp = (found.st_mtime_ns, found.st_ino)
+            except FileNotFoundError:
+                stamp = _NO_FILE
             except OSError:
-                stamp = (0, 0)
+                stamp = _UNREADABLE
             if stamp == self._stamp:
                 return
-            self._stamp = stamp
+            self._stamp, self._required = stamp, self._required or stamp != _NO_FILE
             try:
                 self._known = [
                     (
                         bytes.fromhex(each["sha256"]),
-                        Caller(each["name"], frozenset(each["roles"]), frozenset(each["namespaces"])),
+                        Caller(
+                            each["name"],
+                            frozenset(each["roles"]),
+                            frozenset(each["namespaces"]),
+                            math.inf if each["expires"] is None else _moment(each["expires"]).timestamp(),
+                        ),
                     )
                     for each in read_tokens(self._folder)
                 ]
-                self._required = self._required or bool(self._known)
             except (ValueError, OSError):  # it is tried again: rights can change, and the file stay the same
-                self._known, self._required, self._stamp = [], True, (-1, -1)
+                self._known, self._stamp = [], _UNREADABLE
