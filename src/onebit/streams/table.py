@@ -2,6 +2,7 @@
 
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,11 +56,12 @@ class Table(NamedTuple):
 
     def positions(self, wanted: Sequence[str | int]) -> list[int]:
         """Return the positions of columns; a text may name several with commas between."""
+        known: dict[str | int, int] = {name: j for j, name in enumerate(self.names)} if wanted else {}
         found = []
         for each in wanted:
-            several = isinstance(each, str) and each not in self.names and "," in each
+            several = isinstance(each, str) and each not in known and "," in each
             parts = [part.strip() for part in str(each).split(",")] if several else [each]
-            found += [self.position(name) for name in parts]
+            found += [known[name] if name in known else self.position(name) for name in parts]
         return found
 
 
@@ -97,8 +99,8 @@ def column_names(path: Path, line: str, header: Sequence[Any], reading: Reading)
                 f"{option('drop', [j])}; otherwise name it"
             )
         names[j] = name or f"column {j}"
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
         raise ValueError(f"{path}, {line}: two columns are named {twice!r}")
     return names
 
