@@ -12,7 +12,6 @@ import polars as pl
 
 from onebit.inputs import Floats
 from onebit.machine_memory import check_memory
-from onebit.streams.data_set import DataSet, make_data_set
 from onebit.streams.reading import MAX_WORDS, Reading, option
 from onebit.streams.table import LABEL_NAMES, Table, shorten
 
@@ -70,23 +69,6 @@ class TableColumns(NamedTuple):
     about: dict[str, str]
     """For people."""
     feature_names: tuple[str, ...]
-
-
-def make_table_data_set(name: str, table: Table, reading: Reading) -> DataSet:
-    """Understand the columns of a table and return the data set they make.
-
-    Parameters
-    ----------
-    name : str
-        What it will be called.
-    table : Table
-        From any kind of file.
-    reading : Reading
-        What the user has said about it.
-    """
-    found = read_columns(table, reading)
-    data = make_data_set(name, found.X, found.labels, found.where)
-    return DataSet(data.name, data.X, data.y, data.label_names, tuple(found.about.items()), found.feature_names)
 
 
 def read_columns(table: Table, reading: Reading) -> TableColumns:
@@ -346,7 +328,8 @@ def _check_decimal_as_asked(table: Table, n_given: dict[int, int], decimal: str)
 
 def _days(table: Table, columns: list[int]) -> dict[int, pl.Series]:
     """Return days since 1970, UTC, of dates written as ISO 8601 does."""
-    height, days = table.frame.height, {}
+    days: dict[int, pl.Series] = {}
+    height = table.frame.height
     at_once = max(1, _CELLS_AT_ONCE // height)  # one below the other: thousands of columns are thousands of plans
     for start in range(0, len(columns), at_once):
         some = columns[start : start + at_once]
@@ -461,7 +444,10 @@ def _labels(table: Table, target: int) -> Any:
         if values.null_count() == 0 and values.n_unique() == column.n_unique():
             _check_whole(table, target, values.to_numpy())
             return values.to_numpy()
-    return np.array(column.to_list())
+    # NumPy gives every label as much room as the longest one takes.
+    labels = column.to_list()
+    check_memory(4 * len(labels) * max(map(len, labels)))
+    return np.array(labels)
 
 
 def _check_whole(table: Table, target: int, values: Floats) -> None:

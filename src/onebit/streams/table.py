@@ -1,6 +1,5 @@
 """A table as it was found in a file: columns with names, before anything is made of them."""
 
-import io
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -9,7 +8,9 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from onebit.machine_memory import check_memory
 from onebit.strangers import did_you_mean
+from onebit.streams.apart import read_parquet_apart
 from onebit.streams.reading import Reading, option
 
 LABEL_NAMES = ("label", "class", "target", "y")
@@ -17,6 +18,8 @@ LABEL_NAMES = ("label", "class", "target", "y")
 # ASCII digits alone: Python takes 1_0 and ٣ for numbers, a file that has them means words.
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity)")
 _DATE_ATTRIBUTE = re.compile(r"""(?im)^(\s*@attribute\s+(?:'[^'\n]*'|"[^"\n]*"|\S+))\s+date\b.*$""")
+_ATTRIBUTE = re.compile(r"(?im)^\s*@attribute\b")
+_BYTES_OF_A_CELL = 64  # as a Python object, a cell of a column and a number
 
 
 class Table(NamedTuple):
@@ -105,19 +108,17 @@ def column_names(path: Path, line: str, header: Sequence[Any], reading: Reading)
     return names
 
 
-def read_parquet(path: Path, data: bytes) -> Table:
+def read_parquet(path: Path) -> Table:
     """Read a Parquet file."""
-    try:
-        frame = pl.read_parquet(io.BytesIO(data), glob=False)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
-        raise ValueError(f"{path}: is not a whole Parquet file ({_first_line(error)})") from error
-    return _typed(path, frame, "Parquet")
+    return _typed(path, read_parquet_apart(path), "Parquet")
 
 
 def read_arff(path: Path, text: str) -> Table:
     """Read an ARFF file: numbers, nominal values, strings and dates."""
     from sklearn.externals import _arff  # scipy's does not know quotes or line numbers
 
+    # Sparse rows are filled up: a row of two letters has as many cells as there are attributes.
+    check_memory(_BYTES_OF_A_CELL * len(_ATTRIBUTE.findall(text)) * text.count("\n"))
     try:
         # Dates are text that `columns` understands.
         found = _arff.loads(_DATE_ATTRIBUTE.sub(r"\1 string", text))
