@@ -5,6 +5,7 @@ Polars meets some damaged Parquet files by ending the process, and a small file 
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -96,8 +97,10 @@ def _answer(path: Path, job: dict[str, Any], seconds: int, damage: str) -> Itera
 
 def _what_ended(path: Path, child: "subprocess.CompletedProcess[str]", seconds: int, n_bytes: int) -> Exception:
     """Return the error that says what ended a child."""
-    if "memory allocation of" in child.stderr or "out of memory" in child.stderr:
-        return MemoryError(f"reading it asks for more than {n_bytes / 2**30:.3g} GiB")
+    asked = re.search(r"memory allocation of (\d+) bytes failed", child.stderr)
+    if asked:
+        at_once, allowed = int(asked[1]) / 2**30, n_bytes / 2**30
+        return MemoryError(f"it asks for {at_once:.3g} GiB at once, {allowed:.3g} GiB are allowed; is it damaged?")
     end = f"status {child.returncode}"
     if child.returncode < 0:
         if child.returncode == -getattr(signal, "SIGALRM", 0):

@@ -5,6 +5,7 @@ It is run as a script, so that it starts in a fraction of a second: neither scik
 
 import contextlib
 import json
+import os
 import signal
 import sys
 import types
@@ -72,7 +73,8 @@ def _limit(job: dict[str, Any]) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         status = Path("/proc/self/status").read_text(encoding="utf-8")
         taken = 1024 * int(status.partition("VmData:")[2].split()[0])
-        resource.setrlimit(resource.RLIMIT_DATA, (taken + job["bytes"], resource.RLIM_INFINITY))
+        room = (256 << 20) + (8 << 20) * (os.cpu_count() or 1)  # for the threads of Polars
+        resource.setrlimit(resource.RLIMIT_DATA, (taken + room + job["bytes"], resource.RLIM_INFINITY))
 
 
 if __name__ == "__main__":

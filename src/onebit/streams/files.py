@@ -168,10 +168,9 @@ def _reading_errors(path: Path, reading: Reading) -> Iterator[None]:
         with no_more_than(reading.most_bytes(path.stat().st_size)):
             yield
     except MemoryError as error:
-        more = f"allow more with {option('max_gib', 8)}" if memory() > reading.most_bytes(path.stat().st_size) else ""
-        raise ValueError(
-            f"{path}: does not fit into memory ({error}); keep fewer rows or columns of it{', or ' * bool(more)}{more}"
-        ) from error
+        more = f", or allow more with {option('max_gib', round(memory() / 2**30))}" if reading.max_gib is None else ""
+        remedy = f"keep fewer rows or columns of it{more}"
+        raise ValueError(f"{path}: does not fit into memory ({error}); {remedy}") from error
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise ValueError(f"{path}: cannot be read ({reason})") from error
