@@ -140,6 +140,19 @@ def test_a_parquet_list_that_unpacks_to_more_than_is_allowed(tmp_path: Path) -> 
         read_table(path, max_gib=0.001)
 
 
+def test_a_disk_without_room_for_the_columns_is_no_damage(tmp_path: Path) -> None:
+    pl.DataFrame({"a": np.arange(2000.0), "class": ["x", "y"] * 1000}).write_parquet(tmp_path / "a.parquet")
+    # A limit on the size of files, which a child inherits, stands for a full disk.
+    program = (
+        "import resource, signal, sys; from onebit.streams import read_table; signal.signal(signal.SIGXFSZ, "
+        "signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)); read_table(sys.argv[1])"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "a.parquet"], capture_output=True, text=True, check=False
+    )
+    assert "a.parquet: its columns cannot be put into" in run.stderr
+
+
 @pytest.mark.parametrize(
     ("program", "words"),
     [

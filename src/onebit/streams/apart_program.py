@@ -37,7 +37,11 @@ def _parquet(job: dict[str, Any], folder: Path) -> dict[str, Any]:
     needed = 8 * len(lazy.collect_schema()) * int(lazy.select(pl.len()).collect().item())
     if needed > job["bytes"]:
         raise MemoryError(f"its rows and columns ask for {needed / 2**30:.3g} GiB")
-    pl.read_parquet(job["path"], glob=False).write_ipc(folder / "frame.arrow")
+    frame = pl.read_parquet(job["path"], glob=False)
+    try:
+        frame.write_ipc(folder / "frame.arrow")
+    except (OSError, pl.exceptions.PolarsError) as error:  # a full disk
+        raise ValueError(f"{job['path']}: its columns cannot be put into {folder.parent} ({error})") from error
     return {}
 
 
