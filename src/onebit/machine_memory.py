@@ -89,7 +89,7 @@ def claim_memory(n_bytes: float, *, more: bool = False) -> None:
 @contextmanager
 def no_more_than(n_bytes: float) -> Iterator[None]:
     """Let what is made inside take no more: a file that is as large as what it speaks of says how much that is."""
-    before = _ALLOWED.set(n_bytes)
+    before = _ALLOWED.set(min(n_bytes, _ALLOWED.get()))
     try:
         yield
     finally:
@@ -113,7 +113,7 @@ def memory() -> float:
 def check_memory(needed: float) -> None:
     """Raise a MemoryError before it is too late, or a MemoryBudgetError where the memory is shared."""
     if needed > memory():
-        raise MemoryError(f"it asks for {needed / 2**30:.3g} GiB, there are {memory() / 2**30:.3g}")
+        raise MemoryError(f"it asks for {needed / 2**30:.3g} GiB, and {memory() / 2**30:.3g} GiB are allowed")
     claim_memory(needed)
 
 

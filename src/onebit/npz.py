@@ -33,6 +33,9 @@ def read_array(archive: zipfile.ZipFile, part: str) -> Any:
 
 def n_bytes(archive: zipfile.ZipFile, part: str) -> int:
     """Return how much memory an array will take, by its header, or raise if the file is not as long as that says."""
+    # Before anything is unpacked: other packings take the memory that a damaged file asks for.
+    if archive.getinfo(f"{part}.npy").compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{part} is packed in a way that NumPy never writes")
     with archive.open(f"{part}.npy") as file:
         version = npy.read_magic(file)
         if version not in ((1, 0), (2, 0)):

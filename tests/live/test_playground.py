@@ -1,13 +1,16 @@
 """The playground without the web: scenes, sessions, the oracle, and their bounds."""
 
 import json
+import string
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import onebit
 from onebit.kernels import Gaussian
+from onebit.live.playground import scenes
 from onebit.live.playground.catalogue import CATALOGUE, looks, new_learner
 from onebit.live.playground.oracle import MOST_ANSWERS, Oracle, StaleError
 from onebit.live.playground.picture import flat_picture, widest_picture
@@ -15,6 +18,7 @@ from onebit.live.playground.promise import measure, promised
 from onebit.live.playground.scenes import (
     DRAWN_LABELS,
     MOST_CLASSES,
+    MOST_COLUMNS,
     MOST_POINTS,
     MOST_ROUNDS,
     make_scene,
@@ -23,6 +27,7 @@ from onebit.live.playground.scenes import (
 )
 from onebit.live.playground.session import FINISHED, READY, BusyError, Session
 from onebit.live.playground.sessions import NoSuchSessionError, Sessions
+from onebit.streams import apart
 
 LIGHT = ["perceptron", "chance"]
 
@@ -165,6 +170,41 @@ def test_a_bad_table_is_refused_in_words(name: str, text: bytes, said: str) -> N
     with pytest.raises(ValueError, match=said.replace(".", r"\.")) as error:
         scene_from_table(name, text, seed=0)
     assert "/tmp" not in str(error.value)
+
+
+def test_a_table_with_too_many_columns_is_refused_by_its_first_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read whole, 20 000 columns of words took 22 s."""
+    monkeypatch.setattr(scenes, "read_strangers_text", lambda *_: pytest.fail("it was read"))
+    header, row = ",".join([*(f"c{j}" for j in range(60_000)), "class"]), ",".join(["red"] * 60_000 + ["u"])
+    with pytest.raises(ValueError, match=r"wide\.csv: has 59999 columns; the playground takes 1000"):
+        scene_from_table("wide.csv", f"{header}\n{row}\n{row}\n".encode(), seed=0, drop=["c0"])
+
+
+def test_columns_that_are_dropped_do_not_count() -> None:
+    header = ",".join([*(f"c{j}" for j in range(MOST_COLUMNS + 2)), "class"])
+    rows = [",".join([*(str(i * j % 7) for j in range(MOST_COLUMNS + 2)), "uvu"[i]]) for i in range(3)]
+    text = "\n".join([header, *rows]).encode()
+    assert scene_from_table("a.csv", text, seed=0, drop=["c1,c2"]).n_features > MOST_COLUMNS // 2
+    with pytest.raises(ValueError, match="has 1001 columns"):
+        scene_from_table("a.csv", text, seed=0, drop=["c1"])
+
+
+def test_a_table_whose_words_take_too_much_memory_is_refused() -> None:
+    letters = string.ascii_letters
+    lines = [",".join([*(letters[(i + j) % 52] for j in range(999)), "uv"[i % 2]]) for i in range(950)]
+    with pytest.raises(ValueError, match=r"a\.csv: does not fit into memory \(it asks for 0\.368 GiB"):
+        scene_from_table("a.csv", "\n".join(lines).encode(), seed=0)
+
+
+def test_a_table_that_ends_its_reader_leaves_the_playground_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "program.py").write_text("import os; os.abort()")
+    with monkeypatch.context() as patched:
+        patched.setattr(apart, "_PROGRAM", tmp_path / "program.py")
+        with pytest.raises(ValueError, match=r"a\.csv: could not be read: the reader ended with SIGABRT"):
+            scene_from_table("a.csv", b"a,class\n1,u\n2,v\n4,u\n", seed=0)
+    assert scene_from_table("a.csv", b"a,class\n1,u\n2,v\n4,u\n", seed=0).labels == ("u", "v")
 
 
 def test_a_table_of_one_column_is_shown_as_that() -> None:

@@ -38,6 +38,10 @@ _Encoding = Annotated[str | None, typer.Option(help="Of text, such as cp1252; ot
 _MaxWords = Annotated[
     int | None, typer.Option(help="The most different words a column may have, each a column then; 100 otherwise.")
 ]
+_MaxGib = Annotated[
+    float | None,
+    typer.Option(help="The most memory that reading may take; 2 GiB, or 200 times the file's size, otherwise."),
+]
 
 # How learners play it.
 Preprocess = Annotated[
@@ -118,8 +122,11 @@ def _reading(
     decimal: _Decimal = None,
     encoding: _Encoding = None,
     max_words: _MaxWords = None,
+    max_gib: _MaxGib = None,
 ) -> "Reading":
     """Return what a user said about a file."""
     from onebit.streams.reading import Reading
 
-    return Reading(label, tuple(drop or ()), tuple(columns or ()), missing, delimiter, decimal, encoding, max_words)
+    return Reading(
+        label, tuple(drop or ()), tuple(columns or ()), missing, delimiter, decimal, encoding, max_words, max_gib
+    )

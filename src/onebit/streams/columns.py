@@ -4,6 +4,7 @@ The same rules for every kind of file. Nothing is guessed in silence: what can b
 hundreds of columns, is refused with a remedy, and the data set tells what was made of each column.
 """
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,6 @@ import polars as pl
 
 from onebit.inputs import Floats
 from onebit.machine_memory import check_memory
-from onebit.streams.data_set import DataSet, make_data_set
 from onebit.streams.reading import MAX_WORDS, Reading, option
 from onebit.streams.table import LABEL_NAMES, Table, shorten
 
@@ -32,6 +32,7 @@ _DATE = (
     r"(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2}(?:\.[0-9]+)?))?(?:Z|([+-][0-9]{2}):?([0-9]{2}))?)?$"
 )
 _OTHER_DATE = r"^(?:[0-9]{1,2}([./-])[0-9]{1,2}([./-])(?:[0-9]{4}|[0-9]{2})|[0-9]{4}[./][0-9]{1,2}[./][0-9]{1,2})\b"
+_CELLS_AT_ONCE = 1_000_000  # of dates: more take more memory
 _FEW_ROWS = 20  # in fewer, numbers that count rows and words that never repeat are chance
 
 _SECONDS = 86_400.0  # of a day
@@ -68,23 +69,6 @@ class TableColumns(NamedTuple):
     about: dict[str, str]
     """For people."""
     feature_names: tuple[str, ...]
-
-
-def make_table_data_set(name: str, table: Table, reading: Reading) -> DataSet:
-    """Understand the columns of a table and return the data set they make.
-
-    Parameters
-    ----------
-    name : str
-        What it will be called.
-    table : Table
-        From any kind of file.
-    reading : Reading
-        What the user has said about it.
-    """
-    found = read_columns(table, reading)
-    data = make_data_set(name, found.X, found.labels, found.where)
-    return DataSet(data.name, data.X, data.y, data.label_names, tuple(found.about.items()), found.feature_names)
 
 
 def read_columns(table: Table, reading: Reading) -> TableColumns:
@@ -165,11 +149,8 @@ def _find_missing(table: Table, used: list[int], target: int, reading: Reading) 
     is_missing = pl.col(text).str.to_lowercase().is_in(_MISSING)
     has_missing = frame.select(is_missing.any()).row(0) if text else ()
     affected = [name for name, has in zip(text, has_missing, strict=True) if has]
-    frame = frame.with_columns(
-        *[pl.when(pl.col(name).str.to_lowercase().is_in(_MISSING)).then(None).otherwise(pl.col(name)).alias(name)
-          for name in affected],
-        *[pl.col(name).fill_nan(None) for name in floats],
-    )  # fmt: skip
+    is_there = ~pl.col(affected).str.to_lowercase().is_in(_MISSING)
+    frame = frame.with_columns(pl.when(is_there).then(pl.col(affected)), pl.col(floats).fill_nan(None))
     counts = frame.select([f"{j}" for j in used]).null_count().row(0)
     n_missing = {j: count for j, count in zip(used, counts, strict=True) if count}
     for j in (j for j, count in n_missing.items() if count == frame.height):
@@ -177,7 +158,8 @@ def _find_missing(table: Table, used: list[int], target: int, reading: Reading) 
         raise ValueError(f"{table.path}: column {table.names[j]!r} has no value at all; {remedy}")
     if n_missing and (reading.missing == "refuse" or target in n_missing):
         among = n_missing if reading.missing == "refuse" else [target]
-        row, j = min((int(frame.to_series(j).is_null().arg_max() or 0), j) for j in among)
+        first = frame.select(pl.col([f"{j}" for j in among]).is_null().arg_max()).row(0)
+        row, j = min(zip(first, among, strict=True))
         cell = table.frame.to_series(j)[row]
         what = f"is {cell!r}" if cell not in ("", None) else "is empty"
         fill = f"remove or fill such rows, or take {option('missing', 'indicator')}"
@@ -206,6 +188,10 @@ def _encode_all(table: Table, features: list[int], reading: Reading) -> dict[int
     kinds = table.frame.dtypes
     columns = {j: table.frame.to_series(j) for j in features}
     text = _kinds_of_text(table, [j for j in features if kinds[j] == pl.String], reading)
+    dates = _dates(table, text.n_numbers, reading)
+    words = [j for j in features if j not in text.numbers and j not in dates and _is_words(kinds[j])]
+    n_words = _count_words(table, words)
+    check_memory(8 * table.frame.height * sum(min(count, reading.max_words or MAX_WORDS) for count in n_words.values()))
     named = set(table.positions(reading.columns))
     encoded = {}
     for j, column in columns.items():
@@ -217,12 +203,11 @@ def _encode_all(table: Table, features: list[int], reading: Reading) -> dict[int
         elif kinds[j].is_temporal():
             unit = getattr(kinds[j], "time_unit", None)
             encoded[j] = _numbers(table, j, column.to_physical() / _UNITS_IN_A_DAY[unit], _DAYS)
-        elif j in text.codes:
-            encoded[j] = _words(table, j, reading, "codes, for they begin with 0")
-        elif j in text.n_numbers:
-            encoded[j] = _dates_or_words(table, j, text.n_numbers[j], reading)
+        elif j in dates:
+            encoded[j] = _numbers(table, j, dates[j], _DAYS)
         else:
-            encoded[j] = _words(table, j, reading)
+            note = "codes, for they begin with 0" if j in text.codes else ""
+            encoded[j] = _words(table, j, n_words[j], reading, note)
         if encoded[j].kind == _NUMBERS and j not in named:
             _check_counter(table, j, encoded[j].values[:, 0])
     return encoded
@@ -281,48 +266,85 @@ def _check_decimal_commas(table: Table, with_commas: list[int], with_points: lis
             )
 
 
-def _dates_or_words(table: Table, j: int, n_numbers: int, reading: Reading) -> _Encoded:
-    """Return dates as days, or words; raise for what looks like a number or a date and cannot be read as one."""
+def _dates(table: Table, n_numbers: dict[int, int], reading: Reading) -> dict[int, pl.Series]:
+    """Return the columns that are dates, as days; raise for what looks like a number or a date and cannot be read so.
+
+    Parameters
+    ----------
+    table : Table
+        It has nulls where values are missing.
+    n_numbers : dict
+        How many cells are numbers, for each column of text in which not all are.
+    reading : Reading
+        What the user has said about the file.
+    """
+    columns = list(n_numbers)
+    n_given = {j: table.frame.height - table.frame.to_series(j).null_count() for j in columns}
+    _check_slips(table, [j for j in columns if 2 * n_numbers[j] > n_given[j]], reading)
+    for pattern, what, remedy in (
+        (_THOUSANDS, "a number with thousands separators", "write it without them"),
+        (_WITH_SIGN, "a number with a sign of money or percent", "write it without"),
+        (_OTHER_DATE, "a date whose order of day and month is not known", "write it as 2024-12-31"),
+    ):
+        for j, count in _count_matches(table, columns, pattern).items():
+            if 2 * count > n_given[j]:
+                row, cell = _first_match(table, j, pattern)
+                raise ValueError(f"{table.at(row, j)}: is {cell!r}, {what}; {remedy}, or {_leave_out(table, j)}")
+    if reading.decimal is not None:
+        _check_decimal_as_asked(table, n_given, reading.decimal)
+    return _days(table, [j for j, count in _count_matches(table, columns, _DATE).items() if count == n_given[j]])
+
+
+def _first_match(table: Table, j: int, pattern: str) -> tuple[int, str]:
+    """Return the first row of a column that matches, and its cell."""
     column = table.frame.to_series(j)
-    n_given = len(column) - column.null_count()
-    # Mostly numbers: the odd word is a slip, and one column per number would hide it.
-    if 2 * n_numbers > n_given:
+    row = int(column.str.contains(pattern).arg_max() or 0)
+    return row, column[row]
+
+
+def _check_slips(table: Table, mostly_numbers: list[int], reading: Reading) -> None:
+    """Raise for a word among mostly numbers: it is a slip, and one column per number would hide it."""
+    for j in mostly_numbers:
+        column = table.frame.to_series(j)
         pattern = _COMMA if reading.decimal == "," else _POINT
         row = int((~column.str.contains(pattern)).arg_max() or 0)
         hint = ""
         if row == 0 and table.names[j] == f"column {j}":
             hint = "; if these are the names of columns, some of them come again below: take those rows out"
         raise ValueError(f"{table.at(row, j)}: is {column[row]!r} where most rows have a number{hint}")
-    for pattern, what, remedy in (
-        (_THOUSANDS, "a number with thousands separators", "write it without them"),
-        (_WITH_SIGN, "a number with a sign of money or percent", "write it without"),
-        (_OTHER_DATE, "a date whose order of day and month is not known", "write it as 2024-12-31"),
-    ):
-        matches = column.str.contains(pattern)
-        if 2 * int(matches.sum()) > n_given:
-            row = int(matches.arg_max() or 0)
-            raise ValueError(f"{table.at(row, j)}: is {column[row]!r}, {what}; {remedy}, or {_leave_out(table, j)}")
-    _check_decimal_as_asked(table, j, n_given, reading)
-    if int(column.str.contains(_DATE).sum()) == n_given:
-        return _numbers(table, j, _days(table, j, column), _DAYS)
-    return _words(table, j, reading)
 
 
-def _check_decimal_as_asked(table: Table, j: int, n_given: int, reading: Reading) -> None:
+def _check_decimal_as_asked(table: Table, n_given: dict[int, int], decimal: str) -> None:
     """Raise if a column would be numbers, had the user not said that decimals are written in the other way."""
-    column = table.frame.to_series(j)
-    other, pattern = (".", _POINT) if reading.decimal == "," else (",", _COMMA)
-    if reading.decimal is not None and int(column.str.contains(pattern).sum()) == n_given:
-        row = int(column.str.contains(other, literal=True).arg_max() or 0)
-        raise ValueError(
-            f"{table.at(row, j)}: is {column[row]!r}, but decimal is {reading.decimal!r}; "
-            f"say {option('decimal', other)}, or leave it away"
-        )
+    other, pattern = (".", _POINT) if decimal == "," else (",", _COMMA)
+    for j, count in _count_matches(table, list(n_given), pattern).items():
+        if count == n_given[j]:
+            row, cell = _first_match(table, j, re.escape(other))
+            raise ValueError(
+                f"{table.at(row, j)}: is {cell!r}, but decimal is {decimal!r}; "
+                f"say {option('decimal', other)}, or leave it away"
+            )
 
 
-def _days(table: Table, j: int, column: pl.Series) -> pl.Series:
+def _days(table: Table, columns: list[int]) -> dict[int, pl.Series]:
     """Return days since 1970, UTC, of dates written as ISO 8601 does."""
-    frame = pl.DataFrame({"text": column})
+    days: dict[int, pl.Series] = {}
+    height = table.frame.height
+    at_once = max(1, _CELLS_AT_ONCE // height)  # one below the other: thousands of columns are thousands of plans
+    for start in range(0, len(columns), at_once):
+        some = columns[start : start + at_once]
+        found = _days_of(pl.concat([table.frame.to_series(j) for j in some], rechunk=True))
+        days |= {j: found.slice(at * height, height) for at, j in enumerate(some)}
+    for j, column in days.items():
+        given = table.frame.to_series(j)
+        if column.null_count() > given.null_count():
+            row = int((column.is_null() & given.is_not_null()).arg_max() or 0)
+            raise ValueError(f"{table.at(row, j)}: is {given[row]!r}, which is no date")
+    return days
+
+
+def _days_of(column: pl.Series) -> pl.Series:
+    """Return days since 1970; null for what is no date."""
     part = [pl.col("text").str.extract(_DATE, group) for group in range(1, 7)]
     hours, minutes, seconds = (each.cast(pl.Float64).fill_null(0.0) for each in part[1:4])
     shift_hours, shift_minutes = (each.cast(pl.Float64).fill_null(0.0) for each in part[4:6])
@@ -330,19 +352,14 @@ def _days(table: Table, j: int, column: pl.Series) -> pl.Series:
     is_time = (hours < 24) & (minutes < 60) & (seconds < 61) & (shift_hours.abs() < 24) & (shift_minutes < 60)
     days = part[0].str.to_date("%Y-%m-%d", strict=False).cast(pl.Int32).cast(pl.Float64)
     fraction = (hours * 3600 + minutes * 60 + seconds - shift * 60) / _SECONDS
-    found = frame.select(pl.when(is_time).then(days + fraction)).to_series()
-    wrong = found.is_null() & column.is_not_null()
-    if wrong.any():
-        row = int(wrong.arg_max() or 0)
-        raise ValueError(f"{table.at(row, j)}: is {column[row]!r}, which is no date")
-    return found
+    return pl.DataFrame({"text": column}).select(pl.when(is_time).then(days + fraction)).to_series()
 
 
 def _numbers(table: Table, j: int, column: pl.Series, kind: str = _NUMBERS) -> _Encoded:
     """Return a column of numbers; missing ones are the mean, and a second column says where they were."""
     values = column.to_numpy().astype(np.float64)
     n_missing = table.frame.to_series(j).null_count()
-    is_missing = table.frame.to_series(j).is_null().to_numpy() if n_missing else np.zeros(len(values), np.bool_)
+    is_missing = np.isnan(values) if n_missing else np.zeros(len(values), np.bool_)  # a null: nothing else is nan
     is_wrong = ~np.isfinite(values) & ~is_missing
     if is_wrong.any():
         row = int(is_wrong.argmax())
@@ -366,20 +383,33 @@ def _check_counter(table: Table, j: int, values: Floats) -> None:
         )
 
 
-def _words(table: Table, j: int, reading: Reading, note: str = "") -> _Encoded:
+def _is_words(kind: pl.DataType) -> bool:
+    return isinstance(kind, (pl.String, pl.Categorical, pl.Enum))
+
+
+def _count_words(table: Table, columns: list[int]) -> dict[int, int]:
+    """Return how many different words each column has, all columns at once."""
+    if not columns:
+        return {}
+    counts = table.frame.select(pl.col([f"{j}" for j in columns]).drop_nulls().n_unique()).row(0)
+    return dict(zip(columns, counts, strict=True))
+
+
+def _words(table: Table, j: int, n_words: int, reading: Reading, note: str) -> _Encoded:
     """Return one column of 0 and 1 for each word of a column, in order, the last for missing ones if there are any."""
-    column = table.frame.to_series(j).cast(pl.String)
-    words = column.drop_nulls().unique().sort()
-    never_again = reading.max_words is None and len(words) == len(column) >= _FEW_ROWS
-    if never_again or len(words) > (reading.max_words or MAX_WORDS):
-        raise ValueError(_too_many_words(table, j, len(words), len(column)))
-    places = column.replace_strict(words, np.arange(len(words)), default=len(words), return_dtype=pl.Int64).to_numpy()
-    width = len(words) + (column.null_count() > 0)
-    check_memory(8 * len(column) * width)
-    values = np.zeros((len(column), width))
-    values[np.arange(len(column)), places] = 1.0
+    column = table.frame.to_series(j)
+    never_again = reading.max_words is None and n_words == len(column) >= _FEW_ROWS
+    if never_again or n_words > (reading.max_words or MAX_WORDS):
+        raise ValueError(_too_many_words(table, j, n_words, len(column)))
+    width = n_words + (column.null_count() > 0)
+    # A dictionary: each call of Polars costs as much as thousands of cells, and there may be thousands of columns.
+    cells = column.to_list()
+    words = sorted(set(cells).difference([None]))
+    places = {word: at for at, word in enumerate([*words, None])}
+    values = np.zeros((len(cells), width))
+    values[np.arange(len(cells)), [places[cell] for cell in cells]] = 1.0
     endings = (*(f"={word}" for word in words), _IS_MISSING)[:width]
-    return _Encoded(values, endings, "words", f"{len(words)} different{', ' + note if note else ''}")
+    return _Encoded(values, endings, "words", f"{n_words} different{', ' + note if note else ''}")
 
 
 def _too_many_words(table: Table, j: int, n_words: int, n_rows: int) -> str:
@@ -414,7 +444,10 @@ def _labels(table: Table, target: int) -> Any:
         if values.null_count() == 0 and values.n_unique() == column.n_unique():
             _check_whole(table, target, values.to_numpy())
             return values.to_numpy()
-    return np.array(column.to_list())
+    # NumPy gives every label as much room as the longest one takes.
+    labels = column.to_list()
+    check_memory(4 * len(labels) * max(map(len, labels)))
+    return np.array(labels)
 
 
 def _check_whole(table: Table, target: int, values: Floats) -> None:

@@ -3,7 +3,6 @@
 import gzip
 import io
 import os
-import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -13,12 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import scipy.sparse
 
-from onebit.machine_memory import check_memory, memory
+from onebit.machine_memory import check_memory, memory, no_more_than
 from onebit.npz import DAMAGE, n_bytes, read_array
 from onebit.streams.data_set import DataSet, make_data_set
-from onebit.streams.reading import Reading
+from onebit.streams.reading import Reading, option
 
 if TYPE_CHECKING:
+    from onebit.streams.columns import TableColumns
     from onebit.streams.table import Table
 
 Made = TypeVar("Made")
@@ -44,6 +44,7 @@ SUFFIXES = {
 TABLES = ("text", "parquet", "arff")
 """Files with named columns, of which one is the label."""
 _ROOM = 4  # times the size of a file: what reading it takes
+_CHUNK = 1 << 20  # bytes that are unpacked at once
 # The names under which scipy.sparse.save_npz keeps a CSR matrix.
 _SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
@@ -59,6 +60,7 @@ def read_table(
     decimal: str | None = None,
     encoding: str | None = None,
     max_words: int | None = None,
+    max_gib: float | None = None,
 ) -> DataSet:
     r"""Read a data set from a file; its ending says which kind it is.
 
@@ -84,6 +86,9 @@ def read_table(
         out if they are not given.
     max_words : int, optional
         The most different words a column may have; 100 by default.
+    max_gib : float, optional
+        The most memory that reading may take, in GiB: a small file may unpack to a large one. By default 2, or 200
+        times the size of the file if that is more. It is never more than the machine has.
 
     Returns
     -------
@@ -105,15 +110,19 @@ def read_table(
             "onebit.play(learner, X, y)"
         )
     path = Path(path)
-    reading = Reading(label, drop, columns, missing, delimiter, decimal, encoding, max_words).checked()  # type: ignore[arg-type]
+    asked = Reading(label, drop, columns, missing, delimiter, decimal, encoding, max_words, max_gib)  # type: ignore[arg-type]
+    reading = asked.checked()
     kind = _kind_of(path)
     if reading.chosen and kind not in TABLES:
         raise ValueError(f"{path}: only tables (CSV, Parquet, ARFF) have columns to choose; got {reading.chosen[0]}")
     if kind in TABLES:
         return understand_table(path, reading, _make_table_data_set)
-    with _reading_errors(path):
+    with _reading_errors(path, reading):
         name = plain_name(path)
-        return _read_svmlight(path, name) if kind == "svmlight" else _read_npz(path, name)
+        data = _read_svmlight(path, name) if kind == "svmlight" else _read_npz(path, name)
+        if data.is_sparse:  # a learner keeps a number for each class and column, and a short row may name a high one
+            check_memory(8 * data.X.shape[1] * data.n_classes)
+        return data
 
 
 def understand_table(path: Path, reading: Reading, understand: "Callable[[Table, Reading], Made]") -> "Made":
@@ -134,7 +143,7 @@ def understand_table(path: Path, reading: Reading, understand: "Callable[[Table,
     # Polars is a large library: whoever reads no table does without it.
     from polars.exceptions import PanicException, PolarsError
 
-    with _reading_errors(path):
+    with _reading_errors(path, reading):
         try:
             return understand(_read_table(path, kind, reading), reading)
         except (PanicException, PolarsError) as error:  # such as a date beyond all calendars, or a name that is none
@@ -153,12 +162,15 @@ def _kind_of(path: Path) -> str:
 
 
 @contextmanager
-def _reading_errors(path: Path) -> Iterator[None]:
-    """Turn what goes wrong with a file into a ValueError that names it."""
+def _reading_errors(path: Path, reading: Reading) -> Iterator[None]:
+    """Allow a file so much memory, and turn what goes wrong with it into a ValueError that names it."""
     try:
-        yield
+        with no_more_than(reading.most_bytes(path.stat().st_size)):
+            yield
     except MemoryError as error:
-        raise ValueError(f"{path}: does not fit into memory ({error}); keep fewer rows or columns of it") from error
+        more = f", or allow more with {option('max_gib', round(memory() / 2**30))}" if reading.max_gib is None else ""
+        remedy = f"keep fewer rows or columns of it{more}"
+        raise ValueError(f"{path}: does not fit into memory ({error}); {remedy}") from error
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise ValueError(f"{path}: cannot be read ({reason})") from error
@@ -185,18 +197,44 @@ def plain_name(path: Path) -> str:
 
 
 def _make_table_data_set(table: "Table", reading: Reading) -> DataSet:
-    from onebit.streams.columns import make_table_data_set
+    from onebit.streams.columns import read_columns
 
-    return make_table_data_set(plain_name(table.path), table, reading)
+    return _named_data_set(plain_name(table.path), read_columns(table, reading))
+
+
+def _named_data_set(name: str, found: "TableColumns") -> DataSet:
+    data = make_data_set(name, found.X, found.labels, found.where)
+    return DataSet(data.name, data.X, data.y, data.label_names, tuple(found.about.items()), found.feature_names)
+
+
+def read_strangers_text(path: Path, reading: Reading, seconds: int) -> DataSet:
+    """Read delimited text as `read_table` does, but in a child process.
+
+    What it takes is limited by `reading.max_gib` and by the clock, so that no file can end or block this process.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV or TSV file.
+    reading : Reading
+        What is said about it.
+    seconds : int
+        What it may take.
+    """
+    from onebit.streams.apart import read_text_apart
+
+    reading = reading.checked()
+    with _reading_errors(path, reading):
+        return _named_data_set(plain_name(path), read_text_apart(path, reading, seconds))
 
 
 def _read_table(path: Path, kind: str, reading: Reading) -> "Table":
     from onebit.streams.table import read_arff, read_parquet
     from onebit.streams.text_table import as_utf8, read_text_table
 
-    content = _content(path)
     if kind == "parquet":
-        return read_parquet(path, content)
+        return read_parquet(path)
+    content = _content(path)
     if kind == "arff":
         return read_arff(path, as_utf8(path, content, reading.encoding).decode())
     return read_text_table(path, content, reading)
@@ -208,13 +246,15 @@ def _content(path: Path) -> bytes:
         if path.suffix.lower() != ".gz":
             check_memory(_ROOM * path.stat().st_size)
             return file.read()
-        most = int(min(memory(), sys.maxsize) / _ROOM)
+        packed, content, allowed = gzip.GzipFile(fileobj=file), io.BytesIO(), memory()
         try:
-            content = gzip.GzipFile(fileobj=file).read(most + 1)
+            while part := packed.read(_CHUNK):
+                content.write(part)
+                if _ROOM * content.tell() > allowed:
+                    raise MemoryError(f"unpacked and read, it takes more than the {allowed / 2**30:.3g} GiB allowed")
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{path}: is not a whole gz file ({error})") from error
-    check_memory(_ROOM * len(content))
-    return content
+    return content.getvalue()
 
 
 def bundled(name: str) -> DataSet:
@@ -253,6 +293,7 @@ def _read_npz(path: Path, name: str) -> DataSet:
             # Before any memory is taken: a small file can ask for more than there is.
             check_memory(sum(n_bytes(archive, part) for part in wanted))
             held = {part: read_array(archive, part) for part in wanted}
+        check_memory(8 * held["X"].size if "X" in held else 0)  # which becomes floats
     except DAMAGE as error:
         raise ValueError(f"{path}: is not a whole npz file of plain arrays ({error})") from error
     is_sparse = all(part in held for part in _SPARSE_PARTS)

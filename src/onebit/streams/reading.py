@@ -4,12 +4,13 @@ import shlex
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from onebit.inputs import check_choice, check_integer
+from onebit.inputs import check_choice, check_integer, check_number
 
 MISSING = ("refuse", "indicator")
 """What may be done about missing values."""
 MAX_WORDS = 100
 """A column with more different words than this is a name, a code or free text."""
+_SMALL, _TIMES = 2 * 2**30, 200  # bytes; times the size of a file
 
 
 class Reading(NamedTuple):
@@ -31,6 +32,9 @@ class Reading(NamedTuple):
     max_words : int, optional
         The most different words a column may have, each of which becomes a column. By default 100, and a column in
         which no word comes twice is refused.
+    max_gib : float, optional
+        The most memory that reading may take, in GiB. By default 2, or 200 times the size of the file if that is more.
+        It is never more than the machine has.
     """
 
     label: str | int | None = None
@@ -41,12 +45,15 @@ class Reading(NamedTuple):
     decimal: str | None = None
     encoding: str | None = None
     max_words: int | None = None
+    max_gib: float | None = None
 
     def checked(self) -> "Reading":
         """Return the same with every value checked and lists made tuples, or raise a ValueError."""
         check_choice("missing", self.missing, MISSING)
         if self.max_words is not None:
             check_integer("max_words", self.max_words, low=1)
+        if self.max_gib is not None:
+            check_number("max_gib", self.max_gib, above=0.0)
         if self.decimal is not None:
             check_choice("decimal", self.decimal, (".", ","))
         delimiter = "\t" if self.delimiter in ("tab", "\\t") else self.delimiter
@@ -55,6 +62,14 @@ class Reading(NamedTuple):
         if delimiter is not None and delimiter == self.decimal:
             raise ValueError(f"delimiter and decimal must differ; both are {delimiter!r}")
         return self._replace(drop=_several(self.drop), columns=_several(self.columns), delimiter=delimiter)
+
+    def most_bytes(self, file_size: int) -> float:
+        """Return the most memory that reading a file of that size may take.
+
+        >>> Reading().most_bytes(1000) / 2**30, Reading(max_gib=3.5).most_bytes(1000) / 2**30
+        (2.0, 3.5)
+        """
+        return max(_SMALL, _TIMES * file_size) if self.max_gib is None else self.max_gib * 2**30
 
     @property
     def chosen(self) -> list[str]:

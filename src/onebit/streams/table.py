@@ -1,14 +1,16 @@
 """A table as it was found in a file: columns with names, before anything is made of them."""
 
-import io
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 
+from onebit.machine_memory import check_memory
 from onebit.strangers import did_you_mean
+from onebit.streams.apart import read_parquet_apart
 from onebit.streams.reading import Reading, option
 
 LABEL_NAMES = ("label", "class", "target", "y")
@@ -16,6 +18,8 @@ LABEL_NAMES = ("label", "class", "target", "y")
 # ASCII digits alone: Python takes 1_0 and ٣ for numbers, a file that has them means words.
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity)")
 _DATE_ATTRIBUTE = re.compile(r"""(?im)^(\s*@attribute\s+(?:'[^'\n]*'|"[^"\n]*"|\S+))\s+date\b.*$""")
+_ATTRIBUTE = re.compile(r"(?im)^\s*@attribute\b")
+_BYTES_OF_A_CELL = 64  # as a Python object, a cell of a column and a number
 
 
 class Table(NamedTuple):
@@ -55,11 +59,12 @@ class Table(NamedTuple):
 
     def positions(self, wanted: Sequence[str | int]) -> list[int]:
         """Return the positions of columns; a text may name several with commas between."""
+        known: dict[str | int, int] = {name: j for j, name in enumerate(self.names)} if wanted else {}
         found = []
         for each in wanted:
-            several = isinstance(each, str) and each not in self.names and "," in each
+            several = isinstance(each, str) and each not in known and "," in each
             parts = [part.strip() for part in str(each).split(",")] if several else [each]
-            found += [self.position(name) for name in parts]
+            found += [known[name] if name in known else self.position(name) for name in parts]
         return found
 
 
@@ -97,25 +102,23 @@ def column_names(path: Path, line: str, header: Sequence[Any], reading: Reading)
                 f"{option('drop', [j])}; otherwise name it"
             )
         names[j] = name or f"column {j}"
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
         raise ValueError(f"{path}, {line}: two columns are named {twice!r}")
     return names
 
 
-def read_parquet(path: Path, data: bytes) -> Table:
+def read_parquet(path: Path) -> Table:
     """Read a Parquet file."""
-    try:
-        frame = pl.read_parquet(io.BytesIO(data), glob=False)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
-        raise ValueError(f"{path}: is not a whole Parquet file ({_first_line(error)})") from error
-    return _typed(path, frame, "Parquet")
+    return _typed(path, read_parquet_apart(path), "Parquet")
 
 
 def read_arff(path: Path, text: str) -> Table:
     """Read an ARFF file: numbers, nominal values, strings and dates."""
     from sklearn.externals import _arff  # scipy's does not know quotes or line numbers
 
+    # Sparse rows are filled up: a row of two letters has as many cells as there are attributes.
+    check_memory(_BYTES_OF_A_CELL * len(_ATTRIBUTE.findall(text)) * text.count("\n"))
     try:
         # Dates are text that `columns` understands.
         found = _arff.loads(_DATE_ATTRIBUTE.sub(r"\1 string", text))

@@ -14,11 +14,14 @@ from typing import NamedTuple
 
 import polars as pl
 
+from onebit.machine_memory import check_memory
 from onebit.streams.reading import Reading
 from onebit.streams.table import Table, column_names, header_is_first
 
 DELIMITERS = ",;\t|"
 """Found without being told."""
+# Measured: what Polars takes for text of one letter, and for a column of a few rows.
+_BYTES_OF_A_CELL, _BYTES_OF_A_COLUMN = 48, 10_000
 _SAMPLE = 1 << 16  # bytes that tell what stands between cells
 _SAMPLE_LINES = 100
 _MARKS = (
@@ -55,6 +58,7 @@ def read_text_table(path: Path, data: bytes, reading: Reading) -> Table:
     if not text.strip():
         raise ValueError(f"{path}: the file is empty")
     delimiter = reading.delimiter or find_delimiter(text[:_SAMPLE].decode(errors="ignore"), len(text) <= _SAMPLE)
+    _check_size(text, delimiter.encode())
     cells = _read_quickly(text, delimiter)
     if cells is None:
         cells = _frame([record.cells for record in _records(path, text, delimiter)])
@@ -83,6 +87,22 @@ def read_text_table(path: Path, data: bytes, reading: Reading) -> Table:
         said,
         lambda row: line(row + has_header),
     )
+
+
+def count_columns(path: Path, data: bytes, reading: Reading) -> int:
+    """Return how many cells the first row has, without reading the others."""
+    text = as_utf8(path, data, reading.encoding)
+    if not text.strip():
+        raise ValueError(f"{path}: the file is empty")
+    delimiter = reading.delimiter or find_delimiter(text[:_SAMPLE].decode(errors="ignore"), len(text) <= _SAMPLE)
+    return next((len(record.cells) for record in _records(path, text, delimiter)), 0)
+
+
+def _check_size(text: bytes, delimiter: bytes) -> None:
+    """Raise a MemoryError if the cells and columns of a text will take more memory than is allowed."""
+    n_cells = text.count(delimiter) + text.count(b"\n") + text.count(b"\r") + 1
+    n_columns = text.lstrip().split(b"\n", 1)[0].count(delimiter) + 1
+    check_memory(2 * len(text) + _BYTES_OF_A_CELL * n_cells + _BYTES_OF_A_COLUMN * n_columns)
 
 
 def as_utf8(path: Path, data: bytes, encoding: str | None) -> bytes:

@@ -1,6 +1,7 @@
 """Where the rounds of a session come from: the paper's sets, a table of the user's own, points that somebody draws."""
 
 import tempfile
+import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
@@ -12,8 +13,9 @@ import scipy.sparse
 from onebit.inputs import Floats, Integers, check_number, check_seed
 from onebit.live.playground.picture import Picture, flat_picture, widest_picture
 from onebit.reporting.names import printable, shortened
-from onebit.streams import bundled, paper_strong, paper_weak, preprocess, read_table, wedges
-from onebit.streams.files import ending
+from onebit.streams import bundled, paper_strong, paper_weak, preprocess, wedges
+from onebit.streams.files import ending, read_strangers_text
+from onebit.streams.reading import Reading
 
 MOST_ROUNDS = 5000
 """Of a session."""
@@ -28,6 +30,9 @@ DRAWN_LABELS = ("blue", "orange", "green", "pink")
 """What a person can draw."""
 
 _LONGEST_NAME = 40
+# For a table of two million letters, which takes some 100 MB and a second or two.
+_MOST_GIB, _MOST_SECONDS = 0.25, 30
+_ONE_AT_A_TIME = threading.Lock()
 
 
 class Scene(ABC):
@@ -192,6 +197,8 @@ def scene_from_table(
 ) -> Scene:
     r"""Return the rounds of a table that somebody has sent: standardised, with a constant, shuffled by the seed.
 
+    It is read in a child process with little memory, one table at a time: no file can end or block the playground.
+
     Parameters
     ----------
     file_name : str
@@ -208,6 +215,8 @@ def scene_from_table(
     >>> scene_from_table("fruit.csv", b"weight,class\n1,apple\n2,pear\n3,apple\n", seed=0).labels
     ('apple', 'pear')
     """
+    from onebit.streams.text_table import count_columns  # which imports Polars, a large library
+
     check_seed(seed)
     if ending(Path(file_name)) not in (".csv", ".tsv"):
         raise ValueError(f"{printable(file_name)}: the table must be a .csv or .tsv file")
@@ -215,20 +224,19 @@ def scene_from_table(
         # Never under the name that was sent: that may be a path.
         path = Path(folder) / f"table{ending(Path(file_name))}"
         path.write_bytes(text)
+        reading = Reading(label, tuple(drop), max_gib=_MOST_GIB)
         try:
-            data = read_table(path, label, drop=drop)
+            # From the first line, before all others: the label and what is dropped are not counted.
+            n_named = sum(len(names.split(",")) for names in drop) + 1
+            _check_size(file_name, "columns", count_columns(path, text, reading) - n_named, MOST_COLUMNS)
+            with _ONE_AT_A_TIME:
+                data = read_strangers_text(path, reading, _MOST_SECONDS)
         except ValueError as error:
             raise ValueError(str(error).replace(str(path), printable(file_name))) from None
     n_rows, n_columns = data.X.shape
-    for what, size, most in (
-        ("columns", n_columns, MOST_COLUMNS),
-        ("rows × columns", n_rows * n_columns, MOST_CELLS),
-        ("classes", data.n_classes, MOST_CLASSES),
-    ):
-        if size > most:
-            raise ValueError(
-                f"{printable(file_name)}: has {size} {what}; the playground takes {most}. `onebit play` takes all"
-            )
+    _check_size(file_name, "columns", n_columns, MOST_COLUMNS)
+    _check_size(file_name, "rows × columns", n_rows * n_columns, MOST_CELLS)
+    _check_size(file_name, "classes", data.n_classes, MOST_CLASSES)
     X = preprocess(data.X.toarray() if scipy.sparse.issparse(data.X) else data.X, "standardize")
     title, says = _SHOWN["csv"]
     columns = "1 column" if n_columns == 1 else f"{n_columns} columns"
@@ -236,6 +244,13 @@ def scene_from_table(
     says = f"{says} {size}; columns are standardised, and a constant is added."
     shown = shortened(printable(file_name), _LONGEST_NAME)
     return Prepared(f"{title}: {shown}", says, X, data.y, data.label_names, _picture_of(X), _passes(n_rows, seed))
+
+
+def _check_size(file_name: str, what: str, size: int, most: int) -> None:
+    if size > most:
+        raise ValueError(
+            f"{printable(file_name)}: has {size} {what}; the playground takes {most}. `onebit play` takes all"
+        )
 
 
 def _picture_of(X: Floats) -> Picture:
