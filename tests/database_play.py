@@ -10,7 +10,7 @@ from typing import Any
 
 from onebit.live.decider import Decider
 from onebit.live.events import Kind
-from onebit.live.log import LogWriteError, OwnedError, UnreachableError
+from onebit.live.log_errors import LogWriteError, OwnedError, UnreachableError
 
 Played = tuple[str, str, Any]
 """What was acknowledged: the verb, the ticket, and the label or the answer."""

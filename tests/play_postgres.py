@@ -10,7 +10,7 @@ import time
 
 from database_play import Played, play
 from onebit.live.decider import Decider
-from onebit.live.log import OwnedError, UnreachableError
+from onebit.live.log_errors import OwnedError, UnreachableError
 
 
 def play_until_ended(url: str, name: str, record: str, threads: int) -> None:

@@ -22,7 +22,7 @@ pytest.importorskip("fastapi")
 from onebit.live.client import Client, error_of
 from onebit.live.decider import Decider
 from onebit.live.events import Kind
-from onebit.live.log import LogError, LogWriteError, OwnedError
+from onebit.live.log_errors import LogError, LogWriteError, OwnedError
 from onebit.live.service.tokens import add_token
 from served import serving_here
 

@@ -19,7 +19,7 @@ from onebit.checks.problems import noisy_problem
 from onebit.live.decider import Decider
 from onebit.live.events import Kind
 from onebit.live.keeper import ReplayWarning
-from onebit.live.log import LogError, LogWriteError, OwnedError
+from onebit.live.log_errors import LogError, LogWriteError, OwnedError
 from onebit.live.records import Encoder
 from onebit.live.state import same_state
 

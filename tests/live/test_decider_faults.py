@@ -17,7 +17,7 @@ import pytest
 
 import onebit
 from onebit.live.decider import Decider
-from onebit.live.log import LogError, LogWriteError
+from onebit.live.log_errors import LogError, LogWriteError
 from onebit.live.sqlite import LostJournalWarning, SQLiteLog
 from onebit.live.state import same_state
 

@@ -18,7 +18,7 @@ from onebit.commands.evaluate import describe_log
 from onebit.evaluate import Candidate, evaluate
 from onebit.evaluate.estimates import known
 from onebit.live.events import Kind
-from onebit.live.log import LogError, OwnedError, UnreachableError
+from onebit.live.log_errors import LogError, OwnedError, UnreachableError
 from postgres_server import require_server
 
 

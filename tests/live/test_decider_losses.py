@@ -19,7 +19,7 @@ from onebit.commands.decider_log import read_decider
 from onebit.files import make_folder
 from onebit.live.decider import Decider
 from onebit.live.events import Kind
-from onebit.live.log import LogError, LostEventsError, OwnedError
+from onebit.live.log_errors import LogError, LostEventsError, OwnedError
 from onebit.live.mark import Mark, MarkFile
 from onebit.live.quick_json import of_json
 from onebit.live.service.desks import Desks

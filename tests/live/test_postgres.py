@@ -18,15 +18,8 @@ import onebit
 from onebit.commands.serve import LOG_VARIABLE, serve_command
 from onebit.live.decider import Decider
 from onebit.live.events import Event, Kind
-from onebit.live.log import (
-    FORMAT_VERSION,
-    LogError,
-    LogUnsureError,
-    LogWriteError,
-    OwnedError,
-    Snapshot,
-    UnreachableError,
-)
+from onebit.live.log import FORMAT_VERSION, Snapshot
+from onebit.live.log_errors import LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
 from onebit.live.postgres import PostgresLog
 from onebit.live.postgres_place import Place
 from postgres_server import REQUIRED, Server, require_server

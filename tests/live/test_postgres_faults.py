@@ -27,7 +27,7 @@ import onebit
 from database_play import Played, check, play
 from onebit.live.client import Client, RemoteDecider
 from onebit.live.decider import Decider
-from onebit.live.log import LogError, OwnedError
+from onebit.live.log_errors import LogError, OwnedError
 from play_postgres import play_until_ended
 from postgres_server import Server, require_server
 from relay import Relay

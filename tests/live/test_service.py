@@ -23,7 +23,7 @@ from in_process import onebit
 from onebit.commands.serve import PASSWORD_FILE_VARIABLE, _database
 from onebit.live.client import MOST_AT_ONCE, Client
 from onebit.live.decider import Decider
-from onebit.live.log import UnreachableError
+from onebit.live.log_errors import UnreachableError
 from onebit.live.service.app import create_app
 from onebit.live.service.bodies import own_learner
 from onebit.live.service.desks import Desk, Desks, Load

@@ -11,7 +11,8 @@ import scipy.sparse
 from onebit.evaluate.logged_rounds import LoggedRounds, logged_rounds
 from onebit.inputs import Rows, SparseRows
 from onebit.live.events import Event, Kind
-from onebit.live.log import LogError, LogReader
+from onebit.live.log import LogReader
+from onebit.live.log_errors import LogError
 from onebit.live.logs import is_database, open_to_read
 from onebit.live.settings import settings_of
 from onebit.live.sqlite import APPLICATION_ID

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 from onebit.inputs import check_integer, check_number
-from onebit.live.log import LogError, LogWriteError, OwnedError
+from onebit.live.log_errors import LogError, LogWriteError, OwnedError
 from onebit.live.record_json import record_to_json
 from onebit.live.tickets import Shadow, Ticket
 

@@ -23,7 +23,8 @@ import numpy as np
 
 from onebit.inputs import check_choice
 from onebit.live.events import Event, Kind
-from onebit.live.log import Batch, Log, LogError, LogWriteError, Snapshot
+from onebit.live.log import Batch, Log, Snapshot
+from onebit.live.log_errors import LogError, LogWriteError
 from onebit.live.replay import replay
 from onebit.live.settings import Settings
 from onebit.live.state import Open, State

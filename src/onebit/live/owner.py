@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from onebit.files import NO_LINK
-from onebit.live.log import LogError, OwnedError
+from onebit.live.log_errors import LogError, OwnedError
 
 try:
     import fcntl

@@ -21,16 +21,8 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from onebit.live.log import (
-    COLUMNS,
-    DatabaseLog,
-    LogError,
-    LogUnsureError,
-    LogWriteError,
-    OwnedError,
-    UnreachableError,
-    about_rows,
-)
+from onebit.live.log import COLUMNS, DatabaseLog, about_rows
+from onebit.live.log_errors import LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
 from onebit.live.owner import Owner
 from onebit.live.postgres_place import (
     EVENT_SIZE,

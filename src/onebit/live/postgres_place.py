@@ -7,7 +7,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from onebit.live import log
-from onebit.live.log import COLUMNS, FORMAT_VERSION, LogError, UnreachableError, check_version
+from onebit.live.log import COLUMNS, FORMAT_VERSION, check_version
+from onebit.live.log_errors import LogError, UnreachableError
 from onebit.live.owner import Owner
 
 PATIENCE_SECONDS = 10.0

@@ -5,7 +5,8 @@ from typing import Any
 
 import psycopg
 
-from onebit.live.log import LogError, LogReader, UnreachableError
+from onebit.live.log import LogReader
+from onebit.live.log_errors import LogError, UnreachableError
 from onebit.live.postgres_place import (
     EVENT_SIZE,
     Place,

@@ -5,7 +5,8 @@ from itertools import chain
 from typing import Any
 
 from onebit.live.events import Event, Kind
-from onebit.live.log import Log, LogError, Snapshot
+from onebit.live.log import Log, Snapshot
+from onebit.live.log_errors import LogError
 from onebit.live.runs import Runs
 from onebit.live.settings import Settings
 from onebit.live.state import State

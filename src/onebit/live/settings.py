@@ -8,7 +8,7 @@ from onebit.labels import check_classes
 from onebit.learners import BanditSVM, Learner
 from onebit.learners.loading import from_bytes
 from onebit.learners.saving import to_bytes
-from onebit.live.log import LogError
+from onebit.live.log_errors import LogError
 from onebit.live.records import Encoder
 from onebit.typed_json import Trusted, describe, restore
 

@@ -11,16 +11,8 @@ from typing import Any
 
 from onebit.files import make_private
 from onebit.live import log
-from onebit.live.log import (
-    COLUMNS,
-    FORMAT_VERSION,
-    Batch,
-    DatabaseLog,
-    LogError,
-    LostEventsError,
-    about_rows,
-    check_version,
-)
+from onebit.live.log import COLUMNS, FORMAT_VERSION, Batch, DatabaseLog, about_rows, check_version
+from onebit.live.log_errors import LogError, LostEventsError
 from onebit.live.mark import Mark, MarkFile
 from onebit.live.owner import OwnerFile
 

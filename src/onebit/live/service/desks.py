@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from onebit.live.decider import Decider
-from onebit.live.log import Batch, LogError, LogWriteError, OwnedError, UnreachableError
+from onebit.live.log import Batch
+from onebit.live.log_errors import LogError, LogWriteError, OwnedError, UnreachableError
 from onebit.live.looks import AT_LEAST, OF_A_CLASS
 from onebit.live.service.bodies import Call
 from onebit.live.service.limits import MOST_BYTES_FOR_ONE, MOST_BYTES_WAITING, MOST_DECIDERS, MOST_READERS, MOST_WAITING

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from onebit.live.log import LogError
+from onebit.live.log_errors import LogError
 from onebit.live.service.desks import Desk, Desks
 from onebit.live.tickets import Status
 

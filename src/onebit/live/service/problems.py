@@ -1,6 +1,6 @@
 """What to say about an exception, in the words of the library; what went wrong inside never leaves the process."""
 
-from onebit.live.log import LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
+from onebit.live.log_errors import LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
 from onebit.live.tickets import TicketConflictError, UnknownTicketError
 from onebit.live.web import Problem
 from onebit.machine_memory import MemoryBudgetError
