@@ -357,8 +357,8 @@ def needed_chance(propensity: float | None) -> float:
     """Return the chance that a label was tried with, for learners that divide by it."""
     if propensity is None:
         raise ValueError(
-            "propensities are needed: this rule divides by the chance with which each label was tried. Without "
-            "them use learn_labels, or BanditSVM or BanditPerceptron, which take plain facts"
+            "propensities are needed: this rule divides by the chance with which each label was tried. Give "
+            "them, or use a learner that needs none, such as BanditSVM or BanditPerceptron"
         )
     return propensity
 

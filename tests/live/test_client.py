@@ -100,8 +100,10 @@ def test_errors_are_the_librarys_own(url: str) -> None:
         desk = client.decider(NAME)
         ticket = desk.guess({"x": 1.0})
         desk.tell(ticket, True)
-        with pytest.raises(ValueError, match="was told True before, and False now"):
+        with pytest.raises(ValueError, match=r"was told True before, and False now.*: correct_answer\('.*', False\)$"):
             desk.tell(ticket, False)
+        with pytest.raises(ValueError, match=r"A new label can join: add_class\('news'\)$"):
+            desk.guess({"x": 1.0}, among=["news"])
         with pytest.raises(ValueError, match="is none of this decider's"):
             desk.tell_many([(ticket, True), ("none", True)])
         with pytest.raises(ValueError, match="correct must be True or False"):

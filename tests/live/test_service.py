@@ -72,6 +72,10 @@ def test_a_round(served: Served) -> None:
     answer = {"id": ticket["id"], "correct": True}
     assert [served.ask("POST", f"{DESK}/tell", answer).json for _ in range(2)] == [{"news": True}, {"news": False}]
     assert is_problem(served.ask("POST", f"{DESK}/tell", answer | {"correct": False}), 409, "was told True before")
+    advice = served.ask("POST", f"{DESK}/tell", answer | {"correct": False}).json["detail"]
+    assert advice.endswith(f'say so: POST …/correct {{"id": "{ticket["id"]}", "correct": false}}')
+    unknown = {"record": {"x": 1.0}, "label": "news", "correct": True}
+    assert is_problem(served.ask("POST", f"{DESK}/shadow", unknown), 422, 'join: POST …/classes {"label": "news"}')
     assert served.ask("POST", f"{DESK}/correct", answer | {"correct": False}).json == {"done": True}
     assert served.ask("GET", f"{DESK}/status").json["wrong"] == 1
     assert served.ask("POST", f"{DESK}/withdraw", {"id": ticket["id"]}).json == {"done": True}

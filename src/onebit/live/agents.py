@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from onebit import __version__
+from onebit.live.advice import AdvisedError, in_tools
 from onebit.live.client import RemoteDecider
 from onebit.live.decider import Decider
 from onebit.live.report import report
@@ -261,6 +262,8 @@ def _told(name: str, error: Exception) -> str:
         return "the call has text that is no Unicode: half of a pair of surrogates"
     if isinstance(error, RecursionError):
         return "the call is nested too deep"
+    if isinstance(error, AdvisedError):
+        return error.worded(in_tools)
     if isinstance(error, (ValueError, OSError)):
         return str(error)
     _LOG.error("%s failed", name, exc_info=error)

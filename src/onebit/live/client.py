@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 from onebit.inputs import check_integer, check_number
+from onebit.live.advice import AdvisedError
 from onebit.live.log_errors import LogError, LogWriteError, OwnedError
 from onebit.live.record_json import record_to_json
 from onebit.live.tickets import Shadow, Ticket
@@ -330,6 +331,8 @@ def error_of(said: Any, status: int) -> Exception:
     """Return the exception that a problem stands for."""
     if not isinstance(said, dict):
         said = {}
+    if (advised := AdvisedError.of_description(said.get("remedy"))) is not None:
+        return advised
     detail = str(said.get("detail", f"the service answered {status}"))
     return _ERRORS.get(str(said.get("error")), RuntimeError)(detail)
 

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 from onebit.inputs import brief, check_number, check_switch
 from onebit.labels import check_classes
 from onebit.learners import Learner
+from onebit.live.advice import no_class_error
 from onebit.live.events import Event, Kind
 from onebit.live.house import House
 from onebit.live.logs import open_log
@@ -234,8 +235,10 @@ class Decider(House):
             return True
         if (before := self._answer_of(name)) != said:
             raise TicketConflictError(
-                f"ticket {name!r} was told {before} before, and {said} now; if {before} was a mistake, say so: "
-                f"correct_answer({name!r}, {said})"
+                f"ticket {name!r} was told {before} before, and {said} now; if {before} was a mistake, say so",
+                "correct",
+                id=name,
+                correct=said,
             )
         return False
 
@@ -284,7 +287,7 @@ class Decider(House):
         with self._lock:
             self._make_ready()
             if name in self._state.open:
-                raise TicketConflictError(f"ticket {name!r} has no answer yet that could be a mistake; tell it")
+                raise TicketConflictError(f"ticket {name!r} has no answer yet that could be a mistake; use tell")
             before = self._answer_of(name)
             told = [event.seq for event in self._log.about_ticket(name) if event.kind == Kind.TOLD]
             if not told or told[0] <= self._log.compacted:
@@ -338,7 +341,7 @@ class Decider(House):
         state = self._state
         place = place_of(state.places, label)
         if place is None:
-            raise ValueError(f"label must be one of {state.classes!r:.200}; got {brief(label)}. add_class adds one")
+            raise no_class_error(f"label must be one of {state.classes!r:.200}; got {brief(label)}", label)
         looked, would = state.would_guess(record)
         body = {
             "record": record_to_json(record),

@@ -258,7 +258,7 @@ def _same_mistake(last: list[_Round], classes: list[Any]) -> Alarm | None:
     return Alarm(
         "same mistake",
         f"{count} of the last {wrong.total()} mistakes are {classes[label]!r:.80}",
-        "records of a label that is none of the classes look like this one's: add_class adds it; or this one is rare, "
+        "records of a label that is none of the classes look like this one's: let it join them; or this one is rare, "
         "and nothing in the records tells it from another",
     )
 

@@ -13,6 +13,7 @@ from onebit.inputs import Rows, brief
 from onebit.learners.loading import from_bytes
 from onebit.learners.packing import filled_arrays
 from onebit.learners.saving import to_bytes
+from onebit.live.advice import no_class_error
 from onebit.live.course import Course
 from onebit.live.events import Event, Kind, row_of_bytes, row_to_bytes
 from onebit.live.records import Encoder, Looked
@@ -330,9 +331,8 @@ def named_among(places: dict[Any, int], among: Any) -> list[int] | None:
         )
     found = {place_of(places, label) for label in among}
     if None in found or not found:
-        raise ValueError(
-            f"among must list some of the classes, {list(places)!r:.200}; got {brief(among)}. add_class adds one"
-        )
+        problem = f"among must list some of the classes, {list(places)!r:.200}; got {brief(among)}"
+        raise no_class_error(problem, next((label for label in among if place_of(places, label) is None), None))
     return sorted(place for place in found if place is not None)
 
 

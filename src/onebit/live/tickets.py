@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onebit.inputs import brief
+from onebit.live.advice import AdvisedError
 
 
 class UnknownTicketError(ValueError):
     """There is no ticket with that id."""
 
 
-class TicketConflictError(ValueError):
+class TicketConflictError(AdvisedError):
     """The ticket is there, and its answer is not what the call needs: told otherwise, not told, or closed."""
 
 

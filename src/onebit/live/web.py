@@ -58,16 +58,28 @@ class Problem(Exception):  # noqa: N818 -- the name that RFC 9457 gives it
         Which exception the library itself would have raised; `onebit.Client` raises it.
     retry_after : int, optional
         After how many seconds it may be tried again.
+    remedy : dict, optional
+        What is wrong without the remedy, and which call is the remedy: `onebit.Client` and the page have other words
+        for it.
     """
 
-    def __init__(self, status: int, detail: str, error: str = "ValueError", retry_after: int | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        error: str = "ValueError",
+        retry_after: int | None = None,
+        remedy: dict[str, Any] | None = None,
+    ) -> None:
         super().__init__(detail)
         self.status, self.detail, self.error, self.retry_after = status, detail, error, retry_after
+        self.remedy = remedy
 
     def described(self) -> dict[str, Any]:
         """Return it as JSON can write it."""
         title = HTTPStatus(self.status).phrase
-        return {"title": title, "status": self.status, "detail": self.detail[:_LONGEST], "error": self.error}
+        said = {"title": title, "status": self.status, "detail": self.detail[:_LONGEST], "error": self.error}
+        return said if self.remedy is None else said | {"remedy": self.remedy}
 
     def response(self) -> Response:
         """Return it as an answer."""

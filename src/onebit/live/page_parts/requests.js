@@ -16,6 +16,6 @@ export async function request(method, path, { body, headers = {}, unanswered, si
     throw new Problem(0, unanswered);
   }
   const answer = response.status === 204 ? null : await response.json().catch(() => null);
-  if (!response.ok) throw new Problem(response.status, answer?.detail ?? `The answer was ${response.status}.`);
+  if (!response.ok) throw new Problem(response.status, answer?.remedy?.problem ?? answer?.detail ?? `The answer was ${response.status}.`);
   return answer;
 }

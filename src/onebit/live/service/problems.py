@@ -1,5 +1,6 @@
 """What to say about an exception, in the words of the library; what went wrong inside never leaves the process."""
 
+from onebit.live.advice import AdvisedError, in_http
 from onebit.live.log_errors import LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
 from onebit.live.tickets import TicketConflictError, UnknownTicketError
 from onebit.live.web import Problem
@@ -31,8 +32,9 @@ def problem_of(error: BaseException) -> Problem:
         return Problem(422, "the request has text that is no Unicode: half of a pair of surrogates")
     if isinstance(error, UnknownTicketError):
         return Problem(404, str(error))
-    if isinstance(error, TicketConflictError):
-        return Problem(409, str(error))
+    if isinstance(error, AdvisedError):
+        status = 409 if isinstance(error, TicketConflictError) else 422
+        return Problem(status, error.worded(in_http), remedy=error.described())
     if isinstance(error, ValueError):
         return Problem(422, str(error))
     if isinstance(error, RecursionError):
