@@ -80,6 +80,15 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_tests_in_the_table_of_faults_are_there() -> None:
+    named = set(re.findall(r"`(?:tests/\S*/)?(test_\w+)(?:\.py)?`", (DOCS / "faults.md").read_text(encoding="utf-8")))
+    assert len(named) > 30
+    sources = list((ROOT / "tests").rglob("test_*.py"))
+    there = {path.stem for path in sources}
+    there.update(*(re.findall(r"def (test_\w+)", path.read_text(encoding="utf-8")) for path in sources))
+    assert named - there == set()
+
+
 def test_every_command_is_on_the_page_of_commands() -> None:
     text = (DOCS / "commands.md").read_text(encoding="utf-8")
     assert [name for name in COMMANDS if f"| `onebit {name}` |" not in text] == []
