@@ -8,7 +8,7 @@ DATA   ?=
 RIVALS ?= .rivals
 ENV_FILE ?= .env
 
-.PHONY: help setup test test-slow lint types style docs format package image pin-images coverage reproduce playground rivals arena league benchmark clean
+.PHONY: help setup test test-live test-slow lint types style docs format package image pin-images coverage reproduce playground rivals arena league benchmark clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,6 +33,10 @@ $(VENV)/.docs: $(VENV)/.ready requirements/docs.txt
 test: setup  ## everything CI runs: lint, types, import direction, tests and doctests
 	$(MAKE) --no-print-directory --jobs=2 lint
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
+
+test-live: setup  ## the slow tests that CI runs: pages in a browser, kills, PostgreSQL, limits of the service
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow tests/live tests/test_code_cache.py tests/streams/test_hostile_files.py \
+		-k "not 200 and not together and not ten_thousand and not every_line and not beyond_what" $(ARGS)
 
 test-slow: setup  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(ARGS)
