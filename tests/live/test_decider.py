@@ -205,7 +205,9 @@ def test_a_corrected_answer_was_never_wrong(place: Place) -> None:
         assert desk.verify()
         with pytest.raises(ValueError, match="correct_answer"):
             desk.tell(tickets[3], answers[3])
-        with pytest.raises(ValueError, match=r"was withdrawn, and is closed; if True is known now, say so: correct_answer"):
+        with pytest.raises(
+            ValueError, match="was withdrawn, and is closed; if True is known now, say so: correct_answer"
+        ):
             desk.tell(tickets[4], True)
 
 
