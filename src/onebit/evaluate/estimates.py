@@ -1,7 +1,8 @@
 """What is known of a learner's mistakes on a log, and what can be estimated.
 
-Known for sure: after "right" the label is known, so every guess of that round is decided; after "wrong" only the guess
-of the same label is. The rest is unknown, and may be all right or all wrong: those are the bounds.
+Known for sure, if no more than one label is right in a round: after "right" the label is known, so every guess of that
+round is decided; after "wrong" only the guess of the same label is. The rest is unknown, and may be all right or all
+wrong: those are the bounds.
 
 Symbols, in a round: a is the logged label, p its chance, g the learner's guess, y the right label, m = 1 if g ≠ y,
 h(k) what was expected of label k before the round, w = 1/p if a = g and 0 otherwise.
