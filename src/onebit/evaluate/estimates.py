@@ -102,7 +102,7 @@ class Weights(NamedTuple):
     """As many rounds of equal weight would say as much: (Σw)²/Σw²."""
     largest: float
     telling: int
-    """Rounds in which a label with less than an even chance was tried and told something about this learner."""
+    """Rounds in which a label with no more than an even chance was tried and told something about this learner."""
 
 
 class Estimates(NamedTuple):
@@ -320,7 +320,7 @@ def _weights(rounds: _Drawn, n_certain: int) -> Weights:
     weights = np.concatenate([rounds.weights, np.ones(n_certain)])
     squares = float(np.sum(weights**2))
     effective = float(weights.sum()) ** 2 / squares if squares else 0.0
-    unlikely = rounds.chances < 0.5
+    unlikely = rounds.chances <= 0.5
     telling = int((unlikely & (rounds.agrees | (rounds.correct > 0.0))).sum())
     return Weights(effective, float(weights.max(initial=0.0)), telling)
 
