@@ -50,7 +50,16 @@ def test_answers_that_are_yet_to_come_are_no_cause_for_alarm() -> None:
     assert rates.by == "label"
     assert rates.n_answered == [150, 150, 0, 0]
     assert rates.p_value is None
-    assert describe_answers(log) == "300 of 400 rounds; by label 0 % (2) to 100 % (0), too few to test"
+    assert describe_answers(log).startswith("300 of 400 rounds; by label 0 % (2) to 100 % (0), too few to test; all of")
+
+
+@pytest.mark.parametrize(("is_right", "said"), [(True, "favours the log"), (False, "favours the others")])
+def test_answers_that_are_all_the_same_are_said(is_right: bool, said: str) -> None:
+    """Users who say nothing about wrong guesses leave rounds in which nobody can be better than the log."""
+    is_missing = np.arange(N) % 5 == 0
+    assert describe_answers(log_of(np.arange(N) % K, np.full(N, is_right), 0.25, is_missing)).endswith(said)
+    mixed = describe_answers(log_of(np.arange(N) % K, np.arange(N) % 3 == 0, 0.25, is_missing))
+    assert "favours" not in mixed
 
 
 def test_a_label_that_is_answered_less_often_is_named() -> None:

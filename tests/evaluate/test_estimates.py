@@ -231,6 +231,17 @@ def test_labels_that_are_never_tried_are_noticed() -> None:
     assert any("weights average 0.00, not 1" in text for text in found.warnings)
 
 
+def test_a_log_that_tosses_a_coin_is_not_said_to_tell_too_little() -> None:
+    """Two labels with an even chance each, neither of which need be right."""
+    n, random = 200, np.random.default_rng(5)
+    guesses, truths = random.integers(2, size=n), random.integers(3, size=n)
+    log = logged_rounds(random.normal(size=(n, 2)), guesses, guesses == truths, 0.5)
+    found = estimate(log, constant(log, np.zeros(n, dtype=np.int64)))
+    assert found.warnings == ()
+    assert found.weights is not None
+    assert found.weights.telling > n / 3
+
+
 def test_rounds_without_a_probability_are_said() -> None:
     n = 100
     truths = np.random.default_rng(7).integers(K, size=n)

@@ -43,6 +43,7 @@ def test_learners_and_a_saved_model_on_a_users_log(desk: Path) -> None:
         "DR+ %",
         "147 answered",
         "estimates assume that whether an answer came did not depend on the label that was guessed; bounds do not",
+        "sure if answers are true, and no more than one label is right in a round",
         "answered 147 of 150 rounds; by label",
     ):
         assert part in " ".join(done.stdout.split())

@@ -47,6 +47,8 @@ def test_a_chance_whose_inverse_is_no_float_is_refused() -> None:
     learner = onebit.Banditron(classes=2)
     with pytest.raises(ValueError, match="propensities must be above 0"):
         learner.learn_from([[1.0, 2.0]], [1], True, 5e-324)
+    with pytest.raises(ValueError, match=r"at most 1; got 1\.5$"):
+        learner.learn_from([[1.0, 2.0]], [1], True, 1.5)
 
 
 def test_a_refused_round_brings_no_label() -> None:

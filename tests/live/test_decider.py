@@ -205,6 +205,10 @@ def test_a_corrected_answer_was_never_wrong(place: Place) -> None:
         assert desk.verify()
         with pytest.raises(ValueError, match="correct_answer"):
             desk.tell(tickets[3], answers[3])
+        with pytest.raises(
+            ValueError, match="was withdrawn, and is closed; if True is known now, say so: correct_answer"
+        ):
+            desk.tell(tickets[4], True)
 
 
 def test_a_correction_reaches_behind_a_snapshot(place: Place) -> None:

@@ -48,6 +48,19 @@ def test_a_deciders_guesses_are_a_log(tmp_path: Path, text: str | None) -> None:
         assert (tmp_path / "out" / "report.html").exists()
 
 
+def test_a_decider_that_is_open_is_said_to_be_open(tmp_path: Path) -> None:
+    """Of a new file the header, which marks it as a decider's, is still in the journal."""
+    path = tmp_path / "desk.onebit"
+    with onebit.Decider.open(path, classes=2, learner=onebit.BanditPerceptron()) as desk:
+        desk.tell(desk.guess({"x": 1.0}), True)
+        assert is_decider(str(path))
+        code, said = evaluated(str(path), "--learners", "BanditPerceptron")
+    assert code == 1
+    assert "is open in this process" in said
+    (tmp_path / "table.onebit").write_bytes(b"x,guess,correct")
+    assert not is_decider(str(tmp_path / "table.onebit"))
+
+
 def test_a_decider_without_guesses(tmp_path: Path) -> None:
     path = tmp_path / "desk.onebit"
     onebit.Decider.open(path, classes=2).close()

@@ -644,7 +644,7 @@ def test_pages_of_other_sites_may_not_ask(shared: Served) -> None:
     assert is_problem(shared.ask("GET", "/v1", sec_fetch_site="cross-site"), 403)
     for said in ({"x_forwarded_for": "192.0.2.7"}, {"x_forwarded_proto": "https"}, {"via": "1.1 tools.example"}):
         assert is_problem(shared.ask("GET", "/v1", **said), 403, "make a token first")
-    assert is_problem(shared.ask("POST", f"{DESK}/guess", {}, content_type="text/plain"), 415)
+    assert is_problem(shared.ask("POST", f"{DESK}/guess", {}, content_type="text/plain"), 415, "got 'text/plain'")
     assert shared.ask("GET", "/v1", host="localhost:99", origin="http://localhost:99").status == 200
 
 

@@ -33,7 +33,9 @@ def is_decider(path: str) -> bool:
             header = file.read(_HEADER)
     except OSError:
         return False
-    return header.startswith(b"SQLite format 3\0") and int.from_bytes(header[_APPLICATION]) == APPLICATION_ID
+    # Of a new one that is open, or was when its process died, the header is still in the journal.
+    is_marked = int.from_bytes(header[_APPLICATION]) == APPLICATION_ID or Path(f"{path}-wal").exists()
+    return header.startswith(b"SQLite format 3\0") and is_marked
 
 
 def read_decider(path: str, listed: Sequence[str] | None = None, name: str | None = None) -> LoggedRounds:

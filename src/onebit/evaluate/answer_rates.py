@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2
 
-from onebit.evaluate.logged_rounds import LoggedRounds
+from onebit.evaluate.logged_rounds import RIGHT, LoggedRounds
 from onebit.inputs import Floats, Integers
 from onebit.reporting.tables import grouped
 
@@ -115,6 +115,10 @@ def describe_answers(log: LoggedRounds) -> str:
     for rates in answer_rates(log):
         tested = "too few to test" if rates.p_value is None else f"p = {rates.p_value:.2g}"
         parts.append(f"by {rates.by} {rates.extremes}, {tested}")
+    told = log.answers[log.is_answered]
+    if (told == told[0]).all():
+        only, favoured = ("right", "the log") if told[0] == RIGHT else ("wrong", "the others")
+        parts.append(f"all of them {only}: if only {only} guesses are told, every comparison favours {favoured}")
     return "; ".join(parts)
 
 

@@ -1,7 +1,8 @@
 """What is known of a learner's mistakes on a log, and what can be estimated.
 
-Known for sure: after "right" the label is known, so every guess of that round is decided; after "wrong" only the guess
-of the same label is. The rest is unknown, and may be all right or all wrong: those are the bounds.
+Known for sure, if no more than one label is right in a round: after "right" the label is known, so every guess of that
+round is decided; after "wrong" only the guess of the same label is. The rest is unknown, and may be all right or all
+wrong: those are the bounds.
 
 Symbols, in a round: a is the logged label, p its chance, g the learner's guess, y the right label, m = 1 if g ≠ y,
 h(k) what was expected of label k before the round, w = 1/p if a = g and 0 otherwise.
@@ -101,7 +102,7 @@ class Weights(NamedTuple):
     """As many rounds of equal weight would say as much: (Σw)²/Σw²."""
     largest: float
     telling: int
-    """Rounds in which a label with less than an even chance was tried and told something about this learner."""
+    """Rounds in which a label with no more than an even chance was tried and told something about this learner."""
 
 
 class Estimates(NamedTuple):
@@ -319,7 +320,7 @@ def _weights(rounds: _Drawn, n_certain: int) -> Weights:
     weights = np.concatenate([rounds.weights, np.ones(n_certain)])
     squares = float(np.sum(weights**2))
     effective = float(weights.sum()) ** 2 / squares if squares else 0.0
-    unlikely = rounds.chances < 0.5
+    unlikely = rounds.chances <= 0.5
     telling = int((unlikely & (rounds.agrees | (rounds.correct > 0.0))).sum())
     return Weights(effective, float(weights.max(initial=0.0)), telling)
 

@@ -53,8 +53,8 @@ class Evaluation:
     def verdict(self) -> str:
         """Whether it makes fewer mistakes than the log did, in the answered rounds.
 
-        "surely fewer" and "surely more" are by the bounds, and assume nothing. "fewer" and "more" are by the interval
-        of the steadiest estimate, with its assumption. Otherwise it is "open".
+        "surely fewer" and "surely more" are by the bounds, if no more than one label is right in a round.
+        "fewer" and "more" are by the interval of the steadiest estimate, with its assumption. Otherwise it is "open".
         """
         return self._verdict_and_ground[0]
 

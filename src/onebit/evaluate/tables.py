@@ -43,9 +43,9 @@ _ESTIMATES = ("learner", *(f"{name} %" for name in METHODS), "effective rounds",
 _ESTIMATES_CSS = ("name", *["number"] * (len(_ESTIMATES) - 1))
 _INTRO = (
     "<p>Each learner guessed every round of the log before it heard anything of it. After a right answer the label is "
-    "known, so its guess is decided; after a wrong one only the same guess is. What is surely so needs no assumption; "
-    "estimates need the chances that are in the log, and an assumption that stands beside them. All of it is about the "
-    "learners as they were run here.</p>"
+    "known, so its guess is decided; after a wrong one only the same guess is. What is surely so needs true "
+    "answers, and no more than one right label in a round; estimates also need the chances that are in the log, and an "
+    "assumption that stands beside them. All of it is about the learners as they were run here.</p>"
 )
 _COLORS = {"surely fewer": "green", "fewer": "green", "surely more": "red", "more": "red", "open": "dim"}
 
@@ -75,7 +75,8 @@ def _line(row: Evaluation) -> tuple[object, ...]:
 def _legend_of_facts(rows: Sequence[Evaluation]) -> list[str]:
     return [
         f"{grouped(rows[0].known.rounds)} answered rounds; surely: no fewer and no more, whatever the unknown ones are",
-        "than the log: surely, by the bounds, which assume nothing; or by an estimate's interval and its assumption",
+        "sure if answers are true, and no more than one label is right in a round",
+        "than the log: surely, by the bounds; or by an estimate's interval and its assumption",
     ]
 
 

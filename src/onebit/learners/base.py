@@ -275,7 +275,9 @@ class Learner(Taught):
             return guesses
 
     def probabilities(self, features: npt.ArrayLike, among: Any = None) -> Floats:
-        """Return the chance that `guess` would give to each of `classes_` now. Nothing is changed.
+        """Return the propensity of each of `classes_`: the chance with which `guess` would draw it now.
+
+        It says nothing about how likely a label is to be right. Nothing is changed.
 
         Parameters
         ----------

@@ -38,7 +38,7 @@ def _check_chances(propensities: Any, n: int) -> Floats:
     wrong = ~((chances > _LEAST_CHANCE) & (chances <= 1.0))
     if wrong.any():
         raise ValueError(
-            f"propensities must be above 0 (above {_LEAST_CHANCE:.1g}) and at most 1; got {chances[wrong].flat[0]!r}"
+            f"propensities must be above 0 (above {_LEAST_CHANCE:.1g}) and at most 1; got {chances[wrong].flat[0]:g}"
         )
     return np.broadcast_to(chances, (n,))
 

@@ -91,8 +91,8 @@ _EVERY_TIME = _ONCE | {"idempotent_hint": False}
 
 VERBS = {
     "guess": Verb(
-        "Ask which label to pick for a record, before you act. Returns id, label, propensity and time. Do what the "
-        "label says, then tell how it went, with the id. "
+        "Ask which label to pick for a record, before you act. Returns id, label, propensity (the chance with which "
+        "it was drawn, not how sure it is) and time. Do what the label says, then tell how it went, with the id. "
         'Example: {"record": {"task": "sum up a contract", "pages": 12, "language": "de"}, "key": "task-17"}',
         {
             "record": _RECORD,

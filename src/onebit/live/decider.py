@@ -234,12 +234,10 @@ class Decider(House):
             _remember(self._answers, name, said)
             return True
         if (before := self._answer_of(name)) != said:
-            raise TicketConflictError(
-                f"ticket {name!r} was told {before} before, and {said} now; if {before} was a mistake, say so",
-                "correct",
-                id=name,
-                correct=said,
-            )
+            was = f"told {before} before, and {said} now; if {before} was a mistake, say so"
+            if before is None:
+                was = f"withdrawn, and is closed; if {said} is known now, say so"
+            raise TicketConflictError(f"ticket {name!r} was {was}", "correct", id=name, correct=said)
         return False
 
     def guess_many(self, records: Iterable[Any], among: Any = None) -> list[Ticket]:

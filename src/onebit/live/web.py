@@ -126,8 +126,9 @@ async def read_body(method: str, headers: Mapping[bytes, str], receive: Receive)
     """Return the whole body, or raise Problem: its length need not be what its header says."""
     if method not in ("POST", "PUT"):
         return b""
-    if headers.get(b"content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise Problem(415, "content-type must be application/json")
+    content_type = headers.get(b"content-type", "")
+    if content_type.partition(";")[0].strip().lower() != "application/json":
+        raise Problem(415, f"send the header content-type: application/json; got {content_type or 'none'!r:.80}")
     too_large = Problem(413, f"the request is larger than {LARGEST_BODY} bytes; send less at once")
     length = headers.get(b"content-length", "0")
     if not (length.isascii() and length.isdigit()) or int(length[:16]) > LARGEST_BODY:

@@ -33,7 +33,7 @@ function record({ values, n_more: more }) {
 }
 
 const guessLine = (label, propensity, time) =>
-  make("div", { class: "guess-line" }, make("b", {}, String(label)), make("span", { title: clock(time) }, `propensity ${percent(propensity)}, ${ago(time)}`));
+  make("div", { class: "guess-line" }, make("b", {}, String(label)), make("span", { title: `${clock(time)}; propensity: the chance with which this label was drawn, not how likely it is to be right` }, `propensity ${percent(propensity)}, ${ago(time)}`));
 
 export class Tickets {
   // `changed` is called after an answer, `complain` with what went wrong, `say` with what screen readers should hear.
