@@ -8,7 +8,7 @@ DATA   ?=
 RIVALS ?= .rivals
 ENV_FILE ?= .env
 
-.PHONY: help setup test test-live test-slow lint types style docs format package image pin-images coverage reproduce playground rivals arena league benchmark clean
+.PHONY: help setup test test-ci test-slow lint types style docs format package image pin-images coverage reproduce playground rivals arena league benchmark clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,14 +32,13 @@ $(VENV)/.docs: $(VENV)/.ready requirements/docs.txt
 
 test: setup  ## everything CI runs: lint, types, import direction, tests and doctests
 	$(MAKE) --no-print-directory --jobs=2 lint
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not ci" $(ARGS)
 
-test-live: setup  ## the slow tests that CI runs: pages in a browser, kills, PostgreSQL, limits of the service
-	$(BIN)/python -m pytest -n auto --dist worksteal -m slow tests/live tests/test_code_cache.py tests/streams/test_hostile_files.py \
-		-k "not 200 and not together and not ten_thousand and not every_line and not beyond_what" $(ARGS)
+test-ci: setup  ## what CI runs beside it: longer tests, pages in a browser, kills, PostgreSQL, limits of the service
+	$(BIN)/python -m pytest -n auto --dist worksteal -m ci $(ARGS)
 
-test-slow: setup  ## the tests that take minutes
-	$(BIN)/python -m pytest -m slow $(ARGS)
+test-slow: setup  ## those, and the tests that take minutes
+	$(BIN)/python -m pytest -m "ci or slow" $(ARGS)
 
 lint: docs types style  ## ruff, mypy --strict, import-linter, and the documentation
 

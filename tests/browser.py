@@ -1,4 +1,4 @@
-"""A real browser for tests of pages. They are part of the slow run, and skipped where there is no Chromium.
+"""A real browser for tests of pages. They run with `make test-ci`, and are skipped where there is no Chromium.
 
 With ONEBIT_NEEDS_BROWSER set they are not skipped, and fail there.
 """
@@ -17,7 +17,7 @@ SECONDS = 20.0
 _CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 NEEDS_BROWSER = [
-    pytest.mark.slow,
+    pytest.mark.ci,
     pytest.mark.skipif(
         _CHROMIUM is None and not os.environ.get("ONEBIT_NEEDS_BROWSER"), reason="there is no Chromium on this machine"
     ),

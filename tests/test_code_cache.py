@@ -80,7 +80,9 @@ def damaged(content: bytes, how: str) -> bytes:
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
-@pytest.mark.parametrize("how", [pytest.param("cut", marks=pytest.mark.slow), "bit"])
+@pytest.mark.parametrize(
+    "how", [pytest.param("cut", marks=pytest.mark.slow), pytest.param("bit", marks=pytest.mark.ci)]
+)
 def test_a_damaged_file_is_as_good_as_none_and_is_replaced(tmp_path: Path, how: str) -> None:
     first, _ = play(tmp_path)
     for path in tmp_path.rglob("*.nbc"):

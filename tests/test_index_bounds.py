@@ -45,11 +45,13 @@ def run(*arguments: str, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("how", ["NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT"])
 def test_reading_beyond_an_array_is_found(how: str) -> None:
     assert run("-c", BEYOND, **{how: "1"}).split() == ["found", "found"]
 
 
+@pytest.mark.ci
 def test_no_learner_reads_beyond_an_array() -> None:
     """Without the compiler NumPy checks every index of the same code, and nothing has to be compiled first."""
     n_examples = sum(len(list(cls.examples())) for cls in all_learners())

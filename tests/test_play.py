@@ -239,7 +239,9 @@ for learner in some:
 """
 
 
-@pytest.mark.parametrize("things", ["learners", pytest.param("kernels", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "things", [pytest.param("learners", marks=pytest.mark.ci), pytest.param("kernels", marks=pytest.mark.slow)]
+)
 def test_the_same_code_without_the_compiler_plays_the_same_games(things: str) -> None:
     def output(**environment: str) -> list[str]:
         return subprocess.run(

@@ -51,7 +51,9 @@ def a_few(margin: float) -> list[onebit.Learner]:
     return [*first.values(), onebit.Banditron(1.0)]
 
 
-@pytest.fixture(scope="module", params=["a few", pytest.param("all", marks=pytest.mark.slow)])
+@pytest.fixture(
+    scope="module", params=[pytest.param("a few", marks=pytest.mark.ci), pytest.param("all", marks=pytest.mark.slow)]
+)
 def rows(request: pytest.FixtureRequest) -> Iterator[list[DuelRow]]:
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "a few":

@@ -270,7 +270,7 @@ def test_a_process_that_is_killed_knows_its_answers(tmp_path: Path) -> None:
         assert desk.verify()
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_hosts_start_and_end_it(tmp_path: Path) -> None:
     """The SDK's own client starts the process, ends its input, and starts it again: BanditSVM, compiled."""
     words = ["-m", "onebit", "mcp", "m.onebit", "--classes", "small,large"]

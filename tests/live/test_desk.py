@@ -115,7 +115,7 @@ def test_weights_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel_weights(onebit.BanditSVM()) == [("Gaussian, width 0.5", 0.75), ("linear", 0.25)]
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_weights_of_a_real_bank(tmp_path: Path) -> None:
     with Decider.open(tmp_path / "desk.onebit", classes=["a", "b"], durability="batch") as desk:
         for i in range(20):

@@ -1,6 +1,6 @@
 """The desk in a real browser: look, answer, correct, two tabs, tokens, a service that goes and comes back.
 
-The service runs as plain Python, so that nothing is compiled. They are part of the slow run. Without Chromium they are
+The service runs as plain Python, so that nothing is compiled. They run with `make test-ci`. Without Chromium they are
 skipped, unless ONEBIT_NEEDS_BROWSER is set.
 """
 

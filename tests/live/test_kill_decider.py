@@ -55,6 +55,6 @@ def test_kill_at_200_moments(tmp_path: Path) -> None:
     kill_and_check(tmp_path, kills=200, threads=4)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_kill_in_batches(tmp_path: Path) -> None:
     kill_and_check(tmp_path, kills=20, threads=4, durability="batch")

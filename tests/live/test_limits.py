@@ -217,7 +217,7 @@ os._exit(0)  # as a crash does: no snapshot
 """
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 def test_reading_and_replaying_large_records_takes_the_memory_of_a_few(tmp_path: Path) -> None:
     def grown(what: str) -> int:

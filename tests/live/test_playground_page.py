@@ -1,6 +1,6 @@
 """The playground in a real browser: play, draw, answer, reload, two tabs, and names that are script.
 
-The server runs as plain Python, as it does for people, so that nothing is compiled. They are part of the slow run.
+The server runs as plain Python, as it does for people, so that nothing is compiled. They run with `make test-ci`.
 Without Chromium they are skipped, unless ONEBIT_NEEDS_BROWSER is set.
 """
 

@@ -206,12 +206,12 @@ def test_an_owner_that_is_killed(in_database: InDatabase, tmp_path: Path) -> Non
         check(desk, read_record(record), most_unknown=2)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_owners_that_are_killed(in_database: InDatabase, tmp_path: Path) -> None:
     assert max(take_over_and_check(*in_database, tmp_path, 20, signal.SIGKILL)) < 10.0
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_an_owner_that_stands_still(in_database: InDatabase, tmp_path: Path) -> None:
     """It loses the decider, and what it says when it goes on is refused."""
     assert 5.0 < max(take_over_and_check(*in_database, tmp_path, 3, signal.SIGSTOP)) < 20.0
@@ -229,7 +229,7 @@ def test_sessions_that_are_ended_200_times(server: Server, in_database: InDataba
     disturb_and_check(*in_database, end_session(server), times=200)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_a_network_that_swallows_everything_for_a_while(server: Server, in_database: InDatabase) -> None:
     def disturb(chance: random.Random) -> None:
         relay.swallow()
@@ -276,7 +276,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_services_that_are_killed(server: Server, in_database: InDatabase, tmp_path: Path) -> None:
     """`test_postgres.py` has a small form of it."""
     kill_services_and_check(server, in_database[1], tmp_path, times=20)

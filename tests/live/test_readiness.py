@@ -185,7 +185,7 @@ def status_of(url: str) -> int:
         return error.code
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_the_first_guess_of_a_service_that_is_ready_is_quick(tmp_path: Path) -> None:
     with serving(tmp_path / "decisions", tmp_path / "first") as (url, _), Client(url) as client:
         desk = client.create("shop/routing", ["a", "b"])  # BanditSVM; the client has its defaults

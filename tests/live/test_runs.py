@@ -20,7 +20,7 @@ from onebit.live.state import State, same_state
 PROBLEM = noisy_problem(300, 3, 4)
 NAMES = ["a", "b", "c"]
 LEARNERS = [
-    onebit.BanditSVM(None),  # scales columns itself
+    pytest.param(onebit.BanditSVM(None), marks=pytest.mark.ci),  # scales columns itself
     onebit.Banditron(exploration=0.2),  # draws
     onebit.BanditPerceptron(Gaussian(0.7)),  # scores rows in blocks
 ]

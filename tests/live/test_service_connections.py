@@ -251,7 +251,7 @@ def served_by_a_process(folder: Path, n_files: tuple[int, int], first: str = "pa
             running.communicate(timeout=60)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_1100_slow_sockets(tmp_path: Path) -> None:
     with served_by_a_process(tmp_path, (256, 4096)) as (url, _pid):
         established = Asking(url)
@@ -272,7 +272,7 @@ def test_1100_slow_sockets(tmp_path: Path) -> None:
             each.close()
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_a_process_without_files_left_goes_on(tmp_path: Path) -> None:
     """As if the caps were not: accepting fails, nothing spins or ends, and afterwards all is as before."""
     uncapped = "import onebit.live.service.connections as c; c.Connections.take = lambda *_: None"

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from onebit.compare.comparison import run_comparison
 from onebit.kernels import Rational
@@ -11,6 +12,7 @@ from onebit.reproduce.published import published_curves, published_learner
 from onebit.streams import paper_weak
 
 
+@pytest.mark.ci
 def test_reproduce_is_a_comparison_on_the_papers_streams(tmp_path: Path) -> None:
     comparison = paper_comparison(rounds=300, runs=2, seed=6)
     outcomes = run_comparison(comparison, tmp_path, jobs=1)

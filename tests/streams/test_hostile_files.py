@@ -72,7 +72,7 @@ def test_a_small_file_that_asks_for_gigabytes_is_refused_with_a_remedy(tmp_path:
         read_table(tmp_path / name)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_a_small_file_takes_no_gigabytes(tmp_path: Path) -> None:
     paths = [tmp_path / name for name in BOMBS]
     for path in paths:
