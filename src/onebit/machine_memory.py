@@ -73,6 +73,8 @@ class Budget:
     def _set(self, name: str, n_bytes: float) -> None:
         self._total += n_bytes - self._taken.get(name, 0.0)
         self._taken[name] = n_bytes
+        if not n_bytes:  # names of what was refused must not pile up
+            del self._taken[name]
 
 
 _SHARE: ContextVar[tuple[Budget, str, float] | None] = ContextVar("share", default=None)
