@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("fastapi")
 
+from onebit.commands.serve import serve_command
 from onebit.live.service.audit import AuditLog
 from onebit.live.service.tokens import add_token
 from served import Served
@@ -113,6 +114,8 @@ def test_a_service_without_room_for_its_audit_log_does_not_start(tmp_path: Path)
     (tmp_path / "audit.jsonl").mkdir()
     with pytest.raises(OSError, match="serve with --no-audit"):
         AuditLog(tmp_path).start()
+    with pytest.raises(OSError, match="serve with --no-audit"):
+        serve_command(tmp_path, "127.0.0.1", 0, 0.0, log_requests=False)
 
 
 def test_the_name_of_an_expired_token_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

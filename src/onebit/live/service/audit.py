@@ -73,13 +73,17 @@ class AuditLog:
 
     def start(self) -> None:
         """Begin to write; raises OSError if that cannot be done."""
+        self.check()
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raise OSError if the file cannot be written."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             os.close(self._open())
         except OSError as error:
             says = f"the audit log cannot be written ({error.strerror}): mend that, or serve with --no-audit"
             raise OSError(error.errno, says, str(self._path)) from error
-        self._thread.start()
 
     def note(self, token: str | None, verb: str, path: str, status: int, address: str) -> None:
         """Count a request.

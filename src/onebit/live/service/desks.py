@@ -435,9 +435,10 @@ class Desks:
                 raise _stopping()
             before = self._desks.get((namespace, name))
             if before is not None and before.fault is None:
+                decider = before.open_decider()
+                classes = decider.classes
                 try:
-                    decider = before.open_decider()
-                    check_same(before.title, decider.settings, told, classes=decider.classes)
+                    check_same(before.title, decider.settings, told, classes=classes)
                 except LogError as error:
                     raise Problem(409, str(error), "LogError") from error
                 return False
