@@ -645,6 +645,17 @@ def test_a_file_of_tokens_that_is_a_link_to_nothing_lets_nobody_in(tmp_path: Pat
     assert tokens.caller(f"Bearer {token}") is not None
 
 
+def test_a_look_at_a_decider_that_was_closed_says_that_the_service_stops(tmp_path: Path) -> None:
+    with Served(tmp_path) as served:
+        assert served.ask("PUT", DESK, LIGHT).status == 201
+        desk = served.service.desks.get("shop", "routing")
+        desk.stop()
+        desk.join()
+        for method, path in (("GET", f"{DESK}/status"), ("GET", f"{DESK}/log")):
+            reply = served.ask(method, path)
+            assert (reply.status, reply.json["error"]) == (503, "BusyError"), reply.json
+
+
 def test_the_path_of_a_file_that_went_away_is_not_told(tmp_path: Path) -> None:
     with Served(tmp_path) as served:
         assert served.ask("PUT", "/v1/shop/desk", LIGHT).status == 201

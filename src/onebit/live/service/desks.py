@@ -159,6 +159,10 @@ class Desk:
             raise Problem(503, f"{MOST_READERS} reports of {self.title} are being made; try again", "BusyError", 1)
         try:
             return await asyncio.to_thread(call, decider)
+        except ValueError:
+            if self._is_closed:  # the decider was closed meanwhile, which is not the caller's mistake
+                raise _stopping() from None
+            raise
         finally:
             self._reading.release()
 
