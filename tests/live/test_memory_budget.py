@@ -63,6 +63,8 @@ def test_what_is_claimed_is_shared_and_what_is_settled_is_free_again() -> None:
     assert not claim("b", 2.0, more=True)
     budget.settle("a", 0.0)
     assert claim("b", 2.0, more=True)
+    with pytest.raises(MemoryBudgetError, match=r"a needs 0\.301 GiB of memory, and 0\.3 GiB of 0\.3 GiB are left"):
+        Budget(0.3 * 2**30, "take less").claim("a", 0.3 * 2**30 + 1)
     claim_memory(1e9)  # no budget is shared here
     assert list(budget._taken) == ["b"], "names do not pile up"
 

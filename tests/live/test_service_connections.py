@@ -229,7 +229,7 @@ def test_large_requests_that_arrive_slowly_take_bounded_memory(
     tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onebit.live.service.gate.MOST_BYTES_HELD", 500_000)
-    app = create_app(tmp_path)
+    app: Any = create_app(tmp_path)
     with running_here(app, http=http) as (url, _server):
         at = urlsplit(url)
         asking = Asking(url)
