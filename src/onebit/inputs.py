@@ -38,6 +38,11 @@ class SparseRows(NamedTuple):
         """Rows and columns."""
         return len(self), self.n_columns
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        return self.values.nbytes + self.columns.nbytes + self.starts.nbytes
+
 
 Rows = Floats | SparseRows
 

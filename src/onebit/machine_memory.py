@@ -3,7 +3,7 @@
 import math
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -60,8 +60,8 @@ class Budget:
             left = self.n_bytes - (self._total - taken)
             if needed > left:
                 raise MemoryBudgetError(
-                    f"{name} needs {_shown(needed)} of memory, and {_shown(max(left, 0.0))} of {_shown(self.n_bytes)} "
-                    f"are left; {self._remedy}"
+                    f"{name} needs {_shown(needed, math.ceil)} of memory, and {_shown(max(left, 0.0), math.floor)} of "
+                    f"{_shown(self.n_bytes)} are left; {self._remedy}"
                 )
             self._set(name, max(needed, taken))
 
@@ -73,6 +73,8 @@ class Budget:
     def _set(self, name: str, n_bytes: float) -> None:
         self._total += n_bytes - self._taken.get(name, 0.0)
         self._taken[name] = n_bytes
+        if not n_bytes:  # names of what was refused must not pile up
+            del self._taken[name]
 
 
 _SHARE: ContextVar[tuple[Budget, str, float] | None] = ContextVar("share", default=None)
@@ -117,5 +119,6 @@ def check_memory(needed: float) -> None:
     claim_memory(needed)
 
 
-def _shown(n_bytes: float) -> str:
-    return f"{n_bytes / 2**30:.3g} GiB"
+def _shown(n_bytes: float, rounded: Callable[[float], int] = round) -> str:
+    """Return bytes to a thousandth of a GiB; rounded away from each other, what is needed is more than what is left."""
+    return f"{rounded(1_000 * n_bytes / 2**30) / 1_000:g} GiB"

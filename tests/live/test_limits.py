@@ -91,6 +91,28 @@ def test_what_is_no_label_is_refused_in_words(tmp_path: Path, label: Any) -> Non
             desk.shadow([1.0], label, True)
 
 
+class Shown:
+    """A label that counts how often labels are written."""
+
+    n_shown = 0
+
+    def __repr__(self) -> str:
+        Shown.n_shown += 1
+        return "shown"
+
+
+def test_an_error_does_not_write_all_classes(tmp_path: Path) -> None:
+    labels = [Shown() for _ in range(5_000)]
+    with pytest.raises(ValueError, match=r"among must list some of the classes, \[shown, shown, "):
+        named_among(places_of(labels), ["other"])
+    assert 10 < Shown.n_shown <= 100
+    with Place(tmp_path / "desk.onebit").open(classes=5_000, learner=onebit.BanditPerceptron()) as desk:
+        desk._state.classes = labels
+        with pytest.raises(ValueError, match=r"label must be one of \[shown, "):
+            desk.shadow([1.0], "other", True)
+    assert Shown.n_shown <= 200
+
+
 # Memory: what is read and written.
 
 

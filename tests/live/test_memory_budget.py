@@ -63,7 +63,10 @@ def test_what_is_claimed_is_shared_and_what_is_settled_is_free_again() -> None:
     assert not claim("b", 2.0, more=True)
     budget.settle("a", 0.0)
     assert claim("b", 2.0, more=True)
+    with pytest.raises(MemoryBudgetError, match=r"a needs 0\.301 GiB of memory, and 0\.3 GiB of 0\.3 GiB are left"):
+        Budget(0.3 * 2**30, "take less").claim("a", 0.3 * 2**30 + 1)
     claim_memory(1e9)  # no budget is shared here
+    assert list(budget._taken) == ["b"], "names do not pile up"
 
 
 def test_the_decider_that_does_not_fit_is_refused_and_the_others_go_on(tmp_path: Path) -> None:
@@ -131,6 +134,26 @@ def test_guesses_that_are_not_answered_are_counted_and_answers_are_always_taken(
         answers = [{"id": each["id"], "correct": True} for each in tickets]
         assert served.ask("POST", f"{desk}/tell", answers).json == [{"news": True}] * len(answers)
         assert guess(served, "desk", [1.0] * 1_000).status == 200
+
+
+@pytest.mark.parametrize(
+    ("settings", "record"),
+    [({"classes": 1_000}, [1.0]), ({"classes": 2, "exploration_floor": 1.0}, [1.0] * 1_000)],
+    ids=["many classes", "labels of chance"],
+)
+def test_one_list_of_guesses_takes_no_more_than_is_left(tmp_path: Path, settings: Any, record: Any) -> None:
+    memory, desk = AT_LEAST + 3_000_000, "/v1/shop/desk"
+    with Served(tmp_path, memory=memory) as served:
+        assert served.ask("PUT", desk, settings | {"learner": "BanditPerceptron"}).status == 201
+        first = guess(served, "desk", record).json
+        replies = served.ask("POST", f"{desk}/guess", [{"record": record}] * 400).json
+        tickets = [first, *(each for each in replies if "id" in each)]
+        assert replies[-1].get("status") == 409, "each takes 9 kB"
+        decider = served.service.desks.get("shop", "desk").open_decider()
+        assert AT_LEAST + 9_000 * len(tickets) < decider.n_bytes() < memory + 10_000
+        answers = [{"id": each["id"], "correct": True} for each in tickets]
+        assert served.ask("POST", f"{desk}/tell", answers).json == [{"news": True}] * len(answers)
+        assert guess(served, "desk", record).status == 200
 
 
 def test_deciders_are_closed_one_after_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

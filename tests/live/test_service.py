@@ -631,6 +631,41 @@ def test_tokens_that_are_changed_at_once_are_all_kept(tmp_path: Path) -> None:
     assert [path.name for path in folder.iterdir()] == [FILE], "the lock is gone"
 
 
+def test_a_file_of_tokens_that_is_a_link_to_nothing_lets_nobody_in(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "served", tmp_path / "elsewhere"
+    token = add_token(elsewhere, "app", ["read"], ["*"])
+    folder.mkdir()
+    (folder / FILE).symlink_to(elsewhere / "later" / FILE)  # of a disk that is not there yet
+    tokens = Tokens(folder, required=False)
+    assert tokens.are_required
+    assert tokens.caller(f"Bearer {token}") is None
+    (elsewhere / "later").mkdir()
+    (elsewhere / FILE).rename(elsewhere / "later" / FILE)
+    tokens._looked = 0.0
+    assert tokens.caller(f"Bearer {token}") is not None
+
+
+def test_a_look_at_a_decider_that_was_closed_says_that_the_service_stops(tmp_path: Path) -> None:
+    with Served(tmp_path) as served:
+        assert served.ask("PUT", DESK, LIGHT).status == 201
+        desk = served.service.desks.get("shop", "routing")
+        desk.stop()
+        desk.join()
+        for method, path in (("GET", f"{DESK}/status"), ("GET", f"{DESK}/log")):
+            reply = served.ask(method, path)
+            assert (reply.status, reply.json["error"]) == (503, "BusyError"), reply.json
+
+
+def test_the_path_of_a_file_that_went_away_is_not_told(tmp_path: Path) -> None:
+    with Served(tmp_path) as served:
+        assert served.ask("PUT", "/v1/shop/desk", LIGHT).status == 201
+        for path in (tmp_path / "shop").iterdir():
+            path.unlink()
+        reply = served.ask("PUT", "/v1/shop/desk", LIGHT)
+        assert reply.status == 503
+        assert str(tmp_path) not in reply.json["detail"]
+
+
 def test_removing_a_token_makes_no_folder(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="there is no token 'app'; there are none"):
         remove_token(tmp_path / "decisions", "app")

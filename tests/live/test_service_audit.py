@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("fastapi")
 
+from onebit.commands.serve import serve_command
 from onebit.live.service.audit import AuditLog
 from onebit.live.service.tokens import add_token
 from served import Served
@@ -109,10 +110,26 @@ def test_an_audit_log_that_cannot_be_written_waits(
     assert caplog.text.count("cannot be written") == 1
 
 
+def test_names_that_are_made_up_do_not_fill_the_audit_log(tmp_path: Path) -> None:
+    audit = AuditLog(tmp_path)
+    for turn in range(2):
+        for i in range(1_000):
+            audit.note("app", "guess", f"/v1/other/d{turn}-{i}/guess", 403, "192.0.2.7")
+        audit.note("admin", "settings", "/v1/shop/routing/settings", 200, "192.0.2.8")
+        audit._write()
+    found = audited(tmp_path)
+    assert sum(each["requests"] for each in found) == 2_002
+    assert [each["decider"] for each in found].count("shop/routing") == 2
+    assert [each["decider"] for each in found].count(None) == 2
+    assert len(found) == 14
+
+
 def test_a_service_without_room_for_its_audit_log_does_not_start(tmp_path: Path) -> None:
     (tmp_path / "audit.jsonl").mkdir()
     with pytest.raises(OSError, match="serve with --no-audit"):
         AuditLog(tmp_path).start()
+    with pytest.raises(OSError, match="serve with --no-audit"):
+        serve_command(tmp_path, "127.0.0.1", 0, 0.0, log_requests=False)
 
 
 def test_the_name_of_an_expired_token_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,9 +21,10 @@ import pytest
 pytest.importorskip("fastapi")
 
 from onebit.live.service import process
+from onebit.live.service.app import create_app
 from onebit.live.service.connections import Connections, places_for
 from onebit.live.service.tokens import add_token
-from served import serving_here
+from served import running_here, serving_here
 
 LIGHT = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
 DESK = "/v1/shop/routing"
@@ -172,6 +173,92 @@ def test_whoever_reads_nothing_is_let_go(tmp_path: Path, http: str, monkeypatch:
                 except ConnectionError:
                     break
             wait_until(lambda: places._n_taken == 0)
+
+
+@contextmanager
+def slow_reader(url: str) -> Iterator[socket.socket]:
+    at = urlsplit(url)
+    with socket.socket() as made:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        made.settimeout(10.0)
+        made.connect((str(at.hostname), at.port))
+        yield made
+
+
+ASK_FOR_MUCH = b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+def test_whoever_leaves_the_end_of_an_answer_is_let_go(
+    tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onebit.live.service.protocol.SEND_SECONDS", 0.2)
+    places = Connections(4, 4)
+    with running_here(create_app(tmp_path), places, http=http) as (url, server), slow_reader(url) as slow:
+        state = server.server_state
+        for n_asked in range(1, 1_000):  # until the system has no room for the next answer
+            with suppress(ConnectionError):  # it has been let go already
+                slow.sendall(ASK_FOR_MUCH)
+            wait_until(lambda n=n_asked: state.total_requests >= n or not state.connections)  # type: ignore[misc]
+            if not state.connections or any(each.transport.get_write_buffer_size() for each in state.connections):
+                break
+        wait_until(lambda: places._n_taken == 0, 3.0)  # as it is idle it is closed, which waits for the reader
+
+
+def test_whoever_reads_hardly_anything_is_let_go(tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.live.service.protocol.SEND_SECONDS", 0.5)
+    places = Connections(4, 4)
+    with running_here(create_app(tmp_path), places, http=http) as (url, server):
+        asking = Asking(url)
+        assert asking.ask("PUT", DESK, LIGHT) == 201
+        assert asking.ask(body={"record": {"text": "word " * 190_000}}) == 200
+        asking.close()
+        wait_until(lambda: places._n_taken == 0)
+        with slow_reader(url) as slow:
+            wait_until(lambda: places._n_taken == 1)
+            for each in server.server_state.connections:  # else the system takes megabytes at once
+                each.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+            slow.sendall(f"GET {DESK}/log HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+            end = time.monotonic() + 3.0
+            while places._n_taken:
+                assert time.monotonic() < end
+                slow.recv(2048)
+                time.sleep(0.05)
+
+
+def test_large_requests_that_arrive_slowly_take_bounded_memory(
+    tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onebit.live.service.gate.MOST_BYTES_HELD", 500_000)
+    app: Any = create_app(tmp_path)
+    with running_here(app, http=http) as (url, _server):
+        at = urlsplit(url)
+        asking = Asking(url)
+        assert asking.ask("PUT", DESK, LIGHT) == 201
+        large = {"record": {"x": "word " * 60_000}}
+        assert asking.ask(body=large) == 200
+        head = b"POST /v1/shop/routing/guess HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        with socket.create_connection((str(at.hostname), at.port), timeout=20) as slow:
+            slow.sendall(head + b"Content-Length: 400000\r\n\r\n" + b" " * 399_999)
+            wait_until(lambda: app.front._n_held == 399_999)
+            assert asking.ask(body=large) == 503, "it says so, and when to try again"
+            assert asking.headers["retry-after"] == "1"
+            assert asking.ask() == 200, "small ones are taken"
+        wait_until(lambda: app.front._n_held == 0)
+        assert asking.ask(body=large) == 200
+        asking.close()
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/page/desk.js"])
+def test_nothing_is_read_of_what_is_sent_without_a_token(tmp_path: Path, path: str) -> None:
+    add_token(tmp_path, "app", ["play"], ["*"])
+    with serving_here(tmp_path) as url:
+        at = urlsplit(url)
+        with socket.create_connection((str(at.hostname), at.port), timeout=5) as sent:
+            sent.sendall(
+                f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+                "Content-Type: application/json\r\nContent-Length: 4000000\r\n\r\n".encode()
+            )
+            assert said(sent) == 401, "before its body comes"
 
 
 def test_places() -> None:

@@ -73,16 +73,19 @@ def serve_command(
     import uvicorn
 
     from onebit.live.service.app import create_app
+    from onebit.live.service.audit import AuditLog
     from onebit.live.service.connections import places_for
     from onebit.live.service.journal import NAME, keep_journal
     from onebit.live.service.process import raise_file_limit, set_up_process
     from onebit.live.service.protocol import KEEP_ALIVE_SECONDS, guard
     from onebit.live.service.server import Server
 
+    if audit:
+        AuditLog(folder).check()  # here, where the reason is the last line that is said
     places = places_for(max_connections, max_connections_per_address, raise_file_limit())
     set_up_process()
     keep_journal(log_requests)
-    if (folder / FILE).exists() and not read_tokens(folder):
+    if os.path.lexists(folder / FILE) and not read_tokens(folder):
         logging.getLogger(NAME).warning("%s has no token: nobody may ask until one is added", folder / FILE)
     config = uvicorn.Config(
         create_app(

@@ -45,7 +45,8 @@ ROUNDS = 256
 PAGE = ROUNDS * DIGEST
 """Bytes of a page."""
 _EMPTY_PAGE = bytes(PAGE)
-_TICKET_BYTES = 1_000  # of an open ticket beside its numbers
+TICKET_BYTES = 1_000
+"""Of an open ticket beside its numbers."""
 _TOKENS_AT_ONCE = 512  # asking the system for each ticket's would cost a tenth of a guess
 
 _new_guess = tuple.__new__  # half the time of Guess(…), which calls it
@@ -220,9 +221,7 @@ class Tickets:
         latest = self.own or next(reversed(self._kept.values()), None)
         if latest is None:
             return 0
-        row = latest.row
-        numbers = row.values.nbytes + row.columns.nbytes if isinstance(row, SparseRows) else row.nbytes
-        return (len(self._kept) + 1) * (_TICKET_BYTES + numbers + latest.scores.nbytes)
+        return (len(self._kept) + 1) * (TICKET_BYTES + latest.row.nbytes + latest.scores.nbytes)
 
     # What a saved file holds of the book.
 

@@ -19,7 +19,7 @@ from onebit.live.house import House
 from onebit.live.logs import open_log
 from onebit.live.record_json import record_to_json
 from onebit.live.settings import CHANGEABLE, NOTHING, check_same, new_settings, settings_of
-from onebit.live.state import State, named_among, place_of
+from onebit.live.state import State, named_among, place_of, some_of
 from onebit.live.tickets import (
     Shadow,
     Ticket,
@@ -339,7 +339,7 @@ class Decider(House):
         state = self._state
         place = place_of(state.places, label)
         if place is None:
-            raise no_class_error(f"label must be one of {state.classes!r:.200}; got {brief(label)}", label)
+            raise no_class_error(f"label must be one of {some_of(state.classes)}; got {brief(label)}", label)
         looked, would = state.would_guess(record)
         body = {
             "record": record_to_json(record),

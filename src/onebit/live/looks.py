@@ -68,7 +68,11 @@ class Looks(Keeper):
     def n_bytes(self) -> int:
         """Return roughly how much memory it takes: labels, what was learned, open tickets, and some for the rest."""
         state = self._state
-        return AT_LEAST + OF_A_CLASS * len(state.classes) + state.learner.n_bytes()
+        return AT_LEAST + OF_A_CLASS * len(state.classes) + state.learner.n_bytes() + state.row_bytes
+
+    def ticket_bytes(self) -> int:
+        """Return roughly how much memory one more open ticket takes: as much as the latest."""
+        return self._state.ticket_bytes
 
     def by_class(self) -> dict[Any, tuple[int, int, int]]:
         """Return how often each label was guessed, right and wrong."""

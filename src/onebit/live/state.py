@@ -2,8 +2,9 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from copy import copy
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from onebit.inputs import Rows, brief
 from onebit.learners.loading import from_bytes
 from onebit.learners.packing import filled_arrays
 from onebit.learners.saving import to_bytes
+from onebit.learners.tickets import TICKET_BYTES
 from onebit.live.advice import no_class_error
 from onebit.live.course import Course
 from onebit.live.events import Event, Kind, row_of_bytes, row_to_bytes
@@ -21,6 +23,7 @@ from onebit.live.settings import WRONG, Settings
 from onebit.typed_json import Trusted, describe, parse, restore
 
 _HEAD = 8  # bytes that say how long the header of a snapshot is
+_MOST_SHOWN = 100  # labels: of more than 200 letters in all
 
 
 class Open(NamedTuple):
@@ -92,6 +95,10 @@ class State:
         # A learner that scales columns itself sees them as they come.
         self.encoder = Encoder(settings.kinds, scale="scale" not in self.learner.get_params(deep=False))
         self.open: dict[str, Open] = {}
+        self.row_bytes = 0
+        """Bytes of open tickets whose labels are not the learner's; those of the others the learner counts."""
+        self.ticket_bytes = TICKET_BYTES
+        """Bytes of the latest ticket, about."""
         self.counts = Counts()
         self.course = Course()
         self.classes: list[Any] = list(settings.classes)
@@ -145,6 +152,8 @@ class State:
     def _open(self, event: Event, label: int, own: str | None, propensity: float, row: Rows) -> None:
         assert event.ticket is not None
         self.open[event.ticket] = Open(event.seq, event.time, label, own, propensity, row if own is None else None)
+        self.row_bytes += _bytes_of(self.open[event.ticket])
+        self.ticket_bytes = TICKET_BYTES + row.nbytes + 8 * len(self.classes)  # with a score for each class
         self.counts.guessed[label] += 1
 
     def apply(self, event: Event, corrected: dict[str, bool | None] | None = None) -> None:
@@ -194,7 +203,9 @@ class State:
 
     def _hear(self, event: Event, correct: bool | None) -> None:
         """Close a ticket: right, wrong, or without an answer."""
-        _, _, label, own, propensity, row = self.open.pop(str(event.ticket))
+        closed = self.open.pop(str(event.ticket))
+        _, _, label, own, propensity, row = closed
+        self.row_bytes -= _bytes_of(closed)
         if correct is None:
             if own is not None:
                 self.learner.drop(own)
@@ -264,6 +275,7 @@ class State:
             for ticket, seq, time, label, own, propensity, row in header["open"]:
                 seen = None if row is None else row_of_bytes(bytes.fromhex(row))
                 state.open[ticket] = Open(seq, time, label, own, propensity, seen)
+            state.row_bytes = sum(map(_bytes_of, state.open.values()))
             state.counts = counts = Counts.of_state(header["counts"])
             wrong = counts.wrong.total()
             before = [counts.right.total() + wrong, wrong, 1, []]  # of a snapshot without one
@@ -301,6 +313,11 @@ def silence_answer(event: Event, silence: str) -> bool | None:
     return False if event.body.get("says", silence) == WRONG else None
 
 
+def _bytes_of(ticket: Open) -> int:
+    """Return how much memory an open ticket takes that is not the learner's."""
+    return 0 if ticket.row is None else TICKET_BYTES + ticket.row.nbytes
+
+
 def as_rows(row: Any) -> Any:
     """Return one row as learners take many."""
     return row[None] if isinstance(row, np.ndarray) and row.ndim == 1 else row
@@ -319,6 +336,11 @@ def place_of(places: dict[Any, int], label: Any) -> int | None:
         return None
 
 
+def some_of(classes: Iterable[Any]) -> str:
+    """Return classes as an error shows them; not all are looked at, since there may be many."""
+    return f"{list(islice(classes, _MOST_SHOWN))!r:.200}"
+
+
 def named_among(places: dict[Any, int], among: Any) -> list[int] | None:
     """Return the positions of allowed labels, in order and once each; raises ValueError if one is no class."""
     if among is None:
@@ -331,7 +353,7 @@ def named_among(places: dict[Any, int], among: Any) -> list[int] | None:
         )
     found = {place_of(places, label) for label in among}
     if None in found or not found:
-        problem = f"among must list some of the classes, {list(places)!r:.200}; got {brief(among)}"
+        problem = f"among must list some of the classes, {some_of(places)}; got {brief(among)}"
         raise no_class_error(problem, next((label for label in among if place_of(places, label) is None), None))
     return sorted(place for place in found if place is not None)
 

@@ -33,6 +33,8 @@ PAGE_PARTS = Path(__file__).parent / "page_parts"
 """What the pages share, at ``/parts``: uPlot, the look, and small helpers."""
 LARGEST_BODY = 4_000_000
 """Bytes of a request."""
+SMALL_BODY = 1 << 16
+"""Bytes that each connection may keep in any case."""
 BODY_SECONDS = 30.0
 """How long the sending of a request may take."""
 _LONGEST = 2_000  # letters of what is said
@@ -122,8 +124,13 @@ def check_own_page(headers: Mapping[bytes, str], who: str) -> None:
         raise Problem(403, f"{who} answers no page of another site", "PermissionError")
 
 
-async def read_body(method: str, headers: Mapping[bytes, str], receive: Receive) -> bytes:
-    """Return the whole body, or raise Problem: its length need not be what its header says."""
+async def read_body(
+    method: str, headers: Mapping[bytes, str], receive: Receive, hold: Callable[[int], None] | None = None
+) -> bytes:
+    """Return the whole body, or raise Problem: its length need not be what its header says.
+
+    While a body of more than `SMALL_BODY` bytes comes, `hold` is told how many there are, and may raise Problem.
+    """
     if method not in ("POST", "PUT"):
         return b""
     content_type = headers.get(b"content-type", "")
@@ -144,6 +151,8 @@ async def read_body(method: str, headers: Mapping[bytes, str], receive: Receive)
                 has_more = message.get("more_body", False)
                 if len(body) > LARGEST_BODY:
                     raise too_large
+                if hold is not None and len(body) > SMALL_BODY:
+                    hold(len(body))
     except TimeoutError:
         raise Problem(408, f"the request took longer than {BODY_SECONDS:.0f} seconds to arrive") from None
     return bytes(body)

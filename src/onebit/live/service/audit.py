@@ -25,6 +25,7 @@ N_FILES = 8
 """How many are kept: ``audit.jsonl``, and ``audit.jsonl.1`` to ``audit.jsonl.7``, the oldest."""
 _WRITE_SECONDS = 0.2
 _MOST_WAITING = 100_000  # lines; beyond them, while the disk is full, requests are only counted
+_MOST_REFUSED_NAMES = 5  # each time; beyond them refused requests share lines: their names are the caller's choice
 _LONGEST_PATH = 200
 _decider_of = re.compile(f"/v1/({PATTERN}/{PATTERN})(?:/.*)?", re.ASCII).fullmatch
 _LOG = logging.getLogger("onebit.serve")
@@ -64,7 +65,7 @@ class AuditLog:
         self._counting = threading.Lock()
         self._waiting: dict[_What, tuple[float, int]] = {}
         """When the first was, and how many there were since the last time that lines were written."""
-        self._n_lost, self._is_failing = 0, False
+        self._n_refused_names, self._n_lost, self._is_failing = 0, 0, False
         self._unwritten = b""
         """What could not be written; it comes first when the disk has room again."""
         self._writing = threading.Lock()
@@ -73,13 +74,17 @@ class AuditLog:
 
     def start(self) -> None:
         """Begin to write; raises OSError if that cannot be done."""
+        self.check()
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raise OSError if the file cannot be written."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             os.close(self._open())
         except OSError as error:
             says = f"the audit log cannot be written ({error.strerror}): mend that, or serve with --no-audit"
             raise OSError(error.errno, says, str(self._path)) from error
-        self._thread.start()
 
     def note(self, token: str | None, verb: str, path: str, status: int, address: str) -> None:
         """Count a request.
@@ -97,6 +102,9 @@ class AuditLog:
         """
         what = _What(token, verb, path[:_LONGEST_PATH], status, address)
         with self._counting:
+            if status >= 400 and what not in self._waiting:
+                self._n_refused_names += 1
+                what = what if self._n_refused_names <= _MOST_REFUSED_NAMES else what._replace(path="")
             found = self._waiting.get(what)
             if found is not None:
                 self._waiting[what] = found[0], found[1] + 1
@@ -134,7 +142,7 @@ class AuditLog:
     def _next_lines(self) -> bytes:
         with self._counting:
             waiting, self._waiting = self._waiting, {}
-            n_lost, self._n_lost = self._n_lost, 0
+            n_lost, self._n_lost, self._n_refused_names = self._n_lost, 0, 0
         lines = [what.described(*counted) for what, counted in waiting.items()]
         if n_lost:
             lines.append({"time": lines[-1]["time"], "verb": "lost", "requests": n_lost})

@@ -29,7 +29,6 @@ Call = Callable[[Decider], Any]
 
 _LONGEST_LABEL = 200
 _LARGEST_LABEL = 2**53  # beyond it JSON's readers disagree
-_TICKET_BYTES = 1_000  # at least
 _BEGUN_WITH = ("kinds", "deadline", "silence", "exploration_floor", "max_open", "seed")
 
 
@@ -94,7 +93,7 @@ def guess_call(said: Any) -> Call:
     among = None if fields.get("among") is None else _labels("among", fields["among"])
 
     def guess(desk: Decider) -> dict[str, Any]:
-        claim_memory(_TICKET_BYTES, more=True)  # it stays open until it is answered
+        claim_memory(desk.ticket_bytes(), more=True)  # it stays open until it is answered
         return described_ticket(desk.guess(record, among, key=key))
 
     return guess

@@ -159,6 +159,10 @@ class Desk:
             raise Problem(503, f"{MOST_READERS} reports of {self.title} are being made; try again", "BusyError", 1)
         try:
             return await asyncio.to_thread(call, decider)
+        except ValueError:
+            if self._is_closed:  # the decider was closed meanwhile, which is not the caller's mistake
+                raise _stopping() from None
+            raise
         finally:
             self._reading.release()
 
@@ -435,9 +439,10 @@ class Desks:
                 raise _stopping()
             before = self._desks.get((namespace, name))
             if before is not None and before.fault is None:
+                decider = before.open_decider()
+                classes = decider.classes
                 try:
-                    decider = before.open_decider()
-                    check_same(before.title, decider.settings, told, classes=decider.classes)
+                    check_same(before.title, decider.settings, told, classes=classes)
                 except LogError as error:
                     raise Problem(409, str(error), "LogError") from error
                 return False

@@ -9,7 +9,7 @@ import time
 from datetime import UTC, datetime
 
 from onebit.live.service.audit import AuditLog
-from onebit.live.service.limits import FAILURES_PER_SECOND, Allowance
+from onebit.live.service.limits import FAILURES_PER_SECOND, MOST_BYTES_HELD, Allowance
 from onebit.live.service.metrics import Metrics
 from onebit.live.service.tokens import ANYBODY, Caller, Tokens
 from onebit.live.web import (
@@ -65,6 +65,8 @@ class Gate:
     def __init__(self, app: Application, tokens: Tokens, metrics: Metrics, audit: AuditLog | None = None) -> None:
         self._app, self._tokens, self._metrics, self._audit = app, tokens, metrics, audit
         self._failures = Allowance(FAILURES_PER_SECOND)
+        self._n_held = 0
+        """Bytes of large requests that are not answered yet."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or answer it here."""
@@ -90,14 +92,22 @@ class Gate:
                 raise
             await _STOPPED.response()(scope, receive, send_with_headers)
         finally:
+            self._n_held -= state.pop("held", 0)
             self._note(scope, status, time.perf_counter() - began)
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         state = scope["state"]
+
+        def hold(n_bytes: int) -> None:
+            if self._n_held - state.get("held", 0) + n_bytes > MOST_BYTES_HELD:
+                raise Problem(503, "there are too many large requests; send less at once, or later", "BusyError", 1)
+            self._n_held += n_bytes - state.get("held", 0)
+            state["held"] = n_bytes
+
         try:
             headers = headers_of(scope)
             state["caller"] = self._caller(scope, headers)
-            state["body"] = await read_body(scope["method"], headers, receive)
+            state["body"] = await read_body(scope["method"], headers, receive, hold)
         except Problem as problem:
             await problem.response()(scope, receive, send)
         else:
@@ -113,7 +123,8 @@ class Gate:
             return caller
         if caller is not None and not caller.is_expired:
             return caller
-        if scope["path"] in PUBLIC or scope["path"].startswith(PAGES):
+        is_public = scope["path"] in PUBLIC or scope["path"].startswith(PAGES)
+        if is_public and scope["method"] not in ("POST", "PUT"):  # which would be read, and may be large
             return None
         wait = self._failures.take(address_of(scope))
         if wait:

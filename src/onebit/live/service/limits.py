@@ -15,6 +15,8 @@ MOST_BYTES_WAITING = 64 << 20
 """Bytes of all requests in line; read, they take several times as much."""
 MOST_BYTES_FOR_ONE = 16 << 20
 """Of them those for one decider: while it replays, the others are still asked."""
+MOST_BYTES_HELD = 128 << 20
+"""Bytes of all large requests that arrive, are in line or are answered: whoever sends them slowly keeps them here."""
 MOST_READERS = 4
 """Reports and pages of the log that are made at once for one decider."""
 MOST_THREADS = 64

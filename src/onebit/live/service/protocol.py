@@ -15,7 +15,8 @@ HEAD_SECONDS = 30.0
 KEEP_ALIVE_SECONDS = 30
 """How long a connection may be idle after an answer."""
 SEND_SECONDS = 30.0
-"""How long a client may read nothing of an answer that waits for it."""
+"""How long a client may take to read `LEAST_READ` bytes of an answer, or the rest of it."""
+LEAST_READ = 1 << 16
 REFUSED_SECONDS = 1.0
 """How long a connection that was refused is kept, so that its client can read why."""
 _RETRY_SECONDS = 5
@@ -49,6 +50,7 @@ def _guarded(base: Any, places: Connections) -> Any:
             nonlocal n_refused
             super().connection_made(transport)
             self._read_no_further_than_needed()
+            transport.set_write_buffer_limits(0)  # so that `pause_writing` is told of whatever is not read
             self._address = counted_as(self.client[0] if self.client else "")
             refusal = places.take(self._address)
             if refusal is None:
@@ -90,7 +92,7 @@ def _guarded(base: Any, places: Connections) -> Any:
         def _watch_sending(self, n_bytes: int) -> None:
             def look() -> None:
                 left = self.transport.get_write_buffer_size()
-                if left >= n_bytes:  # nothing was read
+                if left > n_bytes - LEAST_READ:
                     self.transport.abort()
                 else:
                     self._watch_sending(left)

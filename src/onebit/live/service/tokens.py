@@ -161,7 +161,10 @@ def read_tokens(folder: Path) -> list[dict[str, Any]]:
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: is no file of tokens ({error!r:.80}); put a backup there, or remove it") from error
+        raise ValueError(
+            f"{path}: is no file of tokens ({error!r:.80}); put a backup there, or remove it: "
+            "without that file everybody on this machine may ask"
+        ) from error
 
 
 def _moment(text: str) -> datetime:
@@ -244,8 +247,8 @@ class Tokens:
             try:
                 found = (self._folder / FILE).stat()
                 stamp = (found.st_mtime_ns, found.st_ino)
-            except FileNotFoundError:
-                stamp = _NO_FILE
+            except FileNotFoundError:  # a link that leads nowhere is no missing file: what it leads to may come back
+                stamp = _UNREADABLE if (self._folder / FILE).is_symlink() else _NO_FILE
             except OSError:
                 stamp = _UNREADABLE
             if stamp == self._stamp:
