@@ -197,7 +197,7 @@ def made_up(source: str, **found: object) -> Any:
 
 def test_the_same_values_in_other_places_are_another_function() -> None:
     def pair(*fields: str) -> Any:
-        kind: Any = namedtuple("pair", fields)  # noqa: PYI024 -- its fields are computed
+        kind: Any = namedtuple("pair", fields)
         kind.__module__ = "onebit.made_up"
         return kind(1, 2)
 

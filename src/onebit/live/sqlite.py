@@ -75,11 +75,11 @@ class SQLiteLog(DatabaseLog):
         self._file = Path(path).resolve()  # SQLite, too, has its other files beside what a link leads to
         self._journal = self._beside("-wal")
         self._mark = MarkFile(self._file)
-        mark = self._marked()
-        if about is None and self._is_empty() and (mark is None or accept_loss):
+        if about is None and self._is_empty() and (accept_loss or not os.path.lexists(self._mark.path)):
             raise LogError(f"{self.path}: there is no decider; give its classes to begin one")
         self._owner = OwnerFile(self._file)
         try:
+            mark = self._marked()  # not before: the last owner may have moved it
             if mark is not None:
                 self.lost = self._check_end(mark, accept_loss)
             elif self._owner.was_left and not self._is_empty() and not self._journal.exists():
