@@ -243,6 +243,20 @@ def test_a_mark_that_cannot_be_written_refuses_nothing(path: Path, monkeypatch: 
     assert (before and before.seq, after and after.seq) == (1, 3)
 
 
+@pytest.mark.parametrize("damage", [cut, lose])
+def test_a_loss_that_cannot_be_told_is_warned_of(path: Path, tmp_path: Path, damage: Damage) -> None:
+    """After a kill, with the mark gone and the journal cut, empty or alone."""
+    with begun(path) as desk:
+        desk.guess({"x": 1.0})
+        copy = copied(path, tmp_path / "one", "", "-wal", ".owner")
+        alone = copied(path, tmp_path / "two", "-wal", ".owner")
+    journal = beside(copy, "-wal")
+    journal.write_bytes(damage(bytearray(journal.read_bytes()), random.Random(1)))
+    for each in (copy, alone):
+        with pytest.warns(LostJournalWarning, match=r"desk\.onebit\.last, which tells how far .*may be lost"):
+            begun(each).close()
+
+
 def test_a_mark_that_is_taken_away_is_made_anew(path: Path) -> None:
     with begun(path) as desk:
         beside(path, ".last").unlink()

@@ -82,11 +82,11 @@ class SQLiteLog(DatabaseLog):
             mark = self._marked()  # not before: the last owner may have moved it
             if mark is not None:
                 self.lost = self._check_end(mark, accept_loss)
-            elif self._owner.was_left and not self._is_empty() and not self._journal.exists():
+            elif self._owner.was_left and (self._journal.exists() or not self._is_empty()):
                 _warn(
-                    f"{self.path}: the process that had it open did not close it, and {self._journal.name} is not "
-                    "there: what came last may be lost. If you have that file put it back, before anything else is "
-                    "written"
+                    f"{self.path}: the process that had it open did not close it, and {self._mark.path.name}, which "
+                    f"tells how far it went, is not there or damaged: what came last may be lost. If you have it, or a "
+                    f"better {self._journal.name}, put it back before anything else is written"
                 )
             self._connection = self._connect(about is not None)
             try:
