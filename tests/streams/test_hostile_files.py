@@ -4,6 +4,7 @@ import base64
 import gzip
 import subprocess
 import sys
+import time
 import zipfile
 import zlib
 from pathlib import Path
@@ -81,6 +82,31 @@ def test_a_small_file_takes_no_gigabytes(tmp_path: Path) -> None:
     *errors, grown = run.stdout.splitlines()
     assert len(errors) == len(paths)
     assert int(grown) < 1 << 30
+
+
+def test_a_wide_arff_file_with_few_rows_is_read(tmp_path: Path) -> None:
+    """Its attributes have a line each, which are no rows."""
+    names = "".join(f"@attribute a{j} real\n" for j in range(7000))
+    rows = "".join("1," * 7000 + f"{label}\n" for label in "xyx")
+    (tmp_path / "genes.arff").write_text(f"@relation r\n{names}@attribute class {{x,y}}\n@DATA\n{rows}")
+    assert read_table(tmp_path / "genes.arff").X.shape == (3, 7000)
+
+
+def test_an_error_is_short_whatever_the_file_holds(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{'word' * 30_000},class\n1,x\n2,y\n3,x\nfour,y\n")
+    for read in (lambda: read_table(path), lambda: read_strangers_text(path, Reading(), 60)):
+        with pytest.raises(ValueError, match=r"a\.csv, line 5, .*wordword.*four.* most rows have a number") as caught:
+            read()
+        assert len(str(caught.value)) < 1100
+
+
+def test_blank_lines_take_linear_time(tmp_path: Path) -> None:
+    path = tmp_path / "a.arff"
+    path.write_text("@relation r\n" + "\n" * 100_000 + "@attribute a real\n@attribute class {x,y}\n@data\n1,x\n2,y\n")
+    start = time.perf_counter()
+    assert read_table(path).X.shape == (2, 1)
+    assert time.perf_counter() - start < 5.0
 
 
 def test_the_limit_is_a_setting(tmp_path: Path) -> None:
