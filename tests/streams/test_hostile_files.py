@@ -212,6 +212,15 @@ def test_a_file_is_read_apart_as_it_is_read_here(tmp_path: Path) -> None:
         read_strangers_text(path, Reading(max_gib=1e-6, missing="indicator"), 60)
 
 
+def test_nothing_beside_the_program_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "program.py"
+    program.write_bytes(apart._PROGRAM.read_bytes())
+    (tmp_path / "json.py").write_text("raise SystemExit('a module of another name ran')")
+    pl.DataFrame({"a": [1.0, 2.0, 3.0], "class": ["x", "y", "x"]}).write_parquet(tmp_path / "a.parquet")
+    monkeypatch.setattr(apart, "_PROGRAM", program)
+    assert read_table(tmp_path / "a.parquet").X.shape == (3, 1)
+
+
 def test_the_child_finds_modules_where_its_parent_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither in the folder of a file nor in the current one, if the parent does not look there."""
     (tmp_path / "polars.py").write_text("raise SystemExit('a stranger ran')")

@@ -70,7 +70,7 @@ def _answer(path: Path, job: dict[str, Any], seconds: int, damage: str) -> Itera
         limits = {"bytes": n_bytes, "seconds": seconds}
         described = {**job, **limits, "path": os.path.abspath(path), "sys_path": [*map(os.path.abspath, sys.path)]}
         (folder / "job.json").write_text(json.dumps(described), encoding="utf-8")
-        command = [sys.executable, str(_PROGRAM), str(folder)]
+        command = [sys.executable, "-P", str(_PROGRAM), str(folder)]  # -P: nothing is imported from beside it
         try:
             child = subprocess.run(
                 command,
