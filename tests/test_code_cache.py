@@ -196,8 +196,9 @@ def made_up(source: str, **found: object) -> Any:
 
 
 def test_the_same_values_in_other_places_are_another_function() -> None:
-    def pair(*fields: str) -> Any:
-        kind: Any = namedtuple("pair", fields)
+    def pair(first: str, second: str) -> Any:
+        make: Any = namedtuple
+        kind = make("pair", [first, second])
         kind.__module__ = "onebit.made_up"
         return kind(1, 2)
 

@@ -7,6 +7,7 @@ import sys
 import time
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,8 @@ def test_a_wide_arff_file_with_few_rows_is_read(tmp_path: Path) -> None:
 def test_an_error_is_short_whatever_the_file_holds(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"{'word' * 30_000},class\n1,x\n2,y\n3,x\nfour,y\n")
-    for read in (lambda: read_table(path), lambda: read_strangers_text(path, Reading(), 60)):
+    reads: list[Callable[[], object]] = [lambda: read_table(path), lambda: read_strangers_text(path, Reading(), 60)]
+    for read in reads:
         with pytest.raises(ValueError, match=r"a\.csv, line 5, .*wordword.*four.* most rows have a number") as caught:
             read()
         assert len(str(caught.value)) < 1100
