@@ -84,7 +84,7 @@ def _answer(path: Path, job: dict[str, Any], seconds: int, damage: str) -> Itera
             )
         except subprocess.TimeoutExpired:
             raise ValueError(f"{path}: could not be read in {seconds} s; the file may be damaged") from None
-        if child.returncode:
+        if child.returncode or not child.stdout.strip():  # where SIGCHLD is ignored the status is always 0
             raise _what_ended(path, child, seconds, n_bytes)
         answer = json.loads(child.stdout.splitlines()[-1])
         if "no_memory" in answer:
