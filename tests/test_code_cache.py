@@ -5,11 +5,13 @@ import os
 import pkgutil
 import subprocess
 import sys
+from collections import namedtuple
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
 import pytest
+import scipy
 from numba.core.registry import CPUDispatcher
 
 import onebit
@@ -158,6 +160,15 @@ def test_entries_go_by_age(tmp_path: Path) -> None:
     assert used.exists()
 
 
+def test_a_folder_of_someones_own_is_not_taken_for_an_old_cache(tmp_path: Path) -> None:
+    mine, old = tmp_path / "onebit-experiments-2026", tmp_path / "onebit-0123456789abcdef"
+    mine.mkdir()
+    old.mkdir()
+    _prepare(tmp_path / "onebit-here")
+    assert mine.exists()
+    assert not old.exists()
+
+
 def test_every_compiled_function_of_onebit_can_be_kept() -> None:
     names = [module.name for module in pkgutil.walk_packages(onebit.__path__, "onebit.")]
     modules = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
@@ -178,11 +189,54 @@ def test_defaults_and_inner_functions_are_part_of_a_function() -> None:
     assert len({identity(make(*each)) for each in ((1, 2), (3, 2), (1, 4))}) == 3
 
 
+def made_up(source: str, **found: object) -> Any:
+    """Return a function of a module of onebit's that finds those things there."""
+    made: dict[str, Any] = {"__name__": "onebit.made_up", **found}
+    exec(f"def function(): return {source}", made)
+    return made["function"]
+
+
+def test_the_same_values_in_other_places_are_another_function() -> None:
+    def pair(first: str, second: str) -> Any:
+        make: Any = namedtuple
+        kind = make("pair", [first, second])
+        kind.__module__ = "onebit.made_up"
+        return kind(1, 2)
+
+    def closed(value: int) -> Any:
+        def inner() -> int:
+            return value
+
+        inner.__module__ = "onebit.made_up"
+        return inner
+
+    one, two = closed(1), closed(2)
+    for source, before, after in (
+        ("C[0]", {"C": ((1, 2), 3)}, {"C": (1, (2, 3))}),
+        ("C.a", {"C": pair("a", "b")}, {"C": pair("b", "a")}),
+        ("C[2]()", {"C": (one, two, one)}, {"C": (one, two, two)}),
+        ("max(min(1, 2), 3)", {"max": one}, {"min": one}),
+    ):
+        known = identity(made_up(source, **before))
+        assert known is not None
+        assert known == identity(made_up(source, **before))
+        assert known != identity(made_up(source, **after)), source
+
+
+def test_another_numpy_has_other_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Machine:
+        def magic_tuple(self) -> tuple[str, ...]:
+            return ("a machine",)
+
+    cache = CodeCache(linear_facts.replay)
+    before = cache._key((), Machine())
+    monkeypatch.setattr("numpy.__version__", "0.0")
+    assert cache._key((), Machine()) != before
+
+
 def test_a_module_or_class_cannot_be_told_by_its_name() -> None:
-    for value in (draws, draws.Draw.__mro__[0], type("Mode", (), {"__module__": "onebit.made_up"})):
-        made: dict[str, Any] = {"__name__": "onebit.made_up", "value": value}
-        exec("def function(): return value", made)
-        assert (identity(made["function"]) is None) == (value is not draws.Draw)
+    for value in (scipy, draws, draws.Draw.__mro__[0], type("Mode", (), {"__module__": "onebit.made_up"})):
+        assert (identity(made_up("value", value=value)) is None) == (value is not draws.Draw)
 
 
 @pytest.mark.slow

@@ -3,13 +3,13 @@
 Numba's own cache knows a function by its file and line. It cannot tell apart the loops that one factory makes for many
 games, and does not notice a change in another file that was inlined. Here a function is known by everything it is made
 of: its code as loaded, the functions, constants and defaults that it closes over or finds in its module, and theirs;
-the types it is called with, and the machine. A change elsewhere in onebit leaves it valid. A function that has anything
-of another package in it is not kept: those sources are not ours to watch.
+the types it is called with, the machine, and the versions of Python, NumPy and Numba. A change elsewhere in onebit
+leaves it valid. A function that has anything of another package in it is not kept: those sources are not ours to watch.
 
 Files are in Numba's place for them (``__pycache__``, or ``NUMBA_CACHE_DIR``), in a folder per user that only this user
-can read. Loading compiled code runs it. So a file is loaded only if this user or root owns it and its folder, nobody
-else may write to either, and its digest agrees. Whatever goes wrong, a full disk or a damaged file, costs only the time
-to compile. Entries that were not used for a month are removed.
+can read. Loading compiled code runs it. So a file is loaded only if this user owns it and its folder, nobody else may
+write to either, and its digest agrees. Whatever goes wrong, a full disk or a damaged file, costs only the time to
+compile. Entries that were not used for a month are removed.
 """
 
 import hashlib
@@ -28,6 +28,7 @@ from typing import Any
 
 import llvmlite
 import numba
+import numpy as np
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, NullCache
 from numba.core.registry import CPUDispatcher
@@ -37,7 +38,7 @@ from onebit.files import replace_file
 _PACKAGE = __name__.partition(".")[0]
 _FOLDER = "onebit-"
 _BUILT_IN = ("builtins", "math", "typing")
-_ROOT = 0
+_KNOWN_BY_VERSION = ("math", "numpy")  # what compiled code does with these is Numba's
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _SECONDS_KEPT = 30 * 86_400.0
 _SECONDS_BETWEEN_TOUCHES = 86_400.0
@@ -50,7 +51,7 @@ class _StrangerError(Exception):
 def identity(thing: Any) -> str | None:
     """Return a hash of all that a function is made of, or None if something in it is not ours or cannot be named."""
     try:
-        return hashlib.sha256("\n".join(_parts(thing, set())).encode()).hexdigest()
+        return hashlib.sha256("\n".join(_parts(thing, {})).encode()).hexdigest()
     except _StrangerError:
         return None
 
@@ -60,20 +61,19 @@ def is_ours(thing: Any) -> bool:
     return identity(thing) is not None
 
 
-def _parts(thing: Any, seen: set[int]) -> Iterable[str]:
+def _parts(thing: Any, seen: dict[int, int]) -> Iterable[str]:
     if isinstance(thing, CPUDispatcher):
         yield repr(sorted(thing.targetoptions.items()))
         thing = thing.py_func
     if isinstance(thing, types.FunctionType):
-        yield _name(thing)
-        if id(thing) not in seen:  # functions may call each other in a circle
-            seen.add(id(thing))
+        is_new = id(thing) not in seen  # functions may call each other in a circle
+        # By its number too: a factory makes many functions of one name.
+        yield f"{_name(thing)} {seen.setdefault(id(thing), len(seen))}"
+        if is_new:
             yield from _parts_of_code(thing.__code__)
-            values = [cell.cell_contents for cell in thing.__closure__ or ()]
-            values += [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
-            names = _names_in(thing.__code__)
-            values += [thing.__globals__[name] for name in names if name in thing.__globals__]
-            for value in values:
+            values = tuple(cell.cell_contents for cell in thing.__closure__ or ())
+            found = [(name, thing.__globals__[name]) for name in _names_in(thing.__code__) if name in thing.__globals__]
+            for value in (values, thing.__defaults__, *(thing.__kwdefaults__ or {}).items(), *found):
                 yield from _parts(value, seen)
     elif isinstance(thing, type):
         yield f"{_name(thing)}{getattr(thing, '_fields', '')}"
@@ -82,9 +82,12 @@ def _parts(thing: Any, seen: set[int]) -> Iterable[str]:
             raise _StrangerError
     elif isinstance(thing, types.ModuleType):
         yield thing.__name__
-        if thing.__name__.partition(".")[0] == _PACKAGE:  # what is used of it cannot be told
+        if thing.__name__ not in _KNOWN_BY_VERSION:  # what is used of another cannot be told
             raise _StrangerError
     elif isinstance(thing, tuple):
+        yield f"{len(thing)} items"
+        if hasattr(thing, "_fields"):
+            yield from _parts(type(thing), seen)
         for item in thing:
             yield from _parts(item, seen)
     elif thing is None or isinstance(thing, (bool, int, float, str)):
@@ -145,7 +148,7 @@ class CodeCache(NullCache):
         with suppress(Exception):
             # Looked up before compiling: what the function is made of now is what Numba would compile.
             key = self._key(sig, target_context.codegen())
-            content = next(filter(None, (_read_trusted(folder, key) for folder in self._folders())), None)
+            content = _read_trusted(self._folder(), key)
             if content is not None:
                 return self._numba.rebuild(target_context, pickle.loads(content))
         return None
@@ -156,27 +159,26 @@ class CodeCache(NullCache):
         with suppress(OSError, RuntimeError, _StrangerError):
             if self._numba.check_cachable(data):
                 key = self._key(sig, data.codegen)
-                folder = self._folders()[0]
+                folder = self._folder()
                 _prepare(folder)
                 content = pickle.dumps(self._numba.reduce(data))
                 replace_file(folder / _file_name(key), _digest(key, content) + content, mode=0o600)
 
-    def _folders(self) -> list[Path]:
-        """Return where this user's code is kept, then root's, who may have compiled it when onebit was installed."""
-        place = Path(self._numba.locator.get_cache_path())
-        return [place / f"{_FOLDER}{user}" for user in dict.fromkeys([_user(), _ROOT])]
+    def _folder(self) -> Path:
+        """Return where this user's code is kept."""
+        return Path(self._numba.locator.get_cache_path()) / f"{_FOLDER}{_user()}"
 
     def _key(self, sig: Any, codegen: Any) -> str:
-        made_of = "\n".join(_parts(self._dispatcher, set()))
+        made_of = "\n".join(_parts(self._dispatcher, {}))
         called_with = "\n".join(_types_in(getattr(sig, "args", sig)))
         settings: Any = config
         flags = settings.BOUNDSCHECK, settings.OPT, settings.DEBUGINFO_DEFAULT
-        versions = sys.version, numba.__version__, llvmlite.__version__, flags
+        versions = sys.version, numba.__version__, llvmlite.__version__, np.__version__, flags
         return repr((made_of, called_with, codegen.magic_tuple(), versions))
 
 
 def _user() -> int:
-    return os.geteuid() if hasattr(os, "geteuid") else _ROOT
+    return os.geteuid() if hasattr(os, "geteuid") else 0
 
 
 def _digest(key: str, content: bytes) -> bytes:
@@ -188,10 +190,10 @@ def _file_name(key: str) -> str:
 
 
 def _is_trusted(status: os.stat_result) -> bool:
-    """Say whether only this user or root can have written a file or folder."""
+    """Say whether only this user can have written a file or folder."""
     if not hasattr(os, "geteuid"):  # Windows: folders of a user are that user's
         return True
-    return status.st_uid in (_ROOT, os.geteuid()) and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _read_trusted(folder: Path, key: str) -> bytes | None:
@@ -211,7 +213,7 @@ def _read_trusted(folder: Path, key: str) -> bytes | None:
     if found != _digest(key, content):
         return None
     if time.time() - status.st_mtime > _SECONDS_BETWEEN_TOUCHES:
-        with suppress(OSError):  # root's
+        with suppress(OSError):
             os.utime(path)
     return content
 
@@ -229,7 +231,7 @@ def _prepare(folder: Path) -> None:
 
 @cache  # once for each folder and process
 def _remove_unused(folder: Path) -> None:
-    for old in folder.parent.glob(f"{_FOLDER}????????????????"):  # as it was before entries were kept by age
+    for old in folder.parent.glob(_FOLDER + 16 * "[0-9a-f]"):  # as it was before entries were kept by age
         shutil.rmtree(old, ignore_errors=True)
     now = time.time()
     for path in folder.glob("*.nbc"):

@@ -85,6 +85,14 @@ def make_private(path: Path, *, create: bool = False) -> None:
             os.chmod(path, mode & 0o700)
 
 
+def is_in_place(opened: int, path: Path) -> bool:
+    """Say whether a file that is open still lies where it was: it may have been removed, or replaced."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(opened))
+    except FileNotFoundError:
+        return False
+
+
 def _sync_folder(folder: Path) -> None:
     """Let a rename in the folder survive a loss of power."""
     if os.name != "posix":
@@ -118,9 +126,8 @@ def _open_locked(path: Path) -> int:
             with suppress(OSError):
                 fcntl.flock(opened, fcntl.LOCK_EX)
             # Somebody may have found it before it was locked, and cleared it away.
-            with suppress(FileNotFoundError):
-                if os.path.samestat(path.stat(), os.fstat(opened)):
-                    return opened
+            if is_in_place(opened, path):
+                return opened
         except BaseException:
             os.close(opened)
             raise

@@ -407,8 +407,9 @@ def test_a_lost_journal_is_noticed(path: Path) -> None:
     """As after kill -9, when somebody tidies up, also what says how far the log goes."""
     with begun(path) as desk:
         play(desk, 2)
-        kept = {name: path.with_name(path.name + name).read_bytes() for name in ("", "-wal", ".owner")}
-    path.with_name(path.name + ".last").unlink()
+        kept = {name: path.with_name(path.name + name).read_bytes() for name in ("", "-wal", ".owner", ".last")}
+    mark = path.with_name(path.name + ".last")
+    mark.unlink()
     left = path.with_name(path.name + ".owner")
     left.write_bytes(kept[".owner"])
     path.write_bytes(kept[""])
@@ -418,6 +419,7 @@ def test_a_lost_journal_is_noticed(path: Path) -> None:
     ):
         Decider.open(path)
     left.write_bytes(kept[".owner"])
+    mark.write_bytes(kept[".last"])
     path.with_name(path.name + "-wal").write_bytes(kept["-wal"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

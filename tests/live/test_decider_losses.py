@@ -21,6 +21,7 @@ from onebit.live.decider import Decider
 from onebit.live.events import Kind
 from onebit.live.log_errors import LogError, LostEventsError, OwnedError
 from onebit.live.mark import Mark, MarkFile
+from onebit.live.owner import OwnerFile
 from onebit.live.quick_json import of_json
 from onebit.live.service.desks import Desks
 from onebit.live.service.stores import Folder
@@ -240,6 +241,71 @@ def test_a_mark_that_cannot_be_written_refuses_nothing(path: Path, monkeypatch: 
         desk.guess({"x": 1.0})
         after = MarkFile(path).read()
     assert (before and before.seq, after and after.seq) == (1, 3)
+
+
+@pytest.mark.parametrize("damage", [cut, lose])
+def test_a_loss_that_cannot_be_told_is_warned_of(path: Path, tmp_path: Path, damage: Damage) -> None:
+    """After a kill, with the mark gone and the journal cut, empty or alone."""
+    with begun(path) as desk:
+        desk.guess({"x": 1.0})
+        copy = copied(path, tmp_path / "one", "", "-wal", ".owner")
+        alone = copied(path, tmp_path / "two", "-wal", ".owner")
+    journal = beside(copy, "-wal")
+    journal.write_bytes(damage(bytearray(journal.read_bytes()), random.Random(1)))
+    for each in (copy, alone):
+        with pytest.warns(LostJournalWarning, match=r"desk\.onebit\.last, which tells how far .*may be lost"):
+            begun(each).close()
+
+
+def test_a_mark_that_is_taken_away_is_made_anew(path: Path) -> None:
+    with begun(path) as desk:
+        beside(path, ".last").unlink()
+        desk.guess({"x": 1.0})
+        found = MarkFile(path).read()
+        assert found is not None
+        assert found.seq == 2
+        beside(path, ".last").write_bytes(b"")  # in its place: it is written on
+        desk.guess({"x": 1.0})
+        found = MarkFile(path).read()
+        assert found is not None
+        assert found.seq == 3
+
+
+def test_the_mark_of_the_last_owner_is_gone_on_from(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that waits for the lock must not remember what the mark was before."""
+    begun(path).close()
+    with monkeypatch.context() as patched:
+
+        def late(file: Path) -> OwnerFile:
+            patched.undo()
+            with begun(path) as other:
+                for _ in range(8):
+                    other.guess({"x": 1.0})
+            return OwnerFile(file)
+
+        patched.setattr("onebit.live.sqlite.OwnerFile", late)
+        with begun(path) as desk:
+            found = MarkFile(path).read()
+            assert found is not None
+            assert found.seq == desk.status().events
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+def test_a_pipe_beside_the_file_keeps_nobody_waiting(path: Path) -> None:
+    os.mkfifo(beside(path, ".last"))
+    with pytest.raises(LogError, match=r"desk\.onebit\.last: cannot be read .*no plain file.*move it away"):
+        begun(path)
+
+
+def test_an_owner_removes_only_its_own_file(path: Path) -> None:
+    with begun(path):
+        beside(path, ".owner").unlink()
+        other = begun(path)
+    assert beside(path, ".owner").exists()
+    with pytest.raises(OwnedError):
+        begun(path)
+    other.close()
+    assert not beside(path, ".owner").exists()
 
 
 # The clock.

@@ -4,8 +4,10 @@ import base64
 import gzip
 import subprocess
 import sys
+import time
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,32 @@ def test_a_small_file_takes_no_gigabytes(tmp_path: Path) -> None:
     assert int(grown) < 1 << 30
 
 
+def test_a_wide_arff_file_with_few_rows_is_read(tmp_path: Path) -> None:
+    """Its attributes have a line each, which are no rows."""
+    names = "".join(f"@attribute a{j} real\n" for j in range(7000))
+    rows = "".join("1," * 7000 + f"{label}\n" for label in "xyx")
+    (tmp_path / "genes.arff").write_text(f"@relation r\n{names}@attribute class {{x,y}}\n@DATA\n{rows}")
+    assert read_table(tmp_path / "genes.arff").X.shape == (3, 7000)
+
+
+def test_an_error_is_short_whatever_the_file_holds(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{'word' * 30_000},class\n1,x\n2,y\n3,x\nfour,y\n")
+    reads: list[Callable[[], object]] = [lambda: read_table(path), lambda: read_strangers_text(path, Reading(), 60)]
+    for read in reads:
+        with pytest.raises(ValueError, match=r"a\.csv, line 5, .*wordword.*four.* most rows have a number") as caught:
+            read()
+        assert len(str(caught.value)) < 1100
+
+
+def test_blank_lines_take_linear_time(tmp_path: Path) -> None:
+    path = tmp_path / "a.arff"
+    path.write_text("@relation r\n" + "\n" * 100_000 + "@attribute a real\n@attribute class {x,y}\n@data\n1,x\n2,y\n")
+    start = time.perf_counter()
+    assert read_table(path).X.shape == (2, 1)
+    assert time.perf_counter() - start < 5.0
+
+
 def test_the_limit_is_a_setting(tmp_path: Path) -> None:
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"n,y\n" + b"1,a\n2,b\n" * 100_000))
@@ -157,6 +185,7 @@ def test_a_disk_without_room_for_the_columns_is_no_damage(tmp_path: Path) -> Non
     ("program", "words"),
     [
         ("import os; os.abort()", r"a\.parquet: could not be read: the reader ended with SIGABRT; the file may be"),
+        ("pass", r"a\.parquet: could not be read: the reader ended with status 0; the file may be"),
         ("raise SystemExit('lost')", r"a\.parquet: could not be read: the reader ended with status 1 \(lost\)"),
         ("import signal; signal.alarm(1); signal.pause()", r"a\.parquet: could not be read in \d+ s"),
         ("import time; time.sleep(60)", r"a\.parquet: could not be read in \d+ s"),
@@ -184,6 +213,15 @@ def test_a_file_is_read_apart_as_it_is_read_here(tmp_path: Path) -> None:
         read_strangers_text(path, Reading(), 60)
     with pytest.raises(ValueError, match=r"a\.csv: does not fit into memory"):
         read_strangers_text(path, Reading(max_gib=1e-6, missing="indicator"), 60)
+
+
+def test_nothing_beside_the_program_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "program.py"
+    program.write_bytes(apart._PROGRAM.read_bytes())
+    (tmp_path / "json.py").write_text("raise SystemExit('a module of another name ran')")
+    pl.DataFrame({"a": [1.0, 2.0, 3.0], "class": ["x", "y", "x"]}).write_parquet(tmp_path / "a.parquet")
+    monkeypatch.setattr(apart, "_PROGRAM", program)
+    assert read_table(tmp_path / "a.parquet").X.shape == (3, 1)
 
 
 def test_the_child_finds_modules_where_its_parent_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,15 @@ The file is not synced with every event: it outlives the process as it is, and a
 the log, never ahead of it. It has two slots that are written in turn, so that a torn write leaves the other one.
 """
 
+import errno
 import os
+import stat
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
-from onebit.files import NO_LINK, replace_file
+from onebit.files import NO_LINK, is_in_place, replace_file
 from onebit.live.events import checksum
 
 SUFFIX = ".last"
@@ -44,9 +46,9 @@ class MarkFile:
         self._n_written, self._is_there = 0, False
 
     def read(self) -> Mark | None:
-        """Return the mark, or None if there is none; raises ValueError if the file holds none, OSError for a link."""
+        """Return the mark, or None if there is none; raises ValueError if it holds none, OSError for a link or pipe."""
         try:
-            with open(self.path, "rb", opener=_open_no_link) as file:
+            with open(self.path, "rb", opener=_open_plain) as file:
                 content = file.read(_MOST_BYTES)
         except FileNotFoundError:
             return None
@@ -61,11 +63,14 @@ class MarkFile:
         """Move the mark."""
         self._n_written += 1
         line = _line(self._n_written, mark)
+        if self._file is not None and not is_in_place(self._file.fileno(), self.path):
+            self.close()
+            self._is_there = False
         if self._file is None:
             if not self._is_there:  # or cannot be read
                 replace_file(self.path, line.ljust(_MOST_BYTES, b"\n"), mode=0o600)
                 self._is_there = True
-            self._file = open(self.path, "r+b", buffering=0, opener=_open_no_link)  # noqa: SIM115 -- `close` closes it
+            self._file = open(self.path, "r+b", buffering=0, opener=_open_plain)  # noqa: SIM115 -- `close` closes it
         self._file.seek(_SLOT * (self._n_written % 2))
         self._file.write(line)
 
@@ -78,8 +83,12 @@ class MarkFile:
             self._file = None
 
 
-def _open_no_link(path: str, flags: int) -> int:
-    return os.open(path, flags | NO_LINK)
+def _open_plain(path: str, flags: int) -> int:
+    opened = os.open(path, flags | NO_LINK | getattr(os, "O_NONBLOCK", 0))  # a pipe would keep us waiting
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise OSError(errno.EINVAL, "is no plain file")
+    return opened
 
 
 def _line(n_written: int, mark: Mark) -> bytes:

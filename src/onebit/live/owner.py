@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from onebit.files import NO_LINK
+from onebit.files import NO_LINK, is_in_place
 from onebit.live.log_errors import LogError, OwnedError
 
 try:
@@ -60,10 +60,9 @@ class OwnerFile:
             try:
                 fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # The last owner may have removed it between our opening and locking it.
-                with suppress(FileNotFoundError):
-                    if os.path.samestat(self._path.lstat(), os.fstat(opened)):
-                        self._write(opened)
-                        return opened
+                if is_in_place(opened, self._path):
+                    self._write(opened)
+                    return opened
             except BlockingIOError:
                 named = self._named(opened)
                 os.close(opened)
@@ -90,7 +89,8 @@ class OwnerFile:
     def let_go(self) -> None:
         """Let others own the log."""
         if self._file is not None:
-            self._path.unlink(missing_ok=True)
+            if is_in_place(self._file, self._path):  # it may have been removed, and be another's by now
+                self._path.unlink(missing_ok=True)
             os.close(self._file)
             self._file = None
 

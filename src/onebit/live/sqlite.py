@@ -75,18 +75,18 @@ class SQLiteLog(DatabaseLog):
         self._file = Path(path).resolve()  # SQLite, too, has its other files beside what a link leads to
         self._journal = self._beside("-wal")
         self._mark = MarkFile(self._file)
-        mark = self._marked()
-        if about is None and self._is_empty() and (mark is None or accept_loss):
+        if about is None and self._is_empty() and (accept_loss or not os.path.lexists(self._mark.path)):
             raise LogError(f"{self.path}: there is no decider; give its classes to begin one")
         self._owner = OwnerFile(self._file)
         try:
+            mark = self._marked()  # not before: the last owner may have moved it
             if mark is not None:
                 self.lost = self._check_end(mark, accept_loss)
-            elif self._owner.was_left and not self._is_empty() and not self._journal.exists():
+            elif self._owner.was_left and (self._journal.exists() or not self._is_empty()):
                 _warn(
-                    f"{self.path}: the process that had it open did not close it, and {self._journal.name} is not "
-                    "there: what came last may be lost. If you have that file put it back, before anything else is "
-                    "written"
+                    f"{self.path}: the process that had it open did not close it, and {self._mark.path.name}, which "
+                    f"tells how far it went, is not there or damaged: what came last may be lost. If you have it, or a "
+                    f"better {self._journal.name}, put it back before anything else is written"
                 )
             self._connection = self._connect(about is not None)
             try:

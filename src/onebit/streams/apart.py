@@ -70,7 +70,7 @@ def _answer(path: Path, job: dict[str, Any], seconds: int, damage: str) -> Itera
         limits = {"bytes": n_bytes, "seconds": seconds}
         described = {**job, **limits, "path": os.path.abspath(path), "sys_path": [*map(os.path.abspath, sys.path)]}
         (folder / "job.json").write_text(json.dumps(described), encoding="utf-8")
-        command = [sys.executable, str(_PROGRAM), str(folder)]
+        command = [sys.executable, "-P", str(_PROGRAM), str(folder)]  # -P: nothing is imported from beside it
         try:
             child = subprocess.run(
                 command,
@@ -84,7 +84,7 @@ def _answer(path: Path, job: dict[str, Any], seconds: int, damage: str) -> Itera
             )
         except subprocess.TimeoutExpired:
             raise ValueError(f"{path}: could not be read in {seconds} s; the file may be damaged") from None
-        if child.returncode:
+        if child.returncode or not child.stdout.strip():  # where SIGCHLD is ignored the status is always 0
             raise _what_ended(path, child, seconds, n_bytes)
         answer = json.loads(child.stdout.splitlines()[-1])
         if "no_memory" in answer:

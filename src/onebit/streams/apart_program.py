@@ -25,7 +25,7 @@ def main(folder: Path) -> None:
         answer = {"no_memory": str(error)}
     except BaseException as error:  # a panic of Polars is no Exception
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        answer = {"error": lines[0][:500], "is_clear": type(error) is ValueError}
+        answer = {"error": lines[0], "is_clear": type(error) is ValueError}
     print(json.dumps(answer))
 
 

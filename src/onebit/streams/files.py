@@ -45,6 +45,7 @@ TABLES = ("text", "parquet", "arff")
 """Files with named columns, of which one is the label."""
 _ROOM = 4  # times the size of a file: what reading it takes
 _CHUNK = 1 << 20  # bytes that are unpacked at once
+_LONGEST_ERROR = 1000  # letters
 # The names under which scipy.sparse.save_npz keeps a CSR matrix.
 _SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
@@ -171,6 +172,12 @@ def _reading_errors(path: Path, reading: Reading) -> Iterator[None]:
         more = f", or allow more with {option('max_gib', round(memory() / 2**30))}" if reading.max_gib is None else ""
         remedy = f"keep fewer rows or columns of it{more}"
         raise ValueError(f"{path}: does not fit into memory ({error}); {remedy}") from error
+    except ValueError as error:
+        said = str(error)  # a cell or a name may have megabytes; the remedy is at the end
+        if len(said) > _LONGEST_ERROR:
+            half = _LONGEST_ERROR // 2
+            raise ValueError(f"{said[:half]} … {said[-half:]}") from None
+        raise
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise ValueError(f"{path}: cannot be read ({reason})") from error

@@ -17,8 +17,9 @@ LABEL_NAMES = ("label", "class", "target", "y")
 """A column of this name is the label unless another is asked for; without one it is the last column."""
 # ASCII digits alone: Python takes 1_0 and ٣ for numbers, a file that has them means words.
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity)")
-_DATE_ATTRIBUTE = re.compile(r"""(?im)^(\s*@attribute\s+(?:'[^'\n]*'|"[^"\n]*"|\S+))\s+date\b.*$""")
-_ATTRIBUTE = re.compile(r"(?im)^\s*@attribute\b")
+_DATE_ATTRIBUTE = re.compile(r"""(?im)^([^\S\n]*@attribute\s+(?:'[^'\n]*'|"[^"\n]*"|\S+))\s+date\b.*$""")
+_ATTRIBUTE = re.compile(r"(?im)^[^\S\n]*@attribute\b")
+_DATA = re.compile(r"(?im)^[^\S\n]*@data\b")
 _BYTES_OF_A_CELL = 64  # as a Python object, a cell of a column and a number
 
 
@@ -118,7 +119,9 @@ def read_arff(path: Path, text: str) -> Table:
     from sklearn.externals import _arff  # scipy's does not know quotes or line numbers
 
     # Sparse rows are filled up: a row of two letters has as many cells as there are attributes.
-    check_memory(_BYTES_OF_A_CELL * len(_ATTRIBUTE.findall(text)) * text.count("\n"))
+    head = _DATA.search(text)
+    n_rows = text.count("\n", head.end()) if head else 0
+    check_memory(_BYTES_OF_A_CELL * len(_ATTRIBUTE.findall(text)) * n_rows)
     try:
         # Dates are text that `columns` understands.
         found = _arff.loads(_DATE_ATTRIBUTE.sub(r"\1 string", text))
