@@ -54,17 +54,28 @@ def test_who_did_what_is_noted(tmp_path: Path) -> None:
     assert (tmp_path / "audit.jsonl").stat().st_mode & 0o077 == 0
 
 
-def test_the_same_again_is_counted(tmp_path: Path) -> None:
+def test_the_same_again_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An hour of full load must not push out what an admin did before."""
     audit = AuditLog(tmp_path)
     for number in range(10_000):
         audit.note("app", ("guess", "tell")[number % 2], DESK, 200, "192.0.2.7")
     audit.note("app", "guess", DESK, 503, "192.0.2.7")
+    audit.note("boss", "settings", DESK, 200, "192.0.2.7")
     audit._write()
+
+    def found() -> list[Any]:
+        return [(each["verb"], each["status"], each["requests"]) for each in audited(tmp_path)]
+
+    soon, later = [("guess", 503, 1), ("settings", 200, 1)], [("guess", 200, 5000), ("tell", 200, 5000)]
+    assert found() == soon, "what was taken all the time waits for a minute"
+    now = time.time()
+    monkeypatch.setattr("onebit.live.service.audit.time.time", lambda: now + 60.0)
+    audit._write()
+    assert found() == soon + later
     audit.note("app", "guess", DESK, 200, "192.0.2.7")
+    audit._stop.set()
     audit._write()
-    found = [(each["verb"], each["status"], each["requests"]) for each in audited(tmp_path)]
-    assert found == [("guess", 200, 5000), ("tell", 200, 5000), ("guess", 503, 1), ("guess", 200, 1)]
+    assert found() == [*soon, *later, ("guess", 200, 1)], "and no longer than until the service ends"
 
 
 def test_the_audit_log_can_be_switched_off(tmp_path: Path) -> None:
@@ -78,7 +89,7 @@ def test_the_audit_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("onebit.live.service.audit.N_FILES", 3)
     audit = AuditLog(tmp_path)
     for number in range(100):
-        audit.note(f"t{number}", "guess", DESK, 200, "127.0.0.1")
+        audit.note(f"t{number}", "correct", DESK, 200, "127.0.0.1")
         audit._write()
     files = ["audit.jsonl.2", "audit.jsonl.1", "audit.jsonl"]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(files)
@@ -101,7 +112,7 @@ def test_an_audit_log_that_cannot_be_written_waits(
     with monkeypatch.context() as patched:
         patched.setattr("os.write", full)
         for number in range(6):
-            audit.note(f"t{number}", "guess", DESK, 200, "")
+            audit.note(f"t{number}", "correct", DESK, 200, "")
             audit._write()
     audit._write()
     found = audited(tmp_path)

@@ -1,11 +1,13 @@
 """Who did what: a file of JSON lines beside the deciders, which a thread of its own writes.
 
 A request is only counted. A few times a second the thread writes a line for each caller, verb, decider and status, with
-how many there were: a service that is asked thousands of times a second must not push out of its bounded files what an
-admin did an hour ago. A kill loses the last moments of the audit log, and never an event of a decider.
+how many there were. Guesses and answers that were taken are written once a minute: a service that is asked thousands of
+times a second must not push out of its bounded files what an admin did days ago. A kill loses the last moments of the
+audit log, up to a minute of those counts, and never an event of a decider, whose own log has each of them.
 """
 
 import logging
+import math
 import os
 import re
 import threading
@@ -24,6 +26,8 @@ LARGEST_FILE = 64 << 20
 N_FILES = 8
 """How many are kept: ``audit.jsonl``, and ``audit.jsonl.1`` to ``audit.jsonl.7``, the oldest."""
 _WRITE_SECONDS = 0.2
+_OFTEN = frozenset({"guess", "tell", "shadow"})
+_OFTEN_SECONDS = 60.0  # between lines about these
 _MOST_WAITING = 100_000  # lines; beyond them, while the disk is full, requests are only counted
 _MOST_REFUSED_NAMES = 5  # each time; beyond them refused requests share lines: their names are the caller's choice
 _LONGEST_PATH = 200
@@ -37,6 +41,11 @@ class _What(NamedTuple):
     path: str
     status: int
     address: str
+
+    @property
+    def is_often(self) -> bool:
+        """Whether it is one of the verbs that are asked all the time, and was done."""
+        return self.verb in _OFTEN and self.status < 400
 
     def described(self, first: float, n_requests: int) -> dict[str, Any]:
         decider = _decider_of(self.path)
@@ -141,9 +150,12 @@ class AuditLog:
 
     def _next_lines(self) -> bytes:
         with self._counting:
-            waiting, self._waiting = self._waiting, {}
-            n_lost, self._n_lost, self._n_refused_names = self._n_lost, 0, 0
-        lines = [what.described(*counted) for what, counted in waiting.items()]
+            since = math.inf if self._stop.is_set() else time.time() - _OFTEN_SECONDS
+            due = {what: counted for what, counted in self._waiting.items() if not what.is_often or counted[0] <= since}
+            self._waiting = {what: counted for what, counted in self._waiting.items() if what not in due}
+            n_lost, self._n_refused_names = self._n_lost if due else 0, 0
+            self._n_lost -= n_lost
+        lines = [what.described(*counted) for what, counted in due.items()]
         if n_lost:
             lines.append({"time": lines[-1]["time"], "verb": "lost", "requests": n_lost})
         return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
