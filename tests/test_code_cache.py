@@ -234,6 +234,17 @@ def test_another_numpy_has_other_code(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cache._key((), Machine()) != before
 
 
+@pytest.mark.parametrize("overload", ["_compiled_add", "_multiply_words"])
+def test_an_overload_is_part_of_the_functions_that_call_it(overload: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`philox` calls `_add`, which is plain Python; what is compiled in its place stands beside it."""
+    before = identity(draws.philox)
+    assert before is not None
+    function: Any = getattr(getattr(draws, overload), "_defn", getattr(draws, overload))
+    changed = function.__code__.replace(co_consts=(*function.__code__.co_consts, "changed"))
+    monkeypatch.setattr(function, "__code__", changed)
+    assert identity(draws.philox) not in (before, None)
+
+
 def test_a_module_or_class_cannot_be_told_by_its_name() -> None:
     for value in (scipy, draws, draws.Draw.__mro__[0], type("Mode", (), {"__module__": "onebit.made_up"})):
         assert (identity(made_up("value", value=value)) is None) == (value is not draws.Draw)

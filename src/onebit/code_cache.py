@@ -62,6 +62,7 @@ def is_ours(thing: Any) -> bool:
 
 
 def _parts(thing: Any, seen: dict[int, int]) -> Iterable[str]:
+    is_plain = isinstance(thing, types.FunctionType)
     if isinstance(thing, CPUDispatcher):
         yield repr(sorted(thing.targetoptions.items()))
         thing = thing.py_func
@@ -75,6 +76,8 @@ def _parts(thing: Any, seen: dict[int, int]) -> Iterable[str]:
             found = [(name, thing.__globals__[name]) for name in _names_in(thing.__code__) if name in thing.__globals__]
             for value in (values, thing.__defaults__, *(thing.__kwdefaults__ or {}).items(), *found):
                 yield from _parts(value, seen)
+            if is_plain:
+                yield from _parts_of_overloads(thing.__module__)
     elif isinstance(thing, type):
         yield f"{_name(thing)}{getattr(thing, '_fields', '')}"
         # Of a named tuple compiled code sees the fields. What it sees of another class of ours cannot be told.
@@ -103,6 +106,21 @@ def _parts_of_code(code: types.CodeType) -> Iterable[str]:
             yield from _parts_of_code(constant)
         else:
             yield repr(constant)
+
+
+def _parts_of_overloads(module: str) -> Iterable[str]:
+    """Describe all code of a module.
+
+    Compiled code that calls a plain function runs an overload of it. Nothing leads from the one to the other, but
+    overloads and intrinsics stand in the module of their function.
+    """
+    for name, value in sorted(vars(sys.modules[module]).items() if module in sys.modules else ()):
+        function = getattr(value, "_defn", value)  # of an intrinsic
+        if isinstance(function, types.FunctionType) and function.__module__ == module:
+            yield name
+            yield from _parts_of_code(function.__code__)
+        elif isinstance(value, (bool, int, float)):
+            yield f"{name} = {value!r}"
 
 
 def _names_in(code: types.CodeType) -> list[str]:
