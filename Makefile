@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# Half the time of an installation is compiling modules, most of which no test imports: Python does it when they are.
+PIP_FLAGS ?= --no-compile
 PIP    := -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS)
 ARGS   ?=
 DATA   ?=

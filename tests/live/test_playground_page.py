@@ -46,8 +46,11 @@ def page(browser: Browser, address: str) -> Iterator[Page]:
     context.on("request", lambda request: asked.append(request.url))
     opened = context.new_page()
     opened.on("pageerror", lambda error: faults.append(str(error)))
-    # A table that is refused is no fault of the page.
-    context.on("response", lambda reply: faults.append(reply.url) if reply.status not in (200, 201, 204, 422) else None)
+    # A table that is refused is no fault of the page; where the machine is busy it waits and asks again.
+    fine = (200, 201, 204, 422, 503)
+    context.on(
+        "response", lambda reply: faults.append(f"{reply.status} {reply.url}") if reply.status not in fine else None
+    )
     opened.goto(address)
     opened.wait_for_selector("#play:enabled")
     opened.wait_for_function("document.activeElement.id === 'play'")

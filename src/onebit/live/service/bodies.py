@@ -93,7 +93,8 @@ def guess_call(said: Any) -> Call:
     among = None if fields.get("among") is None else _labels("among", fields["among"])
 
     def guess(desk: Decider) -> dict[str, Any]:
-        claim_memory(desk.ticket_bytes(), more=True)  # it stays open until it is answered
+        if isinstance(desk, Decider):  # agents may ask one of a service, which counts for itself
+            claim_memory(desk.ticket_bytes(), more=True)  # it stays open until it is answered
         return described_ticket(desk.guess(record, among, key=key))
 
     return guess
