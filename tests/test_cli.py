@@ -203,6 +203,7 @@ def test_a_bug_is_shown_and_asks_to_be_reported(error: Exception, monkeypatch: p
     assert "please report it" in "".join(traceback.format_exception(caught.value))
 
 
+@pytest.mark.ci
 def test_a_disk_that_fills_up_while_figures_are_drawn(tmp_path: Path) -> None:
     """A limit on the size of files stands for the end of the disk: what is played fits, the pictures do not."""
     (tmp_path / "a.csv").write_text("x,class\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(9)))

@@ -65,6 +65,7 @@ def play(folder: Path, **environment: str) -> tuple[str, str]:
     return said, hits
 
 
+@pytest.mark.ci
 def test_the_next_process_does_not_compile_again(tmp_path: Path) -> None:
     first, hits = play(tmp_path)
     assert hits == "0"

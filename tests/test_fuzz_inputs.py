@@ -26,6 +26,7 @@ def fuzz(seed: int, cases: int, examples: int, **environment: str) -> dict[str, 
     return seen
 
 
+@pytest.mark.ci
 def test_damaged_matrices_are_refused_and_whole_ones_are_played() -> None:
     """Without the compiler, which would take longer than the fuzz: what is let through shows all the same."""
     seen = fuzz(seed=0, cases=600, examples=9, NUMBA_DISABLE_JIT="1")

@@ -66,6 +66,7 @@ def is_clean(text: str) -> bool:
     return all(letter.isprintable() or letter in "\n\N{NO-BREAK SPACE}" for letter in text)
 
 
+@pytest.mark.ci
 def test_compare_shows_every_name_and_obeys_none(tmp_path: Path, say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "sets"
     folder.mkdir()

@@ -242,6 +242,7 @@ def wait_for_rows(path: Path, n_rows: int, process: subprocess.Popen[bytes]) -> 
         time.sleep(0.02)
 
 
+@pytest.mark.ci
 def test_kill_in_the_middle_and_resume(tmp_path: Path, players: Any, played: Callable[[], list[str]]) -> None:
     broken, unbroken = tmp_path / "broken.sqlite", tmp_path / "unbroken.sqlite"
     cells = players.cells_of_script()
@@ -293,6 +294,7 @@ def test_a_run_leaves_no_folder_behind(tmp_path: Path, players: Any, jobs: int, 
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
 def test_a_run_that_is_stopped_leaves_no_folder_behind(
     tmp_path: Path, players: Any, temporary: Path, number: int
@@ -328,6 +330,7 @@ def test_a_folder_that_is_not_of_a_run_is_left_alone(tmp_path: Path, players: An
     assert [folder.name for folder in temporary.iterdir()] == ["onebit-run-without-a-lock"]
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread must wait for the interpreter")
 def test_workers_of_a_killed_parent_are_gone_at_once_even_within_a_compiled_call(
     tmp_path: Path, players: Any, monkeypatch: pytest.MonkeyPatch
@@ -436,6 +439,7 @@ def test_a_thread_that_a_player_leaves_behind_does_not_hold_everyone_up(tmp_path
     assert len(rows(tmp_path / "arena.sqlite")) == len(CELLS)
 
 
+@pytest.mark.ci
 def test_what_cannot_be_sent_back_is_named(tmp_path: Path, players: Any) -> None:
     with pytest.raises(CellError, match=r"Banditron.*cannot be sent back: it stays here"):
         run(CELLS, tmp_path / "arena.sqlite", players.play_for_nobody, jobs=2)

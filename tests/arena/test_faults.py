@@ -20,14 +20,14 @@ def outcomes(script: str, every: int) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("every", [13, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [pytest.param(13, marks=pytest.mark.ci), pytest.param(1, marks=pytest.mark.slow)])
 def test_a_fault_or_kill_at_any_call_of_sqlite_loses_nothing(every: int) -> None:
     for begun, counts in outcomes("store_faults.py", every).items():
         assert counts["refused"] > 5, begun
         assert counts["killed"] > 5, begun
 
 
-@pytest.mark.parametrize("every", [31, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [pytest.param(31, marks=pytest.mark.ci), pytest.param(2, marks=pytest.mark.slow)])
 def test_a_signal_at_any_line_of_a_run_leaves_no_folder_behind(every: int) -> None:
     counts = outcomes("interrupts_everywhere.py", every)
     assert counts["interrupted"] > 50

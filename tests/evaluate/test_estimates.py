@@ -161,6 +161,7 @@ def test_wrong_answers_that_are_missing_show_in_how_often_the_others_are_right()
     assert warnings(half) == ""
 
 
+@pytest.mark.ci
 def test_a_verdict_by_an_estimate_needs_answers_that_come_equally_often() -> None:
     X, y = onebit.streams.paper_strong(rounds=600, seed=1)
     log = play_with_floor(onebit.BanditPerceptron(classes=9), X, y, floor=0.5, seed=2)

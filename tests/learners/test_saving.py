@@ -651,6 +651,7 @@ def kills(n: int, folder: Path) -> None:
     assert run.stdout.split()[-1] == str(n), run.stdout
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_killed_save_leaves_the_old_file_or_the_new(tmp_path: Path) -> None:
     kills(5, tmp_path)
@@ -662,6 +663,7 @@ def test_a_hundred_killed_saves_leave_the_old_file_or_the_new(tmp_path: Path) ->
     kills(100, tmp_path)
 
 
+@pytest.mark.ci
 def test_mutated_files_load_or_are_refused() -> None:
     command = [sys.executable, str(HERE.parent / "fuzz_saved.py"), "--seconds", "2"]
     run = subprocess.run(command, capture_output=True, text=True)

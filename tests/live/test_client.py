@@ -273,6 +273,7 @@ def kill_and_check(folder: Path, kills: int, n_threads: int) -> None:
     print(f"{len(told)} events, {kills} services killed")
 
 
+@pytest.mark.ci
 def test_kill_at_any_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onebit.live.client._LONGEST_PAUSE", 0.2)
     kill_and_check(tmp_path, kills=1, n_threads=4)

@@ -46,6 +46,7 @@ def kill_and_check(folder: Path, kills: int, threads: int, durability: str = "fu
     print(f"{len(told)} events, {kills} processes killed")
 
 
+@pytest.mark.ci
 def test_kill_at_any_moment(tmp_path: Path) -> None:
     kill_and_check(tmp_path, kills=2, threads=4)
 

@@ -113,6 +113,7 @@ def test_runs_too_short_for_what_is_copied_are_played_one_by_one(file: Place, mo
         assert both_ways(desk, monkeypatch)[2] == 0
 
 
+@pytest.mark.ci
 def test_corrected_answers_are_in_no_run(file: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     with file.open(classes=NAMES, learner=onebit.BanditSVM(None)) as desk:
         play(desk, 0, 60)

@@ -331,6 +331,7 @@ def fuzz(seed: int, cases: int, seconds: float) -> dict[str, int]:
     return seen
 
 
+@pytest.mark.ci
 def test_damaged_files_are_read_or_refused() -> None:
     seen = fuzz(seed=0, cases=440, seconds=30)
     assert len(seen) >= 20, "every kind was read and refused"

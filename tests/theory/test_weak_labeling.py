@@ -45,6 +45,7 @@ def small_splittings() -> list[SetSplitting]:
     return every + [SetSplitting(4, family) for family in antichains(4)]
 
 
+@pytest.mark.ci
 def test_reduction_and_solver_on_all_small_splittings() -> None:
     problems = small_splittings()
     assert len(problems) == 2 + 8 + 128 + 167
