@@ -1,11 +1,19 @@
 """Where the tests keep their deciders: in a file, or in a PostgreSQL database."""
 
 import sqlite3
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import onebit
 from onebit.live.decider import Decider
 
 ZEROS = "'\\x00'::bytea"
+
+
+def begun(path: Path, **settings: Any) -> Decider:
+    """Open a decider of three classes that learns without being compiled for long."""
+    told: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": onebit.BanditPerceptron()}
+    return Decider.open(path, **told | settings)
 
 
 class Place(NamedTuple):

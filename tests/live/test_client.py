@@ -24,6 +24,7 @@ from onebit.live.decider import Decider
 from onebit.live.events import Kind
 from onebit.live.log_errors import LogError, LogWriteError, OwnedError
 from onebit.live.service.tokens import add_token
+from onebit.live.tickets import TicketConflictError
 from served import serving_here
 
 NAME = "shop/routing"
@@ -100,7 +101,9 @@ def test_errors_are_the_librarys_own(url: str) -> None:
         desk = client.decider(NAME)
         ticket = desk.guess({"x": 1.0})
         desk.tell(ticket, True)
-        with pytest.raises(ValueError, match=r"was told True before, and False now.*: correct_answer\('.*', False\)$"):
+        with pytest.raises(
+            TicketConflictError, match=r"was told True before, and False now.*: correct_answer\('.*', False\)$"
+        ):
             desk.tell(ticket, False)
         with pytest.raises(ValueError, match=r"A new label can join: add_class\('news'\)$"):
             desk.guess({"x": 1.0}, among=["news"])

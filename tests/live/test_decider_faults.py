@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import onebit
+from live_places import begun
 from onebit.live.decider import Decider
 from onebit.live.log_errors import LogError, LogWriteError
 from onebit.live.sqlite import LostJournalWarning, SQLiteLog
@@ -25,11 +25,6 @@ from onebit.live.state import same_state
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "desk.onebit"
-
-
-def begun(path: Path, **settings: Any) -> Decider:
-    told: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": onebit.BanditPerceptron()}
-    return Decider.open(path, **told | settings)
 
 
 def play(desk: Decider, n: int, start: int = 0) -> list[Any]:

@@ -14,7 +14,7 @@ import pytest
 
 import onebit
 from in_process import onebit as onebit_command
-from live_places import Place
+from live_places import Place, begun
 from onebit.commands.decider_log import read_decider
 from onebit.files import make_folder
 from onebit.live.decider import Decider
@@ -31,11 +31,6 @@ from onebit.live.sqlite import LostJournalWarning
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "desk.onebit"
-
-
-def begun(path: Path, **settings: Any) -> Decider:
-    told: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": onebit.BanditPerceptron()}
-    return Decider.open(path, **told | settings)
 
 
 def beside(path: Path, suffix: str) -> Path:

@@ -27,7 +27,7 @@ from onebit.live.playground.scenes import (
 )
 from onebit.live.playground.session import FINISHED, READY, BusyError, Session
 from onebit.live.playground.sessions import NoSuchSessionError, Sessions
-from onebit.streams import apart
+from onebit.streams import child_reader
 
 LIGHT = ["perceptron", "chance"]
 
@@ -201,7 +201,7 @@ def test_a_table_that_ends_its_reader_leaves_the_playground_as_it_was(
 ) -> None:
     (tmp_path / "program.py").write_text("import os; os.abort()")
     with monkeypatch.context() as patched:
-        patched.setattr(apart, "_PROGRAM", tmp_path / "program.py")
+        patched.setattr(child_reader, "_PROGRAM", tmp_path / "program.py")
         with pytest.raises(ValueError, match=r"a\.csv: could not be read: the reader ended with SIGABRT"):
             scene_from_table("a.csv", b"a,class\n1,u\n2,v\n4,u\n", seed=0)
     assert scene_from_table("a.csv", b"a,class\n1,u\n2,v\n4,u\n", seed=0).labels == ("u", "v")

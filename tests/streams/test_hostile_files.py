@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from onebit.machine_memory import memory, no_more_than
-from onebit.streams import apart, read_table
+from onebit.streams import child_reader, read_table
 from onebit.streams.files import read_strangers_text
 from onebit.streams.reading import Reading
 
@@ -196,13 +196,13 @@ def test_however_a_reader_ends_the_file_is_named(
 ) -> None:
     (tmp_path / "program.py").write_text(program)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
-    monkeypatch.setattr(apart, "_PROGRAM", tmp_path / "program.py")
-    monkeypatch.setattr(apart, "_STARTING", 1)
+    monkeypatch.setattr(child_reader, "_PROGRAM", tmp_path / "program.py")
+    monkeypatch.setattr(child_reader, "_STARTING", 1)
     with pytest.raises(ValueError, match=words):
         read_table(tmp_path / "a.parquet")
 
 
-def test_a_file_is_read_apart_as_it_is_read_here(tmp_path: Path) -> None:
+def test_a_file_is_read_in_a_child_as_it_is_read_here(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("when,w,n,class\n2024-01-01,red,1,007\n2024-01-02,blue,2,7\n2024-01-02,red,,7\n", encoding="utf-8")
     here, there = read_table(path, missing="indicator"), read_strangers_text(path, Reading(missing="indicator"), 60)
@@ -217,10 +217,10 @@ def test_a_file_is_read_apart_as_it_is_read_here(tmp_path: Path) -> None:
 
 def test_nothing_beside_the_program_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "program.py"
-    program.write_bytes(apart._PROGRAM.read_bytes())
+    program.write_bytes(child_reader._PROGRAM.read_bytes())
     (tmp_path / "json.py").write_text("raise SystemExit('a module of another name ran')")
     pl.DataFrame({"a": [1.0, 2.0, 3.0], "class": ["x", "y", "x"]}).write_parquet(tmp_path / "a.parquet")
-    monkeypatch.setattr(apart, "_PROGRAM", program)
+    monkeypatch.setattr(child_reader, "_PROGRAM", program)
     assert read_table(tmp_path / "a.parquet").X.shape == (3, 1)
 
 

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -22,7 +23,7 @@ from onebit.inputs import check_integer, check_number
 from onebit.live.advice import AdvisedError
 from onebit.live.log_errors import LogError, LogWriteError, OwnedError
 from onebit.live.record_json import record_to_json
-from onebit.live.tickets import Shadow, Ticket
+from onebit.live.tickets import Shadow, Ticket, TicketConflictError
 
 MOST_AT_ONCE = 1_000
 """Guesses or answers in one request."""
@@ -331,7 +332,8 @@ def error_of(said: Any, status: int) -> Exception:
     """Return the exception that a problem stands for."""
     if not isinstance(said, dict):
         said = {}
-    if (advised := AdvisedError.of_description(said.get("remedy"))) is not None:
+    kind = TicketConflictError if status == HTTPStatus.CONFLICT else AdvisedError
+    if (advised := kind.of_description(said.get("remedy"))) is not None:
         return advised
     detail = str(said.get("detail", f"the service answered {status}"))
     return _ERRORS.get(str(said.get("error")), RuntimeError)(detail)

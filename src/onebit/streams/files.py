@@ -228,11 +228,11 @@ def read_strangers_text(path: Path, reading: Reading, seconds: int) -> DataSet:
     seconds : int
         What it may take.
     """
-    from onebit.streams.apart import read_text_apart
+    from onebit.streams.child_reader import read_text_in_child
 
     reading = reading.checked()
     with _reading_errors(path, reading):
-        return _named_data_set(plain_name(path), read_text_apart(path, reading, seconds))
+        return _named_data_set(plain_name(path), read_text_in_child(path, reading, seconds))
 
 
 def _read_table(path: Path, kind: str, reading: Reading) -> "Table":

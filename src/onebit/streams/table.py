@@ -10,7 +10,7 @@ import polars as pl
 
 from onebit.machine_memory import check_memory
 from onebit.strangers import did_you_mean
-from onebit.streams.apart import read_parquet_apart
+from onebit.streams.child_reader import read_parquet_in_child
 from onebit.streams.reading import Reading, option
 
 LABEL_NAMES = ("label", "class", "target", "y")
@@ -111,7 +111,7 @@ def column_names(path: Path, line: str, header: Sequence[Any], reading: Reading)
 
 def read_parquet(path: Path) -> Table:
     """Read a Parquet file."""
-    return _typed(path, read_parquet_apart(path), "Parquet")
+    return _typed(path, read_parquet_in_child(path), "Parquet")
 
 
 def read_arff(path: Path, text: str) -> Table:

@@ -1,4 +1,4 @@
-"""Read one file in a process of its own; `onebit.streams.apart` starts it.
+"""Read one file in a process of its own; `onebit.streams.child_reader` starts it.
 
 It is run as a script, so that it starts in a fraction of a second: neither scikit-learn nor Numba is imported.
 """

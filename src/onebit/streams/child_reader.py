@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     from onebit.streams.columns import TableColumns
 
-_PROGRAM = Path(__file__).with_name("apart_program.py")
+_PROGRAM = Path(__file__).with_name("child_reader_program.py")
 _STARTING = 60  # seconds, for a child on a busy machine
 _SLOWEST = 1_000_000  # bytes of a Parquet file in a second
 _SHOWN = 200  # letters of what a child wrote last
 
 
-def read_parquet_apart(path: Path) -> "pl.DataFrame":
+def read_parquet_in_child(path: Path) -> "pl.DataFrame":
     """Read a Parquet file; raises ValueError if it is damaged, and MemoryError if it takes more than is allowed."""
     import polars as pl
 
@@ -41,8 +41,8 @@ def read_parquet_apart(path: Path) -> "pl.DataFrame":
         return pl.read_ipc((folder / "frame.arrow").read_bytes())  # a mapped file could not be removed everywhere
 
 
-def read_text_apart(path: Path, reading: Reading, seconds: int) -> "TableColumns":
-    """Read delimited text and understand its columns; raises as `read_parquet_apart` does.
+def read_text_in_child(path: Path, reading: Reading, seconds: int) -> "TableColumns":
+    """Read delimited text and understand its columns; raises as `read_parquet_in_child` does.
 
     Parameters
     ----------
