@@ -31,7 +31,7 @@ from onebit.code_cache import (
 from onebit.compiled import inlined
 from onebit.files import replace_file
 from onebit.learners.bandit_perceptron import HIGHEST
-from onebit.learners.bandit_svm import linear_facts
+from onebit.learners.bandit_svm import linear
 from onebit.learners.banditron import RULE
 from onebit.loop import Game, moves
 from onebit.spaces.base import rule_game
@@ -229,7 +229,7 @@ def test_another_numpy_has_other_code(monkeypatch: pytest.MonkeyPatch) -> None:
         def magic_tuple(self) -> tuple[str, ...]:
             return ("a machine",)
 
-    cache = CodeCache(linear_facts.replay)
+    cache = CodeCache(linear.replay)
     before = cache._key((), Machine())
     monkeypatch.setattr("numpy.__version__", "0.0")
     assert cache._key((), Machine()) != before
@@ -296,9 +296,9 @@ def test_constants_tell_functions_apart(constant: object) -> None:
 
 def test_a_constant_of_the_module_is_part_of_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """Numba freezes it: code compiled under another value must not be found again."""
-    known = identity(linear_facts.replay), identity(linear_facts.linear_game(False, False).hear)
-    monkeypatch.setattr(linear_facts, "_VISITS_PER_REPLAY", 0)
-    changed = identity(linear_facts.replay), identity(linear_facts.linear_game(False, False).hear)
+    known = identity(linear.replay), identity(linear.linear_game(False, False).hear)
+    monkeypatch.setattr(linear, "_VISITS_PER_REPLAY", 0)
+    changed = identity(linear.replay), identity(linear.linear_game(False, False).hear)
     assert None not in known
     assert all(before != after for before, after in zip(known, changed, strict=True))
 

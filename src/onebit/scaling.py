@@ -96,26 +96,34 @@ def scaled(scale: Floats, j: int, value: float) -> Any:
     return result + (value - value)
 
 
-@inlined
-def change_weight(old: tuple[float, float, float], new: Floats, j: int, weight: float) -> tuple[float, float]:
-    """Return what the weight of scaled column j becomes, and the constant gains, when the scale changes."""
-    old_shift, old_factor, old_unit = old
-    grown, share = new[SCALE_UNIT, j] / old_unit, weight * old_factor
-    gained = share * (grown * new[SHIFT, j] - old_shift)
-    changed = share * grown / new[FACTOR, j] if new[FACTOR, j] > 0.0 else 0.0
-    is_same_measure = old_factor * grown < _MOST_GROWTH * new[FACTOR, j] or new[FACTOR, j] == 0.0
-    if is_same_measure and abs(changed) < _FARTHEST and abs(gained) < _FARTHEST:
-        return changed, gained
-    return 0.0, 0.0
+def scaled_rows(scale: Floats, X: Floats) -> Floats:
+    """Return finite rows by the scale in force: `scaled`, for all of them at once."""
+    with np.errstate(all="ignore"):
+        within = (X / scale[SCALE_UNIT] - scale[SHIFT]) * scale[FACTOR]
+        within = np.clip(within, -scale[LIMIT], scale[LIMIT])
+    rows: Floats = np.where(scale[FACTOR] > 0.0, within, 0.0)
+    return rows
 
 
-@inlined
-def put_in_force(statistics: Floats, j: int, n: float, centred: bool, scale: Floats) -> None:
-    """Write the scale of column j from the statistics of n rows."""
-    mean = statistics[MEAN, j]
-    deviation = np.sqrt(statistics[SQUARES, j] / n)
-    scale[SHIFT, j] = mean if centred else 0.0
-    scale[FACTOR, j] = 1.0 / deviation if deviation > 1e-12 * abs(mean) else 0.0
-    scale[SCALE_UNIT, j] = statistics[UNIT, j]
+def put_in_force(statistics: Floats, n: int, centred: bool, scale: Floats) -> None:
+    """Write the scale of all columns from the statistics of n rows."""
+    mean, deviation = statistics[MEAN], np.sqrt(statistics[SQUARES] / n)
+    scale[SHIFT] = mean if centred else 0.0
+    with np.errstate(divide="ignore", over="ignore"):
+        scale[FACTOR] = np.where(deviation > 1e-12 * np.abs(mean), 1.0 / deviation, 0.0)
+    scale[SCALE_UNIT] = statistics[UNIT]
     # No value among n rows is farther from their mean than √n deviations; a later one that is would drown the others.
-    scale[LIMIT, j] = np.sqrt(n)
+    scale[LIMIT] = np.sqrt(n)
+
+
+def change_weights(old: Floats, new: Floats, weights: Floats) -> None:
+    """Let weights of scaled columns, and of a constant behind them, mean the same hyperplanes on the new scale."""
+    with np.errstate(all="ignore"):
+        grown = (new[SCALE_UNIT] / old[SCALE_UNIT])[:, None]
+        share, factor = weights[:-1] * old[FACTOR][:, None], new[FACTOR][:, None]
+        gained = share * (grown * new[SHIFT][:, None] - old[SHIFT][:, None])
+        changed = np.where(factor > 0.0, share * grown / factor, 0.0)
+        is_same_measure = (old[FACTOR][:, None] * grown < _MOST_GROWTH * factor) | (factor == 0.0)
+        is_kept = is_same_measure & (np.abs(changed) < _FARTHEST) & (np.abs(gained) < _FARTHEST)
+    weights[:-1] = np.where(is_kept, changed, 0.0)
+    weights[-1] += np.where(is_kept, gained, 0.0).sum(axis=0)

@@ -12,24 +12,24 @@ from onebit.bounds import at_most
 from onebit.checks.problems import noisy_problem, separable_problem
 from onebit.compiled import compiled
 from onebit.kernels import Gaussian, Linear, Rational
-from onebit.learners.bandit_svm import bank_steps, linear_facts
-from onebit.learners.bandit_svm.bank import BankMemory
-from onebit.learners.bandit_svm.bank_facts import BankFacts
-from onebit.learners.bandit_svm.drift import ROUNDS, is_outdated, new_watch
-from onebit.learners.bandit_svm.exponentials import exponentiate
-from onebit.learners.bandit_svm.facts import Settings, prove
-from onebit.rounds import Answer
+from onebit.learners.bandit_svm import linear, separators
+from onebit.learners.bandit_svm.bank import BankMemory, BankState, Member, Scratch
+from onebit.learners.bandit_svm.separators import Settings, exponentiate, prove
+from onebit.learners.bandit_svm.vote import ROUNDS, is_outdated, new_watch
 
+SOFTNESS, TOLERANCE = 0.5 / 3.0, 1e-10
 EXACT = Settings(
-    softness=0.5 / 3.0,
+    plan=np.array([[0, 0, 1]]),
+    softness=np.array([SOFTNESS]),
+    handicaps=np.zeros(1),
+    bases=np.zeros((1, 3)),
     replays=100_000,
     budget=500,
     guarded=False,
     mix=0.0,
-    trigger=0.0,
-    tolerance=1e-10,
     scales=False,
     is_closed=True,
+    is_bounded=True,
 )
 
 
@@ -50,13 +50,20 @@ def facts_of(X: Any, seed: int) -> Any:
 
 
 @compiled
-def replay_linear(memory: linear_facts.LinearFacts, i: int, settings: Settings) -> None:
-    linear_facts.replay(memory, i, settings)
+def replay_linear(state: linear.LinearState, i: int, settings: Settings, tolerance: float) -> None:
+    linear.replay(state, settings, i, -1, tolerance)
 
 
 @compiled
-def replay_bank(memory: BankFacts, plan: Any, settings: Settings, line: Any, slopes: Any) -> None:
-    bank_steps.replay(memory, plan, 0, 0, settings.replays, settings, line, slopes)
+def replay_bank(state: BankState, scratch: Scratch, settings: Settings, tolerance: float) -> None:
+    separators.replay(state, scratch, settings, 0, 0, -1, settings.replays, tolerance)
+
+
+@compiled
+def powers(values: Any) -> Any:
+    found = np.empty_like(values)
+    separators.write_powers(values, len(values), 3, found)
+    return found
 
 
 @compiled
@@ -75,18 +82,19 @@ def test_exponentials() -> None:
 
 
 def test_python_is_told_what_only_compiled_code_may_call() -> None:
-    with pytest.raises(TypeError, match="exponentiate is compiled for compiled code only"):
-        exponentiate(np.zeros(1), 1, np.zeros(1))
+    with pytest.raises(TypeError, match="write_powers is compiled for compiled code only"):
+        separators.write_powers(np.zeros(1), 1, 1, np.zeros(1))
+    assert powers(np.array([2.0, 0.5])).tolist() == [256.0, 0.5**8]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_linear_solver_finds_the_largest_margin(seed: int) -> None:
     X = unit_rows(120, 5, seed)
     signs = facts_of(X, seed)
-    memory = linear_facts.new_facts(5, 1, 120, 5)
-    memory.columns[:], memory.values[:], memory.lengths[:] = np.arange(5), X, 5
-    memory.squares[:], memory.targets[0], memory.counts[0] = 1.0, signs, 120
-    replay_linear(memory, 0, EXACT)
+    memory = linear.new_state(5, 1, 120, 5)
+    memory.columns[:], memory.values[:], memory.examples[linear.ENTRIES] = np.arange(5), X, 5
+    memory.examples[separators.LENGTH], memory.targets[0], memory.counts[0] = 1.0, signs, 120
+    replay_linear(memory, 0, EXACT, TOLERANCE)
     reference = LinearSVC(C=3.0, loss="squared_hinge", dual=True, fit_intercept=False, tol=1e-10, max_iter=1_000_000)
     reference.fit(X, signs)
     assert np.allclose(memory.weights[:, 0], reference.coef_[0], atol=1e-6)
@@ -96,14 +104,14 @@ def test_linear_solver_finds_the_largest_margin(seed: int) -> None:
 def test_kernel_solver_meets_the_optimality_conditions(kernel: Any) -> None:
     X = unit_rows(100, 4, 7)
     signs, gram = facts_of(X, 7), kernel(X)
-    learner = BankMemory((kernel,), EXACT._replace(budget=100), False, 4, 1)
-    while len(learner.arrays.lengths) < 100:
+    learner = BankMemory((Member(kernel),), EXACT._replace(budget=100), False, 4, 1)
+    while learner.arrays.examples.shape[1] < 100:
         learner.make_room(X, 0)
-    memory, plan = learner.arrays, learner.bank.numbers.plan
+    memory = learner.arrays
     memory.grams[0], memory.targets[0], memory.counts[0] = gram, signs, 100
-    replay_bank(memory, plan, EXACT, np.empty(100), np.empty(100))
+    replay_bank(memory, learner.new_sight(), learner.settings, TOLERANCE)
     alphas = memory.alphas[0, 0]
-    slopes = 1.0 - signs * (gram @ (signs * alphas)) - alphas * EXACT.softness
+    slopes = 1.0 - signs * (gram @ (signs * alphas)) - alphas * SOFTNESS
     assert np.all(alphas >= 0.0)
     assert np.all(slopes <= 1e-8)
     assert np.all(np.abs(slopes[alphas > 0]) <= 1e-8)
@@ -125,7 +133,8 @@ def test_kernel_solver_meets_the_optimality_conditions(kernel: Any) -> None:
 )
 def test_what_answers_prove(label: int, correct: bool, truth: int, proved: list[float]) -> None:
     targets = np.empty(len(proved))
-    prove(Answer(label, False, correct, truth), True, targets)
+    known = prove(label, correct, truth, True, targets)
+    assert known == (proved.index(1) if 1 in proved else -1)
     assert targets.tolist() == proved
 
 
@@ -316,13 +325,13 @@ def test_a_new_fact_on_the_wrong_side_always_takes_its_step() -> None:
 def test_linear_solver_finds_the_largest_margin_where_it_is_very_soft() -> None:
     X = unit_rows(60, 3, 1)
     signs = facts_of(X, 1)
-    settings = EXACT._replace(softness=0.5 / 1e-5, tolerance=1e-6)
-    memory = linear_facts.new_facts(3, 1, 60, 3)
-    memory.columns[:], memory.values[:], memory.lengths[:] = np.arange(3), X, 3
-    memory.squares[:], memory.targets[0], memory.counts[0] = 1.0, signs, 60
-    replay_linear(memory, 0, settings)
+    softness = 0.5 / 1e-5
+    memory = linear.new_state(3, 1, 60, 3)
+    memory.columns[:], memory.values[:], memory.examples[linear.ENTRIES] = np.arange(3), X, 3
+    memory.examples[separators.LENGTH], memory.targets[0], memory.counts[0] = 1.0, signs, 60
+    replay_linear(memory, 0, EXACT._replace(softness=np.array([softness])), 1e-6)
     alphas = memory.alphas[0]
-    slopes = 1.0 - signs * (X @ memory.weights[:, 0]) - alphas * settings.softness
+    slopes = 1.0 - signs * (X @ memory.weights[:, 0]) - alphas * softness
     assert np.all(np.abs(slopes) <= 3e-6)
     assert np.allclose(memory.weights[:, 0], (signs * alphas) @ X, rtol=1e-12)
 
@@ -392,8 +401,9 @@ def test_an_answer_at_once_needs_no_second_look() -> None:
 
 
 def test_nothing_is_replayed_when_all_is_forgotten() -> None:
-    memory = linear_facts.new_facts(3, 1, 4, 3, False)
-    memory.values[0], memory.columns[0], memory.lengths[0] = 1.0, np.arange(3), 3
-    memory.squares[0], memory.targets[0, 0] = 3.0, 1.0  # a fact that was forgotten: no example is stored
-    replay_linear(memory, 0, EXACT)
+    memory = linear.new_state(3, 1, 4, 3, False)
+    memory.values[0], memory.columns[0], memory.examples[linear.ENTRIES, 0] = 1.0, np.arange(3), 3
+    # A fact that was forgotten: no example is stored.
+    memory.examples[separators.LENGTH, 0], memory.targets[0, 0] = 3.0, 1.0
+    replay_linear(memory, 0, EXACT, TOLERANCE)
     assert not memory.weights.any()

@@ -37,25 +37,25 @@ def bandit_svm_mistakes(n_classes: int, radius: float, margin: float, exploratio
 
 @bound("BanditSVM-guarded", "upper", binds="guarded BanditSVM")
 def guarded_svm_mistakes(n_classes: int, radius: float, margin: float, n_kernels: int, softness: float) -> int:
-    """Return 11 + 11(K−1)(mB + m − 1), B = ⌊16(1 + 1/(2C))(R/γ)²⌋: the expected mistakes of guarded BanditSVM.
+    """Return 11 + 31(K−1)(mB + m − 1), B = ⌊16(1 + 1/(2C))(R/γ)²⌋: the expected mistakes of guarded BanditSVM.
 
     Parameters
     ----------
     n_classes, radius, margin, n_kernels, softness : int, float, float, int, float
-        K classes; no example is longer than R; γ, the strong margin; m kernels, the linear one among them (or the
-        guard, where columns are scaled); 1/(2C), 0 for a hard margin.
+        K classes; no example is longer than R; γ, the strong margin; m members, a linear one with this softness among
+        them (or the guard, where columns are scaled); 1/(2C), 0 for a hard margin.
 
     Examples
     --------
     >>> guarded_svm_mistakes(n_classes=3, radius=1, margin=0.1, n_kernels=1, softness=0)
-    35211
+    99211
     """
     kernels = check_integer("n_kernels", n_kernels, low=1)
     slack = Fraction(0) if not isinstance(softness, bool) and softness == 0 else check_decimal("softness", softness)
     productive = math.floor(16 * (1 + slack) * strong_ratio(n_classes, radius, margin))
     taught = kernels * productive + kernels - 1
-    # Ten disputed mistakes are waited for, and ten more for each one that is made by following the reference.
-    return 11 + 11 * max(1, int(n_classes) - 1) * taught
+    # Ten disputed mistakes are waited for, and thirty more for each one that is made by following the reference.
+    return 11 + 31 * max(1, int(n_classes) - 1) * taught
 
 
 @bound("FullInformationSVM", "upper", "mistakes", binds="FullInformationSVM with a hard margin")

@@ -5,27 +5,32 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from onebit.bounds import BOUNDS, Claim
 from onebit.inputs import Floats, check_choice, check_integer, check_number
-from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Rational, as_kernel
-from onebit.learners.bandit_svm.bank import BankMemory
-from onebit.learners.bandit_svm.facts import Settings, Signs
-from onebit.learners.bandit_svm.linear_facts import LinearFactMemory
+from onebit.kernels import Gaussian, Laplace, Linear, Rational, as_kernel
+from onebit.learners.bandit_svm.bank import BankMemory, Member
+from onebit.learners.bandit_svm.linear import LinearMemory
+from onebit.learners.bandit_svm.separators import Settings
 from onebit.learners.space_learner import SpaceLearner
 from onebit.memory import Memory
 
-# A thousandth of the margin: closer than guesses can tell, and it keeps replays from polishing.
-_TOLERANCE = 1e-3
-# A step below three tenths of the mean coefficient changes next to nothing (docs/experiments/bandit-svm.md).
-_TRIGGER = 0.3
 # On unit rows a Gaussian of width f^−½ is exp(−f(1−⟨x, x'⟩)): f = 1, 4, 16.
-_DEFAULT_BANK = (
-    Linear(normalize=True),
-    Gaussian(width=1.0, normalize=True),
-    Gaussian(width=0.5, normalize=True),
-    Gaussian(width=0.25, normalize=True),
-    Laplace(),
+_HARD = (
+    Member(Linear(normalize=True)),
+    Member(Gaussian(width=1.0, normalize=True)),
+    Member(Gaussian(width=0.5, normalize=True)),
+    Member(Gaussian(width=0.25, normalize=True)),
+    Member(Laplace()),
+    Member(Laplace(sharpness=12.0)),
+)
+# For noisy data; they start with a handicap, since on clean data they are wrong more often.
+_SOFT = (
+    Member(Gaussian(width=0.5, normalize=True), divisor=10.0, handicap=3.0),
+    Member(Laplace(), divisor=10.0, handicap=3.0),
+    Member(Laplace(sharpness=12.0), divisor=10.0, handicap=3.0),
+    Member(Laplace(), divisor=50.0, handicap=5.0),
 )
 # Beyond, a bank's store of dense rows would be too large: the linear space, which leaves sparse rows sparse.
 _MOST_FEATURES = 10_000
@@ -139,7 +144,7 @@ class BanditSVM(SpaceLearner):
         self,
         kernel: Any = "auto",
         *,
-        C: float = 100.0,
+        C: float = 10.0,
         exploration: Any = "guarded",
         scale: str | None = "online",
         budget: int = 2000,
@@ -165,14 +170,15 @@ class BanditSVM(SpaceLearner):
         forget.
         """
         settings = self._checked_settings()
-        bank = self._bank(n_features)
+        members, softness = self._members(n_features), float(settings.softness[0])
         numbers = {"n_classes": n_classes, "radius": radius, "margin": margin}
-        if bank is None and (settings.scales or settings.softness > 0.0):
+        if members is None and (settings.scales or softness > 0.0):
             return ()
-        if settings.guarded and (bank is None or settings.scales or Linear(normalize=True) in bank):
-            n_kernels = 1 if bank is None else len(bank) + settings.scales
-            return (BOUNDS["BanditSVM-guarded"].claim(**numbers, n_kernels=n_kernels, softness=settings.softness),)
-        if settings.mix > 0.0 and bank is None:
+        has_linear = members is None or settings.scales or Member(Linear(normalize=True)) in members
+        if settings.guarded and has_linear:
+            n_members = 1 if members is None else len(members) + settings.scales
+            return (BOUNDS["BanditSVM-guarded"].claim(**numbers, n_kernels=n_members, softness=softness),)
+        if settings.mix > 0.0 and members is None:
             return (BOUNDS["BanditSVM"].claim(**numbers, exploration=settings.mix),)
         return ()
 
@@ -181,10 +187,10 @@ class BanditSVM(SpaceLearner):
         """The kernels that take part; None stands for the linear space without a kernel."""
         self._check_started("bank_")
         memory = self._memory
-        return memory.bank.kernels if isinstance(memory, BankMemory) else (None,)
+        return memory.kernels if isinstance(memory, BankMemory) else (None,)
 
     @property
-    def proved_(self) -> Signs:
+    def proved_(self) -> npt.NDArray[np.int8]:
         """What is proved of each of `support_`: 1 where it is of a class, −1 where it is not, otherwise 0."""
         with self._lock:
             if not self._started or not isinstance(memory := self._memory, BankMemory):
@@ -198,7 +204,7 @@ class BanditSVM(SpaceLearner):
             memory, bank = self._memory, self.bank_
             row = self._one_row(features)
             if isinstance(memory, BankMemory):
-                opinions, trust = memory.opinions(row), memory.arrays.trust.copy()
+                opinions, trust = memory.opinions(row), memory.trust.copy()
             else:
                 memory.chances(row)
                 opinions, trust = memory.sight.opinions.copy(), np.ones(1)
@@ -231,20 +237,23 @@ class BanditSVM(SpaceLearner):
             mix = float(self.exploration == "uniform")
         elif isinstance(self.exploration, bool) or self.exploration != 0:
             mix = check_number("exploration", self.exploration, above=0.0, at_most=1.0)
+        softness = 0.0 if is_hard else 0.5 / check_number("C", self.C, above=1e-300)
         return Settings(
-            softness=0.0 if is_hard else 0.5 / check_number("C", self.C, above=1e-300),
+            plan=np.array([[0, 0, 1]]),
+            softness=np.array([softness]),
+            handicaps=np.zeros(1),
+            bases=np.zeros((1, 3)),
             replays=check_integer("replays", self.replays, low=0, high=_MOST),
             budget=check_integer("budget", self.budget, low=1, high=_MOST),
             guarded=self.exploration == "guarded",
             mix=mix,
-            trigger=_TRIGGER,
-            tolerance=_TOLERANCE,
             scales=self.scale is not None,
             is_closed=not self._grows,
+            is_bounded=True,
         )
 
-    def _bank(self, n_features: int) -> tuple[Kernel, ...] | None:
-        """Return the kernels, or None for the linear space without a kernel."""
+    def _members(self, n_features: int) -> tuple[Member, ...] | None:
+        """Return the members of the bank, or None for the linear space without a kernel."""
         if self.kernel is None:
             return None
         if isinstance(self.kernel, str):
@@ -253,7 +262,9 @@ class BanditSVM(SpaceLearner):
                     "kernel must be 'auto', None, a kernel such as onebit.kernels.Gaussian(0.5), a function or a list "
                     f"of them; got {self.kernel!r}"
                 )
-            return _DEFAULT_BANK if n_features <= _MOST_FEATURES else None
+            if n_features > _MOST_FEATURES:
+                return None
+            return _HARD if math.inf == self.C else _HARD + _SOFT  # infinite C has no softer form
         kernels = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
         if not kernels:
             raise ValueError("kernel must name at least one kernel; got an empty list")
@@ -266,11 +277,11 @@ class BanditSVM(SpaceLearner):
                     'kernel must take rows of any length with scale="online"; got Rational(). '
                     "Use Rational(normalize=True), or scale=None"
                 )
-        return bank
+        return tuple(Member(kernel) for kernel in bank)
 
     def _new_memory(self) -> Memory:
-        settings, bank = self._checked_settings(), self._bank(self.n_features_in_)
+        settings, members = self._checked_settings(), self._members(self.n_features_in_)
         size = self.n_features_in_, len(self.classes_)
-        if bank is None:
-            return LinearFactMemory(settings, self.hears_label, *size)
-        return BankMemory(bank, settings, self.hears_label, *size)
+        if members is None:
+            return LinearMemory(settings, self.hears_label, *size)
+        return BankMemory(members, settings, self.hears_label, *size)

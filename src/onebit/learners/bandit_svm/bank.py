@@ -1,70 +1,246 @@
-"""A bank of kernels that hear the same facts.
+"""A bank: members that learn from the same answers, each a kernel and a softness, and what Python does with them.
 
-An answer proves the same facts to every kernel, whoever guessed. So all of them learn from every round, and each one's
-own opinion can be judged: after "right", every kernel that would have said something else was wrong; after "wrong",
-every kernel that would have said the same was. Here is the memory that Python holds: what grows, what is scaled anew,
-and what is had for many rows at once. `bank_facts` has the arrays, `bank_plan` the kernels' formulas, `bank_vote` what
-they say, `bank_learning` what an answer changes, `bank_steps` how.
+An answer proves the same facts to every member, whichever guessed. So all of them learn from every round, and each can
+be judged: after "right", every member that would have said something else was wrong; after "wrong", every member that
+would have said the same was. Here are the arrays, and what is rare: the store grows, columns get a new scale, many rows
+are scored at once.
 """
 
+import sys
+from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.compiled import compiled, inlined
+from onebit.draws import Draw
 from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, unlocked
-from onebit.kernels import Kernel
-from onebit.learners.bandit_svm.bank_facts import DUE, BankFacts, BankSight, new_bank_facts, new_bank_sight
-from onebit.learners.bandit_svm.bank_learning import hear_row
-from onebit.learners.bandit_svm.bank_plan import CODE, IN_PYTHON, LINEAR, is_symmetric, new_bank
-from onebit.learners.bandit_svm.bank_scaling import compare_all, replay_all, score_again, see_again
-from onebit.learners.bandit_svm.bank_vote import LOUDEST, hold_vote, measure_row, what_is_lost
-from onebit.learners.bandit_svm.facts import (
+from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Polynomial
+from onebit.learners.bandit_svm.separators import (
+    BASE,
+    COMPILED,
+    DENSE,
+    DISPUTED,
+    DUE,
+    FOLLOWED,
+    IN_PYTHON,
+    IS_LINEAR,
     IT_IS,
     IT_IS_ANOTHER,
     IT_IS_NOT,
+    KIND,
+    LAPLACE,
+    LENGTH,
+    N_COUNTS,
+    PRODUCTIVE,
+    RIGHT,
+    SCALE,
+    SEEN,
     SIZE,
-    FactMemory,
-    FactNumbers,
+    SPARSE,
+    SQUARINGS,
+    STATISTICS,
+    TO_FORGET,
+    VALUES,
+    WRONG,
     Settings,
-    curiosity,
-    fact_game,
-    is_denied,
-    is_productive,
-    is_to_follow,
 )
-from onebit.learners.bandit_svm.rows import DENSE, SPARSE
+from onebit.learners.bandit_svm.vote import (
+    ASK_ALL,
+    ASKED,
+    ITSELF,
+    LOSS,
+    LOUDEST,
+    RAW,
+    ROW_KIND,
+    TRUST,
+    choose,
+    compare_all,
+    is_denied,
+    is_to_follow,
+    learn_row,
+    new_watch,
+    preference,
+    refit,
+    score_row,
+    what_is_lost,
+    write_chances,
+)
 from onebit.learners.dense_memory import DenseMemory
-from onebit.lengths import unit_rows
-from onebit.loop import Game, Record
-from onebit.memory import check_stored, grown
-from onebit.scaling import scaled
+from onebit.lengths import row_lengths, unit_rows
+from onebit.loop import Game, Record, plugged
+from onebit.memory import Memory, check_stored, grown, in_python
+from onebit.rounds import Answer
+from onebit.scaling import change_weights, new_scale, new_statistics, put_in_force, scaled_rows
+
+_FIRST_CAPACITY = 16
+
+
+class Member(NamedTuple):
+    """One voter of a bank."""
+
+    kernel: Kernel
+    divisor: float = 1.0
+    """Its C is the learner's, divided by this."""
+    handicap: float = 0.0
+    """The loss it starts with, as if it had been wrong so often."""
+
+
+class BankState(NamedTuple):
+    """What was learned: one place per stored example, m members, K classes, D features (with the constant)."""
+
+    rows: Floats
+    """The examples as they came, one column each (d × capacity)."""
+    units: Floats
+    """The examples scaled, with the constant, and divided by their length (D × capacity)."""
+    examples: Floats
+    """Their lengths, kinds and importance (3 × capacity)."""
+    grams: Floats
+    """The kernel values of the stored examples, for every base (bases × capacity × capacity)."""
+    targets: Floats
+    """What is proved, as the scores that are due (K × capacity)."""
+    alphas: Floats
+    """The dual coefficients, never negative (m × K × capacity)."""
+    coefficients: Floats
+    """What each class gained of each example: sign times alpha, and what was projected (m × capacity × K)."""
+    scores: Floats
+    """Every class's score of each example (m × K × capacity)."""
+    sums: Floats
+    """The sum of each class's alphas, and how many are above 0 (m × 2 × K)."""
+    weights: Floats
+    """The linear member's separators, with what removed examples left in them (D × K); empty without that member."""
+    guard: Floats
+    """The weights of linear separators on rows as they came, which have no vote but can be the reference (d × K): a
+    scale that changes cannot touch their guarantee. Empty unless columns are scaled and guesses guarded."""
+    members: Floats
+    """Loss, trust and productive examples of each member, and of the guard if there is one (m or m + 1 × 3)."""
+    guesses: Integers
+    """How often each class was guessed and it was right, and wrong (2 × K)."""
+    counts: Integers
+    watch: Floats
+    """How the guesses went, for `is_outdated`."""
+    scaling: Floats
+    """Statistics and scale of the columns, for dense and for sparse rows (2 × 2 × 4 × d); empty if nothing is scaled."""
+
+
+class Scratch(NamedTuple):
+    """What is known about one round; positions are named in `vote`."""
+
+    scores: Floats
+    """The vote."""
+    opinions: Floats
+    """Every member's scores, then the guard's if there is one (m or m + 1 × K), as far as it was asked."""
+    targets: Floats
+    """What the answer proves."""
+    chances: Floats
+    row: Floats
+    """The row in three forms (3 × D)."""
+    lines: Floats
+    """One number per stored example, for several purposes (3 + bases × capacity)."""
+    numbers: Floats
+    flags: Integers
+
+
+class FactMemory(Memory):
+    """What the bank and the linear form share."""
+
+    per_class: ClassVar[tuple[str, ...]] = "scores", "opinions", "targets", "chances"
+
+    @property
+    def size(self) -> int:
+        """How many examples are stored."""
+        return int(self.arrays.counts[SIZE])
+
+    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
+        """Learn what is proved, whoever tried it; another's mistakes are no sign of drift, and no dispute."""
+        prepared = self.prepare(row)
+        self.measure(prepared, row)
+        moves, state, scratch, settings = self._at_hand[type(prepared)]
+        tally, watch = self.arrays.counts[DISPUTED : FOLLOWED + 1], self.arrays.watch
+        kept = tally.copy(), watch.copy()
+        self._seen = -1
+        try:
+            watch[:] = new_watch()
+            return moves.hear(state, unlocked(prepared), scratch, label, False, correct, truth, settings)
+        finally:
+            tally[:], watch[:] = kept
+
+    # What an answer made due, and is Python's work, since it is rare: to forget, and a new scale. Not while that answer
+    # is heard: if this is interrupted the answer must not be heard twice.
+
+    def run(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
+        """Play prepared rows; the loop stops where something is due."""
+        super().run(rows, y, start, seed, first_round, record)
+        self.do_what_is_due()
+
+    def make_room(self, rows: Rows, t: int) -> None:
+        """Grow, or do what is due, if that is what play was stopped for."""
+        if self.arrays.counts[DUE]:
+            self.do_what_is_due()
+        else:
+            self.grow(rows)
+
+    def do_what_is_due(self) -> None:
+        """Forget, and put a new scale in force, each at once: an interrupt leaves it done, or still due."""
+        if self.arrays.counts[DUE] >= TO_FORGET:
+            self.arrays = self.forgetful()
+        if self.arrays.counts[DUE]:
+            self.renew()  # Ctrl-C may have left scratch arrays of another size
+            self.scale_again(int(self.arrays.counts[DUE]) - 1)
+
+    @abstractmethod
+    def grow(self, rows: Rows) -> None:
+        """Make room for more examples."""
+
+    @abstractmethod
+    def forgetful(self) -> Any:
+        """Return arrays in which all facts are forgotten, but not how rows are scaled."""
+
+    @abstractmethod
+    def scale_again(self, kind: int) -> None:
+        """Put the scale of the rows of a kind so far in force, and take in what that changes, all at once."""
+
+    def copies(self, *names: str) -> Any:
+        """Return the arrays, with copies of some."""
+        return self.arrays._replace(**{name: getattr(self.arrays, name).copy() for name in names})
+
+    def larger(self, **sizes: int) -> Any:
+        """Return the arrays with room for more, by the names of their axes."""
+        found = {}
+        for name, axes in self.rooms.items():
+            array = getattr(self.arrays, name)
+            shape = [sizes.get(axis, size) for axis, size in zip(axes, array.shape, strict=True)]
+            found[name] = grown(array, tuple(shape))
+        return self.arrays._replace(**found)
+
+    def add_class(self) -> None:
+        """Make room for one more class: it is not the right one where another is."""
+        self.do_what_is_due()  # as it would be in another call meanwhile
+        super().add_class()
+        targets = self.arrays.targets
+        targets[-1, (targets == IT_IS).any(axis=0)] = IT_IS_ANOTHER
 
 
 class BankMemory(DenseMemory, FactMemory):
-    """Facts, seen through a bank of kernels.
+    """A bank's state.
 
     Rows are dense to it. Where columns are scaled, sparse rows are scaled in another way, and a column of zeros behind
     tells them from rows that came dense.
     """
 
-    arrays: BankFacts
+    arrays: BankState
     rooms: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         {
             "rows": ("", "example"),
-            "features": ("", "example"),
             "units": ("", "example"),
-            "lengths": ("example",),
-            "kinds": ("example",),
+            "examples": ("", "example"),
             "grams": ("", "example", "example"),
             "targets": ("", "example"),
             "alphas": ("", "", "example"),
             "coefficients": ("", "example", ""),
             "scores": ("", "", "example"),
-            "weight": ("example",),
         }
     )
     class_axes: ClassVar[Mapping[str, int]] = MappingProxyType(
@@ -73,47 +249,86 @@ class BankMemory(DenseMemory, FactMemory):
             "alphas": 1,
             "coefficients": 2,
             "scores": 1,
-            "totals": 1,
-            "supports": 1,
+            "sums": 2,
             "weights": 1,
             "guard": 1,
-            "right": 0,
-            "wrong": 0,
+            "guesses": 1,
         }
     )
 
     def __init__(
-        self, kernels: tuple[Kernel, ...], settings: Settings, hears_label: bool, n_features: int, n_classes: int
+        self, members: tuple[Member, ...], settings: Settings, hears_label: bool, n_features: int, n_classes: int
     ) -> None:
-        self.n_classes = n_classes
-        self.bank, self._hears_label = new_bank(kernels, n_features + settings.scales), hears_label
-        self._in_python = (self.bank.numbers.forms[:, CODE] == IN_PYTHON).tolist()
+        self.n_classes, self._hears_label = n_classes, hears_label
+        self.kernels = tuple(member.kernel for member in members)
+        self.bases, self.settings = plan_members(members, settings, n_features + settings.scales)
+        self._in_python = [_code(base) == IN_PYTHON for base in self.bases]
         self.measures_in_python = any(self._in_python)
-        self.settings = FactNumbers(settings, self.bank.numbers)
-        self.arrays = new_bank_facts(self.bank, settings, n_features, n_classes)
+        self.arrays = self._new_state(n_features)
         self.sight = self.new_sight()
 
-    def new_sight(self) -> BankSight:
-        """Return scratch paper."""
-        return new_bank_sight(self.arrays)
+    def _new_state(self, n_features: int) -> BankState:
+        settings, K = self.settings, self.n_classes
+        m, n, width = len(self.kernels), min(settings.budget, _FIRST_CAPACITY), n_features + settings.scales
+        n_scaled = n_features * settings.scales
+        has_guard = settings.scales and settings.guarded
+        scaling = np.stack([new_statistics(n_scaled), new_scale(n_scaled)])
+        losses = np.append(settings.handicaps, np.zeros(int(has_guard)))
+        trust = np.exp(losses.min() - losses)
+        return BankState(
+            rows=np.zeros((n_features, n)),
+            units=np.zeros((width, n)),
+            examples=np.zeros((3, n)),
+            grams=np.zeros((len(self.bases), n, n)),
+            targets=np.zeros((K, n)),
+            alphas=np.zeros((m, K, n)),
+            coefficients=np.zeros((m, n, K)),
+            scores=np.zeros((m, K, n)),
+            sums=np.zeros((m, 2, K)),
+            weights=np.zeros((width * bool(settings.plan[:, IS_LINEAR].any()), K)),
+            guard=np.zeros((n_features * has_guard, K)),
+            members=np.column_stack([losses, trust, np.zeros(m + has_guard)]),
+            guesses=np.zeros((2, K), np.int64),
+            counts=np.zeros(N_COUNTS, np.int64),
+            watch=new_watch(),
+            scaling=np.stack([scaling, scaling]),
+        )
+
+    def new_sight(self) -> Scratch:
+        """Return scratch arrays."""
+        return self._scratch_for(self.arrays)
+
+    def _scratch_for(self, state: BankState) -> Scratch:
+        n_asked, (n_bases, capacity, _), n_classes = len(state.members), state.grams.shape, len(state.targets)
+        return Scratch(
+            scores=np.empty(n_classes),
+            opinions=np.empty((n_asked, n_classes)),
+            targets=np.empty(n_classes),
+            chances=np.empty(n_classes),
+            row=np.zeros((3, len(state.units))),
+            lines=np.zeros((VALUES + n_bases, capacity)),
+            numbers=np.zeros(ITSELF + n_bases),
+            flags=np.zeros(ASKED + n_asked + n_bases, np.int64),
+        )
 
     def game(self, is_sparse: bool) -> Game:
         """Return the game: one for all kernels, since rows are dense and formulas are told by numbers."""
         return bank_game(self._hears_label)
 
     @property
-    def size(self) -> int:
-        """How many examples are stored."""
-        return int(self.arrays.counts[SIZE])
+    def trust(self) -> Floats:
+        """What each member counts in the vote."""
+        trust: Floats = self.arrays.members[: len(self.kernels), TRUST]
+        return trust
 
     def prepare(self, rows: Rows) -> Floats:
         """Return rows as one array, having let every kernel look whether it accepts them."""
         filled = dense(rows)
-        if self.settings.facts.scales:
+        if self.settings.scales:
             if isinstance(rows, SparseRows):
                 return np.concatenate([filled, np.zeros((len(filled), 1))], axis=1)
         else:
-            for kernel in self.bank.bases:
+            for kernel in self.bases:
                 # The others take any row, or say in `measure` what they cannot take.
                 if not kernel.normalize and type(kernel).prepare is not Kernel.prepare:
                     kernel.prepare(filled)
@@ -121,112 +336,116 @@ class BankMemory(DenseMemory, FactMemory):
 
     def fill(self, row: Rows) -> None:
         """Write the values of kernels that only Python can compute."""
-        x, size = self._as_seen(row), self.size
-        stored = self.arrays.features[:, :size].T.copy()
-        for b, kernel in enumerate(self.bank.bases):
+        x, size, stored = self._as_seen(row), self.size, self._stored(self.arrays)
+        for b, kernel in enumerate(self.bases):
             if self._in_python[b]:
                 ready = kernel.prepare(x)
                 if size:
-                    self.sight.bases[b, :size] = kernel.matrix(ready, kernel.prepare(stored))[0]
-                self.sight.itself[0, b] = kernel.matrix(ready, ready)[0, 0]
+                    self.sight.lines[VALUES + b, :size] = kernel.matrix(ready, kernel.prepare(stored))[0]
+                self.sight.numbers[ITSELF + b] = kernel.matrix(ready, ready)[0, 0]
 
-    # A new scale: rare, so Python's work.
+    def _stored(self, state: BankState) -> Floats:
+        """Return the stored examples as the kernels see them."""
+        n = int(state.counts[SIZE])
+        stored: Floats = (state.units[:, :n] * state.examples[LENGTH, :n]).T.copy()
+        return stored
 
-    def run(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
-        """Play prepared rows; the loop stops where a new scale is due."""
-        super().run(rows, y, start, seed, first_round, record)
-        self._scale_if_due()
+    def grow(self, rows: Rows) -> None:
+        """Double the places, up to the budget."""
+        self.arrays = self.larger(example=min(self.settings.budget, 2 * self.arrays.examples.shape[1]))
 
-    def _scale_if_due(self) -> None:
-        """Put a scale in force that an answer made due.
+    def forgetful(self) -> BankState:
+        """Return arrays in which all facts are forgotten; the linear member keeps its weights and its guarantee."""
+        fresh: BankState = self.copies("counts", "sums", "members", "guesses")
+        fresh.counts[SIZE] = 0
+        fresh.counts[DUE] -= TO_FORGET
+        fresh.sums[:], fresh.guesses[:] = 0.0, 0
+        losses = self.settings.handicaps
+        fresh.members[: len(losses), LOSS] = losses
+        fresh.members[: len(losses), TRUST] = np.exp(losses.min() - losses)
+        return fresh
 
-        Not while that answer is heard: whoever breaks this off must not hear it twice.
-        """
-        if self.arrays.counts[DUE]:
-            self._scale_again()
-
-    def _scale_again(self) -> None:
-        """Put the scale of the rows so far in force, scale all stored examples anew, and take in what that changes.
-
-        All at once: whoever breaks it off finds either the old scale, still due to be changed, or the new one.
-        """
-        now, numbers, kind = self.arrays, self.bank.numbers, int(self.arrays.counts[DUE]) - 1
-        changed = ["counts", "scales", "weights", "features", "units", "lengths", "scores"]
-        # Where no value can be lost the largest array is written over. Whoever breaks that off finds the scale still
-        # due, and everything in it is written again before it is used.
-        changed += [] if numbers.is_bounded else ["grams"]
-        fresh = now._replace(**{name: getattr(now, name).copy() for name in changed})
+    def scale_again(self, kind: int) -> None:
+        """Scale the columns and all stored examples anew, and take in what that changes."""
+        now, n = self.arrays, self.size
+        # Where no value can be lost the largest array is written over: after an interrupt the scale is still due, and
+        # everything in it is written again before it is used.
+        names = ["counts", "scaling", "weights", "units", "examples", "scores", "alphas", "coefficients", "sums"]
+        fresh: BankState = self.copies(*names, *([] if self.settings.is_bounded else ["grams"]))
         fresh.counts[DUE] = 0
-        self.renew()  # Ctrl-C may have left paper of another size
-        see_again(fresh, self.sight, kind, numbers)
-        if not self._compare_in_python(fresh) or not score_again(fresh, self.sight, self.settings):
+        # What belongs to no stored example means the same hyperplanes as before.
+        fresh.weights[:] -= self._share_of_examples(fresh)
+        put_in_force(
+            fresh.scaling[kind, STATISTICS], fresh.counts[SEEN + kind], kind == DENSE, fresh.scaling[kind, SCALE]
+        )
+        if len(fresh.weights):
+            change_weights(now.scaling[kind, SCALE], fresh.scaling[kind, SCALE], fresh.weights)
+        of_kind = np.flatnonzero(now.examples[KIND, :n] == kind)
+        seen = _with_constant(scaled_rows(fresh.scaling[kind, SCALE], now.rows[:, of_kind].T))
+        fresh.units[:, of_kind], fresh.examples[LENGTH, of_kind] = unit_rows(seen).T, row_lengths(seen)
+        fresh.weights[:] += self._share_of_examples(fresh)
+        self._compare_compiled(fresh, self.sight)
+        if self._compare_in_python(fresh) and refit(fresh, self.sight, self.settings):
+            self.arrays = fresh
+        else:
             now.counts[DUE] = 0  # a kernel that cannot take its examples on the new scale: the old one stays
-            return
-        self.arrays = fresh
-        replay_all(fresh, self.sight, self.settings)
 
-    def _compare_in_python(self, arrays: BankFacts) -> bool:
-        """Write the similarities of stored examples that only Python can compute; return whether all take them."""
-        stored = arrays.features[:, : self.size].T.copy()
-        for b, kernel in enumerate(self.bank.bases if self.size else ()):
+    def _share_of_examples(self, state: BankState) -> Any:
+        """Return what the stored examples are worth in the linear member's weights."""
+        n, linear = int(state.counts[SIZE]), np.flatnonzero(self.settings.plan[:, IS_LINEAR])
+        # No matrix product: its last bits depend on the number of threads.
+        return np.einsum("js,si->ji", state.units[:, :n], state.coefficients[linear[0], :n]) if len(linear) else 0.0
+
+    def _compare_compiled(self, state: BankState, scratch: Scratch) -> None:
+        bases, size = self.settings.bases, int(state.counts[SIZE])
+        compare_all(size, bases, state.units, state.examples[LENGTH], state.grams, scratch.row, scratch.lines)
+
+    def _compare_in_python(self, state: BankState) -> bool:
+        """Write the values of stored examples that only Python can compute; return whether the kernels take them."""
+        stored = self._stored(state)
+        for b, kernel in enumerate(self.bases if len(stored) else ()):
             if self._in_python[b]:
                 try:
                     ready = kernel.prepare(stored)
-                    arrays.grams[b, : self.size, : self.size] = kernel.matrix(ready, ready)
+                    state.grams[b, : len(stored), : len(stored)] = kernel.matrix(ready, ready)
                 except ValueError:
                     return False
         return True
 
-    def add_class(self) -> None:
-        """Make room for one more class; a scale that is due comes first, as it would if somebody looked meanwhile."""
-        self._scale_if_due()
-        super().add_class()
+    # Looking.
 
-    def make_room(self, rows: Rows, t: int) -> None:
-        """Double the places, up to the budget; or put a scale in force, if that is what play was stopped for."""
-        now = self.arrays
-        if now.counts[DUE]:
-            self._scale_again()
-            return
-        (m, n_classes), n = now.totals.shape, min(self.settings.facts.budget, 2 * len(now.lengths))
-        self.arrays = now._replace(
-            rows=grown(now.rows, (len(now.rows), n)),
-            features=grown(now.features, (len(now.features), n)),
-            units=grown(now.units, (len(now.units), n)),
-            lengths=grown(now.lengths, (n,)),
-            kinds=grown(now.kinds, (n,)),
-            grams=grown(now.grams, (len(now.grams), n, n)),
-            targets=grown(now.targets, (n_classes, n)),
-            alphas=grown(now.alphas, (m, n_classes, n)),
-            coefficients=grown(now.coefficients, (m, n, n_classes)),
-            scores=grown(now.scores, (m, n_classes, n)),
-            weight=grown(now.weight, (n,)),
-        )
+    def _ask_all(self, prepared: Rows, row: Rows | str) -> None:
+        """Measure a row, and ask every member, even where one would guess alone."""
+        self.measure(prepared, row)  # first, since it may grow
+        flags = self.sight.flags
+        flags[ASK_ALL] = 1
+        try:
+            self.measure(prepared, row)
+        finally:
+            flags[ASK_ALL] = 0
 
     def narrowed(self, prepared: Rows, row: Rows | str, among: Integers) -> Any:
-        """Measure a row; where one kernel guessed alone, and not what is allowed, all are asked."""
+        """Measure a row; where one member guessed alone, and not what is allowed, all are asked."""
         self.measure(prepared, row)
-        sight = self.sight
-        if not sight.asked.all() and np.argmax(sight.scores) not in among:
-            hold_vote(self.arrays, sight, self.settings)
-        narrow = {name: np.ascontiguousarray(getattr(sight, name)[..., among]) for name in self.per_class}
-        return sight._replace(**narrow)
+        if np.argmax(self.sight.scores) not in among:
+            self._ask_all(prepared, row)
+        narrow = {name: np.ascontiguousarray(getattr(self.sight, name)[..., among]) for name in self.per_class}
+        return self.sight._replace(**narrow)
 
     def opinions(self, row: Rows) -> Floats:
-        """Return every kernel's scores of a row (m × K). Nothing is learned."""
-        self.chances(row)
-        hold_vote(self.arrays, self.sight, self.settings)
-        opinions: Floats = self.sight.opinions[: len(self.bank.kernels)].copy()
+        """Return every member's scores of a row (m × K). Nothing is learned."""
+        self._ask_all(self.prepare(row), row)
+        opinions: Floats = self.sight.opinions[: len(self.kernels)].copy()
         return opinions
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return every row's scores, as a guess is made from them, by matrix products."""
-        self._scale_if_due()
-        now, facts = self.arrays, self.settings.facts
-        seen, stored = self._as_seen(rows), now.features[:, : self.size].T.copy()
-        opinions = np.empty((len(now.trust), len(seen), len(self.sight.scores)))
-        for k, kernel in enumerate(self.bank.kernels):
-            if self.bank.numbers.plan[k, LINEAR]:
+        self.do_what_is_due()
+        now, settings, trust = self.arrays, self.settings, self.trust
+        seen, stored = self._as_seen(rows), self._stored(now)
+        opinions = np.empty((len(trust), len(seen), self.n_classes))
+        for k, kernel in enumerate(self.kernels):
+            if settings.plan[k, IS_LINEAR]:
                 opinions[k] = unit_rows(seen) @ now.weights
             else:
                 coefficients = now.coefficients[k, : self.size]
@@ -234,100 +453,177 @@ class BankMemory(DenseMemory, FactMemory):
         scores: Floats = opinions[0]
         if len(opinions) > 1:
             heard = np.clip(opinions, -LOUDEST, LOUDEST)
-            scores = np.tensordot(now.trust / now.trust.sum(), heard, axes=1)
-            if self.bank.numbers.is_bounded and not is_to_follow(now, facts):
-                leader = int(np.argmax(now.trust))
+            scores = np.tensordot(trust / trust.sum(), heard, axes=1)
+            if settings.is_bounded and not in_python(is_to_follow)(now.counts, settings.guarded):
+                leader = int(np.argmax(trust))
                 alone = _are_sure(opinions[leader])
                 scores[alone] = heard[leader, alone]
-        if facts.guarded:
-            for t in np.flatnonzero(is_denied(scores.max(axis=1))):
-                same = (stored == seen[t]).all(axis=1)
-                disproved = now.targets[:, : self.size] == IT_IS_NOT
-                scores[t] -= what_is_lost(scores[t]) * disproved[:, same].any(axis=1)
-        return scores + curiosity(now.right, now.wrong, len(now.right), facts.softness) if facts.guarded else scores
+        return self._leaning(scores, rows) if settings.guarded else scores
+
+    def _leaning(self, scores: Floats, rows: Rows) -> Floats:
+        """Return scores as guarded guesses are made from them."""
+        now, n_classes, top = self.arrays, self.n_classes, scores.max(axis=1)
+        disproved, stored = now.targets[:, : self.size] == IT_IS_NOT, now.rows[:, : self.size].T
+        raw = dense(rows)[:, : len(now.rows)]
+        for t in np.flatnonzero(in_python(is_denied)(top)):
+            same = (stored == raw[t]).all(axis=1)
+            scores[t] -= in_python(what_is_lost)(scores[t]) * disproved[:, same].any(axis=1)
+        right, wrong = now.guesses[RIGHT], now.guesses[WRONG]
+        leaning: Floats = scores + in_python(preference)(
+            right, wrong, n_classes, float(self.settings.softness[0]), (top < 0.0)[:, None]
+        )
+        return leaning
 
     def _as_seen(self, rows: Rows) -> Floats:
         """Return rows as the kernels see them; sparse ones are prepared first."""
         filled: Any = self.prepare(rows) if isinstance(rows, SparseRows) else rows
-        if not self.settings.facts.scales:
+        if not self.settings.scales:
             return np.ascontiguousarray(filled)
         n_features = len(self.arrays.rows)
-        out = np.ones((len(filled), n_features + 1))
-        _scale_rows(self.arrays.scales[int(filled.shape[1] > n_features)], unlocked(filled), out)
-        return out
+        kind = SPARSE if filled.shape[1] > n_features else DENSE
+        return _with_constant(scaled_rows(self.arrays.scaling[kind, SCALE], filled[:, :n_features]))
+
+    # Files.
 
     def filled(self) -> dict[str, int]:
         """Return how many examples are stored."""
         return {"example": self.size}
 
     def follows(self) -> tuple[str, ...]:
-        """Return the similarities: nine tenths of the memory, and kernels compute them again in no time."""
-        return ("grams",) if all(map(is_symmetric, self.bank.bases)) else ()
+        """Return the kernel values: nine tenths of the memory, and they are computed again in no time."""
+        return ("grams",) if all(map(is_symmetric, self.bases)) else ()
 
-    def rebuild(self, arrays: BankFacts) -> None:
-        """Write the similarities of the stored examples."""
-        compare_all(arrays, new_bank_sight(arrays), self.bank.numbers)
+    def rebuild(self, arrays: BankState) -> None:
+        """Write the kernel values of the stored examples."""
+        self._compare_compiled(arrays, self._scratch_for(arrays))
 
-    def check_arrays(self, arrays: BankFacts) -> None:
-        """Raise unless the store is as large as it says, and somebody is trusted."""
-        scales = self.settings.facts.scales
-        check_stored(arrays.counts[SIZE], len(arrays.lengths), self.settings.facts.budget)
-        if arrays.kinds.max() > SPARSE or arrays.counts[DUE] > (1 + SPARSE) * scales:
+    def check_arrays(self, arrays: BankState) -> None:
+        """Raise unless the store is as large as it says, and some member is trusted."""
+        settings, due = self.settings, arrays.counts[DUE]
+        check_stored(arrays.counts[SIZE], arrays.examples.shape[1], settings.budget)
+        scale_due = due % TO_FORGET
+        is_known = np.isin(arrays.examples[KIND], (DENSE, SPARSE)).all()
+        if not is_known or scale_due > (1 + SPARSE) * settings.scales or due > TO_FORGET + SPARSE + 1:
             raise ValueError("a row of no known kind")
-        if arrays.counts[DUE] and not arrays.seen[arrays.counts[DUE] - 1]:
+        if scale_due and not arrays.counts[SEEN + scale_due - 1]:
             raise ValueError("a scale is due, and no row was seen")
-        if not (np.isfinite(arrays.losses) & (arrays.losses >= 0.0)).all():
-            raise ValueError(f"losses must be numbers, and not negative; got {arrays.losses.tolist()}")
-        if arrays.trust.max() != 1.0 or not (arrays.trust >= 0.0).all():
-            raise ValueError(f"trust must lie between 0 and 1, and someone's be 1; got {arrays.trust.tolist()}")
+        if not (np.isfinite(arrays.members) & (arrays.members >= 0.0)).all():
+            raise ValueError(f"losses must be numbers, and not negative; got {arrays.members[:, LOSS].tolist()}")
+        trust = arrays.members[: len(self.kernels), TRUST]
+        if trust.max() != 1.0:
+            raise ValueError(f"trust must lie between 0 and 1, and someone's be 1; got {trust.tolist()}")
 
     def takes(self, row: Rows, n_features: int) -> bool:
         """Return whether a row is as wide as all rows; one that came sparse has the column that says so."""
-        is_wide = self.settings.facts.scales and row.shape[1] == n_features + 1
+        is_wide = self.settings.scales and row.shape[1] == n_features + 1
         return not isinstance(row, SparseRows) and (row.shape[1] == n_features or is_wide)
 
     def learned(self) -> dict[str, Floats]:
-        """Return the examples and their coefficients: one column per class, for each kernel if there are several."""
-        self._scale_if_due()
+        """Return the examples and their coefficients: one column per class, for each member if there are several."""
+        self.do_what_is_due()
         coefficients = self.arrays.coefficients[:, : self.size].copy()
-        stored = self.arrays.rows if self.settings.facts.scales else self.arrays.features
-        support = stored[:, : self.size].T.copy()
+        support = self.arrays.rows[:, : self.size].T.copy()
         return {"support": support, "coefficients": coefficients[0] if len(coefficients) == 1 else coefficients}
 
 
+def _with_constant(rows: Floats) -> Floats:
+    """Return scaled rows with the constant behind them."""
+    return np.column_stack([rows, np.ones(len(rows))])
+
+
 def _are_sure(opinion: Floats) -> Any:
-    """Return which rows a kernel is sure about, given its scores of them: see `is_sure`."""
-    is_best = np.arange(opinion.shape[1]) == np.argmax(opinion, axis=1)[:, None]
-    return ~is_productive(np.where(is_best, IT_IS, IT_IS_ANOTHER), opinion).any(axis=1)
+    """Return which rows a member is sure about, given its scores of them: see `vote.is_sure`."""
+    best = opinion.max(axis=1)
+    others = np.sort(opinion, axis=1)[:, -2] if opinion.shape[1] > 1 else np.full(len(opinion), -np.inf)
+    return (IT_IS - best <= PRODUCTIVE) & (others - IT_IS_ANOTHER <= PRODUCTIVE)
 
 
-@compiled
-def _scale_rows(scale: Floats, X: Floats, out: Floats) -> None:
-    """Scale all columns but the last, which is the constant."""
-    for t in range(out.shape[0]):
-        for j in range(out.shape[1] - 1):
-            out[t, j] = scaled(scale, j, X[t, j])
+# Which kernels have values of their own, and how those of the others come from them.
 
 
-@inlined
-def read(memory: BankFacts, X: Floats, t: int, scales: bool, sight: BankSight) -> None:
-    """Copy row t: what follows sees nothing of X, whose type may differ, and need not be compiled for each."""
-    if scales:
-        n_features = memory.rows.shape[0]
-        sight.kind[0] = SPARSE if X.shape[1] > n_features else DENSE
-        for j in range(n_features):
-            sight.raw[j] = X[t, j]
-    else:
-        for j in range(X.shape[1]):
-            sight.features[0, j] = X[t, j]
+def plan_members(members: tuple[Member, ...], settings: Settings, width: int) -> tuple[tuple[Kernel, ...], Settings]:
+    """Return the kernels with values of their own, and the settings with what compiled code is told about members.
+
+    A kernel whose exponent is another's times a power of two is had by squaring.
+    """
+    bases: list[Kernel] = []
+    plan = np.zeros((len(members), 3), dtype=np.int64)
+    for k, (kernel, _, _) in enumerate(members):
+        plan[k, IS_LINEAR] = type(kernel) is Linear and bool(kernel.normalize)
+        for b, base in enumerate(bases):
+            squarings = _squarings(base, kernel)
+            if squarings is not None:
+                plan[k, BASE], plan[k, SQUARINGS] = b, squarings
+                break
+        else:
+            plan[k, BASE] = len(bases)
+            bases.append(kernel)
+    return tuple(bases), settings._replace(
+        plan=plan,
+        softness=np.array([float(settings.softness[0]) * member.divisor for member in members]),
+        handicaps=np.array([member.handicap for member in members]),
+        bases=np.array([(_code(base), bool(base.normalize), _parameter(base, width)) for base in bases], np.float64),
+        is_bounded=all(map(_is_bounded, bases)),
+    )
+
+
+def _is_bounded(kernel: Kernel) -> bool:
+    if _code(kernel) == IN_PYTHON:
+        return False
+    if isinstance(kernel, Polynomial) and kernel.degree >= sys.float_info.max_exp:
+        return False  # even of a unit row with itself, (1 + 1)ⁿ is no float
+    return bool(kernel.normalize) or isinstance(kernel, (Gaussian, Laplace))
+
+
+def _squarings(base: Kernel, kernel: Kernel) -> int | None:
+    """Return how often a kernel's values must be squared to get another's, or None."""
+    if base == kernel:
+        return 0
+    # A subclass may have another formula.
+    if type(base) is type(kernel) and type(base) in (Gaussian, Laplace) and base.normalize == kernel.normalize:
+        ratio = kernel.parameters[0] / base.parameters[0]
+        for squarings in range(1, 9):
+            if ratio == 2.0**squarings:
+                return squarings
+    return None
+
+
+def _code(kernel: Kernel) -> int:
+    if type(kernel) in COMPILED:
+        return COMPILED.index(type(kernel))
+    return LAPLACE if type(kernel) is Laplace and not kernel.normalize else IN_PYTHON
+
+
+def _parameter(kernel: Kernel, width: int) -> float:
+    if _code(kernel) == IN_PYTHON:
+        return 0.0
+    return kernel.parameters[0] / (width if isinstance(kernel, Laplace) else 1)
+
+
+def is_symmetric(kernel: Kernel) -> bool:
+    """Return whether the value of two rows is the same to the last bit whichever of them came first."""
+    return _code(kernel) == LAPLACE or (_code(kernel) != IN_PYTHON and bool(kernel.normalize))
 
 
 @cache
 def bank_game(hears_label: bool) -> Game:
     """Return the game of a bank."""
 
-    def measure(memory: BankFacts, X: Floats, t: int, sight: BankSight, settings: FactNumbers) -> int:
-        read(memory, X, t, settings.facts.scales, sight)
-        return measure_row(memory, sight, settings)
+    def measure(state: BankState, X: Floats, t: int, scratch: Scratch, settings: Settings) -> int:
+        # What follows sees nothing of X, whose type may differ, and need not be compiled for each.
+        n_features = state.rows.shape[0]
+        scratch.flags[ROW_KIND] = SPARSE if X.shape[1] > n_features else DENSE
+        for j in range(n_features):
+            scratch.row[RAW, j] = X[t, j]
+        return score_row(state, scratch, settings)
 
-    return fact_game(measure, hear_row, hears_label)
+    def hear(state: BankState, _X: Floats, _t: int, scratch: Scratch, answer: Answer, settings: Settings) -> bool:
+        return learn_row(state, scratch, answer.label, answer.explored, answer.correct, answer.truth, settings)
+
+    def decide(scratch: Scratch, draw: Draw, settings: Settings) -> tuple[int, bool]:
+        return choose(scratch, draw, settings)
+
+    def weigh(scratch: Scratch, settings: Settings) -> None:
+        write_chances(scratch, settings)
+
+    return plugged(Game(measure, decide, weigh, hear, hears_label=hears_label))
