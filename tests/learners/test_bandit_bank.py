@@ -51,7 +51,7 @@ def test_greedy_guessing_does_lock_up() -> None:
     stuck = []
     for seed in range(5):
         X, y, n_classes, *_ = lock_up_problem("ten levels", 3000, seed)
-        settings: dict[str, Any] = {"scale": None, "classes": n_classes}
+        settings: dict[str, Any] = {"scale": None, "classes": n_classes, "C": 100.0}
         stuck.append(onebit.play(onebit.BanditSVM(exploration="greedy", **settings), X, y, seed=seed).mistakes)
         assert onebit.play(onebit.BanditSVM(**settings), X, y, seed=seed).mistakes < 150
     assert max(stuck) > 600
@@ -402,7 +402,7 @@ def test_labels_are_passed_over_however_far_scores_are_apart() -> None:
     generator = np.random.default_rng(0)
     rows = generator.normal(size=(12, 2)) * generator.choice([0.1, 1.0, 10.0, 100.0], size=(12, 1))
     labels, drawn = generator.integers(6, size=12), generator.integers(12, size=3000)
-    learner = guarded(Polynomial(3), classes=6)
+    learner = guarded(Polynomial(3), C=100.0, classes=6)
     assert onebit.play(learner, rows[drawn], labels[drawn], seed=0).mistakes < 12 * 6
     guess = learner.guess(rows[0])
     assert learner.decision_function(rows[:1])[0] == pytest.approx(guess.scores, rel=1e-6)
@@ -585,9 +585,7 @@ def test_a_file_leaves_out_what_follows_from_the_rest(tmp_path: Path, kernel: An
     with zipfile.ZipFile(tmp_path / "bank.onebit") as archive:
         assert ("memory/grams.npy" not in archive.namelist()) == is_left_out
     loaded = onebit.load(tmp_path / "bank.onebit")
-    for name, mine, theirs in zip(
-        BankState._fields, loaded._memory.arrays, learner._memory.arrays, strict=True
-    ):
+    for name, mine, theirs in zip(BankState._fields, loaded._memory.arrays, learner._memory.arrays, strict=True):
         assert np.array_equal(mine, theirs), name
 
 
