@@ -63,9 +63,10 @@ def shared(function: _Function) -> _Function:
 
 
 def _finished(function: Any, kind: type) -> Any:
-    """Return a compiled function that keeps its code on disk, of our kind of Numba's class."""
+    """Return a compiled function, of our kind of Numba's class; what Python calls keeps its code on disk."""
     if isinstance(function, CPUDispatcher):  # not where nothing is compiled
-        keep_on_disk(function).__class__ = kind
+        dispatcher: Any = function if kind is _NotFromPython else keep_on_disk(function)
+        dispatcher.__class__ = kind
     return function
 
 

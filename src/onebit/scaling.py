@@ -39,6 +39,15 @@ def count_square(statistics: Floats, j: int, value: float) -> None:
 
 
 @inlined
+def count_entry(statistics: Floats, j: int, value: float, n: int, is_centred: bool) -> None:
+    """Take the entry of the n-th row into column j: mean and squared deviations, or the sum of squares."""
+    x = _take_unit(statistics, j, value)
+    off = x - statistics[MEAN, j] if is_centred else x
+    statistics[MEAN, j] += off / n if is_centred else 0.0
+    statistics[SQUARES, j] += off * (x - statistics[MEAN, j])
+
+
+@inlined
 def _take_unit(statistics: Floats, j: int, value: float) -> Any:
     """Return a value in the unit of its column, which grows with its largest value."""
     size, largest, unit = abs(value), statistics[LARGEST, j], statistics[UNIT, j]

@@ -122,7 +122,7 @@ class BankState(NamedTuple):
     watch: Floats
     """How the guesses went, for `is_outdated`."""
     scaling: Floats
-    """Statistics and scale of the columns, for dense and for sparse rows (2 × 2 × 4 × d); empty if nothing is scaled."""
+    """Statistics and scale of the columns, for dense and for sparse rows (2 × 2 × 4 × d), or empty."""
 
 
 class Scratch(NamedTuple):

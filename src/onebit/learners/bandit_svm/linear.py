@@ -32,12 +32,10 @@ from onebit.learners.bandit_svm.separators import (
     TOLERANCE,
     Settings,
     change_coefficient,
-    count_entry,
     count_row,
     is_worth_storing,
     lack,
     prove,
-    sign_of,
     stepped,
 )
 from onebit.learners.bandit_svm.vote import (
@@ -57,7 +55,7 @@ from onebit.lengths import shorten
 from onebit.loop import FULL, Game, highest, plugged, ready_if_finite
 from onebit.memory import check_stored, in_python
 from onebit.rounds import Answer
-from onebit.scaling import change_weights, new_scale, new_statistics, put_in_force, scaled
+from onebit.scaling import change_weights, count_entry, new_scale, new_statistics, put_in_force, scaled
 
 ENTRIES = 2
 """Where `examples` says how many entries each has, behind its squared length and its kind."""
@@ -93,7 +91,7 @@ class LinearState(NamedTuple):
     watch: Floats
     """How the guesses went, for `is_outdated`."""
     scaling: Floats
-    """Statistics and scale of the columns, for dense and for sparse rows (2 × 2 × 4 × d); empty if nothing is scaled."""
+    """Statistics and scale of the columns, for dense and for sparse rows (2 × 2 × 4 × d), or empty."""
 
 
 class LinearScratch(NamedTuple):
@@ -180,7 +178,7 @@ class LinearMemory(FactMemory):
         fresh: LinearState = self.copies(*names)
         fresh.counts[DUE] = 0
         statistics, scale = fresh.scaling[kind]
-        # What belongs to no stored example means the same hyperplanes as before: their share is taken out, and put back.
+        # What belongs to no stored example means the same hyperplanes as before.
         move_examples(fresh, kind, scale, -1.0)
         put_in_force(statistics, fresh.counts[SEEN + kind], kind == DENSE, scale)
         change_weights(self.arrays.scaling[kind, SCALE], scale, fresh.weights)
@@ -418,7 +416,7 @@ def replay(state: LinearState, settings: Settings, i: int, first: int, tolerance
             if abs(new - old) * max(1.0, softness) > tolerance:
                 quiet, alphas[s] = 0, new
                 change_coefficient(state.sums, i, old, new)
-                amount = sign_of(targets[s]) * (new - old)
+                amount = new - old if targets[s] > 0.0 else old - new
                 for e in range(n):
                     weights[columns[s, e], i] += amount * values[s, e]
         if quiet == size:
@@ -473,7 +471,7 @@ def learn_entries(
     kind = scratch.flags[ROW_KIND]
     n = count_row(state.counts, kind, settings.scales, outdated)
     for e in range(scratch.flags[_ROW_ENTRIES] - 1 if settings.scales else 0):  # the last is the constant
-        count_entry(state.scaling[kind, STATISTICS], kind, scratch.columns[e], scratch.raws[e], n)
+        count_entry(state.scaling[kind, STATISTICS], scratch.columns[e], scratch.raws[e], n, kind == DENSE)
     return is_wanted
 
 
@@ -492,7 +490,7 @@ def move_examples(state: LinearState, kind: int, scale: Floats, sign: float) -> 
             values[s, n - 1] = 1.0
             examples[LENGTH, s] = shorten(values[s], n)
         for i in range(weights.shape[1]):
-            share = sign * sign_of(state.targets[i, s]) * state.alphas[i, s]
+            share = sign * (state.alphas[i, s] if state.targets[i, s] > 0.0 else -state.alphas[i, s])
             for e in range(n if share != 0.0 else 0):
                 weights[columns[s, e], i] += share * values[s, e]
 

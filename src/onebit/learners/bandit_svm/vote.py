@@ -20,6 +20,7 @@ from onebit.kernels import is_lost
 from onebit.learners.bandit_svm.separators import (
     BASE,
     CODE,
+    DENSE,
     DISPUTED,
     DUE,
     FOLLOWED,
@@ -50,7 +51,6 @@ from onebit.learners.bandit_svm.separators import (
     add_up,
     change_coefficient,
     compare,
-    count_entry,
     count_row,
     is_worth_storing,
     lack,
@@ -59,14 +59,13 @@ from onebit.learners.bandit_svm.separators import (
     project,
     prove,
     replay,
-    sign_of,
     squared_often,
     stepped,
     write_powers,
 )
 from onebit.lengths import shorten, to_unit
 from onebit.loop import FULL, READY, UNSCORED, highest, ready_if_finite
-from onebit.scaling import scaled
+from onebit.scaling import count_entry, scaled
 
 if TYPE_CHECKING:
     from onebit.learners.bandit_svm.bank import BankState, Scratch
@@ -430,8 +429,9 @@ def teach_guard(guard: Floats, unit: Floats, targets: Floats, opinion: Floats, s
     for j in range(guard.shape[0]):
         square += unit[j] * unit[j]
     for i in range(targets.shape[0]):
-        step = sign_of(targets[i]) * stepped(0.0, targets[i], opinion[i], square, softness)
-        for j in range(guard.shape[0]):
+        size = stepped(0.0, targets[i], opinion[i], square, softness)
+        step = size if targets[i] > 0.0 else -size
+        for j in range(guard.shape[0] if step != 0.0 else 0):
             guard[j, i] += step * unit[j]
 
 
@@ -448,7 +448,21 @@ def store_row(state: "BankState", scratch: "Scratch", settings: Settings) -> int
     size = counts[SIZE]
     for k in range(plan.shape[0]):
         if is_full and not plan[k, IS_LINEAR]:
-            project(state, scratch, settings, k, place)
+            project(
+                place,
+                size,
+                plan[k, SQUARINGS],
+                state.grams[plan[k, BASE]],
+                state.targets,
+                state.alphas[k],
+                state.scores[k],
+                state.coefficients[k],
+                state.sums[k],
+                state.examples[IMPORTANCE],
+                lines[VALUES + plan[k, BASE]],
+                scratch.opinions[k],
+                lines,
+            )
         for i in range(n_classes):
             if is_full:
                 change_coefficient(state.sums[k], i, state.alphas[k, i, place], 0.0)
@@ -530,7 +544,7 @@ def learn_row(
     kind = flags[ROW_KIND]
     n = count_row(state.counts, kind, settings.scales, outdated)
     for j in range(state.scaling.shape[3]):
-        count_entry(state.scaling[kind, STATISTICS], kind, j, scratch.row[RAW, j], n)
+        count_entry(state.scaling[kind, STATISTICS], j, scratch.row[RAW, j], n, kind == DENSE)
     return is_wanted
 
 
