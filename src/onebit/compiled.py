@@ -39,7 +39,8 @@ def compiled(function: _Function, *, is_long: bool = False) -> _Function:
         object, and whoever calls it holds the arrays, and the lock of their learner, until it returns. In a call of a
         microsecond, giving the interpreter up and waiting for it again would cost more than the call.
     """
-    return _finished(numba.njit(error_model="numpy", nogil=is_long, **_NOT_FROM_C)(function), _Dispatcher)
+    made = numba.njit(error_model="numpy", nogil=is_long, **_NOT_FROM_C)(function)
+    return cast(_Function, _finished(made, _Dispatcher))
 
 
 def frugal(function: _Function, *, is_long: bool = False) -> _Function:
@@ -49,7 +50,8 @@ def frugal(function: _Function, *, is_long: bool = False) -> _Function:
     the rest of a round of Algorithm 1 does. A function that makes no arrays has nothing to count.
     """
     options = _NOT_FROM_C | _WITHOUT_COUNTING
-    return _finished(numba.njit(error_model="numpy", nogil=is_long, **options)(function), _Dispatcher)
+    made = numba.njit(error_model="numpy", nogil=is_long, **options)(function)
+    return cast(_Function, _finished(made, _Dispatcher))
 
 
 def shared(function: _Function) -> _Function:
@@ -59,7 +61,7 @@ def shared(function: _Function) -> _Function:
     compile as the function itself.
     """
     options = _NOT_FROM_C | _WITHOUT_COUNTING | {"no_cpython_wrapper": True}
-    return _finished(numba.njit(error_model="numpy", **options)(function), _NotFromPython)
+    return cast(_Function, _finished(numba.njit(error_model="numpy", **options)(function), _NotFromPython))
 
 
 def _finished(function: Any, kind: type) -> Any:
@@ -95,11 +97,13 @@ class _NotFromPython(_Dispatcher):
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Compile for types, not once more for every constant that is passed."""
-        return super().get_call_template([unliteral(kind) for kind in args], kws)
+        of_type: Any = unliteral
+        return super().get_call_template([of_type(kind) for kind in args], kws)
 
     def compile(self, sig: Any) -> Any:
         """Compile to what callers link in, and no further; see `_ForLinking`."""
-        codegen: Any = self.targetctx.codegen()
+        context: Any = self.targetctx
+        codegen = context.codegen()
         with global_compiler_lock:
             before = codegen._library_class
             try:
@@ -117,18 +121,20 @@ class _ForLinking(JITCodeLibrary):
 
     def _optimize_final_module(self) -> None:
         if self._has_wrapper():
-            super()._optimize_final_module()
+            whole: Any = super()
+            whole._optimize_final_module()
 
     def _finalize_final_module(self) -> None:
+        whole: Any = super()
         if self._has_wrapper():
-            super()._finalize_final_module()
-        else:
-            self._finalize_dynamic_globals()
-            # Numba writes to the globals by which code would find Python objects, as soon as it is compiled.
-            names = [each.name for each in self._final_module.global_variables if _ENVIRONMENT in each.name]
-            text = "\n".join(f'@"{name}" = common global i64 0' for name in names)
-            self._codegen._add_module(parse_assembly(text))
-            self._finalized = True
+            whole._finalize_final_module()
+            return
+        whole._finalize_dynamic_globals()
+        # Numba writes to the globals by which code would find Python objects, as soon as it is compiled.
+        names = [each.name for each in self._final_module.global_variables if _ENVIRONMENT in each.name]
+        codegen: Any = self._codegen
+        codegen._add_module(parse_assembly("\n".join(f'@"{name}" = common global i64 0' for name in names)))
+        self._finalized = True
 
     def _has_wrapper(self) -> bool:
         """Say whether Python can call it: then it is compiled to the end."""

@@ -148,7 +148,7 @@ def test_opinions() -> None:
     others = np.delete(leader, np.argmax(leader))
     if leader.max() >= 0.5 and others.max() <= 0.0:  # it is sure, and guesses alone
         opinions = [opinions[0]._replace(weight=1.0)]
-    votes = sum(opinion.weight * np.clip(opinion.scores, -2.0, 2.0) for opinion in opinions)
+    votes = np.sum([opinion.weight * np.clip(opinion.scores, -2.0, 2.0) for opinion in opinions], axis=0)
     scores = learner.decision_function(problem.X[:1])[0]
     most = 0.1 if votes.max() >= 0.0 else 0.4
     assert np.all((scores - votes > 0.0) & (scores - votes <= most)), "beside the vote, a preference for what is new"

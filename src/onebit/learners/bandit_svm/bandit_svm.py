@@ -40,7 +40,7 @@ _MOST = 2**31
 
 
 class Opinion(NamedTuple):
-    """What one kernel of a bank says about a row."""
+    """What one member of a bank says about a row."""
 
     kernel: Any
     """None for the linear space without a kernel."""
@@ -55,22 +55,24 @@ class Opinion(NamedTuple):
 class BanditSVM(SpaceLearner):
     """Keeps every proved fact that matters and, class by class, the largest-margin separators consistent with them.
 
-    A right guess proves what x is and what it is not; a wrong one proves one thing it is not. A bank of kernels hears
-    every fact. When one matters to the most trusted kernel its example is stored, each separator that it violates takes
-    a step of dual coordinate ascent on it, and then steps on other facts of that class. The guess is a vote, in which a
-    kernel counts the less the oftener its own opinion was wrong; where the most trusted kernel is sure it guesses
-    alone. Nothing needs tuning: the defaults were chosen once for all data (docs/experiments/bandit-svm.md).
+    A right guess proves what x is and what it is not; a wrong one proves one thing it is not. The members of a bank,
+    each a kernel and a softness, learn from every fact. When one matters to the most trusted member its example is
+    stored, each separator that it violates takes a step of dual coordinate ascent on it, and then steps on other facts
+    of that class. The guess is a vote, in which a member counts the less the oftener its own opinion was wrong; where
+    the most trusted one is sure it guesses alone. Nothing needs tuning: the defaults were chosen once for all data
+    (docs/experiments/bandit-svm.md).
 
     Parameters
     ----------
     kernel : "auto", None, Kernel, callable or list of them
-        "auto" is a bank that suits most data: linear, three Gaussians and a Laplace kernel (`bank_` shows them), and
-        beyond 10 000 features the linear space alone, which leaves sparse rows sparse. A list is a bank of your own,
-        and one kernel a bank of one; None in it stands for ``Linear(normalize=True)``. None is the linear space, in
-        which rows are divided by their length and weights are kept.
+        "auto" is a bank that suits most data: linear, three Gaussians and two Laplace kernels, some of them once more
+        with a softer margin (`bank_` shows them), and beyond 10 000 features the linear space alone, which leaves
+        sparse rows sparse. A list is a bank of your own, and one kernel a bank of one; None in it stands for
+        ``Linear(normalize=True)``. None is the linear space, in which rows are divided by their length and weights are
+        kept.
     C : float
-        What a violated fact costs (squared slack); greater than 1e-300, ``math.inf`` for a hard margin. With a finite C
-        facts may be wrong: guesses that become too bad for chance make the learner forget everything and start over.
+        What a violated fact costs (squared slack); greater than 1e-300, ``math.inf`` for a hard margin. The softer
+        members of the default bank have a tenth or a fiftieth of it. With a finite C facts may be wrong: guesses that become too bad for chance make the learner forget everything and start over.
     exploration : "guarded", "greedy", "uniform" or float
         "guarded" guesses the highest score, but gives up guesses that experience speaks against once they were wrong
         too often, and prefers classes of which little is known where scores are close: it has a guarantee. "greedy"
@@ -80,8 +82,8 @@ class BanditSVM(SpaceLearner):
         "online" standardises columns by the rows so far and adds a constant (sparse rows are not centred, but divided
         by the root mean square of each column); None takes rows as they are.
     budget : int
-        The most examples stored. With d features, K classes, m kernels of which b have similarities of their own,
-        memory is at most 8·budget·(b·budget + 3d + 4mK) bytes: 100 MB for the default bank on small rows.
+        The most examples stored. With d features, K classes, m members, and b kernels with values of their own, memory
+        is at most 8·budget·(b·budget + 2d + 4mK) bytes: 100 MB for the default bank on small rows.
     replays : int
         How many further facts of a class are looked after when one is violated: with a kernel at most
         replays·budget/(examples stored) take a step, times the trust in that kernel; without one 50·replays are visited
@@ -95,9 +97,9 @@ class BanditSVM(SpaceLearner):
     -----
     Guarantee:
     With ``exploration="guarded"`` (the default) and a bank, whatever C, the budget and the replays, on examples that
-    are strongly separable as they come with margin γ within radius R: at most 11 + 11(K−1)(mB + m − 1) expected
-    mistakes, B = ⌊16(1 + 1/(2C))(R/γ)²⌋. m is 6 by default, the five kernels and the linear guard beside them; with
-    ``scale=None`` it is the number of kernels, and ``Linear(normalize=True)`` must be in the bank. Without a kernel (so
+    are strongly separable as they come with margin γ within radius R: at most 11 + 31(K−1)(mB + m − 1) expected
+    mistakes, B = ⌊16(1 + 1/(2C))(R/γ)²⌋. m is 11 by default, ten members and the linear guard beside them; with
+    ``scale=None`` it is the number of members, and ``Linear(normalize=True)`` must be in the bank. Without a kernel (so
     by default beyond 10 000 features) this needs ``C=math.inf`` and ``scale=None``, and m is 1. With ``kernel=None``,
     ``C=math.inf``, ``exploration="uniform"`` and ``scale=None`` at most (K−1)⌊4(R/γ)²⌋, for any `replays` and budget;
     with one kernel in place of None the same in that kernel's space, R² = max k(x, x), until the budget is full; with
@@ -119,7 +121,7 @@ class BanditSVM(SpaceLearner):
         What is proved of each stored example: 1 where it is of that class, −1 where it is not, 0 where nothing is
         known; with a kernel only.
     bank_ : tuple
-        The kernels that take part.
+        The kernels that take part, one for each member.
 
     Examples
     --------
@@ -129,7 +131,7 @@ class BanditSVM(SpaceLearner):
     >>> onebit.play(learner, X, y, seed=7).mistakes < 30
     True
     >>> len(learner.opinions(X[0]))
-    5
+    10
 
     References
     ----------
@@ -184,7 +186,7 @@ class BanditSVM(SpaceLearner):
 
     @property
     def bank_(self) -> tuple[Any, ...]:
-        """The kernels that take part; None stands for the linear space without a kernel."""
+        """The kernels that take part, one for each member; None stands for the linear space without a kernel."""
         self._check_started("bank_")
         memory = self._memory
         return memory.kernels if isinstance(memory, BankMemory) else (None,)
@@ -198,7 +200,7 @@ class BanditSVM(SpaceLearner):
             return np.sign(memory.arrays.targets[:, : memory.size].T).astype(np.int8)
 
     def opinions(self, features: Any) -> list[Opinion]:
-        """Return what every kernel says about a row, and what that counts in the vote; the most trusted first."""
+        """Return what every member says about a row, and what that counts in the vote; the most trusted first."""
         with self._lock:
             self._check_started("opinions")
             memory, bank = self._memory, self.bank_

@@ -428,11 +428,11 @@ def replay(state: LinearState, settings: Settings, i: int, first: int, tolerance
 def store_entries(state: LinearState, scratch: LinearScratch) -> int:
     """Store the row with what is proved of it, and return its place; when all are taken, that of the oldest."""
     counts, capacity, n = state.counts, state.examples.shape[1], scratch.flags[_ROW_ENTRIES]
-    place = counts[SIZE]
+    place = int(counts[SIZE])
     if place < capacity:
         counts[SIZE] = place + 1
     else:
-        place = counts[NEXT]
+        place = int(counts[NEXT])
         counts[NEXT] = place + 1 if place + 1 < capacity else 0
     state.examples[LENGTH, place], state.examples[ENTRIES, place] = scratch.square[0], n
     state.examples[KIND, place] = scratch.flags[ROW_KIND]

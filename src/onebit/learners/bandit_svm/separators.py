@@ -66,7 +66,7 @@ _rational, _polynomial, _multinomial = _FORMULAS
 
 # One removal in four goes in turn: enough to wash noise out, too few to lose what is needed.
 _TURNOVER = 4
-# How many slopes are looked through at once.
+# How many slopes are searched at once.
 _BLOCK = 256
 
 
@@ -103,8 +103,7 @@ class Settings(NamedTuple):
 @inlined
 def lack(target: float, score: float) -> float:
     """Return what a fact lacks of the margin it is due; nothing is due where nothing is proved."""
-    # Without a branch: loops over the store are vectorised, and compile faster.
-    return ((target > 0.0) * 1.0 - (target < 0.0) * 1.0) * (target - score)
+    return target - score if target > 0.0 else (score - target if target < 0.0 else 0.0)
 
 
 @inlined
@@ -328,25 +327,20 @@ def add_up(coefficients: Floats, similarities: Floats, size: int, out: Floats) -
 
 
 @inlined
-def worst_fact(
-    targets: Floats, alphas: Floats, scores: Floats, size: int, softness: float, tolerance: float, slopes: Floats
-) -> int:
-    """Return a class's fact whose dual slope is steepest, or −1 if none is beyond the tolerance."""
-    for s in range(size):
-        slope = lack(targets[s], scores[s]) - alphas[s] * softness
-        slopes[s] = max(slope, -slope * (alphas[s] > 0.0))  # a coefficient of 0 cannot become smaller
+def steepest(slopes: Floats, size: int, tolerance: float) -> int:
+    """Return where the largest of the slopes is, none of which is negative, or −1 if none is beyond the tolerance."""
     # Numbers that are not negative are ordered as their bits are, and the compiler vectorises the search for the
     # largest integer, though not for the largest float. Where it is matters only in the block that has it.
     bits = slopes.view(np.int64)
-    steepest, first, worst = 0, 0, -1
+    largest, first, worst = 0, 0, -1
     for start in range(0, size, _BLOCK):
         block, top = bits[start : min(start + _BLOCK, size)], 0
         for r in range(block.shape[0]):
             top = max(top, block[r])
-        if top > steepest:
-            steepest, first = top, start
+        if top > largest:
+            largest, first = top, start
     for s in range(first, min(first + _BLOCK, size)):
-        if bits[s] == steepest and slopes[s] > tolerance:
+        if bits[s] == largest and slopes[s] > tolerance:
             worst = s
             break
     return worst
@@ -373,25 +367,30 @@ def replay_class(
     lines: Floats,
 ) -> None:
     """Do what `replay` says, given the arrays of one member; those of class i, and weights only if they are kept."""
-    line, slopes = lines[LINE], lines[ROOM]
-    for step in range(times + 1):
-        s = first
-        if step > 0:
-            s = worst_fact(targets, alphas, scores, size, softness, tolerance, slopes)
-            if s < 0:
-                break
+    line, slopes, s = lines[LINE], lines[ROOM], first
+    for _ in range(times + 1):
+        row, amount = gram[max(s, 0)], 0.0
+        if squarings > 0:
+            write_powers(row, size, squarings, line)
+            row = line
         if s >= 0:
-            write_powers(gram[s], size, squarings, line)
             old, before = alphas[s], coefficients[s, i]
-            new = stepped(old, targets[s], scores[s], line[s], softness)
+            new = stepped(old, targets[s], scores[s], row[s], softness)
             amount = new - old if targets[s] > 0.0 else old - new
             alphas[s], coefficients[s, i] = new, before + amount
             change_coefficient(sums, i, old, new)
             importance[s] += amount * (2.0 * before + amount)
-            for r in range(size):
-                scores[r] += amount * line[r]
             for j in range(weights.shape[0]):
                 weights[j, i] += amount * units[j, s]
+        for r in range(size):
+            score, target = scores[r] + amount * row[r], targets[r]
+            scores[r] = score
+            slope = target - score if target > 0.0 else (score - target if target < 0.0 else 0.0)
+            slope -= alphas[r] * softness
+            slopes[r] = max(slope, -slope * (alphas[r] > 0.0))  # a coefficient of 0 cannot become smaller
+        s = steepest(slopes, size, tolerance)
+        if s < 0:
+            break
 
 
 @inlined
