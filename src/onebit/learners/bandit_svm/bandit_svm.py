@@ -72,7 +72,8 @@ class BanditSVM(SpaceLearner):
         kept.
     C : float
         What a violated fact costs (squared slack); greater than 1e-300, ``math.inf`` for a hard margin. The softer
-        members of the default bank have a tenth or a fiftieth of it. With a finite C facts may be wrong: guesses that become too bad for chance make the learner forget everything and start over.
+        members of the default bank have a tenth or a fiftieth of it. With a finite C facts may be wrong: guesses that
+        become too bad for chance make the learner forget everything and start over.
     exploration : "guarded", "greedy", "uniform" or float
         "guarded" guesses the highest score, but gives up guesses that experience speaks against once they were wrong
         too often, and prefers classes of which little is known where scores are close: it has a guarantee. "greedy"
