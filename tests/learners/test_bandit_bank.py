@@ -19,7 +19,9 @@ from onebit.compiled import compiled
 from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational
 from onebit.learners import packing
 from onebit.learners.bandit_svm import bandit_svm, bank, linear, vote
-from onebit.learners.bandit_svm.bank import BankState, Member, Scratch, plan_members
+from onebit.learners.bandit_svm.bandit_svm import Member, plan_members
+from onebit.learners.bandit_svm.bank import BankState, Scratch
+from onebit.learners.bandit_svm.guesses import ASKED
 from onebit.learners.bandit_svm.separators import DUE, LENGTH, NEXT, OF_UNITS, SEEN, Settings
 from onebit.learners.space_learner import in_linear_space
 from onebit.lengths import unit_rows
@@ -363,7 +365,7 @@ def test_a_sure_leader_guesses_alone() -> None:
     alone = 0
 
     def asked() -> Any:
-        return memory.sight.flags[vote.ASKED : vote.ASKED + len(learner.bank_)]
+        return memory.sight.flags[ASKED : ASKED + len(learner.bank_)]
 
     for x, label in zip(problem.X[:50], problem.y[:50], strict=True):
         guess = learner.guess(x)

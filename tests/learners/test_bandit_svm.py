@@ -13,9 +13,10 @@ from onebit.checks.problems import noisy_problem, separable_problem
 from onebit.compiled import compiled
 from onebit.kernels import Gaussian, Linear, Rational
 from onebit.learners.bandit_svm import linear, separators
-from onebit.learners.bandit_svm.bank import BankMemory, BankState, Member, Scratch
+from onebit.learners.bandit_svm.bandit_svm import Member, plan_members
+from onebit.learners.bandit_svm.bank import BankMemory, BankState, Scratch
+from onebit.learners.bandit_svm.guesses import ROUNDS, is_outdated, new_watch
 from onebit.learners.bandit_svm.separators import Settings, exponentiate, prove
-from onebit.learners.bandit_svm.vote import ROUNDS, is_outdated, new_watch
 
 SOFTNESS, TOLERANCE = 0.5 / 3.0, 1e-10
 EXACT = Settings(
@@ -104,7 +105,8 @@ def test_linear_solver_finds_the_largest_margin(seed: int) -> None:
 def test_kernel_solver_meets_the_optimality_conditions(kernel: Any) -> None:
     X = unit_rows(100, 4, 7)
     signs, gram = facts_of(X, 7), kernel(X)
-    learner = BankMemory((Member(kernel),), EXACT._replace(budget=100), False, 4, 1)
+    bases, settings = plan_members((Member(kernel),), EXACT._replace(budget=100), 4)
+    learner = BankMemory((kernel,), bases, settings, False, 4, 1)
     while learner.arrays.examples.shape[1] < 100:
         learner.make_room(X, 0)
     memory = learner.arrays

@@ -1,7 +1,8 @@
 """BanditSVM.
 
-`separators` is what answers prove, and separators consistent with it; `vote` is how members guess and learn; `bank` has
-the arrays of several members, `linear` those of the form with explicit weights; `bandit_svm` is the learner.
+`separators` is what answers prove, and separators consistent with it; `guesses` is how a label is chosen from scores;
+`vote` is how the members of a bank guess and learn, `bank` has their arrays; `linear` is the form with weights;
+`bandit_svm` is the learner.
 """
 
 from onebit.learners.bandit_svm.bandit_svm import BanditSVM

@@ -1,6 +1,7 @@
 """BanditSVM: keep what answers prove, and the largest-margin separators consistent with it."""
 
 import math
+import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
@@ -9,12 +10,23 @@ import numpy.typing as npt
 
 from onebit.bounds import BOUNDS, Claim
 from onebit.inputs import Floats, check_choice, check_integer, check_number
-from onebit.kernels import Gaussian, Laplace, Linear, Rational, as_kernel
-from onebit.learners.bandit_svm.bank import BankMemory, Member
+from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Polynomial, Rational, as_kernel
+from onebit.learners.bandit_svm.bank import BankMemory
 from onebit.learners.bandit_svm.linear import LinearMemory
-from onebit.learners.bandit_svm.separators import Settings
+from onebit.learners.bandit_svm.separators import BASE, COMPILED, IN_PYTHON, IS_LINEAR, LAPLACE, SQUARINGS, Settings
 from onebit.learners.space_learner import SpaceLearner
 from onebit.memory import Memory
+
+
+class Member(NamedTuple):
+    """One voter of a bank."""
+
+    kernel: Kernel
+    divisor: float = 1.0
+    """Its C is the learner's, divided by this."""
+    handicap: float = 0.0
+    """The loss it starts with, as if it had been wrong so often."""
+
 
 # On unit rows a Gaussian of width f^−½ is exp(−f(1−⟨x, x'⟩)): f = 1, 4, 16.
 _HARD = (
@@ -287,4 +299,67 @@ class BanditSVM(SpaceLearner):
         size = self.n_features_in_, len(self.classes_)
         if members is None:
             return LinearMemory(settings, self.hears_label, *size)
-        return BankMemory(members, settings, self.hears_label, *size)
+        bases, settings = plan_members(members, settings, self.n_features_in_ + settings.scales)
+        return BankMemory(tuple(member.kernel for member in members), bases, settings, self.hears_label, *size)
+
+
+# Which kernels have values of their own, and how those of the others come from them.
+
+
+def plan_members(members: tuple[Member, ...], settings: Settings, width: int) -> tuple[tuple[Kernel, ...], Settings]:
+    """Return the kernels with values of their own, and the settings with what compiled code is told about members.
+
+    A kernel whose exponent is another's times a power of two is had by squaring.
+    """
+    bases: list[Kernel] = []
+    plan = np.zeros((len(members), 3), dtype=np.int64)
+    for k, (kernel, _, _) in enumerate(members):
+        plan[k, IS_LINEAR] = type(kernel) is Linear and bool(kernel.normalize)
+        for b, base in enumerate(bases):
+            squarings = _squarings(base, kernel)
+            if squarings is not None:
+                plan[k, BASE], plan[k, SQUARINGS] = b, squarings
+                break
+        else:
+            plan[k, BASE] = len(bases)
+            bases.append(kernel)
+    return tuple(bases), settings._replace(
+        plan=plan,
+        softness=np.array([float(settings.softness[0]) * member.divisor for member in members]),
+        handicaps=np.array([member.handicap for member in members]),
+        bases=np.array([(_code(base), bool(base.normalize), _parameter(base, width)) for base in bases], np.float64),
+        is_bounded=all(map(_is_bounded, bases)),
+    )
+
+
+def _is_bounded(kernel: Kernel) -> bool:
+    if _code(kernel) == IN_PYTHON:
+        return False
+    if isinstance(kernel, Polynomial) and kernel.degree >= sys.float_info.max_exp:
+        return False  # even of a unit row with itself, (1 + 1)ⁿ is no float
+    return bool(kernel.normalize) or isinstance(kernel, (Gaussian, Laplace))
+
+
+def _squarings(base: Kernel, kernel: Kernel) -> int | None:
+    """Return how often a kernel's values must be squared to get another's, or None."""
+    if base == kernel:
+        return 0
+    # A subclass may have another formula.
+    if type(base) is type(kernel) and type(base) in (Gaussian, Laplace) and base.normalize == kernel.normalize:
+        ratio = kernel.parameters[0] / base.parameters[0]
+        for squarings in range(1, 9):
+            if ratio == 2.0**squarings:
+                return squarings
+    return None
+
+
+def _code(kernel: Kernel) -> int:
+    if type(kernel) in COMPILED:
+        return COMPILED.index(type(kernel))
+    return LAPLACE if type(kernel) is Laplace and not kernel.normalize else IN_PYTHON
+
+
+def _parameter(kernel: Kernel, width: int) -> float:
+    if _code(kernel) == IN_PYTHON:
+        return 0.0
+    return kernel.parameters[0] / (width if isinstance(kernel, Laplace) else 1)

@@ -6,8 +6,6 @@ would have said the same was. Here are the arrays, and what is rare: the store g
 are scored at once.
 """
 
-import sys
-from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
@@ -16,15 +14,24 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from onebit.draws import Draw
-from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, unlocked
-from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Polynomial
+from onebit.inputs import Floats, Integers, Rows, SparseRows, dense
+from onebit.kernels import Kernel
+from onebit.learners.bandit_svm.guesses import (
+    ASK_ALL,
+    ASKED,
+    ROW_KIND,
+    FactMemory,
+    choose,
+    is_denied,
+    is_to_follow,
+    new_watch,
+    preference,
+    write_chances,
+)
 from onebit.learners.bandit_svm.separators import (
-    BASE,
-    COMPILED,
+    CODE,
     DENSE,
-    DISPUTED,
     DUE,
-    FOLLOWED,
     IN_PYTHON,
     IS_LINEAR,
     IT_IS,
@@ -34,13 +41,13 @@ from onebit.learners.bandit_svm.separators import (
     LAPLACE,
     LENGTH,
     N_COUNTS,
+    OF_UNITS,
     PRODUCTIVE,
     RIGHT,
     SCALE,
     SEEN,
     SIZE,
     SPARSE,
-    SQUARINGS,
     STATISTICS,
     TO_FORGET,
     VALUES,
@@ -48,44 +55,25 @@ from onebit.learners.bandit_svm.separators import (
     Settings,
 )
 from onebit.learners.bandit_svm.vote import (
-    ASK_ALL,
-    ASKED,
     ITSELF,
     LOSS,
     LOUDEST,
     RAW,
-    ROW_KIND,
     TRUST,
-    choose,
     compare_all,
-    is_denied,
-    is_to_follow,
     learn_row,
-    new_watch,
-    preference,
     refit,
     score_row,
     what_is_lost,
-    write_chances,
 )
 from onebit.learners.dense_memory import DenseMemory
 from onebit.lengths import row_lengths, unit_rows
-from onebit.loop import Game, Record, plugged
-from onebit.memory import Memory, check_stored, grown, in_python
+from onebit.loop import Game, plugged
+from onebit.memory import check_stored, in_python
 from onebit.rounds import Answer
 from onebit.scaling import change_weights, new_scale, new_statistics, put_in_force, scaled_rows
 
 _FIRST_CAPACITY = 16
-
-
-class Member(NamedTuple):
-    """One voter of a bank."""
-
-    kernel: Kernel
-    divisor: float = 1.0
-    """Its C is the learner's, divided by this."""
-    handicap: float = 0.0
-    """The loss it starts with, as if it had been wrong so often."""
 
 
 class BankState(NamedTuple):
@@ -143,86 +131,6 @@ class Scratch(NamedTuple):
     flags: Integers
 
 
-class FactMemory(Memory):
-    """What the bank and the linear form share."""
-
-    per_class: ClassVar[tuple[str, ...]] = "scores", "opinions", "targets", "chances"
-
-    @property
-    def size(self) -> int:
-        """How many examples are stored."""
-        return int(self.arrays.counts[SIZE])
-
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        """Learn what is proved, whoever tried it; another's mistakes are no sign of drift, and no dispute."""
-        prepared = self.prepare(row)
-        self.measure(prepared, row)
-        moves, state, scratch, settings = self._at_hand[type(prepared)]
-        tally, watch = self.arrays.counts[DISPUTED : FOLLOWED + 1], self.arrays.watch
-        kept = tally.copy(), watch.copy()
-        self._seen = -1
-        try:
-            watch[:] = new_watch()
-            return moves.hear(state, unlocked(prepared), scratch, label, False, correct, truth, settings)
-        finally:
-            tally[:], watch[:] = kept
-
-    # What an answer made due, and is Python's work, since it is rare: to forget, and a new scale. Not while that answer
-    # is heard: if this is interrupted the answer must not be heard twice.
-
-    def run(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
-        """Play prepared rows; the loop stops where something is due."""
-        super().run(rows, y, start, seed, first_round, record)
-        self.do_what_is_due()
-
-    def make_room(self, rows: Rows, t: int) -> None:
-        """Grow, or do what is due, if that is what play was stopped for."""
-        if self.arrays.counts[DUE]:
-            self.do_what_is_due()
-        else:
-            self.grow(rows)
-
-    def do_what_is_due(self) -> None:
-        """Forget, and put a new scale in force, each at once: an interrupt leaves it done, or still due."""
-        if self.arrays.counts[DUE] >= TO_FORGET:
-            self.arrays = self.forgetful()
-        if self.arrays.counts[DUE]:
-            self.renew()  # Ctrl-C may have left scratch arrays of another size
-            self.scale_again(int(self.arrays.counts[DUE]) - 1)
-
-    @abstractmethod
-    def grow(self, rows: Rows) -> None:
-        """Make room for more examples."""
-
-    @abstractmethod
-    def forgetful(self) -> Any:
-        """Return arrays in which all facts are forgotten, but not how rows are scaled."""
-
-    @abstractmethod
-    def scale_again(self, kind: int) -> None:
-        """Put the scale of the rows of a kind so far in force, and take in what that changes, all at once."""
-
-    def copies(self, *names: str) -> Any:
-        """Return the arrays, with copies of some."""
-        return self.arrays._replace(**{name: getattr(self.arrays, name).copy() for name in names})
-
-    def larger(self, **sizes: int) -> Any:
-        """Return the arrays with room for more, by the names of their axes."""
-        found = {}
-        for name, axes in self.rooms.items():
-            array = getattr(self.arrays, name)
-            shape = [sizes.get(axis, size) for axis, size in zip(axes, array.shape, strict=True)]
-            found[name] = grown(array, tuple(shape))
-        return self.arrays._replace(**found)
-
-    def add_class(self) -> None:
-        """Make room for one more class: it is not the right one where another is."""
-        self.do_what_is_due()  # as it would be in another call meanwhile
-        super().add_class()
-        targets = self.arrays.targets
-        targets[-1, (targets == IT_IS).any(axis=0)] = IT_IS_ANOTHER
-
-
 class BankMemory(DenseMemory, FactMemory):
     """A bank's state.
 
@@ -244,26 +152,22 @@ class BankMemory(DenseMemory, FactMemory):
         }
     )
     class_axes: ClassVar[Mapping[str, int]] = MappingProxyType(
-        {
-            "targets": 0,
-            "alphas": 1,
-            "coefficients": 2,
-            "scores": 1,
-            "sums": 2,
-            "weights": 1,
-            "guard": 1,
-            "guesses": 1,
-        }
+        {"targets": 0, "alphas": 1, "coefficients": 2, "scores": 1, "sums": 2, "weights": 1, "guard": 1, "guesses": 1}
     )
 
     def __init__(
-        self, members: tuple[Member, ...], settings: Settings, hears_label: bool, n_features: int, n_classes: int
+        self,
+        kernels: tuple[Kernel, ...],
+        bases: tuple[Kernel, ...],
+        settings: Settings,
+        hears_label: bool,
+        n_features: int,
+        n_classes: int,
     ) -> None:
         self.n_classes, self._hears_label = n_classes, hears_label
-        self.kernels = tuple(member.kernel for member in members)
-        self.bases, self.settings = plan_members(members, settings, n_features + settings.scales)
-        self._in_python = [_code(base) == IN_PYTHON for base in self.bases]
-        self.measures_in_python = any(self._in_python)
+        self.kernels, self.bases, self.settings = kernels, bases, settings
+        self._in_python = settings.bases[:, CODE] == IN_PYTHON
+        self.measures_in_python = bool(self._in_python.any())
         self.arrays = self._new_state(n_features)
         self.sight = self.new_sight()
 
@@ -491,7 +395,10 @@ class BankMemory(DenseMemory, FactMemory):
 
     def follows(self) -> tuple[str, ...]:
         """Return the kernel values: nine tenths of the memory, and they are computed again in no time."""
-        return ("grams",) if all(map(is_symmetric, self.bases)) else ()
+        # Where the value of two rows is the same to the last bit whichever of them came first.
+        codes, of_units = self.settings.bases[:, CODE], self.settings.bases[:, OF_UNITS] > 0.0
+        is_symmetric = (codes == LAPLACE) | (of_units & (codes != IN_PYTHON))
+        return ("grams",) if is_symmetric.all() else ()
 
     def rebuild(self, arrays: BankState) -> None:
         """Write the kernel values of the stored examples."""
@@ -536,73 +443,6 @@ def _are_sure(opinion: Floats) -> Any:
     best = opinion.max(axis=1)
     others = np.sort(opinion, axis=1)[:, -2] if opinion.shape[1] > 1 else np.full(len(opinion), -np.inf)
     return (IT_IS - best <= PRODUCTIVE) & (others - IT_IS_ANOTHER <= PRODUCTIVE)
-
-
-# Which kernels have values of their own, and how those of the others come from them.
-
-
-def plan_members(members: tuple[Member, ...], settings: Settings, width: int) -> tuple[tuple[Kernel, ...], Settings]:
-    """Return the kernels with values of their own, and the settings with what compiled code is told about members.
-
-    A kernel whose exponent is another's times a power of two is had by squaring.
-    """
-    bases: list[Kernel] = []
-    plan = np.zeros((len(members), 3), dtype=np.int64)
-    for k, (kernel, _, _) in enumerate(members):
-        plan[k, IS_LINEAR] = type(kernel) is Linear and bool(kernel.normalize)
-        for b, base in enumerate(bases):
-            squarings = _squarings(base, kernel)
-            if squarings is not None:
-                plan[k, BASE], plan[k, SQUARINGS] = b, squarings
-                break
-        else:
-            plan[k, BASE] = len(bases)
-            bases.append(kernel)
-    return tuple(bases), settings._replace(
-        plan=plan,
-        softness=np.array([float(settings.softness[0]) * member.divisor for member in members]),
-        handicaps=np.array([member.handicap for member in members]),
-        bases=np.array([(_code(base), bool(base.normalize), _parameter(base, width)) for base in bases], np.float64),
-        is_bounded=all(map(_is_bounded, bases)),
-    )
-
-
-def _is_bounded(kernel: Kernel) -> bool:
-    if _code(kernel) == IN_PYTHON:
-        return False
-    if isinstance(kernel, Polynomial) and kernel.degree >= sys.float_info.max_exp:
-        return False  # even of a unit row with itself, (1 + 1)ⁿ is no float
-    return bool(kernel.normalize) or isinstance(kernel, (Gaussian, Laplace))
-
-
-def _squarings(base: Kernel, kernel: Kernel) -> int | None:
-    """Return how often a kernel's values must be squared to get another's, or None."""
-    if base == kernel:
-        return 0
-    # A subclass may have another formula.
-    if type(base) is type(kernel) and type(base) in (Gaussian, Laplace) and base.normalize == kernel.normalize:
-        ratio = kernel.parameters[0] / base.parameters[0]
-        for squarings in range(1, 9):
-            if ratio == 2.0**squarings:
-                return squarings
-    return None
-
-
-def _code(kernel: Kernel) -> int:
-    if type(kernel) in COMPILED:
-        return COMPILED.index(type(kernel))
-    return LAPLACE if type(kernel) is Laplace and not kernel.normalize else IN_PYTHON
-
-
-def _parameter(kernel: Kernel, width: int) -> float:
-    if _code(kernel) == IN_PYTHON:
-        return 0.0
-    return kernel.parameters[0] / (width if isinstance(kernel, Laplace) else 1)
-
-
-def is_symmetric(kernel: Kernel) -> bool:
-    """Return whether the value of two rows is the same to the last bit whichever of them came first."""
-    return _code(kernel) == LAPLACE or (_code(kernel) != IN_PYTHON and bool(kernel.normalize))
 
 
 @cache

@@ -15,7 +15,21 @@ import numpy as np
 from onebit.compiled import compiled, frugal, inlined, shared
 from onebit.draws import Draw
 from onebit.inputs import Floats, Integers, Rows, SparseRows, unlocked
-from onebit.learners.bandit_svm.bank import FactMemory
+from onebit.learners.bandit_svm.guesses import (
+    FOLLOW,
+    REFERENCE,
+    ROW_KIND,
+    FactMemory,
+    choose,
+    count_row,
+    is_outdated,
+    is_to_follow,
+    keep_account,
+    new_watch,
+    prefer,
+    preference,
+    write_chances,
+)
 from onebit.learners.bandit_svm.separators import (
     DENSE,
     DUE,
@@ -32,24 +46,10 @@ from onebit.learners.bandit_svm.separators import (
     TOLERANCE,
     Settings,
     change_coefficient,
-    count_row,
     is_worth_storing,
     lack,
     prove,
     stepped,
-)
-from onebit.learners.bandit_svm.vote import (
-    FOLLOW,
-    REFERENCE,
-    ROW_KIND,
-    choose,
-    is_outdated,
-    is_to_follow,
-    keep_account,
-    new_watch,
-    prefer,
-    preference,
-    write_chances,
 )
 from onebit.lengths import shorten
 from onebit.loop import FULL, Game, highest, plugged, ready_if_finite
@@ -473,9 +473,6 @@ def learn_entries(
     for e in range(scratch.flags[_ROW_ENTRIES] - 1 if settings.scales else 0):  # the last is the constant
         count_entry(state.scaling[kind, STATISTICS], scratch.columns[e], scratch.raws[e], n, kind == DENSE)
     return is_wanted
-
-
-# A new scale.
 
 
 @frugal

@@ -489,19 +489,3 @@ def place_to_free(importance: Floats, size: int, counts: Integers) -> int:
     removed = counts[NEXT]
     counts[NEXT] = removed + 1
     return removed // _TURNOVER % size if removed % _TURNOVER == 0 else place
-
-
-# Columns scaled by the rows so far: the scale in force is that of the first 1, 2, 4, 8, … rows heard. Dense rows are
-# standardised; sparse rows are not centred, which would fill them, but divided by the root mean square of each column.
-
-
-@inlined
-def count_row(counts: Integers, kind: int, scales: bool, outdated: bool) -> int:
-    """Return which row of its kind it is, and write what is due: a new scale after 1, 2, 4, 8, … rows, to forget."""
-    counts[SEEN + kind] += 1
-    n: int = counts[SEEN + kind]
-    if scales and n & (n - 1) == 0:
-        counts[DUE] += 1 + kind
-    if outdated:
-        counts[DUE] += TO_FORGET
-    return n

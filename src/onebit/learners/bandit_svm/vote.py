@@ -11,19 +11,30 @@ the guard alone (docs/theory/bandit-svm.md).
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from onebit.compiled import frugal, inlined, shared
-from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, Integers
 from onebit.kernels import is_lost
+from onebit.learners.bandit_svm.guesses import (
+    ASK_ALL,
+    ASKED,
+    DENIED,
+    FOLLOW,
+    LATELY,
+    MULTIPLIED,
+    REFERENCE,
+    ROW_KIND,
+    count_row,
+    is_denied,
+    is_outdated,
+    is_to_follow,
+    keep_account,
+    prefer,
+)
 from onebit.learners.bandit_svm.separators import (
     BASE,
     CODE,
     DENSE,
-    DISPUTED,
     DUE,
-    FOLLOWED,
     GAUSSIAN,
     IMPORTANCE,
     IN_PYTHON,
@@ -38,7 +49,6 @@ from onebit.learners.bandit_svm.separators import (
     OF_UNITS,
     PRODUCTIVE,
     PRODUCTS,
-    RIGHT,
     ROOM,
     SCALE,
     SIZE,
@@ -46,12 +56,10 @@ from onebit.learners.bandit_svm.separators import (
     STATISTICS,
     TOLERANCE,
     VALUES,
-    WRONG,
     Settings,
     add_up,
     change_coefficient,
     compare,
-    count_row,
     is_worth_storing,
     lack,
     multiply_weights,
@@ -77,11 +85,6 @@ RAW, UNIT, RAW_UNIT = range(3)
 """`row`: the row as it came, scaled and divided by its length, and as it came but divided by its length."""
 ROW_LENGTH, ITSELF = range(2)
 """`numbers`: the length of the scaled row, and then k(x, x) of each base."""
-ROW_KIND, REFERENCE, FOLLOW, DENIED, ASK_ALL, MULTIPLIED, ASKED = range(7)
-"""`flags`: the row's kind; the reference; whether it is followed where it disputes the guess; whether the vote holds
-every label to be wrong; whether all members must be asked; whether products are written; and then of each member
-whether it was asked, and of each base whether its values are written."""
-
 # A vote counts a score beyond two margins as two: one member's certainty must not drown the others.
 LOUDEST = 2.0
 # What a label that is passed over loses at least: more than scores in a vote can differ by.
@@ -90,142 +93,10 @@ _PASSED_OVER = 8.0
 _LESSON = 0.03
 # A member that has little trust still gets this share of the replays, so that it can win trust back.
 _LEAST_SHARE = 0.2
-# Disputed mistakes that are made before the reference is followed for the first time, and for each of its own.
-PATIENCE, PATIENCE_PER_MISTAKE = 10, 30
-# What a class that was never tried is preferred by: a tenth of a margin decides among classes that all look alike.
-_CURIOSITY = 0.1
-# And more, where no class claims the row, one that was never right.
-_NEVER_RIGHT = 0.3
 # Steps for each class of each member when the scale changes.
 _STEPS_AT_RESCALING = 100
 # Beyond, the squares in ‖x‖² + ‖x'‖² − 2⟨x, x'⟩ are no floats, and their difference is no number.
 _LONGEST = 1e150
-
-
-# Old facts that no longer hold: guesses have become too bad for chance (Gama, Medas, Castillo, Rodrigues 2004).
-
-ROUNDS, LATELY, USUALLY, BEST = range(4)
-"""`watch`: how many rounds were played, the rate of mistakes of late and usually, and the best usual rate."""
-# Mistakes of late are averaged over about this many rounds; fewer say nothing about a rate.
-_MEMORY = 64.0
-# What is usual is averaged over about this share of the stream, so that the rounds in which all was new are forgotten.
-_SHARE = 0.25
-# Gama et al. take three standard deviations; over a long stream that is exceeded by chance.
-_DEVIATIONS = 7.0
-
-
-def new_watch() -> Floats:
-    """Return an empty record of how the guesses went."""
-    return np.array([0.0, 0.0, 0.0, math.inf])
-
-
-@inlined
-def is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -> bool:
-    """Say whether the guesses have become too bad for chance, so that old facts no longer hold; start counting again.
-
-    The rate of mistakes over some 64 rounds is compared with the best rate so far over a quarter of the stream. It must
-    be seven standard deviations above it, and nearer to blind guessing than to it. With a hard margin facts never go
-    out of date.
-    """
-    watch[ROUNDS] += 1.0
-    n, wrong = watch[ROUNDS], 0.0 if correct else 1.0
-    watch[LATELY] += (wrong - watch[LATELY]) / min(n, _MEMORY)
-    memory = max(min(n, _MEMORY), _SHARE * n)
-    watch[USUALLY] += (wrong - watch[USUALLY]) / memory
-    if softness == 0.0 or n < _MEMORY:
-        return False
-    # Laplace's rule keeps the rate away from 0, where its spread would vanish. An average that forgets at rate 1/m
-    # varies like one over 2m rounds.
-    usual = (2.0 * memory * watch[USUALLY] + 1.0) / (2.0 * memory + 2.0)
-    watch[BEST] = min(watch[BEST], usual + math.sqrt(usual * (1.0 - usual) / (2.0 * memory)))
-    best, blind = watch[BEST], 1.0 - 1.0 / n_classes
-    if (
-        watch[LATELY] > best + _DEVIATIONS * math.sqrt(best * (1.0 - best) / (2.0 * _MEMORY))
-        and watch[LATELY] > 0.5 * (best + blind)
-        and best < blind
-    ):
-        watch[ROUNDS], watch[LATELY], watch[USUALLY], watch[BEST] = 0.0, 0.0, 0.0, math.inf
-        return True
-    return False
-
-
-# The guess, given the scores: what the linear form and the bank share.
-
-
-@inlined
-def preference(right: Any, wrong: Any, n_classes: int, softness: float, is_unclaimed: Any) -> Any:
-    """Return what a class is preferred by; one guess in K is right by chance, so many wrong ones say as much as it."""
-    # With a small C all scores are small: no step is longer than what its fact lacks, divided by the softness.
-    curious = _CURIOSITY / (1.0 + right + 2.0 * wrong / n_classes)
-    never_right = _NEVER_RIGHT * (right == 0) * is_unclaimed / (1.0 + wrong / n_classes) ** 2
-    return (curious + never_right) / max(1.0, softness)
-
-
-@inlined
-def prefer(guesses: Integers, softness: float, is_unclaimed: bool, scores: Floats) -> None:
-    """Let scores lean to classes of which little is known."""
-    n_classes = scores.shape[0]
-    for i in range(n_classes):
-        scores[i] += preference(guesses[RIGHT, i], guesses[WRONG, i], n_classes, softness, is_unclaimed)
-
-
-@inlined
-def is_to_follow(counts: Integers, guarded: bool) -> bool:
-    """Say whether the reference is to be followed where it disputes a label."""
-    return guarded and counts[DISPUTED] > PATIENCE + PATIENCE_PER_MISTAKE * counts[FOLLOWED]
-
-
-@inlined
-def is_denied(score: Any) -> Any:
-    """Say whether a label with that score is held to be wrong: a mistake on it would not be productive."""
-    return score <= PRODUCTIVE - 1.0
-
-
-@inlined
-def choose(scratch: Any, draw: Draw, settings: Settings) -> tuple[int, bool]:
-    """Return the highest score's label, or what the guard or exploration says instead."""
-    scores = scratch.scores
-    best, explored = highest(scores), False
-    if settings.guarded:
-        opinion = scratch.opinions[scratch.flags[REFERENCE]]
-        if scratch.flags[FOLLOW] and is_denied(opinion[best]):
-            best, explored = highest(opinion), True
-            if is_denied(opinion[best]):
-                best = uniform_label(uniform(draw), scores.shape[0])
-    elif settings.mix > 0.0 and scores[best] < 0.0:
-        number = uniform(draw)
-        # One number serves both choices: below the chance it is, once stretched, uniform again.
-        if number < settings.mix:
-            best, explored = uniform_label(number / settings.mix, scores.shape[0]), True
-    return best, explored
-
-
-@inlined
-def write_chances(scratch: Any, settings: Settings) -> None:
-    """Write the chance that `choose` gives to each label."""
-    best, spread, out = highest(scratch.scores), 0.0, scratch.chances
-    if settings.guarded:
-        opinion = scratch.opinions[scratch.flags[REFERENCE]]
-        if scratch.flags[FOLLOW] and is_denied(opinion[best]):
-            best = highest(opinion)
-            spread = 1.0 if is_denied(opinion[best]) else 0.0
-    elif scratch.scores[best] < 0.0:
-        spread = settings.mix
-    for i in range(out.shape[0]):
-        out[i] = spread / out.shape[0]
-    out[best] += 1.0 - spread
-
-
-@inlined
-def keep_account(
-    counts: Integers, guesses: Integers, reference: Floats, label: int, explored: bool, correct: bool
-) -> None:
-    """Count right and wrong guesses of each class, and disputed and followed mistakes."""
-    guesses[RIGHT if correct else WRONG, label] += 1
-    if not correct and explored:
-        counts[FOLLOWED] += 1
-    elif not correct and is_denied(reference[label]):
-        counts[DISPUTED] += 1
 
 
 # What the members of a bank say about a row.
