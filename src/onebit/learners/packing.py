@@ -48,6 +48,7 @@ def unpack_memory(memory: Memory, packed: Mapping[str, npt.NDArray[Any]]) -> Non
     """Let an empty memory know what was packed, or raise ValueError."""
     if memory.plays_by_hand:
         return
+    packed = memory.upgraded(packed)
     empty = memory.arrays._asdict()
     left_out = empty.keys() - packed.keys()
     if not left_out <= set(memory.follows()) or packed.keys() - empty.keys():

@@ -401,8 +401,11 @@ class BankMemory(DenseMemory, FactMemory):
         return ("grams",) if is_symmetric.all() else ()
 
     def rebuild(self, arrays: BankState) -> None:
-        """Write the kernel values of the stored examples."""
-        self._compare_compiled(arrays, self._scratch_for(arrays))
+        """Write the kernel values of the stored examples; if nothing was learned from them, learn it."""
+        scratch = self._scratch_for(arrays)
+        self._compare_compiled(arrays, scratch)
+        if not arrays.sums.any():  # from a file of an earlier version, with other members
+            refit(arrays, scratch, self.settings)
 
     def check_arrays(self, arrays: BankState) -> None:
         """Raise unless the store is as large as it says, and some member is trusted."""

@@ -2,9 +2,11 @@
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from onebit.compiled import inlined
 from onebit.draws import Draw, uniform, uniform_label
@@ -258,3 +260,33 @@ class FactMemory(Memory):
         super().add_class()
         targets = self.arrays.targets
         targets[-1, (targets == IT_IS).any(axis=0)] = IT_IS_ANOTHER
+
+    def upgraded(self, packed: Mapping[str, npt.NDArray[Any]]) -> Mapping[str, npt.NDArray[Any]]:
+        """Return arrays from a file of an earlier version, which had more of them, as they are called now."""
+        if "tally" not in packed:
+            return packed
+        old, is_bank = dict(packed), "lengths" in packed and "grams" in self.arrays._fields
+        found = {name: array for name, array in old.items() if name in self.arrays._fields}
+        due = old["counts"][2:] if is_bank else [0]
+        counts = [*old["counts"][:2], *due, *old["tally"], *old["seen"]]
+        found["counts"] = np.array(counts, np.int64)
+        found["guesses"] = np.stack([old["right"], old["wrong"]])
+        found["scaling"] = np.stack([old["statistics"], old["scales"]], axis=1)
+        sums = np.stack([old["totals"], old["supports"]], axis=-2).astype(np.float64)
+        if not is_bank:
+            return found | {"sums": sums, "examples": np.stack([old["squares"], old["kinds"], old["lengths"]])}
+        m, blank, (n_classes, n) = len(self.arrays.sums), self.arrays.members.copy(), old["targets"].shape
+        found["examples"] = np.stack([old["lengths"], old["kinds"], old["weight"]]).astype(np.float64)
+        found["rows"] = old["rows"] if len(old["rows"]) else old["features"]
+        produced = old["productive"].astype(np.float64)
+        if len(old["losses"]) == m:
+            blank[:m] = np.column_stack([old["losses"], old["trust"], produced[:m]])
+            blank[m:, -1] = produced[m:]
+            return found | {"members": blank, "sums": sums}
+        # The default bank has other members now: they learn from the stored examples what was proved.
+        blank[:, -1] = produced.max()
+        blank[0, -1], blank[m:, -1] = produced[0], produced[len(old["losses"]) :]
+        shapes = {"alphas": (m, n_classes, n), "scores": (m, n_classes, n), "coefficients": (m, n, n_classes)}
+        found.pop("grams", None)
+        found |= {name: np.zeros(shape) for name, shape in shapes.items()}
+        return found | {"members": blank, "sums": np.zeros((m, 2, n_classes))}
