@@ -24,7 +24,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _NOT_FROM_C: Any = {"no_cfunc_wrapper": True}
 # Numba keeps this option to itself, by its underscore; without it the code is the same, and slower.
 _WITHOUT_COUNTING: Any = {"_nrt": False}
-_ENVIRONMENT = "NumbaEnv"
+# What Numba calls the globals by which code finds Python objects, and the functions that take them apart.
+_ENVIRONMENT, _WRAPPER = "NumbaEnv", "_ZN7cpython"
 
 
 def compiled(function: _Function, *, is_long: bool = False) -> _Function:
@@ -138,7 +139,7 @@ class _ForLinking(JITCodeLibrary):
 
     def _has_wrapper(self) -> bool:
         """Say whether Python can call it: then it is compiled to the end."""
-        return any(function.name.startswith("cpython.") for function in self._final_module.functions)
+        return any(function.name.startswith(_WRAPPER) for function in self._final_module.functions)
 
 
 def inlined(function: _Function) -> _Function:
