@@ -12,6 +12,7 @@ from rich.console import Console
 
 from onebit.commands import options
 from onebit.commands.errors import errors_in_a_line, fail
+from onebit.compile_notice import NOTICE
 from onebit.streams.sources import known_names
 
 if TYPE_CHECKING:
@@ -470,6 +471,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     _check_switches(sys.argv[1:])
+    NOTICE.is_command = True
     try:
         with errors_in_a_line():
             app()

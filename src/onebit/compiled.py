@@ -9,11 +9,16 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import event
 from numba.core.registry import CPUDispatcher
 
 from onebit.code_cache import keep_on_disk
+from onebit.compile_notice import NOTICE
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_listen: Any = event.register
+_listen("numba:compile", NOTICE)
 
 # Nobody calls compiled code from C.
 _NOT_FROM_C: Any = {"no_cfunc_wrapper": True}
