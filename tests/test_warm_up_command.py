@@ -40,10 +40,12 @@ print(NOTICE.n_compiled)
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+def notice(monkeypatch: pytest.MonkeyPatch) -> CompileNotice:
     """Let nothing be counted of what other tests compiled, and nothing be silenced for them."""
-    monkeypatch.setattr(warm_up, "NOTICE", CompileNotice())
     NOT_KEPT.clear()
+    fresh = CompileNotice()
+    monkeypatch.setattr(warm_up, "NOTICE", fresh)
+    return fresh
 
 
 def run_process(cache: Path, *arguments: str) -> str:
@@ -69,9 +71,9 @@ def test_what_it_compiled_is_there_for_other_processes(tmp_path: Path) -> None:
     assert "everything was there already" in again
 
 
-def test_it_says_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_says_what_it_did(monkeypatch: pytest.MonkeyPatch, notice: CompileNotice) -> None:
     monkeypatch.setattr(warm_up, "_play", lambda *_arguments: None)
-    monkeypatch.setattr(warm_up, "_decide", lambda *_arguments: setattr(warm_up.NOTICE, "n_compiled", 7))
+    monkeypatch.setattr(warm_up, "_decide", lambda *_arguments: setattr(notice, "n_compiled", 7))
     run = onebit("warm-up", "Majority")
     assert run.returncode == 0, run.stderr
     assert re.search(r"Compiling 1 learner .*3/3", run.stdout)

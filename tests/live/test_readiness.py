@@ -241,6 +241,22 @@ def status_of(asked: str | urllib.request.Request) -> int:
 
 
 @pytest.mark.ci
+@pytest.mark.parametrize("n_guesses", [0, 3])
+def test_a_signal_ends_a_service_within_the_compiler(tmp_path: Path, n_guesses: int) -> None:
+    """While it warms up, or while it opens a decider whose events it replays."""
+    (tmp_path / "decisions" / "shop").mkdir(parents=True)
+    with Decider.open(tmp_path / "decisions" / "shop" / "routing.onebit", ["a", "b"]) as desk:
+        for _ in range(n_guesses):
+            desk.tell(desk.guess({"x": 1.0}), True)
+    with serving(tmp_path / "decisions", tmp_path / "cache") as (url, _):
+        assert status_of(f"{url}/healthz") == 200
+        assert status_of(f"{url}/readyz") == 503
+        time.sleep(1.0)
+        began = time.monotonic()
+    assert time.monotonic() - began < 10.0, "it waited for the compiler"
+
+
+@pytest.mark.ci
 def test_the_first_guess_of_a_service_that_is_ready_is_quick(tmp_path: Path) -> None:
     with serving(tmp_path / "decisions", tmp_path / "first") as (url, _), Client(url) as client:
         desk = client.create("shop/routing", ["a", "b"])  # BanditSVM; the client has its defaults
