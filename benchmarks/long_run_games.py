@@ -1,8 +1,8 @@
 """The streams of `long_run`, one game on one of them, and where played games are kept.
 
 The synthetic streams have normal rows, d = 20, and the label with the largest of ten random linear scores; with noise
-each label is drawn at random with probability 0.1, with drift the scores are drawn anew at half time. Real sets are shuffled with a
-seed, and shuffled again as often as it takes.
+each label is drawn at random with probability 0.1, with drift the scores are drawn anew at half time. Real sets are
+shuffled with a seed, and shuffled again as often as it takes.
 """
 
 import json
