@@ -21,8 +21,10 @@ RUN useradd --uid 10001 --user-group --create-home --shell /usr/sbin/nologin one
 COPY --from=build /opt/onebit /opt/onebit
 ENV PATH=/opt/onebit/bin:$PATH NUMBA_CACHE_DIR=/var/cache/onebit
 USER 10001:10001
-# Deciders and tokens, and compiled code, which only saves time.
-VOLUME ["/data", "/var/cache/onebit"]
+# As the user who runs it: compiled code of others is not loaded. No volume, which would hide it when the image is newer.
+RUN onebit warm-up all
+# Deciders and tokens.
+VOLUME ["/data"]
 EXPOSE 8018
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
   CMD ["python", "-c", "import http.client as h; c = h.HTTPConnection('127.0.0.1', 8018, timeout=4); c.request('GET', '/healthz'); raise SystemExit(c.getresponse().status != 200)"]

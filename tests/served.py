@@ -5,7 +5,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -114,10 +114,12 @@ def serving_here(
 
 
 @contextmanager
-def running_here(app: Any, places: Connections | None = None, **settings: Any) -> Iterator[tuple[str, Server]]:
+def running_here(
+    app: Any, places: Connections | None = None, on_stop: Callable[[], None] | None = None, **settings: Any
+) -> Iterator[tuple[str, Server]]:
     """Run a server in a thread; settings are uvicorn's."""
     config = uvicorn.Config(app, log_config=None, ws="none", timeout_keep_alive=1, **settings)
-    server, listening = Server(guard(config, places or Connections(1_000, 250))), socket.socket()
+    server, listening = Server(guard(config, places or Connections(1_000, 250)), on_stop), socket.socket()
     listening.bind(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
+import numpy as np
 import pytest
 import scipy
 from numba.core.registry import CPUDispatcher
@@ -17,6 +18,7 @@ from numba.core.registry import CPUDispatcher
 import onebit
 from onebit import draws
 from onebit.code_cache import (
+    NOT_KEPT,
     CodeCache,
     _digest,
     _file_name,
@@ -28,11 +30,12 @@ from onebit.code_cache import (
     identity,
     is_ours,
 )
-from onebit.compiled import inlined
+from onebit.compiled import frugal, inlined
 from onebit.files import replace_file
 from onebit.learners.bandit_perceptron import HIGHEST
 from onebit.learners.bandit_svm import linear
 from onebit.learners.banditron import RULE
+from onebit.live.running import all_within
 from onebit.loop import Game, moves
 from onebit.spaces.base import rule_game
 from onebit.spaces.linear import score, step
@@ -135,6 +138,25 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     folder.mkdir(mode=0o700)
     (folder / path.name).symlink_to(path)
     assert _read_trusted(folder, "key") is None
+
+
+def test_a_folder_that_cannot_be_written_to_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    function: Any = all_within
+    NOT_KEPT.clear()
+    monkeypatch.setattr(numba.core.config, "CACHE_DIR", str(tmp_path))
+    values, hits = np.array([1.0, -2.0]), []
+
+    def refuse(_locator: Any) -> None:
+        raise PermissionError("read-only file system")
+
+    for _ in range(2):
+        again: Any = frugal(function.py_func)
+        assert again(values, 2.0)
+        hits.append(sum(again.stats.cache_hits.values()))
+        monkeypatch.setattr(numba.core.caching._CacheLocator, "ensure_cache_path", refuse)
+    assert hits == [0, 1]
+    assert again(values.astype(np.float32), 2.0)
+    assert list(NOT_KEPT) == ["all_within"], "another signature is compiled, and cannot be kept"
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")

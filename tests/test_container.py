@@ -68,6 +68,18 @@ def test_nobody_is_root_and_signals_arrive() -> None:
     assert [rest.partition(" ")[0] for name, rest in instructions() if name == "FROM"] == ["${PYTHON_IMAGE}"] * 2
 
 
+def test_the_image_has_everything_compiled_for_the_user_who_runs_it() -> None:
+    lines = instructions()
+    (cache,) = [rest.partition("NUMBA_CACHE_DIR=")[2] for name, rest in lines if "NUMBA_CACHE_DIR=" in rest]
+    at = lines.index(("RUN", "onebit warm-up all"))
+    assert at > lines.index(("USER", last("USER"))), "code that root compiled is not loaded"
+    assert at > next(i for i, (name, rest) in enumerate(lines) if name == "ENV" and cache in rest)
+    made = next(rest for name, rest in lines if name == "RUN" and "install --directory" in rest)
+    assert cache in made
+    assert "--owner=10001" in made
+    assert cache not in json.loads(last("VOLUME")), "an older volume would hide it"
+
+
 def compose() -> dict[str, Any]:
     read: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
     return read

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from onebit.commands import options
 from onebit.commands.errors import errors_in_a_line, fail
+from onebit.compile_notice import NOTICE
 from onebit.streams.sources import known_names
 
 if TYPE_CHECKING:
@@ -381,16 +382,7 @@ def serve(
     from onebit.commands.serve import serve_command
 
     serve_command(
-        folder,
-        host,
-        port,
-        rate,
-        log_requests,
-        log,
-        memory,
-        audit,
-        max_connections,
-        max_connections_per_address,
+        folder, host, port, rate, log_requests, log, memory, audit, max_connections, max_connections_per_address
     )
 
 
@@ -416,6 +408,21 @@ def mcp(
     from onebit.commands.mcp import McpRequest, mcp_command
 
     mcp_command(McpRequest(where, classes or [], learner, deadline, exploration_floor, about, url, token_file))
+
+
+@app.command("warm-up")
+def warm_up(
+    learners: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="As for compare, or all; without any, those that compare plays by default.", metavar="[LEARNER...]"
+        ),
+    ] = None,
+) -> None:
+    """Compile what you will need, so that no first guess waits for it; the code is kept on disk."""
+    from onebit.commands.warm_up import warm_up_command
+
+    warm_up_command(learners or ())
 
 
 @app.command("accept-loss")
@@ -470,6 +477,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     _check_switches(sys.argv[1:])
+    NOTICE.is_command = True
     try:
         with errors_in_a_line():
             app()

@@ -9,10 +9,12 @@ leaves it valid. A function that has anything of another package in it is not ke
 Files are in Numba's place for them (``__pycache__``, or ``NUMBA_CACHE_DIR``), in a folder per user that only this user
 can read. Loading compiled code runs it. So a file is loaded only if this user owns it and its folder, nobody else may
 write to either, and its digest agrees. Whatever goes wrong, a full disk or a damaged file, costs only the time to
-compile. Entries that were not used for a month are removed.
+compile. Entries that were not used for a month are removed. A folder that cannot be written to, as in a container whose
+file system is read-only, is still read.
 """
 
 import hashlib
+import inspect
 import os
 import pickle
 import shutil
@@ -24,13 +26,19 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import llvmlite
 import numba
 import numpy as np
 from numba.core import config
-from numba.core.caching import CompileResultCacheImpl, NullCache
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    InTreeCacheLocator,
+    NullCache,
+    UserProvidedCacheLocator,
+)
+from numba.core.compiler import CompileResult
 from numba.core.registry import CPUDispatcher
 
 from onebit.files import replace_file
@@ -147,6 +155,12 @@ def _types_in(signature: Any) -> Iterable[str]:
             yield from _types_in(getattr(kind, "types", ()))
 
 
+_make_numba_cache: Any = CompileResultCacheImpl
+_rebuild: Any = CompileResult._rebuild
+NOT_KEPT: dict[str, str] = {}
+"""The functions that this process compiled and could not keep, and why."""
+
+
 class CodeCache(NullCache):
     """The compiled forms of one function; a drop-in for Numba's cache of a dispatcher."""
 
@@ -155,9 +169,8 @@ class CodeCache(NullCache):
 
     @cached_property
     def _numba(self) -> Any:
-        """Numba's own part in it: where files go, and how compiled code is taken apart and put together."""
-        make: Any = CompileResultCacheImpl
-        return make(self._dispatcher.py_func)
+        """Numba's own part in it: where files go, and how compiled code is taken apart; RuntimeError if nowhere."""
+        return _make_numba_cache(self._dispatcher.py_func)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled form for a signature, or None if there is none that may be loaded."""
@@ -166,25 +179,39 @@ class CodeCache(NullCache):
         with suppress(Exception):
             # Looked up before compiling: what the function is made of now is what Numba would compile.
             key = self._key(sig, target_context.codegen())
-            content = _read_trusted(self._folder(), key)
-            if content is not None:
-                return self._numba.rebuild(target_context, pickle.loads(content))
+            for folder in self._folders():
+                content = _read_trusted(folder, key)
+                if content is not None:
+                    return _rebuild(target_context, *pickle.loads(content))
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled form, whole or not at all."""
         # A full disk, no place to write to, or a function with something of another package in it.
-        with suppress(OSError, RuntimeError, _StrangerError):
+        try:
             if self._numba.check_cachable(data):
                 key = self._key(sig, data.codegen)
-                folder = self._folder()
+                folder = _folder_in(self._numba.locator)
                 _prepare(folder)
                 content = pickle.dumps(self._numba.reduce(data))
                 replace_file(folder / _file_name(key), _digest(key, content) + content, mode=0o600)
+        except (OSError, RuntimeError, _StrangerError) as error:
+            NOT_KEPT[self._dispatcher.py_func.__qualname__] = str(error)
 
-    def _folder(self) -> Path:
-        """Return where this user's code is kept."""
-        return Path(self._numba.locator.get_cache_path()) / f"{_FOLDER}{_user()}"
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is a folder that can be written to, to keep it in."""
+        try:
+            return self._numba is not None
+        except RuntimeError:
+            return False
+
+    def _folders(self) -> list[Path]:
+        """Return where this user's code may be: the place for it, also if only to read, and where it is written."""
+        function, settings = self._dispatcher.py_func, cast(Any, config)
+        locate: Any = UserProvidedCacheLocator if settings.CACHE_DIR else InTreeCacheLocator
+        first = _folder_in(locate(function, inspect.getfile(function)))
+        return [first, _folder_in(self._numba.locator)] if self.is_kept else [first]
 
     def _key(self, sig: Any, codegen: Any) -> str:
         made_of = "\n".join(_parts(self._dispatcher, {}))
@@ -193,6 +220,17 @@ class CodeCache(NullCache):
         flags = settings.BOUNDSCHECK, settings.OPT, settings.DEBUGINFO_DEFAULT
         versions = sys.version, numba.__version__, llvmlite.__version__, np.__version__, flags
         return repr((made_of, called_with, codegen.magic_tuple(), versions))
+
+
+def place() -> Path:
+    """Return the folder in whose folders compiled code is kept; raise RuntimeError if none can be written to."""
+    path = Path(_make_numba_cache(place).locator.get_cache_path())
+    return path.parent
+
+
+def _folder_in(locator: Any) -> Path:
+    """Return this user's folder in one of Numba's places."""
+    return Path(locator.get_cache_path()) / f"{_FOLDER}{_user()}"
 
 
 def _user() -> int:

@@ -11,14 +11,19 @@ from typing import Any, TypeVar, cast
 
 import numba
 from llvmlite.binding import parse_assembly
+from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.core.types import unliteral
 
 from onebit.code_cache import keep_on_disk
+from onebit.compile_notice import NOTICE
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_listen: Any = event.register
+_listen("numba:compile", NOTICE)
 
 # Nobody calls compiled code from C.
 _NOT_FROM_C: Any = {"no_cfunc_wrapper": True}

@@ -1,6 +1,7 @@
 """Play functions that spawned workers can import, and a script that plays with them (run, kill it, run it again)."""
 
 import ctypes
+import multiprocessing
 import os
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from threadpoolctl import threadpool_info
 from onebit.arena import Batch, Cell, LocalProcesses, Played, Result, Spec, grid, run
 from onebit.arena.cluster.dask_cluster import DaskCluster
 from onebit.arena.scratch import batch_folder
+from onebit.compile_notice import NOTICE
 
 LOG_VARIABLE = "ARENA_TEST_LOG"
 STUCK_VARIABLE = "ARENA_TEST_STUCK_FROM_SEED"
@@ -44,6 +46,12 @@ def act(cell: Cell) -> None:
 def play_with_a_thread(batch: Batch) -> Iterator[Played]:
     """Leave a thread behind that would keep the process alive."""
     threading.Thread(target=time.sleep, args=(300,)).start()
+    yield from play(batch)
+
+
+def play_and_compile(batch: Batch) -> Iterator[Played]:
+    """Compile for long, as every worker may have to."""
+    NOTICE.say_once(f"compiling in {'this process' if multiprocessing.parent_process() is None else 'a worker'}")
     yield from play(batch)
 
 

@@ -29,6 +29,7 @@ from onebit.arena import (
     run,
 )
 from onebit.arena.executors import THREAD_VARIABLES, PlayBatch, in_order
+from onebit.compile_notice import CompileNotice
 
 FOLDER = Path(__file__).parent
 STREAMS = [Spec("paper_weak", {"rounds": 10}), Spec("paper_strong")]
@@ -436,6 +437,18 @@ def test_a_thread_that_a_player_leaves_behind_does_not_hold_everyone_up(tmp_path
     start = time.monotonic()
     run(CELLS, tmp_path / "arena.sqlite", players.play_with_a_thread, jobs=2)
     assert time.monotonic() - start < 60
+    assert len(rows(tmp_path / "arena.sqlite")) == len(CELLS)
+
+
+@pytest.mark.ci
+def test_workers_that_compile_say_so_once_through_the_process_that_has_the_bar(
+    tmp_path: Path, players: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, said = CompileNotice(), list[str]()
+    here.say = said.append
+    monkeypatch.setattr("onebit.arena.executors.NOTICE", here)
+    run(CELLS, tmp_path / "arena.sqlite", players.play_and_compile, jobs=2)
+    assert said == ["compiling in a worker"]
     assert len(rows(tmp_path / "arena.sqlite")) == len(CELLS)
 
 

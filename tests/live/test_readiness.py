@@ -11,7 +11,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,10 @@ import onebit
 from onebit.inputs import SparseRows
 from onebit.live.client import Client
 from onebit.live.decider import Decider
+from onebit.live.service.app import create_app
 from onebit.live.service.desks import Desks
 from onebit.live.service.stores import Folder
-from served import Served
+from served import Served, running_here
 
 LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
 DESK = "/v1/shop/routing"
@@ -41,6 +42,13 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     monkeypatch.setattr(Decider, "warm_up", lambda _self: may_end.wait(20))
     yield may_end
     may_end.set()
+
+
+def wait_until(seen: Callable[[], Any]) -> None:
+    end = time.monotonic() + 10.0
+    while not seen() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert seen()
 
 
 def until_ready(served: Served) -> None:
@@ -113,6 +121,53 @@ def test_what_cannot_be_compiled_in_advance_is_said_and_the_service_goes_on(
     assert "cannot be compiled in advance: it takes other rows" in caplog.text
 
 
+def test_a_service_that_compiles_stops_at_once(tmp_path: Path, compiler: threading.Event) -> None:
+    with Served(tmp_path, warms=True) as served:
+        assert served.ask("PUT", DESK, LIGHT).status == 201
+    compiler.clear()
+    app, replies = create_app(tmp_path, warms=True), list[int]()
+    desks = app.state.service.desks
+    with running_here(app, on_stop=desks.stop_compiling) as (url, _):
+        said = json.dumps({"record": {"x": 1.0}}).encode()
+        asked = urllib.request.Request(f"{url}{DESK}/guess", said, {"content-type": "application/json"})
+        waiting = threading.Thread(target=lambda: replies.append(status_of(asked)))
+        desk = desks.get("shop", "routing")
+        wait_until(lambda: desk.compiling.is_alive)
+        waiting.start()
+        wait_until(desk._line.qsize)
+        began = time.monotonic()
+    assert time.monotonic() - began < 5.0
+    waiting.join()
+    assert replies == [503], "what was in line is refused"
+    assert desk.decider is not None
+    assert desk.decider._is_closed
+    assert desks.has_left_threads
+    compiler.set()
+    wait_until(lambda: not desks.has_left_threads)
+    with Decider.open(tmp_path / "shop" / "routing.onebit") as decider:
+        assert decider.status().guesses == 0
+
+
+def test_a_service_that_opens_deciders_stops_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with Served(tmp_path) as served:
+        assert served.ask("PUT", DESK, LIGHT).status == 201
+    may_open = threading.Event()
+
+    def open_late(*where: Any, **told: Any) -> Decider:
+        may_open.wait(20)
+        return Decider.open(*where, **told)
+
+    desks = Desks(Folder(tmp_path, open_late))
+    desks.open_all()
+    began = time.monotonic()
+    desks.close()
+    assert time.monotonic() - began < 5.0
+    assert "is left while it is being opened" in caplog.text
+    may_open.set()
+    wait_until(lambda: not desks.has_left_threads)  # a process that goes on closes it all the same
+    Decider.open(tmp_path / "shop" / "routing.onebit").close()
+
+
 @pytest.mark.parametrize(("record", "kinds"), [(None, [False, True]), ([1.0], [False]), ([1.0] * 2000, [True])])
 def test_rows_are_compiled_for_as_records_become(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: Any, kinds: list[bool]
@@ -177,12 +232,28 @@ def serving(folder: Path, cache: Path) -> Iterator[tuple[str, list[str]]]:
             reader.join()
 
 
-def status_of(url: str) -> int:
+def status_of(asked: str | urllib.request.Request) -> int:
     try:
-        with urllib.request.urlopen(url, timeout=20) as reply:
+        with urllib.request.urlopen(asked, timeout=20) as reply:
             return int(reply.status)
     except urllib.error.HTTPError as error:
         return error.code
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("n_guesses", [0, 3])
+def test_a_signal_ends_a_service_within_the_compiler(tmp_path: Path, n_guesses: int) -> None:
+    """While it warms up, or while it opens a decider whose events it replays."""
+    (tmp_path / "decisions" / "shop").mkdir(parents=True)
+    with Decider.open(tmp_path / "decisions" / "shop" / "routing.onebit", ["a", "b"]) as desk:
+        for _ in range(n_guesses):
+            desk.tell(desk.guess({"x": 1.0}), True)
+    with serving(tmp_path / "decisions", tmp_path / "cache") as (url, _):
+        assert status_of(f"{url}/healthz") == 200
+        assert status_of(f"{url}/readyz") == 503
+        time.sleep(1.0)
+        began = time.monotonic()
+    assert time.monotonic() - began < 10.0, "it waited for the compiler"
 
 
 @pytest.mark.ci

@@ -23,8 +23,8 @@ _LIBRARIES = ("numpy", "scipy", "numba")  # what learners and streams compute wi
 _DIGITS = 16  # 64 bits of the hash: enough to tell versions of one program apart
 _OURS = __name__.partition(".")[0]
 # What onebit's own modules import without any effect on a game: claims about learners, which no learner reads while it
-# plays, and where machine code is kept between processes.
-_BESIDE_THE_GAME = ("onebit.bounds", "onebit.code_cache")
+# plays, where machine code is kept between processes, and what is said while it is made.
+_BESIDE_THE_GAME = ("onebit.bounds", "onebit.code_cache", "onebit.compile_notice")
 _INSTALLED = ("site-packages", "dist-packages")
 _STANDARD_LIBRARY = tuple(Path(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib"))
 

@@ -6,6 +6,7 @@
 import multiprocessing
 import os
 import signal
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,6 +25,7 @@ from onebit.arena.interrupts import allowed, held, orderly_exit
 from onebit.arena.orphans import end_with_parent
 from onebit.arena.scratch import current_folder, enter_folder, run_folder
 from onebit.arena.store import DamageWarning, Result, Store
+from onebit.compile_notice import NOTICE
 from onebit.inputs import check_integer
 
 
@@ -311,6 +313,8 @@ class LocalProcesses:
                     # What is left of its batch names the suspect should the worker die.
                     self._left[pipe].pop(0)
                     yield message
+                elif isinstance(message, _Compiling):
+                    NOTICE.say_once(message.says)
                 elif isinstance(message, _Failure):
                     raise CellError(message.said) from InWorkerError(message.traceback)
                 else:
@@ -356,6 +360,12 @@ class _Failure(NamedTuple):
     traceback: str
 
 
+class _Compiling(NamedTuple):
+    """What a worker sends when it has to compile for long."""
+
+    says: str
+
+
 class InWorkerError(Exception):
     """Shows the worker's own traceback."""
 
@@ -383,21 +393,28 @@ def _work(pipe: Connection, play_batch: PlayBatch, folder: Path | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
     enter_folder(folder)
+    sending = threading.Lock()
+
+    def send(message: Played | _Failure | _Compiling | None) -> None:
+        with sending:
+            pipe.send(message)
+
+    NOTICE.say = lambda text: send(_Compiling(text))  # from a thread of its own; the parent has the progress bar
     # The pipe breaks when the parent stops while we send: nobody is left to be told.
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             batch = pipe.recv()
             try:
                 for played in in_order(play_batch, batch):
-                    _send(pipe, played)
-                pipe.send(None)
+                    _send(send, played)
+                send(None)
             except CellError as error:
-                pipe.send(_Failure(str(error), traceback.format_exc()))
+                send(_Failure(str(error), traceback.format_exc()))
 
 
-def _send(pipe: Connection, played: Played) -> None:
+def _send(send: Callable[[Played], None], played: Played) -> None:
     try:
-        pipe.send(played)
+        send(played)
     except (EOFError, OSError):
         raise
     except Exception as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from onebit.compile_notice import NOTICE
 from onebit.files import make_folder
 from onebit.inputs import check_integer, check_number
 from onebit.live.logs import has_password, is_database
@@ -20,6 +21,7 @@ LOG_VARIABLE = "ONEBIT_LOG"
 PASSWORD_FILE_VARIABLE = "ONEBIT_LOG_PASSWORD_FILE"
 """Names a file with the database's password, as containers are given secrets."""
 _GRACE_SECONDS = 20
+_FAILED, _INTERRUPTED = 1, 130  # what shells expect
 
 
 def serve_command(
@@ -87,10 +89,12 @@ def serve_command(
     keep_journal(log_requests)
     if os.path.lexists(folder / FILE) and not read_tokens(folder):
         logging.getLogger(NAME).warning("%s has no token: nobody may ask until one is added", folder / FILE)
+    NOTICE.keep_quiet()  # the journal has a line for each decider
+    app = create_app(
+        folder, log=log, tokens_required=is_open_to_others, rate=rate, warms=True, memory=n_bytes, audit=audit
+    )
     config = uvicorn.Config(
-        create_app(
-            folder, log=log, tokens_required=is_open_to_others, rate=rate, warms=True, memory=n_bytes, audit=audit
-        ),
+        app,
         host,
         port,
         log_config=None,
@@ -101,7 +105,15 @@ def serve_command(
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    Server(guard(config, places)).run()
+    deciders = app.state.service.desks
+    try:
+        Server(guard(config, places), on_stop=deciders.stop_compiling).run()
+    except (KeyboardInterrupt, SystemExit) as ended:  # SIGTERM has ended the process when all was closed
+        # A thread within the compiler can only be left, and may crash if Python is taken down around it.
+        if deciders.has_left_threads:
+            logging.shutdown()
+            os._exit(_FAILED if isinstance(ended, SystemExit) else _INTERRUPTED)
+        raise
 
 
 def _database(log: str | None) -> str | None:

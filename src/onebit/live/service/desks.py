@@ -21,6 +21,7 @@ from onebit.live.log import Batch
 from onebit.live.log_errors import LogError, LogWriteError, OwnedError, UnreachableError
 from onebit.live.looks import AT_LEAST, OF_A_CLASS
 from onebit.live.service.bodies import Call
+from onebit.live.service.compiling import Compiling
 from onebit.live.service.limits import MOST_BYTES_FOR_ONE, MOST_BYTES_WAITING, MOST_DECIDERS, MOST_READERS, MOST_WAITING
 from onebit.live.service.names import check_name
 from onebit.live.service.problems import problem_of
@@ -31,6 +32,7 @@ from onebit.machine_memory import Budget, MemoryBudgetError
 
 LOOK_SECONDS = 2.0
 """How often a service looks whether a decider of another one has come free."""
+_OPENING_SECONDS = 1.0  # that a service which stops waits for deciders that it opens
 _MOST_TOGETHER = 500  # requests between two commits
 _REMEDY = (
     "answer open tickets, give fewer columns or classes or a learner that keeps less (diagonal=True), or start the "
@@ -54,6 +56,8 @@ class Load:
         self.budget = Budget(memory, _REMEDY)
         self.closing = threading.Lock()
         """Held by the one that is being closed: a snapshot is a copy of all that it knows."""
+        self.is_stopping = False
+        """Whether the service is about to stop, and nothing need be compiled any more."""
 
 
 class _Job(NamedTuple):
@@ -85,7 +89,7 @@ class Desk:
     def __init__(
         self, title: str, opener: Callable[[], Decider], load: Load, warms: bool = False, is_new: bool = False
     ) -> None:
-        self.title, self._opener, self._load, self._warms, self.is_new = title, opener, load, warms, is_new
+        self.title, self._opener, self._load, self.is_new = title, opener, load, is_new
         self.decider: Decider | None = None
         self.fault: Exception | None = None
         self.opened = threading.Event()
@@ -98,7 +102,9 @@ class Desk:
         self._reading = threading.BoundedSemaphore(MOST_READERS)
         self._lining = threading.Lock()
         self._is_closed = False
-        self._thread = threading.Thread(target=self._work_within_budget, name=f"onebit {title}")
+        self.compiling = Compiling(title, warms)
+        # The process may end while it is being opened, which takes a replay: nothing of that is lost.
+        self._thread = threading.Thread(target=self._work_within_budget, name=f"onebit {title}", daemon=True)
         self._thread.start()
 
     @property
@@ -182,10 +188,16 @@ class Desk:
             if not self._is_closed:
                 self._is_closed = True
                 self._line.put(None)
+        self.compiling.leave()
 
     def join(self) -> None:
         """Wait until the decider is closed."""
         self._thread.join()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has a thread still, its own or the compiler's."""
+        return self._thread.is_alive() or self.compiling.is_alive
 
     # What its thread does.
 
@@ -208,14 +220,17 @@ class Desk:
             _LOG.error("cannot be opened", extra={"decider": self.title}, exc_info=error)
         finally:
             self.opened.set()
-        if self.decider is not None and self._warms and not self._is_closed:
-            self._warm_up(self.decider)
+        if self.decider is not None and not self._load.is_stopping:
+            self.compiling.wait(self.decider)  # while requests wait in line
         self.ready.set()
         if self.decider is None:
             return
         try:
             while jobs := self._next_jobs():
-                self._do(self.decider, jobs)
+                if self.compiling.is_done:
+                    self._do(self.decider, jobs)
+                else:
+                    self._deliver(jobs, [(None, _stopping()) for _ in jobs])
         finally:
             try:
                 with self._load.closing:
@@ -231,16 +246,6 @@ class Desk:
             decider.close()
             raise
         return decider
-
-    def _warm_up(self, decider: Decider) -> None:
-        """Compile what the first guess needs, and say so: that may take a minute, in which requests wait in line."""
-        said, began = {"decider": self.title}, time.monotonic()
-        _LOG.info("compiling what its first guess needs", extra=said)
-        try:
-            decider.warm_up()
-            _LOG.info("is ready: compiled in %.1f seconds", time.monotonic() - began, extra=said)
-        except Exception as error:  # it may guess all the same; else the first caller is told what is wrong
-            _LOG.warning("cannot be compiled in advance: %s", error, extra=said)
 
     def _next_jobs(self) -> list[_Job]:
         """Return all that is in line, at least one; nothing when it is time to stop."""
@@ -459,6 +464,17 @@ class Desks:
             self._desks[namespace, name] = desk
             return before is None
 
+    def stop_compiling(self) -> None:
+        """Wait for the compiler no longer: the service is about to stop, and need not be ready first."""
+        self._load.is_stopping = True
+        for desk in list(self._desks.values()):
+            desk.compiling.leave()
+
+    @property
+    def has_left_threads(self) -> bool:
+        """Whether threads still open deciders or compile for them, though they are waited for no longer."""
+        return any(desk.is_alive for desk in list(self._desks.values()))
+
     def close(self) -> None:
         """Finish what is in line, and close all."""
         self._stop.set()
@@ -468,5 +484,9 @@ class Desks:
             desks = list(self._desks.values())
         for desk in desks:
             desk.stop()
+        end = time.monotonic() + _OPENING_SECONDS
         for desk in desks:
-            desk.join()
+            if desk.opened.wait(max(0.0, end - time.monotonic())):
+                desk.join()
+            else:
+                _LOG.warning("is left while it is being opened", extra={"decider": desk.title})

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+from collections.abc import Callable
 
 import uvicorn
 
@@ -11,7 +12,19 @@ _LOG = logging.getLogger("onebit.serve")
 
 
 class Server(uvicorn.Server):
-    """A server whose connections `protocol.guard` has set up."""
+    """A server whose connections `protocol.guard` has set up.
+
+    Parameters
+    ----------
+    config : uvicorn.Config
+        Its settings.
+    on_stop : callable, optional
+        Called when it begins to stop, before it waits for the requests that it has.
+    """
+
+    def __init__(self, config: uvicorn.Config, on_stop: Callable[[], None] | None = None) -> None:
+        super().__init__(config)
+        self._on_stop = on_stop
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
@@ -24,6 +37,8 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop; requests that deciders had begun when the grace was over are answered once they are written."""
+        if self._on_stop is not None:
+            self._on_stop()
         await super().shutdown(sockets)
         if self.server_state.tasks:
             await asyncio.wait(self.server_state.tasks, timeout=_LAST_ANSWERS_SECONDS)

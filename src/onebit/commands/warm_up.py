@@ -1,0 +1,114 @@
+"""What ``onebit warm-up`` does: compile what a user will need, and keep it on disk."""
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numba.core import config
+from rich.console import Console
+
+from onebit.arena.grammar import parse_player
+from onebit.arena.players import LearnerPlayer, build
+from onebit.code_cache import NOT_KEPT, place
+from onebit.compare.entries import default_entries
+from onebit.compile_notice import NOTICE
+from onebit.learners import all_learners
+from onebit.live.decider import Decider
+from onebit.play import play
+from onebit.reporting.names import on_screen
+from onebit.reporting.progress import progress_bar
+
+ALL = "all"
+"""In place of names: every learner, with its default settings."""
+_N_ROUNDS, _N_CLASSES = 60, 3
+_SETTINGS: Any = config
+_REMEDY = "let the variable NUMBA_CACHE_DIR name a folder of yours, and give the same command again"
+
+
+def warm_up_command(learners: Sequence[str]) -> None:
+    """Compile learners, with a progress bar, and say how long it took and where the code is.
+
+    Parameters
+    ----------
+    learners : sequence of str
+        As `onebit compare` takes them, or "all"; without any, those that it plays by default.
+    """
+    players = [_learner(text) for text in _named(learners)]
+    folder = _check_place()
+    NOTICE.keep_quiet()  # the bar says it
+    began, n_before = time.monotonic(), NOTICE.n_compiled
+    steps = [step for player in players for step in _steps(player)]
+    console = Console()
+    with progress_bar(console, f"Compiling {len(players)} learner{'s' * (len(players) > 1)}") as show:
+        show(0, len(steps))
+        for n_done, step in enumerate(steps, start=1):
+            step()
+            show(n_done, len(steps))
+    n_compiled, seconds = NOTICE.n_compiled - n_before, time.monotonic() - began
+    if NOT_KEPT:
+        why = next(iter(NOT_KEPT.values()))
+        raise RuntimeError(f"{len(NOT_KEPT)} of {n_compiled} functions could not be kept ({why}): {_REMEDY}")
+    what = f"{n_compiled} functions were compiled" if n_compiled else "everything was there already"
+    said = f"Ready after {seconds:.1f} seconds: {what}. The code is kept in {folder}."
+    console.print(on_screen(said), highlight=False, soft_wrap=True)
+
+
+def _named(learners: Sequence[str]) -> list[str]:
+    names = [name for part in learners for name in part.split()] or default_entries()
+    if ALL in names:
+        names += sorted(cls.__name__ for cls in all_learners())
+    return [name for name in dict.fromkeys(names) if name != ALL]
+
+
+def _learner(text: str) -> LearnerPlayer:
+    player = parse_player(text)
+    if not isinstance(player, LearnerPlayer):
+        raise ValueError(f"{text} is no learner: there is nothing of it to compile; leave it out")
+    return player
+
+
+def _check_place() -> Path:
+    """Return where code is kept, or raise if it cannot be, or nothing is compiled."""
+    if _SETTINGS.DISABLE_JIT:
+        raise ValueError("NUMBA_DISABLE_JIT switches the compiler off: unset it, and give the same command again")
+    wanted = _SETTINGS.CACHE_DIR
+    try:
+        folder = place()
+    except RuntimeError:
+        tried = f"{wanted} (NUMBA_CACHE_DIR), " if wanted else ""
+        places = f"{tried}{Path(__file__).parents[1]} and your own cache folder"
+        raise ValueError(f"compiled code cannot be kept: {places} cannot be written to; {_REMEDY}") from None
+    if wanted and folder != Path(wanted):
+        raise ValueError(f"NUMBA_CACHE_DIR={wanted} cannot be written to: name another folder, or unset it")
+    return folder
+
+
+def _steps(player: LearnerPlayer) -> list[Callable[[], None]]:
+    """Return what compiles a learner for one round at a time, by records or rows, and for whole streams."""
+    rows = np.random.default_rng(0).normal(size=(_N_ROUNDS, _N_CLASSES))
+    rows *= np.geomspace(1.0, 100.0, _N_ROUNDS)[:, None]  # learners that scale columns do it again
+    y = rows.argmax(axis=1)
+    played: list[Any] = [rows, scipy.sparse.csr_array(np.where(abs(rows) < 1.0, 0.0, rows))]
+    steps: list[Callable[[], None]] = [partial(_play, player, X, y) for X in played]
+    return steps if player.hears_label else [partial(_decide, player, rows, y), *steps]
+
+
+def _play(player: LearnerPlayer, X: Any, y: np.ndarray) -> None:
+    play(build(player.spec), X, y, seed=0)
+
+
+def _decide(player: LearnerPlayer, rows: np.ndarray, y: np.ndarray) -> None:
+    """Let a decider play, in a file that is removed."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Decider.open(Path(folder) / "warm-up.onebit", _N_CLASSES, build(player.spec), durability="batch") as decider,
+    ):
+        decider.warm_up()  # with dense and with sparse rows
+        for row, label in zip(rows, y, strict=True):
+            ticket = decider.guess({f"x{j}": float(value) for j, value in enumerate(row)})
+            decider.tell(ticket, ticket.label == label)

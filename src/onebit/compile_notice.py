@@ -1,0 +1,100 @@
+"""One line, once in a process, when compiling onebit's functions has taken a second: the program does not hang.
+
+A person at a terminal reads it on standard error, above a progress bar if there is one. Otherwise it is logged, by the
+logger ``onebit`` at level INFO. Numba says when it compiles: calls of compiled functions cost nothing more.
+"""
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from numba.core import event
+
+from onebit.code_cache import CodeCache
+
+_SECONDS = 1.0
+_KEPT = "compiling its code for this machine, which can take a minute; it is kept on disk, so this happens once"
+_NOT_KEPT = (
+    "compiling its code for this machine, which can take a minute, each time: no folder can be written to keep it in; "
+    "let the variable NUMBA_CACHE_DIR name one"
+)
+_LOG = logging.getLogger("onebit")
+
+
+class CompileNotice(event.Listener):
+    """Counts what is compiled of onebit's functions, and says once when that has taken some time.
+
+    Parameters
+    ----------
+    seconds : float
+        How long compiling may take, in all, before it is said.
+    """
+
+    def __init__(self, seconds: float = _SECONDS) -> None:
+        self.n_compiled = 0
+        """How many functions were compiled, and not found on disk."""
+        self.is_command = False
+        """Whether this process runs a command, whose user may be at a terminal."""
+        self.say: Callable[[str], None] = self._say
+        self._left = seconds
+        self._n_begun = 0
+        """Functions that are being compiled now, each for the one before; only the thread with Numba's lock counts."""
+        self._began = 0.0
+        self._timer: threading.Timer | None = None
+        self._saying = threading.Lock()
+        self._is_said = False
+
+    def on_start(self, event: Any) -> None:
+        """Note that a function is being compiled; a timer goes off if it takes too long."""
+        if not _is_ours(event):
+            return
+        self.n_compiled += 1
+        self._n_begun += 1
+        if self._n_begun == 1 and not self._is_said:
+            self._began = time.monotonic()
+            cache: CodeCache = event.data["dispatcher"]._cache
+            self._timer = threading.Timer(self._left, lambda: self.say_once(_KEPT if cache.is_kept else _NOT_KEPT))
+            self._timer.daemon = True
+            self._timer.start()
+
+    def on_end(self, event: Any) -> None:
+        """Note that a function is compiled, or could not be."""
+        if not _is_ours(event):
+            return
+        self._n_begun -= 1
+        if self._n_begun == 0 and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._left = max(0.0, self._left - (time.monotonic() - self._began))
+
+    def say_once(self, text: str) -> None:
+        """Say it, unless something was said before."""
+        with self._saying:
+            is_first, self._is_said = not self._is_said, True
+        if is_first:
+            with suppress(OSError, ValueError):  # standard error may be closed, a pipe broken
+                self.say(text)
+
+    def keep_quiet(self) -> None:
+        """Say nothing from now on: the command says it in its own words."""
+        self._is_said = True
+
+    def _say(self, text: str) -> None:
+        # While a progress bar is shown, sys.stderr is rich's, which prints above it.
+        is_watched = self.is_command and sys.stderr is not None and sys.stderr.isatty()
+        if is_watched or hasattr(sys, "ps1"):  # Python's prompt, IPython or a notebook
+            print(f"onebit: {text}", file=sys.stderr, flush=True)
+        else:
+            _LOG.info("%s", text)
+
+
+def _is_ours(event: Any) -> bool:
+    return isinstance(event.data["dispatcher"]._cache, CodeCache)
+
+
+NOTICE = CompileNotice()
+"""Of this process; `onebit.compiled` lets Numba tell it."""
