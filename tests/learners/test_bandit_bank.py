@@ -19,7 +19,7 @@ from onebit.compiled import compiled
 from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational
 from onebit.learners import packing
 from onebit.learners.bandit_svm import bandit_svm, bank, linear, vote
-from onebit.learners.bandit_svm.bandit_svm import Member, plan_members
+from onebit.learners.bandit_svm.bandit_svm import plan_members
 from onebit.learners.bandit_svm.bank import BankState, Scratch
 from onebit.learners.bandit_svm.guesses import ASKED
 from onebit.learners.bandit_svm.separators import DUE, LENGTH, NEXT, OF_UNITS, SEEN, Settings
@@ -54,7 +54,11 @@ def test_greedy_guessing_does_lock_up() -> None:
     for seed in range(5):
         X, y, n_classes, *_ = lock_up_problem("ten levels", 3000, seed)
         settings: dict[str, Any] = {"scale": None, "classes": n_classes, "C": 100.0}
-        stuck.append(onebit.play(onebit.BanditSVM(exploration="greedy", **settings), X, y, seed=seed).mistakes)
+        stuck.append(
+            onebit.play(
+                onebit.BanditSVM(list(bandit_svm._DEFAULT_BANK), exploration="greedy", **settings), X, y, seed=seed
+            ).mistakes
+        )
         assert onebit.play(onebit.BanditSVM(**settings), X, y, seed=seed).mistakes < 150
     assert max(stuck) > 600
 
@@ -95,11 +99,11 @@ def test_what_is_promised() -> None:
     numbers: dict[str, Any] = {"n_classes": 3, "n_features": 2, "radius": 1.0, "margin": 0.1}
     productive = 16 * 100
     assert guarded([None], C=math.inf).promise(**numbers)[0].value == 11 + 62 * productive
-    hard, all_members = len(bandit_svm._HARD), len(bandit_svm._HARD + bandit_svm._SOFT)
-    assert guarded(C=math.inf).promise(**numbers)[0].value == 11 + 62 * (hard * productive + hard - 1)
-    assert guarded(C=100.0).promise(**numbers)[0].value == 11 + 62 * (all_members * 1608 + all_members - 1)
+    m = len(bandit_svm._DEFAULT_BANK)
+    assert guarded(C=math.inf).promise(**numbers)[0].value == 11 + 62 * (m * productive + m - 1)
+    assert guarded(C=100.0).promise(**numbers)[0].value == 11 + 62 * (m * 1608 + m - 1)
     by_default = onebit.BanditSVM().promise(**numbers)[0].value
-    assert by_default == 11 + 62 * ((all_members + 1) * 1680 + all_members), "the guard is one more"
+    assert by_default == 11 + 62 * ((m + 1) * 1680 + m), "the guard is one more"
     assert onebit.BanditSVM(Rational(normalize=True)).promise(**numbers)[0].value == 11 + 62 * (2 * 1680 + 1)
     assert onebit.BanditSVM(exploration="greedy").promise(**numbers) == ()
     assert guarded(Rational(normalize=True)).promise(**numbers) == (), "no linear kernel"
@@ -115,7 +119,7 @@ def test_a_banks_promise_is_checked() -> None:
 
 def planned(*kernels: Any) -> tuple[Any, Settings]:
     """Return the kernels with values of their own, and what compiled code is told about a bank of these."""
-    return plan_members(tuple(map(Member, kernels)), onebit.BanditSVM()._checked_settings(), 5)
+    return plan_members(kernels, onebit.BanditSVM()._checked_settings(), 5)
 
 
 def test_powers_are_had_by_squaring() -> None:
@@ -322,7 +326,7 @@ def test_opinions_are_those_of_the_bank_that_plays() -> None:
         learner.opinions([1.0, 2.0])
     learner.tell(learner.guess([1.0, 2.0]), False)
     learner.set_params(kernel=[None])
-    assert len(learner.opinions([1.0, 2.0])) == len(learner.bank_) == len(bandit_svm._HARD + bandit_svm._SOFT)
+    assert len(learner.opinions([1.0, 2.0])) == len(learner.bank_) == len(bandit_svm._DEFAULT_BANK)
 
 
 def test_a_productive_fact_counts_whatever_its_example_displaces() -> None:
@@ -375,9 +379,9 @@ def test_a_sure_leader_guesses_alone() -> None:
             members = memory.arrays.members.copy()
             learner.tell(guess, True)
             assert np.array_equal(memory.arrays.members, members), "nobody else was asked, so nobody can be judged"
-            guess = learner.guess(x)
-            learner.tell(guess, False)
-            assert asked().all()
+            other = copy.deepcopy(learner)
+            other.tell(other.guess(x), False)
+            assert other._memory.sight.flags[ASKED : ASKED + len(learner.bank_)].all()
         else:
             assert n_asked == len(learner.bank_)
             learner.tell(guess, bool(guess.label == label))
@@ -519,7 +523,7 @@ def test_a_new_scale_takes_paper_of_its_own() -> None:
     whole = copy.deepcopy(learner)
     memory: Any = learner._memory
     assert memory.arrays.counts[DUE], "no scale is due"
-    small = memory._new_state(problem.X.shape[1])
+    small = memory._new_state(problem.X.shape[1], has_regressions=True)
     memory.sight = memory._scratch_for(small)
     assert np.array_equal(learner.decision_function(problem.X), whole.decision_function(problem.X))
     capacity = memory.arrays.examples.shape[1]

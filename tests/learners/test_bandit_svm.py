@@ -13,7 +13,7 @@ from onebit.checks.problems import noisy_problem, separable_problem
 from onebit.compiled import compiled
 from onebit.kernels import Gaussian, Linear, Rational
 from onebit.learners.bandit_svm import linear, separators
-from onebit.learners.bandit_svm.bandit_svm import Member, plan_members
+from onebit.learners.bandit_svm.bandit_svm import plan_members
 from onebit.learners.bandit_svm.bank import BankMemory, BankState, Scratch
 from onebit.learners.bandit_svm.guesses import ROUNDS, is_outdated, new_watch
 from onebit.learners.bandit_svm.separators import Settings, exponentiate, prove
@@ -21,8 +21,7 @@ from onebit.learners.bandit_svm.separators import Settings, exponentiate, prove
 SOFTNESS, TOLERANCE = 0.5 / 3.0, 1e-10
 EXACT = Settings(
     plan=np.array([[0, 0, 1]]),
-    softness=np.array([SOFTNESS]),
-    handicaps=np.zeros(1),
+    softness=SOFTNESS,
     bases=np.zeros((1, 3)),
     replays=100_000,
     budget=500,
@@ -105,7 +104,7 @@ def test_linear_solver_finds_the_largest_margin(seed: int) -> None:
 def test_kernel_solver_meets_the_optimality_conditions(kernel: Any) -> None:
     X = unit_rows(100, 4, 7)
     signs, gram = facts_of(X, 7), kernel(X)
-    bases, settings = plan_members((Member(kernel),), EXACT._replace(budget=100), 4)
+    bases, settings = plan_members((kernel,), EXACT._replace(budget=100), 4)
     learner = BankMemory((kernel,), bases, settings, False, 4, 1)
     while learner.arrays.examples.shape[1] < 100:
         learner.make_room(X, 0)
@@ -331,7 +330,7 @@ def test_linear_solver_finds_the_largest_margin_where_it_is_very_soft() -> None:
     memory = linear.new_state(3, 1, 60, 3)
     memory.columns[:], memory.values[:], memory.examples[linear.ENTRIES] = np.arange(3), X, 3
     memory.examples[separators.LENGTH], memory.targets[0], memory.counts[0] = 1.0, signs, 60
-    replay_linear(memory, 0, EXACT._replace(softness=np.array([softness])), 1e-6)
+    replay_linear(memory, 0, EXACT._replace(softness=softness), 1e-6)
     alphas = memory.alphas[0]
     slopes = 1.0 - signs * (X @ memory.weights[:, 0]) - alphas * softness
     assert np.all(np.abs(slopes) <= 3e-6)

@@ -13,36 +13,19 @@ from onebit.inputs import Floats, check_choice, check_integer, check_number
 from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Polynomial, Rational, as_kernel
 from onebit.learners.bandit_svm.bank import BankMemory
 from onebit.learners.bandit_svm.linear import LinearMemory
+from onebit.learners.bandit_svm.regressions import MIXED, WEIGHTS
 from onebit.learners.bandit_svm.separators import BASE, COMPILED, IN_PYTHON, IS_LINEAR, LAPLACE, SQUARINGS, Settings
 from onebit.learners.space_learner import SpaceLearner
 from onebit.memory import Memory
 
-
-class Member(NamedTuple):
-    """One voter of a bank."""
-
-    kernel: Kernel
-    divisor: float = 1.0
-    """Its C is the learner's, divided by this."""
-    handicap: float = 0.0
-    """The loss it starts with, as if it had been wrong so often."""
-
-
 # On unit rows a Gaussian of width f^−½ is exp(−f(1−⟨x, x'⟩)): f = 1, 4, 16.
-_HARD = (
-    Member(Linear(normalize=True)),
-    Member(Gaussian(width=1.0, normalize=True)),
-    Member(Gaussian(width=0.5, normalize=True)),
-    Member(Gaussian(width=0.25, normalize=True)),
-    Member(Laplace()),
-    Member(Laplace(sharpness=12.0)),
-)
-# For noisy data; they start with a handicap, since on clean data they are wrong more often.
-_SOFT = (
-    Member(Gaussian(width=0.5, normalize=True), divisor=10.0, handicap=3.0),
-    Member(Laplace(), divisor=10.0, handicap=3.0),
-    Member(Laplace(sharpness=12.0), divisor=10.0, handicap=3.0),
-    Member(Laplace(), divisor=50.0, handicap=5.0),
+_DEFAULT_BANK = (
+    Linear(normalize=True),
+    Gaussian(width=1.0, normalize=True),
+    Gaussian(width=0.5, normalize=True),
+    Gaussian(width=0.25, normalize=True),
+    Laplace(),
+    Laplace(sharpness=12.0),
 )
 # Beyond, a bank's store of dense rows would be too large: the linear space, which leaves sparse rows sparse.
 _MOST_FEATURES = 10_000
@@ -185,11 +168,11 @@ class BanditSVM(SpaceLearner):
         forget.
         """
         settings = self._checked_settings()
-        members, softness = self._members(n_features), float(settings.softness[0])
+        members, softness = self._kernels(n_features), settings.softness
         numbers = {"n_classes": n_classes, "radius": radius, "margin": margin}
         if members is None and (settings.scales or softness > 0.0):
             return ()
-        has_linear = members is None or settings.scales or Member(Linear(normalize=True)) in members
+        has_linear = members is None or settings.scales or Linear(normalize=True) in members
         if settings.guarded and has_linear:
             n_members = 1 if members is None else len(members) + settings.scales
             return (BOUNDS["BanditSVM-guarded"].claim(**numbers, n_kernels=n_members, softness=softness),)
@@ -203,6 +186,13 @@ class BanditSVM(SpaceLearner):
         self._check_started("bank_")
         memory = self._memory
         return memory.kernels if isinstance(memory, BankMemory) else (None,)
+
+    @property
+    def mixture_(self) -> dict[str, float] | None:
+        """What the scores of the vote and of the regressions count, and their leads; None without regressions."""
+        self._check_started("mixture_")
+        mixture = getattr(self._memory.arrays, "mixture", np.zeros((0, 0)))
+        return dict(zip(MIXED, mixture[WEIGHTS].tolist(), strict=True)) if len(mixture) else None
 
     @property
     def proved_(self) -> npt.NDArray[np.int8]:
@@ -255,8 +245,7 @@ class BanditSVM(SpaceLearner):
         softness = 0.0 if is_hard else 0.5 / check_number("C", self.C, above=1e-300)
         return Settings(
             plan=np.array([[0, 0, 1]]),
-            softness=np.array([softness]),
-            handicaps=np.zeros(1),
+            softness=softness,
             bases=np.zeros((1, 3)),
             replays=check_integer("replays", self.replays, low=0, high=_MOST),
             budget=check_integer("budget", self.budget, low=1, high=_MOST),
@@ -267,7 +256,7 @@ class BanditSVM(SpaceLearner):
             is_bounded=True,
         )
 
-    def _members(self, n_features: int) -> tuple[Member, ...] | None:
+    def _kernels(self, n_features: int) -> tuple[Kernel, ...] | None:
         """Return the members of the bank, or None for the linear space without a kernel."""
         if self.kernel is None:
             return None
@@ -279,7 +268,7 @@ class BanditSVM(SpaceLearner):
                 )
             if n_features > _MOST_FEATURES:
                 return None
-            return _HARD if math.inf == self.C else _HARD + _SOFT  # infinite C has no softer form
+            return _DEFAULT_BANK
         kernels = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
         if not kernels:
             raise ValueError("kernel must name at least one kernel; got an empty list")
@@ -292,28 +281,29 @@ class BanditSVM(SpaceLearner):
                     'kernel must take rows of any length with scale="online"; got Rational(). '
                     "Use Rational(normalize=True), or scale=None"
                 )
-        return tuple(Member(kernel) for kernel in bank)
+        return bank
 
     def _new_memory(self) -> Memory:
-        settings, members = self._checked_settings(), self._members(self.n_features_in_)
+        settings, members = self._checked_settings(), self._kernels(self.n_features_in_)
         size = self.n_features_in_, len(self.classes_)
         if members is None:
             return LinearMemory(settings, self.hears_label, *size)
         bases, settings = plan_members(members, settings, self.n_features_in_ + settings.scales)
-        return BankMemory(tuple(member.kernel for member in members), bases, settings, self.hears_label, *size)
+        has_regressions = isinstance(self.kernel, str)
+        return BankMemory(members, bases, settings, self.hears_label, *size, has_regressions=has_regressions)
 
 
 # Which kernels have values of their own, and how those of the others come from them.
 
 
-def plan_members(members: tuple[Member, ...], settings: Settings, width: int) -> tuple[tuple[Kernel, ...], Settings]:
+def plan_members(kernels: tuple[Kernel, ...], settings: Settings, width: int) -> tuple[tuple[Kernel, ...], Settings]:
     """Return the kernels with values of their own, and the settings with what compiled code is told about members.
 
     A kernel whose exponent is another's times a power of two is had by squaring.
     """
     bases: list[Kernel] = []
-    plan = np.zeros((len(members), 3), dtype=np.int64)
-    for k, (kernel, _, _) in enumerate(members):
+    plan = np.zeros((len(kernels), 3), dtype=np.int64)
+    for k, kernel in enumerate(kernels):
         plan[k, IS_LINEAR] = type(kernel) is Linear and bool(kernel.normalize)
         for b, base in enumerate(bases):
             squarings = _squarings(base, kernel)
@@ -325,8 +315,6 @@ def plan_members(members: tuple[Member, ...], settings: Settings, width: int) ->
             bases.append(kernel)
     return tuple(bases), settings._replace(
         plan=plan,
-        softness=np.array([float(settings.softness[0]) * member.divisor for member in members]),
-        handicaps=np.array([member.handicap for member in members]),
         bases=np.array([(_code(base), bool(base.normalize), _parameter(base, width)) for base in bases], np.float64),
         is_bounded=all(map(_is_bounded, bases)),
     )

@@ -1,4 +1,4 @@
-"""A bank: members that learn from the same answers, each a kernel and a softness, and what Python does with them.
+"""A bank: members that learn from the same answers, each with a kernel of its own, and what Python does with them.
 
 An answer proves the same facts to every member, whichever guessed. So all of them learn from every round, and each can
 be judged: after "right", every member that would have said something else was wrong; after "wrong", every member that
@@ -13,12 +13,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from onebit.compiled import frugal
 from onebit.draws import Draw
 from onebit.inputs import Floats, Integers, Rows, SparseRows, dense
 from onebit.kernels import Kernel
+from onebit.learners.bandit_svm import regressions
 from onebit.learners.bandit_svm.guesses import (
     ASK_ALL,
     ASKED,
+    LATELY,
     ROW_KIND,
     FactMemory,
     choose,
@@ -38,6 +41,7 @@ from onebit.learners.bandit_svm.separators import (
     IT_IS_ANOTHER,
     IT_IS_NOT,
     KIND,
+    LANDMARKS,
     LAPLACE,
     LENGTH,
     N_COUNTS,
@@ -111,6 +115,13 @@ class BankState(NamedTuple):
     """How the guesses went, for `is_outdated`."""
     scaling: Floats
     """Statistics and scale of the columns, for dense and for sparse rows (2 × 2 × 4 × d), or empty."""
+    landmarks: Floats
+    """This and what follows: see `regressions.new_arrays`."""
+    landmark_changes: Floats
+    landmark_weights: Floats
+    row_changes: Floats
+    row_weights: Floats
+    mixture: Floats
 
 
 class Scratch(NamedTuple):
@@ -129,6 +140,12 @@ class Scratch(NamedTuple):
     """One number per stored example, for several purposes (3 + bases × capacity)."""
     numbers: Floats
     flags: Integers
+    features: Floats
+    """What the second regression sees of the row, and room for as much."""
+    estimates: Floats
+    """What the regressions and the vote say of every class (4 × K)."""
+    known: Floats
+    """What the mixture knows of three labels."""
 
 
 class BankMemory(DenseMemory, FactMemory):
@@ -149,10 +166,14 @@ class BankMemory(DenseMemory, FactMemory):
             "alphas": ("", "", "example"),
             "coefficients": ("", "example", ""),
             "scores": ("", "", "example"),
+            "landmarks": ("", "landmark"),
+            "landmark_changes": ("feature", "feature"),
+            "landmark_weights": ("feature", ""),
         }
     )
     class_axes: ClassVar[Mapping[str, int]] = MappingProxyType(
         {"targets": 0, "alphas": 1, "coefficients": 2, "scores": 1, "sums": 2, "weights": 1, "guard": 1, "guesses": 1}
+        | {"landmark_weights": 1, "row_changes": 0, "row_weights": 1}
     )
 
     def __init__(
@@ -163,22 +184,21 @@ class BankMemory(DenseMemory, FactMemory):
         hears_label: bool,
         n_features: int,
         n_classes: int,
+        has_regressions: bool = False,
     ) -> None:
         self.n_classes, self._hears_label = n_classes, hears_label
         self.kernels, self.bases, self.settings = kernels, bases, settings
         self._in_python = settings.bases[:, CODE] == IN_PYTHON
         self.measures_in_python = bool(self._in_python.any())
-        self.arrays = self._new_state(n_features)
+        self.arrays = self._new_state(n_features, has_regressions)
         self.sight = self.new_sight()
 
-    def _new_state(self, n_features: int) -> BankState:
+    def _new_state(self, n_features: int, has_regressions: bool) -> BankState:
         settings, K = self.settings, self.n_classes
         m, n, width = len(self.kernels), min(settings.budget, _FIRST_CAPACITY), n_features + settings.scales
         n_scaled = n_features * settings.scales
         has_guard = settings.scales and settings.guarded
         scaling = np.stack([new_statistics(n_scaled), new_scale(n_scaled)])
-        losses = np.append(settings.handicaps, np.zeros(int(has_guard)))
-        trust = np.exp(losses.min() - losses)
         return BankState(
             rows=np.zeros((n_features, n)),
             units=np.zeros((width, n)),
@@ -191,11 +211,12 @@ class BankMemory(DenseMemory, FactMemory):
             sums=np.zeros((m, 2, K)),
             weights=np.zeros((width * bool(settings.plan[:, IS_LINEAR].any()), K)),
             guard=np.zeros((n_features * has_guard, K)),
-            members=np.column_stack([losses, trust, np.zeros(m + has_guard)]),
+            members=np.repeat([[0.0, 1.0, 0.0]], m + has_guard, axis=0),
             guesses=np.zeros((2, K), np.int64),
             counts=np.zeros(N_COUNTS, np.int64),
             watch=new_watch(),
             scaling=np.stack([scaling, scaling]),
+            **regressions.new_arrays(width, K, n, has_regressions),
         )
 
     def new_sight(self) -> Scratch:
@@ -213,6 +234,9 @@ class BankMemory(DenseMemory, FactMemory):
             lines=np.zeros((VALUES + n_bases, capacity)),
             numbers=np.zeros(ITSELF + n_bases),
             flags=np.zeros(ASKED + n_asked + n_bases, np.int64),
+            features=np.zeros((2, len(state.landmark_changes))),
+            estimates=np.zeros((4, n_classes)),
+            known=np.zeros((3, state.mixture.shape[1])),
         )
 
     def game(self, is_sparse: bool) -> Game:
@@ -256,17 +280,24 @@ class BankMemory(DenseMemory, FactMemory):
 
     def grow(self, rows: Rows) -> None:
         """Double the places, up to the budget."""
-        self.arrays = self.larger(example=min(self.settings.budget, 2 * self.arrays.examples.shape[1]))
+        now, sizes = self.arrays, {"example": min(self.settings.budget, 2 * self.arrays.examples.shape[1])}
+        if len(now.mixture):
+            sizes["landmark"] = min(regressions.LANDMARKS, sizes["example"])
+            sizes["feature"] = len(now.landmark_changes) - now.landmarks.shape[1] + sizes["landmark"]
+        self.arrays = self.larger(**sizes)
 
     def forgetful(self) -> BankState:
         """Return arrays in which all facts are forgotten; the linear member keeps its weights and its guarantee."""
-        fresh: BankState = self.copies("counts", "sums", "members", "guesses")
-        fresh.counts[SIZE] = 0
+        learned = ("landmark_changes", "landmark_weights", "row_changes", "row_weights", "mixture")
+        fresh: BankState = self.copies("counts", "sums", "members", "guesses", *learned)
+        fresh.counts[SIZE] = fresh.counts[LANDMARKS] = 0
+        for name in learned:
+            getattr(fresh, name)[:] = 0.0
+        if len(fresh.mixture):
+            fresh.mixture[:] = regressions.new_mixture()
         fresh.counts[DUE] -= TO_FORGET
         fresh.sums[:], fresh.guesses[:] = 0.0, 0
-        losses = self.settings.handicaps
-        fresh.members[: len(losses), LOSS] = losses
-        fresh.members[: len(losses), TRUST] = np.exp(losses.min() - losses)
+        fresh.members[:, LOSS], fresh.members[:, TRUST] = 0.0, 1.0
         return fresh
 
     def scale_again(self, kind: int) -> None:
@@ -331,9 +362,14 @@ class BankMemory(DenseMemory, FactMemory):
     def narrowed(self, prepared: Rows, row: Rows | str, among: Integers) -> Any:
         """Measure a row; where one member guessed alone, and not what is allowed, all are asked."""
         self.measure(prepared, row)
-        if np.argmax(self.sight.scores) not in among:
+        is_other = np.argmax(self.sight.scores) not in among
+        if is_other:
             self._ask_all(prepared, row)
-        narrow = {name: np.ascontiguousarray(getattr(self.sight, name)[..., among]) for name in self.per_class}
+        names = (*self.per_class, "estimates")
+        narrow = {name: np.ascontiguousarray(getattr(self.sight, name)[..., among]) for name in names}
+        if is_other and len(self.arrays.mixture):
+            guesses = np.ascontiguousarray(self.arrays.guesses[:, among])
+            _propose(narrow["estimates"], guesses, self.arrays.mixture, self.sight.known, narrow["scores"])
         return self.sight._replace(**narrow)
 
     def opinions(self, row: Rows) -> Floats:
@@ -355,14 +391,39 @@ class BankMemory(DenseMemory, FactMemory):
                 coefficients = now.coefficients[k, : self.size]
                 opinions[k] = kernel.combine(kernel.prepare(seen), kernel.prepare(stored), coefficients)
         scores: Floats = opinions[0]
+        alone = np.zeros(len(seen), bool)
         if len(opinions) > 1:
             heard = np.clip(opinions, -LOUDEST, LOUDEST)
             scores = np.tensordot(trust / trust.sum(), heard, axes=1)
             if settings.is_bounded and not in_python(is_to_follow)(now.counts, settings.guarded):
                 leader = int(np.argmax(trust))
-                alone = _are_sure(opinions[leader])
+                alone = _are_sure(opinions[leader]) & in_python(regressions.may_guess_alone)(now.mixture)
                 scores[alone] = heard[leader, alone]
-        return self._leaning(scores, rows) if settings.guarded else scores
+        votes, scores = scores.copy(), self._leaning(scores, rows) if settings.guarded else scores
+        if len(now.mixture):
+            self._let_propose(seen, alone, votes, scores)
+        return scores
+
+    def _let_propose(self, seen: Floats, alone: Any, votes: Floats, scores: Floats) -> None:
+        """Let the regressions propose labels, unless a member guesses alone."""
+        now, scratch = self.arrays, self.new_sight()
+        regressions.propose_many(
+            unit_rows(seen),
+            row_lengths(seen),
+            alone,
+            votes,
+            now.landmarks,
+            int(now.counts[LANDMARKS]),
+            now.landmark_weights,
+            now.row_changes,
+            now.row_weights,
+            now.guesses,
+            now.mixture,
+            scratch.features,
+            scratch.estimates,
+            scratch.known,
+            scores,
+        )
 
     def _leaning(self, scores: Floats, rows: Rows) -> Floats:
         """Return scores as guarded guesses are made from them."""
@@ -374,7 +435,7 @@ class BankMemory(DenseMemory, FactMemory):
             scores[t] -= in_python(what_is_lost)(scores[t]) * disproved[:, same].any(axis=1)
         right, wrong = now.guesses[RIGHT], now.guesses[WRONG]
         leaning: Floats = scores + in_python(preference)(
-            right, wrong, n_classes, float(self.settings.softness[0]), (top < 0.0)[:, None]
+            right, wrong, n_classes, self.settings.softness, now.watch[LATELY] * (top < 0.0)[:, None]
         )
         return leaning
 
@@ -391,7 +452,9 @@ class BankMemory(DenseMemory, FactMemory):
 
     def filled(self) -> dict[str, int]:
         """Return how many examples are stored."""
-        return {"example": self.size}
+        n = int(self.arrays.counts[LANDMARKS])
+        n_beside = len(self.arrays.landmark_changes) - self.arrays.landmarks.shape[1]
+        return {"example": self.size, "landmark": n, "feature": n_beside + n}
 
     def follows(self) -> tuple[str, ...]:
         """Return the kernel values: nine tenths of the memory, and they are computed again in no time."""
@@ -434,6 +497,9 @@ class BankMemory(DenseMemory, FactMemory):
         coefficients = self.arrays.coefficients[:, : self.size].copy()
         support = self.arrays.rows[:, : self.size].T.copy()
         return {"support": support, "coefficients": coefficients[0] if len(coefficients) == 1 else coefficients}
+
+
+_propose = frugal(in_python(regressions.propose))
 
 
 def _with_constant(rows: Floats) -> Floats:

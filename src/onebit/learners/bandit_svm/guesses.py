@@ -91,20 +91,24 @@ def is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -
 
 
 @inlined
-def preference(right: Any, wrong: Any, n_classes: int, softness: float, is_unclaimed: Any) -> Any:
-    """Return what a class is preferred by; one guess in K is right by chance, so many wrong ones say as much as it."""
+def preference(right: Any, wrong: Any, n_classes: int, softness: float, unclaimed: Any) -> Any:
+    """Return what a class is preferred by; one guess in K is right by chance, so many wrong ones say as much as it.
+
+    Where no class claims a row, `unclaimed` is the rate of mistakes of late: where few guesses are wrong, the classes
+    that were never right are rare.
+    """
     # With a small C all scores are small: no step is longer than what its fact lacks, divided by the softness.
     curious = _CURIOSITY / (1.0 + right + 2.0 * wrong / n_classes)
-    never_right = _NEVER_RIGHT * (right == 0) * is_unclaimed / (1.0 + wrong / n_classes) ** 2
+    never_right = _NEVER_RIGHT * (right == 0) * unclaimed / (1.0 + wrong / n_classes) ** 2
     return (curious + never_right) / max(1.0, softness)
 
 
 @inlined
-def prefer(guesses: Integers, softness: float, is_unclaimed: bool, scores: Floats) -> None:
+def prefer(guesses: Integers, softness: float, unclaimed: float, scores: Floats) -> None:
     """Let scores lean to classes of which little is known."""
     n_classes = scores.shape[0]
     for i in range(n_classes):
-        scores[i] += preference(guesses[RIGHT, i], guesses[WRONG, i], n_classes, softness, is_unclaimed)
+        scores[i] += preference(guesses[RIGHT, i], guesses[WRONG, i], n_classes, softness, unclaimed)
 
 
 @inlined

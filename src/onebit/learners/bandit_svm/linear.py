@@ -17,6 +17,7 @@ from onebit.draws import Draw
 from onebit.inputs import Floats, Integers, Rows, SparseRows, unlocked
 from onebit.learners.bandit_svm.guesses import (
     FOLLOW,
+    LATELY,
     REFERENCE,
     ROW_KIND,
     FactMemory,
@@ -196,9 +197,9 @@ class LinearMemory(FactMemory):
         columns = np.empty(width, dtype=np.int64)
         read(now.weights, now.scaling, unlocked(rows), settings.scales, columns, values, raws, out)
         if settings.guarded:
-            is_unclaimed = out.max(axis=1, keepdims=True) < 0.0
-            softness, (right, wrong) = float(settings.softness[0]), now.guesses
-            out += in_python(preference)(right, wrong, self.n_classes, softness, is_unclaimed)
+            unclaimed = now.watch[LATELY] * (out.max(axis=1, keepdims=True) < 0.0)
+            softness, (right, wrong) = settings.softness, now.guesses
+            out += in_python(preference)(right, wrong, self.n_classes, softness, unclaimed)
         return out
 
     def filled(self) -> dict[str, int]:
@@ -350,7 +351,8 @@ def linear_game(is_sparse: bool, hears_label: bool) -> Game:
         for i in range(scores.shape[0]):
             scores[i] = opinion[i]
         if settings.guarded:
-            prefer(state.guesses, settings.softness[0], opinion[highest(opinion)] < 0.0, scores)
+            lately = state.watch[LATELY] if opinion[highest(opinion)] < 0.0 else 0.0
+            prefer(state.guesses, settings.softness, lately, scores)
         return ready_if_finite(scores)
 
     def decide(scratch: LinearScratch, draw: Draw, settings: Settings) -> tuple[int, bool]:
@@ -397,7 +399,7 @@ def replay(state: LinearState, settings: Settings, i: int, first: int, tolerance
 
     If `first` is not −1, that example is visited before.
     """
-    size, softness, weights = state.counts[SIZE], settings.softness[0], state.weights
+    size, softness, weights = state.counts[SIZE], settings.softness, state.weights
     targets, alphas, columns, values = state.targets[i], state.alphas[i], state.columns, state.values
     cursor, quiet = state.cursors[i], 0
     # After everything was forgotten there is nothing to visit.
@@ -460,7 +462,7 @@ def learn_entries(
     """Learn from the answer about the row at hand, and say whether it was stored; see `onebit.loop.Game`."""
     targets, opinion, n_classes = scratch.targets, scratch.opinions[0], scratch.targets.shape[0]
     prove(label, correct, truth, settings.is_closed, targets)
-    outdated = is_outdated(state.watch, correct, n_classes, settings.softness[0])
+    outdated = is_outdated(state.watch, correct, n_classes, settings.softness)
     keep_account(state.counts, state.guesses, opinion, label, explored, correct)
     is_wanted = is_worth_storing(targets, opinion, scratch.square[0], state.sums, settings.guarded)
     if is_wanted:

@@ -37,10 +37,10 @@ TOLERANCE = 1e-3
 
 DENSE, SPARSE = range(2)
 """Kinds of rows: each has statistics and a scale of its own, and a count of rows."""
-SIZE, NEXT, DUE, DISPUTED, FOLLOWED, SEEN = range(6)
+SIZE, NEXT, DUE, DISPUTED, FOLLOWED, LANDMARKS, SEEN = range(7)
 """`counts`: stored examples; removals, or the place of the oldest; what Python must do before the next round (1 + the
 kind of rows that get a new scale, and TO_FORGET, if old facts no longer hold); mistakes in disputed rounds; mistakes
-made by following the reference; rows heard, dense and then sparse."""
+made by following the reference; landmarks of the regressions; rows heard, dense and then sparse."""
 N_COUNTS = SEEN + 2
 TO_FORGET = 4
 TOTAL, SUPPORT = range(2)
@@ -75,10 +75,8 @@ class Settings(NamedTuple):
 
     plan: Integers
     """Of each member (m × 3)."""
-    softness: Floats
-    """1/(2C) of each member: what a unit of coefficient may leave of the margin; 0 for a hard margin."""
-    handicaps: Floats
-    """The loss that each member starts with."""
+    softness: float
+    """1/(2C): what a unit of coefficient may leave of the margin; 0 for a hard margin."""
     bases: Floats
     """Of each kernel with values of its own (bases × 3)."""
     replays: int
@@ -408,7 +406,7 @@ def replay(
         times,
         state.counts[SIZE],
         plan[k, SQUARINGS],
-        settings.softness[k],
+        settings.softness,
         tolerance,
         state.grams[plan[k, BASE]],
         state.targets[i],

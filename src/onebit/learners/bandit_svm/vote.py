@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from onebit.compiled import frugal, inlined, shared
 from onebit.inputs import Floats, Integers
 from onebit.kernels import is_lost
+from onebit.learners.bandit_svm import regressions
 from onebit.learners.bandit_svm.guesses import (
     ASK_ALL,
     ASKED,
@@ -30,6 +31,7 @@ from onebit.learners.bandit_svm.guesses import (
     keep_account,
     prefer,
 )
+from onebit.learners.bandit_svm.regressions import VOTE, count_sure, may_guess_alone, shortened
 from onebit.learners.bandit_svm.separators import (
     BASE,
     CODE,
@@ -43,6 +45,7 @@ from onebit.learners.bandit_svm.separators import (
     IT_IS_ANOTHER,
     IT_IS_NOT,
     KIND,
+    LANDMARKS,
     LAPLACE,
     LENGTH,
     LINE,
@@ -251,7 +254,7 @@ def score_row(state: "BankState", scratch: "Scratch", settings: Settings) -> int
     follow = is_to_follow(counts, settings.guarded)
     flags[REFERENCE], flags[FOLLOW], flags[DENIED] = reference, follow, 0
     is_alone = False
-    if m > 1 and settings.is_bounded and not follow and not flags[ASK_ALL]:
+    if m > 1 and settings.is_bounded and not follow and not flags[ASK_ALL] and may_guess_alone(state.mixture):
         ask(state, scratch, settings, leader, leader + 1, False)
         is_alone = is_sure(opinions[leader])
     if not is_alone:
@@ -262,12 +265,29 @@ def score_row(state: "BankState", scratch: "Scratch", settings: Settings) -> int
                 return UNSCORED
     scores = scratch.scores
     write_vote(members, opinions, m, flags, scores)
+    for i in range(scores.shape[0]):
+        scratch.estimates[VOTE, i] = scores[i]
     if settings.guarded:
         top = scores[highest(scores)]
         if is_denied(top):
             flags[DENIED] = 1
             pass_over(size, state.rows, scratch.row[RAW], state.targets, scratch.chances, scores)
-        prefer(state.guesses, settings.softness[0], top < 0.0, scores)
+        prefer(state.guesses, settings.softness, state.watch[LATELY] if top < 0.0 else 0.0, scores)
+    if state.mixture.shape[0] > 0 and not is_alone:
+        regressions.estimate(
+            scratch.row[UNIT],
+            length,
+            state.landmarks,
+            counts[LANDMARKS],
+            state.landmark_weights,
+            state.row_changes,
+            state.row_weights,
+            scratch.features[0],
+            scratch.features[1],
+            scratch.estimates,
+        )
+        if not flags[ASK_ALL]:
+            regressions.propose(scratch.estimates, state.guesses, state.mixture, scratch.known, scores)
     return READY
 
 
@@ -369,10 +389,11 @@ def learn_row(
     members, opinions, targets, flags = state.members, scratch.opinions, scratch.targets, scratch.flags
     m, n_asked, lately = settings.plan.shape[0], members.shape[0], state.watch[LATELY]
     known = prove(label, correct, truth, settings.is_closed, targets)
-    outdated = is_outdated(state.watch, correct, targets.shape[0], settings.softness[0])
+    outdated = is_outdated(state.watch, correct, targets.shape[0], settings.softness)
     are_asked = True
     for k in range(n_asked):
         are_asked = are_asked and flags[ASKED + k] != 0
+    take_part = are_asked and state.mixture.shape[0] > 0
     if not correct:
         ask(state, scratch, settings, 0, n_asked, False)
         are_asked = True
@@ -383,6 +404,26 @@ def learn_row(
             leader = k
     square = itself(settings.plan, leader, scratch.numbers)
     is_wanted = is_worth_storing(targets, opinions[leader], square, state.sums[leader], settings.guarded)
+    said = highest(opinions[leader])
+    if state.mixture.shape[0] > 0 and (known >= 0 or said == label) and is_sure(opinions[leader]):
+        count_sure(state.mixture, said != known)
+    if take_part:
+        regressions.learn(
+            label,
+            correct,
+            known,
+            truth >= 0 or (known >= 0 and targets.shape[0] == 2),
+            state.landmark_weights.shape[0] - state.landmarks.shape[1] + state.counts[LANDMARKS],
+            state.landmark_changes,
+            state.landmark_weights,
+            state.row_changes,
+            state.row_weights,
+            state.mixture,
+            scratch.features[0],
+            scratch.features[1],
+            scratch.estimates,
+            scratch.known,
+        )
     if are_asked:  # otherwise the leader was sure, and right
         for k in range(m):
             said = highest(opinions[k])
@@ -402,8 +443,13 @@ def learn_row(
                 members[k, PRODUCED] += 1.0
                 members[k, LOSS] += _LESSON
                 if k == m:
-                    teach_guard(state.guard, scratch.row[RAW_UNIT], targets, opinions[k], settings.softness[0])
+                    teach_guard(state.guard, scratch.row[RAW_UNIT], targets, opinions[k], settings.softness)
         place = store_row(state, scratch, settings)
+        if state.counts[LANDMARKS] < state.landmarks.shape[1]:
+            size = shortened(scratch.numbers[ROW_LENGTH], state.landmarks.shape[0])
+            for j in range(state.landmarks.shape[0]):
+                state.landmarks[j, state.counts[LANDMARKS]] = size * scratch.row[UNIT, j]
+            state.counts[LANDMARKS] += 1
         # A step costs one pass over the store: while it is small, more of them fit into the same work.
         times = settings.replays * settings.budget / state.counts[SIZE]
         for k in range(m):
