@@ -268,6 +268,7 @@ def score_row(state: "BankState", scratch: "Scratch", settings: Settings) -> int
             flags[DENIED] = 1
             pass_over(size, state.rows, scratch.row[RAW], state.targets, scratch.chances, scores)
         prefer(state.guesses, settings.softness[0], top < 0.0, scores)
+    # Any other rule may lift a label to the top of the scores here: the guard judges whichever is highest.
     return READY
 
 
@@ -369,6 +370,7 @@ def learn_row(
     members, opinions, targets, flags = state.members, scratch.opinions, scratch.targets, scratch.flags
     m, n_asked, lately = settings.plan.shape[0], members.shape[0], state.watch[LATELY]
     known = prove(label, correct, truth, settings.is_closed, targets)
+    # What else learns from answers does so here: the row is in ``scratch.row``, scaled or as it came, even if late.
     outdated = is_outdated(state.watch, correct, targets.shape[0], settings.softness[0])
     are_asked = True
     for k in range(n_asked):
