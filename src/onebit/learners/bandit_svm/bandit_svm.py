@@ -51,24 +51,25 @@ class BanditSVM(SpaceLearner):
     """Keeps every proved fact that matters and, class by class, the largest-margin separators consistent with them.
 
     A right guess proves what x is and what it is not; a wrong one proves one thing it is not. The members of a bank,
-    each a kernel and a softness, learn from every fact. When one matters to the most trusted member its example is
-    stored, each separator that it violates takes a step of dual coordinate ascent on it, and then steps on other facts
-    of that class. The guess is a vote, in which a member counts the less the oftener its own opinion was wrong; where
-    the most trusted one is sure it guesses alone. Nothing needs tuning: the defaults were chosen once for all data
-    (docs/experiments/bandit-svm.md).
+    one for each kernel, learn from every fact. When one matters to the most trusted member its example is stored, each
+    separator that it violates takes a step of dual coordinate ascent on it, and then steps on other facts of that
+    class. The members vote; one counts the less the oftener its own opinion was wrong, and where the most trusted one
+    is sure it guesses alone. Separators win early and on clean data. Beside them the default bank has two ridge
+    regressions, which take every answer in and win on long noisy streams, and a mixture that finds out from the answers
+    when to follow whom. Nothing needs tuning: the defaults were chosen once for all data
+    (docs/experiments/bandit-svm.md, docs/experiments/long-run.md).
 
     Parameters
     ----------
     kernel : "auto", None, Kernel, callable or list of them
-        "auto" is a bank that suits most data: linear, three Gaussians and two Laplace kernels, some of them once more
-        with a softer margin (`bank_` shows them), and beyond 10 000 features the linear space alone, which leaves
-        sparse rows sparse. A list is a bank of your own, and one kernel a bank of one; None in it stands for
-        ``Linear(normalize=True)``. None is the linear space, in which rows are divided by their length and weights are
-        kept.
+        "auto" is a bank that suits most data: linear, three Gaussians and two Laplace kernels (`bank_` shows them), two
+        regressions, on the row and on its similarities with 300 landmarks, and beyond 10 000 features the linear space
+        alone, which leaves sparse rows sparse. A list is a bank of your own, and one kernel a bank of one, without
+        regressions; None in it stands for ``Linear(normalize=True)``. None is the linear space, in which rows are
+        divided by their length and weights are kept.
     C : float
-        What a violated fact costs (squared slack); greater than 1e-300, ``math.inf`` for a hard margin. The softer
-        members of the default bank have a tenth or a fiftieth of it. With a finite C facts may be wrong: guesses that
-        become too bad for chance make the learner forget everything and start over.
+        What a violated fact costs (squared slack); greater than 1e-300, ``math.inf`` for a hard margin. With a finite C
+        facts may be wrong: guesses that become too bad for chance make the learner forget everything and start over.
     exploration : "guarded", "greedy", "uniform" or float
         "guarded" guesses the highest score, but gives up guesses that experience speaks against once they were wrong
         too often, and prefers classes of which little is known where scores are close: it has a guarantee. "greedy"
@@ -79,7 +80,8 @@ class BanditSVM(SpaceLearner):
         by the root mean square of each column); None takes rows as they are.
     budget : int
         The most examples stored. With d features, K classes, m members, and b kernels with values of their own, memory
-        is at most 8·budget·(b·budget + 2d + 4mK) bytes: 100 MB for the default bank on small rows.
+        is at most 8·budget·(b·budget + 2d + 4mK) bytes, and 4 MB for the regressions: 105 MB for the default bank on
+        small rows, however long the stream is.
     replays : int
         How many further facts of a class are looked after when one is violated: with a kernel at most
         replays·budget/(examples stored) take a step, times the trust in that kernel; without one 50·replays are visited
@@ -94,7 +96,7 @@ class BanditSVM(SpaceLearner):
     Guarantee:
     With ``exploration="guarded"`` (the default) and a bank, whatever C, the budget and the replays, on examples that
     are strongly separable as they come with margin γ within radius R: at most 11 + 31(K−1)(mB + m − 1) expected
-    mistakes, B = ⌊16(1 + 1/(2C))(R/γ)²⌋. m is 11 by default, ten members and the linear guard beside them; with
+    mistakes, B = ⌊16(1 + 1/(2C))(R/γ)²⌋. m is 7 by default, six members and the linear guard beside them; with
     ``scale=None`` it is the number of members, and ``Linear(normalize=True)`` must be in the bank. Without a kernel (so
     by default beyond 10 000 features) this needs ``C=math.inf`` and ``scale=None``, and m is 1. With ``kernel=None``,
     ``C=math.inf``, ``exploration="uniform"`` and ``scale=None`` at most (K−1)⌊4(R/γ)²⌋, for any `replays` and budget;
@@ -118,6 +120,9 @@ class BanditSVM(SpaceLearner):
         known; with a kernel only.
     bank_ : tuple
         The kernels that take part, one for each member.
+    mixture_ : dict or None
+        How much the vote and the two regressions count now, by their score of a label and its lead over the others;
+        None without regressions.
 
     Examples
     --------
@@ -127,7 +132,7 @@ class BanditSVM(SpaceLearner):
     >>> onebit.play(learner, X, y, seed=7).mistakes < 30
     True
     >>> len(learner.opinions(X[0]))
-    10
+    6
 
     References
     ----------
@@ -135,6 +140,7 @@ class BanditSVM(SpaceLearner):
     algorithms for the separable case. ICML. Definition 1: strong separability.
     Hsieh, Chang, Lin, Keerthi, Sundararajan (2008). A dual coordinate descent method for large-scale linear SVM. ICML.
     Orabona, Keshet, Caputo (2009). Bounded kernel-based online learning. JMLR 10: projecting a removed example.
+    Li, Chu, Langford, Schapire (2010). A contextual-bandit approach to personalized news article recommendation. WWW.
     Gama, Medas, Castillo, Rodrigues (2004). Learning with drift detection. SBIA: noticing that facts are out of date.
     """
 
