@@ -25,6 +25,7 @@ from onebit.checks.problems import noisy_problem, snapshot
 from onebit.inputs import Floats, Rows, SparseRows
 from onebit.kernels import Gaussian
 from onebit.learners import all_learners
+from onebit.learners.bandit_svm.separators import DUE, LANDMARKS, SEEN
 from onebit.learners.inverses import check_inverse
 from onebit.learners.saving import CHECKSUM, VERSION, checksum_of, comment
 from onebit.learners.second_order import full
@@ -173,7 +174,7 @@ def test_the_same_learner_gives_the_same_bytes(path: Path, tmp_path: Path) -> No
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
     with np.load(path) as parts:  # a stranger can look into it without onebit
         assert json.loads(parts["header.json"])["learner"] == "onebit.learners:BanditSVM"
-        assert parts["memory/trust"].shape == (5,)
+        assert parts["memory/members"].shape == (7, 3)
 
 
 def test_frames_of_classes_and_special_floats_come_back(path: Path) -> None:
@@ -305,12 +306,11 @@ def test_an_enemys_numbers_are_refused(path: Path) -> None:
     for name, changed in {
         "memory_columns": memory.columns + 10**6,
         "memory_cursors": memory.cursors + 10**6,
-        "memory_lengths": memory.lengths + 10**6,
+        "memory_examples": memory.examples + 10**6,
         "memory_counts": memory.counts + 10**6,
-        "memory_kinds": memory.kinds - 1,
         "memory_weights": memory.weights[:-1],
         "memory_watch": memory.watch.astype(np.float32),
-        "memory_seen": None,
+        "memory_guesses": None,
         "tickets_index": tickets,
         "tickets_round": tickets + 10**6,
         "tickets_run": tickets,
@@ -411,13 +411,18 @@ def test_an_enemys_facts_are_refused(path: Path) -> None:
     columns = memory.columns[: learner._memory.size].copy()
     columns[:, 0] = len(memory.weights) - 1  # the constant has no scale
     refuses(path, resealed(None, content, memory_columns=columns), "constant")
-    refuses(path, resealed(None, content, memory_right=memory.right + 2**62), "counted")
+    refuses(path, resealed(None, content, memory_guesses=memory.guesses + 2**62), "counted")
     learner = played(onebit.BanditSVM(classes=4))
     learner.save(path)
     content, memory = path.read_bytes(), learner._memory.arrays
-    refuses(path, resealed(None, content, memory_losses=memory.losses * np.nan), "losses")
-    due, unseen = memory.counts + np.array([0, 0, 2]), np.zeros(2, np.int64)
-    refuses(path, resealed(None, content, memory_counts=due, memory_seen=unseen), "due")
+    refuses(path, resealed(None, content, memory_members=memory.members * np.nan), "losses")
+    due = memory.counts.copy()
+    due[DUE], due[SEEN:] = 2, 0
+    refuses(path, resealed(None, content, memory_counts=due), "due")
+    many = memory.counts.copy()
+    many[LANDMARKS] += 1
+    refuses(path, resealed(None, content, memory_counts=many), "landmark")
+    refuses(path, resealed(None, content, memory_mixture=memory.mixture * np.nan), "mixture")
 
 
 ENEMY_ARRAYS: list[tuple[onebit.Learner, dict[str, float]]] = [

@@ -47,6 +47,7 @@ from onebit.learners.bandit_svm.separators import (
     N_COUNTS,
     OF_UNITS,
     PRODUCTIVE,
+    RAW,
     RIGHT,
     SCALE,
     SEEN,
@@ -62,7 +63,6 @@ from onebit.learners.bandit_svm.vote import (
     ITSELF,
     LOSS,
     LOUDEST,
-    RAW,
     TRUST,
     compare_all,
     learn_row,
@@ -282,7 +282,7 @@ class BankMemory(DenseMemory, FactMemory):
         """Double the places, up to the budget."""
         now, sizes = self.arrays, {"example": min(self.settings.budget, 2 * self.arrays.examples.shape[1])}
         if len(now.mixture):
-            sizes["landmark"] = min(regressions.LANDMARKS, sizes["example"])
+            sizes["landmark"] = min(regressions.MOST_LANDMARKS, sizes["example"])
             sizes["feature"] = len(now.landmark_changes) - now.landmarks.shape[1] + sizes["landmark"]
         self.arrays = self.larger(**sizes)
 
@@ -407,23 +407,7 @@ class BankMemory(DenseMemory, FactMemory):
     def _let_propose(self, seen: Floats, alone: Any, votes: Floats, scores: Floats) -> None:
         """Let the regressions propose labels, unless a member guesses alone."""
         now, scratch = self.arrays, self.new_sight()
-        regressions.propose_many(
-            unit_rows(seen),
-            row_lengths(seen),
-            alone,
-            votes,
-            now.landmarks,
-            int(now.counts[LANDMARKS]),
-            now.landmark_weights,
-            now.row_changes,
-            now.row_weights,
-            now.guesses,
-            now.mixture,
-            scratch.features,
-            scratch.estimates,
-            scratch.known,
-            scores,
-        )
+        regressions.propose_many(now, scratch, unit_rows(seen), row_lengths(seen), alone, votes, scores)
 
     def _leaning(self, scores: Floats, rows: Rows) -> Floats:
         """Return scores as guarded guesses are made from them."""
@@ -456,6 +440,11 @@ class BankMemory(DenseMemory, FactMemory):
         n_beside = len(self.arrays.landmark_changes) - self.arrays.landmarks.shape[1]
         return {"example": self.size, "landmark": n, "feature": n_beside + n}
 
+    def blank_regressions(self) -> dict[str, Any]:
+        """Return the arrays of regressions that have learned nothing, as files hold them."""
+        width, n_classes, take_part = len(self.arrays.units), self.n_classes, len(self.arrays.mixture) > 0
+        return dict(regressions.new_arrays(width, n_classes, 0, take_part))
+
     def follows(self) -> tuple[str, ...]:
         """Return the kernel values: nine tenths of the memory, and they are computed again in no time."""
         # Where the value of two rows is the same to the last bit whichever of them came first.
@@ -482,6 +471,12 @@ class BankMemory(DenseMemory, FactMemory):
             raise ValueError("a scale is due, and no row was seen")
         if not (np.isfinite(arrays.members) & (arrays.members >= 0.0)).all():
             raise ValueError(f"losses must be numbers, and not negative; got {arrays.members[:, LOSS].tolist()}")
+        if arrays.counts[LANDMARKS] > arrays.landmarks.shape[1]:
+            raise ValueError(
+                f"there cannot be {arrays.counts[LANDMARKS]} landmarks in {arrays.landmarks.shape[1]} places"
+            )
+        if not np.isfinite(arrays.mixture).all():
+            raise ValueError("the weights of the mixture must be numbers")
         trust = arrays.members[: len(self.kernels), TRUST]
         if trust.max() != 1.0:
             raise ValueError(f"trust must lie between 0 and 1, and someone's be 1; got {trust.tolist()}")

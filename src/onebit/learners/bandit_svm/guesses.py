@@ -265,6 +265,10 @@ class FactMemory(Memory):
         targets = self.arrays.targets
         targets[-1, (targets == IT_IS).any(axis=0)] = IT_IS_ANOTHER
 
+    def blank_regressions(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays of regressions that have learned nothing, as files hold them."""
+        return {}
+
     def upgraded(self, packed: Mapping[str, npt.NDArray[Any]]) -> Mapping[str, npt.NDArray[Any]]:
         """Return arrays from a file of an earlier version, which had more of them, as they are called now."""
         if "tally" not in packed:
@@ -272,13 +276,14 @@ class FactMemory(Memory):
         old, is_bank = dict(packed), "lengths" in packed and "grams" in self.arrays._fields
         found = {name: array for name, array in old.items() if name in self.arrays._fields}
         due = old["counts"][2:] if is_bank else [0]
-        counts = [*old["counts"][:2], *due, *old["tally"], *old["seen"]]
+        counts = [*old["counts"][:2], *due, *old["tally"], 0, *old["seen"]]  # there were no landmarks
         found["counts"] = np.array(counts, np.int64)
         found["guesses"] = np.stack([old["right"], old["wrong"]])
         found["scaling"] = np.stack([old["statistics"], old["scales"]], axis=1)
         sums = np.stack([old["totals"], old["supports"]], axis=-2).astype(np.float64)
         if not is_bank:
             return found | {"sums": sums, "examples": np.stack([old["squares"], old["kinds"], old["lengths"]])}
+        found |= self.blank_regressions()
         m, blank, (n_classes, n) = len(self.arrays.sums), self.arrays.members.copy(), old["targets"].shape
         found["examples"] = np.stack([old["lengths"], old["kinds"], old["weight"]]).astype(np.float64)
         found["rows"] = old["rows"] if len(old["rows"]) else old["features"]

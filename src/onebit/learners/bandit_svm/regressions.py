@@ -31,10 +31,10 @@ import numpy as np
 
 from onebit.compiled import frugal, inlined, shared
 from onebit.inputs import Floats, Integers
-from onebit.learners.bandit_svm.separators import exponentiate
+from onebit.learners.bandit_svm.separators import LANDMARKS, UNIT, exponentiate
 
-LANDMARKS = 300
-"""The most landmarks: a round costs two passes over a matrix of this size."""
+MOST_LANDMARKS = 300
+"""A round costs two passes over a matrix of this size."""
 _LANDMARK_RATE = 3.0  # of the Laplace kernel, divided by the number of features
 # The first regression is left out where a round would cost more than this (classes × features²).
 _MOST_OF_ROWS = 1 << 18
@@ -98,7 +98,7 @@ def new_arrays(n_features: int, n_classes: int, capacity: int, take_part: bool) 
         mixture : (9 × 7)
             The covariance of its weights, the weights, and what is counted.
     """
-    n_landmarks = min(capacity, LANDMARKS) if take_part else 0
+    n_landmarks = min(capacity, MOST_LANDMARKS) if take_part else 0
     n_beside = beside(n_features) if take_part else 0
     has_rows = take_part and n_features <= _MOST_BESIDE and n_classes * n_features**2 <= _MOST_OF_ROWS
     n_rows = n_features if has_rows else 0
@@ -280,42 +280,36 @@ def propose(estimates: Floats, guesses: Integers, mixture: Floats, room: Floats,
         scores[best] = scores[voted] + ahead
 
 
+@inlined
+def estimate_row(state: Any, scratch: Any, length: float) -> None:
+    """Write what the regressions say about the row in the scratch arrays."""
+    estimate(
+        scratch.row[UNIT],
+        length,
+        state.landmarks,
+        state.counts[LANDMARKS],
+        state.landmark_weights,
+        state.row_changes,
+        state.row_weights,
+        scratch.features[0],
+        scratch.features[1],
+        scratch.estimates,
+    )
+
+
 @frugal
 def propose_many(
-    units: Floats,
-    lengths: Floats,
-    is_alone: Any,
-    votes: Floats,
-    landmarks: Floats,
-    n_landmarks: int,
-    landmark_weights: Floats,
-    row_changes: Floats,
-    row_weights: Floats,
-    guesses: Integers,
-    mixture: Floats,
-    features: Floats,
-    estimates: Floats,
-    room: Floats,
-    scores: Floats,
+    state: Any, scratch: Any, units: Floats, lengths: Floats, is_alone: Any, votes: Floats, scores: Floats
 ) -> None:
     """Let the regressions propose labels for many rows, unless the leading separator guesses alone."""
     for t in range(scores.shape[0]):
         if not is_alone[t]:
-            estimate(
-                units[t],
-                lengths[t],
-                landmarks,
-                n_landmarks,
-                landmark_weights,
-                row_changes,
-                row_weights,
-                features[0],
-                features[1],
-                estimates,
-            )
+            for j in range(units.shape[1]):
+                scratch.row[UNIT, j] = units[t, j]
+            estimate_row(state, scratch, lengths[t])
             for i in range(scores.shape[1]):
-                estimates[VOTE, i] = votes[t, i]
-            propose(estimates, guesses, mixture, room, scores[t])
+                scratch.estimates[VOTE, i] = votes[t, i]
+            propose(scratch.estimates, state.guesses, state.mixture, scratch.known, scores[t])
 
 
 @inlined
@@ -374,6 +368,37 @@ def learn(
         for i in range(n_classes):
             landmark_weights[j, i] += estimates[NEAR, i] * image[j]
     _take_in(landmark_changes, rate, n, image)
+
+
+@inlined
+def learn_answer(state: Any, scratch: Any, label: int, correct: bool, known: int, is_told: bool) -> None:
+    """Learn from the answer to the guess about the row in the scratch arrays; see `learn`."""
+    learn(
+        label,
+        correct,
+        known,
+        is_told,
+        state.landmark_weights.shape[0] - state.landmarks.shape[1] + state.counts[LANDMARKS],
+        state.landmark_changes,
+        state.landmark_weights,
+        state.row_changes,
+        state.row_weights,
+        state.mixture,
+        scratch.features[0],
+        scratch.features[1],
+        scratch.estimates,
+        scratch.known,
+    )
+
+
+@inlined
+def add_landmark(state: Any, scratch: Any, length: float) -> None:
+    """Make the row in the scratch arrays a landmark, while there is room."""
+    n, size = state.counts[LANDMARKS], shortened(length, state.landmarks.shape[0])
+    if n < state.landmarks.shape[1]:
+        for j in range(state.landmarks.shape[0]):
+            state.landmarks[j, n] = size * scratch.row[UNIT, j]
+        state.counts[LANDMARKS] = n + 1
 
 
 @inlined

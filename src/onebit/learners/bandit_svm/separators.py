@@ -55,6 +55,8 @@ CODE, OF_UNITS, PARAMETER = range(3)
 """`bases`: of each kernel with values of its own, the formula, whether it is about unit rows, and its parameter."""
 ROOM, LINE, PRODUCTS, VALUES = range(4)
 """`lines`: two written over at will, the products of unit rows, and then the values of each base."""
+RAW, UNIT, RAW_UNIT = range(3)
+"""`row`: the row as it came, scaled and divided by its length, and as it came but divided by its length."""
 STATISTICS, SCALE = range(2)
 """`scaling`: of each kind of rows, what is known of the columns, and the scale in force (see `onebit.scaling`)."""
 

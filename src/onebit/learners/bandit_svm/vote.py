@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from onebit.compiled import frugal, inlined, shared
 from onebit.inputs import Floats, Integers
 from onebit.kernels import is_lost
-from onebit.learners.bandit_svm import regressions
 from onebit.learners.bandit_svm.guesses import (
     ASK_ALL,
     ASKED,
@@ -31,7 +30,15 @@ from onebit.learners.bandit_svm.guesses import (
     keep_account,
     prefer,
 )
-from onebit.learners.bandit_svm.regressions import VOTE, count_sure, may_guess_alone, shortened
+from onebit.learners.bandit_svm.regressions import (
+    VOTE,
+    add_landmark,
+    count_sure,
+    estimate_row,
+    learn_answer,
+    may_guess_alone,
+    propose,
+)
 from onebit.learners.bandit_svm.separators import (
     BASE,
     CODE,
@@ -45,19 +52,21 @@ from onebit.learners.bandit_svm.separators import (
     IT_IS_ANOTHER,
     IT_IS_NOT,
     KIND,
-    LANDMARKS,
     LAPLACE,
     LENGTH,
     LINE,
     OF_UNITS,
     PRODUCTIVE,
     PRODUCTS,
+    RAW,
+    RAW_UNIT,
     ROOM,
     SCALE,
     SIZE,
     SQUARINGS,
     STATISTICS,
     TOLERANCE,
+    UNIT,
     VALUES,
     Settings,
     add_up,
@@ -84,8 +93,6 @@ if TYPE_CHECKING:
 LOSS, TRUST, PRODUCED = range(3)
 """`members`: how often each was wrong, and a little for each productive example; what it counts in the vote,
 exp(−loss), the best one's being 1; how many stored examples had a productive fact for it. The guard is the last."""
-RAW, UNIT, RAW_UNIT = range(3)
-"""`row`: the row as it came, scaled and divided by its length, and as it came but divided by its length."""
 ROW_LENGTH, ITSELF = range(2)
 """`numbers`: the length of the scaled row, and then k(x, x) of each base."""
 # A vote counts a score beyond two margins as two: one member's certainty must not drown the others.
@@ -274,20 +281,9 @@ def score_row(state: "BankState", scratch: "Scratch", settings: Settings) -> int
             pass_over(size, state.rows, scratch.row[RAW], state.targets, scratch.chances, scores)
         prefer(state.guesses, settings.softness, state.watch[LATELY] if top < 0.0 else 0.0, scores)
     if state.mixture.shape[0] > 0 and not is_alone:
-        regressions.estimate(
-            scratch.row[UNIT],
-            length,
-            state.landmarks,
-            counts[LANDMARKS],
-            state.landmark_weights,
-            state.row_changes,
-            state.row_weights,
-            scratch.features[0],
-            scratch.features[1],
-            scratch.estimates,
-        )
+        estimate_row(state, scratch, length)
         if not flags[ASK_ALL]:
-            regressions.propose(scratch.estimates, state.guesses, state.mixture, scratch.known, scores)
+            propose(scratch.estimates, state.guesses, state.mixture, scratch.known, scores)
     return READY
 
 
@@ -408,22 +404,8 @@ def learn_row(
     if state.mixture.shape[0] > 0 and (known >= 0 or said == label) and is_sure(opinions[leader]):
         count_sure(state.mixture, said != known)
     if take_part:
-        regressions.learn(
-            label,
-            correct,
-            known,
-            truth >= 0 or (known >= 0 and targets.shape[0] == 2),
-            state.landmark_weights.shape[0] - state.landmarks.shape[1] + state.counts[LANDMARKS],
-            state.landmark_changes,
-            state.landmark_weights,
-            state.row_changes,
-            state.row_weights,
-            state.mixture,
-            scratch.features[0],
-            scratch.features[1],
-            scratch.estimates,
-            scratch.known,
-        )
+        is_told = truth >= 0 or (known >= 0 and targets.shape[0] == 2)
+        learn_answer(state, scratch, label, correct, known, is_told)
     if are_asked:  # otherwise the leader was sure, and right
         for k in range(m):
             said = highest(opinions[k])
@@ -445,11 +427,7 @@ def learn_row(
                 if k == m:
                     teach_guard(state.guard, scratch.row[RAW_UNIT], targets, opinions[k], settings.softness)
         place = store_row(state, scratch, settings)
-        if state.counts[LANDMARKS] < state.landmarks.shape[1]:
-            size = shortened(scratch.numbers[ROW_LENGTH], state.landmarks.shape[0])
-            for j in range(state.landmarks.shape[0]):
-                state.landmarks[j, state.counts[LANDMARKS]] = size * scratch.row[UNIT, j]
-            state.counts[LANDMARKS] += 1
+        add_landmark(state, scratch, scratch.numbers[ROW_LENGTH])
         # A step costs one pass over the store: while it is small, more of them fit into the same work.
         times = settings.replays * settings.budget / state.counts[SIZE]
         for k in range(m):
