@@ -214,6 +214,16 @@ def new_record(n_rounds: int, checkpoints: npt.ArrayLike | None = None, keep_gue
     )
 
 
+def note_right(record: Record, first: int, labels: Integers) -> None:
+    """Write down rounds from `first` on that were guessed without exploring, all of them right, and changed nothing."""
+    stop = first + len(labels)
+    if len(record.guesses):
+        record.guesses[first:stop] = labels
+    passed = np.searchsorted(record.checkpoints, stop, side="right")
+    record.cumulative[record.counts[PASSED] : passed] = record.counts[MISTAKES]
+    record.counts[PASSED] = passed
+
+
 def _check_checkpoints(checkpoints: npt.ArrayLike, n_rounds: int) -> Integers:
     points = np.unique(np.append(check_whole_numbers("checkpoints", checkpoints), n_rounds))
     if points[0] < 1 or points[-1] > n_rounds:

@@ -1,6 +1,7 @@
 """The bank of BanditSVM: no lock-up, the guarantee as an oracle, raw columns, and what each kernel says."""
 
 import copy
+import itertools
 import math
 import tracemalloc
 import zipfile
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+import sklearn.base
 from threadpoolctl import threadpool_limits
 
 import onebit
@@ -18,10 +20,9 @@ from onebit.checks.problems import lock_up_problem, noisy_problem, separable_pro
 from onebit.compiled import compiled
 from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational
 from onebit.learners import packing
-from onebit.learners.bandit_svm import bandit_svm, bank, linear, vote
+from onebit.learners.bandit_svm import bandit_svm, bank, linear, quiet, vote
 from onebit.learners.bandit_svm.bandit_svm import plan_members
-from onebit.learners.bandit_svm.bank import BankState, Scratch
-from onebit.learners.bandit_svm.guesses import ASKED
+from onebit.learners.bandit_svm.guesses import ASKED, BankState, Scratch
 from onebit.learners.bandit_svm.separators import DUE, LENGTH, NEXT, OF_UNITS, SEEN, Settings
 from onebit.learners.space_learner import in_linear_space
 from onebit.lengths import unit_rows
@@ -611,3 +612,96 @@ def test_what_is_taken_for_true_is_true_for_all() -> None:
     nearly: Any = 0.5
     (base,) = planned(Gaussian(0.7, normalize=nearly))[1].bases
     assert base[OF_UNITS]  # as for the kernel itself, and for what a file leaves out
+
+
+def _count_quiet(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list to which the length of every quiet stretch is appended; they are looked for early."""
+    stretches: list[int] = []
+    pass_quiet = quiet._pass_quiet
+
+    def count(memory: Any, rows: Any, y: Any) -> int:
+        stretches.append(pass_quiet(memory, rows, y))
+        return stretches[-1]
+
+    monkeypatch.setattr(quiet, "_CALM", 64)
+    monkeypatch.setattr(quiet, "_AT_ONCE", 1000)
+    monkeypatch.setattr(quiet, "_pass_quiet", count)
+    return stretches
+
+
+def _calm_stream(stream: Any, is_sparse: bool) -> tuple[Any, Any]:
+    """Return an easy stream in which a few rows are none of theirs, some at the ends of a float's range."""
+    X, y = stream(6000, 3)
+    X = X.copy()
+    X[3000] = 0.0
+    X[3500] *= 1e-200
+    X[4000:4020] = X[4000:4020] * 1e120
+    X[4500] = -X[4500]  # a mistake, or something to store
+    return (scipy.sparse.csr_array(X) if is_sparse else X), y
+
+
+@pytest.mark.parametrize(
+    ("learner", "is_sparse"),
+    [
+        (onebit.BanditSVM(scale=None), False),
+        (onebit.BanditSVM(), False),
+        (onebit.BanditSVM(), True),
+        (onebit.BanditSVM(scale=None, budget=60, exploration="uniform"), True),
+        (onebit.BanditSVM([Linear(normalize=True), Rational(normalize=True)], scale=None), False),
+        (onebit.FullInformationSVM(), False),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("stream", [onebit.streams.paper_strong, onebit.streams.paper_weak])
+def test_quiet_rounds_are_played_in_blocks_and_change_nothing(
+    monkeypatch: pytest.MonkeyPatch, stream: Any, learner: Any, is_sparse: bool
+) -> None:
+    """Every array, guess and curve is the same to the last bit; also if play is broken off, and goes on."""
+    X, y = _calm_stream(stream, is_sparse)
+    options: dict[str, Any] = {"checkpoints": [1, 64, 65, 2500, 2501, 5999], "keep_guesses": True}
+    one_by_one, in_blocks, in_pieces = (sklearn.base.clone(learner) for _ in range(3))
+    monkeypatch.setattr(quiet, "_CALM", len(y))
+    expected = onebit.play(one_by_one, X, y, **options)
+    stretches = _count_quiet(monkeypatch)
+    found = onebit.play(in_blocks, X, y, **options)
+    assert sum(stretches) > 1500
+    for first, stop in itertools.pairwise([0, 2345, 4100, 6000]):
+        onebit.play(in_pieces, X[first:stop], y[first:stop], fresh=first == 0)
+    for other in (in_blocks, in_pieces):
+        for name, array in one_by_one._memory.arrays._asdict().items():
+            np.testing.assert_array_equal(getattr(other._memory.arrays, name), array, err_msg=name)
+    assert found.guesses is not None
+    assert expected.guesses is not None
+    np.testing.assert_array_equal(found.guesses, expected.guesses)
+    np.testing.assert_array_equal(found.curve.rounds, expected.curve.rounds)
+    np.testing.assert_array_equal(found.curve.mistakes, expected.curve.mistakes)
+    for name in ("rounds", "mistakes", "updates", "uniform_guesses"):
+        assert getattr(found, name) == getattr(expected, name)
+
+
+def test_a_stream_that_is_not_quiet_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    stretches = _count_quiet(monkeypatch)
+    problem = noisy_problem(2000)
+    onebit.play(guarded(), problem.X, problem.y)
+    assert len(stretches) < 20
+
+
+def test_a_quiet_stretch_broken_off_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = onebit.streams.paper_strong(6000, 3)
+    learner = guarded()
+    onebit.play(learner, X[:2000], y[:2000])
+    before = [array.copy() for array in learner._memory.arrays]
+    pass_quiet = quiet._pass_quiet
+
+    def break_off(memory: Any, rows: Any, y: Any) -> int:
+        if pass_quiet(memory, rows, y):
+            raise KeyboardInterrupt
+        return 0
+
+    monkeypatch.setattr(quiet, "_CALM", 64)
+    monkeypatch.setattr(quiet, "_pass_quiet", break_off)
+    with pytest.raises(KeyboardInterrupt):
+        onebit.play(learner, X[2000:], y[2000:], fresh=False)
+    assert learner.n_rounds_ == 2000
+    for old, new in zip(before, learner._memory.arrays, strict=True):
+        np.testing.assert_array_equal(old, new)

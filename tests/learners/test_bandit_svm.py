@@ -14,8 +14,8 @@ from onebit.compiled import compiled
 from onebit.kernels import Gaussian, Linear, Rational
 from onebit.learners.bandit_svm import linear, separators
 from onebit.learners.bandit_svm.bandit_svm import plan_members
-from onebit.learners.bandit_svm.bank import BankMemory, BankState, Scratch
-from onebit.learners.bandit_svm.guesses import ROUNDS, is_outdated, new_watch
+from onebit.learners.bandit_svm.bank import BankMemory
+from onebit.learners.bandit_svm.guesses import ROUNDS, BankState, Scratch, is_outdated, new_watch
 from onebit.learners.bandit_svm.separators import Settings, exponentiate, prove
 
 SOFTNESS, TOLERANCE = 0.5 / 3.0, 1e-10

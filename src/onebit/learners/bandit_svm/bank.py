@@ -9,7 +9,7 @@ are scored at once.
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,7 +23,9 @@ from onebit.learners.bandit_svm.guesses import (
     ASKED,
     LATELY,
     ROW_KIND,
+    BankState,
     FactMemory,
+    Scratch,
     choose,
     is_denied,
     is_to_follow,
@@ -31,6 +33,7 @@ from onebit.learners.bandit_svm.guesses import (
     preference,
     write_chances,
 )
+from onebit.learners.bandit_svm.quiet import run_in_blocks
 from onebit.learners.bandit_svm.separators import (
     CODE,
     DENSE,
@@ -72,80 +75,12 @@ from onebit.learners.bandit_svm.vote import (
 )
 from onebit.learners.dense_memory import DenseMemory
 from onebit.lengths import row_lengths, unit_rows
-from onebit.loop import Game, plugged
+from onebit.loop import Game, Record, plugged
 from onebit.memory import check_stored, in_python
 from onebit.rounds import Answer
 from onebit.scaling import change_weights, new_scale, new_statistics, put_in_force, scaled_rows
 
 _FIRST_CAPACITY = 16
-
-
-class BankState(NamedTuple):
-    """What was learned: one place per stored example, m members, K classes, D features (with the constant)."""
-
-    rows: Floats
-    """The examples as they came, one column each (d × capacity)."""
-    units: Floats
-    """The examples scaled, with the constant, and divided by their length (D × capacity)."""
-    examples: Floats
-    """Their lengths, kinds and importance (3 × capacity)."""
-    grams: Floats
-    """The kernel values of the stored examples, for every base (bases × capacity × capacity)."""
-    targets: Floats
-    """What is proved, as the scores that are due (K × capacity)."""
-    alphas: Floats
-    """The dual coefficients, never negative (m × K × capacity)."""
-    coefficients: Floats
-    """What each class gained of each example: sign times alpha, and what was projected (m × capacity × K)."""
-    scores: Floats
-    """Every class's score of each example (m × K × capacity)."""
-    sums: Floats
-    """The sum of each class's alphas, and how many are above 0 (m × 2 × K)."""
-    weights: Floats
-    """The linear member's separators, with what removed examples left in them (D × K); empty without that member."""
-    guard: Floats
-    """The weights of linear separators on rows as they came, which have no vote but can be the reference (d × K): a
-    scale that changes cannot touch their guarantee. Empty unless columns are scaled and guesses guarded."""
-    members: Floats
-    """Loss, trust and productive examples of each member, and of the guard if there is one (m or m + 1 × 3)."""
-    guesses: Integers
-    """How often each class was guessed and it was right, and wrong (2 × K)."""
-    counts: Integers
-    watch: Floats
-    """How the guesses went, for `is_outdated`."""
-    scaling: Floats
-    """Statistics and scale of the columns, for dense and for sparse rows (2 × 2 × 4 × d), or empty."""
-    landmarks: Floats
-    """This and what follows: see `regressions.new_arrays`."""
-    landmark_changes: Floats
-    landmark_weights: Floats
-    row_changes: Floats
-    row_weights: Floats
-    mixture: Floats
-
-
-class Scratch(NamedTuple):
-    """What is known about one round; positions are named in `vote`."""
-
-    scores: Floats
-    """The vote."""
-    opinions: Floats
-    """Every member's scores, then the guard's if there is one (m or m + 1 × K), as far as it was asked."""
-    targets: Floats
-    """What the answer proves."""
-    chances: Floats
-    row: Floats
-    """The row in three forms (3 × D)."""
-    lines: Floats
-    """One number per stored example, for several purposes (3 + bases × capacity)."""
-    numbers: Floats
-    flags: Integers
-    features: Floats
-    """What the second regression sees of the row, and room for as much."""
-    estimates: Floats
-    """What the regressions and the vote say of every class (4 × K)."""
-    known: Floats
-    """What the mixture knows of three labels."""
 
 
 class BankMemory(DenseMemory, FactMemory):
@@ -261,6 +196,10 @@ class BankMemory(DenseMemory, FactMemory):
                 if not kernel.normalize and type(kernel).prepare is not Kernel.prepare:
                     kernel.prepare(filled)
         return filled
+
+    def run(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
+        """Play prepared rows: quiet rounds in blocks, all others one by one."""
+        run_in_blocks(self, super().run, rows, y, start, seed, first_round, record)
 
     def fill(self, row: Rows) -> None:
         """Write the values of kernels that only Python can compute."""
@@ -445,12 +384,15 @@ class BankMemory(DenseMemory, FactMemory):
         width, n_classes, take_part = len(self.arrays.units), self.n_classes, len(self.arrays.mixture) > 0
         return dict(regressions.new_arrays(width, n_classes, 0, take_part))
 
+    @property
+    def is_symmetric(self) -> Any:
+        """Of which bases the value of two rows is the same to the last bit whichever of them came first."""
+        codes, of_units = self.settings.bases[:, CODE], self.settings.bases[:, OF_UNITS] != 0.0
+        return (codes == LAPLACE) | (of_units & (codes != IN_PYTHON))
+
     def follows(self) -> tuple[str, ...]:
         """Return the kernel values: nine tenths of the memory, and they are computed again in no time."""
-        # Where the value of two rows is the same to the last bit whichever of them came first.
-        codes, of_units = self.settings.bases[:, CODE], self.settings.bases[:, OF_UNITS] > 0.0
-        is_symmetric = (codes == LAPLACE) | (of_units & (codes != IN_PYTHON))
-        return ("grams",) if is_symmetric.all() else ()
+        return ("grams",) if self.is_symmetric.all() else ()
 
     def rebuild(self, arrays: BankState) -> None:
         """Write the kernel values of the stored examples; if nothing was learned from them, learn it."""

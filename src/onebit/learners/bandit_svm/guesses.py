@@ -3,7 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from onebit.learners.bandit_svm.separators import (
     FOLLOWED,
     IT_IS,
     IT_IS_ANOTHER,
+    NEXT_TO_NOTHING,
     PRODUCTIVE,
     RIGHT,
     SEEN,
@@ -67,7 +68,8 @@ def is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -
     """
     watch[ROUNDS] += 1.0
     n, wrong = watch[ROUNDS], 0.0 if correct else 1.0
-    watch[LATELY] += (wrong - watch[LATELY]) / min(n, _MEMORY)
+    if wrong > 0.0 or watch[LATELY] > NEXT_TO_NOTHING:
+        watch[LATELY] += (wrong - watch[LATELY]) / min(n, _MEMORY)
     memory = max(min(n, _MEMORY), _SHARE * n)
     watch[USUALLY] += (wrong - watch[USUALLY]) / memory
     if softness == 0.0 or n < _MEMORY:
@@ -78,8 +80,8 @@ def is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -
     watch[BEST] = min(watch[BEST], usual + math.sqrt(usual * (1.0 - usual) / (2.0 * memory)))
     best, blind = watch[BEST], 1.0 - 1.0 / n_classes
     if (
-        watch[LATELY] > best + _DEVIATIONS * math.sqrt(best * (1.0 - best) / (2.0 * _MEMORY))
-        and watch[LATELY] > 0.5 * (best + blind)
+        watch[LATELY] > 0.5 * (best + blind)
+        and watch[LATELY] > best + _DEVIATIONS * math.sqrt(best * (1.0 - best) / (2.0 * _MEMORY))
         and best < blind
     ):
         watch[ROUNDS], watch[LATELY], watch[USUALLY], watch[BEST] = 0.0, 0.0, 0.0, math.inf
@@ -184,6 +186,74 @@ def count_row(counts: Integers, kind: int, scales: bool, outdated: bool) -> int:
     if outdated:
         counts[DUE] += TO_FORGET
     return n
+
+
+class BankState(NamedTuple):
+    """What was learned: one place per stored example, m members, K classes, D features (with the constant)."""
+
+    rows: Floats
+    """The examples as they came, one column each (d × capacity)."""
+    units: Floats
+    """The examples scaled, with the constant, and divided by their length (D × capacity)."""
+    examples: Floats
+    """Their lengths, kinds and importance (3 × capacity)."""
+    grams: Floats
+    """The kernel values of the stored examples, for every base (bases × capacity × capacity)."""
+    targets: Floats
+    """What is proved, as the scores that are due (K × capacity)."""
+    alphas: Floats
+    """The dual coefficients, never negative (m × K × capacity)."""
+    coefficients: Floats
+    """What each class gained of each example: sign times alpha, and what was projected (m × capacity × K)."""
+    scores: Floats
+    """Every class's score of each example (m × K × capacity)."""
+    sums: Floats
+    """The sum of each class's alphas, and how many are above 0 (m × 2 × K)."""
+    weights: Floats
+    """The linear member's separators, with what removed examples left in them (D × K); empty without that member."""
+    guard: Floats
+    """The weights of linear separators on rows as they came, which have no vote but can be the reference (d × K): a
+    scale that changes cannot touch their guarantee. Empty unless columns are scaled and guesses guarded."""
+    members: Floats
+    """Loss, trust and productive examples of each member, and of the guard if there is one (m or m + 1 × 3)."""
+    guesses: Integers
+    """How often each class was guessed and it was right, and wrong (2 × K)."""
+    counts: Integers
+    watch: Floats
+    """How the guesses went, for `is_outdated`."""
+    scaling: Floats
+    """Statistics and scale of the columns, for dense and for sparse rows (2 × 2 × 4 × d), or empty."""
+    landmarks: Floats
+    """This and what follows: see `regressions.new_arrays`."""
+    landmark_changes: Floats
+    landmark_weights: Floats
+    row_changes: Floats
+    row_weights: Floats
+    mixture: Floats
+
+
+class Scratch(NamedTuple):
+    """What is known about one round; positions are named in `vote`."""
+
+    scores: Floats
+    """The vote."""
+    opinions: Floats
+    """Every member's scores, then the guard's if there is one (m or m + 1 × K), as far as it was asked."""
+    targets: Floats
+    """What the answer proves."""
+    chances: Floats
+    row: Floats
+    """The row in three forms (3 × D)."""
+    lines: Floats
+    """One number per stored example, for several purposes (3 + bases × capacity)."""
+    numbers: Floats
+    flags: Integers
+    features: Floats
+    """What the second regression sees of the row, and room for as much."""
+    estimates: Floats
+    """What the regressions and the vote say of every class (4 × K)."""
+    known: Floats
+    """What the mixture knows of three labels."""
 
 
 class FactMemory(Memory):

@@ -1,8 +1,7 @@
 """The linear form: one weight vector per class, and the latest examples to replay.
 
 Rows are divided by their length and kept as lists of entries, so dense and sparse rows are the same rows. When the
-budget is full the oldest example makes room. Its share stays in the weights: where they are explicit, projecting a
-removed example costs nothing, and the guarantee holds whatever the budget.
+budget is full the oldest example makes room. Its share stays in the weights, and the guarantee with it.
 """
 
 from collections.abc import Callable, Mapping

@@ -31,7 +31,7 @@ import numpy as np
 
 from onebit.compiled import frugal, inlined, shared
 from onebit.inputs import Floats, Integers
-from onebit.learners.bandit_svm.separators import LANDMARKS, UNIT, exponentiate
+from onebit.learners.bandit_svm.separators import LANDMARKS, NEXT_TO_NOTHING, UNIT, exponentiate
 
 MOST_LANDMARKS = 300
 """A round costs two passes over a matrix of this size."""
@@ -79,8 +79,6 @@ _TRIAL_ROUNDS, _ENOUGH_RIGHT = 100, 5
 _PASSED_OVER = -4.0
 # The leading separator guesses alone where it is sure, while it is wrong there in less than this share of rounds.
 _SELDOM, _RECENT_SURE = 0.02, 256.0
-# Processors are slow with numbers that become ever smaller.
-_NEXT_TO_NOTHING = 1e-12
 
 
 def new_arrays(n_features: int, n_classes: int, capacity: int, take_part: bool) -> dict[str, Floats]:
@@ -434,7 +432,7 @@ def count_sure(mixture: Floats, is_wrong: bool) -> None:
     """Count a round in which the leading separator was sure."""
     numbers = mixture[NUMBERS]
     numbers[SURE] += 1.0
-    if is_wrong or numbers[SURE_WRONG] > _NEXT_TO_NOTHING:
+    if is_wrong or numbers[SURE_WRONG] > NEXT_TO_NOTHING:
         numbers[SURE_WRONG] += ((1.0 if is_wrong else 0.0) - numbers[SURE_WRONG]) / min(numbers[SURE], _RECENT_SURE)
 
 

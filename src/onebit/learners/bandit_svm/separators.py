@@ -34,6 +34,8 @@ _MUCH = 0.8
 _TRIGGER = 0.3
 # A thousandth of the margin: closer than guesses can tell, and replays need not go on.
 TOLERANCE = 1e-3
+# Processors are slow with numbers that become ever smaller: averages stop there.
+NEXT_TO_NOTHING = 1e-12
 
 DENSE, SPARSE = range(2)
 """Kinds of rows: each has statistics and a scale of its own, and a count of rows."""
@@ -132,11 +134,16 @@ def is_worth_storing(targets: Floats, scores: Floats, square: float, sums: Float
     """
     enough, found = PRODUCTIVE if guarded else _MUCH, False
     for i in range(targets.shape[0]):
-        lacks = lack(targets[i], scores[i])
-        # The step is lacks/square, the mean coefficient total/support; multiplied out, nothing is divided by 0.
-        small = _TRIGGER * square * sums[TOTAL, i]
-        found = found or lacks > enough or (lacks > 0.0 and lacks * sums[SUPPORT, i] >= small)
+        found = found or counts_for(i, lack(targets[i], scores[i]), enough, square, sums)
     return found
+
+
+@inlined
+def counts_for(i: int, lacks: float, enough: float, square: float, sums: Floats) -> Any:
+    """Say whether a fact of class i lacks enough of its margin, or its step would count beside the coefficients."""
+    # The step is lacks/square, the mean coefficient total/support; multiplied out, nothing is divided by 0.
+    small = _TRIGGER * square * sums[TOTAL, i]
+    return lacks > enough or (lacks > 0.0 and lacks * sums[SUPPORT, i] >= small)
 
 
 @inlined

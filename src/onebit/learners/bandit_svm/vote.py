@@ -88,7 +88,7 @@ from onebit.loop import FULL, READY, UNSCORED, highest, ready_if_finite
 from onebit.scaling import count_entry, scaled
 
 if TYPE_CHECKING:
-    from onebit.learners.bandit_svm.bank import BankState, Scratch
+    from onebit.learners.bandit_svm.guesses import BankState, Scratch
 
 LOSS, TRUST, PRODUCED = range(3)
 """`members`: how often each was wrong, and a little for each productive example; what it counts in the vote,

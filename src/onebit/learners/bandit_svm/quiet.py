@@ -1,0 +1,213 @@
+"""Quiet rounds: the leading member is sure and right, and nothing is stored or due. Most rounds of an easy stream are.
+
+They are scored in blocks, with the operations of a single round in the same order, so every guess and every bit of the
+state is the same.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onebit.compiled import frugal, inlined
+from onebit.inputs import Floats, Integers, Rows, take, unlocked
+from onebit.learners.bandit_svm.guesses import BEST, LATELY, ROUNDS, USUALLY, is_outdated, is_to_follow
+from onebit.learners.bandit_svm.regressions import count_sure, may_guess_alone
+from onebit.learners.bandit_svm.separators import (
+    DENSE,
+    DUE,
+    IT_IS,
+    IT_IS_ANOTHER,
+    LENGTH,
+    PRODUCTIVE,
+    RIGHT,
+    SCALE,
+    SEEN,
+    SPARSE,
+    STATISTICS,
+    UNIT,
+    compare,
+    counts_for,
+    lack,
+    squared_often,
+    write_powers,
+)
+from onebit.lengths import LEAST_SQUARE, MOST_SQUARE
+from onebit.loop import MISTAKES, UPDATES, Record, note_right
+from onebit.memory import in_python
+from onebit.scaling import count_entry, scaled
+
+if TYPE_CHECKING:
+    from onebit.learners.bandit_svm.bank import BankMemory
+
+# After so many rounds without a mistake, in which nothing was stored, quiet rounds are looked for.
+_CALM = 2048
+# Rounds that must be quiet for the search to be worth its time; rows scored at once; and rows between which Ctrl-C is
+# noticed.
+_WORTH_IT, _BLOCK, _AT_ONCE = 64, 128, 1 << 16
+# Rows in the first block of a quiet stretch.
+_FIRST_BLOCK = 16
+
+
+def run_in_blocks(
+    memory: "BankMemory",
+    play: Callable[..., None],
+    rows: Rows,
+    y: Integers,
+    start: int,
+    seed: int,
+    first_round: int,
+    record: Record,
+) -> None:
+    """Play prepared rows, as `play` does one by one, to the last bit."""
+    t, n = 0, _CALM
+    while t < len(y):
+        stop, before = min(t + n, len(y)), record.counts.copy()
+        play(take(rows, t, stop), y[t:stop], start + t, seed, first_round, record)
+        is_calm = (before == record.counts)[[MISTAKES, UPDATES]].all()
+        t, first, is_going_on = stop, stop, is_calm or n < _CALM
+        while is_going_on and t < len(y):
+            labels = y[t : t + _AT_ONCE]
+            n_quiet = _pass_quiet(memory, take(rows, t, t + _AT_ONCE), labels)
+            note_right(record, start + t, labels[:n_quiet])
+            t += n_quiet
+            is_going_on = n_quiet == len(labels)
+        # A stream that is not quiet is left alone for longer and longer.
+        n = 1 if t >= first + _WORTH_IT else min(2 * n, _CALM)
+
+
+def _pass_quiet(memory: "BankMemory", rows: Any, y: Integers) -> int:
+    """Play quiet rounds, and return how many: the next one is not quiet, or never known to be."""
+    now, settings, leader = memory.arrays, memory.settings, int(np.argmax(memory.trust))
+    base, squarings, is_linear = settings.plan[leader].tolist()
+    capacity = now.examples.shape[1]
+    is_alone = (
+        settings.is_bounded
+        and len(memory.kernels) > 1
+        and in_python(may_guess_alone)(now.mixture)
+        and not in_python(is_to_follow)(now.counts, settings.guarded)
+    )
+    is_full = memory.size == capacity < settings.budget
+    if not is_alone or not memory.is_symmetric[base] or now.counts[DUE] or is_full:
+        return 0
+    kind = SPARSE if rows.shape[1] > len(now.rows) else DENSE
+    return pass_quiet(
+        unlocked(rows),
+        y,
+        bool(is_linear),
+        settings.bases[base],
+        squarings,
+        now.units,
+        now.examples[LENGTH],
+        now.weights if is_linear else now.coefficients[leader, : memory.size],
+        now.sums[leader],
+        settings.softness,
+        now.scaling[kind, SCALE],
+        now.scaling[kind, STATISTICS],
+        kind == DENSE,
+        now.counts[SEEN + kind :],
+        now.guesses,
+        now.watch,
+        now.mixture,
+        memory.sight.row[UNIT],
+        np.empty((len(now.units) + 1 + memory.n_classes + 3, _BLOCK)),
+    )
+
+
+@inlined
+def see_rows(X: Floats, first: int, n_rows: int, scale: Floats, units: Floats, lengths: Floats) -> int:
+    """Write rows, one column each, by the operations of `see_row`; return how many, up to one whose square is lost."""
+    width, n_scaled = units.shape[0], scale.shape[1]
+    for r in range(n_rows):
+        square = 0.0
+        for j in range(width):
+            entry = 1.0
+            if n_scaled == 0:
+                entry = X[first + r, j]
+            elif j < n_scaled:
+                entry = scaled(scale, j, X[first + r, j])
+            units[j, r] = entry
+            square += entry * entry
+        if not LEAST_SQUARE < square < MOST_SQUARE:
+            return r
+        lengths[r] = math.sqrt(square)
+        for j in range(width):
+            units[j, r] /= lengths[r]
+    return n_rows
+
+
+@partial(frugal, is_long=True)
+def pass_quiet(
+    X: Floats,
+    y: Integers,
+    is_linear: bool,
+    base: Floats,
+    squarings: int,
+    units: Floats,
+    lengths: Floats,
+    coefficients: Floats,
+    sums: Floats,
+    softness: float,
+    scale: Floats,
+    statistics: Floats,
+    is_centred: bool,
+    heard: Integers,
+    guesses: Integers,
+    watch: Floats,
+    mixture: Floats,
+    unit: Floats,
+    block: Floats,
+) -> int:
+    """Play quiet rounds as `score_row` and `learn_row` would, to the last bit; return how many: the next is not quiet.
+
+    Only the leading member is asked, about a block of rows at a time, by the same operations in the same order. For
+    that, its kernel's values must not depend on which of two rows came first. For the rest see
+    `BankMemory._pass_quiet`; `unit` and `block` are room.
+    """
+    width, n_classes = units.shape[0], guesses.shape[1]
+    seen, seen_lengths, scores = block[:width], block[width], block[width + 1 : width + 1 + n_classes]
+    products, room, values = block[-3], block[-2], block[-1]
+    # The kernel's value of any row with itself, unless all of it is 0.
+    own = compare(base, seen, seen_lengths, unit, 1.0, 0, products, 0, room, values)
+    square, start = squared_often(own, squarings), 0
+    while start < y.shape[0]:
+        # The first blocks are small: most stretches are short.
+        n_wanted = min(_FIRST_BLOCK + start, block.shape[1], y.shape[0] - start)
+        n_rows = see_rows(X, start, n_wanted, scale, seen, seen_lengths)
+        for i in range(n_classes):
+            for r in range(n_rows):
+                scores[i, r] = 0.0
+        for s in range(coefficients.shape[0]):
+            terms = seen[s] if is_linear else values
+            if not is_linear:
+                for j in range(width):
+                    unit[j] = units[j, s]
+                compare(base, seen, seen_lengths, unit, lengths[s], n_rows, products, 0, room, values)
+                write_powers(values, n_rows, squarings, values)
+            for i in range(n_classes):
+                coefficient, line = coefficients[s, i], scores[i]
+                for r in range(n_rows):
+                    line[r] += coefficient * terms[r]
+        for r in range(n_rows):
+            t, n, is_quiet = start + r, heard[0] + 1, True
+            for i in range(n_classes):
+                lacks = lack(IT_IS if i == y[t] else IT_IS_ANOTHER, scores[i, r])
+                is_quiet = is_quiet and not counts_for(i, lacks, PRODUCTIVE, square, sums)
+            if not is_quiet or (scale.shape[1] > 0 and n & (n - 1) == 0):
+                return t
+            before = watch[ROUNDS], watch[LATELY], watch[USUALLY], watch[BEST]
+            if is_outdated(watch, True, n_classes, softness):
+                watch[ROUNDS], watch[LATELY], watch[USUALLY], watch[BEST] = before
+                return t
+            guesses[RIGHT, y[t]] += 1
+            if mixture.shape[0] > 0:
+                count_sure(mixture, False)
+            heard[0] = n
+            for j in range(scale.shape[1]):
+                count_entry(statistics, j, X[t, j], n, is_centred)
+        start += n_rows
+        if n_rows < n_wanted:
+            break
+    return start
