@@ -196,7 +196,7 @@ def test_ctrl_c_while_memory_grows_leaves_no_short_scratch_paper(monkeypatch: py
     renew = memory.renew
 
     def interrupted() -> None:
-        if len(memory.sight.line) < len(memory.arrays.lengths):
+        if memory.sight.lines.shape[1] < memory.arrays.examples.shape[1]:
             raise KeyboardInterrupt
         renew()
 
@@ -207,9 +207,9 @@ def test_ctrl_c_while_memory_grows_leaves_no_short_scratch_paper(monkeypatch: py
         patch.setattr(memory, "renew", interrupted)
         for t in range(1, 60):
             play_on(t)
-    assert len(memory.sight.line) < len(memory.arrays.lengths)
+    assert memory.sight.lines.shape[1] < memory.arrays.examples.shape[1]
     for t in range(learner.n_rounds_, 60):
         play_on(t)
-        assert len(memory.sight.line) == len(memory.arrays.lengths)
+        assert memory.sight.lines.shape[1] == memory.arrays.examples.shape[1]
     onebit.play(twin, PROBLEM.X[:60], PROBLEM.y[:60])
     assert snapshot(learner) == snapshot(twin)

@@ -297,10 +297,11 @@ class FactMemory(Memory):
 
     def do_what_is_due(self) -> None:
         """Forget, and put a new scale in force, each at once: an interrupt leaves it done, or still due."""
+        if self.arrays.counts[DUE]:
+            self.renew()  # arrays are replaced, and Ctrl-C may have left scratch arrays of another size
         if self.arrays.counts[DUE] >= TO_FORGET:
             self.arrays = self.forgetful()
         if self.arrays.counts[DUE]:
-            self.renew()  # Ctrl-C may have left scratch arrays of another size
             self.scale_again(int(self.arrays.counts[DUE]) - 1)
 
     @abstractmethod
