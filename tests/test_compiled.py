@@ -3,6 +3,8 @@
 import gc
 from typing import Any
 
+import pytest
+
 from onebit.compiled import compiled, inlined, shared
 
 
@@ -42,3 +44,17 @@ def test_garbage_is_collected_again_after_compiling() -> None:
     assert gc.isenabled()
     assert compiled(lambda x: x + 1)(1) == 2
     assert gc.isenabled()
+
+
+def test_another_version_of_numba_compiles_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.compiled._LINKS_ONLY", False)
+
+    @shared
+    def twice(x: float) -> float:
+        return 2.0 * x
+
+    @compiled
+    def four_times(x: float) -> float:
+        return twice(twice(x))
+
+    assert four_times(3.0) == 12.0

@@ -108,6 +108,8 @@ class _NotFromPython(_Dispatcher):
 
     def compile(self, sig: Any) -> Any:
         """Compile to what callers link in, and no further; see `_ForLinking`."""
+        if not _LINKS_ONLY:
+            return super().compile(sig)
         context: Any = self.targetctx
         codegen = context.codegen()
         with global_compiler_lock:
