@@ -119,18 +119,9 @@ def beside(n_features: int) -> int:
 def new_mixture() -> Floats:
     """Return a mixture that follows the vote."""
     mixture = np.zeros((_N + 2, _N))
-    reset_mixture(mixture)
+    mixture[:_N] = _FIRST_VARIANCE * np.eye(_N)
+    mixture[WEIGHTS], mixture[NUMBERS, NOISE] = _FIRST_WEIGHTS, 0.25
     return mixture
-
-
-@inlined
-def reset_mixture(mixture: Floats) -> None:
-    """Let the mixture follow the vote, as if it had learned nothing."""
-    for k in range(_N):
-        for j in range(_N):
-            mixture[k, j] = _FIRST_VARIANCE if j == k else 0.0
-        mixture[WEIGHTS, k], mixture[NUMBERS, k] = _FIRST_WEIGHTS[k], 0.0
-    mixture[NUMBERS, NOISE] = 0.25
 
 
 @shared
