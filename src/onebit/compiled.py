@@ -31,8 +31,8 @@ _NOT_FROM_C: Any = {"no_cfunc_wrapper": True}
 _WITHOUT_COUNTING: Any = {"_nrt": False}
 # What Numba calls the globals by which code finds Python objects, and the functions that take them apart.
 _ENVIRONMENT, _WRAPPER = "NumbaEnv", "_ZN7cpython"
-# Linking without compiling uses parts of Numba that it keeps to itself: with other versions code is compiled as usual, in
-# twice the time.
+# Linking without compiling uses parts of Numba that it keeps to itself: with other versions code is compiled as usual,
+# in twice the time.
 _LINKS_ONLY = numba.__version__.startswith("0.68.")
 
 
