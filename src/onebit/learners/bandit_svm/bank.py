@@ -225,6 +225,15 @@ class BankMemory(DenseMemory, FactMemory):
             sizes["feature"] = len(now.landmark_changes) - now.landmarks.shape[1] + sizes["landmark"]
         self.arrays = self.larger(**sizes)
 
+    def add_class(self) -> None:
+        """Make room for one more class; where there are too many the regression on rows is given up."""
+        super().add_class()
+        width, n_classes = len(self.arrays.units), self.n_classes
+        if not regressions.sees_rows(width, n_classes):
+            gone = {"row_changes": np.zeros((n_classes, 0, 0)), "row_weights": np.zeros((0, n_classes))}
+            self.arrays = self.arrays._replace(**gone)
+            self.renew()
+
     def forgetful(self) -> BankState:
         """Return arrays in which all facts are forgotten; the linear member keeps its weights and its guarantee."""
         learned = ("landmark_changes", "landmark_weights", "row_changes", "row_weights", "mixture")

@@ -98,8 +98,7 @@ def new_arrays(n_features: int, n_classes: int, capacity: int, take_part: bool) 
     """
     n_landmarks = min(capacity, MOST_LANDMARKS) if take_part else 0
     n_beside = beside(n_features) if take_part else 0
-    has_rows = take_part and n_features <= _MOST_BESIDE and n_classes * n_features**2 <= _MOST_OF_ROWS
-    n_rows = n_features if has_rows else 0
+    n_rows = n_features if take_part and sees_rows(n_features, n_classes) else 0
     n = n_beside + n_landmarks
     return {
         "landmarks": np.zeros((n_features if take_part else 0, n_landmarks)),
@@ -109,6 +108,11 @@ def new_arrays(n_features: int, n_classes: int, capacity: int, take_part: bool) 
         "row_weights": np.zeros((n_rows, n_classes)),
         "mixture": new_mixture() if take_part else np.zeros((0, _N)),
     }
+
+
+def sees_rows(n_features: int, n_classes: int) -> bool:
+    """Say whether the first regression takes part."""
+    return n_features <= _MOST_BESIDE and n_classes * n_features**2 <= _MOST_OF_ROWS
 
 
 def beside(n_features: int) -> int:
