@@ -404,7 +404,7 @@ def learn_row(
     if state.mixture.shape[0] > 0 and (known >= 0 or said == label) and is_sure(opinions[leader]):
         count_sure(state.mixture, said != known)
     if take_part:
-        is_told = truth >= 0 or (known >= 0 and targets.shape[0] == 2)
+        is_told = truth >= 0 or (settings.is_closed and targets.shape[0] == 2)
         learn_answer(state, scratch, label, correct, known, is_told)
     if are_asked:  # otherwise the leader was sure, and right
         for k in range(m):
