@@ -388,10 +388,10 @@ class BankMemory(DenseMemory, FactMemory):
         n_beside = len(self.arrays.landmark_changes) - self.arrays.landmarks.shape[1]
         return {"example": self.size, "landmark": n, "feature": n_beside + n}
 
-    def blank_regressions(self) -> dict[str, Any]:
-        """Return the arrays of regressions that have learned nothing, as files hold them."""
+    def blank_regressions(self, n_examples: int) -> dict[str, Any]:
+        """Return the arrays of regressions that have learned nothing, with room for as many landmarks as examples."""
         width, n_classes, take_part = len(self.arrays.units), self.n_classes, len(self.arrays.mixture) > 0
-        return dict(regressions.new_arrays(width, n_classes, 0, take_part))
+        return dict(regressions.new_arrays(width, n_classes, n_examples, take_part))
 
     @property
     def is_symmetric(self) -> Any:

@@ -335,8 +335,8 @@ class FactMemory(Memory):
         targets = self.arrays.targets
         targets[-1, (targets == IT_IS).any(axis=0)] = IT_IS_ANOTHER
 
-    def blank_regressions(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays of regressions that have learned nothing, as files hold them."""
+    def blank_regressions(self, n_examples: int) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays of regressions that have learned nothing, with room for as many landmarks as examples."""
         return {}
 
     def upgraded(self, packed: Mapping[str, npt.NDArray[Any]]) -> Mapping[str, npt.NDArray[Any]]:
@@ -353,8 +353,8 @@ class FactMemory(Memory):
         sums = np.stack([old["totals"], old["supports"]], axis=-2).astype(np.float64)
         if not is_bank:
             return found | {"sums": sums, "examples": np.stack([old["squares"], old["kinds"], old["lengths"]])}
-        found |= self.blank_regressions()
         m, blank, (n_classes, n) = len(self.arrays.sums), self.arrays.members.copy(), old["targets"].shape
+        found |= self.blank_regressions(n)
         found["examples"] = np.stack([old["lengths"], old["kinds"], old["weight"]]).astype(np.float64)
         found["rows"] = old["rows"] if len(old["rows"]) else old["features"]
         produced = old["productive"].astype(np.float64)
