@@ -236,7 +236,7 @@ class Scratch(NamedTuple):
     """What is known about one round; positions are named in `vote`."""
 
     scores: Floats
-    """The vote."""
+    """What the guess is made from: the vote, with what is preferred, passed over and proposed."""
     opinions: Floats
     """Every member's scores, then the guard's if there is one (m or m + 1 × K), as far as it was asked."""
     targets: Floats

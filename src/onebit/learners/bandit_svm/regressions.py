@@ -1,7 +1,7 @@
-"""Members of the bank that never stop learning: ridge regressions of "right" (1) or "wrong" (0).
+"""What never stops learning beside a bank's members: ridge regressions of "right" (1) or "wrong" (0).
 
 Separators win early and on clean data. On long noisy streams their store is full of noise, while a regression takes
-every answer in and forgets none. There are two.
+every answer in and forgets none. There are two. They only propose labels, so the guarantee needs nothing of them.
 
 - One on the row itself, for each class a regression of its own. It learns class i from the rounds in which i was
   guessed, so its estimates are right on average however guesses are chosen, as LinUCB's are.
@@ -121,20 +121,12 @@ def beside(n_features: int) -> int:
 
 
 def new_mixture() -> Floats:
-    """Return a mixture that follows the vote."""
+    """Return a mixture that has learned nothing, and follows the vote."""
     mixture = np.zeros((_N + 2, _N))
-    reset_mixture(mixture)
-    return mixture
-
-
-@inlined
-def reset_mixture(mixture: Floats) -> None:
-    """Let the mixture follow the vote, as if it had learned nothing."""
-    for k in range(_N):
-        for j in range(_N):
-            mixture[k, j] = _FIRST_VARIANCE if j == k else 0.0
-        mixture[WEIGHTS, k], mixture[NUMBERS, k] = _FIRST_WEIGHTS[k], 0.0
+    mixture[:_N] = _FIRST_VARIANCE * np.eye(_N)
+    mixture[WEIGHTS] = _FIRST_WEIGHTS
     mixture[NUMBERS, NOISE] = 0.25
+    return mixture
 
 
 @shared
@@ -442,5 +434,5 @@ def count_sure(mixture: Floats, is_wrong: bool) -> None:
 
 @inlined
 def may_guess_alone(mixture: Floats) -> bool:
-    """Say whether the leading separator is so seldom wrong where it is sure that nobody else need be asked."""
+    """Say whether the leading separator is so seldom wrong where it is sure that no other member need be asked."""
     return bool(mixture.shape[0] == 0 or mixture[NUMBERS, SURE_WRONG] < _SELDOM)

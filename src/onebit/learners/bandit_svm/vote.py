@@ -3,9 +3,9 @@
 The guess is a vote of the members, weighted by how often each was wrong. Where the most trusted member is sure, so that
 nothing productive would be left to learn if it is right, it guesses alone, and the others are asked only if it was
 wrong: most rounds of an easy stream need one member. Where the vote holds every label to be wrong, those that were
-proved wrong of this very row are passed over. The guard limits mistakes that the reference, the member with the fewest
-productive examples, would not have made. Any rule may say which label is about to be guessed: the guarantee comes from
-the guard alone (docs/theory/bandit-svm.md).
+proved wrong of this very row are passed over. Then the regressions may propose another label. The guard limits mistakes
+that the reference, the member with the fewest productive examples, would not have made. Any rule may say which label is
+about to be guessed: the guarantee comes from the guard alone (docs/theory/bandit-svm.md).
 """
 
 import math
