@@ -230,8 +230,9 @@ class BankMemory(DenseMemory, FactMemory):
         super().add_class()
         width, n_classes = len(self.arrays.units), self.n_classes
         if not regressions.sees_rows(width, n_classes):
-            gone = {"row_changes": np.zeros((n_classes, 0, 0)), "row_weights": np.zeros((0, n_classes))}
-            self.arrays = self.arrays._replace(**gone)
+            self.arrays = self.arrays._replace(
+                row_changes=np.zeros((n_classes, 0, 0)), row_weights=np.zeros((0, n_classes))
+            )
             self.renew()
 
     def forgetful(self) -> BankState:
