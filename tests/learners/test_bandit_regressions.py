@@ -1,5 +1,6 @@
 """The regressions in BanditSVM's bank: against scikit-learn, and what they are there for."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -191,6 +192,28 @@ def test_wide_rows_have_landmarks_alone() -> None:
     assert arrays["row_changes"].size == 0
     assert arrays["landmark_changes"].shape == (17, 17), "a constant is beside them"
     assert regressions.new_arrays(100, 100, 16, take_part=True)["row_changes"].size == 0, "classes × features²"
+
+
+def test_the_regression_on_rows_is_given_up_where_too_many_classes_join(tmp_path: Path) -> None:
+    """As if all had been there from the start: a round costs no more, and a file can be loaded."""
+    x, labels = np.random.default_rng(0).normal(size=150), list(range(12))
+    learner = onebit.BanditSVM(classes="grow")
+    learner.tell(learner.guess(x, among=labels[:11]), correct=False)
+    assert learner._memory.arrays.row_changes.shape == (11, 151, 151)
+    learner.tell(learner.guess(x, among=labels), correct=False)
+    assert learner._memory.arrays.row_changes.size == 0
+    learner.save(tmp_path / "grown")
+    loaded = onebit.load(tmp_path / "grown")
+    assert loaded.guess(x).scores.tolist() == learner.guess(x).scores.tolist()
+
+
+@pytest.mark.parametrize(("classes", "taught"), [([0, 1], [True, True]), ("grow", [True, False])])
+def test_of_two_classes_a_right_guess_teaches_both_unless_more_may_join(classes: Any, taught: list[bool]) -> None:
+    """Where more may join a wrong guess does not prove the other: taught by right ones alone, it would seem rare."""
+    learner = onebit.BanditSVM(classes=classes)
+    learner.guess([1.0, 2.0], among=[0, 1])
+    learner.learn_from([[1.0, 2.0]] * 2, [0, 0], True)
+    assert learner._memory.arrays.row_changes.any(axis=(1, 2)).tolist() == taught
 
 
 def test_drift_makes_them_forget() -> None:

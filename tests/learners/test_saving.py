@@ -705,3 +705,6 @@ def test_a_bank_of_an_earlier_version_knows_what_was_proved() -> None:
     learner: Any = onebit.load(FIXTURES / "BanditSVM.onebit")
     assert np.array_equal(learner.proved_, np.sign(targets).T)
     assert np.abs(learner.coefficients_).max(axis=(1, 2)).min() > 0.0, "a member learned nothing from it"
+    # Places grow with the store: where that is full already, they must be there.
+    arrays = learner._memory.arrays
+    assert arrays.landmarks.shape[1] == arrays.examples.shape[1] > 16

@@ -225,6 +225,16 @@ class BankMemory(DenseMemory, FactMemory):
             sizes["feature"] = len(now.landmark_changes) - now.landmarks.shape[1] + sizes["landmark"]
         self.arrays = self.larger(**sizes)
 
+    def add_class(self) -> None:
+        """Make room for one more class; where there are too many the regression on rows is given up."""
+        super().add_class()
+        width, n_classes = len(self.arrays.units), self.n_classes
+        if not regressions.sees_rows(width, n_classes):
+            self.arrays = self.arrays._replace(
+                row_changes=np.zeros((n_classes, 0, 0)), row_weights=np.zeros((0, n_classes))
+            )
+            self.renew()
+
     def forgetful(self) -> BankState:
         """Return arrays in which all facts are forgotten; the linear member keeps its weights and its guarantee."""
         learned = ("landmark_changes", "landmark_weights", "row_changes", "row_weights", "mixture")
@@ -379,10 +389,10 @@ class BankMemory(DenseMemory, FactMemory):
         n_beside = len(self.arrays.landmark_changes) - self.arrays.landmarks.shape[1]
         return {"example": self.size, "landmark": n, "feature": n_beside + n}
 
-    def blank_regressions(self) -> dict[str, Any]:
-        """Return the arrays of regressions that have learned nothing, as files hold them."""
+    def blank_regressions(self, n_examples: int) -> dict[str, Any]:
+        """Return the arrays of regressions that have learned nothing, with room for as many landmarks as examples."""
         width, n_classes, take_part = len(self.arrays.units), self.n_classes, len(self.arrays.mixture) > 0
-        return dict(regressions.new_arrays(width, n_classes, 0, take_part))
+        return dict(regressions.new_arrays(width, n_classes, n_examples, take_part))
 
     @property
     def is_symmetric(self) -> Any:

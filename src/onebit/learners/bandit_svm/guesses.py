@@ -236,7 +236,7 @@ class Scratch(NamedTuple):
     """What is known about one round; positions are named in `vote`."""
 
     scores: Floats
-    """The vote."""
+    """What the guess is made from: the vote, with what is preferred, passed over and proposed."""
     opinions: Floats
     """Every member's scores, then the guard's if there is one (m or m + 1 × K), as far as it was asked."""
     targets: Floats
@@ -336,8 +336,8 @@ class FactMemory(Memory):
         targets = self.arrays.targets
         targets[-1, (targets == IT_IS).any(axis=0)] = IT_IS_ANOTHER
 
-    def blank_regressions(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays of regressions that have learned nothing, as files hold them."""
+    def blank_regressions(self, n_examples: int) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays of regressions that have learned nothing, with room for as many landmarks as examples."""
         return {}
 
     def upgraded(self, packed: Mapping[str, npt.NDArray[Any]]) -> Mapping[str, npt.NDArray[Any]]:
@@ -354,8 +354,8 @@ class FactMemory(Memory):
         sums = np.stack([old["totals"], old["supports"]], axis=-2).astype(np.float64)
         if not is_bank:
             return found | {"sums": sums, "examples": np.stack([old["squares"], old["kinds"], old["lengths"]])}
-        found |= self.blank_regressions()
         m, blank, (n_classes, n) = len(self.arrays.sums), self.arrays.members.copy(), old["targets"].shape
+        found |= self.blank_regressions(n)
         found["examples"] = np.stack([old["lengths"], old["kinds"], old["weight"]]).astype(np.float64)
         found["rows"] = old["rows"] if len(old["rows"]) else old["features"]
         produced = old["productive"].astype(np.float64)

@@ -164,7 +164,7 @@ def pass_quiet(
 
     Only the leading member is asked, about a block of rows at a time, by the same operations in the same order. For
     that, its kernel's values must not depend on which of two rows came first. For the rest see
-    `BankMemory._pass_quiet`; `unit` and `block` are room.
+    `_pass_quiet`; `unit` and `block` are room.
     """
     width, n_classes = units.shape[0], guesses.shape[1]
     seen, seen_lengths, scores = block[:width], block[width], block[width + 1 : width + 1 + n_classes]

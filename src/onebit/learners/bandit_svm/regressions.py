@@ -1,7 +1,7 @@
-"""Members of the bank that never stop learning: ridge regressions of "right" (1) or "wrong" (0).
+"""What never stops learning beside a bank's members: ridge regressions of "right" (1) or "wrong" (0).
 
 Separators win early and on clean data. On long noisy streams their store is full of noise, while a regression takes
-every answer in and forgets none. There are two.
+every answer in and forgets none. There are two. They only propose labels, so the guarantee needs nothing of them.
 
 - One on the row itself, for each class a regression of its own. It learns class i from the rounds in which i was
   guessed, so its estimates are right on average however guesses are chosen, as LinUCB's are.
@@ -98,8 +98,7 @@ def new_arrays(n_features: int, n_classes: int, capacity: int, take_part: bool) 
     """
     n_landmarks = min(capacity, MOST_LANDMARKS) if take_part else 0
     n_beside = beside(n_features) if take_part else 0
-    has_rows = take_part and n_features <= _MOST_BESIDE and n_classes * n_features**2 <= _MOST_OF_ROWS
-    n_rows = n_features if has_rows else 0
+    n_rows = n_features if take_part and sees_rows(n_features, n_classes) else 0
     n = n_beside + n_landmarks
     return {
         "landmarks": np.zeros((n_features if take_part else 0, n_landmarks)),
@@ -111,13 +110,18 @@ def new_arrays(n_features: int, n_classes: int, capacity: int, take_part: bool) 
     }
 
 
+def sees_rows(n_features: int, n_classes: int) -> bool:
+    """Say whether the first regression takes part."""
+    return n_features <= _MOST_BESIDE and n_classes * n_features**2 <= _MOST_OF_ROWS
+
+
 def beside(n_features: int) -> int:
     """Return how many numbers the second regression has beside the similarities."""
     return n_features if n_features <= _MOST_BESIDE else 1
 
 
 def new_mixture() -> Floats:
-    """Return a mixture that follows the vote."""
+    """Return a mixture that has learned nothing, and follows the vote."""
     mixture = np.zeros((_N + 2, _N))
     mixture[:_N] = _FIRST_VARIANCE * np.eye(_N)
     mixture[WEIGHTS], mixture[NUMBERS, NOISE] = _FIRST_WEIGHTS, 0.25
@@ -429,5 +433,5 @@ def count_sure(mixture: Floats, is_wrong: bool) -> None:
 
 @inlined
 def may_guess_alone(mixture: Floats) -> bool:
-    """Say whether the leading separator is so seldom wrong where it is sure that nobody else need be asked."""
+    """Say whether the leading separator is so seldom wrong where it is sure that no other member need be asked."""
     return bool(mixture.shape[0] == 0 or mixture[NUMBERS, SURE_WRONG] < _SELDOM)

@@ -3,9 +3,9 @@
 The guess is a vote of the members, weighted by how often each was wrong. Where the most trusted member is sure, so that
 nothing productive would be left to learn if it is right, it guesses alone, and the others are asked only if it was
 wrong: most rounds of an easy stream need one member. Where the vote holds every label to be wrong, those that were
-proved wrong of this very row are passed over. The guard limits mistakes that the reference, the member with the fewest
-productive examples, would not have made. Any rule may say which label is about to be guessed: the guarantee comes from
-the guard alone (docs/theory/bandit-svm.md).
+proved wrong of this very row are passed over. Then the regressions may propose another label. The guard limits mistakes
+that the reference, the member with the fewest productive examples, would not have made. Any rule may say which label is
+about to be guessed: the guarantee comes from the guard alone (docs/theory/bandit-svm.md).
 """
 
 import math
@@ -404,7 +404,7 @@ def learn_row(
     if state.mixture.shape[0] > 0 and (known >= 0 or said == label) and is_sure(opinions[leader]):
         count_sure(state.mixture, said != known)
     if take_part:
-        is_told = truth >= 0 or (known >= 0 and targets.shape[0] == 2)
+        is_told = truth >= 0 or (settings.is_closed and targets.shape[0] == 2)
         learn_answer(state, scratch, label, correct, known, is_told)
     if are_asked:  # otherwise the leader was sure, and right
         for k in range(m):
