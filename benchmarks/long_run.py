@@ -192,7 +192,9 @@ def draw(found: Found, folder: Path, name: str) -> list[Path]:
                 draw_panel(axes, stream, games, looks)
             panels[-1].set_xlabel("round")
             window = next(game for game in found.values() if game is not None).rounds * WINDOW // PIECES
-            figure.supylabel(f"% wrong, over the last {grouped(window)} rounds", fontsize=12)
+            over = f"% wrong, over the last {grouped(window)} rounds"
+            # A single panel is too low for one line.
+            figure.supylabel(over.replace(", ", ",\n") if len(streams) == 1 else over, fontsize=12)
             with tempfile.TemporaryDirectory() as scratch:
                 png, _ = style.save(figure, Path(scratch), f"{name}_{group}")
                 files.append(folder / png.name)
