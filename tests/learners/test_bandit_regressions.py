@@ -187,6 +187,21 @@ def test_landmarks_are_the_first_examples_that_are_stored() -> None:
         assert (np.abs(problem.X[:100] - column).max(axis=1) < 1e-12).any()
 
 
+@pytest.mark.parametrize(("d", "n_classes"), [(10, 10), (100, 25), (100, 500), (199, 6), (10, 5000), (10_000, 3)])
+def test_memory_of_the_regressions_is_what_the_docstring_says(d: int, n_classes: int) -> None:
+    arrays = regressions.new_arrays(d + 1, n_classes, 2000, take_part=True)
+    assert sum(array.nbytes for array in arrays.values()) <= 4.2e6 + 2400 * d + 4000 * n_classes
+    assert "4.2 MB + 2 400·d + 4 000·K bytes" in str(onebit.BanditSVM.__doc__)
+
+
+def test_the_mixture_names_what_its_weights_multiply() -> None:
+    assert regressions.MIXED[1:] == tuple(
+        name
+        for source in ("vote", "regression on rows", "regression on landmarks")
+        for name in (source, f"lead in the {source}")
+    )
+
+
 def test_wide_rows_have_landmarks_alone() -> None:
     arrays = regressions.new_arrays(300, 5, 16, take_part=True)
     assert arrays["row_changes"].size == 0

@@ -27,6 +27,7 @@ from onebit.kernels import Gaussian
 from onebit.learners import all_learners
 from onebit.learners.bandit_svm.separators import DUE, LANDMARKS, SEEN
 from onebit.learners.inverses import check_inverse
+from onebit.learners.packing import filled_arrays
 from onebit.learners.saving import CHECKSUM, VERSION, checksum_of, comment
 from onebit.learners.second_order import full
 from onebit.learners.tickets import _all_it_says, _digest
@@ -422,7 +423,15 @@ def test_an_enemys_facts_are_refused(path: Path) -> None:
     many = memory.counts.copy()
     many[LANDMARKS] += 1
     refuses(path, resealed(None, content, memory_counts=many), "landmark")
-    refuses(path, resealed(None, content, memory_mixture=memory.mixture * np.nan), "mixture")
+    for name in ("landmarks", "landmark_changes", "landmark_weights", "row_changes", "row_weights", "mixture"):
+        for bad in (np.nan, np.inf):
+            changed = filled_arrays(learner._memory)[name].copy()
+            changed.flat[0] = bad
+            refuses(path, resealed(None, content, **{f"memory_{name}": changed}), name)
+    refuses(path, resealed(None, content, memory_mixture=-memory.mixture), "negative")
+    # More landmarks than features: compiled code would write behind its arrays.
+    more = np.zeros((len(memory.landmarks), 118))
+    refuses(path, resealed(None, content, memory_landmarks=more), "landmarks has shape")
 
 
 ENEMY_ARRAYS: list[tuple[onebit.Learner, dict[str, float]]] = [
@@ -699,7 +708,7 @@ def test_the_first_format_loads_for_ever(name: str) -> None:
         assert guesses == expected["guesses"]
 
 
-def test_a_bank_of_an_earlier_version_knows_what_was_proved() -> None:
+def test_a_bank_of_an_earlier_version_knows_what_was_proved(path: Path) -> None:
     with zipfile.ZipFile(FIXTURES / "BanditSVM.onebit") as archive, archive.open("memory/targets.npy") as file:
         targets = np.load(file)
     learner: Any = onebit.load(FIXTURES / "BanditSVM.onebit")
@@ -708,3 +717,6 @@ def test_a_bank_of_an_earlier_version_knows_what_was_proved() -> None:
     # Places grow with the store: where that is full already, they must be there.
     arrays = learner._memory.arrays
     assert arrays.landmarks.shape[1] == arrays.examples.shape[1] > 16
+    learner.save(path)
+    again: Any = onebit.load(path)
+    assert again._memory.arrays.landmarks.shape == arrays.landmarks.shape

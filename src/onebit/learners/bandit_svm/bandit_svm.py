@@ -55,18 +55,19 @@ class BanditSVM(SpaceLearner):
     separator that it violates takes a step of dual coordinate ascent on it, and then steps on other facts of that
     class. The members vote; one counts the less the oftener its own opinion was wrong, and where the most trusted one
     is sure it guesses alone. Separators win early and on clean data. Beside them the default bank has two ridge
-    regressions, which take every answer in and win on long noisy streams, and a mixture that finds out from the answers
-    when to follow whom. Nothing needs tuning: the defaults were chosen once for all data
+    regressions, which win on long noisy streams, and a mixture that finds out from the answers when to follow whom.
+    Nothing needs tuning: the defaults were chosen once for all data
     (docs/experiments/bandit-svm.md, docs/experiments/long-run.md).
 
     Parameters
     ----------
     kernel : "auto", None, Kernel, callable or list of them
-        "auto" is a bank that suits most data: linear, three Gaussians and two Laplace kernels (`bank_` shows them), two
-        regressions, on the row and on its similarities with 300 landmarks, and beyond 10 000 features the linear space
-        alone, which leaves sparse rows sparse. A list is a bank of your own, and one kernel a bank of one, without
-        regressions; None in it stands for ``Linear(normalize=True)``. None is the linear space, in which rows are
-        divided by their length and weights are kept.
+        "auto" is a bank that suits most data: linear, three Gaussians and two Laplace kernels (`bank_` shows them), and
+        two regressions. One is on the row (below 200 features, fewer with more than six classes), the other on its
+        similarities with up to 300 landmarks. Beyond 10 000 features "auto" is the linear space alone, which leaves
+        sparse rows sparse. A list is a bank of your own, and one kernel a bank of one, both without regressions; None
+        in a list stands for ``Linear(normalize=True)``. None alone is the linear space, in which rows are divided by
+        their length and weights are kept.
     C : float
         What a violated fact costs (squared slack); greater than 1e-300, ``math.inf`` for a hard margin. With a finite C
         facts may be wrong: guesses that become too bad for chance make the learner forget everything and start over.
@@ -80,8 +81,8 @@ class BanditSVM(SpaceLearner):
         by the root mean square of each column); None takes rows as they are.
     budget : int
         The most examples stored. With d features, K classes, m members, and b kernels with values of their own, memory
-        is at most 8·budget·(b·budget + 2d + 4mK) bytes, and 4 MB for the regressions: 105 MB for the default bank on
-        small rows, however long the stream is.
+        is at most 8·budget·(b·budget + 2d + 4mK) bytes, and for the regressions 4.2 MB + 2 400·d + 4 000·K bytes: 105
+        MB for the default bank (b = 3, m = 6) with few features and classes, however long the stream is.
     replays : int
         How many further facts of a class are looked after when one is violated: with a kernel at most
         replays·budget/(examples stored) take a step, times the trust in that kernel; without one 50·replays are visited
@@ -121,8 +122,8 @@ class BanditSVM(SpaceLearner):
     bank_ : tuple
         The kernels that take part, one for each member.
     mixture_ : dict or None
-        How much the vote and the two regressions count now, by their score of a label and its lead over the others;
-        None without regressions.
+        The mixture's weights now: of a constant, and of the scores that the vote and the two regressions give a label,
+        and of these scores' leads over the best other label; None without regressions.
 
     Examples
     --------
@@ -195,7 +196,7 @@ class BanditSVM(SpaceLearner):
 
     @property
     def mixture_(self) -> dict[str, float] | None:
-        """What the scores of the vote and of the regressions count, and their leads; None without regressions."""
+        """The mixture's weights, by what they multiply; None without regressions."""
         self._check_started("mixture_")
         mixture = getattr(self._memory.arrays, "mixture", np.zeros((0, 0)))
         return dict(zip(MIXED, mixture[WEIGHTS].tolist(), strict=True)) if len(mixture) else None

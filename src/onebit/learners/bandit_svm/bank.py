@@ -384,8 +384,9 @@ class BankMemory(DenseMemory, FactMemory):
     # Files.
 
     def filled(self) -> dict[str, int]:
-        """Return how many examples are stored."""
-        n = int(self.arrays.counts[LANDMARKS])
+        """Return how many examples are stored, and the places for landmarks and features that go with so many."""
+        # There may be fewer landmarks than that, in a bank from an earlier version's file: it still needs the places.
+        n = min(regressions.MOST_LANDMARKS, self.size)
         n_beside = len(self.arrays.landmark_changes) - self.arrays.landmarks.shape[1]
         return {"example": self.size, "landmark": n, "feature": n_beside + n}
 
@@ -423,12 +424,18 @@ class BankMemory(DenseMemory, FactMemory):
             raise ValueError("a scale is due, and no row was seen")
         if not (np.isfinite(arrays.members) & (arrays.members >= 0.0)).all():
             raise ValueError(f"losses must be numbers, and not negative; got {arrays.members[:, LOSS].tolist()}")
+        for name, blank in self.blank_regressions(arrays.examples.shape[1]).items():
+            array = getattr(arrays, name)
+            if array.shape != blank.shape:
+                raise ValueError(f"{name} has shape {array.shape}, not {blank.shape}")
+            if not np.isfinite(array).all():
+                raise ValueError(f"{name} is NaN or infinite")
         if arrays.counts[LANDMARKS] > arrays.landmarks.shape[1]:
             raise ValueError(
                 f"there cannot be {arrays.counts[LANDMARKS]} landmarks in {arrays.landmarks.shape[1]} places"
             )
-        if not np.isfinite(arrays.mixture).all():
-            raise ValueError("the weights of the mixture must be numbers")
+        if (arrays.mixture[regressions.NUMBERS :] < 0.0).any():
+            raise ValueError("the mixture counts a negative number")
         trust = arrays.members[: len(self.kernels), TRUST]
         if trust.max() != 1.0:
             raise ValueError(f"trust must lie between 0 and 1, and someone's be 1; got {trust.tolist()}")

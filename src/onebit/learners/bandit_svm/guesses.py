@@ -38,7 +38,7 @@ whether it was asked, and of each base whether its values are written."""
 PATIENCE, PATIENCE_PER_MISTAKE = 10, 30
 # What a class that was never tried is preferred by: a tenth of a margin decides among classes that all look alike.
 _CURIOSITY = 0.1
-# And more, where no class claims the row, one that was never right.
+# What a class that was never right is preferred by besides, where no class claims the row.
 _NEVER_RIGHT = 0.3
 
 # Old facts that no longer hold: guesses have become too bad for chance (Gama, Medas, Castillo, Rodrigues 2004).
@@ -219,6 +219,7 @@ class BankState(NamedTuple):
     guesses: Integers
     """How often each class was guessed and it was right, and wrong (2 × K)."""
     counts: Integers
+    """What is counted, and what is due; positions are named in `separators`."""
     watch: Floats
     """How the guesses went, for `is_outdated`."""
     scaling: Floats
@@ -233,7 +234,7 @@ class BankState(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """What is known about one round; positions are named in `vote`."""
+    """What is known about one round; positions are named in `separators`, `vote`, `regressions` and here (flags)."""
 
     scores: Floats
     """What the guess is made from: the vote, with what is preferred, passed over and proposed."""

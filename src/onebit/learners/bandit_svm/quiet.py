@@ -1,4 +1,4 @@
-"""Quiet rounds: the leading member is sure and right, and nothing is stored or due. Most rounds of an easy stream are.
+"""Quiet rounds: the leading member is sure and right, and nothing is stored or due. An easy stream has many.
 
 They are scored in blocks, with the operations of a single round in the same order, so every guess and every bit of the
 state is the same.
@@ -42,7 +42,7 @@ from onebit.scaling import count_entry, scaled
 if TYPE_CHECKING:
     from onebit.learners.bandit_svm.bank import BankMemory
 
-# After so many rounds without a mistake, in which nothing was stored, quiet rounds are looked for.
+# Quiet rounds are looked for after so many rounds in which there was no mistake, and nothing was stored.
 _CALM = 2048
 # Rounds that must be quiet for the search to be worth its time; rows scored at once; and rows between which Ctrl-C is
 # noticed.
@@ -61,7 +61,7 @@ def run_in_blocks(
     first_round: int,
     record: Record,
 ) -> None:
-    """Play prepared rows, as `play` does one by one, to the last bit."""
+    """Play prepared rows; guesses and state are those of `play`, which goes one by one, to the last bit."""
     t, n = 0, _CALM
     while t < len(y):
         stop, before = min(t + n, len(y)), record.counts.copy()
@@ -79,7 +79,7 @@ def run_in_blocks(
 
 
 def _pass_quiet(memory: "BankMemory", rows: Any, y: Integers) -> int:
-    """Play quiet rounds, and return how many: the next one is not quiet, or never known to be."""
+    """Play quiet rounds, and return how many; 0 if this bank cannot play them in blocks now."""
     now, settings, leader = memory.arrays, memory.settings, int(np.argmax(memory.trust))
     base, squarings, is_linear = settings.plan[leader].tolist()
     capacity = now.examples.shape[1]

@@ -1,19 +1,22 @@
-"""What never stops learning beside a bank's members: ridge regressions of "right" (1) or "wrong" (0).
+"""Ridge regressions beside a bank's members: their targets are "right" (1) and "wrong" (0).
 
-Separators win early and on clean data. On long noisy streams their store is full of noise, while a regression takes
-every answer in and forgets none. There are two. They only propose labels, so the guarantee needs nothing of them.
+Separators win early and on clean data. On long noisy streams their store is full of noise, while a regression has no
+store that could be full. There are two. They learn from every answer, except to guesses that the leading separator made
+alone, and forget only at a drift alarm. They only propose labels, so the guarantee needs nothing of them.
 
 - One on the row itself, for each class a regression of its own. It learns class i from the rounds in which i was
-  guessed, so its estimates are right on average however guesses are chosen, as LinUCB's are.
+  guessed, as LinUCB does: where the chance of being right is linear in the row, its estimates are consistent however
+  guesses are chosen. It is left out where rows are wide or classes many (`sees_rows`).
 - One on the row's similarities with landmarks: the first examples that were stored. All classes share one inverse. It
-  learns what an answer proves: a wrong guess says something of one class, a right one of all.
+  learns what an answer proves: a wrong guess says something of one class, a right one of all. Up to 200 features it has
+  the row too.
 
 Whom to follow is a regression too. Of a label that may be guessed seven numbers are known: the score that the vote of
 the separators, the first and the second regression give it, each with its lead over the best other label, and a
-constant. The mixture estimates from them the chance that the label is right, learns from the answer to every guess, and
-forgets slowly. A label is judged without being tried: where guesses are right less often when a regression disagrees
-with them, that regression gains weight. So no rounds are spent on exploring who is right. The vote's label is guessed
-unless another is better by more than the mixture's own uncertainty.
+constant. The mixture estimates from them the chance that the label is right, learns from the same answers as the
+regressions, and forgets slowly. A label is judged without being tried: where guesses are right less often when a
+regression disagrees with them, that regression gains weight. So no rounds are spent on exploring who is right. The
+vote's label is guessed unless another is better by more than the mixture's own uncertainty.
 
 An inverse is kept as what was taken off its start, A⁻¹ = I/λ − N. So a new class, or a new landmark, begins with zeros.
 
@@ -40,11 +43,11 @@ _LANDMARK_RATE = 3.0  # of the Laplace kernel, divided by the number of features
 _MOST_OF_ROWS = 1 << 18
 # The second one has the row beside the similarities up to this many features; beyond, a constant.
 _MOST_BESIDE = 200
-# 1/λ of the two regressions: rows are standardised, and similarities are at most 1.
+# 1/λ of the two regressions: rows are standardised by default, and similarities are at most 1.
 _ROW_START, _LANDMARK_START = 1.0, 10.0
-# A row whose entries are ten deviations on average, or more, would drown all others: it is shortened to that.
+# A row whose entries have a root mean square above this would outweigh all others: it is shortened to that.
 _LONGEST = 10.0
-# Widths of the first regression that are hoped for, so that no class is given up for want of rounds.
+# How many widths are added to an estimate of the first regression, so that classes with few rounds are tried.
 _HOPE = 0.3
 
 LINEAR, NEAR, WIDTHS, VOTE = range(4)
@@ -54,11 +57,11 @@ MIXED = (
     "vote",
     "lead in the vote",
     "regression on rows",
-    "its lead",
+    "lead in the regression on rows",
     "regression on landmarks",
-    "its lead there",
+    "lead in the regression on landmarks",
 )
-"""What the mixture knows of a label."""
+"""What the mixture knows of a label: scores, and by how much each is above the best other label's."""
 _N = len(MIXED)
 WEIGHTS, NUMBERS = _N, _N + 1
 """Rows of `mixture`, behind its covariance."""
@@ -70,10 +73,10 @@ _FIRST_WEIGHTS = (0.3, 0.3, 0.2, 0.0, 0.0, 0.0, 0.0)
 _FIRST_VARIANCE = 0.005
 # The mixture's memory: this share of the rounds, and at least so many.
 _SHARE, _SHORTEST = 0.5, 1000.0
-# How far another label must be ahead of the vote's, in deviations; less and less, as the mixture is known to be right.
+# By how many standard deviations another label must be ahead of the vote's; less and less as answers come.
 _CAUTION, _CAUTIOUS_ROUNDS = 1.5, 2000.0
-# The vote tries labels of which little is known where no class claims a row: for so many rounds a class it is left
-# alone with that, until every class was right so often.
+# Where no class claims a row the vote tries labels of which little is known. Nothing is proposed there in the first
+# 100·K rounds, unless every class was right five times already.
 _TRIAL_ROUNDS, _ENOUGH_RIGHT = 100, 5
 # A label that was passed over, as proved wrong of this very row, has a score far below this.
 _PASSED_OVER = -4.0
@@ -90,9 +93,9 @@ def new_arrays(n_features: int, n_classes: int, capacity: int, take_part: bool) 
         landmarks : (n_features × landmarks)
             Rows, as the kernels saw them when they were stored.
         landmark_changes, landmark_weights : (n × n), (n × K)
-            N of the second regression, and its weights; n is what is beside the similarities, and the landmarks.
+            N of the second regression, and its weights; n counts the landmarks and what is beside the similarities.
         row_changes, row_weights : (K × n_features × n_features), (n_features × K)
-            N of every class of the first regression, and its weights.
+            N of every class of the first regression, and its weights; empty if it takes no part.
         mixture : (9 × 7)
             The covariance of its weights, the weights, and what is counted.
     """

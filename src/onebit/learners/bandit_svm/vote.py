@@ -1,8 +1,9 @@
 """How a bank guesses and learns: the vote of its members on a row, the guard, and what an answer changes.
 
 The guess is a vote of the members, weighted by how often each was wrong. Where the most trusted member is sure, so that
-nothing productive would be left to learn if it is right, it guesses alone, and the others are asked only if it was
-wrong: most rounds of an easy stream need one member. Where the vote holds every label to be wrong, those that were
+nothing productive would be left to learn if it is right, it guesses alone (while it is seldom wrong there, and the
+reference is not followed), and the others are asked only if it was wrong: most rounds of an easy stream need one
+member. Where the vote holds every label to be wrong, those that were
 proved wrong of this very row are passed over. Then the regressions may propose another label. The guard limits mistakes
 that the reference, the member with the fewest productive examples, would not have made. Any rule may say which label is
 about to be guessed: the guarantee comes from the guard alone (docs/theory/bandit-svm.md).
@@ -91,8 +92,9 @@ if TYPE_CHECKING:
     from onebit.learners.bandit_svm.guesses import BankState, Scratch
 
 LOSS, TRUST, PRODUCED = range(3)
-"""`members`: how often each was wrong, and a little for each productive example; what it counts in the vote,
-exp(−loss), the best one's being 1; how many stored examples had a productive fact for it. The guard is the last."""
+"""`members`: how often each was wrong (less than 1 is added where it may have been), and a little for each productive
+example; what it counts in the vote, exp(−loss), the best one's being 1; how many stored examples had a productive fact
+for it. The guard is the last."""
 ROW_LENGTH, ITSELF = range(2)
 """`numbers`: the length of the scaled row, and then k(x, x) of each base."""
 # A vote counts a score beyond two margins as two: one member's certainty must not drown the others.
