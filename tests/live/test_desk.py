@@ -108,7 +108,7 @@ def test_weights_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel_weights(onebit.UniformGuess()) == []
     assert kernel_weights(onebit.BanditSVM()) == [], "nothing is known before the first round"
     # A bank without the minute of compiling it.
-    memory = SimpleNamespace(arrays=SimpleNamespace(trust=np.array([1.0, 3.0])))
+    memory = SimpleNamespace(trust=np.array([1.0, 3.0]))
     bank = (onebit.kernels.Linear(), onebit.kernels.Gaussian(0.5))
     for name, value in (("_started", True), ("_memory", memory), ("bank_", bank)):
         monkeypatch.setattr(onebit.BanditSVM, name, value, raising=False)
@@ -122,7 +122,7 @@ def test_weights_of_a_real_bank(tmp_path: Path) -> None:
             desk.tell(desk.guess({"x": float(i % 2), "y": 1.0}), i % 3 > 0)
         weights = dict(desk.kernel_weights())
         gaussians = {f"Gaussian, width {width}" for width in ("0.25", "0.5", "1")}
-        assert set(weights) == {"linear", "Laplace, sharpness 3"} | gaussians
+        assert set(weights) == {"linear", "Laplace, sharpness 3", "Laplace, sharpness 12"} | gaussians
         assert sum(weights.values()) == pytest.approx(1.0)
 
 
