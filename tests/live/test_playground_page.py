@@ -91,7 +91,7 @@ def test_play_look_reload_and_two_tabs(page: Page, address: str) -> None:
     expect(page.locator("#live")).to_contain_text("Mistakes: BanditSVM")
     # Who says what, by mouse and by keyboard.
     page.hover("#pictures canvas >> nth=0", position={"x": 40, "y": 40})
-    expect(page.locator("#voices tbody tr")).to_have_count(5)
+    expect(page.locator("#voices tbody tr")).to_have_count(6)
     expect(page.locator("#voices")).to_contain_text("Gaussian")
     page.locator("#pictures canvas").nth(1).focus()
     page.keyboard.press("ArrowUp")
