@@ -617,15 +617,15 @@ def test_what_is_taken_for_true_is_true_for_all() -> None:
 def _count_quiet(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list to which the length of every quiet stretch is appended; they are looked for early."""
     stretches: list[int] = []
-    pass_quiet = quiet._pass_quiet
+    try_quiet = quiet._try_quiet
 
     def count(memory: Any, rows: Any, y: Any) -> int:
-        stretches.append(pass_quiet(memory, rows, y))
+        stretches.append(try_quiet(memory, rows, y))
         return stretches[-1]
 
     monkeypatch.setattr(quiet, "_CALM", 64)
     monkeypatch.setattr(quiet, "_AT_ONCE", 1000)
-    monkeypatch.setattr(quiet, "_pass_quiet", count)
+    monkeypatch.setattr(quiet, "_try_quiet", count)
     return stretches
 
 
@@ -691,15 +691,15 @@ def test_a_quiet_stretch_broken_off_is_given_back(monkeypatch: pytest.MonkeyPatc
     learner = guarded()
     onebit.play(learner, X[:2000], y[:2000])
     before = [array.copy() for array in learner._memory.arrays]
-    pass_quiet = quiet._pass_quiet
+    try_quiet = quiet._try_quiet
 
     def break_off(memory: Any, rows: Any, y: Any) -> int:
-        if pass_quiet(memory, rows, y):
+        if try_quiet(memory, rows, y):
             raise KeyboardInterrupt
         return 0
 
     monkeypatch.setattr(quiet, "_CALM", 64)
-    monkeypatch.setattr(quiet, "_pass_quiet", break_off)
+    monkeypatch.setattr(quiet, "_try_quiet", break_off)
     with pytest.raises(KeyboardInterrupt):
         onebit.play(learner, X[2000:], y[2000:], fresh=False)
     assert learner.n_rounds_ == 2000

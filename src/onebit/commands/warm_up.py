@@ -53,7 +53,8 @@ def warm_up_command(learners: Sequence[str]) -> None:
     if NOT_KEPT:
         why = next(iter(NOT_KEPT.values()))
         raise RuntimeError(f"{len(NOT_KEPT)} of {n_compiled} functions could not be kept ({why}): {_REMEDY}")
-    what = f"{n_compiled} functions were compiled" if n_compiled else "everything was there already"
+    counted = "1 function was" if n_compiled == 1 else f"{n_compiled} functions were"
+    what = f"{counted} compiled" if n_compiled else "everything was there already"
     said = f"Ready after {seconds:.1f} seconds: {what}. The code is kept in {folder}."
     console.print(on_screen(said), highlight=False, soft_wrap=True)
 

@@ -70,7 +70,7 @@ def run_in_blocks(
         t, first, is_going_on = stop, stop, is_calm or n < _CALM
         while is_going_on and t < len(y):
             labels = y[t : t + _AT_ONCE]
-            n_quiet = _pass_quiet(memory, take(rows, t, t + _AT_ONCE), labels)
+            n_quiet = _try_quiet(memory, take(rows, t, t + _AT_ONCE), labels)
             note_right(record, start + t, labels[:n_quiet])
             t += n_quiet
             is_going_on = n_quiet == len(labels)
@@ -78,7 +78,7 @@ def run_in_blocks(
         n = 1 if t >= first + _WORTH_IT else min(2 * n, _CALM)
 
 
-def _pass_quiet(memory: "BankMemory", rows: Any, y: Integers) -> int:
+def _try_quiet(memory: "BankMemory", rows: Any, y: Integers) -> int:
     """Play quiet rounds, and return how many; 0 if this bank cannot play them in blocks now."""
     now, settings, leader = memory.arrays, memory.settings, int(np.argmax(memory.trust))
     base, squarings, is_linear = settings.plan[leader].tolist()
@@ -93,7 +93,7 @@ def _pass_quiet(memory: "BankMemory", rows: Any, y: Integers) -> int:
     if not is_alone or not memory.is_symmetric[base] or now.counts[DUE] or is_full:
         return 0
     kind = SPARSE if rows.shape[1] > len(now.rows) else DENSE
-    return pass_quiet(
+    return play_quiet(
         unlocked(rows),
         y,
         bool(is_linear),
@@ -139,7 +139,7 @@ def see_rows(X: Floats, first: int, n_rows: int, scale: Floats, units: Floats, l
 
 
 @partial(frugal, is_long=True)
-def pass_quiet(
+def play_quiet(
     X: Floats,
     y: Integers,
     is_linear: bool,
@@ -164,7 +164,7 @@ def pass_quiet(
 
     Only the leading member is asked, about a block of rows at a time, by the same operations in the same order. For
     that, its kernel's values must not depend on which of two rows came first. For the rest see
-    `_pass_quiet`; `unit` and `block` are room.
+    `_try_quiet`; `unit` and `block` are room.
     """
     width, n_classes = units.shape[0], guesses.shape[1]
     seen, seen_lengths, scores = block[:width], block[width], block[width + 1 : width + 1 + n_classes]
