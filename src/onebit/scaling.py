@@ -23,24 +23,11 @@ def new_statistics(n_columns: int) -> Floats:
 
 
 @inlined
-def count_value(statistics: Floats, j: int, value: float, n: float) -> None:
-    """Take the n-th value of column j into its mean and squared deviations (Welford's method)."""
-    x = _take_unit(statistics, j, value)
-    off = x - statistics[MEAN, j]
-    statistics[MEAN, j] += off / n
-    statistics[SQUARES, j] += off * (x - statistics[MEAN, j])
-
-
-@inlined
-def count_square(statistics: Floats, j: int, value: float) -> None:
-    """Take a value of column j into its sum of squares; zeros need not be told."""
-    x = _take_unit(statistics, j, value)
-    statistics[SQUARES, j] += x * x
-
-
-@inlined
 def count_entry(statistics: Floats, j: int, value: float, n: int, is_centred: bool) -> None:
-    """Take the entry of the n-th row into column j: mean and squared deviations, or the sum of squares."""
+    """Take the entry of the n-th row into column j: Welford's mean and squared deviations, or the sum of squares.
+
+    Not centred, entries of 0 need not be told.
+    """
     x = _take_unit(statistics, j, value)
     off = x - statistics[MEAN, j] if is_centred else x
     statistics[MEAN, j] += off / n if is_centred else 0.0

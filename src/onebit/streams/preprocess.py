@@ -13,7 +13,7 @@ import scipy.sparse
 from onebit.compiled import compiled
 from onebit.inputs import Floats, Integers, check_choice, check_rows, unlocked
 from onebit.lengths import columns_to_unit, sparse_rows_to_unit, unit_rows
-from onebit.scaling import count_square, count_value, new_statistics, standardized, to_root_mean_square
+from onebit.scaling import count_entry, new_statistics, standardized, to_root_mean_square
 from onebit.streams.data_set import as_matrix
 
 METHODS = ("standardize", "online", "none")
@@ -107,7 +107,7 @@ def _with_ones(X: Any) -> Any:
 def _standardize_online(X: Floats, statistics: Floats, out: Floats) -> None:
     for t in range(X.shape[0]):
         for j in range(X.shape[1]):
-            count_value(statistics, j, X[t, j], t + 1.0)
+            count_entry(statistics, j, X[t, j], t + 1, True)
             out[t, j] = standardized(statistics, j, X[t, j], t + 1.0)
 
 
@@ -115,5 +115,5 @@ def _standardize_online(X: Floats, statistics: Floats, out: Floats) -> None:
 def _scale_online(values: Floats, columns: Integers, starts: Integers, statistics: Floats) -> None:
     for t in range(starts.shape[0] - 1):
         for at in range(starts[t], starts[t + 1]):
-            count_square(statistics, columns[at], values[at])
+            count_entry(statistics, columns[at], values[at], 1, False)
             values[at] = to_root_mean_square(statistics, columns[at], values[at], t + 1.0)
