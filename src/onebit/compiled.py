@@ -81,49 +81,6 @@ def _finished(function: Any, kind: type) -> Any:
     return function
 
 
-class _Dispatcher(CPUDispatcher):
-    """Compiles without collecting garbage meanwhile: that takes a sixth of the time, and finds next to nothing."""
-
-    def compile(self, sig: Any) -> Any:
-        """Return the compiled form for a signature."""
-        with global_compiler_lock:
-            is_enabled = gc.isenabled()
-            gc.disable()
-            try:
-                return super().compile(sig)
-            finally:
-                if is_enabled:
-                    gc.enable()
-
-
-class _NotFromPython(_Dispatcher):
-    """A function without a way in for Python, which would crash."""
-
-    def __call__(self, *_args: Any, **_options: Any) -> Any:
-        raise TypeError(
-            f"{self.py_func.__name__} is compiled for compiled code only; compile its py_func with `compiled` to try it"
-        )
-
-    def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Compile for types, not once more for every constant that is passed."""
-        of_type: Any = unliteral
-        return super().get_call_template([of_type(kind) for kind in args], kws)
-
-    def compile(self, sig: Any) -> Any:
-        """Compile to what callers link in, and no further; see `_ForLinking`."""
-        if not _LINKS_ONLY:
-            return super().compile(sig)
-        context: Any = self.targetctx
-        codegen = context.codegen()
-        with global_compiler_lock:
-            before = codegen._library_class
-            try:
-                codegen._library_class = _ForLinking
-                return super().compile(sig)
-            finally:
-                codegen._library_class = before
-
-
 class _ForLinking(JITCodeLibrary):
     """Compiled code that callers link in and optimise as their own.
 
@@ -150,6 +107,44 @@ class _ForLinking(JITCodeLibrary):
     def _has_wrapper(self) -> bool:
         """Say whether Python can call it: then it is compiled to the end."""
         return any(function.name.startswith(_WRAPPER) for function in self._final_module.functions)
+
+
+class _Dispatcher(CPUDispatcher):
+    """Compiles without collecting garbage meanwhile: that takes a sixth of the time, and finds next to nothing."""
+
+    _makes: type[JITCodeLibrary] = JITCodeLibrary
+    """What compiled code is made into."""
+
+    def compile(self, sig: Any) -> Any:
+        """Return the compiled form for a signature."""
+        context: Any = self.targetctx
+        codegen = context.codegen()
+        with global_compiler_lock:
+            is_enabled, before = gc.isenabled(), codegen._library_class
+            gc.disable()
+            try:
+                codegen._library_class = self._makes  # whatever the caller, which is being compiled, is made into
+                return super().compile(sig)
+            finally:
+                codegen._library_class = before
+                if is_enabled:
+                    gc.enable()
+
+
+class _NotFromPython(_Dispatcher):
+    """A function without a way in for Python, which would crash."""
+
+    _makes = _ForLinking if _LINKS_ONLY else JITCodeLibrary
+
+    def __call__(self, *_args: Any, **_options: Any) -> Any:
+        raise TypeError(
+            f"{self.py_func.__name__} is compiled for compiled code only; compile its py_func with `compiled` to try it"
+        )
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Compile for types, not once more for every constant that is passed."""
+        of_type: Any = unliteral
+        return super().get_call_template([of_type(kind) for kind in args], kws)
 
 
 def inlined(function: _Function) -> _Function:

@@ -47,8 +47,7 @@ class FullInformationSVM(BanditSVM):
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return ⌊4(R/γ)²⌋ mistakes, where nothing can be forgotten: no kernel, a hard margin, rows as they come."""
-        settings = self._checked_settings()
-        if settings.scales or settings.softness > 0.0 or self._kernels(n_features) is not None:
+        if not self._keeps_all(n_features):
             return ()
         return (BOUNDS["FullInformationSVM"].claim(n_classes=n_classes, radius=radius, margin=margin),)
 

@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +12,16 @@ from onebit.bounds import BOUNDS, Claim
 from onebit.inputs import Floats, check_choice, check_integer, check_number
 from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Polynomial, Rational, as_kernel
 from onebit.learners.bandit_svm.bank import BankMemory
-from onebit.learners.bandit_svm.linear import LinearMemory
 from onebit.learners.bandit_svm.regressions import MIXED, WEIGHTS
-from onebit.learners.bandit_svm.separators import BASE, COMPILED, IN_PYTHON, IS_LINEAR, LAPLACE, SQUARINGS, Settings
+from onebit.learners.bandit_svm.rounds import BASE, IS_LINEAR, SQUARINGS, Settings
+from onebit.learners.bandit_svm.separators import COMPILED, IN_PYTHON, LAPLACE
 from onebit.learners.space_learner import SpaceLearner
 from onebit.memory import Memory
 
+_LINEAR = Linear(normalize=True)
 # On unit rows a Gaussian of width f^−½ is exp(−f(1−⟨x, x'⟩)): f = 1, 4, 16.
 _DEFAULT_BANK = (
-    Linear(normalize=True),
+    _LINEAR,
     Gaussian(width=1.0, normalize=True),
     Gaussian(width=0.5, normalize=True),
     Gaussian(width=0.25, normalize=True),
@@ -169,60 +170,59 @@ class BanditSVM(SpaceLearner):
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return the expected mistakes on rows that are strongly separable as they come.
 
-        Guarded play with a bank promises it whatever the budget, the drift alarms and C: if the linear kernel is in the
-        bank, and always where columns are scaled, since then a linear guard beside it sees rows as they come. Without a
-        kernel, and with uniform guesses, only a hard margin promises it, on rows that are not scaled: a soft one may
-        forget.
+        Guarded play promises it whatever the budget, the drift alarms and C: if the linear kernel is in the bank, and
+        always where columns are scaled, since then a linear guard beside it sees rows as they come. Uniform guesses
+        promise it for the linear kernel alone, a hard margin, and rows that are not scaled.
         """
         settings = self._checked_settings()
         members, softness = self._kernels(n_features), settings.softness
         numbers = {"n_classes": n_classes, "radius": radius, "margin": margin}
-        if members is None and (settings.scales or softness > 0.0):
-            return ()
-        has_linear = members is None or settings.scales or Linear(normalize=True) in members
-        if settings.guarded and has_linear:
-            n_members = 1 if members is None else len(members) + settings.scales
+        if settings.guarded and (settings.scales or _LINEAR in members):
+            n_members = len(members) + settings.scales
             return (BOUNDS["BanditSVM-guarded"].claim(**numbers, n_kernels=n_members, softness=softness),)
-        if settings.mix > 0.0 and members is None:
+        if settings.mix > 0.0 and self._keeps_all(n_features):
             return (BOUNDS["BanditSVM"].claim(**numbers, exploration=settings.mix),)
         return ()
 
+    def _keeps_all(self, n_features: int) -> bool:
+        """Return whether nothing is forgotten: the linear kernel alone, a hard margin, rows as they come."""
+        settings = self._checked_settings()
+        return self._kernels(n_features) == (_LINEAR,) and not settings.scales and settings.softness == 0.0
+
     @property
     def bank_(self) -> tuple[Any, ...]:
-        """The kernels that take part, one for each member; None stands for the linear space without a kernel."""
+        """The kernels that take part, one for each member."""
         self._check_started("bank_")
-        memory = self._memory
-        return memory.kernels if isinstance(memory, BankMemory) else (None,)
+        return self._bank.kernels
 
     @property
     def mixture_(self) -> dict[str, float] | None:
         """The mixture's weights, by what they multiply; None without regressions."""
         self._check_started("mixture_")
-        mixture = getattr(self._memory.arrays, "mixture", np.zeros((0, 0)))
+        mixture = self._bank.arrays.mixture
         return dict(zip(MIXED, mixture[WEIGHTS].tolist(), strict=True)) if len(mixture) else None
 
     @property
     def proved_(self) -> npt.NDArray[np.int8]:
         """What is proved of each of `support_`: 1 where it is of a class, −1 where it is not, otherwise 0."""
         with self._lock:
-            if not self._started or not isinstance(memory := self._memory, BankMemory):
-                raise AttributeError(f"proved_ is there once {type(self).__name__} has played with a kernel")
-            return np.sign(memory.arrays.targets[:, : memory.size].T).astype(np.int8)
+            if not self._started:
+                raise AttributeError(f"proved_ is there once {type(self).__name__} has played")
+            return np.sign(self._bank.arrays.targets[:, : self._bank.size].T).astype(np.int8)
+
+    @property
+    def _bank(self) -> BankMemory:
+        return cast(BankMemory, self._memory)
 
     def opinions(self, features: Any) -> list[Opinion]:
         """Return what every member says about a row, and what that counts in the vote; the most trusted first."""
         with self._lock:
             self._check_started("opinions")
-            memory, bank = self._memory, self.bank_
-            row = self._one_row(features)
-            if isinstance(memory, BankMemory):
-                opinions, trust = memory.opinions(row), memory.trust.copy()
-            else:
-                memory.chances(row)
-                opinions, trust = memory.sight.opinions.copy(), np.ones(1)
+            bank = self._bank
+            opinions, trust = bank.opinions(self._one_row(features)), bank.trust.copy()
         found = [
             Opinion(kernel, self.classes_[int(np.argmax(scores))], float(weight), scores)
-            for kernel, weight, scores in zip(bank, trust / trust.sum(), opinions, strict=True)
+            for kernel, weight, scores in zip(bank.kernels, trust / trust.sum(), opinions, strict=True)
         ]
         return sorted(found, key=lambda opinion: -opinion.weight)
 
@@ -261,25 +261,22 @@ class BanditSVM(SpaceLearner):
             scales=self.scale is not None,
             is_closed=not self._grows,
             is_bounded=True,
+            hears_label=self.hears_label,
         )
 
-    def _kernels(self, n_features: int) -> tuple[Kernel, ...] | None:
-        """Return the members of the bank, or None for the linear space without a kernel."""
-        if self.kernel is None:
-            return None
+    def _kernels(self, n_features: int) -> tuple[Kernel, ...]:
+        """Return the members of the bank."""
         if isinstance(self.kernel, str):
             if self.kernel != "auto":
                 raise ValueError(
                     "kernel must be 'auto', None, a kernel such as onebit.kernels.Gaussian(0.5), a function or a list "
                     f"of them; got {self.kernel!r}"
                 )
-            if n_features > _MOST_FEATURES:
-                return None
-            return _DEFAULT_BANK
+            return _DEFAULT_BANK if n_features <= _MOST_FEATURES else (_LINEAR,)
         kernels = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
         if not kernels:
             raise ValueError("kernel must name at least one kernel; got an empty list")
-        bank = tuple(as_kernel(Linear(normalize=True) if kernel is None else kernel) for kernel in kernels)
+        bank = tuple(_LINEAR if kernel is None else as_kernel(kernel) for kernel in kernels)
         for k, kernel in enumerate(bank):
             if kernel in bank[:k]:
                 raise ValueError(f"kernel must name each kernel once; got {kernel!r} twice")
@@ -291,13 +288,12 @@ class BanditSVM(SpaceLearner):
         return bank
 
     def _new_memory(self) -> Memory:
-        settings, members = self._checked_settings(), self._kernels(self.n_features_in_)
-        size = self.n_features_in_, len(self.classes_)
-        if members is None:
-            return LinearMemory(settings, self.hears_label, *size)
+        members = self._kernels(self.n_features_in_)
+        settings = self._checked_settings()
         bases, settings = plan_members(members, settings, self.n_features_in_ + settings.scales)
-        has_regressions = isinstance(self.kernel, str)
-        return BankMemory(members, bases, settings, self.hears_label, *size, has_regressions=has_regressions)
+        has_regressions = isinstance(self.kernel, str) and len(members) > 1
+        n_features, n_classes = self.n_features_in_, len(self.classes_)
+        return BankMemory(members, bases, settings, n_features, n_classes, has_regressions=has_regressions)
 
 
 # Which kernels have values of their own, and how those of the others come from them.

@@ -11,28 +11,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onebit.compiled import frugal, inlined
-from onebit.inputs import Floats, Integers, Rows, take, unlocked
-from onebit.learners.bandit_svm.guesses import BEST, LATELY, ROUNDS, USUALLY, is_outdated, is_to_follow
+from onebit.compiled import frugal, shared
+from onebit.inputs import Floats, Integers, Rows, SparseRows, take, unlocked
 from onebit.learners.bandit_svm.regressions import count_sure, may_guess_alone
-from onebit.learners.bandit_svm.separators import (
+from onebit.learners.bandit_svm.rounds import (
+    BEST,
     DENSE,
     DUE,
-    IT_IS,
-    IT_IS_ANOTHER,
-    LENGTH,
-    PRODUCTIVE,
+    LATELY,
     RIGHT,
+    ROUNDS,
     SCALE,
     SEEN,
-    SPARSE,
     STATISTICS,
-    UNIT,
+    USUALLY,
+    is_outdated,
+    is_to_follow,
+)
+from onebit.learners.bandit_svm.separators import (
+    CODE,
+    IT_IS,
+    IT_IS_ANOTHER,
+    LAPLACE,
+    LENGTH,
+    PRODUCTIVE,
     compare,
     counts_for,
     lack,
     squared_often,
     write_powers,
+    write_products,
 )
 from onebit.lengths import LEAST_SQUARE, MOST_SQUARE
 from onebit.loop import MISTAKES, UPDATES, Record, note_right
@@ -82,17 +90,15 @@ def _try_quiet(memory: "BankMemory", rows: Any, y: Integers) -> int:
     """Play quiet rounds, and return how many; 0 if this bank cannot play them in blocks now."""
     now, settings, leader = memory.arrays, memory.settings, int(np.argmax(memory.trust))
     base, squarings, is_linear = settings.plan[leader].tolist()
-    capacity = now.examples.shape[1]
     is_alone = (
         settings.is_bounded
-        and len(memory.kernels) > 1
         and in_python(may_guess_alone)(now.mixture)
         and not in_python(is_to_follow)(now.counts, settings.guarded)
     )
-    is_full = memory.size == capacity < settings.budget
-    if not is_alone or not memory.is_symmetric[base] or now.counts[DUE] or is_full:
+    is_full = memory.size == now.examples.shape[1] < settings.budget
+    if not is_alone or not memory.is_symmetric[base] or now.counts[DUE] or is_full or isinstance(rows, SparseRows):
         return 0
-    kind = SPARSE if rows.shape[1] > len(now.rows) else DENSE
+    width = len(memory.sight.unit)
     return play_quiet(
         unlocked(rows),
         y,
@@ -100,23 +106,23 @@ def _try_quiet(memory: "BankMemory", rows: Any, y: Integers) -> int:
         settings.bases[base],
         squarings,
         now.units,
-        now.examples[LENGTH],
+        now.examples,
         now.weights if is_linear else now.coefficients[leader, : memory.size],
         now.sums[leader],
         settings.softness,
-        now.scaling[kind, SCALE],
-        now.scaling[kind, STATISTICS],
-        kind == DENSE,
-        now.counts[SEEN + kind :],
+        now.scaling[DENSE, SCALE],
+        now.scaling[DENSE, STATISTICS],
+        now.counts[SEEN + DENSE :],
         now.guesses,
         now.watch,
         now.mixture,
-        memory.sight.row[UNIT],
-        np.empty((len(now.units) + 1 + memory.n_classes + 3, _BLOCK)),
+        np.arange(width),
+        np.empty(width),
+        np.empty((width + 1 + memory.n_classes + 3, _BLOCK)),
     )
 
 
-@inlined
+@shared
 def see_rows(X: Floats, first: int, n_rows: int, scale: Floats, units: Floats, lengths: Floats) -> int:
     """Write rows, one column each, by the operations of `see_row`; return how many, up to one whose square is lost."""
     width, n_scaled = units.shape[0], scale.shape[1]
@@ -146,31 +152,31 @@ def play_quiet(
     base: Floats,
     squarings: int,
     units: Floats,
-    lengths: Floats,
+    examples: Floats,
     coefficients: Floats,
     sums: Floats,
     softness: float,
     scale: Floats,
     statistics: Floats,
-    is_centred: bool,
     heard: Integers,
     guesses: Integers,
     watch: Floats,
     mixture: Floats,
+    columns: Integers,
     unit: Floats,
     block: Floats,
 ) -> int:
     """Play quiet rounds as `score_row` and `learn_row` would, to the last bit; return how many: the next is not quiet.
 
     Only the leading member is asked, about a block of rows at a time, by the same operations in the same order. For
-    that, its kernel's values must not depend on which of two rows came first. For the rest see
-    `_try_quiet`; `unit` and `block` are room.
+    that, its kernel's values must not depend on which of two rows came first. `columns` counts up to the width of a
+    row; `unit` and `block` are room; for the rest see `_try_quiet`.
     """
-    width, n_classes = units.shape[0], guesses.shape[1]
+    width, n_classes = unit.shape[0], guesses.shape[1]
     seen, seen_lengths, scores = block[:width], block[width], block[width + 1 : width + 1 + n_classes]
-    products, room, values = block[-3], block[-2], block[-1]
+    products, room, values, none = block[-3], block[-2], block[-1], columns.reshape((1, width))
     # The kernel's value of any row with itself, unless all of it is 0.
-    own = compare(base, seen, seen_lengths, unit, 1.0, 0, products, 0, room, values)
+    own = compare(base, seen, seen_lengths, unit, 1.0, 0, products, room, values)
     square, start = squared_often(own, squarings), 0
     while start < y.shape[0]:
         # The first blocks are small: most stretches are short.
@@ -184,7 +190,9 @@ def play_quiet(
             if not is_linear:
                 for j in range(width):
                     unit[j] = units[j, s]
-                compare(base, seen, seen_lengths, unit, lengths[s], n_rows, products, 0, room, values)
+                if base[CODE] != LAPLACE:
+                    write_products(n_rows, none, block, examples, seen, columns, unit, width, unit, products)
+                compare(base, seen, seen_lengths, unit, examples[LENGTH, s], n_rows, products, room, values)
                 write_powers(values, n_rows, squarings, values)
             for i in range(n_classes):
                 coefficient, line = coefficients[s, i], scores[i]
@@ -206,7 +214,7 @@ def play_quiet(
                 count_sure(mixture, False)
             heard[0] = n
             for j in range(scale.shape[1]):
-                count_entry(statistics, j, X[t, j], n, is_centred)
+                count_entry(statistics, j, X[t, j], n, True)
         start += n_rows
         if n_rows < n_wanted:
             break

@@ -32,9 +32,9 @@ from typing import Any
 
 import numpy as np
 
-from onebit.compiled import frugal, inlined, shared
+from onebit.compiled import shared
 from onebit.inputs import Floats, Integers
-from onebit.learners.bandit_svm.separators import LANDMARKS, NEXT_TO_NOTHING, UNIT, exponentiate
+from onebit.learners.bandit_svm.separators import exponentiate
 
 MOST_LANDMARKS = 300
 """A round costs two passes over a matrix of this size."""
@@ -82,6 +82,8 @@ _TRIAL_ROUNDS, _ENOUGH_RIGHT = 100, 5
 _PASSED_OVER = -4.0
 # The leading separator guesses alone where it is sure, while it is wrong there in less than this share of rounds.
 _SELDOM, _RECENT_SURE = 0.02, 256.0
+# Processors are slow with numbers that become ever smaller: averages stop there.
+NEXT_TO_NOTHING = 1e-12
 
 
 def new_arrays(n_features: int, n_classes: int, capacity: int, take_part: bool) -> dict[str, Floats]:
@@ -171,13 +173,13 @@ def estimate(
         estimates[WIDTHS, i] = math.sqrt(square)
 
 
-@inlined
+@shared
 def shortened(length: float, width: int) -> float:
     """Return the length of a row as the regressions see it."""
     return min(length, _LONGEST * math.sqrt(float(width)))
 
 
-@inlined
+@shared
 def _multiply(weights: Floats, features: Floats, n: int, out: Floats) -> None:
     """Write every class's estimate."""
     for i in range(out.shape[0]):
@@ -204,7 +206,7 @@ def _apply_inverse(changes: Floats, start: float, features: Floats, n: int, imag
     return max(0.0, total)
 
 
-@inlined
+@shared
 def _take_in(changes: Floats, rate: float, n: int, image: Floats) -> None:
     """Take a row into an inverse (Sherman and Morrison's formula)."""
     for j in range(n):
@@ -213,7 +215,7 @@ def _take_in(changes: Floats, rate: float, n: int, image: Floats) -> None:
             line[k] += share * image[k]
 
 
-@inlined
+@shared
 def _describe(j: int, estimates: Floats, out: Floats) -> None:
     """Write what the mixture knows of label j."""
     out[0] = 1.0
@@ -227,7 +229,7 @@ def _describe(j: int, estimates: Floats, out: Floats) -> None:
         out[2 + 2 * k] = min(1.0, max(-1.0, estimates[source, j] - other))
 
 
-@inlined
+@shared
 def _value(j: int, estimates: Floats, mixture: Floats, known: Floats) -> Any:
     """Return the hoped-for chance that label j is right."""
     total = 0.0
@@ -276,39 +278,7 @@ def propose(estimates: Floats, guesses: Integers, mixture: Floats, room: Floats,
         scores[best] = scores[voted] + ahead
 
 
-@inlined
-def estimate_row(state: Any, scratch: Any, length: float) -> None:
-    """Write what the regressions say about the row in the scratch arrays."""
-    estimate(
-        scratch.row[UNIT],
-        length,
-        state.landmarks,
-        state.counts[LANDMARKS],
-        state.landmark_weights,
-        state.row_changes,
-        state.row_weights,
-        scratch.features[0],
-        scratch.features[1],
-        scratch.estimates,
-    )
-
-
-@frugal
-def propose_many(
-    state: Any, scratch: Any, units: Floats, lengths: Floats, is_alone: Any, votes: Floats, scores: Floats
-) -> None:
-    """Let the regressions propose labels for many rows, unless the leading separator guesses alone."""
-    for t in range(scores.shape[0]):
-        if not is_alone[t]:
-            for j in range(units.shape[1]):
-                scratch.row[UNIT, j] = units[t, j]
-            estimate_row(state, scratch, lengths[t])
-            for i in range(scores.shape[1]):
-                scratch.estimates[VOTE, i] = votes[t, i]
-            propose(scratch.estimates, state.guesses, state.mixture, scratch.known, scores[t])
-
-
-@inlined
+@shared
 def hoped(estimates: Floats, i: int) -> Any:
     """Return what the first regression hopes for class i."""
     return estimates[LINEAR, i] + _HOPE * estimates[WIDTHS, i]
@@ -366,38 +336,7 @@ def learn(
     _take_in(landmark_changes, rate, n, image)
 
 
-@inlined
-def learn_answer(state: Any, scratch: Any, label: int, correct: bool, known: int, is_told: bool) -> None:
-    """Learn from the answer to the guess about the row in the scratch arrays; see `learn`."""
-    learn(
-        label,
-        correct,
-        known,
-        is_told,
-        state.landmark_weights.shape[0] - state.landmarks.shape[1] + state.counts[LANDMARKS],
-        state.landmark_changes,
-        state.landmark_weights,
-        state.row_changes,
-        state.row_weights,
-        state.mixture,
-        scratch.features[0],
-        scratch.features[1],
-        scratch.estimates,
-        scratch.known,
-    )
-
-
-@inlined
-def add_landmark(state: Any, scratch: Any, length: float) -> None:
-    """Make the row in the scratch arrays a landmark, while there is room."""
-    n, size = state.counts[LANDMARKS], shortened(length, state.landmarks.shape[0])
-    if n < state.landmarks.shape[1]:
-        for j in range(state.landmarks.shape[0]):
-            state.landmarks[j, n] = size * scratch.row[UNIT, j]
-        state.counts[LANDMARKS] = n + 1
-
-
-@inlined
+@shared
 def _learn_mixture(label: int, correct: bool, estimates: Floats, mixture: Floats, known: Floats, image: Floats) -> None:
     """Let the mixture learn whether a label was right: recursive least squares that forget."""
     _describe(label, estimates, known)
@@ -425,7 +364,7 @@ def _learn_mixture(label: int, correct: bool, estimates: Floats, mixture: Floats
                 mixture[j, k] *= shrink
 
 
-@inlined
+@shared
 def count_sure(mixture: Floats, is_wrong: bool) -> None:
     """Count a round in which the leading separator was sure."""
     numbers = mixture[NUMBERS]
@@ -434,7 +373,7 @@ def count_sure(mixture: Floats, is_wrong: bool) -> None:
         numbers[SURE_WRONG] += ((1.0 if is_wrong else 0.0) - numbers[SURE_WRONG]) / min(numbers[SURE], _RECENT_SURE)
 
 
-@inlined
+@shared
 def may_guess_alone(mixture: Floats) -> bool:
     """Say whether the leading separator is so seldom wrong where it is sure that no other member need be asked."""
     return bool(mixture.shape[0] == 0 or mixture[NUMBERS, SURE_WRONG] < _SELDOM)

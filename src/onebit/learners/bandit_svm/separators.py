@@ -1,4 +1,4 @@
-"""What answers prove, and separators consistent with it: stored examples, kernel values, steps of dual ascent.
+"""What feedback proves, and separators consistent with it: stored examples, kernel values, steps of dual ascent.
 
 A right guess i proves "x is i" and "x is not j" for every other j; a wrong guess i proves "x is not i", and with two
 classes that x is the other. Class by class the facts are a binary problem, and its largest-margin separator is found by
@@ -10,16 +10,15 @@ A fact about the class that was guessed, or that is right, is due a margin of 1.
 that: there are K−1 such facts for each right guess, and with a whole margin each they would hold classes down that were
 not tried yet.
 
-Functions that loop over the store are compiled once and called, on plain arrays: a copy in each caller, or arguments
-that are large tuples, would take ten times as long to compile.
+Functions take plain arrays and are called, not copied into their callers: that keeps compile time low.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from onebit.compiled import inlined, shared
+from onebit.compiled import shared
 from onebit.inputs import Floats, Integers
 from onebit.kernels import Gaussian, Linear, Multinomial, Polynomial, Rational, gaussian_exponent
 
@@ -34,35 +33,17 @@ _MUCH = 0.8
 _TRIGGER = 0.3
 # A thousandth of the margin: closer than guesses can tell, and replays need not go on.
 TOLERANCE = 1e-3
-# Processors are slow with numbers that become ever smaller: averages stop there.
-NEXT_TO_NOTHING = 1e-12
 
-DENSE, SPARSE = range(2)
-"""Kinds of rows: each has statistics and a scale of its own, and a count of rows."""
-SIZE, NEXT, DUE, DISPUTED, FOLLOWED, LANDMARKS, SEEN = range(7)
-"""`counts`: stored examples; removals, or the place of the oldest; what Python must do before the next round (1 + the
-kind of rows that get a new scale, and TO_FORGET, if old facts no longer hold); mistakes in disputed rounds; mistakes
-made by following the reference; landmarks of the regressions; rows heard, dense and then sparse."""
-N_COUNTS = SEEN + 2
-TO_FORGET = 4
 TOTAL, SUPPORT = range(2)
 """`sums`: of each class, the sum of its coefficients, and how many are above 0."""
-RIGHT, WRONG = range(2)
-"""`guesses`: how often each class was guessed, and it was right or wrong."""
-LENGTH, KIND, IMPORTANCE = range(3)
-"""`examples`: the length of each stored row, its kind, and the sum of its squared coefficients in all separators."""
-BASE, SQUARINGS, IS_LINEAR = range(3)
-"""`plan`: of each member, whose kernel values it uses, how often they are squared, and whether weights are kept."""
+LENGTH, KIND, IMPORTANCE, N_ENTRIES = range(4)
+"""`examples`: of each stored row its length, its kind, the sum of its squared coefficients, the number of entries."""
 CODE, OF_UNITS, PARAMETER = range(3)
 """`bases`: of each kernel with values of its own, the formula, whether it is about unit rows, and its parameter."""
 ROOM, LINE, PRODUCTS, VALUES = range(4)
 """`lines`: two written over at will, the products of unit rows, and then the values of each base."""
-RAW, UNIT, RAW_UNIT = range(3)
-"""`row`: the row as it came, scaled and divided by its length, and as it came but divided by its length."""
-STATISTICS, SCALE = range(2)
-"""`scaling`: of each kind of rows, what is known of the columns, and the scale in force (see `onebit.scaling`)."""
 
-# By its code compiled code knows a kernel's formula, so that one compiled game serves every bank.
+# By its code compiled code knows a kernel's formula, so that one compiled function serves every bank.
 COMPILED = (Linear, Gaussian, Rational, Polynomial, Multinomial)
 _LINEAR, GAUSSIAN, _RATIONAL, _POLYNOMIAL, _MULTINOMIAL, LAPLACE, IN_PYTHON = range(7)
 _FORMULAS: tuple[Any, ...] = tuple(kernel.value for kernel in COMPILED[2:])
@@ -74,45 +55,19 @@ _TURNOVER = 4
 _BLOCK = 256
 
 
-class Settings(NamedTuple):
-    """The numbers that compiled code needs."""
-
-    plan: Integers
-    """Of each member (m × 3)."""
-    softness: float
-    """1/(2C): what a unit of coefficient may leave of the margin; 0 for a hard margin."""
-    bases: Floats
-    """Of each kernel with values of its own (bases × 3)."""
-    replays: int
-    """The most further facts of a class that get a step after a violated one."""
-    budget: int
-    """The most examples stored."""
-    guarded: bool
-    """Whether disputed rounds are limited, and classes of which little is known preferred."""
-    mix: float
-    """The chance of a uniform guess when no class claims x, if not guarded."""
-    scales: bool
-    """Whether columns are scaled as they come, and a constant is added."""
-    is_closed: bool
-    """Whether one of the classes is always right: of two, the one that was not wrong."""
-    is_bounded: bool
-    """Whether no kernel value can overflow or needs Python: then not every member must be asked in every round."""
+# What feedback proves.
 
 
-# What answers prove.
-
-
-@inlined
+@shared
 def lack(target: float, score: float) -> float:
     """Return what a fact lacks of the margin it is due; nothing is due where nothing is proved."""
     return target - score if target > 0.0 else (score - target if target < 0.0 else 0.0)
 
 
-@inlined
+@shared
 def prove(label: int, correct: bool, truth: int, is_closed: bool, targets: Floats) -> int:
     """Write what an answer proves of each class; return the right one, or −1 if that is not known."""
-    n_classes = targets.shape[0]
-    known = truth
+    n_classes, known = targets.shape[0], truth
     if correct:
         known = label
     elif n_classes == 2 and is_closed:
@@ -125,42 +80,50 @@ def prove(label: int, correct: bool, truth: int, is_closed: bool, targets: Float
     return known
 
 
-@inlined
-def is_worth_storing(targets: Floats, scores: Floats, square: float, sums: Floats, guarded: bool) -> bool:
-    """Say whether a fact has hardly a margin, or its step would count beside its class's coefficients.
+@shared
+def largest_lack(targets: Floats, scores: Floats) -> float:
+    """Return the most that a fact lacks of its margin."""
+    most = -math.inf
+    for i in range(targets.shape[0]):
+        most = max(most, lack(targets[i], scores[i]))
+    return most
+
+
+@shared
+def counts_for(i: int, lacks: float, enough: float, square: float, sums: Floats) -> bool:
+    """Return whether a fact of class i lacks enough of its margin, or its step would count beside the coefficients.
 
     Where margins are small coefficients are large, and facts that are violated by a little come without end but change
     nothing; where examples are far apart each has something to add.
     """
+    # The step is lacks/square, the mean coefficient total/support; multiplied out, nothing is divided by 0.
+    small = _TRIGGER * square * sums[TOTAL, i]
+    return bool(lacks > enough or (lacks > 0.0 and lacks * sums[SUPPORT, i] >= small))
+
+
+@shared
+def is_worth_storing(targets: Floats, scores: Floats, square: float, sums: Floats, guarded: bool) -> bool:
+    """Return whether one of the facts has hardly a margin, or its step would count: see `counts_for`."""
     enough, found = PRODUCTIVE if guarded else _MUCH, False
     for i in range(targets.shape[0]):
         found = found or counts_for(i, lack(targets[i], scores[i]), enough, square, sums)
     return found
 
 
-@inlined
-def counts_for(i: int, lacks: float, enough: float, square: float, sums: Floats) -> Any:
-    """Say whether a fact of class i lacks enough of its margin, or its step would count beside the coefficients."""
-    # The step is lacks/square, the mean coefficient total/support; multiplied out, nothing is divided by 0.
-    small = _TRIGGER * square * sums[TOTAL, i]
-    return lacks > enough or (lacks > 0.0 and lacks * sums[SUPPORT, i] >= small)
-
-
-@inlined
+@shared
 def stepped(alpha: float, target: float, score: float, square: float, softness: float) -> float:
     """Return a fact's coefficient after its step: the dual's maximum along it. A fact about nothing gets none."""
     curvature = square + softness
     if curvature <= 0.0:
         return alpha
-    longer: float = alpha + (lack(target, score) - alpha * softness) / curvature
-    return max(0.0, longer)
+    return max(0.0, alpha + (lack(target, score) - alpha * softness) / curvature)
 
 
-@inlined
+@shared
 def change_coefficient(sums: Floats, i: int, old: float, new: float) -> None:
     """Keep the sum of class i's coefficients, and the number of those above 0."""
     sums[TOTAL, i] += new - old
-    sums[SUPPORT, i] += int(new > 0.0) - int(old > 0.0)
+    sums[SUPPORT, i] += (1.0 if new > 0.0 else 0.0) - (1.0 if old > 0.0 else 0.0)
 
 
 # Kernel values.
@@ -177,7 +140,7 @@ _LEAST = -708.0
 _SERIES = tuple(1.0 / math.factorial(n) for n in range(13, -1, -1))
 
 
-@inlined
+@shared
 def exponentiate(values: Floats, size: int, room: Floats) -> None:
     """Turn the first values, none above 0, into their exponentials, to about a unit in the last place.
 
@@ -202,6 +165,35 @@ def exponentiate(values: Floats, size: int, room: Floats) -> None:
 
 
 @shared
+def write_products(
+    size: int,
+    store_columns: Integers,
+    store_values: Floats,
+    examples: Floats,
+    units: Floats,
+    columns: Integers,
+    entries: Floats,
+    n_entries: int,
+    unit: Floats,
+    products: Floats,
+) -> None:
+    """Write the inner products of a unit row, given by its entries and whole, with the first stored ones."""
+    for s in range(size):
+        products[s] = 0.0
+    if units.shape[0] > 0:
+        for e in range(n_entries):
+            entry = entries[e]
+            if entry != 0.0:  # rows may be mostly zero
+                column = units[columns[e]]
+                for s in range(size):
+                    products[s] += entry * column[s]
+    else:
+        for s in range(size):
+            for e in range(int(examples[N_ENTRIES, s])):
+                products[s] += store_values[s, e] * unit[store_columns[s, e]]
+
+
+@shared
 def compare(
     base: Floats,
     units: Floats,
@@ -210,26 +202,15 @@ def compare(
     length: float,
     size: int,
     products: Floats,
-    is_multiplied: int,
     room: Floats,
     out: Floats,
-) -> Any:
+) -> float:
     """Write a kernel's values of a row with the first stored ones, and return its value with itself.
 
-    Rows are given by their length, and divided by it. The products of the row with the stored ones are written too,
-    unless they are there; what is in `room` is written over.
+    Rows are given by their length, and divided by it; `write_products` has written the products, unless the kernel is
+    Laplace's. What is in `room` is written over.
     """
-    code, parameters = base[CODE], base[PARAMETER:]
-    if code != LAPLACE and not is_multiplied:
-        for s in range(size):
-            products[s] = 0.0
-        for j in range(unit.shape[0]):
-            entry = unit[j]
-            if entry != 0.0:  # sparse rows are mostly zero
-                column = units[j]
-                for s in range(size):
-                    products[s] += entry * column[s]
-    square = length * length
+    code, parameters, square = base[CODE], base[PARAMETER:], length * length
     if code == LAPLACE:
         for s in range(size):
             out[s] = 0.0
@@ -291,7 +272,7 @@ def write_powers(values: Floats, size: int, times: int, out: Floats) -> None:
                 out[r] *= out[r]
 
 
-@inlined
+@shared
 def squared_often(value: float, times: int) -> float:
     """Return a value squared that many times."""
     for _ in range(times):
@@ -303,14 +284,14 @@ def squared_often(value: float, times: int) -> float:
 
 
 @shared
-def multiply_weights(weights: Floats, unit: Floats, out: Floats) -> None:
-    """Write every class's score of a unit row."""
+def multiply_weights(weights: Floats, columns: Integers, entries: Floats, n_entries: int, out: Floats) -> None:
+    """Write every class's score of a row, given by its entries."""
     for i in range(out.shape[0]):
         out[i] = 0.0
-    for j in range(weights.shape[0]):
-        entry = unit[j]
+    for e in range(n_entries):
+        entry, line = entries[e], weights[columns[e]]
         for i in range(out.shape[0]):
-            out[i] += entry * weights[j, i]
+            out[i] += entry * line[i]
 
 
 @shared
@@ -333,28 +314,27 @@ def add_up(coefficients: Floats, similarities: Floats, size: int, out: Floats) -
 # Steps.
 
 
-@inlined
+@shared
 def steepest(slopes: Floats, size: int, tolerance: float) -> int:
     """Return where the largest of the slopes is, none of which is negative, or −1 if none is beyond the tolerance."""
     # Numbers that are not negative are ordered as their bits are, and the compiler vectorises the search for the
     # largest integer, though not for the largest float. Where it is matters only in the block that has it.
     bits = slopes.view(np.int64)
-    largest, first, worst = 0, 0, -1
+    largest, first = 0, 0
     for start in range(0, size, _BLOCK):
-        block, top = bits[start : min(start + _BLOCK, size)], 0
-        for r in range(block.shape[0]):
-            top = max(top, block[r])
+        top = 0
+        for r in range(start, min(start + _BLOCK, size)):
+            top = max(top, bits[r])
         if top > largest:
             largest, first = top, start
     for s in range(first, min(first + _BLOCK, size)):
         if bits[s] == largest and slopes[s] > tolerance:
-            worst = s
-            break
-    return worst
+            return s
+    return -1
 
 
 @shared
-def replay_class(
+def replay(
     i: int,
     first: int,
     times: int,
@@ -368,13 +348,19 @@ def replay_class(
     scores: Floats,
     coefficients: Floats,
     sums: Floats,
-    importance: Floats,
-    weights: Floats,
+    examples: Floats,
+    store_columns: Integers,
+    store_values: Floats,
     units: Floats,
+    weights: Floats,
     lines: Floats,
 ) -> None:
-    """Do what `replay` says, given the arrays of one member; those of class i, and weights only if they are kept."""
-    line, slopes, s = lines[LINE], lines[ROOM], first
+    """Let class i of one member take that many steps, the steepest first: the fewest to the optimum.
+
+    If `first` is not −1, a step is taken on that example before. `targets`, `alphas` and `scores` are those of the
+    class, `weights` is empty unless the member keeps them.
+    """
+    line, slopes, importance, s = lines[LINE], lines[ROOM], examples[IMPORTANCE], first
     for _ in range(times + 1):
         row, amount = gram[max(s, 0)], 0.0
         if squarings > 0:
@@ -387,8 +373,9 @@ def replay_class(
             alphas[s], coefficients[s, i] = new, before + amount
             change_coefficient(sums, i, old, new)
             importance[s] += amount * (2.0 * before + amount)
-            for j in range(weights.shape[0]):
-                weights[j, i] += amount * units[j, s]
+            for e in range(int(examples[N_ENTRIES, s]) if weights.shape[0] > 0 else 0):
+                j = store_columns[s, e]
+                weights[j, i] += amount * (units[j, s] if units.shape[0] > 0 else store_values[s, e])
         for r in range(size):
             score, target = scores[r] + amount * row[r], targets[r]
             scores[r] = score
@@ -398,36 +385,6 @@ def replay_class(
         s = steepest(slopes, size, tolerance)
         if s < 0:
             break
-
-
-@inlined
-def replay(
-    state: Any, scratch: Any, settings: Settings, k: int, i: int, first: int, times: int, tolerance: float
-) -> None:
-    """Let class i of member k take that many steps, the steepest first: the fewest to the optimum.
-
-    If `first` is not −1, a step is taken on that example before.
-    """
-    plan = settings.plan
-    replay_class(
-        i,
-        first,
-        times,
-        state.counts[SIZE],
-        plan[k, SQUARINGS],
-        settings.softness,
-        tolerance,
-        state.grams[plan[k, BASE]],
-        state.targets[i],
-        state.alphas[k, i],
-        state.scores[k, i],
-        state.coefficients[k],
-        state.sums[k],
-        state.examples[IMPORTANCE],
-        state.weights[: state.weights.shape[0] * plan[k, IS_LINEAR]],
-        state.units,
-        scratch.lines,
-    )
 
 
 # The store.
@@ -451,16 +408,14 @@ def project(
 ) -> None:
     """Project what a member learned from an example that is removed onto the example most like it.
 
-    See Orabona, Keshet, Caputo (2009). What the member says about the row at hand, whose kernel values are `values`,
-    changes too.
+    See Orabona, Keshet, Caputo (2009). The member's scores of the row at hand, whose kernel values are `values`, change
+    too.
     """
-    line, other = lines[LINE], lines[ROOM]
+    line, other, nearest, ratio = lines[LINE], lines[ROOM], -1, 0.0
     write_powers(gram[place], size, squarings, line)
-    nearest = -1
     for s in range(size):
         if s != place and (nearest < 0 or line[s] > line[nearest]):
             nearest = s
-    ratio = 0.0
     if nearest >= 0:
         write_powers(gram[nearest], size, squarings, other)
         # The projection of k(x, ·) onto k(nearest, ·): the least that is lost.
@@ -479,13 +434,14 @@ def project(
                 coefficients[nearest, i] = before + moved
                 # It counts as the nearest example's own only where it has its sign.
                 target = targets[i, nearest]
-                alphas[i, nearest] = max(0.0, old + (moved if target > 0.0 else (-moved if target < 0.0 else 0.0)))
+                own = moved if target > 0.0 else (-moved if target < 0.0 else 0.0)
+                alphas[i, nearest] = max(0.0, old + own)
                 change_coefficient(sums, i, old, alphas[i, nearest])
 
 
-@inlined
-def place_to_free(importance: Floats, size: int, counts: Integers) -> int:
-    """Return the place of the example of least importance, or of the next in turn, and count the removal.
+@shared
+def place_to_free(importance: Floats, size: int, n_removed: int) -> int:
+    """Return the place of the example of least importance, or of the next in turn.
 
     Noise has large coefficients and would stay for ever: so every fourth time it is the next in turn.
     """
@@ -493,6 +449,4 @@ def place_to_free(importance: Floats, size: int, counts: Integers) -> int:
     for s in range(1, size):
         if importance[s] < importance[place]:
             place = s
-    removed = counts[NEXT]
-    counts[NEXT] = removed + 1
-    return removed // _TURNOVER % size if removed % _TURNOVER == 0 else place
+    return n_removed // _TURNOVER % size if n_removed % _TURNOVER == 0 else place

@@ -1,0 +1,862 @@
+"""How a bank guesses and learns: the vote of its members on a row, the guard, and what an answer changes.
+
+The guess is a vote of the members, weighted by how often each was wrong. Where the most trusted member is sure, so that
+nothing productive would be left to learn if it is right, it guesses alone (while it is seldom wrong there, and the
+reference is not followed), and the others are asked only if it was wrong: most rounds of an easy stream need one
+member. Where the vote holds every label to be wrong, those that were proved wrong of this very row are passed over.
+Then the regressions may propose another label. The guard limits mistakes that the reference, the member with the fewest
+productive examples, would not have made. Any rule may say which label is about to be guessed: the guarantee comes from
+the guard alone (docs/theory/bandit-svm.md).
+
+Python calls one compiled function, `run`, whatever it wants: a row scored, an answer learned from, a stream played.
+So everything is compiled once.
+"""
+
+import math
+from functools import partial
+from typing import Any, NamedTuple
+
+from onebit.compiled import frugal, shared
+from onebit.draws import Draw, uniform, uniform_label
+from onebit.inputs import Floats, Integers
+from onebit.kernels import is_lost
+from onebit.learners.bandit_svm.regressions import (
+    NEXT_TO_NOTHING,
+    VOTE,
+    count_sure,
+    estimate,
+    learn,
+    may_guess_alone,
+    propose,
+    shortened,
+)
+from onebit.learners.bandit_svm.separators import (
+    CODE,
+    GAUSSIAN,
+    IMPORTANCE,
+    IN_PYTHON,
+    IT_IS,
+    IT_IS_ANOTHER,
+    IT_IS_NOT,
+    KIND,
+    LAPLACE,
+    LENGTH,
+    LINE,
+    N_ENTRIES,
+    OF_UNITS,
+    PRODUCTIVE,
+    PRODUCTS,
+    ROOM,
+    TOLERANCE,
+    VALUES,
+    add_up,
+    change_coefficient,
+    compare,
+    is_worth_storing,
+    lack,
+    largest_lack,
+    multiply_weights,
+    place_to_free,
+    project,
+    prove,
+    replay,
+    squared_often,
+    stepped,
+    write_powers,
+    write_products,
+)
+from onebit.lengths import shorten, to_unit
+from onebit.loop import EXPLORED, FULL, MISTAKES, PASSED, READY, UNSCORED, UPDATES, highest, ready_if_finite
+from onebit.scaling import count_entry, scaled
+
+SCORE, SCORE_ALL, CHOOSE, LEARN, PLAY, REFIT = range(6)
+"""What `run` is asked for."""
+DENSE, SPARSE = range(2)
+"""Kinds of rows: each has statistics and a scale of its own, and a count of rows."""
+SIZE, REMOVED, DUE, DISPUTED, FOLLOWED, LANDMARKS, SEEN = range(7)
+"""`counts`: stored examples; removals; what Python must do before the next round (1 + the kind of rows that get a new
+scale, and TO_FORGET, if old facts no longer hold); mistakes in disputed rounds; mistakes made by following the
+reference; landmarks of the regressions; rows learned from, dense and then sparse."""
+N_COUNTS = SEEN + 2
+TO_FORGET = 4
+RIGHT, WRONG = range(2)
+"""`guesses`: how often each class was guessed, and it was right or wrong."""
+BASE, SQUARINGS, IS_LINEAR = range(3)
+"""`plan`: of each member, whose kernel values it uses, how often they are squared, and whether weights are kept."""
+LOSS, TRUST, PRODUCED = range(3)
+"""`members`: how often each was wrong (less than 1 is added where it may have been), and a little for each productive
+example; what it counts in the vote, exp(−loss), the best one's being 1; how many stored examples had a productive fact
+for it. The guard is the last."""
+STATISTICS, SCALE = range(2)
+"""`scaling`: of each kind of rows, what is known of the columns, and the scale in force (see `onebit.scaling`)."""
+ROUNDS, LATELY, USUALLY, BEST = range(4)
+"""`watch`: how many rounds were played, the rate of mistakes of late and usually, and the best usual rate."""
+RAW, UNIT, RAW_UNIT = range(3)
+"""`entries`: those of the row as it came, scaled and divided by its length, and as it came but divided by its length."""
+ROW_LENGTH, ITSELF = range(2)
+"""`numbers`: the length of the scaled row, and then k(x, x) of each base."""
+ROW_ENTRIES, ROW_KIND, REFERENCE, FOLLOW, DENIED, ASK_ALL, MULTIPLIED, ASKED = range(8)
+"""`flags`: how many entries the row has; its kind; the reference; whether it is followed where it disputes the guess;
+whether the vote holds every label to be wrong; whether all members must be asked; whether products are written; and
+then of each member whether it was asked, and of each base whether its values are written."""
+
+# A vote counts a score beyond two margins as two: one member's certainty must not drown the others.
+_LOUDEST = 2.0
+# What a label that is passed over loses at least: more than scores in a vote can differ by.
+_PASSED_OVER = 8.0
+# What a productive example counts beside a wrong opinion: among members that are wrong alike, trust the one that fits.
+_LESSON = 0.03
+# A member that has little trust still gets this share of the replays, so that it can win trust back.
+_LEAST_SHARE = 0.2
+# Steps for each class of each member when the scale changes.
+_STEPS_AT_RESCALING = 100
+# Beyond, the squares in ‖x‖² + ‖x'‖² − 2⟨x, x'⟩ are no floats, and their difference is no number.
+_LONGEST = 1e150
+# Disputed mistakes that are made before the reference is followed for the first time, and for each of its own.
+PATIENCE, PATIENCE_PER_MISTAKE = 10, 30
+# What a class that was never tried is preferred by: a tenth of a margin decides among classes that all look alike.
+_CURIOSITY = 0.1
+# What a class that was never right is preferred by besides, where no class claims the row.
+_NEVER_RIGHT = 0.3
+# Mistakes of late are averaged over about this many rounds; fewer say nothing about a rate.
+_RECENT = 64.0
+# What is usual is averaged over about this share of the stream, so that the rounds in which all was new are forgotten.
+_SHARE = 0.25
+# Gama et al. take three standard deviations; over a long stream that is exceeded by chance.
+_DEVIATIONS = 7.0
+
+
+class Settings(NamedTuple):
+    """The numbers that compiled code needs."""
+
+    plan: Integers
+    """Of each member (m × 3)."""
+    bases: Floats
+    """Of each kernel with values of its own (bases × 3)."""
+    softness: float
+    """1/(2C): what a unit of coefficient may leave of the margin; 0 for a hard margin."""
+    replays: int
+    """The most further facts of a class that get a step after a violated one, with a full store."""
+    budget: int
+    """The most examples stored."""
+    guarded: bool
+    """Whether disputed rounds are limited, and classes of which little is known preferred."""
+    mix: float
+    """The chance of a uniform guess when no class claims x, if not guarded."""
+    scales: bool
+    """Whether columns are scaled as they come, and a constant is added."""
+    is_closed: bool
+    """Whether one of the classes is always right: of two, the one that was not wrong."""
+    is_bounded: bool
+    """Whether no kernel value can overflow or needs Python: then not every member must be asked in every round."""
+    hears_label: bool
+    """Whether every answer is the right label itself."""
+
+
+class State(NamedTuple):
+    """What was learned: places for examples, m members, K classes, d features, D with the constant."""
+
+    columns: Integers
+    """Where each example has entries (places × width)."""
+    raws: Floats
+    """These entries as they came (places × width)."""
+    values: Floats
+    """The same scaled and divided by the row's length (places × width), if all members are linear; otherwise `units`
+    has them, and this is empty."""
+    units: Floats
+    """The examples scaled and divided by their length, one column each (D × places); empty if all are linear."""
+    examples: Floats
+    """Their lengths, kinds, importance and numbers of entries (4 × places)."""
+    grams: Floats
+    """The kernel values of the stored examples, for every base (bases × places × places)."""
+    targets: Floats
+    """What is proved, as the scores that are due (K × places)."""
+    alphas: Floats
+    """The dual coefficients, never negative (m × K × places)."""
+    coefficients: Floats
+    """What each class gained of each example: sign times alpha, and what was projected (m × places × K)."""
+    scores: Floats
+    """Every class's score of each example (m × K × places)."""
+    sums: Floats
+    """The sum of each class's alphas, and how many are above 0 (m × 2 × K)."""
+    weights: Floats
+    """The linear member's separators, with what removed examples left in them (D × K); empty without that member."""
+    guard: Floats
+    """The weights of linear separators on rows as they came, which have no vote but can be the reference (d × K): a
+    scale that changes cannot touch their guarantee. Empty unless columns are scaled and guesses guarded."""
+    members: Floats
+    """Loss, trust and productive examples of each member, and of the guard if there is one (m or m + 1 × 3)."""
+    guesses: Integers
+    """How often each class was guessed and it was right, and wrong (2 × K)."""
+    counts: Integers
+    watch: Floats
+    """How the guesses went, for `is_outdated`."""
+    scaling: Floats
+    """Statistics and scale of the columns, for dense and for sparse rows (2 × 2 × 4 × d), or empty."""
+    landmarks: Floats
+    """This and what follows: see `regressions.new_arrays`."""
+    landmark_changes: Floats
+    landmark_weights: Floats
+    row_changes: Floats
+    row_weights: Floats
+    mixture: Floats
+
+
+class Scratch(NamedTuple):
+    """What is known about one round."""
+
+    scores: Floats
+    """What the guess is made from: the vote, with what is preferred, passed over and proposed."""
+    opinions: Floats
+    """Every member's scores, then the guard's if there is one (m or m + 1 × K), as far as it was asked."""
+    targets: Floats
+    """What the answer proves."""
+    chances: Floats
+    """The propensity of each label."""
+    columns: Integers
+    """Where the row has entries."""
+    entries: Floats
+    """These entries, in three forms (3 × width)."""
+    unit: Floats
+    """The whole row, scaled and divided by its length (D)."""
+    lines: Floats
+    """One number per stored example, for several purposes (3 + bases × places)."""
+    numbers: Floats
+    flags: Integers
+    features: Floats
+    """What the second regression sees of the row, and room for as much."""
+    estimates: Floats
+    """What the regressions and the vote say of every class (4 × K)."""
+    known: Floats
+    """What the mixture knows of three labels."""
+
+
+# Scoring a row.
+
+
+@shared
+def read_row(values: Floats, columns: Integers, starts: Integers, t: int, scales: bool, scaling: Floats, scratch: Scratch) -> int:
+    """Read row t, scale it and divide it by its length; return READY, FULL for a long row, or UNSCORED.
+
+    Dense rows lie one behind the other in `values`, and `starts` is empty.
+    """
+    entries, flags, unit = scratch.entries, scratch.flags, scratch.unit
+    n_features = unit.shape[0] - scales
+    kind, first, n = DENSE, t * n_features, n_features
+    if starts.shape[0] > 0:
+        kind, first, n = SPARSE, starts[t], starts[t + 1] - starts[t]
+    if n + scales > entries.shape[1]:
+        return FULL
+    for e in range(flags[ROW_ENTRIES]):  # of the row before
+        unit[scratch.columns[e]] = 0.0
+    for e in range(n):
+        j = columns[first + e] if kind == SPARSE else e
+        value = values[first + e]
+        scratch.columns[e], entries[RAW, e], entries[UNIT, e] = j, value, value
+        if scales:
+            entries[UNIT, e] = scaled(scaling[kind, SCALE], j, value)
+    if scales:
+        scratch.columns[n], entries[RAW, n], entries[UNIT, n] = n_features, 1.0, 1.0
+        n += 1
+    flags[ROW_ENTRIES], flags[ROW_KIND] = n, kind
+    if ready_if_finite(entries[UNIT, :n]) != READY:
+        return UNSCORED
+    power, square = to_unit(entries[UNIT], n)
+    length = math.sqrt(square)
+    for e in range(n):
+        if length > 0.0:
+            entries[UNIT, e] /= length
+        unit[scratch.columns[e]] = entries[UNIT, e]
+    scratch.numbers[ROW_LENGTH] = length * power
+    for f in range(MULTIPLIED, flags.shape[0]):
+        flags[f] = 0
+    return READY
+
+
+@shared
+def ask(state: State, scratch: Scratch, settings: Settings, first: int, stop: int, compares_all: bool) -> None:
+    """Write the scores that some members give to the row, unless they are written; and all bases' values, if wanted."""
+    plan, bases, guard, opinions = settings.plan, settings.bases, state.guard, scratch.opinions
+    lines, numbers, flags, entries = scratch.lines, scratch.numbers, scratch.flags, scratch.entries
+    size, m, n, n_raw = state.counts[SIZE], plan.shape[0], flags[ROW_ENTRIES], flags[ROW_ENTRIES] - settings.scales
+    compared = ASKED + opinions.shape[0]
+    for k in range(first, stop):
+        b = plan[k, BASE] if k < m else -1
+        is_needed = k < m and (compares_all or not plan[k, IS_LINEAR])
+        if is_needed and not flags[compared + b] and bases[b, CODE] != IN_PYTHON:
+            if bases[b, CODE] != LAPLACE and not flags[MULTIPLIED]:
+                write_products(
+                    size,
+                    state.columns,
+                    state.values,
+                    state.examples,
+                    state.units,
+                    scratch.columns,
+                    entries[UNIT],
+                    n,
+                    scratch.unit,
+                    lines[PRODUCTS],
+                )
+                flags[MULTIPLIED] = 1
+            numbers[ITSELF + b] = compare(
+                bases[b],
+                state.units,
+                state.examples[LENGTH],
+                scratch.unit,
+                numbers[ROW_LENGTH],
+                size,
+                lines[PRODUCTS],
+                lines[ROOM],
+                lines[VALUES + b],
+            )
+            flags[compared + b] = 1
+        if flags[ASKED + k]:
+            continue
+        flags[ASKED + k] = 1
+        if k == m:
+            for e in range(n_raw):
+                entries[RAW_UNIT, e] = entries[RAW, e]
+            shorten(entries[RAW_UNIT], n_raw)
+            multiply_weights(guard, scratch.columns, entries[RAW_UNIT], n_raw, opinions[k])
+        elif plan[k, IS_LINEAR]:
+            multiply_weights(state.weights, scratch.columns, entries[UNIT], n, opinions[k])
+            numbers[ITSELF + b] = 1.0 if numbers[ROW_LENGTH] > 0.0 else 0.0
+        else:
+            write_powers(lines[VALUES + b], size, plan[k, SQUARINGS], lines[LINE])
+            add_up(state.coefficients[k], lines[LINE], size, opinions[k])
+
+
+@shared
+def is_sure(opinion: Floats) -> bool:
+    """Return whether nothing productive is left to learn if an opinion is right."""
+    best, sure = highest(opinion), True
+    for i in range(opinion.shape[0]):
+        sure = sure and lack(IT_IS if i == best else IT_IS_ANOTHER, opinion[i]) <= PRODUCTIVE
+    return sure
+
+
+@shared
+def write_vote(members: Floats, opinions: Floats, m: int, flags: Integers, scores: Floats) -> None:
+    """Write the weighted mean of the members that were asked."""
+    total = 0.0
+    for i in range(scores.shape[0]):
+        scores[i] = 0.0
+    for k in range(m):
+        if flags[ASKED + k]:
+            trust = members[k, TRUST]
+            total += trust
+            for i in range(scores.shape[0]):
+                score = opinions[k, i]
+                scores[i] += trust * (min(_LOUDEST, max(-_LOUDEST, score)) if m > 1 else score)
+    for i in range(scores.shape[0]):
+        scores[i] /= total
+
+
+@shared
+def is_denied(score: float) -> bool:
+    """Return whether a label with that score is held to be wrong: a mistake on it would not be productive."""
+    return score <= PRODUCTIVE - 1.0
+
+
+@shared
+def is_to_follow(counts: Integers, guarded: bool) -> bool:
+    """Return whether the reference is to be followed where it disputes a label."""
+    return bool(guarded and counts[DISPUTED] > PATIENCE + PATIENCE_PER_MISTAKE * counts[FOLLOWED])
+
+
+@shared
+def pass_over(state: State, scratch: Scratch) -> None:
+    """Lower the scores of labels that were proved wrong of this very row, so that no mistake on it is repeated."""
+    scores, room, n = scratch.scores, scratch.chances, scratch.flags[ROW_ENTRIES]
+    # One member's scores are not clipped: where rows are long they may differ by any amount.
+    lowest, top = scores[0], scores[0]
+    for i in range(scores.shape[0]):
+        room[i] = 0.0
+        lowest, top = min(lowest, scores[i]), max(top, scores[i])
+    for s in range(state.counts[SIZE]):
+        is_same, e = state.examples[N_ENTRIES, s] == n, 0
+        while is_same and e < n:
+            is_same = state.raws[s, e] == scratch.entries[RAW, e] and state.columns[s, e] == scratch.columns[e]
+            e += 1
+        for i in range(scores.shape[0] if is_same else 0):
+            if state.targets[i, s] == IT_IS_NOT:
+                room[i] = 1.0
+    for i in range(scores.shape[0]):
+        scores[i] -= max(_PASSED_OVER, 2.0 * (top - lowest)) * room[i]
+
+
+@shared
+def prefer(guesses: Integers, softness: float, unclaimed: float, scores: Floats) -> None:
+    """Let scores lean to classes of which little is known.
+
+    Where no class claims a row, `unclaimed` is the rate of mistakes of late: where few guesses are wrong, the classes
+    that were never right are rare.
+    """
+    n_classes = scores.shape[0]
+    for i in range(n_classes):
+        # One guess in K is right by chance, so many wrong ones say as much as it.
+        right, wrong = guesses[RIGHT, i], guesses[WRONG, i] / n_classes
+        curious = _CURIOSITY / (1.0 + right + 2.0 * guesses[WRONG, i] / n_classes)
+        never_right = _NEVER_RIGHT * (right == 0) * unclaimed / (1.0 + wrong) ** 2
+        # With a small C all scores are small: no step is longer than what its fact lacks, divided by the softness.
+        scores[i] += (curious + never_right) / max(1.0, softness)
+
+
+@shared
+def score_row(
+    state: State, scratch: Scratch, settings: Settings, values: Floats, columns: Integers, starts: Integers, t: int
+) -> int:
+    """Write what is known about row t, and the scores that the guess is made from; return READY, FULL or UNSCORED."""
+    counts, flags, members, opinions = state.counts, scratch.flags, state.members, scratch.opinions
+    capacity, m, n_asked = state.examples.shape[1], settings.plan.shape[0], members.shape[0]
+    if counts[DUE] or (counts[SIZE] == capacity and capacity < settings.budget):
+        return FULL
+    # Ctrl-C may have come when the state had grown, and the scratch arrays had not.
+    if scratch.lines.shape[1] < capacity or scratch.entries.shape[1] < state.columns.shape[1]:
+        return FULL
+    why = read_row(values, columns, starts, t, settings.scales, state.scaling, scratch)
+    if why != READY:
+        return why
+    length = scratch.numbers[ROW_LENGTH]
+    for b in range(settings.bases.shape[0]):
+        if settings.bases[b, CODE] == GAUSSIAN and not settings.bases[b, OF_UNITS] and length > _LONGEST:
+            return UNSCORED
+    reference, leader = 0, 0
+    for k in range(1, n_asked):
+        if members[k, PRODUCED] < members[reference, PRODUCED]:
+            reference = k
+        if k < m and members[k, TRUST] > members[leader, TRUST]:
+            leader = k
+    follow = is_to_follow(counts, settings.guarded)
+    flags[REFERENCE], flags[FOLLOW], flags[DENIED] = reference, follow, 0
+    is_alone = False
+    if settings.is_bounded and not follow and not flags[ASK_ALL] and may_guess_alone(state.mixture):
+        ask(state, scratch, settings, leader, leader + 1, False)
+        is_alone = is_sure(opinions[leader])
+    if not is_alone:
+        ask(state, scratch, settings, 0, n_asked, False)
+        for k in range(0 if settings.is_bounded else m):
+            itself = squared_often(scratch.numbers[ITSELF + settings.plan[k, BASE]], settings.plan[k, SQUARINGS])
+            if is_lost(itself, length**2, scratch.entries, UNIT) or ready_if_finite(opinions[k]) != READY:
+                return UNSCORED
+    scores = scratch.scores
+    write_vote(members, opinions, m, flags, scores)
+    for i in range(scores.shape[0]):
+        scratch.estimates[VOTE, i] = scores[i]
+    if settings.guarded:
+        top = scores[highest(scores)]
+        if is_denied(top):
+            flags[DENIED] = 1
+            pass_over(state, scratch)
+        prefer(state.guesses, settings.softness, state.watch[LATELY] if top < 0.0 else 0.0, scores)
+    if state.mixture.shape[0] > 0 and not is_alone:
+        estimate(
+            scratch.unit,
+            length,
+            state.landmarks,
+            counts[LANDMARKS],
+            state.landmark_weights,
+            state.row_changes,
+            state.row_weights,
+            scratch.features[0],
+            scratch.features[1],
+            scratch.estimates,
+        )
+        if not flags[ASK_ALL]:
+            propose(scratch.estimates, state.guesses, state.mixture, scratch.known, scores)
+    return READY
+
+
+@shared
+def choose(scratch: Scratch, settings: Settings, seed: int, round: int) -> tuple[int, bool]:
+    """Return the highest score's label, or what the guard or exploration says instead; write all propensities."""
+    scores, chances, opinion = scratch.scores, scratch.chances, scratch.opinions[scratch.flags[REFERENCE]]
+    best, explored, spread = highest(scores), False, 0.0
+    if settings.guarded:
+        if scratch.flags[FOLLOW] and is_denied(opinion[best]):
+            best, explored = highest(opinion), True
+            spread = 1.0 if is_denied(opinion[best]) else 0.0
+    elif scores[best] < 0.0:
+        spread = settings.mix
+    for i in range(chances.shape[0]):
+        chances[i] = spread / chances.shape[0]
+    chances[best] += 1.0 - spread
+    if spread > 0.0:
+        number = uniform(Draw(seed, round))
+        # One number serves both choices: below the chance it is, once stretched, uniform again.
+        if number < spread:
+            best, explored = uniform_label(number / spread, scores.shape[0]), True
+    return best, explored
+
+
+# Learning from an answer.
+
+
+@shared
+def is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -> bool:
+    """Return whether the guesses have become too bad for chance, so that old facts no longer hold; then count anew.
+
+    The rate of mistakes over some 64 rounds is compared with the best rate so far over a quarter of the stream. It must
+    be seven standard deviations above it, and nearer to blind guessing than to it (Gama, Medas, Castillo, Rodrigues
+    2004). With a hard margin facts never go out of date.
+    """
+    watch[ROUNDS] += 1.0
+    n, wrong = watch[ROUNDS], 0.0 if correct else 1.0
+    if wrong > 0.0 or watch[LATELY] > NEXT_TO_NOTHING:
+        watch[LATELY] += (wrong - watch[LATELY]) / min(n, _RECENT)
+    memory = max(min(n, _RECENT), _SHARE * n)
+    watch[USUALLY] += (wrong - watch[USUALLY]) / memory
+    if softness == 0.0 or n < _RECENT:
+        return False
+    # Laplace's rule keeps the rate away from 0, where its spread would vanish. An average that forgets at rate 1/m
+    # varies like one over 2m rounds.
+    usual = (2.0 * memory * watch[USUALLY] + 1.0) / (2.0 * memory + 2.0)
+    watch[BEST] = min(watch[BEST], usual + math.sqrt(usual * (1.0 - usual) / (2.0 * memory)))
+    best, blind = watch[BEST], 1.0 - 1.0 / n_classes
+    if (
+        watch[LATELY] > 0.5 * (best + blind)
+        and watch[LATELY] > best + _DEVIATIONS * math.sqrt(best * (1.0 - best) / (2.0 * _RECENT))
+        and best < blind
+    ):
+        watch[ROUNDS], watch[LATELY], watch[USUALLY], watch[BEST] = 0.0, 0.0, 0.0, math.inf
+        return True
+    return False
+
+
+@shared
+def teach_guard(guard: Floats, scratch: Scratch, n_entries: int, opinion: Floats, softness: float) -> None:
+    """Let the guard take its step on every fact that it violates; it keeps no examples, and replays nothing."""
+    square, targets, unit = 0.0, scratch.targets, scratch.entries[RAW_UNIT]
+    for e in range(n_entries):
+        square += unit[e] * unit[e]
+    for i in range(targets.shape[0]):
+        size = stepped(0.0, targets[i], opinion[i], square, softness)
+        step = size if targets[i] > 0.0 else -size
+        for e in range(n_entries if step != 0.0 else 0):
+            guard[scratch.columns[e], i] += step * unit[e]
+
+
+@shared
+def store_row(state: State, scratch: Scratch, settings: Settings) -> int:
+    """Store the row with what is proved of it, and return its place; what is removed for it is projected."""
+    plan, counts, lines, n = settings.plan, state.counts, scratch.lines, scratch.flags[ROW_ENTRIES]
+    place, n_classes = int(counts[SIZE]), scratch.targets.shape[0]
+    is_full = place == state.examples.shape[1]
+    if is_full:
+        place = place_to_free(state.examples[IMPORTANCE], counts[SIZE], counts[REMOVED])
+        counts[REMOVED] += 1
+    else:
+        counts[SIZE] = place + 1
+    size = counts[SIZE]
+    for k in range(plan.shape[0]):
+        if is_full and not plan[k, IS_LINEAR]:
+            project(
+                place,
+                size,
+                plan[k, SQUARINGS],
+                state.grams[plan[k, BASE]],
+                state.targets,
+                state.alphas[k],
+                state.scores[k],
+                state.coefficients[k],
+                state.sums[k],
+                state.examples[IMPORTANCE],
+                lines[VALUES + plan[k, BASE]],
+                scratch.opinions[k],
+                lines,
+            )
+        for i in range(n_classes):
+            if is_full:
+                change_coefficient(state.sums[k], i, state.alphas[k, i, place], 0.0)
+            state.coefficients[k, place, i] = state.alphas[k, i, place] = 0.0
+            state.scores[k, i, place] = scratch.opinions[k, i]
+    for b in range(settings.bases.shape[0]):
+        gram, line = state.grams[b], lines[VALUES + b]
+        for s in range(size):
+            gram[place, s] = gram[s, place] = line[s]
+        gram[place, place] = scratch.numbers[ITSELF + b]
+    for i in range(n_classes):
+        state.targets[i, place] = scratch.targets[i]
+    for j in range(state.units.shape[0]):
+        state.units[j, place] = scratch.unit[j]
+    for e in range(n):
+        state.columns[place, e], state.raws[place, e] = scratch.columns[e], scratch.entries[RAW, e]
+    for e in range(min(n, state.values.shape[1])):
+        state.values[place, e] = scratch.entries[UNIT, e]
+    examples = state.examples
+    examples[LENGTH, place], examples[IMPORTANCE, place] = scratch.numbers[ROW_LENGTH], 0.0
+    examples[KIND, place], examples[N_ENTRIES, place] = scratch.flags[ROW_KIND], n
+    n_landmarks, length = counts[LANDMARKS], shortened(scratch.numbers[ROW_LENGTH], scratch.unit.shape[0])
+    if n_landmarks < state.landmarks.shape[1]:
+        for j in range(state.landmarks.shape[0]):
+            state.landmarks[j, n_landmarks] = length * scratch.unit[j]
+        counts[LANDMARKS] = n_landmarks + 1
+    return place
+
+
+@shared
+def replay_member(state: State, scratch: Scratch, settings: Settings, k: int, i: int, first: int, times: int) -> None:
+    """Replay class i of member k: see `replay`."""
+    base, squarings, is_linear = settings.plan[k]
+    replay(
+        i,
+        first,
+        times,
+        state.counts[SIZE],
+        squarings,
+        settings.softness,
+        TOLERANCE,
+        state.grams[base],
+        state.targets[i],
+        state.alphas[k, i],
+        state.scores[k, i],
+        state.coefficients[k],
+        state.sums[k],
+        state.examples,
+        state.columns,
+        state.values,
+        state.units,
+        state.weights[: state.weights.shape[0] * is_linear],
+        scratch.lines,
+    )
+
+
+@shared
+def judge_members(members: Floats, m: int, opinions: Floats, label: int, known: int, lately: float) -> None:
+    """Charge the members that were wrong, and write what each counts in the vote."""
+    fewest = math.inf
+    for k in range(m):
+        guessed = highest(opinions[k])
+        # What is not known to be right may be wrong: it is charged the more, the oftener guesses are wrong.
+        doubt = 1.0 if guessed == label else lately**4
+        members[k, LOSS] += doubt if known < 0 else (1.0 if guessed != known else 0.0)
+        fewest = min(fewest, members[k, LOSS])
+    for k in range(m):
+        members[k, TRUST] = math.exp(fewest - members[k, LOSS])
+
+
+@shared
+def learn_row(
+    state: State, scratch: Scratch, settings: Settings, label: int, explored: bool, correct: bool, truth: int
+) -> bool:
+    """Learn from the answer about the row at hand, and return whether it was stored."""
+    members, opinions, targets, flags = state.members, scratch.opinions, scratch.targets, scratch.flags
+    counts, n_classes = state.counts, scratch.targets.shape[0]
+    m, n_asked, lately = settings.plan.shape[0], members.shape[0], state.watch[LATELY]
+    known = prove(label, correct, truth, settings.is_closed, targets)
+    outdated = is_outdated(state.watch, correct, n_classes, settings.softness)
+    are_asked, leader = True, 0
+    for k in range(n_asked):
+        are_asked = are_asked and flags[ASKED + k] != 0
+        if k < m and members[k, TRUST] > members[leader, TRUST]:
+            leader = k
+    take_part = are_asked and state.mixture.shape[0] > 0
+    if not correct:
+        ask(state, scratch, settings, 0, n_asked, False)
+        are_asked = True
+    reference = opinions[flags[REFERENCE]]
+    state.guesses[RIGHT if correct else WRONG, label] += 1
+    if not correct and explored:
+        counts[FOLLOWED] += 1
+    elif not correct and is_denied(reference[label]):
+        counts[DISPUTED] += 1
+    square = squared_often(scratch.numbers[ITSELF + settings.plan[leader, BASE]], settings.plan[leader, SQUARINGS])
+    is_wanted = is_worth_storing(targets, opinions[leader], square, state.sums[leader], settings.guarded)
+    guessed = highest(opinions[leader])
+    if state.mixture.shape[0] > 0 and (known >= 0 or guessed == label) and is_sure(opinions[leader]):
+        count_sure(state.mixture, guessed != known)
+    if take_part:
+        learn(
+            label,
+            correct,
+            known,
+            truth >= 0 or (settings.is_closed and n_classes == 2),
+            state.landmark_weights.shape[0] - state.landmarks.shape[1] + counts[LANDMARKS],
+            state.landmark_changes,
+            state.landmark_weights,
+            state.row_changes,
+            state.row_weights,
+            state.mixture,
+            scratch.features[0],
+            scratch.features[1],
+            scratch.estimates,
+            scratch.known,
+        )
+    if are_asked:  # otherwise the leader was sure, and right
+        judge_members(members, m, opinions, label, known, lately)
+        # What is productive for the reference is always stored: the guarantee is about those facts. And where every
+        # label is held to be wrong, it must be known which were tried.
+        is_wanted = is_wanted or largest_lack(targets, reference) > PRODUCTIVE
+        is_wanted = is_wanted or (flags[DENIED] != 0 and not correct)
+    n_raw = flags[ROW_ENTRIES] - settings.scales
+    if is_wanted:
+        ask(state, scratch, settings, 0, n_asked, True)
+        # Before the store makes room, which changes opinions: productive is what was so when the guess was made.
+        for k in range(n_asked):
+            if largest_lack(targets, opinions[k]) > PRODUCTIVE:
+                members[k, PRODUCED] += 1.0
+                members[k, LOSS] += _LESSON
+                if k == m:
+                    teach_guard(state.guard, scratch, n_raw, opinions[k], settings.softness)
+        place = store_row(state, scratch, settings)
+        # A step costs one pass over the store: while it is small, more of them fit into the same work.
+        times = settings.replays * settings.budget / counts[SIZE]
+        for k in range(m):
+            # Replays make opinions better, so they go where opinions count.
+            share = 1.0 if settings.plan[k, IS_LINEAR] else max(members[k, TRUST], _LEAST_SHARE)
+            for i in range(n_classes):
+                if lack(targets[i], state.scores[k, i, place]) > 0.0:
+                    replay_member(state, scratch, settings, k, i, place, int(times * share))
+    # A new scale is due after 1, 2, 4, 8, … rows of a kind.
+    kind = flags[ROW_KIND]
+    counts[SEEN + kind] += 1
+    n = counts[SEEN + kind]
+    if settings.scales and n & (n - 1) == 0:
+        counts[DUE] += 1 + kind
+    if outdated:
+        counts[DUE] += TO_FORGET
+    for e in range(n_raw if settings.scales else 0):
+        count_entry(state.scaling[kind, STATISTICS], scratch.columns[e], scratch.entries[RAW, e], n, kind == DENSE)
+    return is_wanted
+
+
+# A new scale: every stored example is looked at again.
+
+
+@shared
+def refit(state: State, scratch: Scratch, settings: Settings, learns: bool) -> bool:
+    """Write the kernel values of all stored examples, as if they came one after the other.
+
+    If asked to learn, score them all again, and replay what has changed; return whether all scores are numbers.
+    """
+    plan, bases, lines, unit, entries = settings.plan, settings.bases, scratch.lines, scratch.unit, scratch.entries
+    size, scores, are_finite = state.counts[SIZE], scratch.scores, True
+    unit[:] = 0.0
+    for s in range(size):
+        n = int(state.examples[N_ENTRIES, s])
+        for e in range(n):
+            j = state.columns[s, e]
+            entries[UNIT, e] = unit[j] = state.units[j, s] if state.units.shape[0] > 0 else state.values[s, e]
+        write_products(
+            s,
+            state.columns,
+            state.values,
+            state.examples,
+            state.units,
+            state.columns[s],
+            entries[UNIT],
+            n,
+            unit,
+            lines[PRODUCTS],
+        )
+        for b in range(bases.shape[0]):
+            if bases[b, CODE] != IN_PYTHON:
+                gram, lengths = state.grams[b], state.examples[LENGTH]
+                gram[s, s] = compare(
+                    bases[b], state.units, lengths, unit, lengths[s], s, lines[PRODUCTS], lines[ROOM], lines[VALUES]
+                )
+                for r in range(s):
+                    gram[s, r] = gram[r, s] = lines[VALUES, r]
+        for k in range(plan.shape[0] if learns else 0):
+            if plan[k, IS_LINEAR]:
+                multiply_weights(state.weights, state.columns[s], entries[UNIT], n, scores)
+                for i in range(scores.shape[0]):
+                    state.scores[k, i, s] = scores[i]
+        for e in range(n):
+            unit[state.columns[s, e]] = 0.0
+    for k in range(plan.shape[0] if learns else 0):
+        for s in range(size if not plan[k, IS_LINEAR] else 0):
+            write_powers(state.grams[plan[k, BASE], s], size, plan[k, SQUARINGS], lines[LINE])
+            add_up(state.coefficients[k], lines[LINE], size, scores)
+            for i in range(scores.shape[0]):
+                state.scores[k, i, s] = scores[i]
+        for s in range(size):
+            for i in range(scores.shape[0]):
+                are_finite = are_finite and math.isfinite(state.scores[k, i, s])
+    for k in range(plan.shape[0] if learns and are_finite else 0):
+        for i in range(scores.shape[0]):
+            replay_member(state, scratch, settings, k, i, -1, _STEPS_AT_RESCALING)
+    scratch.flags[ROW_ENTRIES] = 0
+    return are_finite
+
+
+# What Python calls.
+
+
+@partial(frugal, is_long=True)
+def run(
+    task: int,
+    state_arrays: Any,
+    scratch_arrays: Any,
+    setting_values: Any,
+    values: Floats,
+    columns: Integers,
+    starts: Integers,
+    t: int,
+    y: Integers,
+    start: int,
+    seed: int,
+    first_round: int,
+    label: int,
+    explored: bool,
+    correct: bool,
+    truth: int,
+    record_arrays: Any,
+    out: Floats,
+) -> tuple[int, int, int, bool]:
+    """Do a task; return the round it came to, READY or why it stopped, a label, and whether it was explored.
+
+    Parameters
+    ----------
+    task : int
+        SCORE a row and choose a label; SCORE_ALL rows into `out`; CHOOSE from the scratch arrays as they are, where
+        `explored` says whether the regressions propose first; LEARN from an answer about the row scored last, and
+        return in place of "explored" whether it was stored; PLAY rows and labels; REFIT the stored examples, where
+        `explored` says whether to learn from them.
+    state_arrays, scratch_arrays, setting_values : tuples
+        `State`, `Scratch` and `Settings` as plain tuples, which Python hands over faster.
+    values, columns, starts : arrays
+        Sparse rows as in `SparseRows`; dense rows one behind the other, `columns` and `starts` empty.
+    t, y, start, seed, first_round : int, array, int, int, int
+        The row to begin with, the right labels, and how to count rounds: row t is round first_round + start + t.
+    label, explored, correct, truth : int, bool, bool, int
+        The answer to learn from.
+    record_arrays : tuple
+        `Record` as a plain tuple.
+    """
+    state, scratch, settings = State(*state_arrays), Scratch(*scratch_arrays), Settings(*setting_values)
+    counts, checkpoints, cumulative, guesses = record_arrays
+    why, n = READY, t + 1
+    if task == REFIT:
+        return t, why, label, refit(state, scratch, settings, explored)
+    if task == PLAY or task == SCORE_ALL:
+        n = y.shape[0] if task == PLAY else out.shape[0]
+    while t < n:
+        if task != LEARN and task != CHOOSE:
+            why = score_row(state, scratch, settings, values, columns, starts, t)
+            if why != READY:
+                break
+        if task == SCORE_ALL:
+            for i in range(out.shape[1]):
+                out[t, i] = scratch.scores[i]
+        if task == CHOOSE and explored:
+            propose(scratch.estimates, state.guesses, state.mixture, scratch.known, scratch.scores)
+        if task == SCORE or task == CHOOSE or task == PLAY:
+            label, explored = choose(scratch, settings, seed, first_round + start + t)
+        if task == PLAY:
+            correct, truth = label == y[t], y[t] if settings.hears_label else -1
+        if task == LEARN or task == PLAY:
+            changed = learn_row(state, scratch, settings, label, explored, correct, truth)
+            if task == LEARN:
+                return t, why, label, changed
+            counts[MISTAKES] += not correct
+            counts[UPDATES] += changed
+            counts[EXPLORED] += explored
+            if guesses.shape[0] > 0:
+                guesses[start + t] = label
+            passed = counts[PASSED]
+            if passed < checkpoints.shape[0] and start + t + 1 == checkpoints[passed]:
+                cumulative[passed] = counts[MISTAKES]
+                counts[PASSED] = passed + 1
+        t += 1
+    return t, why, label, explored
