@@ -65,8 +65,9 @@ from onebit.learners.bandit_svm.separators import (
     write_powers,
     write_products,
 )
-from onebit.lengths import shorten, to_unit
+from onebit.lengths import to_unit
 from onebit.loop import EXPLORED, FULL, MISTAKES, PASSED, READY, UNSCORED, UPDATES, highest, ready_if_finite
+from onebit.memory import in_python
 from onebit.scaling import count_entry, scaled
 
 SCORE, SCORE_ALL, CHOOSE, LEARN, PLAY, REFIT = range(6)
@@ -124,6 +125,9 @@ _RECENT = 64.0
 _SHARE = 0.25
 # Gama et al. take three standard deviations; over a long stream that is exceeded by chance.
 _DEVIATIONS = 7.0
+
+# Called here, where they would be copied into each caller elsewhere.
+_highest, _to_unit, _uniform = shared(in_python(highest)), shared(in_python(to_unit)), shared(in_python(uniform))
 
 
 class Settings(NamedTuple):
@@ -235,39 +239,47 @@ class Scratch(NamedTuple):
 
 
 @shared
-def read_row(values: Floats, columns: Integers, starts: Integers, t: int, scales: bool, scaling: Floats, scratch: Scratch) -> int:
+def read_row(
+    values: Floats,
+    columns: Integers,
+    starts: Integers,
+    t: int,
+    scales: bool,
+    scaling: Floats,
+    row_columns: Integers,
+    entries: Floats,
+    unit: Floats,
+    numbers: Floats,
+    flags: Integers,
+) -> int:
     """Read row t, scale it and divide it by its length; return READY, FULL for a long row, or UNSCORED.
 
     Dense rows lie one behind the other in `values`, and `starts` is empty.
     """
-    entries, flags, unit = scratch.entries, scratch.flags, scratch.unit
-    n_features = unit.shape[0] - scales
+    n_features, new = unit.shape[0] - scales, entries[UNIT]
     kind, first, n = DENSE, t * n_features, n_features
     if starts.shape[0] > 0:
         kind, first, n = SPARSE, starts[t], starts[t + 1] - starts[t]
     if n + scales > entries.shape[1]:
         return FULL
     for e in range(flags[ROW_ENTRIES]):  # of the row before
-        unit[scratch.columns[e]] = 0.0
+        unit[row_columns[e]] = 0.0
     for e in range(n):
-        j = columns[first + e] if kind == SPARSE else e
-        value = values[first + e]
-        scratch.columns[e], entries[RAW, e], entries[UNIT, e] = j, value, value
-        if scales:
-            entries[UNIT, e] = scaled(scaling[kind, SCALE], j, value)
+        j, value = columns[first + e] if kind == SPARSE else e, values[first + e]
+        row_columns[e], entries[RAW, e] = j, value
+        new[e] = scaled(scaling[kind, SCALE], j, value) if scales else value
     if scales:
-        scratch.columns[n], entries[RAW, n], entries[UNIT, n] = n_features, 1.0, 1.0
+        row_columns[n], entries[RAW, n], new[n] = n_features, 1.0, 1.0
         n += 1
     flags[ROW_ENTRIES], flags[ROW_KIND] = n, kind
-    if ready_if_finite(entries[UNIT, :n]) != READY:
+    if ready_if_finite(new[:n]) != READY:
         return UNSCORED
-    power, square = to_unit(entries[UNIT], n)
+    power, square = _to_unit(new, n)
     length = math.sqrt(square)
     for e in range(n):
-        if length > 0.0:
-            entries[UNIT, e] /= length
-        unit[scratch.columns[e]] = entries[UNIT, e]
-    scratch.numbers[ROW_LENGTH] = length * power
+        new[e] /= length if length > 0.0 else 1.0
+        unit[row_columns[e]] = new[e]
+    numbers[ROW_LENGTH] = length * power
     for f in range(MULTIPLIED, flags.shape[0]):
         flags[f] = 0
     return READY
@@ -316,7 +328,9 @@ def ask(state: State, scratch: Scratch, settings: Settings, first: int, stop: in
         if k == m:
             for e in range(n_raw):
                 entries[RAW_UNIT, e] = entries[RAW, e]
-            shorten(entries[RAW_UNIT], n_raw)
+            length = math.sqrt(_to_unit(entries[RAW_UNIT], n_raw)[1])
+            for e in range(n_raw if length > 0.0 else 0):
+                entries[RAW_UNIT, e] /= length
             multiply_weights(guard, scratch.columns, entries[RAW_UNIT], n_raw, opinions[k])
         elif plan[k, IS_LINEAR]:
             multiply_weights(state.weights, scratch.columns, entries[UNIT], n, opinions[k])
@@ -329,7 +343,7 @@ def ask(state: State, scratch: Scratch, settings: Settings, first: int, stop: in
 @shared
 def is_sure(opinion: Floats) -> bool:
     """Return whether nothing productive is left to learn if an opinion is right."""
-    best, sure = highest(opinion), True
+    best, sure = _highest(opinion), True
     for i in range(opinion.shape[0]):
         sure = sure and lack(IT_IS if i == best else IT_IS_ANOTHER, opinion[i]) <= PRODUCTIVE
     return sure
@@ -365,21 +379,31 @@ def is_to_follow(counts: Integers, guarded: bool) -> bool:
 
 
 @shared
-def pass_over(state: State, scratch: Scratch) -> None:
+def pass_over(
+    size: int,
+    store_columns: Integers,
+    raws: Floats,
+    n_entries: Floats,
+    targets: Floats,
+    columns: Integers,
+    entries: Floats,
+    n: int,
+    room: Floats,
+    scores: Floats,
+) -> None:
     """Lower the scores of labels that were proved wrong of this very row, so that no mistake on it is repeated."""
-    scores, room, n = scratch.scores, scratch.chances, scratch.flags[ROW_ENTRIES]
     # One member's scores are not clipped: where rows are long they may differ by any amount.
     lowest, top = scores[0], scores[0]
     for i in range(scores.shape[0]):
         room[i] = 0.0
         lowest, top = min(lowest, scores[i]), max(top, scores[i])
-    for s in range(state.counts[SIZE]):
-        is_same, e = state.examples[N_ENTRIES, s] == n, 0
+    for s in range(size):
+        is_same, e = n_entries[s] == n, 0
         while is_same and e < n:
-            is_same = state.raws[s, e] == scratch.entries[RAW, e] and state.columns[s, e] == scratch.columns[e]
+            is_same = raws[s, e] == entries[e] and store_columns[s, e] == columns[e]
             e += 1
         for i in range(scores.shape[0] if is_same else 0):
-            if state.targets[i, s] == IT_IS_NOT:
+            if targets[i, s] == IT_IS_NOT:
                 room[i] = 1.0
     for i in range(scores.shape[0]):
         scores[i] -= max(_PASSED_OVER, 2.0 * (top - lowest)) * room[i]
@@ -414,10 +438,13 @@ def score_row(
     # Ctrl-C may have come when the state had grown, and the scratch arrays had not.
     if scratch.lines.shape[1] < capacity or scratch.entries.shape[1] < state.columns.shape[1]:
         return FULL
-    why = read_row(values, columns, starts, t, settings.scales, state.scaling, scratch)
+    entries, numbers, scores = scratch.entries, scratch.numbers, scratch.scores
+    why = read_row(
+        values, columns, starts, t, settings.scales, state.scaling, scratch.columns, entries, scratch.unit, numbers, flags
+    )
     if why != READY:
         return why
-    length = scratch.numbers[ROW_LENGTH]
+    length = numbers[ROW_LENGTH]
     for b in range(settings.bases.shape[0]):
         if settings.bases[b, CODE] == GAUSSIAN and not settings.bases[b, OF_UNITS] and length > _LONGEST:
             return UNSCORED
@@ -429,25 +456,37 @@ def score_row(
             leader = k
     follow = is_to_follow(counts, settings.guarded)
     flags[REFERENCE], flags[FOLLOW], flags[DENIED] = reference, follow, 0
-    is_alone = False
-    if settings.is_bounded and not follow and not flags[ASK_ALL] and may_guess_alone(state.mixture):
-        ask(state, scratch, settings, leader, leader + 1, False)
-        is_alone = is_sure(opinions[leader])
-    if not is_alone:
-        ask(state, scratch, settings, 0, n_asked, False)
-        for k in range(0 if settings.is_bounded else m):
-            itself = squared_often(scratch.numbers[ITSELF + settings.plan[k, BASE]], settings.plan[k, SQUARINGS])
-            if is_lost(itself, length**2, scratch.entries, UNIT) or ready_if_finite(opinions[k]) != READY:
-                return UNSCORED
-    scores = scratch.scores
+    is_alone = settings.is_bounded and not follow and not flags[ASK_ALL] and may_guess_alone(state.mixture)
+    first, stop = (leader, leader + 1) if is_alone else (0, n_asked)
+    while True:
+        ask(state, scratch, settings, first, stop, False)
+        is_alone = is_alone and is_sure(opinions[leader])
+        if is_alone or stop - first == n_asked:
+            break
+        first, stop = 0, n_asked
+    for k in range(0 if settings.is_bounded else m):
+        itself = squared_often(numbers[ITSELF + settings.plan[k, BASE]], settings.plan[k, SQUARINGS])
+        if is_lost(itself, length**2, entries, UNIT) or ready_if_finite(opinions[k]) != READY:
+            return UNSCORED
     write_vote(members, opinions, m, flags, scores)
     for i in range(scores.shape[0]):
         scratch.estimates[VOTE, i] = scores[i]
     if settings.guarded:
-        top = scores[highest(scores)]
+        top = scores[_highest(scores)]
         if is_denied(top):
             flags[DENIED] = 1
-            pass_over(state, scratch)
+            pass_over(
+                counts[SIZE],
+                state.columns,
+                state.raws,
+                state.examples[N_ENTRIES],
+                state.targets,
+                scratch.columns,
+                entries[RAW],
+                flags[ROW_ENTRIES],
+                scratch.chances,
+                scores,
+            )
         prefer(state.guesses, settings.softness, state.watch[LATELY] if top < 0.0 else 0.0, scores)
     if state.mixture.shape[0] > 0 and not is_alone:
         estimate(
@@ -468,21 +507,29 @@ def score_row(
 
 
 @shared
-def choose(scratch: Scratch, settings: Settings, seed: int, round: int) -> tuple[int, bool]:
+def choose(
+    scores: Floats,
+    reference: Floats,
+    follow: int,
+    guarded: bool,
+    mix: float,
+    seed: int,
+    round: int,
+    chances: Floats,
+) -> tuple[int, bool]:
     """Return the highest score's label, or what the guard or exploration says instead; write all propensities."""
-    scores, chances, opinion = scratch.scores, scratch.chances, scratch.opinions[scratch.flags[REFERENCE]]
-    best, explored, spread = highest(scores), False, 0.0
-    if settings.guarded:
-        if scratch.flags[FOLLOW] and is_denied(opinion[best]):
-            best, explored = highest(opinion), True
-            spread = 1.0 if is_denied(opinion[best]) else 0.0
+    best, explored, spread = _highest(scores), False, 0.0
+    if guarded:
+        if follow and is_denied(reference[best]):
+            best, explored = _highest(reference), True
+            spread = 1.0 if is_denied(reference[best]) else 0.0
     elif scores[best] < 0.0:
-        spread = settings.mix
+        spread = mix
     for i in range(chances.shape[0]):
         chances[i] = spread / chances.shape[0]
     chances[best] += 1.0 - spread
     if spread > 0.0:
-        number = uniform(Draw(seed, round))
+        number = _uniform(Draw(seed, round))
         # One number serves both choices: below the chance it is, once stretched, uniform again.
         if number < spread:
             best, explored = uniform_label(number / spread, scores.shape[0]), True
@@ -524,16 +571,18 @@ def is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -
 
 
 @shared
-def teach_guard(guard: Floats, scratch: Scratch, n_entries: int, opinion: Floats, softness: float) -> None:
+def teach_guard(
+    guard: Floats, columns: Integers, unit: Floats, n: int, targets: Floats, opinion: Floats, softness: float
+) -> None:
     """Let the guard take its step on every fact that it violates; it keeps no examples, and replays nothing."""
-    square, targets, unit = 0.0, scratch.targets, scratch.entries[RAW_UNIT]
-    for e in range(n_entries):
+    square = 0.0
+    for e in range(n):
         square += unit[e] * unit[e]
     for i in range(targets.shape[0]):
         size = stepped(0.0, targets[i], opinion[i], square, softness)
         step = size if targets[i] > 0.0 else -size
-        for e in range(n_entries if step != 0.0 else 0):
-            guard[scratch.columns[e], i] += step * unit[e]
+        for e in range(n if step != 0.0 else 0):
+            guard[columns[e], i] += step * unit[e]
 
 
 @shared
@@ -595,30 +644,39 @@ def store_row(state: State, scratch: Scratch, settings: Settings) -> int:
 
 
 @shared
-def replay_member(state: State, scratch: Scratch, settings: Settings, k: int, i: int, first: int, times: int) -> None:
-    """Replay class i of member k: see `replay`."""
-    base, squarings, is_linear = settings.plan[k]
-    replay(
-        i,
-        first,
-        times,
-        state.counts[SIZE],
-        squarings,
-        settings.softness,
-        TOLERANCE,
-        state.grams[base],
-        state.targets[i],
-        state.alphas[k, i],
-        state.scores[k, i],
-        state.coefficients[k],
-        state.sums[k],
-        state.examples,
-        state.columns,
-        state.values,
-        state.units,
-        state.weights[: state.weights.shape[0] * is_linear],
-        scratch.lines,
-    )
+def replay_all(state: State, scratch: Scratch, settings: Settings, place: int) -> None:
+    """Replay the classes that violate a fact of the example that was just stored; all, if `place` is −1."""
+    plan, size, n_weights = settings.plan, state.counts[SIZE], state.weights.shape[0]
+    for k in range(plan.shape[0]):
+        times = _STEPS_AT_RESCALING
+        if place >= 0:
+            # A step costs one pass over the store: while it is small, more of them fit into the same work. Replays make
+            # opinions better, so they go where opinions count.
+            share = 1.0 if plan[k, IS_LINEAR] else max(state.members[k, TRUST], _LEAST_SHARE)
+            times = int(settings.replays * settings.budget / size * share)
+        for i in range(state.targets.shape[0]):
+            if place < 0 or lack(state.targets[i, place], state.scores[k, i, place]) > 0.0:
+                replay(
+                    i,
+                    place,
+                    times,
+                    size,
+                    plan[k, SQUARINGS],
+                    settings.softness,
+                    TOLERANCE,
+                    state.grams[plan[k, BASE]],
+                    state.targets[i],
+                    state.alphas[k, i],
+                    state.scores[k, i],
+                    state.coefficients[k],
+                    state.sums[k],
+                    state.examples,
+                    state.columns,
+                    state.values,
+                    state.units,
+                    state.weights[: n_weights * plan[k, IS_LINEAR]],
+                    scratch.lines,
+                )
 
 
 @shared
@@ -626,7 +684,7 @@ def judge_members(members: Floats, m: int, opinions: Floats, label: int, known: 
     """Charge the members that were wrong, and write what each counts in the vote."""
     fewest = math.inf
     for k in range(m):
-        guessed = highest(opinions[k])
+        guessed = _highest(opinions[k])
         # What is not known to be right may be wrong: it is charged the more, the oftener guesses are wrong.
         doubt = 1.0 if guessed == label else lately**4
         members[k, LOSS] += doubt if known < 0 else (1.0 if guessed != known else 0.0)
@@ -651,18 +709,22 @@ def learn_row(
         if k < m and members[k, TRUST] > members[leader, TRUST]:
             leader = k
     take_part = are_asked and state.mixture.shape[0] > 0
-    if not correct:
-        ask(state, scratch, settings, 0, n_asked, False)
-        are_asked = True
     reference = opinions[flags[REFERENCE]]
+    square = squared_often(scratch.numbers[ITSELF + settings.plan[leader, BASE]], settings.plan[leader, SQUARINGS])
+    is_wanted = is_worth_storing(targets, opinions[leader], square, state.sums[leader], settings.guarded)
+    # What is productive for the reference is always stored: the guarantee is about those facts. And where every label
+    # is held to be wrong, it must be known which were tried.
+    if are_asked:
+        is_wanted = is_wanted or largest_lack(targets, reference) > PRODUCTIVE or (flags[DENIED] != 0 and not correct)
+    if is_wanted or not correct:
+        ask(state, scratch, settings, 0, n_asked, True)
+        is_wanted = is_wanted or largest_lack(targets, reference) > PRODUCTIVE
     state.guesses[RIGHT if correct else WRONG, label] += 1
     if not correct and explored:
         counts[FOLLOWED] += 1
     elif not correct and is_denied(reference[label]):
         counts[DISPUTED] += 1
-    square = squared_often(scratch.numbers[ITSELF + settings.plan[leader, BASE]], settings.plan[leader, SQUARINGS])
-    is_wanted = is_worth_storing(targets, opinions[leader], square, state.sums[leader], settings.guarded)
-    guessed = highest(opinions[leader])
+    guessed = _highest(opinions[leader])
     if state.mixture.shape[0] > 0 and (known >= 0 or guessed == label) and is_sure(opinions[leader]):
         count_sure(state.mixture, guessed != known)
     if take_part:
@@ -682,31 +744,26 @@ def learn_row(
             scratch.estimates,
             scratch.known,
         )
-    if are_asked:  # otherwise the leader was sure, and right
+    if are_asked or not correct:  # otherwise the leader was sure, and right
         judge_members(members, m, opinions, label, known, lately)
-        # What is productive for the reference is always stored: the guarantee is about those facts. And where every
-        # label is held to be wrong, it must be known which were tried.
-        is_wanted = is_wanted or largest_lack(targets, reference) > PRODUCTIVE
-        is_wanted = is_wanted or (flags[DENIED] != 0 and not correct)
     n_raw = flags[ROW_ENTRIES] - settings.scales
     if is_wanted:
-        ask(state, scratch, settings, 0, n_asked, True)
         # Before the store makes room, which changes opinions: productive is what was so when the guess was made.
         for k in range(n_asked):
             if largest_lack(targets, opinions[k]) > PRODUCTIVE:
                 members[k, PRODUCED] += 1.0
                 members[k, LOSS] += _LESSON
                 if k == m:
-                    teach_guard(state.guard, scratch, n_raw, opinions[k], settings.softness)
-        place = store_row(state, scratch, settings)
-        # A step costs one pass over the store: while it is small, more of them fit into the same work.
-        times = settings.replays * settings.budget / counts[SIZE]
-        for k in range(m):
-            # Replays make opinions better, so they go where opinions count.
-            share = 1.0 if settings.plan[k, IS_LINEAR] else max(members[k, TRUST], _LEAST_SHARE)
-            for i in range(n_classes):
-                if lack(targets[i], state.scores[k, i, place]) > 0.0:
-                    replay_member(state, scratch, settings, k, i, place, int(times * share))
+                    teach_guard(
+                        state.guard,
+                        scratch.columns,
+                        scratch.entries[RAW_UNIT],
+                        n_raw,
+                        targets,
+                        opinions[k],
+                        settings.softness,
+                    )
+        replay_all(state, scratch, settings, store_row(state, scratch, settings))
     # A new scale is due after 1, 2, 4, 8, … rows of a kind.
     kind = flags[ROW_KIND]
     counts[SEEN + kind] += 1
@@ -773,9 +830,8 @@ def refit(state: State, scratch: Scratch, settings: Settings, learns: bool) -> b
         for s in range(size):
             for i in range(scores.shape[0]):
                 are_finite = are_finite and math.isfinite(state.scores[k, i, s])
-    for k in range(plan.shape[0] if learns and are_finite else 0):
-        for i in range(scores.shape[0]):
-            replay_member(state, scratch, settings, k, i, -1, _STEPS_AT_RESCALING)
+    if learns and are_finite:
+        replay_all(state, scratch, settings, -1)
     scratch.flags[ROW_ENTRIES] = 0
     return are_finite
 
@@ -842,7 +898,16 @@ def run(
         if task == CHOOSE and explored:
             propose(scratch.estimates, state.guesses, state.mixture, scratch.known, scratch.scores)
         if task == SCORE or task == CHOOSE or task == PLAY:
-            label, explored = choose(scratch, settings, seed, first_round + start + t)
+            label, explored = choose(
+                scratch.scores,
+                scratch.opinions[scratch.flags[REFERENCE]],
+                scratch.flags[FOLLOW],
+                settings.guarded,
+                settings.mix,
+                seed,
+                first_round + start + t,
+                scratch.chances,
+            )
         if task == PLAY:
             correct, truth = label == y[t], y[t] if settings.hears_label else -1
         if task == LEARN or task == PLAY:

@@ -322,9 +322,9 @@ def steepest(slopes: Floats, size: int, tolerance: float) -> int:
     bits = slopes.view(np.int64)
     largest, first = 0, 0
     for start in range(0, size, _BLOCK):
-        top = 0
-        for r in range(start, min(start + _BLOCK, size)):
-            top = max(top, bits[r])
+        block, top = bits[start : min(start + _BLOCK, size)], 0
+        for r in range(block.shape[0]):  # from 0: an index that might be negative would not be vectorised
+            top = max(top, block[r])
         if top > largest:
             largest, first = top, start
     for s in range(first, min(first + _BLOCK, size)):
