@@ -32,8 +32,8 @@ _NOT_FROM_C: Any = {"no_cfunc_wrapper": True}
 _WITHOUT_COUNTING: Any = {"_nrt": False}
 # What Numba calls the globals by which code finds Python objects, and the functions that take them apart.
 _ENVIRONMENT, _WRAPPER = "NumbaEnv", "_ZN7cpython"
-# Linking without compiling uses parts of Numba that it keeps to itself: with other versions code is compiled as usual,
-# in twice the time.
+# To link without compiling, and to compare options quickly, parts of Numba are used that it keeps to itself: with other
+# versions code is compiled as usual, in twice the time.
 _USES_PRIVATE_PARTS = numba.__version__.startswith("0.68.")
 
 
@@ -91,7 +91,8 @@ class _QuickFlags(Flags):
         return hash(_QuickFlags)
 
     def __eq__(self, other: object) -> bool:
-        return self._values == getattr(other, "_values", None) or super().__eq__(other)
+        whole: Any = super()
+        return bool(self._values == getattr(other, "_values", None) or whole.__eq__(other))
 
 
 class _ForLinking(JITCodeLibrary):

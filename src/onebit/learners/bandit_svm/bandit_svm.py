@@ -13,8 +13,8 @@ from onebit.inputs import Floats, check_choice, check_integer, check_number
 from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Polynomial, Rational, as_kernel
 from onebit.learners.bandit_svm.bank import BankMemory
 from onebit.learners.bandit_svm.regressions import MIXED, WEIGHTS
-from onebit.learners.bandit_svm.rounds import BASE, IS_LINEAR, SQUARINGS, Settings
 from onebit.learners.bandit_svm.separators import COMPILED, IN_PYTHON, LAPLACE
+from onebit.learners.bandit_svm.vote import BASE, IS_LINEAR, SQUARINGS, Settings
 from onebit.learners.space_learner import SpaceLearner
 from onebit.memory import Memory
 
@@ -28,6 +28,7 @@ _DEFAULT_BANK = (
     Laplace(),
     Laplace(sharpness=12.0),
 )
+
 # Beyond, a bank's store of dense rows would be too large: the linear space, which leaves sparse rows sparse.
 _MOST_FEATURES = 10_000
 
@@ -276,7 +277,7 @@ class BanditSVM(SpaceLearner):
         kernels = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
         if not kernels:
             raise ValueError("kernel must name at least one kernel; got an empty list")
-        bank = tuple(_LINEAR if kernel is None else as_kernel(kernel) for kernel in kernels)
+        bank = tuple(as_kernel(_LINEAR if kernel is None else kernel) for kernel in kernels)
         for k, kernel in enumerate(bank):
             if kernel in bank[:k]:
                 raise ValueError(f"kernel must name each kernel once; got {kernel!r} twice")

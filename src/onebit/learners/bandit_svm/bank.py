@@ -18,33 +18,12 @@ from onebit.kernels import Kernel
 from onebit.learners.bandit_svm import regressions
 from onebit.learners.bandit_svm.quiet import run_in_blocks
 from onebit.learners.bandit_svm.rounds import (
-    ASK_ALL,
-    ASKED,
     CHOOSE,
-    DENSE,
-    DISPUTED,
-    DUE,
-    FOLLOWED,
-    IS_LINEAR,
-    ITSELF,
-    LANDMARKS,
     LEARN,
-    LOSS,
-    N_COUNTS,
     PLAY,
     REFIT,
-    SCALE,
     SCORE,
     SCORE_ALL,
-    SEEN,
-    SIZE,
-    SPARSE,
-    STATISTICS,
-    TO_FORGET,
-    TRUST,
-    Scratch,
-    Settings,
-    State,
     run,
 )
 from onebit.learners.bandit_svm.separators import (
@@ -59,10 +38,40 @@ from onebit.learners.bandit_svm.separators import (
     OF_UNITS,
     VALUES,
 )
+from onebit.learners.bandit_svm.vote import (
+    ASK_ALL,
+    ASKED,
+    DENSE,
+    DISPUTED,
+    DUE,
+    FOLLOWED,
+    IS_LINEAR,
+    ITSELF,
+    LANDMARKS,
+    LOSS,
+    N_COUNTS,
+    SCALE,
+    SEEN,
+    SIZE,
+    SPARSE,
+    TO_FORGET,
+    TRUST,
+    Scratch,
+    Settings,
+    State,
+)
 from onebit.lengths import row_lengths, unit_rows
-from onebit.loop import FULL, READY, Game, Moves, Record, new_record
+from onebit.loop import READY, Game, Moves, Record, new_record
 from onebit.memory import Memory, check_stored, grown
-from onebit.scaling import FACTOR, LIMIT, SCALE_UNIT, change_weights, new_scale, new_statistics, put_in_force, scaled_rows
+from onebit.scaling import (
+    FACTOR,
+    LIMIT,
+    change_weights,
+    new_scale,
+    new_statistics,
+    put_in_force,
+    scaled_rows,
+)
 
 _FIRST_CAPACITY = 16
 _NO_NUMBERS, _NO_INTEGERS, _NO_SCORES = np.empty(0), np.empty(0, np.int64), np.empty((0, 0))
@@ -72,14 +81,25 @@ _NO_RECORD = tuple(new_record(1, [1]))
 def _as_entries(rows: Rows) -> tuple[Floats, Integers, Integers]:
     """Return rows as compiled code reads them."""
     rows = unlocked(rows)
-    return tuple(rows[:3]) if isinstance(rows, SparseRows) else (rows.reshape(-1), _NO_INTEGERS, _NO_INTEGERS)
+    if isinstance(rows, SparseRows):
+        return rows.values, rows.columns, rows.starts
+    return rows.reshape(-1), _NO_INTEGERS, _NO_INTEGERS
 
 
 # The moves of `onebit.memory.Memory`, all by one compiled function.
 
 
 def _loop(
-    state: Any, X: Rows, y: Integers, t: int, start: int, seed: int, first: int, settings: Any, scratch: Any, record: Any
+    state: Any,
+    X: Rows,
+    y: Integers,
+    t: int,
+    start: int,
+    seed: int,
+    first: int,
+    settings: Any,
+    scratch: Any,
+    record: Any,
 ) -> tuple[int, int]:
     given = tuple(state), tuple(scratch), tuple(settings), *_as_entries(X)
     t, why, _, _ = run(PLAY, *given, t, y, start, seed, first, 0, False, False, -1, tuple(record), _NO_SCORES)
@@ -95,7 +115,7 @@ def _look(state: Any, row: Rows, scratch: Any, seed: int, round: int, settings: 
 
 
 def _learn(
-    state: Any, row: Rows, scratch: Any, label: int, explored: bool, correct: bool, truth: int, settings: Any
+    state: Any, _row: Rows, scratch: Any, label: int, explored: bool, correct: bool, truth: int, settings: Any
 ) -> bool:
     given = state, scratch, settings, _NO_NUMBERS, _NO_INTEGERS, _NO_INTEGERS
     answer = label, explored, correct, truth
@@ -152,8 +172,8 @@ class BankMemory(Memory):
         settings, K = self.settings, self.n_classes
         m, n, width = len(self.kernels), min(settings.budget, _FIRST_CAPACITY), n_features + settings.scales
         n_scaled = n_features * settings.scales
-        has_guard = settings.scales and settings.guarded
         is_linear = settings.plan[:, IS_LINEAR] != 0
+        has_guard = settings.scales and settings.guarded and not is_linear.all()
         scaling = np.stack([new_statistics(n_scaled), new_scale(n_scaled)])
         return State(
             columns=np.zeros((n, 1), np.int64),
@@ -314,9 +334,7 @@ class BankMemory(Memory):
             return out
         while t < len(out):
             given = tuple(self.arrays), tuple(self.sight), tuple(self.settings), *_as_entries(rows)
-            t, why, _, _ = run(
-                SCORE_ALL, *given, t, _NO_INTEGERS, 0, 0, 0, 0, False, False, -1, _NO_RECORD, out
-            )
+            t, why, _, _ = run(SCORE_ALL, *given, t, _NO_INTEGERS, 0, 0, 0, 0, False, False, -1, _NO_RECORD, out)
             if why != READY:
                 self._settle(why, rows, t, f"X[{t}]")
         self._seen = -1
@@ -371,8 +389,9 @@ class BankMemory(Memory):
         return self.arrays._replace(**{name: getattr(self.arrays, name).copy() for name in names})
 
     def _forgetful(self) -> State:
-        """Return arrays in which all facts are forgotten; the linear member keeps its weights and its guarantee."""
-        learned = ("landmark_changes", "landmark_weights", "row_changes", "row_weights", "mixture", "sums", "guesses")
+        """Return arrays in which all facts are forgotten; weights that a guarantee rests on are kept."""
+        learned = ["landmark_changes", "landmark_weights", "row_changes", "row_weights", "mixture", "sums", "guesses"]
+        learned += ["weights"] * self.settings.scales  # where columns are scaled it rests on the guard's
         fresh = self._copies("counts", "members", *learned)
         fresh.counts[SIZE] = fresh.counts[LANDMARKS] = 0
         fresh.counts[DUE] -= TO_FORGET
@@ -388,7 +407,18 @@ class BankMemory(Memory):
         now, n = self.arrays, self.size
         # Where no value can be lost the largest array is written over: after an interrupt the scale is still due, and
         # everything in it is written again before it is used.
-        names = ["counts", "scaling", "weights", "values", "units", "examples", "scores", "alphas", "coefficients", "sums"]
+        names = [
+            "counts",
+            "scaling",
+            "weights",
+            "values",
+            "units",
+            "examples",
+            "scores",
+            "alphas",
+            "coefficients",
+            "sums",
+        ]
         fresh = self._copies(*names, *([] if self.settings.is_bounded else ["grams"]))
         fresh.counts[DUE] = 0
         # What belongs to no stored example means the same hyperplanes as before.
@@ -424,7 +454,7 @@ class BankMemory(Memory):
         if len(state.units):
             # No matrix product: its last bits depend on the number of threads.
             return np.einsum("js,si->ji", state.units[:, :n], gained)
-        return (self._rows_of(state, state.values, len(state.weights)).T @ gained)
+        return self._rows_of(state, state.values, len(state.weights)).T @ gained
 
     def _rows_of(self, state: State, entries: Floats, width: int) -> Any:
         """Return stored rows, of those entries, as a sparse matrix."""
@@ -435,9 +465,7 @@ class BankMemory(Memory):
 
     def _refit(self, state: State, scratch: Scratch, learns: bool) -> bool:
         given = tuple(state), tuple(scratch), tuple(self.settings), _NO_NUMBERS, _NO_INTEGERS, _NO_INTEGERS
-        return bool(
-            run(REFIT, *given, 0, _NO_INTEGERS, 0, 0, 0, 0, learns, False, -1, _NO_RECORD, _NO_SCORES)[3]
-        )
+        return bool(run(REFIT, *given, 0, _NO_INTEGERS, 0, 0, 0, 0, learns, False, -1, _NO_RECORD, _NO_SCORES)[3])
 
     def _compare_in_python(self, state: State) -> bool:
         """Write the values of stored examples that only Python can compute; return whether the kernels take them."""
@@ -523,7 +551,7 @@ class BankMemory(Memory):
         return bool(row.shape[1] == n_features)
 
     def learned(self) -> dict[str, Floats]:
-        """Return the weights of one linear member, or the examples and their coefficients, for each member if several."""
+        """Return the weights if all is linear; otherwise the examples, and the coefficients of each member."""
         self.do_what_is_due()
         now, n = self.arrays, self.size
         if now.values.shape[1]:

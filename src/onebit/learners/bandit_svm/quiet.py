@@ -13,20 +13,9 @@ import numpy as np
 
 from onebit.compiled import frugal, shared
 from onebit.inputs import Floats, Integers, Rows, SparseRows, take, unlocked
-from onebit.learners.bandit_svm.regressions import count_sure, may_guess_alone
-from onebit.learners.bandit_svm.rounds import (
-    BEST,
-    DENSE,
-    DUE,
-    LATELY,
-    RIGHT,
-    ROUNDS,
-    SCALE,
-    SEEN,
-    STATISTICS,
-    USUALLY,
-    is_outdated,
-    is_to_follow,
+from onebit.learners.bandit_svm.regressions import (
+    count_sure,
+    may_guess_alone,
 )
 from onebit.learners.bandit_svm.separators import (
     CODE,
@@ -41,6 +30,20 @@ from onebit.learners.bandit_svm.separators import (
     squared_often,
     write_powers,
     write_products,
+)
+from onebit.learners.bandit_svm.vote import (
+    BEST,
+    DENSE,
+    DUE,
+    LATELY,
+    RIGHT,
+    ROUNDS,
+    SCALE,
+    SEEN,
+    STATISTICS,
+    USUALLY,
+    is_outdated,
+    is_to_follow,
 )
 from onebit.lengths import LEAST_SQUARE, MOST_SQUARE
 from onebit.loop import MISTAKES, UPDATES, Record, note_right

@@ -77,7 +77,7 @@ _SHARE, _SHORTEST = 0.5, 1000.0
 _CAUTION, _CAUTIOUS_ROUNDS = 1.5, 2000.0
 # Where no class claims a row the vote tries labels of which little is known. Nothing is proposed there in the first
 # 100·K rounds, unless every class was right five times already.
-_TRIAL_ROUNDS, _ENOUGH_RIGHT = 100, 5
+TRIAL_ROUNDS, ENOUGH_RIGHT = 100, 5
 # A label that was passed over, as proved wrong of this very row, has a score far below this.
 _PASSED_OVER = -4.0
 # The leading separator guesses alone where it is sure, while it is wrong there in less than this share of rounds.
@@ -256,7 +256,7 @@ def propose(estimates: Floats, guesses: Integers, mixture: Floats, room: Floats,
             near = i
         n_heard += guesses[0, i] + guesses[1, i]
         fewest, top = min(fewest, guesses[0, i]), max(top, estimates[VOTE, i])
-    if top < 0.0 and fewest < _ENOUGH_RIGHT and n_heard < _TRIAL_ROUNDS * n_classes:
+    if top < 0.0 and fewest < ENOUGH_RIGHT and n_heard < TRIAL_ROUNDS * n_classes:
         return
     own, other, difference = room[0], room[1], room[2]
     _describe(voted, estimates, own)

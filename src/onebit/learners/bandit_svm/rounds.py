@@ -14,14 +14,12 @@ So everything is compiled once.
 
 import math
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from onebit.compiled import frugal, shared
-from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, Integers
 from onebit.kernels import is_lost
 from onebit.learners.bandit_svm.regressions import (
-    NEXT_TO_NOTHING,
     VOTE,
     count_sure,
     estimate,
@@ -35,9 +33,6 @@ from onebit.learners.bandit_svm.separators import (
     GAUSSIAN,
     IMPORTANCE,
     IN_PYTHON,
-    IT_IS,
-    IT_IS_ANOTHER,
-    IT_IS_NOT,
     KIND,
     LAPLACE,
     LENGTH,
@@ -61,50 +56,68 @@ from onebit.learners.bandit_svm.separators import (
     prove,
     replay,
     squared_often,
-    stepped,
     write_powers,
     write_products,
 )
+from onebit.learners.bandit_svm.vote import (
+    ASK_ALL,
+    ASKED,
+    BASE,
+    DENIED,
+    DENSE,
+    DISPUTED,
+    DUE,
+    FOLLOW,
+    FOLLOWED,
+    IS_LINEAR,
+    ITSELF,
+    LANDMARKS,
+    LATELY,
+    LOSS,
+    MULTIPLIED,
+    PRODUCED,
+    RAW,
+    RAW_UNIT,
+    REFERENCE,
+    REMOVED,
+    RIGHT,
+    ROW_ENTRIES,
+    ROW_KIND,
+    ROW_LENGTH,
+    SCALE,
+    SEEN,
+    SIZE,
+    SPARSE,
+    SQUARINGS,
+    STATISTICS,
+    TO_FORGET,
+    TRUST,
+    UNIT,
+    WRONG,
+    Scratch,
+    Settings,
+    State,
+    choose,
+    highest_of,
+    is_denied,
+    is_outdated,
+    is_sure,
+    is_to_follow,
+    judge_members,
+    newcomer,
+    pass_over,
+    prefer,
+    teach_guard,
+    write_vote,
+)
 from onebit.lengths import to_unit
-from onebit.loop import EXPLORED, FULL, MISTAKES, PASSED, READY, UNSCORED, UPDATES, highest, ready_if_finite
+from onebit.loop import EXPLORED, FULL, MISTAKES, PASSED, READY, UNSCORED, UPDATES, ready_if_finite
 from onebit.memory import in_python
 from onebit.scaling import count_entry, scaled
 
 SCORE, SCORE_ALL, CHOOSE, LEARN, PLAY, REFIT = range(6)
 """What `run` is asked for."""
-DENSE, SPARSE = range(2)
-"""Kinds of rows: each has statistics and a scale of its own, and a count of rows."""
-SIZE, REMOVED, DUE, DISPUTED, FOLLOWED, LANDMARKS, SEEN = range(7)
-"""`counts`: stored examples; removals; what Python must do before the next round (1 + the kind of rows that get a new
-scale, and TO_FORGET, if old facts no longer hold); mistakes in disputed rounds; mistakes made by following the
-reference; landmarks of the regressions; rows learned from, dense and then sparse."""
-N_COUNTS = SEEN + 2
-TO_FORGET = 4
-RIGHT, WRONG = range(2)
-"""`guesses`: how often each class was guessed, and it was right or wrong."""
-BASE, SQUARINGS, IS_LINEAR = range(3)
-"""`plan`: of each member, whose kernel values it uses, how often they are squared, and whether weights are kept."""
-LOSS, TRUST, PRODUCED = range(3)
-"""`members`: how often each was wrong (less than 1 is added where it may have been), and a little for each productive
-example; what it counts in the vote, exp(−loss), the best one's being 1; how many stored examples had a productive fact
-for it. The guard is the last."""
-STATISTICS, SCALE = range(2)
-"""`scaling`: of each kind of rows, what is known of the columns, and the scale in force (see `onebit.scaling`)."""
-ROUNDS, LATELY, USUALLY, BEST = range(4)
-"""`watch`: how many rounds were played, the rate of mistakes of late and usually, and the best usual rate."""
-RAW, UNIT, RAW_UNIT = range(3)
-"""`entries`: those of the row as it came, scaled and divided by its length, and as it came but divided by its length."""
-ROW_LENGTH, ITSELF = range(2)
-"""`numbers`: the length of the scaled row, and then k(x, x) of each base."""
-ROW_ENTRIES, ROW_KIND, REFERENCE, FOLLOW, DENIED, ASK_ALL, MULTIPLIED, ASKED = range(8)
-"""`flags`: how many entries the row has; its kind; the reference; whether it is followed where it disputes the guess;
-whether the vote holds every label to be wrong; whether all members must be asked; whether products are written; and
-then of each member whether it was asked, and of each base whether its values are written."""
 
-# A vote counts a score beyond two margins as two: one member's certainty must not drown the others.
-_LOUDEST = 2.0
-# What a label that is passed over loses at least: more than scores in a vote can differ by.
-_PASSED_OVER = 8.0
 # What a productive example counts beside a wrong opinion: among members that are wrong alike, trust the one that fits.
 _LESSON = 0.03
 # A member that has little trust still gets this share of the replays, so that it can win trust back.
@@ -113,126 +126,8 @@ _LEAST_SHARE = 0.2
 _STEPS_AT_RESCALING = 100
 # Beyond, the squares in ‖x‖² + ‖x'‖² − 2⟨x, x'⟩ are no floats, and their difference is no number.
 _LONGEST = 1e150
-# Disputed mistakes that are made before the reference is followed for the first time, and for each of its own.
-PATIENCE, PATIENCE_PER_MISTAKE = 10, 30
-# What a class that was never tried is preferred by: a tenth of a margin decides among classes that all look alike.
-_CURIOSITY = 0.1
-# What a class that was never right is preferred by besides, where no class claims the row.
-_NEVER_RIGHT = 0.3
-# Mistakes of late are averaged over about this many rounds; fewer say nothing about a rate.
-_RECENT = 64.0
-# What is usual is averaged over about this share of the stream, so that the rounds in which all was new are forgotten.
-_SHARE = 0.25
-# Gama et al. take three standard deviations; over a long stream that is exceeded by chance.
-_DEVIATIONS = 7.0
-
-# Called here, where they would be copied into each caller elsewhere.
-_highest, _to_unit, _uniform = shared(in_python(highest)), shared(in_python(to_unit)), shared(in_python(uniform))
-
-
-class Settings(NamedTuple):
-    """The numbers that compiled code needs."""
-
-    plan: Integers
-    """Of each member (m × 3)."""
-    bases: Floats
-    """Of each kernel with values of its own (bases × 3)."""
-    softness: float
-    """1/(2C): what a unit of coefficient may leave of the margin; 0 for a hard margin."""
-    replays: int
-    """The most further facts of a class that get a step after a violated one, with a full store."""
-    budget: int
-    """The most examples stored."""
-    guarded: bool
-    """Whether disputed rounds are limited, and classes of which little is known preferred."""
-    mix: float
-    """The chance of a uniform guess when no class claims x, if not guarded."""
-    scales: bool
-    """Whether columns are scaled as they come, and a constant is added."""
-    is_closed: bool
-    """Whether one of the classes is always right: of two, the one that was not wrong."""
-    is_bounded: bool
-    """Whether no kernel value can overflow or needs Python: then not every member must be asked in every round."""
-    hears_label: bool
-    """Whether every answer is the right label itself."""
-
-
-class State(NamedTuple):
-    """What was learned: places for examples, m members, K classes, d features, D with the constant."""
-
-    columns: Integers
-    """Where each example has entries (places × width)."""
-    raws: Floats
-    """These entries as they came (places × width)."""
-    values: Floats
-    """The same scaled and divided by the row's length (places × width), if all members are linear; otherwise `units`
-    has them, and this is empty."""
-    units: Floats
-    """The examples scaled and divided by their length, one column each (D × places); empty if all are linear."""
-    examples: Floats
-    """Their lengths, kinds, importance and numbers of entries (4 × places)."""
-    grams: Floats
-    """The kernel values of the stored examples, for every base (bases × places × places)."""
-    targets: Floats
-    """What is proved, as the scores that are due (K × places)."""
-    alphas: Floats
-    """The dual coefficients, never negative (m × K × places)."""
-    coefficients: Floats
-    """What each class gained of each example: sign times alpha, and what was projected (m × places × K)."""
-    scores: Floats
-    """Every class's score of each example (m × K × places)."""
-    sums: Floats
-    """The sum of each class's alphas, and how many are above 0 (m × 2 × K)."""
-    weights: Floats
-    """The linear member's separators, with what removed examples left in them (D × K); empty without that member."""
-    guard: Floats
-    """The weights of linear separators on rows as they came, which have no vote but can be the reference (d × K): a
-    scale that changes cannot touch their guarantee. Empty unless columns are scaled and guesses guarded."""
-    members: Floats
-    """Loss, trust and productive examples of each member, and of the guard if there is one (m or m + 1 × 3)."""
-    guesses: Integers
-    """How often each class was guessed and it was right, and wrong (2 × K)."""
-    counts: Integers
-    watch: Floats
-    """How the guesses went, for `is_outdated`."""
-    scaling: Floats
-    """Statistics and scale of the columns, for dense and for sparse rows (2 × 2 × 4 × d), or empty."""
-    landmarks: Floats
-    """This and what follows: see `regressions.new_arrays`."""
-    landmark_changes: Floats
-    landmark_weights: Floats
-    row_changes: Floats
-    row_weights: Floats
-    mixture: Floats
-
-
-class Scratch(NamedTuple):
-    """What is known about one round."""
-
-    scores: Floats
-    """What the guess is made from: the vote, with what is preferred, passed over and proposed."""
-    opinions: Floats
-    """Every member's scores, then the guard's if there is one (m or m + 1 × K), as far as it was asked."""
-    targets: Floats
-    """What the answer proves."""
-    chances: Floats
-    """The propensity of each label."""
-    columns: Integers
-    """Where the row has entries."""
-    entries: Floats
-    """These entries, in three forms (3 × width)."""
-    unit: Floats
-    """The whole row, scaled and divided by its length (D)."""
-    lines: Floats
-    """One number per stored example, for several purposes (3 + bases × places)."""
-    numbers: Floats
-    flags: Integers
-    features: Floats
-    """What the second regression sees of the row, and room for as much."""
-    estimates: Floats
-    """What the regressions and the vote say of every class (4 × K)."""
-    known: Floats
-    """What the mixture knows of three labels."""
+# Called here, where it would be copied into each caller elsewhere.
+_to_unit = shared(in_python(to_unit))
 
 
 # Scoring a row.
@@ -341,92 +236,6 @@ def ask(state: State, scratch: Scratch, settings: Settings, first: int, stop: in
 
 
 @shared
-def is_sure(opinion: Floats) -> bool:
-    """Return whether nothing productive is left to learn if an opinion is right."""
-    best, sure = _highest(opinion), True
-    for i in range(opinion.shape[0]):
-        sure = sure and lack(IT_IS if i == best else IT_IS_ANOTHER, opinion[i]) <= PRODUCTIVE
-    return sure
-
-
-@shared
-def write_vote(members: Floats, opinions: Floats, m: int, flags: Integers, scores: Floats) -> None:
-    """Write the weighted mean of the members that were asked."""
-    total = 0.0
-    for i in range(scores.shape[0]):
-        scores[i] = 0.0
-    for k in range(m):
-        if flags[ASKED + k]:
-            trust = members[k, TRUST]
-            total += trust
-            for i in range(scores.shape[0]):
-                score = opinions[k, i]
-                scores[i] += trust * (min(_LOUDEST, max(-_LOUDEST, score)) if m > 1 else score)
-    for i in range(scores.shape[0]):
-        scores[i] /= total
-
-
-@shared
-def is_denied(score: float) -> bool:
-    """Return whether a label with that score is held to be wrong: a mistake on it would not be productive."""
-    return score <= PRODUCTIVE - 1.0
-
-
-@shared
-def is_to_follow(counts: Integers, guarded: bool) -> bool:
-    """Return whether the reference is to be followed where it disputes a label."""
-    return bool(guarded and counts[DISPUTED] > PATIENCE + PATIENCE_PER_MISTAKE * counts[FOLLOWED])
-
-
-@shared
-def pass_over(
-    size: int,
-    store_columns: Integers,
-    raws: Floats,
-    n_entries: Floats,
-    targets: Floats,
-    columns: Integers,
-    entries: Floats,
-    n: int,
-    room: Floats,
-    scores: Floats,
-) -> None:
-    """Lower the scores of labels that were proved wrong of this very row, so that no mistake on it is repeated."""
-    # One member's scores are not clipped: where rows are long they may differ by any amount.
-    lowest, top = scores[0], scores[0]
-    for i in range(scores.shape[0]):
-        room[i] = 0.0
-        lowest, top = min(lowest, scores[i]), max(top, scores[i])
-    for s in range(size):
-        is_same, e = n_entries[s] == n, 0
-        while is_same and e < n:
-            is_same = raws[s, e] == entries[e] and store_columns[s, e] == columns[e]
-            e += 1
-        for i in range(scores.shape[0] if is_same else 0):
-            if targets[i, s] == IT_IS_NOT:
-                room[i] = 1.0
-    for i in range(scores.shape[0]):
-        scores[i] -= max(_PASSED_OVER, 2.0 * (top - lowest)) * room[i]
-
-
-@shared
-def prefer(guesses: Integers, softness: float, unclaimed: float, scores: Floats) -> None:
-    """Let scores lean to classes of which little is known.
-
-    Where no class claims a row, `unclaimed` is the rate of mistakes of late: where few guesses are wrong, the classes
-    that were never right are rare.
-    """
-    n_classes = scores.shape[0]
-    for i in range(n_classes):
-        # One guess in K is right by chance, so many wrong ones say as much as it.
-        right, wrong = guesses[RIGHT, i], guesses[WRONG, i] / n_classes
-        curious = _CURIOSITY / (1.0 + right + 2.0 * guesses[WRONG, i] / n_classes)
-        never_right = _NEVER_RIGHT * (right == 0) * unclaimed / (1.0 + wrong) ** 2
-        # With a small C all scores are small: no step is longer than what its fact lacks, divided by the softness.
-        scores[i] += (curious + never_right) / max(1.0, softness)
-
-
-@shared
 def score_row(
     state: State, scratch: Scratch, settings: Settings, values: Floats, columns: Integers, starts: Integers, t: int
 ) -> int:
@@ -440,7 +249,17 @@ def score_row(
         return FULL
     entries, numbers, scores = scratch.entries, scratch.numbers, scratch.scores
     why = read_row(
-        values, columns, starts, t, settings.scales, state.scaling, scratch.columns, entries, scratch.unit, numbers, flags
+        values,
+        columns,
+        starts,
+        t,
+        settings.scales,
+        state.scaling,
+        scratch.columns,
+        entries,
+        scratch.unit,
+        numbers,
+        flags,
     )
     if why != READY:
         return why
@@ -472,7 +291,7 @@ def score_row(
     for i in range(scores.shape[0]):
         scratch.estimates[VOTE, i] = scores[i]
     if settings.guarded:
-        top = scores[_highest(scores)]
+        top = scores[highest_of(scores)]
         if is_denied(top):
             flags[DENIED] = 1
             pass_over(
@@ -501,88 +320,27 @@ def score_row(
             scratch.features[1],
             scratch.estimates,
         )
-        if not flags[ASK_ALL]:
+        tried = -1
+        if settings.guarded:
+            similarities = scratch.lines[scratch.lines.shape[0] - 1]  # of the default bank's last kernel, Laplace's
+            tried = newcomer(
+                counts[SIZE],
+                similarities,
+                state.targets,
+                state.guesses[RIGHT],
+                state.watch[LATELY],
+                scratch.chances,
+                scores,
+            )
+        if tried >= 0:
+            flags[DENIED] = 1  # so that a mistake is stored
+            scores[tried] = scores[highest_of(scores)] + 1.0
+        elif not flags[ASK_ALL]:
             propose(scratch.estimates, state.guesses, state.mixture, scratch.known, scores)
     return READY
 
 
-@shared
-def choose(
-    scores: Floats,
-    reference: Floats,
-    follow: int,
-    guarded: bool,
-    mix: float,
-    seed: int,
-    round: int,
-    chances: Floats,
-) -> tuple[int, bool]:
-    """Return the highest score's label, or what the guard or exploration says instead; write all propensities."""
-    best, explored, spread = _highest(scores), False, 0.0
-    if guarded:
-        if follow and is_denied(reference[best]):
-            best, explored = _highest(reference), True
-            spread = 1.0 if is_denied(reference[best]) else 0.0
-    elif scores[best] < 0.0:
-        spread = mix
-    for i in range(chances.shape[0]):
-        chances[i] = spread / chances.shape[0]
-    chances[best] += 1.0 - spread
-    if spread > 0.0:
-        number = _uniform(Draw(seed, round))
-        # One number serves both choices: below the chance it is, once stretched, uniform again.
-        if number < spread:
-            best, explored = uniform_label(number / spread, scores.shape[0]), True
-    return best, explored
-
-
 # Learning from an answer.
-
-
-@shared
-def is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -> bool:
-    """Return whether the guesses have become too bad for chance, so that old facts no longer hold; then count anew.
-
-    The rate of mistakes over some 64 rounds is compared with the best rate so far over a quarter of the stream. It must
-    be seven standard deviations above it, and nearer to blind guessing than to it (Gama, Medas, Castillo, Rodrigues
-    2004). With a hard margin facts never go out of date.
-    """
-    watch[ROUNDS] += 1.0
-    n, wrong = watch[ROUNDS], 0.0 if correct else 1.0
-    if wrong > 0.0 or watch[LATELY] > NEXT_TO_NOTHING:
-        watch[LATELY] += (wrong - watch[LATELY]) / min(n, _RECENT)
-    memory = max(min(n, _RECENT), _SHARE * n)
-    watch[USUALLY] += (wrong - watch[USUALLY]) / memory
-    if softness == 0.0 or n < _RECENT:
-        return False
-    # Laplace's rule keeps the rate away from 0, where its spread would vanish. An average that forgets at rate 1/m
-    # varies like one over 2m rounds.
-    usual = (2.0 * memory * watch[USUALLY] + 1.0) / (2.0 * memory + 2.0)
-    watch[BEST] = min(watch[BEST], usual + math.sqrt(usual * (1.0 - usual) / (2.0 * memory)))
-    best, blind = watch[BEST], 1.0 - 1.0 / n_classes
-    if (
-        watch[LATELY] > 0.5 * (best + blind)
-        and watch[LATELY] > best + _DEVIATIONS * math.sqrt(best * (1.0 - best) / (2.0 * _RECENT))
-        and best < blind
-    ):
-        watch[ROUNDS], watch[LATELY], watch[USUALLY], watch[BEST] = 0.0, 0.0, 0.0, math.inf
-        return True
-    return False
-
-
-@shared
-def teach_guard(
-    guard: Floats, columns: Integers, unit: Floats, n: int, targets: Floats, opinion: Floats, softness: float
-) -> None:
-    """Let the guard take its step on every fact that it violates; it keeps no examples, and replays nothing."""
-    square = 0.0
-    for e in range(n):
-        square += unit[e] * unit[e]
-    for i in range(targets.shape[0]):
-        size = stepped(0.0, targets[i], opinion[i], square, softness)
-        step = size if targets[i] > 0.0 else -size
-        for e in range(n if step != 0.0 else 0):
-            guard[columns[e], i] += step * unit[e]
 
 
 @shared
@@ -680,20 +438,6 @@ def replay_all(state: State, scratch: Scratch, settings: Settings, place: int) -
 
 
 @shared
-def judge_members(members: Floats, m: int, opinions: Floats, label: int, known: int, lately: float) -> None:
-    """Charge the members that were wrong, and write what each counts in the vote."""
-    fewest = math.inf
-    for k in range(m):
-        guessed = _highest(opinions[k])
-        # What is not known to be right may be wrong: it is charged the more, the oftener guesses are wrong.
-        doubt = 1.0 if guessed == label else lately**4
-        members[k, LOSS] += doubt if known < 0 else (1.0 if guessed != known else 0.0)
-        fewest = min(fewest, members[k, LOSS])
-    for k in range(m):
-        members[k, TRUST] = math.exp(fewest - members[k, LOSS])
-
-
-@shared
 def learn_row(
     state: State, scratch: Scratch, settings: Settings, label: int, explored: bool, correct: bool, truth: int
 ) -> bool:
@@ -724,7 +468,7 @@ def learn_row(
         counts[FOLLOWED] += 1
     elif not correct and is_denied(reference[label]):
         counts[DISPUTED] += 1
-    guessed = _highest(opinions[leader])
+    guessed = highest_of(opinions[leader])
     if state.mixture.shape[0] > 0 and (known >= 0 or guessed == label) and is_sure(opinions[leader]):
         count_sure(state.mixture, guessed != known)
     if take_part:
@@ -882,13 +626,18 @@ def run(
     """
     state, scratch, settings = State(*state_arrays), Scratch(*scratch_arrays), Settings(*setting_values)
     counts, checkpoints, cumulative, guesses = record_arrays
+    scores_rows, chooses, learns = (
+        task in (SCORE, SCORE_ALL, PLAY),
+        task in (SCORE, CHOOSE, PLAY),
+        task in (LEARN, PLAY),
+    )
     why, n = READY, t + 1
     if task == REFIT:
         return t, why, label, refit(state, scratch, settings, explored)
-    if task == PLAY or task == SCORE_ALL:
+    if task in (SCORE_ALL, PLAY):
         n = y.shape[0] if task == PLAY else out.shape[0]
     while t < n:
-        if task != LEARN and task != CHOOSE:
+        if scores_rows:
             why = score_row(state, scratch, settings, values, columns, starts, t)
             if why != READY:
                 break
@@ -897,7 +646,7 @@ def run(
                 out[t, i] = scratch.scores[i]
         if task == CHOOSE and explored:
             propose(scratch.estimates, state.guesses, state.mixture, scratch.known, scratch.scores)
-        if task == SCORE or task == CHOOSE or task == PLAY:
+        if chooses:
             label, explored = choose(
                 scratch.scores,
                 scratch.opinions[scratch.flags[REFERENCE]],
@@ -910,10 +659,10 @@ def run(
             )
         if task == PLAY:
             correct, truth = label == y[t], y[t] if settings.hears_label else -1
-        if task == LEARN or task == PLAY:
-            changed = learn_row(state, scratch, settings, label, explored, correct, truth)
-            if task == LEARN:
-                return t, why, label, changed
+        changed = learns and learn_row(state, scratch, settings, label, explored, correct, truth)
+        if task == LEARN:
+            return t, why, label, changed
+        if task == PLAY:
             counts[MISTAKES] += not correct
             counts[UPDATES] += changed
             counts[EXPLORED] += explored
