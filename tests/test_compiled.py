@@ -4,6 +4,7 @@ import gc
 from typing import Any
 
 import pytest
+from numba.core.codegen import JITCodeLibrary
 
 from onebit.compiled import compiled, inlined, shared
 
@@ -47,7 +48,8 @@ def test_garbage_is_collected_again_after_compiling() -> None:
 
 
 def test_another_version_of_numba_compiles_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.compiled._LINKS_ONLY", False)
+    monkeypatch.setattr("onebit.compiled._USES_PRIVATE_PARTS", False)
+    monkeypatch.setattr("onebit.compiled._NotFromPython._makes", JITCodeLibrary)
 
     @shared
     def twice(x: float) -> float:

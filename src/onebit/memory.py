@@ -110,10 +110,6 @@ class Memory(Board):
     def rebuild(self, arrays: Any) -> None:
         """Write the arrays that follow from the others."""
 
-    def upgraded(self, packed: Mapping[str, npt.NDArray[Any]]) -> Mapping[str, npt.NDArray[Any]]:
-        """Return arrays from a file of an earlier version as this one names them."""
-        return packed
-
     def check_arrays(self, arrays: Any) -> None:
         """Raise ValueError if arrays from a file could lead compiled code astray: positions beyond what they point to.
 

@@ -11,7 +11,7 @@ import onebit
 from onebit.checks.problems import lock_up_problem, noisy_problem
 from onebit.compiled import compiled
 from onebit.learners.bandit_svm import regressions
-from onebit.learners.bandit_svm.separators import LANDMARKS
+from onebit.learners.bandit_svm.vote import LANDMARKS
 from onebit.memory import in_python
 
 estimate, learn, propose = (

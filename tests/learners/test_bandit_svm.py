@@ -12,11 +12,12 @@ from onebit.bounds import at_most
 from onebit.checks.problems import noisy_problem, separable_problem
 from onebit.compiled import compiled
 from onebit.kernels import Gaussian, Linear, Rational
-from onebit.learners.bandit_svm import linear, separators
+from onebit.learners.bandit_svm import separators
 from onebit.learners.bandit_svm.bandit_svm import plan_members
-from onebit.learners.bandit_svm.bank import BankMemory
-from onebit.learners.bandit_svm.guesses import ROUNDS, BankState, Scratch, is_outdated, new_watch
-from onebit.learners.bandit_svm.separators import Settings, exponentiate, prove
+from onebit.learners.bandit_svm.bank import BankMemory, new_watch
+from onebit.learners.bandit_svm.separators import exponentiate, prove
+from onebit.learners.bandit_svm.vote import ROUNDS, Scratch, Settings, State, is_outdated
+from onebit.memory import in_python
 
 SOFTNESS, TOLERANCE = 0.5 / 3.0, 1e-10
 EXACT = Settings(
@@ -30,6 +31,7 @@ EXACT = Settings(
     scales=False,
     is_closed=True,
     is_bounded=True,
+    hears_label=False,
 )
 
 
@@ -50,13 +52,50 @@ def facts_of(X: Any, seed: int) -> Any:
 
 
 @compiled
-def replay_linear(state: linear.LinearState, i: int, settings: Settings, tolerance: float) -> None:
-    linear.replay(state, settings, i, -1, tolerance)
+def replay_bank(state: State, scratch: Scratch, settings: Settings, tolerance: float) -> None:
+    """Replay the only class of the only member."""
+    separators.replay(
+        0,
+        -1,
+        settings.replays,
+        state.counts[0],
+        0,
+        settings.softness,
+        tolerance,
+        state.grams[0],
+        state.targets[0],
+        state.alphas[0, 0],
+        state.scores[0, 0],
+        state.coefficients[0],
+        state.sums[0],
+        state.examples,
+        state.columns,
+        state.values,
+        state.units,
+        state.weights,
+        scratch.lines,
+    )
 
 
-@compiled
-def replay_bank(state: BankState, scratch: Scratch, settings: Settings, tolerance: float) -> None:
-    separators.replay(state, scratch, settings, 0, 0, -1, settings.replays, tolerance)
+def solved(kernel: Any, X: Any, signs: Any, softness: float = SOFTNESS, tolerance: float = TOLERANCE) -> State:
+    """Return the arrays of a bank of one, with one class, that knows these facts and has replayed them."""
+    n, d = X.shape
+    bases, settings = plan_members((kernel,), EXACT._replace(budget=n, softness=softness), d)
+    bank = BankMemory((kernel,), bases, settings, d, 1)
+    bank.make_room(X, 0)
+    while bank.arrays.examples.shape[1] < n:
+        bank.arrays.counts[0] = bank.arrays.examples.shape[1]
+        bank.make_room(X, 0)
+    state = bank.arrays
+    state.columns[:], state.examples[separators.N_ENTRIES], state.examples[separators.LENGTH] = np.arange(d), d, 1.0
+    state.targets[0], state.counts[0] = signs, n
+    if len(state.units):
+        state.units[:] = X.T
+    else:
+        state.values[:] = X
+    bank.rebuild(state)
+    replay_bank(state, bank.new_sight(), settings, tolerance)
+    return state
 
 
 @compiled
@@ -87,40 +126,34 @@ def test_python_is_told_what_only_compiled_code_may_call() -> None:
     assert powers(np.array([2.0, 0.5])).tolist() == [256.0, 0.5**8]
 
 
+def svc(X: Any, signs: Any) -> Any:
+    """Return scikit-learn's separator."""
+    reference = LinearSVC(C=3.0, loss="squared_hinge", dual=True, fit_intercept=False, tol=1e-10, max_iter=1_000_000)
+    return reference.fit(X, signs).coef_[0]
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_linear_solver_finds_the_largest_margin(seed: int) -> None:
     X = unit_rows(120, 5, seed)
     signs = facts_of(X, seed)
-    memory = linear.new_state(5, 1, 120, 5)
-    memory.columns[:], memory.values[:], memory.examples[linear.ENTRIES] = np.arange(5), X, 5
-    memory.examples[separators.LENGTH], memory.targets[0], memory.counts[0] = 1.0, signs, 120
-    replay_linear(memory, 0, EXACT, TOLERANCE)
-    reference = LinearSVC(C=3.0, loss="squared_hinge", dual=True, fit_intercept=False, tol=1e-10, max_iter=1_000_000)
-    reference.fit(X, signs)
-    assert np.allclose(memory.weights[:, 0], reference.coef_[0], atol=1e-6)
+    found = solved(Linear(normalize=True), X, signs)
+    assert found.units.size == 0, "all is linear: entries, and no columns of a store"
+    assert np.allclose(found.weights[:, 0], svc(X, signs), atol=1e-6)
 
 
 @pytest.mark.parametrize("kernel", [Linear(), Gaussian(0.5)], ids=repr)
 def test_kernel_solver_meets_the_optimality_conditions(kernel: Any) -> None:
     X = unit_rows(100, 4, 7)
     signs, gram = facts_of(X, 7), kernel(X)
-    bases, settings = plan_members((kernel,), EXACT._replace(budget=100), 4)
-    learner = BankMemory((kernel,), bases, settings, False, 4, 1)
-    while learner.arrays.examples.shape[1] < 100:
-        learner.make_room(X, 0)
-    memory = learner.arrays
-    memory.grams[0], memory.targets[0], memory.counts[0] = gram, signs, 100
-    replay_bank(memory, learner.new_sight(), learner.settings, TOLERANCE)
-    alphas = memory.alphas[0, 0]
+    found = solved(kernel, X, signs)
+    assert np.allclose(found.grams[0], gram, atol=1e-12)
+    alphas = found.alphas[0, 0]
     slopes = 1.0 - signs * (gram @ (signs * alphas)) - alphas * SOFTNESS
     assert np.all(alphas >= 0.0)
     assert np.all(slopes <= 1e-8)
     assert np.all(np.abs(slopes[alphas > 0]) <= 1e-8)
     if isinstance(kernel, Linear):
-        reference = LinearSVC(
-            C=3.0, loss="squared_hinge", dual=True, fit_intercept=False, tol=1e-10, max_iter=1_000_000
-        )
-        assert np.allclose((signs * alphas) @ X, reference.fit(X, signs).coef_[0], atol=1e-6)
+        assert np.allclose((signs * alphas) @ X, svc(X, signs), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +167,7 @@ def test_kernel_solver_meets_the_optimality_conditions(kernel: Any) -> None:
 )
 def test_what_answers_prove(label: int, correct: bool, truth: int, proved: list[float]) -> None:
     targets = np.empty(len(proved))
-    known = prove(label, correct, truth, True, targets)
+    known = in_python(prove)(label, correct, truth, True, targets)
     assert known == (proved.index(1) if 1 in proved else -1)
     assert targets.tolist() == proved
 
@@ -320,21 +353,18 @@ def test_a_new_fact_on_the_wrong_side_always_takes_its_step() -> None:
     for C in (1e-200, 1e-6, 5e-4, 0.1, 100.0, math.inf):
         learner = onebit.FullInformationSVM(None, C=C, classes=3)
         learner.tell(learner.guess([3.0, 4.0]), False, label=2)
-        assert np.all(memory_of(learner).arrays.alphas[:, 0] > 0.0)
+        assert np.all(memory_of(learner).arrays.alphas[0, :, 0] > 0.0)
 
 
 def test_linear_solver_finds_the_largest_margin_where_it_is_very_soft() -> None:
     X = unit_rows(60, 3, 1)
     signs = facts_of(X, 1)
     softness = 0.5 / 1e-5
-    memory = linear.new_state(3, 1, 60, 3)
-    memory.columns[:], memory.values[:], memory.examples[linear.ENTRIES] = np.arange(3), X, 3
-    memory.examples[separators.LENGTH], memory.targets[0], memory.counts[0] = 1.0, signs, 60
-    replay_linear(memory, 0, EXACT._replace(softness=softness), 1e-6)
-    alphas = memory.alphas[0]
-    slopes = 1.0 - signs * (X @ memory.weights[:, 0]) - alphas * softness
+    found = solved(Linear(normalize=True), X, signs, softness, 1e-6)
+    weights, alphas = found.weights[:, 0], found.alphas[0, 0]
+    slopes = 1.0 - signs * (X @ weights) - alphas * softness
     assert np.all(np.abs(slopes) <= 3e-6)
-    assert np.allclose(memory.weights[:, 0], (signs * alphas) @ X, rtol=1e-12)
+    assert np.allclose(weights, (signs * alphas) @ X, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -399,12 +429,3 @@ def test_an_answer_at_once_needs_no_second_look() -> None:
     learner.tell(second, True)
     learner.tell(third, True)
     assert len(looks) == 2
-
-
-def test_nothing_is_replayed_when_all_is_forgotten() -> None:
-    memory = linear.new_state(3, 1, 4, 3, False)
-    memory.values[0], memory.columns[0], memory.examples[linear.ENTRIES, 0] = 1.0, np.arange(3), 3
-    # A fact that was forgotten: no example is stored.
-    memory.examples[separators.LENGTH, 0], memory.targets[0, 0] = 3.0, 1.0
-    replay_linear(memory, 0, EXACT, TOLERANCE)
-    assert not memory.weights.any()

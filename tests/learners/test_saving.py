@@ -25,7 +25,7 @@ from onebit.checks.problems import noisy_problem, snapshot
 from onebit.inputs import Floats, Rows, SparseRows
 from onebit.kernels import Gaussian
 from onebit.learners import all_learners
-from onebit.learners.bandit_svm.separators import DUE, LANDMARKS, SEEN
+from onebit.learners.bandit_svm.vote import DUE, LANDMARKS, SEEN
 from onebit.learners.inverses import check_inverse
 from onebit.learners.packing import filled_arrays
 from onebit.learners.saving import CHECKSUM, VERSION, checksum_of, comment
@@ -306,7 +306,6 @@ def test_an_enemys_numbers_are_refused(path: Path) -> None:
     refuses(path, resealed(header(learner="onebit.kernels:Linear"), content), "no learner")
     for name, changed in {
         "memory_columns": memory.columns + 10**6,
-        "memory_cursors": memory.cursors + 10**6,
         "memory_examples": memory.examples + 10**6,
         "memory_counts": memory.counts + 10**6,
         "memory_weights": memory.weights[:-1],
@@ -684,12 +683,12 @@ def test_mutated_files_load_or_are_refused() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-# The first format, for ever.
+# The first format. BanditSVM's arrays are those of today: before a first release they may change.
 
 
 # What Wrapped learns again from its rows depends on the version of scikit-learn.
 @pytest.mark.parametrize("name", [*sorted({cls.__name__ for cls in all_learners()} - {"Wrapped"}), "sparse", "kernel"])
-def test_the_first_format_loads_for_ever(name: str) -> None:
+def test_files_in_the_first_format_load(name: str) -> None:
     path = FIXTURES / f"{name}.onebit"
     expected = json.loads((FIXTURES / "expected.json").read_text(encoding="utf-8"))[name]
     learner = onebit.load(path)
@@ -702,21 +701,9 @@ def test_the_first_format_loads_for_ever(name: str) -> None:
         guess = learner.guess(x)
         guesses.append(guess.index)
         learner.tell(guess, bool(guess.index == y), *([learner._labels[y]] if learner.hears_label else []))
-    if name in ("BanditSVM", "FullInformationSVM"):  # the default bank has other members now, which know the same facts
-        assert np.mean(np.array(guesses) == expected["guesses"]) >= 0.5
-    else:
-        assert guesses == expected["guesses"]
+    assert guesses == expected["guesses"]
 
 
-def test_a_bank_of_an_earlier_version_knows_what_was_proved(path: Path) -> None:
-    with zipfile.ZipFile(FIXTURES / "BanditSVM.onebit") as archive, archive.open("memory/targets.npy") as file:
-        targets = np.load(file)
-    learner: Any = onebit.load(FIXTURES / "BanditSVM.onebit")
-    assert np.array_equal(learner.proved_, np.sign(targets).T)
-    assert np.abs(learner.coefficients_).max(axis=(1, 2)).min() > 0.0, "a member learned nothing from it"
-    # Places grow with the store: where that is full already, they must be there.
-    arrays = learner._memory.arrays
-    assert arrays.landmarks.shape[1] == arrays.examples.shape[1] > 16
-    learner.save(path)
-    again: Any = onebit.load(path)
-    assert again._memory.arrays.landmarks.shape == arrays.landmarks.shape
+def test_a_file_of_another_version_says_what_to_do(path: Path) -> None:
+    played(onebit.BanditSVM(classes=4)).save(path)
+    refuses(path, resealed(None, path.read_bytes(), memory_watch=None), "another version")

@@ -48,11 +48,13 @@ def unpack_memory(memory: Memory, packed: Mapping[str, npt.NDArray[Any]]) -> Non
     """Let an empty memory know what was packed, or raise ValueError."""
     if memory.plays_by_hand:
         return
-    packed = memory.upgraded(packed)
     empty = memory.arrays._asdict()
     left_out = empty.keys() - packed.keys()
     if not left_out <= set(memory.follows()) or packed.keys() - empty.keys():
-        raise ValueError(f"it holds the arrays {', '.join(sorted(packed))}, not {', '.join(sorted(empty))}")
+        raise ValueError(
+            f"it holds the arrays {', '.join(sorted(packed))}, not {', '.join(sorted(empty))}: another version of "
+            "onebit saved it; load it with that one, or learn from the rounds again"
+        )
     sizes: dict[str, int] = {}
     taken = {}
     for name in packed:

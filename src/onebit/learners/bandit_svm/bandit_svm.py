@@ -171,14 +171,16 @@ class BanditSVM(SpaceLearner):
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return the expected mistakes on rows that are strongly separable as they come.
 
-        Guarded play promises it whatever the budget, the drift alarms and C: if the linear kernel is in the bank, and
-        always where columns are scaled, since then a linear guard beside it sees rows as they come. Uniform guesses
-        promise it for the linear kernel alone, a hard margin, and rows that are not scaled.
+        Guarded play promises it whatever the budget, the drift alarms and C: on rows that are not scaled if the linear
+        kernel is in the bank; on scaled ones by a linear guard, which sees rows as they come, and which every bank has
+        but the linear kernel alone. Uniform guesses promise it for the linear kernel alone, a hard margin, and rows
+        that are not scaled.
         """
         settings = self._checked_settings()
         members, softness = self._kernels(n_features), settings.softness
         numbers = {"n_classes": n_classes, "radius": radius, "margin": margin}
-        if settings.guarded and (settings.scales or _LINEAR in members):
+        has_linear = members != (_LINEAR,) if settings.scales else _LINEAR in members
+        if settings.guarded and has_linear:
             n_members = len(members) + settings.scales
             return (BOUNDS["BanditSVM-guarded"].claim(**numbers, n_kernels=n_members, softness=softness),)
         if settings.mix > 0.0 and self._keeps_all(n_features):

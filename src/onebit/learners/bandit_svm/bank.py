@@ -197,6 +197,11 @@ class BankMemory(Memory):
             **regressions.new_arrays(width, K, n, has_regressions),
         )
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Compiled code is there for arrays that it may write to; those of a pickle that was mapped from disk are not.
+        super().__setstate__(state)
+        self.arrays = State(*(each if each.flags.writeable else each.copy() for each in self.arrays))
+
     def new_sight(self) -> Scratch:
         """Return scratch arrays."""
         return self._scratch_for(self.arrays)
@@ -520,7 +525,7 @@ class BankMemory(Memory):
         n_entries, n_columns = arrays.examples[N_ENTRIES], max(len(arrays.units), len(arrays.weights))
         if not np.isin(n_entries, np.arange(width + 1)).all() or arrays.columns.max() >= n_columns:
             raise ValueError("an example has entries beyond its row")
-        if arrays.values.shape[1] not in (0, width):
+        if arrays.values.shape[1] != (0 if len(arrays.units) else width):
             raise ValueError(f"scaled entries are {arrays.values.shape[1]} wide, entries as they came {width}")
         if settings.scales:
             size = arrays.counts[SIZE]
