@@ -200,7 +200,8 @@ class BankMemory(Memory):
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Compiled code is there for arrays that it may write to; those of a pickle that was mapped from disk are not.
         super().__setstate__(state)
-        self.arrays = State(*(each if each.flags.writeable else each.copy() for each in self.arrays))
+        arrays: list[Any] = [each if each.flags.writeable else each.copy() for each in self.arrays]
+        self.arrays = State(*arrays)
 
     def new_sight(self) -> Scratch:
         """Return scratch arrays."""
