@@ -4,6 +4,8 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 # Half the time of an installation is compiling modules, most of which no test imports: Python does it when they are.
 PIP_FLAGS ?= --no-compile
+# And must be let: parsing all modules again takes every process some 3 seconds.
+unexport PYTHONDONTWRITEBYTECODE
 PIP    := -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS)
 ARGS   ?=
 DATA   ?=

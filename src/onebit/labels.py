@@ -186,9 +186,8 @@ def encode_labels(
 ) -> Integers:
     """Return each label's position in `classes`, or raise a ValueError for the first label that has none."""
     codes = positions(y, classes)
-    unknown = codes < 0
-    if np.any(unknown):
-        at = int(np.argmax(unknown))
+    if codes.min(initial=0) < 0:
+        at = int(np.argmax(codes < 0))
         raise ValueError(
             f"{name}[{at}] is {y[at : at + 1].tolist()[0]!r}, which is not among the {len(classes)} classes "
             f"{_shorten(classes)}; {remedy}"
@@ -202,7 +201,8 @@ def positions(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> Integers:
     if y.dtype.kind in "iu" and classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(n_classes)):
         # A copy: whoever changes y later cannot change what was checked. Beyond 2⁶³ it is negative.
         codes = y.astype(np.int64)
-        codes[(codes < 0) | (codes >= n_classes)] = -1
+        if codes.min(initial=0) < 0 or codes.max(initial=0) >= n_classes:
+            codes[(codes < 0) | (codes >= n_classes)] = -1
         return codes
     if kinds in ("ii", "iu", "ui", "uu", "bb", "UU"):
         order = np.argsort(classes, kind="stable")

@@ -22,25 +22,38 @@ def scores_of(space: SupportSet, row: Floats) -> Floats:
 
 @pytest.mark.parametrize("kernel", [Rational(), Polynomial(4), Multinomial(6), Linear()])
 @pytest.mark.parametrize("n_features", [1, 2, 3])
-def test_a_screen_is_as_close_as_it_says(kernel: Kernel, n_features: int) -> None:
+@pytest.mark.parametrize("n_fixed", [0, 1, 2])
+def test_a_screen_is_as_close_as_it_says(kernel: Kernel, n_features: int, n_fixed: int) -> None:
     generator = np.random.default_rng(n_features)
     space = SupportSet(kernel, RULE, (), n_features, 3)
     for _ in range(150):
         point = generator.uniform(-1, 1, (1, n_features)) / math.sqrt(n_features)
         space.add(point, generator.integers(-1, 2, size=3).astype(float))
-    screen = Screen.for_kernel(kernel, n_features, 3)
+    rows = generator.uniform(-1, 1, (200, n_features)) / math.sqrt(n_features)
+    rows[:, :n_fixed] = rows[0, :n_fixed]
+    screen = Screen.for_kernel(kernel, rows, 3)
     assert screen is not None
     screen.catch_up(space.points[:40], space.coefficients[:40])
     screen.catch_up(space.points, space.coefficients)
-    rows = generator.uniform(-1, 1, (200, n_features)) / math.sqrt(n_features)
     exact = np.array([scores_of(space, row[None]) for row in rows])
     allowed = screen.error(1.0, 2.0**-51) * space.arrays.totals
     assert np.all(np.abs(screen.score_rows(rows) - exact) <= allowed + 1e-15)
 
 
 def test_no_screen_where_there_would_be_too_many_terms() -> None:
-    assert Screen.for_kernel(Rational(), 40, 3) is None
-    assert Screen.for_kernel(Gaussian(1.0), 2, 3) is None
+    rows = np.random.default_rng(1).uniform(size=(5, 40))
+    assert Screen.for_kernel(Rational(), rows, 3) is None
+    assert Screen.for_kernel(Gaussian(1.0), rows[:, :2], 3) is None
+
+
+@pytest.mark.parametrize("n_fixed", [300, 4_500, 9_000])
+def test_a_feature_that_varies_only_later_changes_nothing(n_fixed: int) -> None:
+    X, y = onebit.streams.paper_weak(9_000, seed=3)
+    X[n_fixed:, 2] *= np.random.default_rng(1).uniform(size=len(X) - n_fixed)
+    X[6_000:, 0] = 0.0  # one that no longer varies
+    learner = onebit.BanditPerceptron(Rational())
+    expected = guesses_of(learner, X, y, engine="rounds")
+    assert np.array_equal(guesses_of(fresh(learner), X, y), expected)
 
 
 @pytest.mark.parametrize("rows_at_once", [1, 7, 64, 1000])
@@ -67,7 +80,7 @@ def test_margins_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = onebit.streams.paper_weak(6_000, seed=2)
     expected = guesses_of(onebit.BanditPerceptron(Rational()), X, y)
     coarse = Series(np.array([1.0, 0.5, 0.25, 0.2]), error=0.3)
-    monkeypatch.setattr(Rational, "series", lambda self: coarse)
+    monkeypatch.setattr(Rational, "series", lambda self, n_features: coarse)
     assert np.array_equal(guesses_of(onebit.BanditPerceptron(Rational()), X, y), expected)
     monkeypatch.setattr(Screen, "error", lambda self, radius, rounding: 0.0)
     monkeypatch.setattr(blocks, "_ROUNDING", 0.0)

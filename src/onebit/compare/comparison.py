@@ -120,8 +120,11 @@ class Comparison:
             of_rounds, rest = _code_of_rounds(source), _checkpoints_version(stream) + kept
             players = dict.fromkeys(entry.spec for entry in self.entries_on(source))
             versions = {player: code_version(code_of(player) | of_rounds) + rest for player in players}
-            seeds = range(self.seed, self.seed + self.runs)
-            cells += [Cell(stream, player, seed, version) for seed in seeds for player, version in versions.items()]
+            for seed in range(self.seed, self.seed + self.runs):
+                # Every other run backwards: two workers that start together then compile different learners, and each
+                # finds on disk what the other has compiled meanwhile.
+                order = list(versions.items())[:: 1 if (seed - self.seed) % 2 == 0 else -1]
+                cells += [Cell(stream, player, seed, version) for player, version in order]
         return list(dict.fromkeys(cells))
 
 

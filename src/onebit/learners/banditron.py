@@ -122,4 +122,6 @@ def _learn_logged(answer: Answer, sight: Sight, settings: Any) -> bool:
     return True
 
 
-RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn, _learn_logged, divides_by_chances=True)
+RULE = Rule(
+    f"{__name__}:RULE", _guess, _probabilities, _learn, _learn_logged, divides_by_chances=True, always_draws=True
+)

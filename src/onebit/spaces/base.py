@@ -50,6 +50,9 @@ class Rule(NamedTuple):
         Whether the rule belongs to the full-information game.
     divides_by_chances : bool
         Whether `learn_logged` needs the chance.
+    always_draws : bool
+        Whether `guess` calls ``uniform(draw)`` in nearly every round: then the numbers of a stream are drawn together,
+        which is faster.
     """
 
     home: str
@@ -59,6 +62,7 @@ class Rule(NamedTuple):
     learn_logged: Callable[[Answer, Sight, Any], bool] | None = None
     hears_label: bool = False
     divides_by_chances: bool = False
+    always_draws: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Compiled functions do not travel between processes; a name does.

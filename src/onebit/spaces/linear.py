@@ -12,10 +12,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from onebit.compiled import compiled, frugal, inlined
-from onebit.inputs import Floats, Rows, SparseRows, unlocked
+from onebit.draws import fill_uniform
+from onebit.inputs import Floats, Integers, Rows, SparseRows, take, unlocked
 from onebit.kernels import as_kernel
 from onebit.lengths import are_safe, power_of_two_below
-from onebit.loop import READY, Game, ready_if_finite
+from onebit.loop import READY, Game, Record, ready_if_finite
 from onebit.spaces import sparse
 from onebit.spaces.base import Numbers, Rule, Space, rule_game
 from onebit.spaces.sparse import score as score_sparse
@@ -24,6 +25,7 @@ from onebit.spaces.support_set import SupportSet
 # With few features one accumulator per class stays in a register; with many, going through the weights row by row reads
 # them in the order in which they lie in memory. Both add up in the order of the features, to the same bits.
 _FEW_FEATURES = 8
+_NUMBERS = 1 << 14  # drawn together: they stay in the cache until they are used
 
 
 class Weights(NamedTuple):
@@ -47,6 +49,18 @@ class LinearSpace(Space):
     def game_of(self, rule: Rule, is_sparse: bool) -> Game:
         """Return a rule's game on dense or on sparse rows."""
         return rule_game(rule, *((sparse.score, sparse.step) if is_sparse else (score, step)))
+
+    def run(self, rows: Rows, y: Integers, start: int, seed: Any, first_round: int, record: Record) -> None:
+        """Play prepared rows. A rule that always draws is given, in place of the seed, the numbers of many rounds."""
+        if not self.rule.always_draws:
+            super().run(rows, y, start, seed, first_round, record)
+            return
+        for first in range(0, len(y), _NUMBERS):
+            some = y[first : first + _NUMBERS]
+            numbers: Any = np.empty(len(some))
+            fill_uniform(seed, first_round + start + first, numbers)
+            piece = take(rows, first, first + len(some))
+            super().run(piece, some, start + first, numbers, -(start + first), record)
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return ⟨wᵢ, x⟩ for every row and class, or that divided by a power of two where it is no float."""

@@ -1,63 +1,96 @@
-"""A polynomial that stands in for a support set when features are few: its cost does not grow with the set.
+"""A polynomial that stands in for a support set when few features vary: its cost does not grow with the set.
 
 A kernel close to Σⱼ aⱼ⟨x,x'⟩ʲ makes a class's score close to a polynomial in x, whose coefficient of the monomial x^α
 is a_{|α|}·multinomial(α)·Σₛ cₛ·xₛ^α. In three dimensions degree 8 has 165 monomials, and the error for the rational
 kernel is 2·10⁻⁵ for each unit of coefficient: enough to settle nearly every round without looking at the examples.
+
+Features that are the same in every row, such as a column of ones, need no monomials: with each example xₛ they add the
+same bₛ to ⟨x,xₛ⟩, and Σⱼ aⱼ(z + bₛ)ʲ is a polynomial in the product z of the other features.
 """
 
 import math
 from itertools import combinations_with_replacement
 
 import numpy as np
+import numpy.typing as npt
 
 from onebit.compiled import compiled
 from onebit.inputs import Floats, Integers, unlocked
 from onebit.kernels import Kernel, Series
 
 _MOST_TERMS = 512  # beyond, a few hundred examples are scored faster one by one
-_TILE = 64  # rows at once: terms × 64 numbers stay in the second-level cache
+_TILE = 128  # rows at once: terms × 128 numbers stay in the second-level cache
 
 
 class Screen:
     """Every class's score as a polynomial in the features."""
 
-    def __init__(self, series: Series, n_features: int, n_classes: int) -> None:
+    def __init__(self, series: Series, row: Floats, varies: npt.NDArray[np.bool_], n_classes: int) -> None:
         exponents = [
             powers
             for degree in range(len(series.coefficients))
-            for powers in combinations_with_replacement(range(n_features), degree)
+            for powers in combinations_with_replacement(range(np.count_nonzero(varies)), degree)
         ]
         place = {powers: m for m, powers in enumerate(exponents)}
         self.n_terms = len(exponents)
-        self._series = series
+        self._series, self._row, self._varies = series, row.copy(), varies
         # Monomials in order of degree: each is one made before, times one more variable.
         self._parents = np.array([place[powers[:-1]] if powers else 0 for powers in exponents])
         self._variables = np.array([powers[-1] if powers else 0 for powers in exponents])
-        self._scale = np.array([series.coefficients[len(powers)] * _orderings(powers) for powers in exponents])
+        self._degrees = np.array([len(powers) for powers in exponents])
+        self._scale = np.array([float(_orderings(powers)) for powers in exponents])
         self._weights = np.zeros((self.n_terms, n_classes))
         self._n_points = 0
 
     @classmethod
-    def for_kernel(cls, kernel: Kernel, n_features: int, n_classes: int) -> "Screen | None":
-        """Return an empty screen, or None if the kernel has no short polynomial in that many features."""
-        series = kernel.series()
-        if series is None or math.comb(len(series.coefficients) - 1 + n_features, n_features) > _MOST_TERMS:
+    def for_kernel(
+        cls, kernel: Kernel, rows: Floats, n_classes: int, varies: npt.NDArray[np.bool_] | None = None
+    ) -> "Screen | None":
+        """Return an empty screen, or None if the kernel has no short polynomial in the features that vary.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            Whose scores are meant.
+        rows : array of shape (n, n_features)
+            Some rows that will be scored.
+        n_classes : int
+            How many scores a row has.
+        varies : array of shape (n_features,), optional
+            Features that vary even if these rows do not show it.
+        """
+        differs = (rows != rows[0]).any(axis=0)
+        varies = differs if varies is None else differs | varies
+        n = int(np.count_nonzero(varies))
+        series = kernel.series(n)
+        if series is None or math.comb(len(series.coefficients) - 1 + n, n) > _MOST_TERMS:
             return None
-        return cls(series, n_features, n_classes)
+        return cls(series, rows[0], varies, n_classes)
+
+    def fitting(self, kernel: Kernel, rows: Floats) -> "Screen | None":
+        """Return a screen for these rows and those before: this one, unless a feature varies that did not."""
+        fixed = ~self._varies
+        if (rows[:, fixed] == self._row[fixed]).all():
+            return self
+        varies = self._varies | (rows[0] != self._row)
+        return Screen.for_kernel(kernel, rows, self._weights.shape[1], varies)
 
     def catch_up(self, points: Floats, coefficients: Floats) -> None:
         """Take in the examples that were stored since the last time."""
         for start in range(self._n_points, len(points), _TILE):
-            stop = min(start + _TILE, len(points))
-            terms = np.empty((self.n_terms, stop - start))
-            _monomials(np.ascontiguousarray(points[start:stop].T), self._parents, self._variables, terms)
-            self._weights += (terms * self._scale[:, None]) @ coefficients[start:stop]
+            some = points[start : start + _TILE]
+            terms = np.empty((self.n_terms, len(some)))
+            _monomials(np.ascontiguousarray(some[:, self._varies].T), self._parents, self._variables, terms)
+            same = some[:, ~self._varies] @ self._row[~self._varies]
+            terms *= _moved(self._series.coefficients, same)[self._degrees]
+            self._weights += (terms * self._scale[:, None]) @ coefficients[start : start + _TILE]
         self._n_points = len(points)
 
     def score_rows(self, rows: Floats) -> Floats:
         """Return every row's score for every class, within `error` times the class's total coefficient."""
         scores = np.empty((len(rows), self._weights.shape[1]))
-        _score_tiles(unlocked(rows), self._parents, self._variables, self._weights, scores)
+        columns = np.flatnonzero(self._varies)
+        _score_tiles(unlocked(rows), columns, self._parents, self._variables, self._weights, scores)
         return scores
 
     def error(self, radius: float, rounding: float) -> float:
@@ -67,6 +100,20 @@ class Screen:
         return (
             self._series.error + rounding * (self.n_terms + self._n_points + 64) * size
         )  # 64: spare terms, as in blocks
+
+
+def _moved(coefficients: Floats, by: Floats) -> Floats:
+    """Return the coefficients of Σⱼ aⱼ(z + b)ʲ as a polynomial in z, one column for each b.
+
+    >>> _moved(np.array([0.0, 0.0, 1.0]), np.array([3.0])).ravel().tolist()
+    [9.0, 6.0, 1.0]
+    """
+    n = len(coefficients)
+    moved = np.zeros((n, len(by)))
+    for i in range(n):
+        for j in range(i, n):
+            moved[i] += coefficients[j] * math.comb(j, i) * by ** (j - i)
+    return moved
 
 
 def _orderings(powers: tuple[int, ...]) -> int:
@@ -91,16 +138,18 @@ def _monomials(columns: Floats, parents: Integers, variables: Integers, terms: F
 
 
 @compiled
-def _score_tiles(rows: Floats, parents: Integers, variables: Integers, weights: Floats, scores: Floats) -> None:
+def _score_tiles(
+    rows: Floats, features: Integers, parents: Integers, variables: Integers, weights: Floats, scores: Floats
+) -> None:
     n_terms, n_classes = weights.shape
-    columns = np.zeros((rows.shape[1], _TILE))
+    columns = np.zeros((features.shape[0], _TILE))
     terms = np.empty((n_terms, _TILE))
     totals = np.empty((n_classes, _TILE))
     for start in range(0, rows.shape[0], _TILE):
         n = min(_TILE, rows.shape[0] - start)
         for r in range(n):
-            for j in range(rows.shape[1]):
-                columns[j, r] = rows[start + r, j]
+            for j in range(features.shape[0]):
+                columns[j, r] = rows[start + r, features[j]]
         _monomials(columns, parents, variables, terms)
         totals[:] = 0.0
         for m in range(n_terms):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from onebit.compiled import compiled, inlined
-from onebit.inputs import Floats, Integers, Rows, check_finite, dense, unlocked
+from onebit.inputs import Floats, Integers, Rows, check_finite, dense, take, unlocked
 from onebit.kernels import Kernel, Value, is_lost
 from onebit.loop import FULL, UNSCORED, Game, Record, ready_if_finite
 from onebit.memory import check_stored, grown
@@ -21,6 +21,7 @@ from onebit.spaces.base import Numbers, Rule, Space, rule_game
 from onebit.spaces.blocks import Block, rows_in_block
 from onebit.spaces.screen import Screen
 
+_FIRST_ROWS = 256  # which show what features vary; others show later
 _FIRST_CAPACITY = 16  # doubled when full: a copy per doubling, none per round
 # Above one update in sixteen rounds, the kernel's values within a block are had cheaper all at once.
 _MANY_UPDATES = 1 / 16
@@ -124,7 +125,8 @@ class SupportSet(Space):
 
     def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
         """Play a whole stream in blocks of rows that are scored together."""
-        self._screen = Screen.for_kernel(self.kernel, X.shape[1], self.n_classes)
+        some = self.prepare(take(X, 0, _FIRST_ROWS))
+        self._screen = Screen.for_kernel(self.kernel, some, self.n_classes)
         self._expects_many_updates = False
         try:
             super().play(X, y, seed, first_round, record)
@@ -137,6 +139,8 @@ class SupportSet(Space):
 
     def play_prepared(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
         """Play a block."""
+        if self._screen is not None:
+            self._screen = self._screen.fitting(self.kernel, dense(rows))
         block = Block(self, self._screen, dense(rows), self._expects_many_updates)
         block.run(rows, y, start, seed, first_round, record)
         self._expects_many_updates = block.n_updates > _MANY_UPDATES * len(y)
