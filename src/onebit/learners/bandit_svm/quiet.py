@@ -102,15 +102,16 @@ def _try_quiet(memory: "BankMemory", rows: Any, y: Integers) -> int:
     if not is_alone or not memory.is_symmetric[base] or now.counts[DUE] or is_full or isinstance(rows, SparseRows):
         return 0
     width = len(memory.sight.unit)
+    used = np.flatnonzero(now.coefficients[leader, : memory.size].any(axis=1))  # others add nothing to a score
     return play_quiet(
         unlocked(rows),
         y,
         bool(is_linear),
         settings.bases[base],
         squarings,
-        now.units,
-        now.examples,
-        now.weights if is_linear else now.coefficients[leader, : memory.size],
+        now.units[:, used],
+        now.examples[:, used],
+        now.weights if is_linear else now.coefficients[leader, used],
         now.sums[leader],
         settings.softness,
         now.scaling[DENSE, SCALE],
