@@ -279,3 +279,22 @@ def test_greedy_guessing_with_regressions_does_not_lock_up_here(name: str) -> No
     learner = onebit.BanditSVM(exploration="greedy", scale=None, classes=problem.n_classes)
     trace = onebit.play(learner, problem.X, problem.y, checkpoints=[1500])
     assert trace.mistakes - trace.curve.mistakes[0] < 30
+
+
+@pytest.mark.ci
+def test_a_rare_class_that_appears_late_is_found() -> None:
+    """One round in a hundred of the second half, among five classes of which a fifth of the labels are random."""
+    generator, rounds, d = np.random.default_rng(0), 20_000, 20
+    X = generator.normal(size=(rounds, d))
+    y = np.argmax(X @ generator.normal(size=(d, 5)), axis=1)
+    y = np.where(generator.random(rounds) < 0.2, generator.integers(5, size=rounds), y)
+    late = (np.arange(rounds) >= rounds // 2) & (generator.random(rounds) < 0.01)
+    centre = generator.normal(size=d)
+    centre *= np.sqrt(d) / np.linalg.norm(centre)
+    X[late], y[late] = centre + 0.5 * generator.normal(size=(int(late.sum()), d)), 5
+    guesses = onebit.play(onebit.BanditSVM(), X, y, seed=0, keep_guesses=True).guesses
+    assert guesses is not None
+    found = guesses[late] == 5
+    assert found.any()
+    assert np.argmax(found) <= 60
+    assert found[len(found) // 2 :].mean() > 0.5

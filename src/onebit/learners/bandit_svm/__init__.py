@@ -1,8 +1,8 @@
 """BanditSVM.
 
-`separators` is what answers prove, and separators consistent with it; `guesses` is how a label is chosen from scores;
-`vote` is how the members of a bank guess and learn, `bank` has their arrays; `regressions` propose labels beside them;
-`quiet` plays rounds in blocks where nothing is learned; `linear` is the form with weights; `bandit_svm` is the learner.
+`separators` is what answers prove, and separators consistent with it; `regressions` propose labels beside them; `vote`
+has the arrays, and how members and guard make one guess; `rounds` scores a row and learns from an answer; `quiet` plays
+rounds in blocks where nothing is learned; `bank` is what Python does with the arrays; `bandit_svm` is the learner.
 """
 
 from onebit.learners.bandit_svm.bandit_svm import BanditSVM

@@ -29,7 +29,7 @@ _DEFAULT_BANK = (
     Laplace(sharpness=12.0),
 )
 
-# Beyond, a bank's store of dense rows would be too large: the linear space, which leaves sparse rows sparse.
+# Beyond, the columns of a store would be too large: the linear kernel alone, which keeps entries.
 _MOST_FEATURES = 10_000
 
 # Of examples and of replays: their products stay within the 64 bits of compiled code.
@@ -40,7 +40,6 @@ class Opinion(NamedTuple):
     """What one member of a bank says about a row."""
 
     kernel: Any
-    """None for the linear space without a kernel."""
     label: Any
     """The class it would guess."""
     weight: float
@@ -66,10 +65,9 @@ class BanditSVM(SpaceLearner):
     kernel : "auto", None, Kernel, callable or list of them
         "auto" is a bank that suits most data: linear, three Gaussians and two Laplace kernels (`bank_` shows them), and
         two regressions. One is on the row (below 200 features, fewer with more than six classes), the other on its
-        similarities with up to 300 landmarks. Beyond 10 000 features "auto" is the linear space alone, which leaves
-        sparse rows sparse. A list is a bank of your own, and one kernel a bank of one, both without regressions; None
-        in a list stands for ``Linear(normalize=True)``. None alone is the linear space, in which rows are divided by
-        their length and weights are kept.
+        similarities with up to 300 landmarks. A list is a bank of your own, and one kernel a bank of one, both without
+        regressions. None stands for ``Linear(normalize=True)``: alone it keeps weights, and of each example only the
+        entries that are not 0, so rows may have any number of features. Beyond 10 000 features "auto" is that.
     C : float
         What a violated fact costs (squared slack); greater than 1e-300, ``math.inf`` for a hard margin. With a finite C
         facts may be wrong: guesses that become too bad for chance make the learner forget everything and start over.
@@ -84,11 +82,11 @@ class BanditSVM(SpaceLearner):
     budget : int
         The most examples stored. With d features, K classes, m members, and b kernels with values of their own, memory
         is at most 8·budget·(b·budget + 2d + 4mK) bytes, and for the regressions 4.2 MB + 2 400·d + 4 000·K bytes: 105
-        MB for the default bank (b = 3, m = 6) with few features and classes, however long the stream is.
+        MB for the default bank (b = 3, m = 6) with few features and classes, however long the stream is. For None,
+        d is the most entries of a row.
     replays : int
-        How many further facts of a class are looked after when one is violated: with a kernel at most
-        replays·budget/(examples stored) take a step, times the trust in that kernel; without one 50·replays are visited
-        in turn.
+        How many further facts of a class take a step when one is violated: at most replays·budget/(examples stored),
+        times the trust in that kernel.
     classes : None, int or list
         The labels, or how many; `play` and `fit` find out by themselves.
     seed : int
@@ -101,7 +99,7 @@ class BanditSVM(SpaceLearner):
     are strongly separable as they come with margin γ within radius R: at most 11 + 31(K−1)(mB + m − 1) expected
     mistakes, B = ⌊16(1 + 1/(2C))(R/γ)²⌋. m is 7 by default, six members and the linear guard beside them; with
     ``scale=None`` it is the number of members, and ``Linear(normalize=True)`` must be in the bank. Without a kernel (so
-    by default beyond 10 000 features) this needs ``C=math.inf`` and ``scale=None``, and m is 1. With ``kernel=None``,
+    by default beyond 10 000 features) this needs ``scale=None``, and m is 1. With ``kernel=None``,
     ``C=math.inf``, ``exploration="uniform"`` and ``scale=None`` at most (K−1)⌊4(R/γ)²⌋, for any `replays` and budget;
     with one kernel in place of None the same in that kernel's space, R² = max k(x, x), until the budget is full; with
     several nothing is proved. The proofs, and what other settings cost, are in docs/theory/bandit-svm.md.
@@ -120,7 +118,7 @@ class BanditSVM(SpaceLearner):
         of a bank have shape (m, n, K).
     proved_ : array of shape (n, K)
         What is proved of each stored example: 1 where it is of that class, −1 where it is not, 0 where nothing is
-        known; with a kernel only.
+        known.
     bank_ : tuple
         The kernels that take part, one for each member.
     mixture_ : dict or None
