@@ -33,7 +33,7 @@ from onebit.code_cache import (
 from onebit.compiled import frugal, inlined
 from onebit.files import replace_file
 from onebit.learners.bandit_perceptron import HIGHEST
-from onebit.learners.bandit_svm import rounds
+from onebit.learners.bandit_svm import rounds, store
 from onebit.learners.banditron import RULE
 from onebit.live.running import all_within
 from onebit.loop import Game, moves
@@ -251,7 +251,7 @@ def test_another_numpy_has_other_code(monkeypatch: pytest.MonkeyPatch) -> None:
         def magic_tuple(self) -> tuple[str, ...]:
             return ("a machine",)
 
-    cache = CodeCache(rounds.replay_all)
+    cache = CodeCache(store.replay_all)
     before = cache._key((), Machine())
     monkeypatch.setattr("numpy.__version__", "0.0")
     assert cache._key((), Machine()) != before
@@ -318,9 +318,9 @@ def test_constants_tell_functions_apart(constant: object) -> None:
 
 def test_a_constant_of_the_module_is_part_of_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """Numba freezes it: code compiled under another value must not be found again."""
-    known = identity(rounds.replay_all), identity(rounds.run)
-    monkeypatch.setattr(rounds, "_LEAST_SHARE", 0.1)
-    changed = identity(rounds.replay_all), identity(rounds.run)
+    known = identity(store.replay_all), identity(rounds.run)
+    monkeypatch.setattr(store, "_LEAST_SHARE", 0.1)
+    changed = identity(store.replay_all), identity(rounds.run)
     assert None not in known
     assert all(before != after for before, after in zip(known, changed, strict=True))
 

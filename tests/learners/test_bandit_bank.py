@@ -20,7 +20,7 @@ from onebit.checks.problems import lock_up_problem, noisy_problem, separable_pro
 from onebit.compiled import compiled
 from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational
 from onebit.learners import packing
-from onebit.learners.bandit_svm import bandit_svm, bank, quiet, rounds, vote
+from onebit.learners.bandit_svm import bandit_svm, bank, playing, store, vote
 from onebit.learners.bandit_svm.bandit_svm import plan_members
 from onebit.learners.bandit_svm.separators import LENGTH, N_ENTRIES, OF_UNITS
 from onebit.learners.bandit_svm.vote import ASKED, DUE, REMOVED, SEEN, Scratch, Settings, State
@@ -196,7 +196,7 @@ def test_guesses_do_not_depend_on_the_number_of_threads() -> None:
 
 @compiled
 def store_row(state: State, scratch: Scratch, settings: Settings) -> int:
-    return rounds.store_row(state, scratch, settings)
+    return store.store_row(state, scratch, settings)
 
 
 def test_the_linear_kernel_forgets_nothing() -> None:
@@ -622,15 +622,15 @@ def test_what_is_taken_for_true_is_true_for_all() -> None:
 def _count_quiet(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list to which the length of every quiet stretch is appended; they are looked for early."""
     stretches: list[int] = []
-    try_quiet = quiet._try_quiet
+    try_quiet = playing._try_quiet
 
     def count(memory: Any, rows: Any, y: Any) -> int:
         stretches.append(try_quiet(memory, rows, y))
         return stretches[-1]
 
-    monkeypatch.setattr(quiet, "_CALM", 64)
-    monkeypatch.setattr(quiet, "_AT_ONCE", 1000)
-    monkeypatch.setattr(quiet, "_try_quiet", count)
+    monkeypatch.setattr(playing, "_CALM", 64)
+    monkeypatch.setattr(playing, "_AT_ONCE", 1000)
+    monkeypatch.setattr(playing, "_try_quiet", count)
     return stretches
 
 
@@ -665,7 +665,7 @@ def test_quiet_rounds_are_played_in_blocks_and_change_nothing(
     X, y = _calm_stream(stream, is_sparse)
     options: dict[str, Any] = {"checkpoints": [1, 64, 65, 2500, 2501, 5999], "keep_guesses": True}
     one_by_one, in_blocks, in_pieces = (sklearn.base.clone(learner) for _ in range(3))
-    monkeypatch.setattr(quiet, "_CALM", len(y))
+    monkeypatch.setattr(playing, "_CALM", len(y))
     expected = onebit.play(one_by_one, X, y, **options)
     stretches = _count_quiet(monkeypatch)
     found = onebit.play(in_blocks, X, y, **options)
@@ -696,15 +696,15 @@ def test_a_quiet_stretch_broken_off_is_given_back(monkeypatch: pytest.MonkeyPatc
     learner = guarded()
     onebit.play(learner, X[:2000], y[:2000])
     before = [array.copy() for array in learner._memory.arrays]
-    try_quiet = quiet._try_quiet
+    try_quiet = playing._try_quiet
 
     def break_off(memory: Any, rows: Any, y: Any) -> int:
         if try_quiet(memory, rows, y):
             raise KeyboardInterrupt
         return 0
 
-    monkeypatch.setattr(quiet, "_CALM", 64)
-    monkeypatch.setattr(quiet, "_try_quiet", break_off)
+    monkeypatch.setattr(playing, "_CALM", 64)
+    monkeypatch.setattr(playing, "_try_quiet", break_off)
     with pytest.raises(KeyboardInterrupt):
         onebit.play(learner, X[2000:], y[2000:], fresh=False)
     assert learner.n_rounds_ == 2000

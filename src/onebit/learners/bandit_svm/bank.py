@@ -13,18 +13,15 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse
 
-from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, take, unlocked
+from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, take
 from onebit.kernels import Kernel
 from onebit.learners.bandit_svm import regressions
-from onebit.learners.bandit_svm.quiet import run_in_blocks
+from onebit.learners.bandit_svm.playing import MOVES, call, run_in_blocks
 from onebit.learners.bandit_svm.rounds import (
     CHOOSE,
     LEARN,
-    PLAY,
     REFIT,
-    SCORE,
     SCORE_ALL,
-    run,
 )
 from onebit.learners.bandit_svm.separators import (
     CODE,
@@ -61,7 +58,7 @@ from onebit.learners.bandit_svm.vote import (
     State,
 )
 from onebit.lengths import row_lengths, unit_rows
-from onebit.loop import READY, Game, Moves, Record, new_record
+from onebit.loop import READY, Game, Moves, Record
 from onebit.memory import Memory, check_stored, grown
 from onebit.scaling import (
     FACTOR,
@@ -74,56 +71,6 @@ from onebit.scaling import (
 )
 
 _FIRST_CAPACITY = 16
-_NO_NUMBERS, _NO_INTEGERS, _NO_SCORES = np.empty(0), np.empty(0, np.int64), np.empty((0, 0))
-_NO_RECORD = tuple(new_record(1, [1]))
-
-
-def _as_entries(rows: Rows) -> tuple[Floats, Integers, Integers]:
-    """Return rows as compiled code reads them."""
-    rows = unlocked(rows)
-    if isinstance(rows, SparseRows):
-        return rows.values, rows.columns, rows.starts
-    return rows.reshape(-1), _NO_INTEGERS, _NO_INTEGERS
-
-
-# The moves of `onebit.memory.Memory`, all by one compiled function.
-
-
-def _loop(
-    state: Any,
-    X: Rows,
-    y: Integers,
-    t: int,
-    start: int,
-    seed: int,
-    first: int,
-    settings: Any,
-    scratch: Any,
-    record: Any,
-) -> tuple[int, int]:
-    given = tuple(state), tuple(scratch), tuple(settings), *_as_entries(X)
-    t, why, _, _ = run(PLAY, *given, t, y, start, seed, first, 0, False, False, -1, tuple(record), _NO_SCORES)
-    return t, why
-
-
-def _look(state: Any, row: Rows, scratch: Any, seed: int, round: int, settings: Any) -> tuple[int, int, bool, float]:
-    given = state, scratch, settings, *_as_entries(row)
-    _, why, label, explored = run(
-        SCORE, *given, 0, _NO_INTEGERS, 0, seed, round, 0, False, False, -1, _NO_RECORD, _NO_SCORES
-    )
-    return why, label, explored, float(scratch[_CHANCES][label]) if why == READY else 0.0
-
-
-def _learn(
-    state: Any, _row: Rows, scratch: Any, label: int, explored: bool, correct: bool, truth: int, settings: Any
-) -> bool:
-    given = state, scratch, settings, _NO_NUMBERS, _NO_INTEGERS, _NO_INTEGERS
-    answer = label, explored, correct, truth
-    return bool(run(LEARN, *given, 0, _NO_INTEGERS, 0, 0, 0, *answer, _NO_RECORD, _NO_SCORES)[3])
-
-
-_CHANCES = Scratch._fields.index("chances")
-_MOVES = Moves(_loop, _look, _learn)
 
 
 class BankMemory(Memory):
@@ -236,14 +183,12 @@ class BankMemory(Memory):
         trust: Floats = self.arrays.members[: len(self.kernels), TRUST]
         return trust
 
-    # Rounds.
-
     def game(self, is_sparse: bool) -> Game:
         """Not there: compiled code is reached by `_moves`."""
         raise TypeError("a bank plays by one compiled function, not by a game's four")
 
     def _moves(self, rows: Rows) -> Moves:
-        return _MOVES
+        return MOVES
 
     def prepare(self, rows: Rows) -> Rows:
         """Return the rows, having let every kernel look whether it accepts them."""
@@ -303,12 +248,9 @@ class BankMemory(Memory):
             **{name: np.ascontiguousarray(getattr(self.sight, name)[..., among]) for name in self.per_class}
         )
         state = self.arrays._replace(guesses=np.ascontiguousarray(self.arrays.guesses[:, among]))
-        given = tuple(state), tuple(narrow), tuple(self.settings), _NO_NUMBERS, _NO_INTEGERS, _NO_INTEGERS
         proposes = is_other and len(state.mixture) > 0
-        _, _, place, explored = run(
-            CHOOSE, *given, 0, _NO_INTEGERS, 0, seed, round, 0, proposes, False, -1, _NO_RECORD, _NO_SCORES
-        )
-        return narrow, place, explored
+        found = call(CHOOSE, state, narrow, self.settings, seed=seed, first_round=round, explored=proposes)
+        return narrow, found[2], found[3]
 
     def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn what is proved, whichever system tried it; its mistakes are no sign of drift, and no dispute."""
@@ -318,8 +260,8 @@ class BankMemory(Memory):
         self._seen = -1
         try:
             watch[:] = new_watch()
-            given = tuple(self.arrays), row, tuple(self.sight), label, False, correct, truth, tuple(self.settings)
-            return _learn(*given)
+            answer: Any = {"label": label, "correct": correct, "truth": truth}
+            return call(LEARN, self.arrays, self.sight, self.settings, **answer)[3]
         finally:
             tally[:], watch[:] = kept
 
@@ -339,8 +281,7 @@ class BankMemory(Memory):
                 out[t] = self.sight.scores
             return out
         while t < len(out):
-            given = tuple(self.arrays), tuple(self.sight), tuple(self.settings), *_as_entries(rows)
-            t, why, _, _ = run(SCORE_ALL, *given, t, _NO_INTEGERS, 0, 0, 0, 0, False, False, -1, _NO_RECORD, out)
+            t, why, _, _ = call(SCORE_ALL, self.arrays, self.sight, self.settings, rows, t=t, out=out)
             if why != READY:
                 self._settle(why, rows, t, f"X[{t}]")
         self._seen = -1
@@ -470,8 +411,7 @@ class BankMemory(Memory):
         return scipy.sparse.csr_array((entries[:n][is_entry], state.columns[:n][is_entry], starts), shape=(n, width))
 
     def _refit(self, state: State, scratch: Scratch, learns: bool) -> bool:
-        given = tuple(state), tuple(scratch), tuple(self.settings), _NO_NUMBERS, _NO_INTEGERS, _NO_INTEGERS
-        return bool(run(REFIT, *given, 0, _NO_INTEGERS, 0, 0, 0, 0, learns, False, -1, _NO_RECORD, _NO_SCORES)[3])
+        return call(REFIT, state, scratch, self.settings, explored=learns)[3]
 
     def _compare_in_python(self, state: State) -> bool:
         """Write the values of stored examples that only Python can compute; return whether the kernels take them."""
@@ -489,8 +429,6 @@ class BankMemory(Memory):
         n = int(state.counts[SIZE])
         stored: Floats = (state.units[:, :n] * state.examples[LENGTH, :n]).T.copy()
         return stored
-
-    # Files.
 
     def filled(self) -> dict[str, int]:
         """Return how many examples are stored, and the places for landmarks and features that go with so many."""
@@ -516,11 +454,9 @@ class BankMemory(Memory):
         """Raise unless the store is as large as it says, every position is one that there is, and trust adds up."""
         settings, due, (n, width) = self.settings, arrays.counts[DUE], arrays.columns.shape
         check_stored(arrays.counts[SIZE], n, settings.budget)
-        scale_due = due % TO_FORGET
-        if not np.isin(arrays.examples[KIND], (DENSE, SPARSE)).all():
-            raise ValueError("a row of no known kind")
-        if scale_due > (1 + SPARSE) * settings.scales or due > TO_FORGET + SPARSE + 1:
-            raise ValueError(f"{due} is due, which is nothing known")
+        scale_due, is_kind = due % TO_FORGET, np.isin(arrays.examples[KIND], (DENSE, SPARSE))
+        if not is_kind.all() or scale_due > (1 + SPARSE) * settings.scales or due > TO_FORGET + SPARSE + 1:
+            raise ValueError(f"a row of no known kind, or {due} is due")
         if scale_due and not arrays.counts[SEEN + scale_due - 1]:
             raise ValueError("a scale is due, and no row was seen")
         n_entries, n_columns = arrays.examples[N_ENTRIES], max(len(arrays.units), len(arrays.weights))
@@ -535,22 +471,12 @@ class BankMemory(Memory):
             is_last, is_column = np.arange(width) == last, np.arange(width) < last
             if (last < 0).any() or ((arrays.columns[:size] == n_columns - 1) != is_last)[is_last | is_column].any():
                 raise ValueError("a scaled example lacks its constant, or has it among its columns")
-        if not (np.isfinite(arrays.members) & (arrays.members >= 0.0)).all():
-            raise ValueError(f"losses must be numbers, and not negative; got {arrays.members[:, LOSS].tolist()}")
-        blanks = regressions.new_arrays(n_columns, self.n_classes, n, len(self.arrays.mixture) > 0)
-        for name, blank in blanks.items():
-            array = getattr(arrays, name)
-            if array.shape != blank.shape:
-                raise ValueError(f"{name} has shape {array.shape}, not {blank.shape}")
-            if not np.isfinite(array).all():
-                raise ValueError(f"{name} is NaN or infinite")
+        members = arrays.members
+        if not (np.isfinite(members) & (members >= 0.0)).all() or members[: len(self.kernels), TRUST].max() != 1.0:
+            raise ValueError(f"losses must not be negative, and one member's trust be 1; got {members.tolist()}")
+        regressions.check_arrays(arrays, n_columns, self.n_classes, n, len(self.arrays.mixture) > 0)
         if arrays.counts[LANDMARKS] > arrays.landmarks.shape[1]:
             raise ValueError(f"{arrays.counts[LANDMARKS]} landmarks do not fit {arrays.landmarks.shape[1]} places")
-        if (arrays.mixture[regressions.NUMBERS :] < 0.0).any():
-            raise ValueError("the mixture counts a negative number")
-        trust = arrays.members[: len(self.kernels), TRUST]
-        if trust.max() != 1.0:
-            raise ValueError(f"trust must lie between 0 and 1, and one member's be 1; got {trust.tolist()}")
 
     def takes(self, row: Rows, n_features: int) -> bool:
         """Return whether a row is as wide as all rows; sparse ones stay sparse."""

@@ -115,6 +115,18 @@ def new_arrays(n_features: int, n_classes: int, capacity: int, take_part: bool) 
     }
 
 
+def check_arrays(arrays: Any, n_features: int, n_classes: int, capacity: int, take_part: bool) -> None:
+    """Raise ValueError unless arrays from a file have the shapes of `new_arrays`, and hold numbers."""
+    for name, blank in new_arrays(n_features, n_classes, capacity, take_part).items():
+        array = getattr(arrays, name)
+        if array.shape != blank.shape:
+            raise ValueError(f"{name} has shape {array.shape}, not {blank.shape}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} is NaN or infinite")
+    if (arrays.mixture[NUMBERS:] < 0.0).any():
+        raise ValueError("the mixture counts a negative number")
+
+
 def sees_rows(n_features: int, n_classes: int) -> bool:
     """Say whether the first regression takes part."""
     return n_features <= _MOST_BESIDE and n_classes * n_features**2 <= _MOST_OF_ROWS

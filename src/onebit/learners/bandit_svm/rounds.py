@@ -1,15 +1,10 @@
-"""How a bank guesses and learns: the vote of its members on a row, the guard, and what an answer changes.
+"""What happens in a round: a row is scored, a label is chosen, and the answer is learned from.
 
-The guess is a vote of the members, weighted by how often each was wrong. Where the most trusted member is sure, so that
-nothing productive would be left to learn if it is right, it guesses alone (while it is seldom wrong there, and the
-reference is not followed), and the others are asked only if it was wrong: most rounds of an easy stream need one
-member. Where the vote holds every label to be wrong, those that were proved wrong of this very row are passed over.
-Then the regressions may propose another label. The guard limits mistakes that the reference, the member with the fewest
-productive examples, would not have made. Any rule may say which label is about to be guessed: the guarantee comes from
-the guard alone (docs/theory/bandit-svm.md).
+Where the most trusted member is sure, so that nothing productive would be left to learn if it is right, it guesses
+alone (while it is seldom wrong there, and the reference is not followed), and the others are asked only if it was
+wrong: most rounds of an easy stream need one member. Otherwise all vote, and the regressions may propose another label.
 
-Python calls one compiled function, `run`, whatever it wants: a row scored, an answer learned from, a stream played.
-So everything is compiled once.
+Python calls one compiled function, `run`, for everything, so everything is compiled once.
 """
 
 import math
@@ -26,14 +21,11 @@ from onebit.learners.bandit_svm.regressions import (
     learn,
     may_guess_alone,
     propose,
-    shortened,
 )
 from onebit.learners.bandit_svm.separators import (
     CODE,
     GAUSSIAN,
-    IMPORTANCE,
     IN_PYTHON,
-    KIND,
     LAPLACE,
     LENGTH,
     LINE,
@@ -42,22 +34,21 @@ from onebit.learners.bandit_svm.separators import (
     PRODUCTIVE,
     PRODUCTS,
     ROOM,
-    TOLERANCE,
     VALUES,
     add_up,
-    change_coefficient,
     compare,
     is_worth_storing,
-    lack,
     largest_lack,
     multiply_weights,
-    place_to_free,
-    project,
     prove,
-    replay,
     squared_often,
     write_powers,
     write_products,
+)
+from onebit.learners.bandit_svm.store import (
+    refit,
+    replay_all,
+    store_row,
 )
 from onebit.learners.bandit_svm.vote import (
     ASK_ALL,
@@ -79,7 +70,6 @@ from onebit.learners.bandit_svm.vote import (
     RAW,
     RAW_UNIT,
     REFERENCE,
-    REMOVED,
     RIGHT,
     ROW_ENTRIES,
     ROW_KIND,
@@ -120,17 +110,10 @@ SCORE, SCORE_ALL, CHOOSE, LEARN, PLAY, REFIT = range(6)
 
 # What a productive example counts beside a wrong opinion: among members that are wrong alike, trust the one that fits.
 _LESSON = 0.03
-# A member that has little trust still gets this share of the replays, so that it can win trust back.
-_LEAST_SHARE = 0.2
-# Steps for each class of each member when the scale changes.
-_STEPS_AT_RESCALING = 100
 # Beyond, the squares in ‖x‖² + ‖x'‖² − 2⟨x, x'⟩ are no floats, and their difference is no number.
 _LONGEST = 1e150
 # Called here, where it would be copied into each caller elsewhere.
 _to_unit = shared(in_python(to_unit))
-
-
-# Scoring a row.
 
 
 @shared
@@ -344,100 +327,6 @@ def score_row(
 
 
 @shared
-def store_row(state: State, scratch: Scratch, settings: Settings) -> int:
-    """Store the row with what is proved of it, and return its place; what is removed for it is projected."""
-    plan, counts, lines, n = settings.plan, state.counts, scratch.lines, scratch.flags[ROW_ENTRIES]
-    place, n_classes = int(counts[SIZE]), scratch.targets.shape[0]
-    is_full = place == state.examples.shape[1]
-    if is_full:
-        place = place_to_free(state.examples[IMPORTANCE], counts[SIZE], counts[REMOVED])
-        counts[REMOVED] += 1
-    else:
-        counts[SIZE] = place + 1
-    size = counts[SIZE]
-    for k in range(plan.shape[0]):
-        if is_full and not plan[k, IS_LINEAR]:
-            project(
-                place,
-                size,
-                plan[k, SQUARINGS],
-                state.grams[plan[k, BASE]],
-                state.targets,
-                state.alphas[k],
-                state.scores[k],
-                state.coefficients[k],
-                state.sums[k],
-                state.examples[IMPORTANCE],
-                lines[VALUES + plan[k, BASE]],
-                scratch.opinions[k],
-                lines,
-            )
-        for i in range(n_classes):
-            if is_full:
-                change_coefficient(state.sums[k], i, state.alphas[k, i, place], 0.0)
-            state.coefficients[k, place, i] = state.alphas[k, i, place] = 0.0
-            state.scores[k, i, place] = scratch.opinions[k, i]
-    for b in range(settings.bases.shape[0]):
-        gram, line = state.grams[b], lines[VALUES + b]
-        for s in range(size):
-            gram[place, s] = gram[s, place] = line[s]
-        gram[place, place] = scratch.numbers[ITSELF + b]
-    for i in range(n_classes):
-        state.targets[i, place] = scratch.targets[i]
-    for j in range(state.units.shape[0]):
-        state.units[j, place] = scratch.unit[j]
-    for e in range(n):
-        state.columns[place, e], state.raws[place, e] = scratch.columns[e], scratch.entries[RAW, e]
-    for e in range(min(n, state.values.shape[1])):
-        state.values[place, e] = scratch.entries[UNIT, e]
-    examples = state.examples
-    examples[LENGTH, place], examples[IMPORTANCE, place] = scratch.numbers[ROW_LENGTH], 0.0
-    examples[KIND, place], examples[N_ENTRIES, place] = scratch.flags[ROW_KIND], n
-    n_landmarks, length = counts[LANDMARKS], shortened(scratch.numbers[ROW_LENGTH], scratch.unit.shape[0])
-    if n_landmarks < state.landmarks.shape[1]:
-        for j in range(state.landmarks.shape[0]):
-            state.landmarks[j, n_landmarks] = length * scratch.unit[j]
-        counts[LANDMARKS] = n_landmarks + 1
-    return place
-
-
-@shared
-def replay_all(state: State, scratch: Scratch, settings: Settings, place: int) -> None:
-    """Replay the classes that violate a fact of the example that was just stored; all, if `place` is −1."""
-    plan, size, n_weights = settings.plan, state.counts[SIZE], state.weights.shape[0]
-    for k in range(plan.shape[0]):
-        times = _STEPS_AT_RESCALING
-        if place >= 0:
-            # A step costs one pass over the store: while it is small, more of them fit into the same work. Replays make
-            # opinions better, so they go where opinions count.
-            share = 1.0 if plan[k, IS_LINEAR] else max(state.members[k, TRUST], _LEAST_SHARE)
-            times = int(settings.replays * settings.budget / size * share)
-        for i in range(state.targets.shape[0]):
-            if place < 0 or lack(state.targets[i, place], state.scores[k, i, place]) > 0.0:
-                replay(
-                    i,
-                    place,
-                    times,
-                    size,
-                    plan[k, SQUARINGS],
-                    settings.softness,
-                    TOLERANCE,
-                    state.grams[plan[k, BASE]],
-                    state.targets[i],
-                    state.alphas[k, i],
-                    state.scores[k, i],
-                    state.coefficients[k],
-                    state.sums[k],
-                    state.examples,
-                    state.columns,
-                    state.values,
-                    state.units,
-                    state.weights[: n_weights * plan[k, IS_LINEAR]],
-                    scratch.lines,
-                )
-
-
-@shared
 def learn_row(
     state: State, scratch: Scratch, settings: Settings, label: int, explored: bool, correct: bool, truth: int
 ) -> bool:
@@ -521,86 +410,19 @@ def learn_row(
     return is_wanted
 
 
-# A new scale: every stored example is looked at again.
-
-
-@shared
-def refit(state: State, scratch: Scratch, settings: Settings, learns: bool) -> bool:
-    """Write the kernel values of all stored examples, as if they came one after the other.
-
-    If asked to learn, score them all again, and replay what has changed; return whether all scores are numbers.
-    """
-    plan, bases, lines, unit, entries = settings.plan, settings.bases, scratch.lines, scratch.unit, scratch.entries
-    size, scores, are_finite = state.counts[SIZE], scratch.scores, True
-    unit[:] = 0.0
-    for s in range(size):
-        n = int(state.examples[N_ENTRIES, s])
-        for e in range(n):
-            j = state.columns[s, e]
-            entries[UNIT, e] = unit[j] = state.units[j, s] if state.units.shape[0] > 0 else state.values[s, e]
-        write_products(
-            s,
-            state.columns,
-            state.values,
-            state.examples,
-            state.units,
-            state.columns[s],
-            entries[UNIT],
-            n,
-            unit,
-            lines[PRODUCTS],
-        )
-        for b in range(bases.shape[0]):
-            if bases[b, CODE] != IN_PYTHON:
-                gram, lengths = state.grams[b], state.examples[LENGTH]
-                gram[s, s] = compare(
-                    bases[b], state.units, lengths, unit, lengths[s], s, lines[PRODUCTS], lines[ROOM], lines[VALUES]
-                )
-                for r in range(s):
-                    gram[s, r] = gram[r, s] = lines[VALUES, r]
-        for k in range(plan.shape[0] if learns else 0):
-            if plan[k, IS_LINEAR]:
-                multiply_weights(state.weights, state.columns[s], entries[UNIT], n, scores)
-                for i in range(scores.shape[0]):
-                    state.scores[k, i, s] = scores[i]
-        for e in range(n):
-            unit[state.columns[s, e]] = 0.0
-    for k in range(plan.shape[0] if learns else 0):
-        for s in range(size if not plan[k, IS_LINEAR] else 0):
-            write_powers(state.grams[plan[k, BASE], s], size, plan[k, SQUARINGS], lines[LINE])
-            add_up(state.coefficients[k], lines[LINE], size, scores)
-            for i in range(scores.shape[0]):
-                state.scores[k, i, s] = scores[i]
-        for s in range(size):
-            for i in range(scores.shape[0]):
-                are_finite = are_finite and math.isfinite(state.scores[k, i, s])
-    if learns and are_finite:
-        replay_all(state, scratch, settings, -1)
-    scratch.flags[ROW_ENTRIES] = 0
-    return are_finite
-
-
-# What Python calls.
-
-
 @partial(frugal, is_long=True)
 def run(
     task: int,
     state_arrays: Any,
     scratch_arrays: Any,
     setting_values: Any,
-    values: Floats,
-    columns: Integers,
-    starts: Integers,
+    rows: Any,
     t: int,
     y: Integers,
     start: int,
     seed: int,
     first_round: int,
-    label: int,
-    explored: bool,
-    correct: bool,
-    truth: int,
+    answer: Any,
     record_arrays: Any,
     out: Floats,
 ) -> tuple[int, int, int, bool]:
@@ -613,18 +435,17 @@ def run(
         `explored` says whether the regressions propose first; LEARN from an answer about the row scored last, and
         return in place of "explored" whether it was stored; PLAY rows and labels; REFIT the stored examples, where
         `explored` says whether to learn from them.
-    state_arrays, scratch_arrays, setting_values : tuples
-        `State`, `Scratch` and `Settings` as plain tuples, which Python hands over faster.
-    values, columns, starts : arrays
-        Sparse rows as in `SparseRows`; dense rows one behind the other, `columns` and `starts` empty.
+    state_arrays, scratch_arrays, setting_values, record_arrays : tuples
+        `State`, `Scratch`, `Settings` and `Record` as plain tuples, which Python hands over faster.
+    rows : tuple of arrays
+        Values, columns and starts of `SparseRows`; of dense rows the values alone, the others empty.
     t, y, start, seed, first_round : int, array, int, int, int
         The row to begin with, the right labels, and how to count rounds: row t is round first_round + start + t.
-    label, explored, correct, truth : int, bool, bool, int
-        The answer to learn from.
-    record_arrays : tuple
-        `Record` as a plain tuple.
+    answer : tuple
+        Label, explored, correct and truth, as in `onebit.rounds.Answer`.
     """
     state, scratch, settings = State(*state_arrays), Scratch(*scratch_arrays), Settings(*setting_values)
+    (values, columns, starts), (label, explored, correct, truth) = rows, answer
     counts, checkpoints, cumulative, guesses = record_arrays
     scores_rows, chooses, learns = (
         task in (SCORE, SCORE_ALL, PLAY),

@@ -49,8 +49,6 @@ _LINEAR, GAUSSIAN, _RATIONAL, _POLYNOMIAL, _MULTINOMIAL, LAPLACE, IN_PYTHON = ra
 _FORMULAS: tuple[Any, ...] = tuple(kernel.value for kernel in COMPILED[2:])
 _rational, _polynomial, _multinomial = _FORMULAS
 
-# One removal in four goes in turn: enough to wash noise out, too few to lose what is needed.
-_TURNOVER = 4
 # How many slopes are searched at once.
 _BLOCK = 256
 
@@ -385,68 +383,3 @@ def replay(
         s = steepest(slopes, size, tolerance)
         if s < 0:
             break
-
-
-# The store.
-
-
-@shared
-def project(
-    place: int,
-    size: int,
-    squarings: int,
-    gram: Floats,
-    targets: Floats,
-    alphas: Floats,
-    scores: Floats,
-    coefficients: Floats,
-    sums: Floats,
-    importance: Floats,
-    values: Floats,
-    opinion: Floats,
-    lines: Floats,
-) -> None:
-    """Project what a member learned from an example that is removed onto the example most like it.
-
-    See Orabona, Keshet, Caputo (2009). The member's scores of the row at hand, whose kernel values are `values`, change
-    too.
-    """
-    line, other, nearest, ratio = lines[LINE], lines[ROOM], -1, 0.0
-    write_powers(gram[place], size, squarings, line)
-    for s in range(size):
-        if s != place and (nearest < 0 or line[s] > line[nearest]):
-            nearest = s
-    if nearest >= 0:
-        write_powers(gram[nearest], size, squarings, other)
-        # The projection of k(x, ·) onto k(nearest, ·): the least that is lost.
-        ratio = line[nearest] / other[nearest] if other[nearest] > 0.0 else 0.0
-    lost, gained = squared_often(values[place], squarings), squared_often(values[nearest], squarings) * ratio
-    for i in range(opinion.shape[0]):
-        share = coefficients[place, i]
-        if share != 0.0:
-            opinion[i] += share * (gained - lost)
-            moved = share * ratio
-            for r in range(size):
-                scores[i, r] += moved * other[r] - share * line[r]
-            if moved != 0.0:
-                old, before = alphas[i, nearest], coefficients[nearest, i]
-                importance[nearest] += moved * (2.0 * before + moved)
-                coefficients[nearest, i] = before + moved
-                # It counts as the nearest example's own only where it has its sign.
-                target = targets[i, nearest]
-                own = moved if target > 0.0 else (-moved if target < 0.0 else 0.0)
-                alphas[i, nearest] = max(0.0, old + own)
-                change_coefficient(sums, i, old, alphas[i, nearest])
-
-
-@shared
-def place_to_free(importance: Floats, size: int, n_removed: int) -> int:
-    """Return the place of the example of least importance, or of the next in turn.
-
-    Noise has large coefficients and would stay for ever: so every fourth time it is the next in turn.
-    """
-    place = 0
-    for s in range(1, size):
-        if importance[s] < importance[place]:
-            place = s
-    return n_removed // _TURNOVER % size if n_removed % _TURNOVER == 0 else place

@@ -1,7 +1,8 @@
-"""Quiet rounds: the leading member is sure and right, and nothing is stored or due. An easy stream has many.
+"""How Python calls the compiled function: single rounds, and streams, of which quiet rounds are played in blocks.
 
-They are scored in blocks, with the operations of a single round in the same order, so every guess and every bit of the
-state is the same.
+In a quiet round the leading member is sure and right, and nothing is stored or due. An easy stream has many. They are
+scored in blocks, with the operations of a single round in the same order, so every guess and every bit of the state is
+the same.
 """
 
 import math
@@ -17,6 +18,7 @@ from onebit.learners.bandit_svm.regressions import (
     count_sure,
     may_guess_alone,
 )
+from onebit.learners.bandit_svm.rounds import LEARN, PLAY, SCORE, run
 from onebit.learners.bandit_svm.separators import (
     CODE,
     IT_IS,
@@ -42,11 +44,12 @@ from onebit.learners.bandit_svm.vote import (
     SEEN,
     STATISTICS,
     USUALLY,
+    Scratch,
     is_outdated,
     is_to_follow,
 )
 from onebit.lengths import LEAST_SQUARE, MOST_SQUARE
-from onebit.loop import MISTAKES, UPDATES, Record, note_right
+from onebit.loop import MISTAKES, READY, UPDATES, Moves, Record, new_record, note_right
 from onebit.memory import in_python
 from onebit.scaling import count_entry, scaled
 
@@ -60,6 +63,75 @@ _CALM = 2048
 _WORTH_IT, _BLOCK, _AT_ONCE = 64, 128, 1 << 16
 # Rows in the first block of a quiet stretch.
 _FIRST_BLOCK = 16
+
+
+_NO_INTEGERS, _NO_SCORES, _NO_RECORD = np.empty(0, np.int64), np.empty((0, 0)), tuple(new_record(1, [1]))
+_NO_ROWS = np.empty((0, 1))
+_CHANCES = Scratch._fields.index("chances")
+
+
+def call(
+    task: int,
+    state: Any,
+    scratch: Any,
+    settings: Any,
+    rows: Rows = _NO_ROWS,
+    *,
+    t: int = 0,
+    y: Integers = _NO_INTEGERS,
+    start: int = 0,
+    seed: int = 0,
+    first_round: int = 0,
+    label: int = 0,
+    explored: bool = False,
+    correct: bool = False,
+    truth: int = -1,
+    record: Any = _NO_RECORD,
+    out: Floats = _NO_SCORES,
+) -> tuple[int, int, int, bool]:
+    """Call `rounds.run`, which says what the arguments mean."""
+    rows = unlocked(rows)
+    entries: Any = rows[:3] if isinstance(rows, SparseRows) else (rows.reshape(-1), _NO_INTEGERS, _NO_INTEGERS)
+    answer = (
+        int(label),
+        bool(explored),
+        bool(correct),
+        int(truth),
+    )  # no other types, for which all would be compiled again
+    arrays = tuple(state), tuple(scratch), tuple(settings)
+    return run(task, *arrays, entries, t, y, start, seed, first_round, answer, tuple(record), out)
+
+
+def _loop(
+    state: Any,
+    X: Rows,
+    y: Integers,
+    t: int,
+    start: int,
+    seed: int,
+    first: int,
+    settings: Any,
+    scratch: Any,
+    record: Any,
+) -> tuple[int, int]:
+    numbers: Any = {"t": t, "y": y, "start": start, "seed": seed, "first_round": first, "record": record}
+    return call(PLAY, state, scratch, settings, X, **numbers)[:2]
+
+
+def _look(state: Any, row: Rows, scratch: Any, seed: int, round: int, settings: Any) -> tuple[int, int, bool, float]:
+    _, why, label, explored = call(SCORE, state, scratch, settings, row, seed=seed, first_round=round)
+    return why, label, explored, float(scratch[_CHANCES][label]) if why == READY else 0.0
+
+
+def _learn(
+    state: Any, _row: Rows, scratch: Any, label: int, explored: bool, correct: bool, truth: int, settings: Any
+) -> bool:
+    answer: Any = {"label": label, "explored": explored, "correct": correct, "truth": truth}
+    return call(LEARN, state, scratch, settings, **answer)[3]
+
+
+MOVES = Moves(_loop, _look, _learn)
+"""The moves of `onebit.memory.Memory`."""
 
 
 def run_in_blocks(

@@ -1,0 +1,272 @@
+"""The store of examples: what is stored, what makes room for it, and the replays that follow.
+
+When the store is full one example makes room. What a kernel's separators learned from it is projected onto the example
+most like it; of a linear member nothing is lost, since its weights stay.
+"""
+
+import math
+
+from onebit.compiled import shared
+from onebit.inputs import Floats
+from onebit.learners.bandit_svm.regressions import (
+    shortened,
+)
+from onebit.learners.bandit_svm.separators import (
+    CODE,
+    IMPORTANCE,
+    IN_PYTHON,
+    KIND,
+    LENGTH,
+    LINE,
+    N_ENTRIES,
+    PRODUCTS,
+    ROOM,
+    TOLERANCE,
+    VALUES,
+    add_up,
+    change_coefficient,
+    compare,
+    lack,
+    multiply_weights,
+    replay,
+    squared_often,
+    write_powers,
+    write_products,
+)
+from onebit.learners.bandit_svm.vote import (
+    BASE,
+    IS_LINEAR,
+    ITSELF,
+    LANDMARKS,
+    RAW,
+    REMOVED,
+    ROW_ENTRIES,
+    ROW_KIND,
+    ROW_LENGTH,
+    SIZE,
+    SQUARINGS,
+    TRUST,
+    UNIT,
+    Scratch,
+    Settings,
+    State,
+)
+
+# One removal in four goes in turn: enough to wash noise out, too few to lose what is needed.
+_TURNOVER = 4
+# A member that has little trust still gets this share of the replays, so that it can win trust back.
+_LEAST_SHARE = 0.2
+# Steps for each class of each member when the scale changes.
+_STEPS_AT_RESCALING = 100
+
+
+@shared
+def place_to_free(importance: Floats, size: int, n_removed: int) -> int:
+    """Return the place of the example of least importance, or of the next in turn.
+
+    Noise has large coefficients and would stay for ever: so every fourth time it is the next in turn.
+    """
+    place = 0
+    for s in range(1, size):
+        if importance[s] < importance[place]:
+            place = s
+    return n_removed // _TURNOVER % size if n_removed % _TURNOVER == 0 else place
+
+
+@shared
+def project(
+    place: int,
+    size: int,
+    squarings: int,
+    gram: Floats,
+    targets: Floats,
+    alphas: Floats,
+    scores: Floats,
+    coefficients: Floats,
+    sums: Floats,
+    importance: Floats,
+    values: Floats,
+    opinion: Floats,
+    lines: Floats,
+) -> None:
+    """Project what a member learned from an example that is removed onto the example most like it.
+
+    See Orabona, Keshet, Caputo (2009). The member's scores of the row at hand, whose kernel values are `values`, change
+    too.
+    """
+    line, other, nearest, ratio = lines[LINE], lines[ROOM], -1, 0.0
+    write_powers(gram[place], size, squarings, line)
+    for s in range(size):
+        if s != place and (nearest < 0 or line[s] > line[nearest]):
+            nearest = s
+    if nearest >= 0:
+        write_powers(gram[nearest], size, squarings, other)
+        # The projection of k(x, ·) onto k(nearest, ·): the least that is lost.
+        ratio = line[nearest] / other[nearest] if other[nearest] > 0.0 else 0.0
+    lost, gained = squared_often(values[place], squarings), squared_often(values[nearest], squarings) * ratio
+    for i in range(opinion.shape[0]):
+        share = coefficients[place, i]
+        if share != 0.0:
+            opinion[i] += share * (gained - lost)
+            moved = share * ratio
+            for r in range(size):
+                scores[i, r] += moved * other[r] - share * line[r]
+            if moved != 0.0:
+                old, before = alphas[i, nearest], coefficients[nearest, i]
+                importance[nearest] += moved * (2.0 * before + moved)
+                coefficients[nearest, i] = before + moved
+                # It counts as the nearest example's own only where it has its sign.
+                target = targets[i, nearest]
+                own = moved if target > 0.0 else (-moved if target < 0.0 else 0.0)
+                alphas[i, nearest] = max(0.0, old + own)
+                change_coefficient(sums, i, old, alphas[i, nearest])
+
+
+@shared
+def store_row(state: State, scratch: Scratch, settings: Settings) -> int:
+    """Store the row with what is proved of it, and return its place; what is removed for it is projected."""
+    plan, counts, lines, n = settings.plan, state.counts, scratch.lines, scratch.flags[ROW_ENTRIES]
+    place, n_classes = int(counts[SIZE]), scratch.targets.shape[0]
+    is_full = place == state.examples.shape[1]
+    if is_full:
+        place = place_to_free(state.examples[IMPORTANCE], counts[SIZE], counts[REMOVED])
+        counts[REMOVED] += 1
+    else:
+        counts[SIZE] = place + 1
+    size = counts[SIZE]
+    for k in range(plan.shape[0]):
+        if is_full and not plan[k, IS_LINEAR]:
+            project(
+                place,
+                size,
+                plan[k, SQUARINGS],
+                state.grams[plan[k, BASE]],
+                state.targets,
+                state.alphas[k],
+                state.scores[k],
+                state.coefficients[k],
+                state.sums[k],
+                state.examples[IMPORTANCE],
+                lines[VALUES + plan[k, BASE]],
+                scratch.opinions[k],
+                lines,
+            )
+        for i in range(n_classes):
+            if is_full:
+                change_coefficient(state.sums[k], i, state.alphas[k, i, place], 0.0)
+            state.coefficients[k, place, i] = state.alphas[k, i, place] = 0.0
+            state.scores[k, i, place] = scratch.opinions[k, i]
+    for b in range(settings.bases.shape[0]):
+        gram, line = state.grams[b], lines[VALUES + b]
+        for s in range(size):
+            gram[place, s] = gram[s, place] = line[s]
+        gram[place, place] = scratch.numbers[ITSELF + b]
+    for i in range(n_classes):
+        state.targets[i, place] = scratch.targets[i]
+    for j in range(state.units.shape[0]):
+        state.units[j, place] = scratch.unit[j]
+    for e in range(n):
+        state.columns[place, e], state.raws[place, e] = scratch.columns[e], scratch.entries[RAW, e]
+    for e in range(min(n, state.values.shape[1])):
+        state.values[place, e] = scratch.entries[UNIT, e]
+    examples = state.examples
+    examples[LENGTH, place], examples[IMPORTANCE, place] = scratch.numbers[ROW_LENGTH], 0.0
+    examples[KIND, place], examples[N_ENTRIES, place] = scratch.flags[ROW_KIND], n
+    n_landmarks, length = counts[LANDMARKS], shortened(scratch.numbers[ROW_LENGTH], scratch.unit.shape[0])
+    if n_landmarks < state.landmarks.shape[1]:
+        for j in range(state.landmarks.shape[0]):
+            state.landmarks[j, n_landmarks] = length * scratch.unit[j]
+        counts[LANDMARKS] = n_landmarks + 1
+    return place
+
+
+@shared
+def replay_all(state: State, scratch: Scratch, settings: Settings, place: int) -> None:
+    """Replay the classes that violate a fact of the example that was just stored; all, if `place` is −1."""
+    plan, size, n_weights = settings.plan, state.counts[SIZE], state.weights.shape[0]
+    for k in range(plan.shape[0]):
+        times = _STEPS_AT_RESCALING
+        if place >= 0:
+            # A step costs one pass over the store: while it is small, more of them fit into the same work. Replays make
+            # opinions better, so they go where opinions count.
+            share = 1.0 if plan[k, IS_LINEAR] else max(state.members[k, TRUST], _LEAST_SHARE)
+            times = int(settings.replays * settings.budget / size * share)
+        for i in range(state.targets.shape[0]):
+            if place < 0 or lack(state.targets[i, place], state.scores[k, i, place]) > 0.0:
+                replay(
+                    i,
+                    place,
+                    times,
+                    size,
+                    plan[k, SQUARINGS],
+                    settings.softness,
+                    TOLERANCE,
+                    state.grams[plan[k, BASE]],
+                    state.targets[i],
+                    state.alphas[k, i],
+                    state.scores[k, i],
+                    state.coefficients[k],
+                    state.sums[k],
+                    state.examples,
+                    state.columns,
+                    state.values,
+                    state.units,
+                    state.weights[: n_weights * plan[k, IS_LINEAR]],
+                    scratch.lines,
+                )
+
+
+@shared
+def refit(state: State, scratch: Scratch, settings: Settings, learns: bool) -> bool:
+    """Write the kernel values of all stored examples, as if they came one after the other.
+
+    If asked to learn, score them all again, and replay what has changed; return whether all scores are numbers.
+    """
+    plan, bases, lines, unit, entries = settings.plan, settings.bases, scratch.lines, scratch.unit, scratch.entries
+    size, scores, are_finite = state.counts[SIZE], scratch.scores, True
+    unit[:] = 0.0
+    for s in range(size):
+        n = int(state.examples[N_ENTRIES, s])
+        for e in range(n):
+            j = state.columns[s, e]
+            entries[UNIT, e] = unit[j] = state.units[j, s] if state.units.shape[0] > 0 else state.values[s, e]
+        write_products(
+            s,
+            state.columns,
+            state.values,
+            state.examples,
+            state.units,
+            state.columns[s],
+            entries[UNIT],
+            n,
+            unit,
+            lines[PRODUCTS],
+        )
+        for b in range(bases.shape[0]):
+            if bases[b, CODE] != IN_PYTHON:
+                gram, lengths = state.grams[b], state.examples[LENGTH]
+                gram[s, s] = compare(
+                    bases[b], state.units, lengths, unit, lengths[s], s, lines[PRODUCTS], lines[ROOM], lines[VALUES]
+                )
+                for r in range(s):
+                    gram[s, r] = gram[r, s] = lines[VALUES, r]
+        for k in range(plan.shape[0] if learns else 0):
+            if plan[k, IS_LINEAR]:
+                multiply_weights(state.weights, state.columns[s], entries[UNIT], n, scores)
+                for i in range(scores.shape[0]):
+                    state.scores[k, i, s] = scores[i]
+        for e in range(n):
+            unit[state.columns[s, e]] = 0.0
+    for k in range(plan.shape[0] if learns else 0):
+        for s in range(size if not plan[k, IS_LINEAR] else 0):
+            write_powers(state.grams[plan[k, BASE], s], size, plan[k, SQUARINGS], lines[LINE])
+            add_up(state.coefficients[k], lines[LINE], size, scores)
+            for i in range(scores.shape[0]):
+                state.scores[k, i, s] = scores[i]
+        for s in range(size):
+            for i in range(scores.shape[0]):
+                are_finite = are_finite and math.isfinite(state.scores[k, i, s])
+    if learns and are_finite:
+        replay_all(state, scratch, settings, -1)
+    scratch.flags[ROW_ENTRIES] = 0
+    return are_finite
