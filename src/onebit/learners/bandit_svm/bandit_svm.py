@@ -81,7 +81,7 @@ class BanditSVM(SpaceLearner):
         by the root mean square of each column); None takes rows as they are.
     budget : int
         The most examples stored. With d features, K classes, m members, and b kernels with values of their own, memory
-        is at most 8·budget·(b·budget + 2d + 4mK) bytes, and for the regressions 4.2 MB + 2 400·d + 4 000·K bytes: 105
+        is at most 8·budget·(b·budget + 3d + 4mK) bytes, and for the regressions 4.2 MB + 2 400·d + 4 000·K bytes: 105
         MB for the default bank (b = 3, m = 6) with few features and classes, however long the stream is. For None,
         d is the most entries of a row.
     replays : int
