@@ -56,6 +56,8 @@ from onebit.learners.bandit_svm.vote import (
 _TURNOVER = 4
 # A member that has little trust still gets this share of the replays, so that it can win trust back.
 _LEAST_SHARE = 0.2
+# The linear kernel alone takes so many times as many steps: no other kernel needs time.
+_ALONE = 5.0
 # Steps for each class of each member when the scale changes.
 _STEPS_AT_RESCALING = 100
 
@@ -129,7 +131,9 @@ def store_row(state: State, scratch: Scratch, settings: Settings) -> int:
     place, n_classes = int(counts[SIZE]), scratch.targets.shape[0]
     is_full = place == state.examples.shape[1]
     if is_full:
-        place = place_to_free(state.examples[IMPORTANCE], counts[SIZE], counts[REMOVED])
+        place = counts[REMOVED] % counts[SIZE]  # where all is linear nothing is lost with the oldest
+        if state.units.shape[0] > 0:
+            place = place_to_free(state.examples[IMPORTANCE], counts[SIZE], counts[REMOVED])
         counts[REMOVED] += 1
     else:
         counts[SIZE] = place + 1
@@ -190,6 +194,7 @@ def replay_all(state: State, scratch: Scratch, settings: Settings, place: int) -
             # A step costs one pass over the store: while it is small, more of them fit into the same work. Replays make
             # opinions better, so they go where opinions count.
             share = 1.0 if plan[k, IS_LINEAR] else max(state.members[k, TRUST], _LEAST_SHARE)
+            share *= 1.0 if state.units.shape[0] > 0 else _ALONE
             times = int(settings.replays * settings.budget / size * share)
         for i in range(state.targets.shape[0]):
             if place < 0 or lack(state.targets[i, place], state.scores[k, i, place]) > 0.0:
