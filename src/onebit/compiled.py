@@ -85,7 +85,7 @@ def _finished(function: Any, kind: type) -> Any:
 
 
 class _QuickFlags(Flags):
-    """Numba's options of one function, quick to compare: it looks types up by them, and takes a fifth of its time."""
+    """Numba's options of one function. It compares them often, which would take a tenth of the time to compile."""
 
     def __hash__(self) -> int:
         return hash(_QuickFlags)

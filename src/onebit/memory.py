@@ -220,6 +220,7 @@ class Memory(Board):
             shape = list(getattr(self.arrays, name).shape)
             shape[axis] += 1
             wider[name] = grown(getattr(self.arrays, name), tuple(shape))
+        self._at_hand, self._seen = {}, -1  # first: broken off, nothing must go on with the old arrays
         self.arrays = self.arrays._replace(**wider)
         self.n_classes += 1
         self.renew()
@@ -316,6 +317,7 @@ class Memory(Board):
 
     def restore(self, bookmark: Any) -> None:
         """Come back to the moment of a bookmark."""
+        self._at_hand, self._seen = {}, -1  # first: broken off, nothing must go on with the old arrays
         self.arrays = bookmark
         self.renew()
 

@@ -710,3 +710,62 @@ def test_a_quiet_stretch_broken_off_is_given_back(monkeypatch: pytest.MonkeyPatc
     assert learner.n_rounds_ == 2000
     for old, new in zip(before, learner._memory.arrays, strict=True):
         np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize("kernel", [Linear(), "auto", None], ids=str)
+def test_a_sparse_row_of_zeros_is_a_row(kernel: Any) -> None:
+    """Also behind a longer one, of which nothing must be left."""
+    X = np.array([[1.0, 2.0], [0.0, 0.0], [3.0, 1.0], [0.0, 1.0]] * 5)
+    y = np.array([0, 1, 0, 1] * 5)
+    dense, sparse = (
+        onebit.play(guarded(kernel, classes=2), rows, y, keep_guesses=True).guesses
+        for rows in (X, scipy.sparse.csr_array(X))
+    )
+    assert np.array_equal(dense, sparse)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kernel", ["auto", None], ids=str)
+def test_how_long_later_rows_are_changes_nothing(kernel: Any) -> None:
+    """Sparse rows that become longer: a stream as a whole, which is prepared for the longest, or row by row."""
+    generator = np.random.default_rng(3)
+    X = np.abs(generator.normal(size=(200, 40)))
+    X[generator.random(X.shape) > np.linspace(0.05, 0.9, 200)[:, None]] = 0.0
+    X[:, 0] = 1.0
+    rows, y = scipy.sparse.csr_array(X), (X @ generator.normal(size=(40, 3))).argmax(axis=1)
+    whole, by_row = (onebit.BanditSVM(kernel, classes=3) for _ in range(2))
+    onebit.play(whole, rows, y, seed=3)
+    for t in range(len(y)):
+        onebit.play(by_row, rows[[t]], y[t : t + 1], fresh=t == 0, seed=3 if t == 0 else None)
+    assert np.array_equal(whole._memory.arrays.weights, by_row._memory.arrays.weights)
+
+
+@pytest.mark.parametrize("n_calls", [1, 2])
+def test_nothing_is_lost_when_room_is_made_and_broken_off(monkeypatch: pytest.MonkeyPatch, n_calls: int) -> None:
+    """Ctrl-C between new arrays and the scratch arrays that go with them; also once more while play is given back."""
+
+    def one_hot(t: int) -> Any:
+        return scipy.sparse.csr_array((np.ones(1), ([0], [t % 50])), shape=(1, 50))
+
+    learner = guarded(None, classes=3, budget=64)
+    for t in range(20):
+        learner.tell(learner.guess(one_hot(t)), False)
+    new_sight, left = bank.BankMemory.new_sight, [n_calls]
+
+    def break_off(memory: Any) -> Any:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise KeyboardInterrupt
+        return new_sight(memory)
+
+    monkeypatch.setattr(bank.BankMemory, "new_sight", break_off)
+    X = np.random.default_rng(0).normal(size=(5, 50))
+    with pytest.raises(KeyboardInterrupt):
+        onebit.play(learner, X, np.arange(5) % 3, fresh=False)
+    left[0] = 0
+    for t in range(3):
+        learner.tell(learner.guess(X[t]), False)
+        learner.tell(learner.guess(one_hot(t)), False)
+    memory: Any = learner._memory
+    arrays, size = memory.arrays, memory.size
+    assert (arrays.targets[:, :size] != 0.0).any(axis=0).all(), "an example of which nothing is known"
+    assert arrays.columns.shape[1] >= arrays.examples[N_ENTRIES, :size].max() == 50

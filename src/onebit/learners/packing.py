@@ -51,9 +51,10 @@ def unpack_memory(memory: Memory, packed: Mapping[str, npt.NDArray[Any]]) -> Non
     empty = memory.arrays._asdict()
     left_out = empty.keys() - packed.keys()
     if not left_out <= set(memory.follows()) or packed.keys() - empty.keys():
+        differing = ", ".join(sorted(packed.keys() ^ empty.keys()))
         raise ValueError(
-            f"it holds the arrays {', '.join(sorted(packed))}, not {', '.join(sorted(empty))}: another version of "
-            "onebit saved it; load it with that one, or learn from the rounds again"
+            "another version of onebit saved it, whose learner kept other arrays: load it with that version, or learn "
+            f"from the rounds again ({differing})"
         )
     sizes: dict[str, int] = {}
     taken = {}

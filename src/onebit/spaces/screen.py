@@ -97,9 +97,9 @@ class Screen:
         """Return the most a score can be off for each unit of coefficient, on a ball of that radius."""
         powers = radius ** (2.0 * np.arange(len(self._series.coefficients)))
         size = float(np.abs(self._series.coefficients) @ powers)
-        return (
-            self._series.error + rounding * (self.n_terms + self._n_points + 64) * size
-        )  # 64: spare terms, as in blocks
+        # A product of the features that do not vary is in every power of it; 64: spare terms, as in blocks.
+        n_fixed = len(powers) * np.count_nonzero(~self._varies)
+        return self._series.error + rounding * float(self.n_terms + self._n_points + n_fixed + 64) * size
 
 
 def _moved(coefficients: Floats, by: Floats) -> Floats:

@@ -66,8 +66,8 @@ class BanditSVM(SpaceLearner):
         "auto" is a bank that suits most data: linear, three Gaussians and two Laplace kernels (`bank_` shows them), and
         two regressions. One is on the row (below 200 features, fewer with more than six classes), the other on its
         similarities with up to 300 landmarks. A list is a bank of your own, and one kernel a bank of one, both without
-        regressions. None stands for ``Linear(normalize=True)``: alone it keeps weights, and of each example only the
-        entries that are not 0, so rows may have any number of features. Beyond 10 000 features "auto" is that.
+        regressions. None stands for ``Linear(normalize=True)``: alone it keeps weights, and of a sparse row only its
+        entries, so rows may have any number of features. Beyond 10 000 features "auto" is that.
     C : float
         What a violated fact costs (squared slack); greater than 1e-300, ``math.inf`` for a hard margin. With a finite C
         facts may be wrong: guesses that become too bad for chance make the learner forget everything and start over.
@@ -82,8 +82,8 @@ class BanditSVM(SpaceLearner):
     budget : int
         The most examples stored. With d features, K classes, m members, and b kernels with values of their own, memory
         is at most 8·budget·(b·budget + 3d + 4mK) bytes, and for the regressions 4.2 MB + 2 400·d + 4 000·K bytes: 105
-        MB for the default bank (b = 3, m = 6) with few features and classes, however long the stream is. For None,
-        d is the most entries of a row.
+        MB for the default bank (b = 3, m = 6) with few features and classes, however long the stream is. For None, b
+        and m are 1, and d is the most entries of a row.
     replays : int
         How many further facts of a class take a step when one is violated: at most replays·budget/(examples stored),
         times the trust in that kernel; five times as many where the linear kernel is alone.
@@ -209,6 +209,7 @@ class BanditSVM(SpaceLearner):
         with self._lock:
             if not self._started:
                 raise AttributeError(f"proved_ is there once {type(self).__name__} has played")
+            self._bank.do_what_is_due()
             return np.sign(self._bank.arrays.targets[:, : self._bank.size].T).astype(np.int8)
 
     @property

@@ -5,7 +5,6 @@ be judged: after "right", every member with another label was wrong; after "wron
 are the arrays, and what is rare: the store grows, columns get a new scale, all is forgotten.
 """
 
-import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -56,8 +55,8 @@ from onebit.learners.bandit_svm.vote import (
     Scratch,
     Settings,
     State,
+    new_watch,
 )
-from onebit.lengths import row_lengths, unit_rows
 from onebit.loop import READY, Game, Moves, Record
 from onebit.memory import Memory, check_stored, grown
 from onebit.scaling import (
@@ -118,10 +117,9 @@ class BankMemory(Memory):
     def _new_state(self, n_features: int, has_regressions: bool) -> State:
         settings, K = self.settings, self.n_classes
         m, n, width = len(self.kernels), min(settings.budget, _FIRST_CAPACITY), n_features + settings.scales
-        n_scaled = n_features * settings.scales
         is_linear = settings.plan[:, IS_LINEAR] != 0
         has_guard = settings.scales and settings.guarded and not is_linear.all()
-        scaling = np.stack([new_statistics(n_scaled), new_scale(n_scaled)])
+        scaling = np.stack([make(n_features * settings.scales) for make in (new_statistics, new_scale)])
         return State(
             columns=np.zeros((n, 1), np.int64),
             raws=np.zeros((n, 1)),
@@ -145,7 +143,7 @@ class BankMemory(Memory):
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Compiled code is there for arrays that it may write to; those of a pickle that was mapped from disk are not.
+        # Compiled code must be able to write to arrays, and those of a pickle that was mapped from disk are read-only.
         super().__setstate__(state)
         arrays: list[Any] = [each if each.flags.writeable else each.copy() for each in self.arrays]
         self.arrays = State(*arrays)
@@ -180,12 +178,11 @@ class BankMemory(Memory):
     @property
     def trust(self) -> Floats:
         """What each member counts in the vote."""
-        trust: Floats = self.arrays.members[: len(self.kernels), TRUST]
-        return trust
+        return np.asarray(self.arrays.members[: len(self.kernels), TRUST])
 
     def game(self, is_sparse: bool) -> Game:
-        """Not there: compiled code is reached by `_moves`."""
-        raise TypeError("a bank plays by one compiled function, not by a game's four")
+        """Raise TypeError: a bank has none."""
+        raise TypeError("BankMemory has no Game: compiled code is called through rounds.run")
 
     def _moves(self, rows: Rows) -> Moves:
         return MOVES
@@ -268,8 +265,7 @@ class BankMemory(Memory):
     def opinions(self, row: Rows) -> Floats:
         """Return every member's scores of a row (m × K). Nothing is learned."""
         self._ask_all(self.prepare(row), row)
-        opinions: Floats = self.sight.opinions[: len(self.kernels)].copy()
-        return opinions
+        return np.array(self.sight.opinions[: len(self.kernels)])
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return every row's scores, as a guess is made from them."""
@@ -287,8 +283,7 @@ class BankMemory(Memory):
         self._seen = -1
         return out
 
-    # What is rare: the store grows, all is forgotten, columns get a new scale. A new scale is not put in force while an
-    # answer is learned from: if this is interrupted the answer must not be learned from twice.
+    # What is rare. It is not done while an answer is learned from: interrupted, it would be learned from twice.
 
     def make_room(self, rows: Rows, t: int) -> None:
         """Grow, or do what is due, if that is what play was stopped for."""
@@ -309,6 +304,7 @@ class BankMemory(Memory):
         for name, axes in self.rooms.items():
             array = getattr(now, name)
             found[name] = grown(array, tuple(sizes.get(axis, m) for axis, m in zip(axes, array.shape, strict=True)))
+        self._at_hand, self._seen = {}, -1  # first: broken off, nothing must go on with the old arrays
         self.arrays = now._replace(**found)
 
     def add_class(self) -> None:
@@ -352,8 +348,7 @@ class BankMemory(Memory):
     def _scale_again(self, kind: int) -> None:
         """Scale the columns and all stored examples of a kind anew, and take in what that changes."""
         now, n = self.arrays, self.size
-        # Where no value can be lost the largest array is written over: after an interrupt the scale is still due, and
-        # everything in it is written again before it is used.
+        # Where no value can be lost the Gram matrices are written over: after an interrupt the scale is still due.
         names = [
             "counts",
             "scaling",
@@ -375,22 +370,33 @@ class BankMemory(Memory):
         if len(fresh.weights):
             change_weights(now.scaling[kind, SCALE], scale, fresh.weights)
         places = np.flatnonzero(now.examples[KIND, :n] == kind)
-        columns, is_entry = now.columns[places], np.arange(now.columns.shape[1]) < now.examples[N_ENTRIES, places, None]
-        # The constant behind the columns is not scaled.
-        with_constant = np.concatenate([scale, new_scale(1)], axis=1)
-        with_constant[[FACTOR, LIMIT], -1] = 1.0
-        seen = np.where(is_entry, scaled_rows(with_constant[:, columns], now.raws[places]), 0.0)
-        unit = unit_rows(seen)
-        fresh.examples[LENGTH, places] = row_lengths(seen)
+        seen = self._seen_entries(scale, kind, places)
+        # In order for sparse rows: how wide the widest row is must not change the last bits.
+        squares = np.cumsum(seen * seen, axis=1)[:, -1] if kind == SPARSE else np.einsum("ij,ij->i", seen, seen)
+        fresh.examples[LENGTH, places] = lengths = np.sqrt(squares)
+        unit, width = seen / lengths[:, None], seen.shape[1]
         if fresh.values.shape[1]:
-            fresh.values[places] = unit
+            fresh.values[places, :width] = unit
         else:
-            fresh.units[columns[is_entry], np.broadcast_to(places[:, None], columns.shape)[is_entry]] = unit[is_entry]
+            fresh.units[:, places] = 0.0
+            for s, place in enumerate(places):
+                n_entries = int(now.examples[N_ENTRIES, place])
+                fresh.units[now.columns[place, :n_entries], place] = unit[s, :n_entries]
         fresh.weights[:] += self._share_of_examples(fresh)
         if self._compare_in_python(fresh) and self._refit(fresh, self.sight, learns=True):
             self.arrays = fresh
         else:
             now.counts[DUE] = 0  # a kernel that cannot take its examples on the new scale: the old one stays
+
+    def _seen_entries(self, scale: Floats, kind: int, places: Integers) -> Floats:
+        """Return the entries of stored rows of a kind on a scale, with the constant, and zeros behind it."""
+        now, n_features = self.arrays, len(self.sight.unit) - 1
+        if kind == DENSE:
+            return np.column_stack([scaled_rows(scale, now.raws[places, :n_features]), np.ones(len(places))])
+        columns, is_entry = now.columns[places], np.arange(now.columns.shape[1]) < now.examples[N_ENTRIES, places, None]
+        with_constant = np.concatenate([scale, new_scale(1)], axis=1)
+        with_constant[[FACTOR, LIMIT], -1] = 1.0  # the constant is not scaled
+        return np.where(is_entry, scaled_rows(with_constant[:, columns], now.raws[places]), 0.0)
 
     def _share_of_examples(self, state: State) -> Any:
         """Return what the stored examples are worth in the linear member's weights."""
@@ -427,8 +433,7 @@ class BankMemory(Memory):
     def _stored(self, state: State) -> Floats:
         """Return the stored examples as the kernels see them."""
         n = int(state.counts[SIZE])
-        stored: Floats = (state.units[:, :n] * state.examples[LENGTH, :n]).T.copy()
-        return stored
+        return np.array((state.units[:, :n] * state.examples[LENGTH, :n]).T, order="C")
 
     def filled(self) -> dict[str, int]:
         """Return how many examples are stored, and the places for landmarks and features that go with so many."""
@@ -455,8 +460,10 @@ class BankMemory(Memory):
         settings, due, (n, width) = self.settings, arrays.counts[DUE], arrays.columns.shape
         check_stored(arrays.counts[SIZE], n, settings.budget)
         scale_due, is_kind = due % TO_FORGET, np.isin(arrays.examples[KIND], (DENSE, SPARSE))
-        if not is_kind.all() or scale_due > (1 + SPARSE) * settings.scales or due > TO_FORGET + SPARSE + 1:
-            raise ValueError(f"a row of no known kind, or {due} is due")
+        if not is_kind.all():
+            raise ValueError("an example is neither of a dense nor of a sparse row")
+        if scale_due > (1 + SPARSE) * settings.scales or due > TO_FORGET + SPARSE + 1:
+            raise ValueError(f"counts say that {due} is due, which is no known task")
         if scale_due and not arrays.counts[SEEN + scale_due - 1]:
             raise ValueError("a scale is due, and no row was seen")
         n_entries, n_columns = arrays.examples[N_ENTRIES], max(len(arrays.units), len(arrays.weights))
@@ -489,11 +496,5 @@ class BankMemory(Memory):
         if now.values.shape[1]:
             return {"weights": now.weights.T.copy()}
         coefficients = now.coefficients[:, :n].copy()
-        width = len(now.units)
-        support = self._rows_of(now, now.raws, width).toarray()[:, : width - self.settings.scales]
+        support = self._rows_of(now, now.raws, len(now.units)).toarray()[:, : len(now.units) - self.settings.scales]
         return {"support": support, "coefficients": coefficients[0] if len(coefficients) == 1 else coefficients}
-
-
-def new_watch() -> Floats:
-    """Return an empty record of how the guesses went."""
-    return np.array([0.0, 0.0, 0.0, math.inf])

@@ -66,8 +66,14 @@ _FIRST_BLOCK = 16
 
 
 _NO_INTEGERS, _NO_SCORES, _NO_RECORD = np.empty(0, np.int64), np.empty((0, 0)), tuple(new_record(1, [1]))
-_NO_ROWS = np.empty((0, 1))
+_NO_ROWS, _NO_ANSWER = np.empty((0, 1)), (0, False, False, -1)
 _CHANCES = Scratch._fields.index("chances")
+
+
+def _as_entries(rows: Rows) -> Any:
+    """Return values, columns and starts of rows, as `rounds.run` takes them."""
+    rows = unlocked(rows)
+    return rows[:3] if isinstance(rows, SparseRows) else (rows.reshape(-1), _NO_INTEGERS, _NO_INTEGERS)
 
 
 def call(
@@ -90,16 +96,10 @@ def call(
     out: Floats = _NO_SCORES,
 ) -> tuple[int, int, int, bool]:
     """Call `rounds.run`, which says what the arguments mean."""
-    rows = unlocked(rows)
-    entries: Any = rows[:3] if isinstance(rows, SparseRows) else (rows.reshape(-1), _NO_INTEGERS, _NO_INTEGERS)
-    answer = (
-        int(label),
-        bool(explored),
-        bool(correct),
-        int(truth),
-    )  # no other types, for which all would be compiled again
+    # No other types, for which everything would be compiled again.
+    answer = int(label), bool(explored), bool(correct), int(truth)
     arrays = tuple(state), tuple(scratch), tuple(settings)
-    return run(task, *arrays, entries, t, y, start, seed, first_round, answer, tuple(record), out)
+    return run(task, *arrays, _as_entries(rows), t, y, start, seed, first_round, answer, tuple(record), out)
 
 
 def _loop(
@@ -119,15 +119,17 @@ def _loop(
 
 
 def _look(state: Any, row: Rows, scratch: Any, seed: int, round: int, settings: Any) -> tuple[int, int, bool, float]:
-    _, why, label, explored = call(SCORE, state, scratch, settings, row, seed=seed, first_round=round)
+    arrays = state, scratch, settings, _as_entries(row)  # not by `call`: a keyword costs as much as an array
+    _, why, label, explored = run(SCORE, *arrays, 0, _NO_INTEGERS, 0, seed, round, _NO_ANSWER, _NO_RECORD, _NO_SCORES)
     return why, label, explored, float(scratch[_CHANCES][label]) if why == READY else 0.0
 
 
 def _learn(
     state: Any, _row: Rows, scratch: Any, label: int, explored: bool, correct: bool, truth: int, settings: Any
 ) -> bool:
-    answer: Any = {"label": label, "explored": explored, "correct": correct, "truth": truth}
-    return call(LEARN, state, scratch, settings, **answer)[3]
+    answer = label, explored, correct, truth
+    arrays = state, scratch, settings, _as_entries(_NO_ROWS)
+    return run(LEARN, *arrays, 0, _NO_INTEGERS, 0, 0, 0, answer, _NO_RECORD, _NO_SCORES)[3]
 
 
 MOVES = Moves(_loop, _look, _learn)
@@ -174,15 +176,16 @@ def _try_quiet(memory: "BankMemory", rows: Any, y: Integers) -> int:
     if not is_alone or not memory.is_symmetric[base] or now.counts[DUE] or is_full or isinstance(rows, SparseRows):
         return 0
     width = len(memory.sight.unit)
-    used = np.flatnonzero(now.coefficients[leader, : memory.size].any(axis=1))  # others add nothing to a score
+    # Other examples add nothing to a score; a linear leader needs none.
+    used = np.flatnonzero(now.coefficients[leader, : 0 if is_linear else memory.size].any(axis=1))
     return play_quiet(
         unlocked(rows),
         y,
         bool(is_linear),
         settings.bases[base],
         squarings,
-        now.units[:, used],
-        now.examples[:, used],
+        np.ascontiguousarray(now.units[:, used]),
+        np.ascontiguousarray(now.examples[:, used]),
         now.weights if is_linear else now.coefficients[leader, used],
         now.sums[leader],
         settings.softness,

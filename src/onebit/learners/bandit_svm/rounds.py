@@ -112,7 +112,7 @@ SCORE, SCORE_ALL, CHOOSE, LEARN, PLAY, REFIT = range(6)
 _LESSON = 0.03
 # Beyond, the squares in ‖x‖² + ‖x'‖² − 2⟨x, x'⟩ are no floats, and their difference is no number.
 _LONGEST = 1e150
-# Called here, where it would be copied into each caller elsewhere.
+# Called here, and not copied into each caller.
 _to_unit = shared(in_python(to_unit))
 
 
@@ -142,10 +142,13 @@ def read_row(
         return FULL
     for e in range(flags[ROW_ENTRIES]):  # of the row before
         unit[row_columns[e]] = 0.0
-    for e in range(n):
-        j, value = columns[first + e] if kind == SPARSE else e, values[first + e]
-        row_columns[e], entries[RAW, e] = j, value
-        new[e] = scaled(scaling[kind, SCALE], j, value) if scales else value
+    stop, n = first + n, 0
+    for place in range(first, stop):
+        j, value = columns[place] if kind == SPARSE else place - first, values[place]
+        if scales or value != 0.0:  # scaled, a value of 0 is another
+            row_columns[n], entries[RAW, n] = j, value
+            new[n] = scaled(scaling[kind, SCALE], j, value) if scales else value
+            n += 1
     if scales:
         row_columns[n], entries[RAW, n], new[n] = n_features, 1.0, 1.0
         n += 1
@@ -227,8 +230,9 @@ def score_row(
     capacity, m, n_asked = state.examples.shape[1], settings.plan.shape[0], members.shape[0]
     if counts[DUE] or (counts[SIZE] == capacity and capacity < settings.budget):
         return FULL
-    # Ctrl-C may have come when the state had grown, and the scratch arrays had not.
-    if scratch.lines.shape[1] < capacity or scratch.entries.shape[1] < state.columns.shape[1]:
+    # Ctrl-C may have come when the state had changed its size, and the scratch arrays had not.
+    are_wide = scratch.lines.shape[1] == capacity and scratch.entries.shape[1] == state.columns.shape[1]
+    if not are_wide or scratch.scores.shape[0] != state.targets.shape[0]:
         return FULL
     entries, numbers, scores = scratch.entries, scratch.numbers, scratch.scores
     why = read_row(
@@ -268,7 +272,7 @@ def score_row(
         first, stop = 0, n_asked
     for k in range(0 if settings.is_bounded else m):
         itself = squared_often(numbers[ITSELF + settings.plan[k, BASE]], settings.plan[k, SQUARINGS])
-        if is_lost(itself, length**2, entries, UNIT) or ready_if_finite(opinions[k]) != READY:
+        if is_lost(itself, length**2, entries[:, : flags[ROW_ENTRIES]], UNIT) or ready_if_finite(opinions[k]) != READY:
             return UNSCORED
     write_vote(members, opinions, m, flags, scores)
     for i in range(scores.shape[0]):
@@ -305,10 +309,9 @@ def score_row(
         )
         tried = -1
         if settings.guarded:
-            similarities = scratch.lines[scratch.lines.shape[0] - 1]  # of the default bank's last kernel, Laplace's
             tried = newcomer(
                 counts[SIZE],
-                similarities,
+                scratch.lines[scratch.lines.shape[0] - 1],  # of the default bank's last kernel, Laplace's
                 state.targets,
                 state.guesses[RIGHT],
                 state.watch[LATELY],

@@ -9,6 +9,8 @@ guarantee comes from the guard alone (docs/theory/bandit-svm.md).
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from onebit.compiled import shared
 from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, Integers
@@ -181,6 +183,11 @@ class Scratch(NamedTuple):
     """What the mixture knows of three labels."""
 
 
+def new_watch() -> Floats:
+    """Return an empty record of how the guesses went."""
+    return np.array([0.0, 0.0, 0.0, math.inf])
+
+
 # The guess.
 
 
@@ -282,7 +289,7 @@ def newcomer(
                 return -1
             if targets[i, nearest] == IT_IS_NOT:
                 room[i] = -math.inf
-        last, before, chance = similarities[nearest], nearest, chance * max(lately, _LEAST_RATE)
+        last, before, chance = similarities[nearest], nearest, chance * min(max(lately, _LEAST_RATE), 0.5)
     best = highest_of(room)
     return best if room[best] > -math.inf else -1
 
