@@ -59,13 +59,12 @@ def to_unit(values: Floats, n: int) -> tuple[float, float]:
 
 @inlined
 def shorten(values: Floats, n: int) -> float:
-    """Divide n values by their length; return their squared length: 1, but for rounding and where all are 0."""
-    length, square = math.sqrt(to_unit(values, n)[1]), 0.0
-    if length > 0.0:
-        for e in range(n):
-            values[e] /= length
-            square += values[e] * values[e]
-    return square
+    """Divide n values by their length, unless all are 0; return that length."""
+    unit, square = to_unit(values, n)
+    length = math.sqrt(square)
+    for e in range(n if length > 0.0 else 0):
+        values[e] /= length
+    return length * unit
 
 
 def units_of(largest: Floats) -> Floats:

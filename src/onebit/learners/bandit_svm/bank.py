@@ -16,12 +16,7 @@ from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, take
 from onebit.kernels import Kernel
 from onebit.learners.bandit_svm import regressions
 from onebit.learners.bandit_svm.playing import MOVES, call, run_in_blocks
-from onebit.learners.bandit_svm.rounds import (
-    CHOOSE,
-    LEARN,
-    REFIT,
-    SCORE_ALL,
-)
+from onebit.learners.bandit_svm.rounds import CHOOSE, LEARN, REFIT, SCORE_ALL
 from onebit.learners.bandit_svm.separators import (
     CODE,
     IN_PYTHON,
@@ -59,15 +54,7 @@ from onebit.learners.bandit_svm.vote import (
 )
 from onebit.loop import READY, Game, Moves, Record
 from onebit.memory import Memory, check_stored, grown
-from onebit.scaling import (
-    FACTOR,
-    LIMIT,
-    change_weights,
-    new_scale,
-    new_statistics,
-    put_in_force,
-    scaled_rows,
-)
+from onebit.scaling import FACTOR, LIMIT, change_weights, new_scale, new_statistics, put_in_force, scaled_rows
 
 _FIRST_CAPACITY = 16
 

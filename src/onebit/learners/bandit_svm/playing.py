@@ -14,10 +14,7 @@ import numpy as np
 
 from onebit.compiled import frugal, shared
 from onebit.inputs import Floats, Integers, Rows, SparseRows, take, unlocked
-from onebit.learners.bandit_svm.regressions import (
-    count_sure,
-    may_guess_alone,
-)
+from onebit.learners.bandit_svm.regressions import count_sure, may_guess_alone
 from onebit.learners.bandit_svm.rounds import LEARN, PLAY, SCORE, run
 from onebit.learners.bandit_svm.separators import (
     CODE,

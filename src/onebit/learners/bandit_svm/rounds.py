@@ -7,21 +7,13 @@ wrong: most rounds of an easy stream need one member. Otherwise all vote, and th
 Python calls one compiled function, `run`, for everything, so everything is compiled once.
 """
 
-import math
 from functools import partial
 from typing import Any
 
 from onebit.compiled import frugal, shared
 from onebit.inputs import Floats, Integers
 from onebit.kernels import is_lost
-from onebit.learners.bandit_svm.regressions import (
-    VOTE,
-    count_sure,
-    estimate,
-    learn,
-    may_guess_alone,
-    propose,
-)
+from onebit.learners.bandit_svm.regressions import VOTE, count_sure, estimate, learn, may_guess_alone, propose
 from onebit.learners.bandit_svm.separators import (
     CODE,
     GAUSSIAN,
@@ -45,11 +37,7 @@ from onebit.learners.bandit_svm.separators import (
     write_powers,
     write_products,
 )
-from onebit.learners.bandit_svm.store import (
-    refit,
-    replay_all,
-    store_row,
-)
+from onebit.learners.bandit_svm.store import refit, replay_all, store_row
 from onebit.learners.bandit_svm.vote import (
     ASK_ALL,
     ASKED,
@@ -100,7 +88,7 @@ from onebit.learners.bandit_svm.vote import (
     teach_guard,
     write_vote,
 )
-from onebit.lengths import to_unit
+from onebit.lengths import shorten
 from onebit.loop import EXPLORED, FULL, MISTAKES, PASSED, READY, UNSCORED, UPDATES, ready_if_finite
 from onebit.memory import in_python
 from onebit.scaling import count_entry, scaled
@@ -113,7 +101,7 @@ _LESSON = 0.03
 # Beyond, the squares in ‖x‖² + ‖x'‖² − 2⟨x, x'⟩ are no floats, and their difference is no number.
 _LONGEST = 1e150
 # Called here, and not copied into each caller.
-_to_unit = shared(in_python(to_unit))
+_shorten = shared(in_python(shorten))
 
 
 @shared
@@ -155,12 +143,9 @@ def read_row(
     flags[ROW_ENTRIES], flags[ROW_KIND] = n, kind
     if ready_if_finite(new[:n]) != READY:
         return UNSCORED
-    power, square = _to_unit(new, n)
-    length = math.sqrt(square)
+    numbers[ROW_LENGTH] = _shorten(new, n)
     for e in range(n):
-        new[e] /= length if length > 0.0 else 1.0
         unit[row_columns[e]] = new[e]
-    numbers[ROW_LENGTH] = length * power
     for f in range(MULTIPLIED, flags.shape[0]):
         flags[f] = 0
     return READY
@@ -209,9 +194,7 @@ def ask(state: State, scratch: Scratch, settings: Settings, first: int, stop: in
         if k == m:
             for e in range(n_raw):
                 entries[RAW_UNIT, e] = entries[RAW, e]
-            length = math.sqrt(_to_unit(entries[RAW_UNIT], n_raw)[1])
-            for e in range(n_raw if length > 0.0 else 0):
-                entries[RAW_UNIT, e] /= length
+            _shorten(entries[RAW_UNIT], n_raw)
             multiply_weights(guard, scratch.columns, entries[RAW_UNIT], n_raw, opinions[k])
         elif plan[k, IS_LINEAR]:
             multiply_weights(state.weights, scratch.columns, entries[UNIT], n, opinions[k])

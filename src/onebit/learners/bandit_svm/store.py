@@ -8,9 +8,7 @@ import math
 
 from onebit.compiled import shared
 from onebit.inputs import Floats
-from onebit.learners.bandit_svm.regressions import (
-    shortened,
-)
+from onebit.learners.bandit_svm.regressions import shortened
 from onebit.learners.bandit_svm.separators import (
     CODE,
     IMPORTANCE,

@@ -15,14 +15,7 @@ from onebit.compiled import shared
 from onebit.draws import Draw, uniform, uniform_label
 from onebit.inputs import Floats, Integers
 from onebit.learners.bandit_svm.regressions import ENOUGH_RIGHT, NEXT_TO_NOTHING, TRIAL_ROUNDS
-from onebit.learners.bandit_svm.separators import (
-    IT_IS,
-    IT_IS_ANOTHER,
-    IT_IS_NOT,
-    PRODUCTIVE,
-    lack,
-    stepped,
-)
+from onebit.learners.bandit_svm.separators import IT_IS, IT_IS_ANOTHER, IT_IS_NOT, PRODUCTIVE, lack, stepped
 from onebit.loop import highest
 from onebit.memory import in_python
 
