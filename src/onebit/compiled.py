@@ -6,35 +6,79 @@ compiled.
 """
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import numba
 from llvmlite.binding import parse_assembly
-from numba.core import event
+from numba.core import cgutils, event
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Flags
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
+from numba.core.datamodel.models import PrimitiveModel
+from numba.core.imputils import lower_getattr_generic
 from numba.core.registry import CPUDispatcher
-from numba.core.types import unliteral
+from numba.core.targetconfig import ConfigStack
+from numba.core.types import Any as AnyType
+from numba.core.types import BaseFunction, Type, unliteral
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.extending import lower_builtin, register_model, type_callable
 
 from onebit.code_cache import keep_on_disk
 from onebit.compile_notice import NOTICE
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_Content = TypeVar("_Content", bound=tuple[Any, ...])
 
 _listen: Any = event.register
+_jit: Any = numba.njit
+_passes: Any = PassManager
 _listen("numba:compile", NOTICE)
 
 # Nobody calls compiled code from C.
 _NOT_FROM_C: Any = {"no_cfunc_wrapper": True}
-# Numba keeps this option to itself, by its underscore; without it the code is the same, and slower.
-_WITHOUT_COUNTING: Any = {"_nrt": False}
 # What Numba calls the globals by which code finds Python objects, and the functions that take them apart.
 _ENVIRONMENT, _WRAPPER = "NumbaEnv", "_ZN7cpython"
-# To link without compiling, and to compare options quickly, parts of Numba are used that it keeps to itself: with other
-# versions code is compiled as usual, in twice the time.
+# What Numba does to a function before it makes code of it, and what has no effect on functions that make no arrays, no
+# functions and no context managers, and whose branches do not depend on types. Counting references is one of them.
+_NEEDLESS_PASSES = {
+    "AnnotateTypes",
+    "DeadBranchPrune",
+    "DumpParforDiagnostics",
+    "FindLiterallyCalls",
+    "IRLegalization",
+    "InlineClosureLikes",
+    "InlineOverloads",
+    "LiteralPropagationSubPipelinePass",
+    "LiteralUnroll",
+    "MakeFunctionToJitFunction",
+    "NoPythonSupportedFeatureValidation",
+    "RewriteDynamicRaises",
+    "RewriteSemanticConstants",
+    "WithLifting",
+}
+# To compile in half of the time parts of Numba are used that it keeps to itself; with other versions code is compiled
+# as usual.
 _USES_PRIVATE_PARTS = numba.__version__.startswith("0.68.")
+
+
+class _FewPasses(CompilerBase):
+    """Compiles a function that makes no arrays."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        """Return what is done, in order."""
+        few = _passes("frugal")
+        for made, purpose in cast(Any, DefaultPassBuilder).define_nopython_pipeline(self.state).passes:
+            if made.__name__ not in _NEEDLESS_PASSES:
+                few.add_pass(made, purpose)
+        few.finalize()
+        return [few]
+
+
+# Numba keeps "_nrt" to itself, by its underscore; without it the code is the same, and slower.
+_FRUGAL: Any = _NOT_FROM_C | {"_nrt": False} | ({"pipeline_class": _FewPasses} if _USES_PRIVATE_PARTS else {})
 
 
 def compiled(function: _Function, *, is_long: bool = False) -> _Function:
@@ -49,7 +93,7 @@ def compiled(function: _Function, *, is_long: bool = False) -> _Function:
         object, and whoever calls it holds the arrays, and the lock of their learner, until it returns. In a call of a
         microsecond, giving the interpreter up and waiting for it again would cost more than the call.
     """
-    made = numba.njit(error_model="numpy", nogil=is_long, **_NOT_FROM_C)(function)
+    made = _jit(error_model="numpy", nogil=is_long, **_NOT_FROM_C)(function)
     return cast(_Function, _finished(made, _Dispatcher))
 
 
@@ -59,8 +103,7 @@ def frugal(function: _Function, *, is_long: bool = False) -> _Function:
     Numba counts references to every array in every named tuple that is passed on, and there it costs five times what
     the rest of a round of Algorithm 1 does. A function that makes no arrays has nothing to count.
     """
-    options = _NOT_FROM_C | _WITHOUT_COUNTING
-    made = numba.njit(error_model="numpy", nogil=is_long, **options)(function)
+    made = _jit(error_model="numpy", nogil=is_long, **_FRUGAL)(function)
     return cast(_Function, _finished(made, _Dispatcher))
 
 
@@ -70,8 +113,8 @@ def shared(function: _Function) -> _Function:
     As `frugal`, it makes no arrays. Python cannot call it: what takes Python's objects apart would take as long to
     compile as the function itself.
     """
-    options = _NOT_FROM_C | _WITHOUT_COUNTING | {"no_cpython_wrapper": True}
-    return cast(_Function, _finished(numba.njit(error_model="numpy", **options)(function), _NotFromPython))
+    made = _jit(error_model="numpy", no_cpython_wrapper=True, **_FRUGAL)(function)
+    return cast(_Function, _finished(made, _NotFromPython))
 
 
 def _finished(function: Any, kind: type) -> Any:
@@ -123,8 +166,48 @@ class _ForLinking(JITCodeLibrary):
         return any(function.name.startswith(_WRAPPER) for function in self._final_module.functions)
 
 
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Collect no garbage meanwhile: that takes a fifth of the time to compile, and finds next to nothing."""
+    is_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_enabled:
+            if not gc.get_freeze_count():  # what is there counts as old, so that the next collection passes it over
+                gc.freeze()
+                gc.unfreeze()
+            gc.enable()
+
+
+@contextmanager
+def _remembering_types() -> Iterator[None]:
+    """Find out once, and not for every use, what functions such as "+" return for arguments of certain types.
+
+    Numba tries all it knows about a function each time, which would take a fifth of the time to compile.
+    """
+    functions: Any = BaseFunction
+    before, found = functions.get_call_type, {}
+
+    def get_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
+        key = self, tuple(args), tuple(kws.items()), cast(Any, ConfigStack).top_or_none()
+        if key not in found:
+            found[key] = before(self, context, args, kws)
+        return found[key]
+
+    if before.__module__ == __name__ or not _USES_PRIVATE_PARTS:  # inside another of these, which remembers already
+        yield
+        return
+    functions.get_call_type = get_call_type
+    try:
+        yield
+    finally:
+        functions.get_call_type = before
+
+
 class _Dispatcher(CPUDispatcher):
-    """Compiles without collecting garbage meanwhile: that takes a sixth of the time, and finds next to nothing."""
+    """Compiles in half of the time."""
 
     _makes: type[JITCodeLibrary] = JITCodeLibrary
     """What compiled code is made into."""
@@ -133,16 +216,13 @@ class _Dispatcher(CPUDispatcher):
         """Return the compiled form for a signature."""
         context: Any = self.targetctx
         codegen = context.codegen()
-        with global_compiler_lock:
-            is_enabled, before = gc.isenabled(), codegen._library_class
-            gc.disable()
+        with global_compiler_lock, _without_collecting(), _remembering_types():
+            before = codegen._library_class
             try:
                 codegen._library_class = self._makes  # whatever the caller, which is being compiled, is made into
                 return super().compile(sig)
             finally:
                 codegen._library_class = before
-                if is_enabled:
-                    gc.enable()
 
 
 class _NotFromPython(_Dispatcher):
@@ -167,4 +247,66 @@ def inlined(function: _Function) -> _Function:
     A call across compiled functions costs more than a whole round of Algorithm 1 in three dimensions, so every step of
     the game's inner loop (score, guess, learn, update) is inlined.
     """
-    return cast(_Function, numba.njit(inline="always", error_model="numpy")(function))
+    return cast(_Function, _jit(inline="always", error_model="numpy")(function))
+
+
+# Named tuples of many arrays, handed on from one compiled function to the next.
+
+
+def by_reference(content: _Content) -> _Content:
+    """Return a named tuple that is handed on by its address, as long as the function runs that calls this.
+
+    Numba hands on every number of every array in a tuple, eight for a matrix, in each call. For two dozen arrays that
+    is a quarter of the code to compile. Only for functions that make no arrays: no references are counted.
+    """
+    return content
+
+
+class _Reference(Type):
+    """The type of a named tuple's address."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+        super().__init__(f"Reference({content})")
+
+
+@register_model(_Reference)
+class _Address(PrimitiveModel):
+    """What compiled code has of it: a pointer."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        whole: Any = super()
+        whole.__init__(manager, kind, manager.lookup(kind.content).get_value_type().as_pointer())
+
+
+@type_callable(by_reference)
+def _type_of_reference(_context: Any) -> Any:
+    return lambda content: _Reference(content)
+
+
+def _address(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+    """Write a tuple to the stack of the function that is compiled."""
+    return cast(Any, cgutils).alloca_once_value(builder, arguments[0])
+
+
+cast(Any, lower_builtin)(by_reference, AnyType)(_address)
+
+
+@infer_getattr
+class _FieldTypes(AttributeTemplate):
+    """The types of its fields."""
+
+    key = _Reference
+
+    def generic_resolve(self, reference: Any, name: str) -> Any:  # type: ignore[override]
+        """Return the type of a field, or None if there is no such field."""
+        content = reference.content
+        return content.types[content.fields.index(name)] if name in content.fields else None
+
+
+def _load(_context: Any, builder: Any, kind: Any, address: Any, name: str) -> Any:
+    """Load a field."""
+    return builder.load(cast(Any, cgutils).gep_inbounds(builder, address, 0, kind.content.fields.index(name)))
+
+
+cast(Any, lower_getattr_generic)(_Reference)(_load)

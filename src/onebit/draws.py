@@ -129,13 +129,8 @@ def _draw(seed: int, round: int) -> float:
     lane = round % 4
     # NumPy raises the counter before it draws, four numbers at a time.
     w0, w1, w2, w3 = philox(seed, LEARNER, round // 4 + 1, 0)
-    if lane == 0:
-        return to_unit(w0)
-    if lane == 1:
-        return to_unit(w1)
-    if lane == 2:
-        return to_unit(w2)
-    return to_unit(w3)
+    low, high = w1 if lane == 1 else w0, w3 if lane == 3 else w2
+    return to_unit(high if lane >= 2 else low)
 
 
 def _number(seed: Any, round: int) -> float:

@@ -10,7 +10,7 @@ Python calls one compiled function, `run`, for everything, so everything is comp
 from functools import partial
 from typing import Any
 
-from onebit.compiled import frugal, shared
+from onebit.compiled import by_reference, frugal, shared
 from onebit.inputs import Floats, Integers
 from onebit.kernels import is_lost
 from onebit.learners.bandit_svm.regressions import VOTE, count_sure, estimate, learn, may_guess_alone, propose
@@ -430,7 +430,11 @@ def run(
     answer : tuple
         Label, explored, correct and truth, as in `onebit.rounds.Answer`.
     """
-    state, scratch, settings = State(*state_arrays), Scratch(*scratch_arrays), Settings(*setting_values)
+    state, scratch, settings = (
+        by_reference(State(*state_arrays)),
+        by_reference(Scratch(*scratch_arrays)),
+        by_reference(Settings(*setting_values)),
+    )
     (values, columns, starts), (label, explored, correct, truth) = rows, answer
     counts, checkpoints, cumulative, guesses = record_arrays
     scores_rows, chooses, learns = (

@@ -233,19 +233,21 @@ def compare(
         for s in range(size if code == GAUSSIAN else 0):
             out[s] = gaussian_exponent(out[s], square, room[s], parameters)
         exponentiate(out, size, room)
-    elif code == _RATIONAL:
-        itself = _rational(square, square, square, parameters)
+    elif code != _LINEAR:
+        itself = _of_product(code, square, parameters)
         for s in range(size):
-            out[s] = _rational(out[s], square, room[s], parameters)
-    elif code == _POLYNOMIAL:
-        itself = _polynomial(square, square, square, parameters)
-        for s in range(size):
-            out[s] = _polynomial(out[s], square, room[s], parameters)
-    elif code == _MULTINOMIAL:
-        itself = _multinomial(square, square, square, parameters)
-        for s in range(size):
-            out[s] = _multinomial(out[s], square, room[s], parameters)
+            out[s] = _of_product(code, out[s], parameters)
     return itself
+
+
+@shared
+def _of_product(code: float, product: float, parameters: Floats) -> Any:
+    """Return the value of a kernel that depends on nothing but the product of two rows."""
+    if code == _RATIONAL:
+        return _rational(product, 0.0, 0.0, parameters)
+    if code == _POLYNOMIAL:
+        return _polynomial(product, 0.0, 0.0, parameters)
+    return _multinomial(product, 0.0, 0.0, parameters)
 
 
 @shared
