@@ -19,7 +19,7 @@ class House(Looks):
     """A keeper that is kept in order."""
 
     def warm_up(self) -> None:
-        """Compile what the first guess and answer would wait for: a quarter of a minute for `BanditSVM`, once.
+        """Compile what the first guess and answer would wait for: some ten seconds for `BanditSVM`, once.
 
         Another learner with the same settings plays two rounds, with dense and with sparse rows if it is not known yet
         what records become; of this one nothing is changed.
