@@ -202,7 +202,7 @@ def algorithm_2_in_blocks(name: str, X: Floats, y: Integers) -> list[Line]:
 
 def _one_product_per_round(X: Floats, y: Integers) -> tuple[Integers, Integers]:
     """Play Algorithm 2 with one matrix-vector product per round, in plain NumPy; return guesses and support sizes."""
-    from onebit.draws import Draw, uniform, uniform_label
+    from onebit.engine.randomness import Draw, uniform, uniform_label
 
     n_classes, size = 10, 0
     points, coefficients = np.empty_like(X), np.zeros((len(X), n_classes))

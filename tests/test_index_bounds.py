@@ -12,7 +12,7 @@ from onebit.learners import all_learners
 HERE = Path(__file__).parent
 BEYOND = """
 import numpy as np
-from onebit.compiled import compiled, frugal, inlined
+from onebit.engine.jit import compiled, frugal, inlined
 
 @inlined
 def read(values, i):

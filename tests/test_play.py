@@ -11,7 +11,7 @@ import pytest
 import onebit
 from onebit.checks import discovery
 from onebit.checks.problems import noisy_problem, snapshot
-from onebit.loop import default_checkpoints
+from onebit.engine.loop import default_checkpoints
 from onebit.streams import AdaptiveStream, LearnerView
 
 

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from in_process import onebit
-from onebit import code_cache
-from onebit.code_cache import NOT_KEPT
 from onebit.commands import warm_up
 from onebit.compare.entries import default_entries
-from onebit.compile_notice import CompileNotice
+from onebit.engine import code_cache
+from onebit.engine.code_cache import NOT_KEPT
+from onebit.engine.compile_notice import CompileNotice
 from onebit.learners import all_learners
 
 LATER = """
 import numpy as np, scipy.sparse, tempfile
 import onebit
-from onebit.compile_notice import NOTICE
+from onebit.engine.compile_notice import NOTICE
 X = np.random.default_rng(1).normal(size=(80, 5)) * np.geomspace(1, 1e4, 80)[:, None]
 y = X[:, :3].argmax(axis=1)
 for rows in (X, scipy.sparse.csr_array(X)):

@@ -9,6 +9,7 @@
 from importlib.metadata import version
 
 from onebit import kernels, streams
+from onebit.game import Guess, Trace
 from onebit.learners import (
     SOBA,
     AdaptiveSurrogate,
@@ -41,7 +42,6 @@ from onebit.learners import (
 from onebit.live.client import Client
 from onebit.live.decider import Decider
 from onebit.play import play
-from onebit.rounds import Guess, Trace
 
 __version__ = version("onebit")
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from onebit.commands import options
 from onebit.commands.errors import errors_in_a_line, fail
-from onebit.compile_notice import NOTICE
+from onebit.engine.compile_notice import NOTICE
 from onebit.streams.sources import known_names
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.spatial.distance
 
-from onebit.compiled import compiled, inlined
+from onebit.engine.jit import compiled, inlined
+from onebit.engine.lengths import LEAST_SQUARE, row_lengths, unit_rows
 from onebit.inputs import Floats, Rows, check_integer, check_number, check_rows, dense
-from onebit.lengths import LEAST_SQUARE, row_lengths, unit_rows
 
 __all__ = [
     "Custom",
@@ -54,7 +54,7 @@ class Kernel(ABC):
     """A positive definite kernel.
 
     Call it on rows for the matrix of values: ``kernel(X, Y)``. To write one of your own as a class, give `value` (an
-    `onebit.compiled.inlined` function), `parameters` and `sensitivity`; a plain Python function will do too, see
+    `onebit.engine.jit.inlined` function), `parameters` and `sensitivity`; a plain Python function will do too, see
     `Custom`.
     """
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import column_or_1d
 
-from onebit.compiled import compiled
+from onebit.engine.jit import compiled
 from onebit.frames import is_frame, is_missing
 from onebit.inputs import Integers, as_array, brief, check_integer
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from onebit.engine.loop import ENDED, EXPLORED, MISTAKES, READY, UPDATES, Record, new_record
 from onebit.frames import as_frame, is_frame
+from onebit.game import Curve, Trace
 from onebit.inputs import check_choice, check_integer, check_real, check_rows, take
 from onebit.labels import check_labels, infer_classes
 from onebit.learners import Learner
 from onebit.learners.by_hand import ASKING, AtHand, play_by_hand
-from onebit.loop import ENDED, EXPLORED, MISTAKES, READY, UPDATES, Record, new_record
-from onebit.rounds import Curve, Trace
 from onebit.streams import AdaptiveStream, DataSet, LearnerView
 
 _PIECES, _SHORTEST_PIECE = 200, 50  # how often progress is told

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_info
 from onebit.arena import Batch, Cell, LocalProcesses, Played, Result, Spec, grid, run
 from onebit.arena.cluster.dask_cluster import DaskCluster
 from onebit.arena.scratch import batch_folder
-from onebit.compile_notice import NOTICE
+from onebit.engine.compile_notice import NOTICE
 
 LOG_VARIABLE = "ARENA_TEST_LOG"
 STUCK_VARIABLE = "ARENA_TEST_STUCK_FROM_SEED"

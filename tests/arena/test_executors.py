@@ -29,7 +29,7 @@ from onebit.arena import (
     run,
 )
 from onebit.arena.executors import THREAD_VARIABLES, PlayBatch, in_order
-from onebit.compile_notice import CompileNotice
+from onebit.engine.compile_notice import CompileNotice
 
 FOLDER = Path(__file__).parent
 STREAMS = [Spec("paper_weak", {"rounds": 10}), Spec("paper_strong")]

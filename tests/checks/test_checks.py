@@ -11,8 +11,8 @@ import pytest
 import onebit
 from onebit.bounds import Claim
 from onebit.checks import check_kernel, check_learner, check_stream, guarantees, sharing, ticket_contract
+from onebit.game import Answer, Guess
 from onebit.inputs import Floats, Integers, Rows
-from onebit.rounds import Answer, Guess
 
 
 class LuckyLabel(onebit.Learner):

@@ -19,7 +19,7 @@ from onebit.arena.vowpal_wabbit import VowpalWabbit
 from onebit.compare import comparison as compared
 from onebit.compare.comparison import Comparison, run_comparison
 from onebit.compare.entries import enter
-from onebit.loop import default_checkpoints
+from onebit.engine.loop import default_checkpoints
 from onebit.streams.sources import Source, find_sources
 
 MINE = """
@@ -29,7 +29,7 @@ import numpy as np
 
 from onebit.arena import PlayerTrace, Player, Spec
 from onebit.learners import Banditron
-from onebit.loop import default_checkpoints
+from onebit.engine.loop import default_checkpoints
 
 RATE = 0.25
 
@@ -209,7 +209,11 @@ def test_what_shows_or_stores_is_in_no_key(versioned: dict[str, set[str]]) -> No
 
 def test_other_checkpoints_are_other_games_of_everyone(monkeypatch: pytest.MonkeyPatch) -> None:
     rival = VowpalWabbit("--epsilon 0.05", version="0.0")
-    assert not [name for name in rival.code() if name.startswith(("onebit.learners", "onebit.loop", "onebit.memory"))]
+    assert not [
+        name
+        for name in rival.code()
+        if name.startswith(("onebit.learners", "onebit.engine.loop", "onebit.engine.state"))
+    ]
     entries = (*ENTRIES, enter(rival))
     wanted = Comparison((Source("iris"),), entries, rounds=30, runs=1)
     first = {cell.key for cell in wanted.cells()}

@@ -7,8 +7,8 @@ import pytest
 
 import onebit
 from onebit.evaluate import Candidate, logged_rounds, replay
+from onebit.game import Answer, Guess
 from onebit.inputs import Floats, Rows
-from onebit.rounds import Answer, Guess
 
 
 class Listener(onebit.Learner):

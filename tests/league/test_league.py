@@ -24,7 +24,7 @@ PLAYERS = """
 import numpy as np
 
 from onebit.arena import Player, PlayerTrace, Spec
-from onebit.loop import default_checkpoints
+from onebit.engine.loop import default_checkpoints
 
 
 class Coin(Player):

@@ -17,7 +17,8 @@ from threadpoolctl import threadpool_limits
 import onebit
 from onebit.bounds import at_most
 from onebit.checks.problems import lock_up_problem, noisy_problem, separable_problem
-from onebit.compiled import compiled
+from onebit.engine.jit import compiled
+from onebit.engine.lengths import unit_rows
 from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational
 from onebit.learners import packing
 from onebit.learners.bandit_svm import bandit_svm, bank, playing, store, vote
@@ -25,7 +26,6 @@ from onebit.learners.bandit_svm.bandit_svm import plan_members
 from onebit.learners.bandit_svm.separators import LENGTH, N_ENTRIES, OF_UNITS
 from onebit.learners.bandit_svm.vote import ASKED, DUE, REMOVED, SEEN, Scratch, Settings, State
 from onebit.learners.space_learner import in_linear_space
-from onebit.lengths import unit_rows
 from onebit.theory import margin as margin_of
 
 

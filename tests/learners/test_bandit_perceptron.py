@@ -9,7 +9,7 @@ import pytest
 
 import onebit
 from onebit.checks.problems import guesses_of, noisy_problem, separable_problem
-from onebit.draws import Draw, uniform
+from onebit.engine.randomness import Draw, uniform
 from onebit.inputs import Floats, Integers
 from onebit.kernels import Linear, Multinomial, Polynomial, Rational
 

@@ -9,10 +9,10 @@ from sklearn.linear_model import Ridge
 
 import onebit
 from onebit.checks.problems import lock_up_problem, noisy_problem
-from onebit.compiled import compiled
+from onebit.engine.jit import compiled
+from onebit.engine.state import in_python
 from onebit.learners.bandit_svm import regressions
 from onebit.learners.bandit_svm.vote import LANDMARKS
-from onebit.memory import in_python
 
 estimate, learn, propose = (
     compiled(in_python(function)) for function in (regressions.estimate, regressions.learn, regressions.propose)

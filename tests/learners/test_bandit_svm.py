@@ -10,14 +10,14 @@ from sklearn.svm import LinearSVC
 import onebit
 from onebit.bounds import at_most
 from onebit.checks.problems import noisy_problem, separable_problem
-from onebit.compiled import compiled
+from onebit.engine.jit import compiled
+from onebit.engine.state import in_python
 from onebit.kernels import Gaussian, Linear, Rational
 from onebit.learners.bandit_svm import separators
 from onebit.learners.bandit_svm.bandit_svm import plan_members
 from onebit.learners.bandit_svm.bank import BankMemory
 from onebit.learners.bandit_svm.separators import exponentiate, prove
 from onebit.learners.bandit_svm.vote import ROUNDS, Scratch, Settings, State, is_outdated, new_watch
-from onebit.memory import in_python
 
 SOFTNESS, TOLERANCE = 0.5 / 3.0, 1e-10
 EXACT = Settings(

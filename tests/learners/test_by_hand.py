@@ -10,9 +10,9 @@ import pytest
 import onebit
 from onebit.checks import LEARNER_CHECKS
 from onebit.checks.problems import noisy_problem, snapshot
+from onebit.game import Answer, Guess
 from onebit.inputs import Floats, Rows, dense
 from onebit.learners import Learner
-from onebit.rounds import Answer, Guess
 
 
 class EpsPerceptron(Learner):

@@ -11,7 +11,7 @@ from sklearn.linear_model import SGDClassifier
 
 import onebit
 from onebit.checks.problems import guesses_of, noisy_problem, separable_problem
-from onebit.draws import Draw, uniform
+from onebit.engine.randomness import Draw, uniform
 
 LN2 = math.log(2.0)
 

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import onebit
 from onebit.checks.problems import guesses_of, noisy_problem, separable_problem
-from onebit.draws import Draw, uniform
+from onebit.engine.randomness import Draw, uniform
 
 
 def test_banditron_against_a_plain_program() -> None:

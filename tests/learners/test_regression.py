@@ -12,7 +12,7 @@ import scipy.stats
 
 import onebit
 from onebit.checks.problems import guesses_of, noisy_problem
-from onebit.draws import Draw, uniform, uniform_label
+from onebit.engine.randomness import Draw, uniform, uniform_label
 from onebit.inputs import Floats
 from onebit.learners.regression import winning
 

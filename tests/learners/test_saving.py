@@ -22,6 +22,7 @@ import scipy.sparse
 
 import onebit
 from onebit.checks.problems import noisy_problem, snapshot
+from onebit.game import Answer
 from onebit.inputs import Floats, Rows, SparseRows
 from onebit.kernels import Gaussian
 from onebit.learners import all_learners
@@ -31,7 +32,6 @@ from onebit.learners.packing import filled_arrays
 from onebit.learners.saving import CHECKSUM, VERSION, checksum_of, comment
 from onebit.learners.second_order import full
 from onebit.learners.tickets import _all_it_says, _digest
-from onebit.rounds import Answer
 
 HERE = Path(__file__).parent
 FIXTURES = HERE.parent / "saved"

@@ -139,7 +139,7 @@ def test_a_rule_is_saved_under_its_own_name_only() -> None:
 
 
 def test_a_strangers_rule_may_make_arrays() -> None:
-    from onebit.compiled import inlined
+    from onebit.engine.jit import inlined
 
     @inlined
     def guess(scores: Any, draw: Any, settings: Any) -> Any:

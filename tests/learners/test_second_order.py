@@ -11,7 +11,7 @@ import scipy.special
 
 import onebit
 from onebit.checks.problems import Problem, guesses_of, noisy_problem
-from onebit.draws import Draw, uniform
+from onebit.engine.randomness import Draw, uniform
 from onebit.inputs import Floats
 from onebit.learners.second_order import full
 from onebit.learners.second_order.joint import LAMBDA, MARGINS, RENEW_EVERY, SHIFT

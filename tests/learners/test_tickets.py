@@ -16,8 +16,8 @@ import scipy.sparse
 
 import onebit
 from onebit.checks.problems import noisy_problem
+from onebit.game import Answer
 from onebit.inputs import Rows
-from onebit.rounds import Answer
 
 PROBLEM = noisy_problem(60)
 

@@ -21,7 +21,7 @@ import onebit
 from onebit.arena.grammar import parse_player
 from onebit.checks import LEARNER_CHECKS
 from onebit.checks.problems import guesses_of, noisy_problem, snapshot
-from onebit.draws import Draw, uniform
+from onebit.engine.randomness import Draw, uniform
 
 QUICK = (
     "check_a_class_may_join",

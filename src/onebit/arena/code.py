@@ -24,7 +24,7 @@ _DIGITS = 16  # 64 bits of the hash: enough to tell versions of one program apar
 _OURS = __name__.partition(".")[0]
 # What onebit's own modules import without any effect on a game: claims about learners, which no learner reads while it
 # plays, where machine code is kept between processes, and what is said while it is made.
-_BESIDE_THE_GAME = ("onebit.bounds", "onebit.code_cache", "onebit.compile_notice")
+_BESIDE_THE_GAME = ("onebit.bounds", "onebit.engine.code_cache", "onebit.engine.compile_notice")
 _INSTALLED = ("site-packages", "dist-packages")
 _STANDARD_LIBRARY = tuple(Path(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib"))
 
@@ -80,8 +80,8 @@ def reachable(*roots: str) -> set[str]:
 
     Examples
     --------
-    >>> sorted(reachable("onebit.draws"))
-    ['onebit.compiled', 'onebit.draws']
+    >>> sorted(reachable("onebit.engine.randomness"))
+    ['onebit.engine.jit', 'onebit.engine.randomness']
     """
     for root in roots:
         fault = _read(root).fault

@@ -25,7 +25,7 @@ from onebit.arena.interrupts import allowed, held, orderly_exit
 from onebit.arena.orphans import end_with_parent
 from onebit.arena.scratch import current_folder, enter_folder, run_folder
 from onebit.arena.store import DamageWarning, Result, Store
-from onebit.compile_notice import NOTICE
+from onebit.engine.compile_notice import NOTICE
 from onebit.inputs import check_integer
 
 

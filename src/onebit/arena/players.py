@@ -42,7 +42,7 @@ class PlayerTrace(NamedTuple):
     """What happened when a player played a stream."""
 
     curve: Integers
-    """Cumulative mistakes at `onebit.loop.default_checkpoints`; the last is the number of mistakes."""
+    """Cumulative mistakes at `onebit.engine.loop.default_checkpoints`; the last is the number of mistakes."""
     updates: int | None = None
     uniform_guesses: int | None = None
     learned: Mapping[str, Any] = {}

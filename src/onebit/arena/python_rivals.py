@@ -23,8 +23,8 @@ from onebit.arena.executors import THREAD_VARIABLES
 from onebit.arena.grid import JSON, Spec
 from onebit.arena.players import TOO_LITTLE, Player, PlayerTrace
 from onebit.arena.programs import run_program
+from onebit.engine.loop import default_checkpoints
 from onebit.inputs import Integers, check_choice, check_number
-from onebit.loop import default_checkpoints
 from onebit.strangers import import_path_of
 
 ENVIRONMENT = "ONEBIT_RIVALS"

@@ -20,8 +20,8 @@ import scipy.sparse
 from onebit.arena.grid import Spec
 from onebit.arena.players import PATIENCE, TOO_LITTLE, Player, PlayerTrace
 from onebit.arena.programs import run_program
+from onebit.engine.loop import default_checkpoints
 from onebit.inputs import Integers
-from onebit.loop import default_checkpoints
 from onebit.strangers import import_path_of
 
 FAMILY = "VW"

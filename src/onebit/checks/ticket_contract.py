@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse
 
 from onebit.checks.problems import fresh, noisy_problem, raises_value_error, snapshot, tell
+from onebit.game import Guess
 from onebit.inputs import SparseRows, dense
 from onebit.learners import Learner
 from onebit.play import play
-from onebit.rounds import Guess
 
 
 def check_a_guess_is_told_once(learner: Learner) -> None:

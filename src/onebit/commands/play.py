@@ -18,6 +18,7 @@ from onebit.arena.grammar import parse_player
 from onebit.arena.players import LearnerPlayer, build
 from onebit.commands.what_was_read import reading_words, say_what_was_read
 from onebit.files import replace_file
+from onebit.game import Trace
 from onebit.inputs import check_choice, check_integer, check_seed
 from onebit.play import play
 from onebit.reporting import pages, style
@@ -25,7 +26,6 @@ from onebit.reporting.names import in_cell, in_figure, in_page, in_shell, on_scr
 from onebit.reporting.progress import check_save, prepare_folder, progress_bar, say_where
 from onebit.reporting.style import Drawing, draw_files
 from onebit.reporting.tables import grouped
-from onebit.rounds import Trace
 from onebit.streams import DataSet, describe
 from onebit.streams.preprocess import METHODS, describe_preprocessing, preprocess
 from onebit.streams.reading import PLAIN, Reading

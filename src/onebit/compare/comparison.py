@@ -23,8 +23,8 @@ from onebit.arena.players import MOST_PATIENCE, PATIENCE, learned_arrays, player
 from onebit.arena.store import Store
 from onebit.compare import games
 from onebit.compare.entries import Entry
+from onebit.engine.loop import default_checkpoints
 from onebit.inputs import MAX_SEED, Floats, Integers, check_choice, check_integer, check_number, check_seed
-from onebit.loop import default_checkpoints
 from onebit.streams import describe
 from onebit.streams.preprocess import METHODS
 from onebit.streams.sources import Source, draw, draw_function, is_sparse_stream, load, say_changes

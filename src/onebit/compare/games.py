@@ -13,8 +13,8 @@ from onebit.arena.executors import Played
 from onebit.arena.grid import Batch, Spec
 from onebit.arena.players import player_from
 from onebit.arena.scratch import batch_folder
+from onebit.engine.loop import default_checkpoints
 from onebit.inputs import Integers
-from onebit.loop import default_checkpoints
 from onebit.streams.preprocess import preprocess
 from onebit.streams.sources import Source, changed, draw_source, load
 
@@ -66,5 +66,5 @@ def _check_curve(curve: Any, n_rounds: int) -> None:
     if np.shape(curve) != (expected,) or np.asarray(curve).dtype.kind not in "iu":
         raise ValueError(
             f"a player's curve must hold whole numbers, its mistakes after each of the {expected} rounds of "
-            f"onebit.loop.default_checkpoints({n_rounds}); got shape {np.shape(curve)}"
+            f"onebit.engine.loop.default_checkpoints({n_rounds}); got shape {np.shape(curve)}"
         )

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import clone
 
-from onebit.draws import stream_generator
+from onebit.engine.randomness import stream_generator
 from onebit.learners import Learner
 
 # Points at which guesses are compared. In three features a few change with nearly every update, wherever it happens;

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from onebit.evaluate.logged_rounds import RIGHT, UNKNOWN, LoggedRounds
+from onebit.game import Guess
 from onebit.inputs import Integers, check_choice
 from onebit.learners import Learner
-from onebit.rounds import Guess
 from onebit.streams.preprocess import preprocess
 
 HEARS = ("facts", "own", "nothing")

@@ -7,15 +7,15 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator, Philox
 
-from onebit.compiled import inlined
-from onebit.draws import Draw
+from onebit.engine.jit import inlined
+from onebit.engine.loop import READY, UNSCORED, Game, clear, highest
+from onebit.engine.randomness import Draw
+from onebit.engine.state import Memory, check_finite
+from onebit.game import Answer
 from onebit.inputs import Floats, Integers, Rows, check_integer, check_real, dense
 from onebit.learners.base import Learner
 from onebit.learners.dense_memory import DenseMemory
-from onebit.loop import READY, UNSCORED, Game, clear, highest
 from onebit.machine_memory import check_memory
-from onebit.memory import Memory, check_finite
-from onebit.rounds import Answer
 
 _HYPOTHESES = 3  # second word of the key: learners and streams with the same seed draw others
 

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from onebit.bounds import BOUNDS, Claim
-from onebit.compiled import inlined
-from onebit.draws import Draw, uniform, uniform_label
+from onebit.engine.jit import inlined
+from onebit.engine.loop import clear, highest
+from onebit.engine.randomness import Draw, uniform, uniform_label
+from onebit.engine.state import Memory, Sight
+from onebit.game import Answer
 from onebit.inputs import Floats, check_choice
 from onebit.kernels import Gaussian, Rational
 from onebit.learners.space_learner import SpaceLearner
-from onebit.loop import clear, highest
-from onebit.memory import Memory, Sight
-from onebit.rounds import Answer
 from onebit.spaces import Rule, space_for
 
 

@@ -17,6 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from onebit.bounds import Claim
+from onebit.engine.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Record, new_record
+from onebit.engine.state import Memory
+from onebit.game import Answer, Guess
 from onebit.inputs import (
     Floats,
     Integers,
@@ -31,9 +34,6 @@ from onebit.learners.by_hand import ByHand
 from onebit.learners.lessons import Taught, check_list
 from onebit.learners.saving import save
 from onebit.learners.tickets import Tickets, is_fit
-from onebit.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Record, new_record
-from onebit.memory import Memory
-from onebit.rounds import Answer, Guess
 
 
 def _are_many(features: Any) -> bool:

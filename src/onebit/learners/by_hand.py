@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onebit.draws import Draw, uniform
+from onebit.engine.loop import READY, Game, Record, moves
+from onebit.engine.randomness import Draw, uniform
+from onebit.engine.state import Memory
+from onebit.game import Answer, Guess
 from onebit.inputs import Floats, Integers, Rows, SparseRows, check_rows, take
-from onebit.loop import READY, Game, Record, moves
-from onebit.memory import Memory
-from onebit.rounds import Answer, Guess
 
 if TYPE_CHECKING:
     from onebit.learners.base import Learner

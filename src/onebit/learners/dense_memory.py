@@ -1,8 +1,8 @@
 """A memory that takes dense rows only: sparse ones are made dense, as many at a time as fit."""
 
+from onebit.engine.state import Memory
 from onebit.inputs import Floats, Rows, dense, unlocked
 from onebit.kernels import ENTRIES_AT_ONCE
-from onebit.memory import Memory
 
 
 class DenseMemory(Memory):

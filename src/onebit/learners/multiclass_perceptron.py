@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from onebit.bounds import BOUNDS, Claim
-from onebit.compiled import inlined
-from onebit.draws import Draw
+from onebit.engine.jit import inlined
+from onebit.engine.loop import clear, highest
+from onebit.engine.randomness import Draw
+from onebit.engine.state import Memory, Sight
+from onebit.game import Answer
 from onebit.inputs import Floats
 from onebit.kernels import Multinomial
 from onebit.learners.space_learner import SpaceLearner
-from onebit.loop import clear, highest
-from onebit.memory import Memory, Sight
-from onebit.rounds import Answer
 from onebit.spaces import Rule, space_for
 
 

@@ -8,15 +8,15 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from onebit.bounds import BOUNDS, Claim, is_safe_reach
-from onebit.compiled import compiled, inlined
-from onebit.draws import Draw, uniform, uniform_label
+from onebit.engine.jit import compiled, inlined
+from onebit.engine.lengths import to_unit, unit_of
+from onebit.engine.loop import FULL, READY, UNSCORED, Game
+from onebit.engine.randomness import Draw, uniform, uniform_label
+from onebit.engine.state import Memory, check_stored, grown
+from onebit.game import Answer
 from onebit.inputs import Floats, Integers, Rows, check_number, dense, unlocked
 from onebit.learners.base import Learner
 from onebit.learners.dense_memory import DenseMemory
-from onebit.lengths import to_unit, unit_of
-from onebit.loop import FULL, READY, UNSCORED, Game
-from onebit.memory import Memory, check_stored, grown
-from onebit.rounds import Answer
 
 _FIRST_CAPACITY = 16  # doubled when full
 

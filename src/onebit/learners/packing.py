@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from onebit.engine.state import Memory, grown
+from onebit.game import TOKEN, Guess
 from onebit.inputs import SparseRows
 from onebit.learners.tickets import DIGEST, PAGE, ROUNDS, Expired, Tickets, is_fit
 from onebit.machine_memory import check_memory
-from onebit.memory import Memory, grown
-from onebit.rounds import TOKEN, Guess
 from onebit.typed_json import check_position
 
 Arrays = dict[str, npt.NDArray[Any]]

@@ -17,14 +17,14 @@ import scipy.sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from onebit.draws import Draw, uniform
+from onebit.engine.randomness import Draw, uniform
+from onebit.engine.state import Memory
 from onebit.frames import as_frame, is_frame
 from onebit.inputs import Rows, SparseRows, check_integer, check_real, check_seed, check_sparse_row
 from onebit.labels import check_classes, check_labels, encode_labels
 from onebit.learners.estimator import Estimator
 from onebit.learners.tickets import Tickets
 from onebit.machine_memory import claim_memory
-from onebit.memory import Memory
 
 _FLOAT64 = np.dtype(np.float64)
 

@@ -31,9 +31,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from onebit.engine.state import Memory
+from onebit.game import TOKEN, Guess, read_id
 from onebit.inputs import Floats, Rows, SparseRows
-from onebit.memory import Memory
-from onebit.rounds import TOKEN, Guess, read_id
 
 _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
 # Whether rows are sparse, rows, columns, scores; round, index, explored, version, propensity, token.

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from onebit.compiled import inlined
-from onebit.draws import Draw, uniform, uniform_label
+from onebit.engine.jit import inlined
+from onebit.engine.randomness import Draw, uniform, uniform_label
+from onebit.engine.state import Memory, Sight
+from onebit.game import Answer
 from onebit.inputs import Floats
 from onebit.learners.space_learner import SpaceLearner
-from onebit.memory import Memory, Sight
-from onebit.rounds import Answer
 from onebit.spaces import Rule, space_for
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, clone, is_classifier
 
+from onebit.engine.loop import highest
+from onebit.engine.state import grown
+from onebit.game import Answer, Guess
 from onebit.inputs import Floats, Rows, check_choice, check_number, dense
 from onebit.learners.base import Learner
-from onebit.loop import highest
-from onebit.memory import grown
-from onebit.rounds import Answer, Guess
 from onebit.strangers import find_by_import_path, is_import_path
 
 _FIRST_CAPACITY = 16  # doubled when full

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
+from onebit.engine.lengths import MOST
 from onebit.frames import is_frame, is_missing
 from onebit.inputs import brief
-from onebit.lengths import MOST
 
 MOST_VALUES = 10_000
 """Of one record."""

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onebit.engine.lengths import MOST
 from onebit.inputs import Floats, Integers, Rows, SparseRows, check_choice, check_integer, check_switch
-from onebit.lengths import MOST
 from onebit.live.cells import KINDS, MOST_VALUES, Cells, Text, read_cells, shown
 from onebit.live.columns import DATE_PARTS, SHARED, Column, ColumnInfo, check_name, date_places
 from onebit.live.places import WIDEST, Places, check_size

@@ -4,8 +4,8 @@ import math
 from datetime import date
 from typing import Any
 
+from onebit.engine.lengths import MOST
 from onebit.inputs import Floats
-from onebit.lengths import MOST
 from onebit.live.cells import MOST_LETTERS, Text, moment_of, shown, too_large
 from onebit.live.columns import DATE_PARTS, SHARED, Column, check_name, date_numbers, shared_column
 from onebit.live.hashing import shared_place, text_places

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from onebit.compiled import frugal
+from onebit.engine.jit import frugal
+from onebit.engine.lengths import MOST
 from onebit.inputs import Floats, Integers, check_integer
-from onebit.lengths import MOST
 
 _MOST_SQUARE = 16.0 * MOST * MOST
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from onebit.engine.lengths import MOST
 from onebit.inputs import Floats, Integers
-from onebit.lengths import MOST
 from onebit.live.record_json import NUMBERS
 from onebit.live.running import all_within
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.draws import decider_number, uniform_label
+from onebit.engine.randomness import decider_number, uniform_label
 from onebit.inputs import Rows, brief
 from onebit.learners.loading import from_bytes
 from onebit.learners.packing import filled_arrays

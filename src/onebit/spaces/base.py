@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.draws import Draw
+from onebit.engine.loop import Game, plugged
+from onebit.engine.randomness import Draw
+from onebit.engine.state import Memory, Sight, in_python, needed_chance
+from onebit.game import Answer
 from onebit.inputs import Floats, Rows, SparseRows, unlocked
-from onebit.loop import Game, plugged
-from onebit.memory import Memory, Sight, in_python, needed_chance
-from onebit.rounds import Answer
 
 
 class Numbers(NamedTuple):
@@ -28,7 +28,7 @@ class Numbers(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """How scores become a guess and feedback becomes a step: three `onebit.compiled.inlined` functions.
+    """How scores become a guess and feedback becomes a step: three `onebit.engine.jit.inlined` functions.
 
     They compare scores of a round with each other and with zero, no more: rounding, and where scores are beyond a float
     their unit, differ between engines.

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onebit.compiled import compiled, inlined
+from onebit.engine.jit import compiled, inlined
+from onebit.engine.lengths import LEAST_SQUARE
+from onebit.engine.loop import CHANGED, UNSCORED, Game, ready_if_finite
+from onebit.engine.state import Board
 from onebit.inputs import Floats, Integers, Rows
-from onebit.lengths import LEAST_SQUARE
-from onebit.loop import CHANGED, UNSCORED, Game, ready_if_finite
-from onebit.memory import Board
 from onebit.spaces.base import Numbers, rule_game
 from onebit.spaces.screen import Screen
 

@@ -11,12 +11,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.compiled import compiled, frugal, inlined
-from onebit.draws import fill_uniform
+from onebit.engine.jit import compiled, frugal, inlined
+from onebit.engine.lengths import are_safe, power_of_two_below
+from onebit.engine.loop import READY, Game, Record, ready_if_finite
+from onebit.engine.randomness import fill_uniform
 from onebit.inputs import Floats, Integers, Rows, SparseRows, take, unlocked
 from onebit.kernels import as_kernel
-from onebit.lengths import are_safe, power_of_two_below
-from onebit.loop import READY, Game, Record, ready_if_finite
 from onebit.spaces import sparse
 from onebit.spaces.base import Numbers, Rule, Space, rule_game
 from onebit.spaces.sparse import score as score_sparse

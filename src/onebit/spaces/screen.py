@@ -14,7 +14,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import numpy.typing as npt
 
-from onebit.compiled import compiled
+from onebit.engine.jit import compiled
 from onebit.inputs import Floats, Integers, unlocked
 from onebit.kernels import Kernel, Series
 

@@ -6,10 +6,10 @@ its dense twin have the same scores to the last bit.
 
 from typing import Any
 
-from onebit.compiled import inlined, shared
+from onebit.engine.jit import inlined, shared
+from onebit.engine.lengths import are_safe, power_of_two_below
+from onebit.engine.loop import READY, ready_if_finite
 from onebit.inputs import Floats, SparseRows
-from onebit.lengths import are_safe, power_of_two_below
-from onebit.loop import READY, ready_if_finite
 
 
 @inlined

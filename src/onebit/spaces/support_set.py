@@ -12,11 +12,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.compiled import compiled, inlined
+from onebit.engine.jit import compiled, inlined
+from onebit.engine.loop import FULL, UNSCORED, Game, Record, ready_if_finite
+from onebit.engine.state import check_stored, grown
 from onebit.inputs import Floats, Integers, Rows, check_finite, dense, take, unlocked
 from onebit.kernels import Kernel, Value, is_lost
-from onebit.loop import FULL, UNSCORED, Game, Record, ready_if_finite
-from onebit.memory import check_stored, grown
 from onebit.spaces.base import Numbers, Rule, Space, rule_game
 from onebit.spaces.blocks import Block, rows_in_block
 from onebit.spaces.screen import Screen

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from onebit.draws import change_generator
+from onebit.engine.randomness import change_generator
 from onebit.inputs import Integers, check_choice, check_integer, check_number, check_rows, check_seed
 from onebit.labels import check_labels, encode_labels, infer_classes
 from onebit.strangers import did_you_mean

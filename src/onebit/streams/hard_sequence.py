@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from onebit.bounds import Claim
-from onebit.draws import stream_generator
+from onebit.engine.randomness import stream_generator
 from onebit.inputs import Floats, Integers, check_seed
 
 # The separators' squared lengths sum to 1 but for rounding.

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onebit.bounds.lower import most_directions
-from onebit.draws import stream_generator
+from onebit.engine.randomness import stream_generator
 from onebit.inputs import Floats, check_integer, check_seed
 
 FEASIBLE_DIRECTIONS = 100_000

@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 
-from onebit.compiled import compiled
-from onebit.draws import STREAM, philox, to_unit
+from onebit.engine.jit import compiled
+from onebit.engine.randomness import STREAM, philox, to_unit
 from onebit.inputs import Floats, Integers, check_integer, check_seed
 
 N_CLASSES = 3

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from onebit.compiled import compiled
+from onebit.engine.jit import compiled
+from onebit.engine.lengths import columns_to_unit, sparse_rows_to_unit, unit_rows
+from onebit.engine.scaling import count_entry, new_statistics, standardized, to_root_mean_square
 from onebit.inputs import Floats, Integers, check_choice, check_rows, unlocked
-from onebit.lengths import columns_to_unit, sparse_rows_to_unit, unit_rows
-from onebit.scaling import count_entry, new_statistics, standardized, to_root_mean_square
 from onebit.streams.data_set import as_matrix
 
 METHODS = ("standardize", "online", "none")

@@ -12,8 +12,8 @@ Round t of seed s depends on s and t alone: a shorter stream is the beginning of
 import numpy as np
 import scipy.sparse
 
-from onebit.compiled import compiled, inlined
-from onebit.draws import STREAM, philox, to_unit, uniform_label
+from onebit.engine.jit import compiled, inlined
+from onebit.engine.randomness import STREAM, philox, to_unit, uniform_label
 from onebit.inputs import Integers, check_integer, check_seed
 from onebit.streams.changes import LabelNoise
 

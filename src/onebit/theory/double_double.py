@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from onebit.compiled import compiled
+from onebit.engine.jit import compiled
 from onebit.inputs import Floats, Integers
 
 # 2²⁷ + 1 cuts the 53 binary digits of a float in two halves whose products are exact.

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from onebit.compiled import compiled
+from onebit.engine.jit import compiled
 from onebit.inputs import Floats, Integers
 from onebit.theory import double_double
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onebit.bounds import BOUNDS, Claim
+from onebit.engine.state import Memory
 from onebit.inputs import Floats, check_choice, check_integer, check_number
 from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Polynomial, Rational, as_kernel
 from onebit.learners.bandit_svm.bank import BankMemory
@@ -16,7 +17,6 @@ from onebit.learners.bandit_svm.regressions import MIXED, WEIGHTS
 from onebit.learners.bandit_svm.separators import COMPILED, IN_PYTHON, LAPLACE
 from onebit.learners.bandit_svm.vote import BASE, IS_LINEAR, SQUARINGS, Settings
 from onebit.learners.space_learner import SpaceLearner
-from onebit.memory import Memory
 
 _LINEAR = Linear(normalize=True)
 # On unit rows a Gaussian of width f^−½ is exp(−f(1−⟨x, x'⟩)): f = 1, 4, 16.

@@ -12,6 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse
 
+from onebit.engine.loop import READY, Game, Moves, Record
+from onebit.engine.scaling import FACTOR, LIMIT, change_weights, new_scale, new_statistics, put_in_force, scaled_rows
+from onebit.engine.state import Memory, check_stored, grown
 from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, take
 from onebit.kernels import Kernel
 from onebit.learners.bandit_svm import regressions
@@ -52,9 +55,6 @@ from onebit.learners.bandit_svm.vote import (
     State,
     new_watch,
 )
-from onebit.loop import READY, Game, Moves, Record
-from onebit.memory import Memory, check_stored, grown
-from onebit.scaling import FACTOR, LIMIT, change_weights, new_scale, new_statistics, put_in_force, scaled_rows
 
 _FIRST_CAPACITY = 16
 

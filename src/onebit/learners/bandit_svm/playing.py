@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onebit.compiled import frugal, shared
+from onebit.engine.jit import frugal, shared
+from onebit.engine.lengths import LEAST_SQUARE, MOST_SQUARE
+from onebit.engine.loop import MISTAKES, READY, UPDATES, Moves, Record, new_record, note_right
+from onebit.engine.scaling import count_entry, scaled
+from onebit.engine.state import in_python
 from onebit.inputs import Floats, Integers, Rows, SparseRows, take, unlocked
 from onebit.learners.bandit_svm.regressions import count_sure, may_guess_alone
 from onebit.learners.bandit_svm.rounds import LEARN, PLAY, SCORE, run
@@ -45,10 +49,6 @@ from onebit.learners.bandit_svm.vote import (
     is_outdated,
     is_to_follow,
 )
-from onebit.lengths import LEAST_SQUARE, MOST_SQUARE
-from onebit.loop import MISTAKES, READY, UPDATES, Moves, Record, new_record, note_right
-from onebit.memory import in_python
-from onebit.scaling import count_entry, scaled
 
 if TYPE_CHECKING:
     from onebit.learners.bandit_svm.bank import BankMemory
@@ -130,7 +130,7 @@ def _learn(
 
 
 MOVES = Moves(_loop, _look, _learn)
-"""The moves of `onebit.memory.Memory`."""
+"""The moves of `onebit.engine.state.Memory`."""
 
 
 def run_in_blocks(

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from onebit.compiled import shared
+from onebit.engine.jit import shared
 from onebit.inputs import Floats, Integers
 from onebit.learners.bandit_svm.separators import exponentiate
 

@@ -10,7 +10,11 @@ Python calls one compiled function, `run`, for everything, so everything is comp
 from functools import partial
 from typing import Any
 
-from onebit.compiled import by_reference, frugal, shared
+from onebit.engine.jit import by_reference, frugal, shared
+from onebit.engine.lengths import shorten
+from onebit.engine.loop import EXPLORED, FULL, MISTAKES, PASSED, READY, UNSCORED, UPDATES, ready_if_finite
+from onebit.engine.scaling import count_entry, scaled
+from onebit.engine.state import in_python
 from onebit.inputs import Floats, Integers
 from onebit.kernels import is_lost
 from onebit.learners.bandit_svm.regressions import VOTE, count_sure, estimate, learn, may_guess_alone, propose
@@ -88,10 +92,6 @@ from onebit.learners.bandit_svm.vote import (
     teach_guard,
     write_vote,
 )
-from onebit.lengths import shorten
-from onebit.loop import EXPLORED, FULL, MISTAKES, PASSED, READY, UNSCORED, UPDATES, ready_if_finite
-from onebit.memory import in_python
-from onebit.scaling import count_entry, scaled
 
 SCORE, SCORE_ALL, CHOOSE, LEARN, PLAY, REFIT = range(6)
 """What `run` is asked for."""
@@ -428,7 +428,7 @@ def run(
     t, y, start, seed, first_round : int, array, int, int, int
         The row to begin with, the right labels, and how to count rounds: row t is round first_round + start + t.
     answer : tuple
-        Label, explored, correct and truth, as in `onebit.rounds.Answer`.
+        Label, explored, correct and truth, as in `onebit.game.Answer`.
     """
     state, scratch, settings = (
         by_reference(State(*state_arrays)),

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from onebit.compiled import shared
+from onebit.engine.jit import shared
 from onebit.inputs import Floats, Integers
 from onebit.kernels import Gaussian, Linear, Multinomial, Polynomial, Rational, gaussian_exponent
 

@@ -6,7 +6,7 @@ most like it; of a linear member nothing is lost, since its weights stay.
 
 import math
 
-from onebit.compiled import shared
+from onebit.engine.jit import shared
 from onebit.inputs import Floats
 from onebit.learners.bandit_svm.regressions import shortened
 from onebit.learners.bandit_svm.separators import (

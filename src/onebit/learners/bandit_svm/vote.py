@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onebit.compiled import shared
-from onebit.draws import Draw, uniform, uniform_label
+from onebit.engine.jit import shared
+from onebit.engine.loop import highest
+from onebit.engine.randomness import Draw, uniform, uniform_label
+from onebit.engine.state import in_python
 from onebit.inputs import Floats, Integers
 from onebit.learners.bandit_svm.regressions import ENOUGH_RIGHT, NEXT_TO_NOTHING, TRIAL_ROUNDS
 from onebit.learners.bandit_svm.separators import IT_IS, IT_IS_ANOTHER, IT_IS_NOT, PRODUCTIVE, lack, stepped
-from onebit.loop import highest
-from onebit.memory import in_python
 
 DENSE, SPARSE = range(2)
 """Kinds of rows: each has statistics and a scale of its own, and a count of rows."""
@@ -36,7 +36,7 @@ LOSS, TRUST, PRODUCED = range(3)
 example; what it counts in the vote, exp(−loss), the best one's being 1; how many stored examples had a productive fact
 for it. The guard is the last."""
 STATISTICS, SCALE = range(2)
-"""`scaling`: of each kind of rows, what is known of the columns, and the scale in force (see `onebit.scaling`)."""
+"""`scaling`: of each kind of rows, statistics of the columns, and the scale in force (`onebit.engine.scaling`)."""
 ROUNDS, LATELY, USUALLY, BEST = range(4)
 """`watch`: how many rounds were played, the rate of mistakes of late and usually, and the best usual rate."""
 RAW, UNIT, RAW_UNIT = range(3)

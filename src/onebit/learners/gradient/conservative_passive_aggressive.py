@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from onebit.engine.state import Memory
 from onebit.inputs import check_number
 from onebit.learners.gradient.weights import CONSERVATIVE, GradientMemory, Numbers
 from onebit.learners.weight_learner import WeightLearner
-from onebit.memory import Memory
 
 
 class ConservativePassiveAggressive(WeightLearner):

@@ -2,10 +2,10 @@
 
 from typing import Any, ClassVar
 
+from onebit.engine.state import Memory
 from onebit.inputs import check_number
 from onebit.learners.gradient.weights import LOGISTIC, GradientMemory, Numbers
 from onebit.learners.weight_learner import WeightLearner
-from onebit.memory import Memory
 
 
 class FullInformationLogistic(WeightLearner):

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from onebit.engine.state import Memory
 from onebit.inputs import check_number
 from onebit.learners.base import Learner
 from onebit.learners.gradient.weights import MAJORITY, GradientMemory, Numbers
-from onebit.memory import Memory
 
 
 class Majority(Learner):

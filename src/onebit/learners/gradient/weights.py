@@ -12,12 +12,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from onebit.compiled import frugal, inlined, shared
-from onebit.draws import Draw, uniform, uniform_label
+from onebit.engine.jit import frugal, inlined, shared
+from onebit.engine.loop import READY, UNSCORED, Game, clear, highest
+from onebit.engine.randomness import Draw, uniform, uniform_label
+from onebit.engine.state import LARGEST_SQUARE, Memory, check_finite, divisible_chance
+from onebit.game import Answer, Guess
 from onebit.inputs import Floats, Rows, SparseRows, unlocked
-from onebit.loop import READY, UNSCORED, Game, clear, highest
-from onebit.memory import LARGEST_SQUARE, Memory, check_finite, divisible_chance
-from onebit.rounds import Answer, Guess
 
 CONSERVATIVE, PASSIVE_AGGRESSIVE, MAJORITY, GAPTRON, SURROGATE, LOGISTIC = range(6)
 """Who plays: `ConservativePassiveAggressive`, `FullInformationPassiveAggressive`, `Majority`, `Gaptron`,

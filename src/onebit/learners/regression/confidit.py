@@ -3,10 +3,10 @@
 import math
 from typing import Any
 
+from onebit.engine.state import Memory
 from onebit.inputs import check_number
 from onebit.learners.regression.exploring import OPTIMISTIC
 from onebit.learners.regression.learner import RegressionLearner, ridge
-from onebit.memory import Memory
 
 
 class Confidit(RegressionLearner):

@@ -3,13 +3,13 @@
 import math
 from typing import Any
 
+from onebit.engine.lengths import MOST
+from onebit.engine.state import Memory
 from onebit.inputs import check_choice, check_number, check_switch
 from onebit.learners.regression.exploring import MIXED
 from onebit.learners.regression.learner import RegressionLearner, ridge
 from onebit.learners.regression.memory import check_regularization
 from onebit.learners.regression.ridge import LOGISTIC, Regression
-from onebit.lengths import MOST
-from onebit.memory import Memory
 
 
 def chosen_regression(scores: Any, diagonal: Any, regularization: Any, learning_rate: Any) -> Regression:

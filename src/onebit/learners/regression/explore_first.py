@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any, Self
 
+from onebit.engine.state import Memory
 from onebit.inputs import check_integer
 from onebit.learners.regression.epsilon_greedy import chosen_regression
 from onebit.learners.regression.exploring import FIRST
 from onebit.learners.regression.learner import RegressionLearner
-from onebit.memory import Memory
 
 
 class ExploreFirst(RegressionLearner):

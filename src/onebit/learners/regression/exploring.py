@@ -6,10 +6,10 @@ All learners on regressions share one compiled game; which of these ways it goes
 import math
 from typing import NamedTuple
 
-from onebit.compiled import frugal, inlined
+from onebit.engine.jit import frugal, inlined
+from onebit.engine.loop import highest
 from onebit.inputs import Floats, Integers
 from onebit.learners.regression.winning import winning_chances
-from onebit.loop import highest
 
 OPTIMISTIC, CONFIDENT, ELIMINATING, MIXED, FIRST, GAPS, SAMPLING = range(7)
 """The ways: `LinUCB` and `Confidit`; `RegCB`, both; `EpsilonGreedy`; `ExploreFirst`; `SquareCB`; `ThompsonSampling`."""

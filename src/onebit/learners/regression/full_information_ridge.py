@@ -2,9 +2,9 @@
 
 from typing import Any, ClassVar
 
+from onebit.engine.state import Memory
 from onebit.learners.regression.exploring import MIXED
 from onebit.learners.regression.learner import RegressionLearner, ridge
-from onebit.memory import Memory
 
 
 class FullInformationRidge(RegressionLearner):

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from onebit.engine.lengths import MOST
+from onebit.engine.state import Memory
 from onebit.inputs import check_number
 from onebit.learners.regression.exploring import OPTIMISTIC
 from onebit.learners.regression.learner import RegressionLearner, ridge
-from onebit.lengths import MOST
-from onebit.memory import Memory
 
 
 class LinUCB(RegressionLearner):

@@ -6,8 +6,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.compiled import frugal, inlined, shared
-from onebit.draws import Draw, uniform
+from onebit.engine.jit import frugal, inlined, shared
+from onebit.engine.lengths import LEAST, MOST
+from onebit.engine.loop import UNSCORED, Game, highest, ready_if_finite
+from onebit.engine.randomness import Draw, uniform
+from onebit.engine.state import check_finite
+from onebit.game import Answer
 from onebit.inputs import Floats, Rows, check_number, dense
 from onebit.learners.dense_memory import DenseMemory
 from onebit.learners.inverses import check_symmetric
@@ -33,11 +37,7 @@ from onebit.learners.regression.ridge import (
     squared_width,
 )
 from onebit.learners.regression.winning import drawn_winner
-from onebit.lengths import LEAST, MOST
-from onebit.loop import UNSCORED, Game, highest, ready_if_finite
 from onebit.machine_memory import check_memory
-from onebit.memory import check_finite
-from onebit.rounds import Answer
 
 _WITH_WIDTHS = (OPTIMISTIC, CONFIDENT, ELIMINATING, SAMPLING)
 

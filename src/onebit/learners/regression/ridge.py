@@ -13,7 +13,7 @@ order: its steps are divided by the root of the summed squares of the gradients 
 import math
 from typing import NamedTuple
 
-from onebit.compiled import inlined, shared
+from onebit.engine.jit import inlined, shared
 from onebit.inputs import Floats, Integers
 
 FULL_RIDGE, DIAGONAL_RIDGE, LOGISTIC = range(3)

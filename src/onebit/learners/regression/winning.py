@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 
-from onebit.compiled import frugal, inlined
-from onebit.draws import LEARNER, Draw, philox, to_unit
+from onebit.engine.jit import frugal, inlined
+from onebit.engine.loop import highest
+from onebit.engine.randomness import LEARNER, Draw, philox, to_unit
 from onebit.inputs import Floats
-from onebit.loop import highest
 
 _NORMALS = LEARNER + 2  # second word of the key: these numbers are nobody else's
 _FAR = 8.3  # beyond so many deviations a normal number lies with a chance below 10⁻¹⁶

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onebit.compiled import inlined
+from onebit.engine.jit import inlined
 from onebit.inputs import Floats, Integers
 from onebit.learners.second_order.joint import LAMBDA, TALLIES, Form, JointMemory, JointSettings, JointSight
 from onebit.learners.second_order.secular import multiplier

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
-from onebit.compiled import inlined, shared
+from onebit.engine.jit import inlined, shared
 from onebit.inputs import Floats, Integers
 from onebit.learners.inverses import check_inverse
 from onebit.learners.second_order.joint import (

@@ -15,13 +15,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.compiled import frugal, inlined
+from onebit.engine.jit import frugal, inlined
+from onebit.engine.loop import FULL, UNSCORED, Game, Record, ready_if_finite
+from onebit.engine.state import LARGEST_SQUARE, check_finite, divisible_chance
+from onebit.game import Answer, Guess
 from onebit.inputs import Floats, Integers, Rows, dense, unlocked
 from onebit.learners.dense_memory import DenseMemory
 from onebit.learners.weight_learner import WeightLearner
-from onebit.loop import FULL, UNSCORED, Game, Record, ready_if_finite
-from onebit.memory import LARGEST_SQUARE, check_finite, divisible_chance
-from onebit.rounds import Answer, Guess
 from onebit.spaces.base import find_rule
 
 LAMBDA, SHIFT, MARGINS = range(3)
@@ -61,7 +61,7 @@ class JointSettings(NamedTuple):
 
 
 class JointRule(NamedTuple):
-    """How a learner guesses, and what step an answer asks for: `onebit.compiled.inlined` functions.
+    """How a learner guesses, and what step an answer asks for: `onebit.engine.jit.inlined` functions.
 
     Attributes
     ----------

@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterator
 from typing import Any, Self
 
-from onebit.compiled import inlined
-from onebit.draws import Draw, uniform, uniform_label
+from onebit.engine.jit import inlined
+from onebit.engine.randomness import Draw, uniform, uniform_label
+from onebit.engine.state import Memory
+from onebit.game import Answer
 from onebit.inputs import Floats, check_number
 from onebit.learners.second_order.forms import joint_memory
 from onebit.learners.second_order.joint import JointRule, JointSettings, JointSight, SecondOrderLearner
-from onebit.memory import Memory
-from onebit.rounds import Answer
 
 
 class PNewtron(SecondOrderLearner):

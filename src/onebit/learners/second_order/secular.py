@@ -8,7 +8,7 @@ from the same side. With v = w(λ), d‖v‖²/dλ = −2vᵀ(A + λI)⁻¹v, so
 
 import math
 
-from onebit.compiled import frugal
+from onebit.engine.jit import frugal
 from onebit.inputs import Floats
 
 TOLERANCE = 1e-12

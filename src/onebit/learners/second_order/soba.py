@@ -4,16 +4,16 @@ import math
 from collections.abc import Iterator
 from typing import Any, Self
 
-from onebit.compiled import inlined
-from onebit.draws import Draw
+from onebit.engine.jit import inlined
+from onebit.engine.loop import clear, highest
+from onebit.engine.randomness import Draw
+from onebit.engine.state import Memory
+from onebit.game import Answer
 from onebit.inputs import check_number
 from onebit.learners.banditron import RULE as BANDITRON
 from onebit.learners.banditron import chance_of
 from onebit.learners.second_order.forms import joint_memory
 from onebit.learners.second_order.joint import MARGINS, JointRule, JointSettings, JointSight, SecondOrderLearner
-from onebit.loop import clear, highest
-from onebit.memory import Memory
-from onebit.rounds import Answer
 
 
 class SOBA(SecondOrderLearner):

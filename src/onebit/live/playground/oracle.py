@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from onebit.game import Guess
 from onebit.inputs import check_seed
 from onebit.live.playground.catalogue import CATALOGUE, new_learner
 from onebit.reporting.names import printable
-from onebit.rounds import Guess
 from onebit.streams import bundled
 
 MOST_ANSWERS = 2000

@@ -16,8 +16,8 @@ import scipy
 from numba.core.registry import CPUDispatcher
 
 import onebit
-from onebit import draws
-from onebit.code_cache import (
+from onebit.engine import randomness
+from onebit.engine.code_cache import (
     NOT_KEPT,
     CodeCache,
     _digest,
@@ -30,20 +30,20 @@ from onebit.code_cache import (
     identity,
     is_ours,
 )
-from onebit.compiled import frugal, inlined
+from onebit.engine.jit import frugal, inlined
+from onebit.engine.loop import Game, moves
 from onebit.files import replace_file
 from onebit.learners.bandit_perceptron import HIGHEST
 from onebit.learners.bandit_svm import rounds, store
 from onebit.learners.banditron import RULE
 from onebit.live.running import all_within
-from onebit.loop import Game, moves
 from onebit.spaces.base import rule_game
 from onebit.spaces.linear import score, step
 
 GAME = """
 import onebit
 from onebit.learners.banditron import RULE
-from onebit.loop import moves
+from onebit.engine.loop import moves
 learner = onebit.Banditron(classes=3, seed=1)
 said = []
 for t in range(20):
@@ -260,17 +260,17 @@ def test_another_numpy_has_other_code(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("overload", ["_compiled_add", "_multiply_words"])
 def test_an_overload_is_part_of_the_functions_that_call_it(overload: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`philox` calls `_add`, which is plain Python; what is compiled in its place stands beside it."""
-    before = identity(draws.philox)
+    before = identity(randomness.philox)
     assert before is not None
-    function: Any = getattr(getattr(draws, overload), "_defn", getattr(draws, overload))
+    function: Any = getattr(getattr(randomness, overload), "_defn", getattr(randomness, overload))
     changed = function.__code__.replace(co_consts=(*function.__code__.co_consts, "changed"))
     monkeypatch.setattr(function, "__code__", changed)
-    assert identity(draws.philox) not in (before, None)
+    assert identity(randomness.philox) not in (before, None)
 
 
 def test_a_module_or_class_cannot_be_told_by_its_name() -> None:
-    for value in (scipy, draws, draws.Draw.__mro__[0], type("Mode", (), {"__module__": "onebit.made_up"})):
-        assert (identity(made_up("value", value=value)) is None) == (value is not draws.Draw)
+    for value in (scipy, randomness, randomness.Draw.__mro__[0], type("Mode", (), {"__module__": "onebit.made_up"})):
+        assert (identity(made_up("value", value=value)) is None) == (value is not randomness.Draw)
 
 
 @pytest.mark.slow
@@ -337,8 +337,8 @@ def test_named_tuples_are_known_by_their_home_and_fields() -> None:
         seed: int
 
     typeof: Any = numba.typeof
-    ours, theirs = (typeof(kind(1, 2)) for kind in (draws.Draw, Draw))
+    ours, theirs = (typeof(kind(1, 2)) for kind in (randomness.Draw, Draw))
     assert str(ours) == str(theirs)
-    assert next(iter(_types_in([ours]))) == "onebit.draws.Draw('seed', 'round')"
+    assert next(iter(_types_in([ours]))) == "onebit.engine.randomness.Draw('seed', 'round')"
     with pytest.raises(_StrangerError):
         list(_types_in([theirs]))

@@ -7,9 +7,17 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from onebit.compiled import compiled
+from onebit.engine.jit import compiled
+from onebit.engine.lengths import (
+    are_safe,
+    columns_to_unit,
+    power_of_two_below,
+    row_lengths,
+    shorten,
+    unit_of,
+    unit_rows,
+)
 from onebit.inputs import Floats
-from onebit.lengths import are_safe, columns_to_unit, power_of_two_below, row_lengths, shorten, unit_of, unit_rows
 
 POWERS = [-1000, -600, -330, 0, 330, 600, 1000]
 ROWS = np.random.default_rng(0).normal(size=(6, 7))

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from onebit.draws import Draw
+from onebit.engine.loop import FULL, READY, Game, Moves, Record, moves
+from onebit.engine.randomness import Draw
+from onebit.game import Guess
 from onebit.inputs import Floats, Integers, Rows, SparseRows, check_rows, take, unlocked
-from onebit.loop import FULL, READY, Game, Moves, Record, moves
-from onebit.rounds import Guess
 
 # What a memory holds beside what was learned: scratch paper, and compiled functions.
 _SCRATCH = frozenset(("sight", "_seen", "_at_hand", "_ready_moves"))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from onebit.compiled import inlined
+from onebit.engine.jit import inlined
 from onebit.inputs import Floats
 
 LEAST, MOST = 1e-100, 1e100

@@ -26,8 +26,8 @@ from numba.core.types import BaseFunction, Type, unliteral
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import lower_builtin, register_model, type_callable
 
-from onebit.code_cache import keep_on_disk
-from onebit.compile_notice import NOTICE
+from onebit.engine.code_cache import keep_on_disk
+from onebit.engine.compile_notice import NOTICE
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Content = TypeVar("_Content", bound=tuple[Any, ...])

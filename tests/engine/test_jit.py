@@ -11,7 +11,7 @@ from numba.core.compiler import DefaultPassBuilder, Flags, StateDict
 from numba.core.errors import TypingError
 from numba.core.types import BaseFunction
 
-from onebit.compiled import _NEEDLESS_PASSES, by_reference, compiled, frugal, inlined, shared
+from onebit.engine.jit import _NEEDLESS_PASSES, by_reference, compiled, frugal, inlined, shared
 from onebit.inputs import Floats
 
 
@@ -54,8 +54,8 @@ def test_garbage_is_collected_again_after_compiling() -> None:
 
 
 def test_another_version_of_numba_compiles_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.compiled._USES_PRIVATE_PARTS", False)
-    monkeypatch.setattr("onebit.compiled._NotFromPython._makes", JITCodeLibrary)
+    monkeypatch.setattr("onebit.engine.jit._USES_PRIVATE_PARTS", False)
+    monkeypatch.setattr("onebit.engine.jit._NotFromPython._makes", JITCodeLibrary)
 
     @shared
     def twice(x: float) -> float:

@@ -1,15 +1,15 @@
 """Columns scaled as they come: by mean and variance, or by the root mean square, of the rows so far.
 
-Statistics of a column are kept in its unit (see `onebit.lengths`), so that squares neither overflow nor vanish.
+Statistics of a column are kept in its unit (see `onebit.engine.lengths`), so that squares neither overflow nor vanish.
 """
 
 from typing import Any
 
 import numpy as np
 
-from onebit.compiled import inlined
+from onebit.engine.jit import inlined
+from onebit.engine.lengths import unit_of
 from onebit.inputs import Floats
-from onebit.lengths import unit_of
 
 MEAN, SQUARES, LARGEST, UNIT = range(4)
 """What is kept of each column: the mean and the sum of squared deviations, in its unit; the largest size; the unit."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.random import Generator, Philox
 
-from onebit.draws import LEARNER, Draw, fill_uniform, uniform, uniform_label
+from onebit.engine.randomness import LEARNER, Draw, fill_uniform, uniform, uniform_label
 
 
 @pytest.mark.parametrize("seed", [0, 1, 12345, 2**63 - 1])

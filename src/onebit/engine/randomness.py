@@ -20,7 +20,7 @@ from numba.core.types import Type
 from numba.extending import intrinsic, overload
 from numpy.random import Generator, Philox
 
-from onebit.compiled import frugal, inlined
+from onebit.engine.jit import frugal, inlined
 
 LEARNER = 1
 """Second word of the key for a learner's draws."""

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from onebit.code_cache import is_ours
-from onebit.compiled import compiled, frugal, inlined
-from onebit.draws import Draw
+from onebit.engine.code_cache import is_ours
+from onebit.engine.jit import compiled, frugal, inlined
+from onebit.engine.randomness import Draw
+from onebit.game import Answer
 from onebit.inputs import Floats, Integers, Rows, check_whole_numbers, unlocked
-from onebit.rounds import Answer
 
 
 class Game(NamedTuple):

@@ -15,8 +15,8 @@ import pytest
 from numba.core import event
 from rich.console import Console
 
-from onebit.compile_notice import CompileNotice
-from onebit.compiled import compiled
+from onebit.engine.compile_notice import CompileNotice
+from onebit.engine.jit import compiled
 from onebit.reporting.progress import progress_bar
 
 TEXT = "compiling its code for this machine, which can take a minute; it is kept on disk, so this happens once"
@@ -113,7 +113,7 @@ def test_where_nothing_can_be_kept_the_remedy_is_said(monkeypatch: pytest.Monkey
     def nowhere(_function: Any) -> Any:
         raise RuntimeError("cannot cache function: no locator available")
 
-    monkeypatch.setattr("onebit.code_cache._make_numba_cache", nowhere)
+    monkeypatch.setattr("onebit.engine.code_cache._make_numba_cache", nowhere)
     with compiling(notice, function):
         wait_for(lambda: said)
     (text,) = said

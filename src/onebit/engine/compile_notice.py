@@ -14,7 +14,7 @@ from typing import Any
 
 from numba.core import event
 
-from onebit.code_cache import CodeCache
+from onebit.engine.code_cache import CodeCache
 
 _SECONDS = 1.0
 _KEPT = "compiling its code for this machine, which can take a minute; it is kept on disk, so this happens once"
@@ -97,4 +97,4 @@ def _is_ours(event: Any) -> bool:
 
 
 NOTICE = CompileNotice()
-"""Of this process; `onebit.compiled` lets Numba tell it."""
+"""Of this process; `onebit.engine.jit` lets Numba tell it."""
