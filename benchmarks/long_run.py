@@ -115,7 +115,7 @@ def check_lines(found: Found) -> list[tuple[str, ...]]:
     return [
         (STREAMS[stream].title, title_of(learner), *line)
         for (stream, learner), played in found.items()
-        if learner not in RIVALS and not player_of(learner).hears_label
+        if learner not in RIVALS and not player_of(learner).full_information
         for line in (goals(played, found) if played is not None else [("all", "", NOTHING)])
     ]
 
@@ -174,7 +174,7 @@ def draw(found: Found, folder: Path, name: str) -> list[Path]:
     learners = list(dict.fromkeys(learner for _, learner in found))
     players = {learner: player_of(learner) for learner in learners}
     looks = looks_of(
-        Shown(learner, repr(build(player.spec)), player.hears_label) for learner, player in players.items()
+        Shown(learner, repr(build(player.spec)), player.full_information) for learner, player in players.items()
     )
     files = []
     for group in dict.fromkeys(stream.figure for stream in STREAMS.values()):

@@ -173,7 +173,7 @@ def fit(games: dict[Game, Played], series: str, learner: str) -> Fit | None:
 
 
 def draw(games: dict[Game, Played]) -> None:
-    looks = looks_of([Shown(name, repr(make()), make().hears_label) for name, make in LEARNERS.items()])
+    looks = looks_of([Shown(name, repr(make()), make().full_information) for name, make in LEARNERS.items()])
     with style.looks():
         figure, panels = style.new_figure(2, 2, 6.8)
         for axes, (series, title) in zip(panels, SERIES.items(), strict=True):

@@ -266,7 +266,7 @@ def one_round(X: Any) -> Any:
 def call_guess(learner: Learner, X: Any) -> Any:
     guess = learner.guess(one_round(X))
     correct = guess.index == 0
-    learner.tell(guess, correct, **({"label": learner.classes_[0]} if learner.hears_label else {}))
+    learner.tell(guess, correct, **({"label": learner.classes_[0]} if learner.full_information else {}))
     return np.array([guess.index])
 
 

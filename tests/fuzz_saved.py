@@ -100,7 +100,7 @@ def plays(learner: onebit.Learner) -> None:
     for _ in range(3):
         try:
             guess = learner.guess(np.linspace(-1.0, 1.0, d))
-            learner.tell(guess, False, *([learner._labels[0]] if learner.hears_label else []))
+            learner.tell(guess, False, *([learner._labels[0]] if learner.full_information else []))
         except ValueError:
             return
 

@@ -23,7 +23,7 @@ def play_all(learner: Learner) -> None:
         player.probabilities(rows[[0]] if scipy.sparse.issparse(rows) else rows[0])
         guesses = [player.guess(rows[[t]] if scipy.sparse.issparse(rows) else rows[t]) for t in range(8)]
         for guess, label in reversed(list(zip(guesses, problem.y, strict=False))):
-            named = {"label": label} if player.hears_label else {}
+            named = {"label": label} if player.full_information else {}
             player.tell(guess, bool(guess.label == label), **named)
 
 

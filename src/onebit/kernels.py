@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.spatial.distance
 
-from onebit.engine.jit import compiled, inlined
+from onebit.engine.jit import jit, jit_inline
 from onebit.engine.lengths import LEAST_SQUARE, row_lengths, unit_rows
 from onebit.inputs import Floats, Rows, check_integer, check_number, check_rows, dense
 
@@ -54,7 +54,7 @@ class Kernel(ABC):
     """A positive definite kernel.
 
     Call it on rows for the matrix of values: ``kernel(X, Y)``. To write one of your own as a class, give `value` (an
-    `onebit.engine.jit.inlined` function), `parameters` and `sensitivity`; a plain Python function will do too, see
+    `onebit.engine.jit.jit_inline` function), `parameters` and `sensitivity`; a plain Python function will do too, see
     `Custom`.
     """
 
@@ -131,7 +131,7 @@ def _power(base: float, exponent: float) -> float:
         return float(np.float64(base) ** exponent)
 
 
-@inlined
+@jit_inline
 def is_lost(itself: float, square: float, X: Floats, t: int) -> bool:
     """Say whether k(x, x) of row t is no number, or vanishes only because the row's square does.
 
@@ -155,7 +155,7 @@ def _apply(value: Value) -> Callable[..., None]:
     """Return a compiled function that applies a kernel's value to a whole matrix of inner products, in place."""
     if value not in _APPLIED:
 
-        @compiled
+        @jit
         def apply(products: Floats, squares_x: Floats, squares_y: Floats, parameters: tuple[float, ...]) -> None:
             for i in range(products.shape[0]):
                 for j in range(products.shape[1]):
@@ -165,7 +165,7 @@ def _apply(value: Value) -> Callable[..., None]:
     return _APPLIED[value]
 
 
-@inlined
+@jit_inline
 def _linear(dot: float, _a: float, _b: float, _parameters: tuple[float, ...]) -> float:
     return dot
 
@@ -202,7 +202,7 @@ class Linear(Kernel):
         return Series(np.array([0.0, 1.0]), 0.0)
 
 
-@inlined
+@jit_inline
 def _rational(dot: float, _a: float, _b: float, _parameters: tuple[float, ...]) -> float:
     return 1.0 / (1.0 - 0.5 * dot)
 
@@ -265,7 +265,7 @@ class Rational(Kernel):
         return rows
 
 
-@inlined
+@jit_inline
 def _polynomial(dot: float, _a: float, _b: float, parameters: tuple[float, ...]) -> float:
     result = 1.0
     for _ in range(int(parameters[0])):  # not pow: products round alike on every machine
@@ -313,7 +313,7 @@ class Polynomial(Kernel):
         return Series(np.array([float(math.comb(self.degree, j)) for j in range(self.degree + 1)]), 0.0)
 
 
-@inlined
+@jit_inline
 def _multinomial(dot: float, _a: float, _b: float, parameters: tuple[float, ...]) -> float:
     result = 1.0
     for _ in range(int(parameters[0])):  # Horner's scheme
@@ -367,14 +367,14 @@ class Multinomial(Kernel):
         return Series(np.ones(self.degree + 1), 0.0)
 
 
-@inlined
+@jit_inline
 def gaussian_exponent(dot: float, a: float, b: float, parameters: Any) -> Any:
     """Return the logarithm of a Gaussian's value."""
     # Rounding can leave the squared distance of near twins below zero.
     return -max(a + b - 2.0 * dot, 0.0) * parameters[0]
 
 
-@inlined
+@jit_inline
 def _gaussian(dot: float, a: float, b: float, parameters: tuple[float, ...]) -> float:
     return math.exp(gaussian_exponent(dot, a, b, parameters))
 

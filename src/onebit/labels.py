@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import column_or_1d
 
-from onebit.engine.jit import compiled
+from onebit.engine.jit import jit
 from onebit.frames import is_frame, is_missing
 from onebit.inputs import Integers, as_array, brief, check_integer
 
@@ -103,7 +103,7 @@ def infer_classes(y: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return as_labels(labels)
 
 
-@compiled
+@jit
 def _mark_seen(y: Integers, seen: npt.NDArray[np.bool_]) -> bool:
     """Mark the labels that occur; give up and return False at one that is negative or large."""
     for t in range(y.shape[0]):

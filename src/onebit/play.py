@@ -178,18 +178,18 @@ class _Watched:
         return self.code
 
 
-def _ask_stream(learner: Learner, rounds: _Watched, t: int, sight: AtHand, _settings: None) -> int:
+def _ask_stream(learner: Learner, rounds: _Watched, t: int, scratch: AtHand, _settings: None) -> int:
     """Let the stream choose round t, then let the learner guess it."""
     chosen = rounds.stream.next(LearnerView(t, learner.probabilities))
     if chosen is None:
         return ENDED
     features, label = chosen
     rounds.code = learner.index_of(label)  # before the guess is drawn, as the game demands
-    sight.guess = learner.guess(features)
+    scratch.guess = learner.guess(features)
     return READY
 
 
-_WATCHED_GAME = ASKING._replace(measure=_ask_stream)
+_WATCHED_GAME = ASKING._replace(score=_ask_stream)
 
 
 def _play_adaptive(

@@ -27,7 +27,7 @@ from onebit.learners import BanditPerceptron, Banditron, BanditSVM, MulticlassPe
 def test_text_names_a_learner(text: str, expected: object) -> None:
     player = parse_player(text)
     assert repr(build(player.spec)) == repr(expected)
-    assert player.hears_label == isinstance(expected, MulticlassPerceptron)
+    assert player.full_information == isinstance(expected, MulticlassPerceptron)
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,8 @@ def test_a_hard_margin_can_be_stored() -> None:
 
 
 def test_players_know_who_hears_the_label_and_refuse_bad_settings() -> None:
-    assert LearnerPlayer(MulticlassPerceptron()).hears_label
-    assert not LearnerPlayer(Banditron()).hears_label
+    assert LearnerPlayer(MulticlassPerceptron()).full_information
+    assert not LearnerPlayer(Banditron()).full_information
     with pytest.raises(ValueError, match="exploration"):
         player_from(Spec("Banditron", {"exploration": 7}))
     with pytest.raises(ValueError, match="other processes cannot find it"):

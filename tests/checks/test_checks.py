@@ -27,11 +27,11 @@ class LuckyLabel(onebit.Learner):
     def _probabilities(self, row: Rows) -> Floats:
         return self._chances.copy()
 
-    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float]:
+    def _choose(self, row: Rows, round: int) -> tuple[int, bool, float]:
         index = int(np.searchsorted(self._chances.cumsum(), self._draw(round), side="right"))
         return index, True, float(self._chances[index])
 
-    def _hear(self, guess: Guess, answer: Answer) -> bool:
+    def _update(self, guess: Guess, answer: Answer) -> bool:
         if answer.correct:
             self._chances = np.eye(len(self._chances))[answer.label]
         return answer.correct
@@ -100,9 +100,9 @@ def test_a_promise_can_be_broken_by_late_answers() -> None:
     class Hasty(onebit.MulticlassPerceptron):
         """Learns from what was wrong then, whatever it has learned since."""
 
-        def _new_memory(self) -> Any:
-            memory = super()._new_memory()
-            memory.sight_of_late = lambda scores: memory.sight._replace(scores=scores, current=scores)  # type: ignore[method-assign]
+        def _new_state(self) -> Any:
+            memory = super()._new_state()
+            memory.late_scratch = lambda scores: memory.scratch._replace(scores=scores, current=scores)  # type: ignore[method-assign]
             return memory
 
     guarantees.check_promises_that_hold_late(onebit.MulticlassPerceptron())

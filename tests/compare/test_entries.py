@@ -12,8 +12,8 @@ from onebit.learners import Banditron, MulticlassPerceptron
 
 def test_the_defaults_play() -> None:
     entries = [enter(text) for text in default_entries()]
-    assert any(entry.hears_label for entry in entries)
-    assert not entries[0].hears_label
+    assert any(entry.full_information for entry in entries)
+    assert not entries[0].full_information
 
 
 def test_an_entry_is_named_by_its_text_or_as_told() -> None:
@@ -46,7 +46,7 @@ class AlwaysFirst(Player):
 
 def test_a_player_of_ones_own() -> None:
     entry = enter(AlwaysFirst(3))
-    assert (entry.title, entry.family, entry.hears_label) == ("mine:AlwaysFirst(size=3)", "Firsts", False)
+    assert (entry.title, entry.family, entry.full_information) == ("mine:AlwaysFirst(size=3)", "Firsts", False)
 
 
 def test_names_are_distinct() -> None:

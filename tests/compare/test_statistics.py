@@ -13,9 +13,11 @@ from onebit.inputs import Integers
 from onebit.league.field import RUNS as LEAGUE_RUNS
 
 
-def outcome(dataset: str, title: str, final: list[int], hears_label: bool = False) -> Outcome:
+def outcome(dataset: str, title: str, final: list[int], full_information: bool = False) -> Outcome:
     mistakes = np.array([[0, mistakes] for mistakes in final])
-    return Outcome(dataset, Entry(title, Spec(title), hears_label), np.array([1, 100]), mistakes, np.ones(len(final)))
+    return Outcome(
+        dataset, Entry(title, Spec(title), full_information), np.array([1, 100]), mistakes, np.ones(len(final))
+    )
 
 
 def differences(seed: int, shift: float, n_runs: int) -> tuple[Integers, Integers]:
@@ -108,7 +110,7 @@ def comparison(n_runs: int) -> list[Outcome]:
         outcome("a", "Better", [50, 55, 48, 50, 51, 52, 50, 49][:n_runs]),
         outcome("a", "Worse", [150, 155, 149, 150, 149, 151, 150, 152][:n_runs]),
         outcome("a", "Same", [101, 102, 99, 100, 98, 101, 103, 98][:n_runs]),
-        outcome("a", "Told", [20] * n_runs, hears_label=True),
+        outcome("a", "Told", [20] * n_runs, full_information=True),
     ]
 
 
@@ -181,7 +183,7 @@ def test_tally_across_sets_is_a_signed_rank_test() -> None:
 def test_a_perfect_game_and_an_unknown_baseline() -> None:
     rows = compare([outcome("a", "Base", [0, 0]), outcome("b", "Base", [0, 1])], "Base")
     assert [row.outcome.mean for row in rows] == [0.0, 0.5]
-    told = compare([outcome("a", "Base", [3, 4]), outcome("a", "Told", [0, 0], hears_label=True)], "Base")
+    told = compare([outcome("a", "Base", [3, 4]), outcome("a", "Told", [0, 0], full_information=True)], "Base")
     assert told[0].ratio is None, "nothing can be told as a multiple of zero mistakes"
     with pytest.raises(ValueError, match="'Nobody' does not play; those who do: Base"):
         compare([outcome("a", "Base", [1, 2])], "Nobody")

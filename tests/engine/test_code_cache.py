@@ -30,14 +30,14 @@ from onebit.engine.code_cache import (
     identity,
     is_ours,
 )
-from onebit.engine.jit import frugal, inlined
-from onebit.engine.loop import Game, moves
+from onebit.engine.jit import jit_inline, jit_no_refcount
+from onebit.engine.loop import Algorithm, compile_algorithm
 from onebit.files import replace_file
 from onebit.learners.bandit_perceptron import HIGHEST
 from onebit.learners.bandit_svm import rounds, store
 from onebit.learners.banditron import RULE
 from onebit.live.running import all_within
-from onebit.spaces.base import rule_game
+from onebit.spaces.base import rule_algorithm
 from onebit.spaces.linear import score, step
 
 GAME = """
@@ -50,7 +50,7 @@ for t in range(20):
     guess = learner.guess([0.2, -0.4, t % 3])
     learner.tell(guess, guess.index == t % 3)
     said.append(guess.index)
-ready = learner._memory._ready_moves[False]
+ready = learner._state._compiled[False]
 print(said, sum(ready.look.stats.cache_hits.values()) if hasattr(ready.look, "stats") else "plain")
 """
 
@@ -150,7 +150,7 @@ def test_a_folder_that_cannot_be_written_to_is_read(tmp_path: Path, monkeypatch:
         raise PermissionError("read-only file system")
 
     for _ in range(2):
-        again: Any = frugal(function.py_func)
+        again: Any = jit_no_refcount(function.py_func)
         assert again(values, 2.0)
         hits.append(sum(again.stats.cache_hits.values()))
         monkeypatch.setattr(numba.core.caching._CacheLocator, "ensure_cache_path", refuse)
@@ -289,18 +289,20 @@ def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path: Path) -> None
 
 
 def test_what_a_function_is_made_of() -> None:
-    @inlined
+    @jit_inline
     def strange(scores: object, draw: object, settings: object) -> tuple[int, bool]:
         return 0, False
 
-    ours = rule_game(RULE, score, step)
-    theirs = rule_game(RULE._replace(guess=strange), score, step)
-    assert isinstance(ours, Game)
-    assert isinstance(getattr(moves(ours).look, "_cache", None), CodeCache)
-    assert is_ours(moves(ours).look)
-    assert not is_ours(moves(theirs).look), "a stranger's code would be kept"
-    assert identity(moves(ours).look) != identity(moves(rule_game(HIGHEST, score, step)).look)
-    assert identity(ours.decide) != identity(rule_game(HIGHEST, score, step).decide)
+    ours = rule_algorithm(RULE, score, step)
+    theirs = rule_algorithm(RULE._replace(guess=strange), score, step)
+    assert isinstance(ours, Algorithm)
+    assert isinstance(getattr(compile_algorithm(ours).guess, "_cache", None), CodeCache)
+    assert is_ours(compile_algorithm(ours).guess)
+    assert not is_ours(compile_algorithm(theirs).guess), "a stranger's code would be kept"
+    assert identity(compile_algorithm(ours).guess) != identity(
+        compile_algorithm(rule_algorithm(HIGHEST, score, step)).guess
+    )
+    assert identity(ours.choose) != identity(rule_algorithm(HIGHEST, score, step).choose)
     assert identity(object()) is None
 
 

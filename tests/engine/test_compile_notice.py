@@ -16,7 +16,7 @@ from numba.core import event
 from rich.console import Console
 
 from onebit.engine.compile_notice import CompileNotice
-from onebit.engine.jit import compiled
+from onebit.engine.jit import jit
 from onebit.reporting.progress import progress_bar
 
 TEXT = "compiling its code for this machine, which can take a minute; it is kept on disk, so this happens once"
@@ -26,7 +26,7 @@ def a_function(*, ours: bool = True) -> Any:
     def plus_one(x: int) -> int:
         return x + 1
 
-    return compiled(plus_one) if ours else numba.njit(plus_one)
+    return jit(plus_one) if ours else numba.njit(plus_one)
 
 
 @contextmanager

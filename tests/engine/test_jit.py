@@ -11,26 +11,26 @@ from numba.core.compiler import DefaultPassBuilder, Flags, StateDict
 from numba.core.errors import TypingError
 from numba.core.types import BaseFunction
 
-from onebit.engine.jit import _NEEDLESS_PASSES, by_reference, compiled, frugal, inlined, shared
+from onebit.engine.jit import _NEEDLESS_PASSES, by_reference, jit, jit_inline, jit_internal, jit_no_refcount
 from onebit.inputs import Floats
 
 
-@compiled
+@jit
 def third(x: float) -> float:
     return x / 3.0
 
 
-@inlined
+@jit_inline
 def half(x: float) -> float:
     return 0.5 * x
 
 
-@shared
+@jit_internal
 def sixth(x: float) -> float:
     return half(third(x))
 
 
-@compiled
+@jit
 def sum_of_sixths(x: float) -> float:
     return sixth(6.0) + sixth(12.0) + sixth(x)
 
@@ -49,7 +49,7 @@ def test_what_python_can_call_has_machine_code_wherever_it_was_compiled_first() 
 
 def test_garbage_is_collected_again_after_compiling() -> None:
     assert gc.isenabled()
-    assert compiled(lambda x: x + 1)(1) == 2
+    assert jit(lambda x: x + 1)(1) == 2
     assert gc.isenabled()
 
 
@@ -57,11 +57,11 @@ def test_another_version_of_numba_compiles_as_usual(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("onebit.engine.jit._USES_PRIVATE_PARTS", False)
     monkeypatch.setattr("onebit.engine.jit._NotFromPython._makes", JITCodeLibrary)
 
-    @shared
+    @jit_internal
     def twice(x: float) -> float:
         return 2.0 * x
 
-    @compiled
+    @jit
     def four_times(x: float) -> float:
         return twice(twice(x))
 
@@ -73,7 +73,7 @@ class Pair(NamedTuple):
     is_negative: bool
 
 
-@shared
+@jit_internal
 def product_of(pair: Pair, numbers: Floats) -> Any:
     total = 0.0
     for i in range(numbers.shape[0]):
@@ -82,7 +82,7 @@ def product_of(pair: Pair, numbers: Floats) -> Any:
     return -total if pair.is_negative else total
 
 
-@frugal
+@jit_no_refcount
 def product(factors: Floats, is_negative: bool, numbers: Floats) -> Any:
     pair = by_reference(Pair(factors, is_negative))
     return product_of(pair, numbers) + pair.factors[0]
@@ -96,7 +96,7 @@ def test_a_named_tuple_is_handed_on_by_reference() -> None:
 
 
 def test_a_reference_has_the_fields_of_its_tuple_only() -> None:
-    @frugal
+    @jit_no_refcount
     def other(factors: Floats) -> Any:
         pair: Any = by_reference(Pair(factors, True))
         return pair.other
@@ -122,7 +122,7 @@ def test_types_are_remembered_while_something_is_compiled_and_no_longer() -> Non
 
     listener = _Listener()
     with event.install_listener("numba:run_pass", listener):
-        assert compiled(once)(2.0) == 6.0
+        assert jit(once)(2.0) == 6.0
     assert before not in seen
     assert functions.get_call_type is before
 

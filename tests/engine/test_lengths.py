@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from onebit.engine.jit import compiled
+from onebit.engine.jit import jit
 from onebit.engine.lengths import (
     are_safe,
     columns_to_unit,
@@ -23,7 +23,7 @@ POWERS = [-1000, -600, -330, 0, 330, 600, 1000]
 ROWS = np.random.default_rng(0).normal(size=(6, 7))
 
 
-@compiled
+@jit
 def _shortened(values: Floats) -> float:
     return shorten(values, values.shape[0])
 

@@ -22,7 +22,7 @@ class Listener(onebit.Learner):
     def _start(self) -> None:
         Listener.heard.clear()
 
-    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float]:
+    def _choose(self, row: Rows, round: int) -> tuple[int, bool, float]:
         return self.says, False, 1.0
 
     def _probabilities(self, row: Rows) -> Floats:
@@ -30,11 +30,11 @@ class Listener(onebit.Learner):
         chances[self.says] = 1.0
         return chances
 
-    def _hear(self, guess: Guess, answer: Answer) -> bool:
+    def _update(self, guess: Guess, answer: Answer) -> bool:
         Listener.heard.append((guess.round, "own", answer.label, answer.correct))
         return True
 
-    def _hear_logged(self, row: Rows, answer: Answer, propensity: float | None) -> bool:
+    def _learn_from_log(self, row: Rows, answer: Answer, propensity: float | None) -> bool:
         Listener.heard.append((int(np.asarray(row)[0, 0]), "logged", answer.label, answer.correct, propensity))
         return True
 

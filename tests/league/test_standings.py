@@ -99,11 +99,11 @@ def test_signed_rank_test_is_exact_with_ties() -> None:
     assert signed_rank_p(many.tolist()) == pytest.approx(stats.wilcoxon(many, method="approx").pvalue)
 
 
-def outcome(dataset: str, title: str, level: float, *, hears_label: bool = False) -> Outcome:
+def outcome(dataset: str, title: str, level: float, *, full_information: bool = False) -> Outcome:
     generator = np.random.default_rng(len(dataset) * 100 + len(title))
     finals = np.rint(level + generator.normal(0, 1, 10)).astype(int)
     mistakes = np.column_stack([finals // 2, finals])
-    entry = Entry(title, Spec(title), hears_label)
+    entry = Entry(title, Spec(title), full_information)
     return Outcome(dataset, entry, np.array([50, 100]), mistakes, np.full(10, 2e-4), explored=np.full(10, 0.05))
 
 
@@ -114,7 +114,7 @@ GONE = ("a", "worst")
 def league() -> list[Outcome]:
     levels = {"best": 10.0, "middle": 20.0, "worst": 40.0}
     outcomes = [outcome(name, title, level) for name in SETS for title, level in levels.items()]
-    return outcomes + [outcome(name, "told", 5.0, hears_label=True) for name in SETS]
+    return outcomes + [outcome(name, "told", 5.0, full_information=True) for name in SETS]
 
 
 def test_standings_of_a_clear_league() -> None:

@@ -17,14 +17,14 @@ from threadpoolctl import threadpool_limits
 import onebit
 from onebit.bounds import at_most
 from onebit.checks.problems import lock_up_problem, noisy_problem, separable_problem
-from onebit.engine.jit import compiled
+from onebit.engine.jit import jit
 from onebit.engine.lengths import unit_rows
 from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational
 from onebit.learners import packing
 from onebit.learners.bandit_svm import bandit_svm, bank, playing, store, vote
 from onebit.learners.bandit_svm.bandit_svm import plan_members
 from onebit.learners.bandit_svm.separators import LENGTH, N_ENTRIES, OF_UNITS
-from onebit.learners.bandit_svm.vote import ASKED, DUE, REMOVED, SEEN, Scratch, Settings, State
+from onebit.learners.bandit_svm.vote import ASKED, DUE, REMOVED, SEEN, BankArrays, BankScratch, Settings
 from onebit.learners.space_learner import in_linear_space
 from onebit.theory import margin as margin_of
 
@@ -87,13 +87,13 @@ def test_the_guard_cannot_be_fooled_by_the_scale() -> None:
     X[250:] *= np.ldexp(1.0, 40)  # every column changes its scale half-way
     learner = onebit.BanditSVM(budget=5)
     onebit.play(learner, X, problem.y)
-    memory: Any = learner._memory
+    state: Any = learner._state
     learner.opinions(X[7])
-    expected = unit_rows(X[7:8])[0] @ memory.arrays.guard
-    assert memory.sight.opinions[-1] == pytest.approx(expected, abs=1e-12)
+    expected = unit_rows(X[7:8])[0] @ state.arrays.guard
+    assert state.scratch.opinions[-1] == pytest.approx(expected, abs=1e-12)
     margin = margin_of(problem.X, problem.y)
     productive = math.floor(16 * 1.05 * (margin.radius / margin.strong) ** 2)
-    assert 0 < memory.arrays.members[-1, vote.PRODUCED] <= productive
+    assert 0 < state.arrays.members[-1, vote.PRODUCED] <= productive
 
 
 def test_what_is_promised() -> None:
@@ -194,8 +194,8 @@ def test_guesses_do_not_depend_on_the_number_of_threads() -> None:
     assert np.array_equal(played[0], played[1])
 
 
-@compiled
-def store_row(state: State, scratch: Scratch, settings: Settings) -> int:
+@jit
+def store_row(state: BankArrays, scratch: BankScratch, settings: Settings) -> int:
     return store.store_row(state, scratch, settings)
 
 
@@ -204,15 +204,15 @@ def test_the_linear_kernel_forgets_nothing() -> None:
     problem = noisy_problem(300)
     learner = guarded([None, Gaussian(0.5, normalize=True)], budget=20)
     onebit.play(learner, problem.X, problem.y)
-    memory: Any = learner._memory
+    state: Any = learner._state
     x = problem.X[0]
 
     def opinions() -> dict[Any, Any]:
         return {opinion.kernel: opinion.scores for opinion in learner.opinions(x)}
 
     before = opinions()
-    memory.sight.targets[:] = 0.0
-    store_row(memory.arrays, memory.sight, memory.settings)
+    state.scratch.targets[:] = 0.0
+    store_row(state.arrays, state.scratch, state.settings)
     after = opinions()
     linear, other = learner.bank_
     assert after[linear] == pytest.approx(before[linear], abs=1e-9)
@@ -245,9 +245,9 @@ def test_a_kernel_of_ones_own_is_scaled_too() -> None:
     first = onebit.play(whole, problem.X, problem.y, keep_guesses=True).guesses
     second = onebit.play(by_round, problem.X, problem.y, keep_guesses=True, engine="rounds").guesses
     assert np.array_equal(first, second)  # type: ignore[arg-type]
-    memory: Any = whole._memory
-    stored = (memory.arrays.units * memory.arrays.examples[LENGTH])[:, : memory.size].T
-    assert memory.arrays.grams[0][: memory.size, : memory.size] == pytest.approx(shifted(stored, stored))
+    state: Any = whole._state
+    stored = (state.arrays.units * state.arrays.examples[LENGTH])[:, : state.size].T
+    assert state.arrays.grams[0][: state.size, : state.size] == pytest.approx(shifted(stored, stored))
 
 
 @pytest.mark.slow
@@ -311,8 +311,8 @@ def test_weights_do_not_grow_with_the_columns(kernel: Any, budget: int, power: i
     X[600:] *= np.ldexp(1.0, power)
     learner = guarded(kernel, scale="online", budget=budget)
     onebit.play(learner, X, y)
-    memory: Any = learner._memory
-    assert np.abs(memory.arrays.weights).max() < 100.0
+    state: Any = learner._state
+    assert np.abs(state.arrays.weights).max() < 100.0
 
 
 def test_a_list_names_each_kernel_once() -> None:
@@ -341,10 +341,10 @@ def test_a_productive_fact_counts_whatever_its_example_displaces() -> None:
     learner = guarded(Gaussian(width=0.5, normalize=True), budget=3, classes=3)
     for _ in range(300):
         guess = learner.guess(generator.normal(size=2))
-        memory: Any = learner._memory
-        opinion, before = memory.sight.opinions[0].copy(), memory.arrays.members[0, vote.PRODUCED]
+        state: Any = learner._state
+        opinion, before = state.scratch.opinions[0].copy(), state.arrays.members[0, vote.PRODUCED]
         learner.tell(guess, False)
-        assert memory.arrays.members[0, vote.PRODUCED] - before == (opinion[guess.index] > -0.5)
+        assert state.arrays.members[0, vote.PRODUCED] - before == (opinion[guess.index] > -0.5)
 
 
 def test_scores_are_those_a_guess_is_made_from() -> None:
@@ -371,23 +371,23 @@ def test_a_sure_leader_guesses_alone() -> None:
     problem = separable_problem(400, margin=0.3)
     learner = guarded(classes=3)
     onebit.play(learner, problem.X, problem.y)
-    memory: Any = learner._memory
+    state: Any = learner._state
     alone = 0
 
     def asked() -> Any:
-        return memory.sight.flags[ASKED : ASKED + len(learner.bank_)]
+        return state.scratch.flags[ASKED : ASKED + len(learner.bank_)]
 
     for x, label in zip(problem.X[:50], problem.y[:50], strict=True):
         guess = learner.guess(x)
         n_asked = int(asked().sum())
         if n_asked == 1:
             alone += 1
-            members = memory.arrays.members.copy()
+            members = state.arrays.members.copy()
             learner.tell(guess, True)
-            assert np.array_equal(memory.arrays.members, members), "nobody else was asked, so nobody can be judged"
+            assert np.array_equal(state.arrays.members, members), "nobody else was asked, so nobody can be judged"
             other = copy.deepcopy(learner)
             other.tell(other.guess(x), False)
-            assert other._memory.sight.flags[ASKED : ASKED + len(learner.bank_)].all()
+            assert other._state.scratch.flags[ASKED : ASKED + len(learner.bank_)].all()
         else:
             assert n_asked == len(learner.bank_)
             learner.tell(guess, bool(guess.label == label))
@@ -429,8 +429,8 @@ def test_what_is_stored_is_scaled_anew(kernel: Any, is_sparse: bool) -> None:
     rows = scipy.sparse.csr_array(X) if is_sparse else X
     learner = guarded(kernel, scale="online")
     onebit.play(learner, rows, problem.y)
-    memory: Any = learner._memory
-    assert memory.arrays.counts[SEEN + is_sparse] == 128, "the scale has just changed"
+    state: Any = learner._state
+    assert state.arrays.counts[SEEN + is_sparse] == 128, "the scale has just changed"
     spread = np.sqrt((X**2).mean(axis=0)) if is_sparse else X.std(axis=0)
     centre = 0.0 if is_sparse else X.mean(axis=0)
 
@@ -438,20 +438,20 @@ def test_what_is_stored_is_scaled_anew(kernel: Any, is_sparse: bool) -> None:
         return unit_rows(np.column_stack([(raw - centre) / spread, np.ones(len(raw))]))
 
     if kernel is None:
-        for s in range(memory.size):
-            n = int(memory.arrays.examples[N_ENTRIES, s])
+        for s in range(state.size):
+            n = int(state.arrays.examples[N_ENTRIES, s])
             raw = np.zeros((1, 5))
-            raw[0, memory.arrays.columns[s, : n - 1]] = memory.arrays.raws[s, : n - 1]
+            raw[0, state.arrays.columns[s, : n - 1]] = state.arrays.raws[s, : n - 1]
             found = np.zeros(6)
-            found[memory.arrays.columns[s, :n]] = memory.arrays.values[s, :n]
+            found[state.arrays.columns[s, :n]] = state.arrays.values[s, :n]
             assert found == pytest.approx(seen(raw)[0], abs=1e-9)
     else:
         stored = seen(learner.support_)
-        assert pytest.approx(stored, abs=1e-9) == memory.arrays.units[:, : memory.size].T
+        assert pytest.approx(stored, abs=1e-9) == state.arrays.units[:, : state.size].T
         for k, used in enumerate(learner.bank_):
             if isinstance(used, Gaussian):
-                expected = used(stored) @ memory.arrays.coefficients[k, : memory.size]
-                assert pytest.approx(expected, abs=1e-8) == memory.arrays.scores[k, :, : memory.size].T
+                expected = used(stored) @ state.arrays.coefficients[k, : state.size]
+                assert pytest.approx(expected, abs=1e-8) == state.arrays.scores[k, :, : state.size].T
 
 
 @pytest.mark.parametrize(
@@ -510,7 +510,7 @@ def test_looking_changes_nothing_where_a_kernel_of_ones_own_is_scaled() -> None:
     problem = noisy_problem(64)
     learner = guarded([shifted, None], scale="online", replays=0)
     onebit.play(learner, problem.X, problem.y)
-    assert learner._memory.arrays.counts[SEEN] == 64, "the scale has just changed"
+    assert learner._state.arrays.counts[SEEN] == 64, "the scale has just changed"
     before = learner.learned()
     scores = learner.decision_function(problem.X[:5])
     learner.probabilities(problem.X[0])
@@ -527,13 +527,13 @@ def test_a_new_scale_takes_paper_of_its_own() -> None:
     for x, label in zip(problem.X, problem.y, strict=True):
         learner.tell(guess := learner.guess(x), guess.index == label)
     whole = copy.deepcopy(learner)
-    memory: Any = learner._memory
-    assert memory.arrays.counts[DUE], "no scale is due"
-    small = memory._new_state(problem.X.shape[1], has_regressions=True)
-    memory.sight = memory._scratch_for(small)
+    state: Any = learner._state
+    assert state.arrays.counts[DUE], "no scale is due"
+    small = state._new_state(problem.X.shape[1], has_regressions=True)
+    state.scratch = state._scratch_for(small)
     assert np.array_equal(learner.decision_function(problem.X), whole.decision_function(problem.X))
-    capacity = memory.arrays.examples.shape[1]
-    assert memory.sight.lines.shape[1] == capacity > small.examples.shape[1]
+    capacity = state.arrays.examples.shape[1]
+    assert state.scratch.lines.shape[1] == capacity > small.examples.shape[1]
 
 
 def test_an_answer_is_heard_once_though_a_new_scale_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -548,7 +548,7 @@ def test_an_answer_is_heard_once_though_a_new_scale_is_broken_off(monkeypatch: p
         guess = broken.guess(x)
         with monkeypatch.context() as patched:
             if t == 7:  # the eighth row brings a new scale
-                patched.setattr(bank.BankMemory, "_refit", break_off)
+                patched.setattr(bank.BankState, "_refit", break_off)
             broken.tell(guess, guess.index == label)
             if t == 7:
                 with pytest.raises(KeyboardInterrupt):
@@ -560,8 +560,8 @@ def test_an_answer_is_heard_once_though_a_new_scale_is_broken_off(monkeypatch: p
         expected = whole.guess(x)
         whole.tell(expected, expected.index == label)
         assert broken.decision_function(problem.X) == pytest.approx(whole.decision_function(problem.X), abs=0.0)
-    memory: Any = broken._memory
-    assert memory.arrays.counts[SEEN:].tolist() == [16, 0]
+    state: Any = broken._state
+    assert state.arrays.counts[SEEN:].tolist() == [16, 0]
 
 
 def test_a_kernel_that_refuses_a_new_scale_keeps_the_old_one() -> None:
@@ -575,9 +575,9 @@ def test_a_kernel_that_refuses_a_new_scale_keeps_the_old_one() -> None:
     for x, label in zip(problem.X, problem.y, strict=True):
         guess = learner.guess(x)
         learner.tell(guess, guess.index == label)
-    memory: Any = learner._memory
-    assert memory.arrays.counts[SEEN:].tolist() == [40, 0]
-    assert np.abs(memory._stored(memory.arrays)).max() <= 1.5
+    state: Any = learner._state
+    assert state.arrays.counts[SEEN:].tolist() == [40, 0]
+    assert np.abs(state._stored(state.arrays)).max() <= 1.5
 
 
 @pytest.mark.parametrize(
@@ -592,12 +592,12 @@ def test_a_file_leaves_out_what_follows_from_the_rest(tmp_path: Path, kernel: An
     problem = noisy_problem(400, 4, 5)
     learner = onebit.BanditSVM(kernel, budget=40)  # so that examples go, and others take their places
     onebit.play(learner, problem.X, problem.y)
-    assert learner._memory.arrays.counts[REMOVED] > 50
+    assert learner._state.arrays.counts[REMOVED] > 50
     learner.save(tmp_path / "bank.onebit")
     with zipfile.ZipFile(tmp_path / "bank.onebit") as archive:
         assert ("memory/grams.npy" not in archive.namelist()) == is_left_out
     loaded = onebit.load(tmp_path / "bank.onebit")
-    for name, mine, theirs in zip(State._fields, loaded._memory.arrays, learner._memory.arrays, strict=True):
+    for name, mine, theirs in zip(BankArrays._fields, loaded._state.arrays, learner._state.arrays, strict=True):
         assert np.array_equal(mine, theirs), name
 
 
@@ -624,8 +624,8 @@ def _count_quiet(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     stretches: list[int] = []
     try_quiet = playing._try_quiet
 
-    def count(memory: Any, rows: Any, y: Any) -> int:
-        stretches.append(try_quiet(memory, rows, y))
+    def count(state: Any, rows: Any, y: Any) -> int:
+        stretches.append(try_quiet(state, rows, y))
         return stretches[-1]
 
     monkeypatch.setattr(playing, "_CALM", 64)
@@ -673,8 +673,8 @@ def test_quiet_rounds_are_played_in_blocks_and_change_nothing(
     for first, stop in itertools.pairwise([0, 2345, 4100, 6000]):
         onebit.play(in_pieces, X[first:stop], y[first:stop], fresh=first == 0)
     for other in (in_blocks, in_pieces):
-        for name, array in one_by_one._memory.arrays._asdict().items():
-            np.testing.assert_array_equal(getattr(other._memory.arrays, name), array, err_msg=name)
+        for name, array in one_by_one._state.arrays._asdict().items():
+            np.testing.assert_array_equal(getattr(other._state.arrays, name), array, err_msg=name)
     assert found.guesses is not None
     assert expected.guesses is not None
     np.testing.assert_array_equal(found.guesses, expected.guesses)
@@ -695,11 +695,11 @@ def test_a_quiet_stretch_broken_off_is_given_back(monkeypatch: pytest.MonkeyPatc
     X, y = onebit.streams.paper_strong(6000, 3)
     learner = guarded()
     onebit.play(learner, X[:2000], y[:2000])
-    before = [array.copy() for array in learner._memory.arrays]
+    before = [array.copy() for array in learner._state.arrays]
     try_quiet = playing._try_quiet
 
-    def break_off(memory: Any, rows: Any, y: Any) -> int:
-        if try_quiet(memory, rows, y):
+    def break_off(state: Any, rows: Any, y: Any) -> int:
+        if try_quiet(state, rows, y):
             raise KeyboardInterrupt
         return 0
 
@@ -708,7 +708,7 @@ def test_a_quiet_stretch_broken_off_is_given_back(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(KeyboardInterrupt):
         onebit.play(learner, X[2000:], y[2000:], fresh=False)
     assert learner.n_rounds_ == 2000
-    for old, new in zip(before, learner._memory.arrays, strict=True):
+    for old, new in zip(before, learner._state.arrays, strict=True):
         np.testing.assert_array_equal(old, new)
 
 
@@ -736,7 +736,7 @@ def test_how_long_later_rows_are_changes_nothing(kernel: Any) -> None:
     onebit.play(whole, rows, y, seed=3)
     for t in range(len(y)):
         onebit.play(by_row, rows[[t]], y[t : t + 1], fresh=t == 0, seed=3 if t == 0 else None)
-    assert np.array_equal(whole._memory.arrays.weights, by_row._memory.arrays.weights)
+    assert np.array_equal(whole._state.arrays.weights, by_row._state.arrays.weights)
 
 
 @pytest.mark.parametrize("n_calls", [1, 2])
@@ -749,15 +749,15 @@ def test_nothing_is_lost_when_room_is_made_and_broken_off(monkeypatch: pytest.Mo
     learner = guarded(None, classes=3, budget=64)
     for t in range(20):
         learner.tell(learner.guess(one_hot(t)), False)
-    new_sight, left = bank.BankMemory.new_sight, [n_calls]
+    new_scratch, left = bank.BankState.new_scratch, [n_calls]
 
-    def break_off(memory: Any) -> Any:
+    def break_off(state: Any) -> Any:
         left[0] -= 1
         if left[0] >= 0:
             raise KeyboardInterrupt
-        return new_sight(memory)
+        return new_scratch(state)
 
-    monkeypatch.setattr(bank.BankMemory, "new_sight", break_off)
+    monkeypatch.setattr(bank.BankState, "new_scratch", break_off)
     X = np.random.default_rng(0).normal(size=(5, 50))
     with pytest.raises(KeyboardInterrupt):
         onebit.play(learner, X, np.arange(5) % 3, fresh=False)
@@ -765,7 +765,7 @@ def test_nothing_is_lost_when_room_is_made_and_broken_off(monkeypatch: pytest.Mo
     for t in range(3):
         learner.tell(learner.guess(X[t]), False)
         learner.tell(learner.guess(one_hot(t)), False)
-    memory: Any = learner._memory
-    arrays, size = memory.arrays, memory.size
+    state: Any = learner._state
+    arrays, size = state.arrays, state.size
     assert (arrays.targets[:, :size] != 0.0).any(axis=0).all(), "an example of which nothing is known"
     assert arrays.columns.shape[1] >= arrays.examples[N_ENTRIES, :size].max() == 50

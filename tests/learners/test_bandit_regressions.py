@@ -9,13 +9,13 @@ from sklearn.linear_model import Ridge
 
 import onebit
 from onebit.checks.problems import lock_up_problem, noisy_problem
-from onebit.engine.jit import compiled
+from onebit.engine.jit import jit
 from onebit.engine.state import in_python
 from onebit.learners.bandit_svm import regressions
 from onebit.learners.bandit_svm.vote import LANDMARKS
 
 estimate, learn, propose = (
-    compiled(in_python(function)) for function in (regressions.estimate, regressions.learn, regressions.propose)
+    jit(in_python(function)) for function in (regressions.estimate, regressions.learn, regressions.propose)
 )
 
 
@@ -32,7 +32,7 @@ class Played:
         self.features = np.zeros((2, width + n_landmarks))
         self.estimates, self.room, self.seen = np.zeros((4, n_classes)), np.zeros((3, 7)), []
         for row, label, truth in zip(self.rows, self.labels, self.truths, strict=True):
-            self.look(row)
+            self.guess(row)
             self.seen.append(self.features[0].copy())
             known = truth if label == truth else -1
             changed = [self.arrays[name] for name in list(self.arrays)[1:]]
@@ -41,7 +41,7 @@ class Played:
     def rest(self) -> tuple[Any, ...]:
         return self.features[0], self.features[1], self.estimates, self.room
 
-    def look(self, row: Any) -> None:
+    def guess(self, row: Any) -> None:
         weights = (self.arrays[name] for name in ("landmark_weights", "row_changes", "row_weights"))
         length = float(np.linalg.norm(row))
         estimate(row / length, length, self.arrays["landmarks"], 5, *weights, *self.rest()[:3])
@@ -58,7 +58,7 @@ def test_a_class_regresses_on_the_rounds_in_which_it_was_guessed() -> None:
 def test_the_width_is_that_of_the_inverse() -> None:
     played = Played(200)
     row = np.array([0.5, -1.0, 2.0, 0.1])
-    played.look(row)
+    played.guess(row)
     for i in range(3):
         own = played.rows[played.labels == i]
         inverse = np.linalg.inv(np.eye(4) + own.T @ own)
@@ -82,14 +82,14 @@ def test_landmarks_share_an_inverse_and_learn_what_is_proved() -> None:
 def test_similarities_are_those_of_the_laplace_kernel() -> None:
     played = Played(1)
     row = np.array([0.3, 0.2, -0.7, 1.5])
-    played.look(row)
+    played.guess(row)
     expected = onebit.kernels.Laplace()(row[None], played.arrays["landmarks"].T)[0]
     assert played.features[0, 4:] == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_row_that_is_far_too_long_is_shortened() -> None:
     played = Played(1)
-    played.look(np.array([1e150, 0.0, 0.0, 0.0]))
+    played.guess(np.array([1e150, 0.0, 0.0, 0.0]))
     assert played.features[0, :4].tolist() == [20.0, 0.0, 0.0, 0.0]
     assert np.isfinite(played.estimates).all()
 
@@ -170,7 +170,7 @@ def test_only_the_default_bank_has_regressions() -> None:
     for kernel, take_part in (("auto", True), ([None], False), (onebit.kernels.Laplace(), False)):
         learner = onebit.BanditSVM(kernel)
         onebit.play(learner, problem.X, problem.y)
-        assert bool(len(learner._memory.arrays.mixture)) == take_part
+        assert bool(len(learner._state.arrays.mixture)) == take_part
         assert (learner.mixture_ is not None) == take_part
 
 
@@ -178,11 +178,11 @@ def test_landmarks_are_the_first_examples_that_are_stored() -> None:
     problem = noisy_problem(700, n_features=3)
     learner = onebit.BanditSVM(scale=None, budget=40)
     onebit.play(learner, problem.X[:100], problem.y[:100])
-    memory: Any = learner._memory
-    assert memory.arrays.counts[LANDMARKS] == 40, "as many as there is room for"
-    before = memory.arrays.landmarks.copy()
+    state: Any = learner._state
+    assert state.arrays.counts[LANDMARKS] == 40, "as many as there is room for"
+    before = state.arrays.landmarks.copy()
     onebit.play(learner, problem.X[100:], problem.y[100:])
-    assert np.array_equal(memory.arrays.landmarks, before)
+    assert np.array_equal(state.arrays.landmarks, before)
     for column in before.T:
         assert (np.abs(problem.X[:100] - column).max(axis=1) < 1e-12).any()
 
@@ -214,9 +214,9 @@ def test_the_regression_on_rows_is_given_up_where_too_many_classes_join(tmp_path
     x, labels = np.random.default_rng(0).normal(size=150), list(range(12))
     learner = onebit.BanditSVM(classes="grow")
     learner.tell(learner.guess(x, among=labels[:11]), correct=False)
-    assert learner._memory.arrays.row_changes.shape == (11, 151, 151)
+    assert learner._state.arrays.row_changes.shape == (11, 151, 151)
     learner.tell(learner.guess(x, among=labels), correct=False)
-    assert learner._memory.arrays.row_changes.size == 0
+    assert learner._state.arrays.row_changes.size == 0
     learner.save(tmp_path / "grown")
     loaded = onebit.load(tmp_path / "grown")
     assert loaded.guess(x).scores.tolist() == learner.guess(x).scores.tolist()
@@ -228,7 +228,7 @@ def test_of_two_classes_a_right_guess_teaches_both_unless_more_may_join(classes:
     learner = onebit.BanditSVM(classes=classes)
     learner.guess([1.0, 2.0], among=[0, 1])
     learner.learn_from([[1.0, 2.0]] * 2, [0, 0], True)
-    assert learner._memory.arrays.row_changes.any(axis=(1, 2)).tolist() == taught
+    assert learner._state.arrays.row_changes.any(axis=(1, 2)).tolist() == taught
 
 
 def test_drift_makes_them_forget() -> None:
@@ -238,9 +238,9 @@ def test_drift_makes_them_forget() -> None:
     y = np.where(np.arange(3000) < 2000, np.argmax(X @ first, axis=1), np.argmax(X @ second, axis=1))
     learner = onebit.BanditSVM()
     onebit.play(learner, X[:2000], y[:2000])
-    before = learner._memory.arrays.mixture[regressions.NUMBERS, regressions.HEARD]
+    before = learner._state.arrays.mixture[regressions.NUMBERS, regressions.HEARD]
     onebit.play(learner, X[2000:], y[2000:])
-    now = learner._memory.arrays.mixture[regressions.NUMBERS, regressions.HEARD]
+    now = learner._state.arrays.mixture[regressions.NUMBERS, regressions.HEARD]
     assert before > 500
     assert now < 1000, "more answers than there were since the drift"
 

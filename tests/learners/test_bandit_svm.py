@@ -10,14 +10,14 @@ from sklearn.svm import LinearSVC
 import onebit
 from onebit.bounds import at_most
 from onebit.checks.problems import noisy_problem, separable_problem
-from onebit.engine.jit import compiled
+from onebit.engine.jit import jit
 from onebit.engine.state import in_python
 from onebit.kernels import Gaussian, Linear, Rational
 from onebit.learners.bandit_svm import separators
 from onebit.learners.bandit_svm.bandit_svm import plan_members
-from onebit.learners.bandit_svm.bank import BankMemory
+from onebit.learners.bandit_svm.bank import BankState
 from onebit.learners.bandit_svm.separators import exponentiate, prove
-from onebit.learners.bandit_svm.vote import ROUNDS, Scratch, Settings, State, is_outdated, new_watch
+from onebit.learners.bandit_svm.vote import ROUNDS, BankArrays, BankScratch, Settings, is_outdated, new_watch
 
 SOFTNESS, TOLERANCE = 0.5 / 3.0, 1e-10
 EXACT = Settings(
@@ -31,12 +31,12 @@ EXACT = Settings(
     scales=False,
     is_closed=True,
     is_bounded=True,
-    hears_label=False,
+    full_information=False,
 )
 
 
-def memory_of(learner: onebit.BanditSVM) -> Any:
-    return learner._memory
+def state_of(learner: onebit.BanditSVM) -> Any:
+    return learner._state
 
 
 def unit_rows(n: int, d: int, seed: int) -> Any:
@@ -51,8 +51,8 @@ def facts_of(X: Any, seed: int) -> Any:
     return signs
 
 
-@compiled
-def replay_bank(state: State, scratch: Scratch, settings: Settings, tolerance: float) -> None:
+@jit
+def replay_bank(state: BankArrays, scratch: BankScratch, settings: Settings, tolerance: float) -> None:
     """Replay the only class of the only member."""
     separators.replay(
         0,
@@ -77,11 +77,11 @@ def replay_bank(state: State, scratch: Scratch, settings: Settings, tolerance: f
     )
 
 
-def solved(kernel: Any, X: Any, signs: Any, softness: float = SOFTNESS, tolerance: float = TOLERANCE) -> State:
+def solved(kernel: Any, X: Any, signs: Any, softness: float = SOFTNESS, tolerance: float = TOLERANCE) -> BankArrays:
     """Return the arrays of a bank of one, with one class, that knows these facts and has replayed them."""
     n, d = X.shape
     bases, settings = plan_members((kernel,), EXACT._replace(budget=n, softness=softness), d)
-    bank = BankMemory((kernel,), bases, settings, d, 1)
+    bank = BankState((kernel,), bases, settings, d, 1)
     bank.make_room(X, 0)
     while bank.arrays.examples.shape[1] < n:
         bank.arrays.counts[0] = bank.arrays.examples.shape[1]
@@ -94,18 +94,18 @@ def solved(kernel: Any, X: Any, signs: Any, softness: float = SOFTNESS, toleranc
     else:
         state.values[:] = X
     bank.rebuild(state)
-    replay_bank(state, bank.new_sight(), settings, tolerance)
+    replay_bank(state, bank.new_scratch(), settings, tolerance)
     return state
 
 
-@compiled
+@jit
 def powers(values: Any) -> Any:
     found = np.empty_like(values)
     separators.write_powers(values, len(values), 3, found)
     return found
 
 
-@compiled
+@jit
 def exponentials(values: Any) -> Any:
     found = values.copy()
     exponentiate(found, len(found), np.empty_like(found))
@@ -262,7 +262,7 @@ def test_few_mistakes_on_the_papers_sets(stream: Any, kernel: Any, most: int) ->
         X, y = stream(rounds=50_000, seed=seed)
         learner = onebit.BanditSVM(kernel, scale=None)
         mistakes.append(onebit.play(learner, X, y, seed=seed).mistakes)
-        assert memory_of(learner).size < 500
+        assert state_of(learner).size < 500
     assert np.mean(mistakes) <= most
 
 
@@ -271,17 +271,17 @@ def test_the_budget_bounds_the_memory(kernel: Any) -> None:
     problem = noisy_problem(3000)
     learner = onebit.BanditSVM(kernel, scale=None, budget=50)
     onebit.play(learner, problem.X, problem.y)
-    memory = memory_of(learner)
-    assert memory.size == 50
-    assert all(array.size <= 50 * 200 for array in memory.arrays)
+    state = state_of(learner)
+    assert state.size == 50
+    assert all(array.size <= 50 * 200 for array in state.arrays)
     if kernel is not None:
         assert learner.support_.shape == (50, 5)
         for k, used in enumerate(learner.bank_):
-            coefficients = memory.arrays.coefficients[k, :50]
+            coefficients = state.arrays.coefficients[k, :50]
             rebuilt = used(learner.support_) @ coefficients
             if used == Linear(normalize=True):  # what was removed is still in its weights
-                rebuilt = used.prepare(learner.support_) @ memory.arrays.weights
-            assert np.allclose(rebuilt, memory.arrays.scores[k, :, :50].T, atol=1e-8)
+                rebuilt = used.prepare(learner.support_) @ state.arrays.weights
+            assert np.allclose(rebuilt, state.arrays.scores[k, :, :50].T, atol=1e-8)
 
 
 @pytest.mark.parametrize("kernel", ["auto", None], ids=repr)
@@ -292,7 +292,7 @@ def test_it_recovers_when_labels_are_swapped(kernel: Any) -> None:
     learner = onebit.BanditSVM(kernel, classes=4)
     before = onebit.play(learner, problem.X[:4000], y[:4000])
     after = onebit.play(learner, problem.X[4000:], y[4000:], fresh=False)
-    assert memory_of(learner).arrays.watch[ROUNDS] < 4000, "it did not notice"
+    assert state_of(learner).arrays.watch[ROUNDS] < 4000, "it did not notice"
     assert after.mistakes <= 1.5 * before.mistakes + 100
 
 
@@ -315,7 +315,7 @@ def test_a_steady_rate_of_mistakes_is_no_change(n_classes: int, rate: float) -> 
     assert not _alarms(new_watch(), answers, n_classes)
 
 
-@compiled
+@jit
 def _alarms(watch: Any, answers: Any, n_classes: int) -> int:
     found = 0
     for t in range(len(answers)):
@@ -328,7 +328,7 @@ def test_it_does_not_forget_when_nothing_changes() -> None:
         problem = noisy_problem(5000, seed=seed)
         learner = onebit.BanditSVM(budget=100)
         onebit.play(learner, problem.X, problem.y, seed=seed)
-        assert memory_of(learner).arrays.watch[ROUNDS] == 5000
+        assert state_of(learner).arrays.watch[ROUNDS] == 5000
 
 
 def test_rows_may_have_any_length_and_be_zero() -> None:
@@ -353,7 +353,7 @@ def test_a_new_fact_on_the_wrong_side_always_takes_its_step() -> None:
     for C in (1e-200, 1e-6, 5e-4, 0.1, 100.0, math.inf):
         learner = onebit.FullInformationSVM(None, C=C, classes=3)
         learner.tell(learner.guess([3.0, 4.0]), False, label=2)
-        assert np.all(memory_of(learner).arrays.alphas[0, :, 0] > 0.0)
+        assert np.all(state_of(learner).arrays.alphas[0, :, 0] > 0.0)
 
 
 def test_linear_solver_finds_the_largest_margin_where_it_is_very_soft() -> None:
@@ -404,7 +404,7 @@ def test_one_row_is_learned_without_copying_the_memory(monkeypatch: pytest.Monke
     def refuse() -> None:
         raise AssertionError("the memory was copied")
 
-    monkeypatch.setattr(memory_of(learner), "bookmark", refuse)
+    monkeypatch.setattr(state_of(learner), "bookmark", refuse)
     learner.partial_fit(problem.X[150:151], problem.y[150:151])
     with pytest.raises(AssertionError, match="copied"):
         learner.partial_fit(problem.X[150:152], problem.y[150:152])
@@ -414,14 +414,14 @@ def test_an_answer_at_once_needs_no_second_look() -> None:
     problem = noisy_problem(60)
     learner = onebit.BanditSVM(classes=4).fit(problem.X[:50], problem.y[:50])
     looks: list[Any] = []
-    memory = memory_of(learner)
-    measure = memory.measure
+    state = state_of(learner)
+    score = state.score
 
     def counted(*rows: Any) -> None:
         looks.append(rows)
-        measure(*rows)
+        score(*rows)
 
-    memory.measure = counted
+    state.score = counted
     first = learner.guess(problem.X[50])
     learner.tell(first, False)
     assert not looks

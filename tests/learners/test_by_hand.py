@@ -39,18 +39,18 @@ class EpsPerceptron(Learner):
         scores: Floats = self._weights @ dense(row)[0]
         return scores
 
-    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float]:
-        chances, number = self._probabilities(row), self._draw(round)
-        index = min(int(np.searchsorted(np.cumsum(chances), number, side="right")), len(chances) - 1)
-        return index, False, float(chances[index])
+    def _choose(self, row: Rows, round: int) -> tuple[int, bool, float]:
+        propensities, number = self._probabilities(row), self._draw(round)
+        index = min(int(np.searchsorted(np.cumsum(propensities), number, side="right")), len(propensities) - 1)
+        return index, False, float(propensities[index])
 
     def _probabilities(self, row: Rows) -> Floats:
         scores = self._scores(row)
-        chances = np.full(len(scores), self._rate / len(scores))
-        chances[int(np.argmax(scores))] += 1.0 - self._rate
-        return chances
+        propensities = np.full(len(scores), self._rate / len(scores))
+        propensities[int(np.argmax(scores))] += 1.0 - self._rate
+        return propensities
 
-    def _hear(self, guess: Guess, answer: Answer) -> bool:
+    def _update(self, guess: Guess, answer: Answer) -> bool:
         if answer.correct:
             self._weights[answer.label] += 0.1 * dense(guess.row)[0]
         else:
@@ -61,8 +61,8 @@ class EpsPerceptron(Learner):
 class Fragile(EpsPerceptron):
     """Fails in the middle of a step, after it has changed something."""
 
-    def _hear(self, guess: Guess, answer: Answer) -> bool:
-        super()._hear(guess, answer)
+    def _update(self, guess: Guess, answer: Answer) -> bool:
+        super()._update(guess, answer)
         if self.n_rounds_ == 30:
             raise RuntimeError("out of luck")
         return True
@@ -71,7 +71,7 @@ class Fragile(EpsPerceptron):
 class Unsure(EpsPerceptron):
     """Says of its chances what is no number."""
 
-    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float]:
+    def _choose(self, row: Rows, round: int) -> tuple[int, bool, float]:
         return 0, False, np.nan
 
     def _probabilities(self, row: Rows) -> Floats:
@@ -80,7 +80,7 @@ class Unsure(EpsPerceptron):
 
 def test_chances_are_numbers() -> None:
     learner = Unsure(classes=3)
-    with pytest.raises(ValueError, match="_decide must return the propensity"):
+    with pytest.raises(ValueError, match="_choose must return the propensity"):
         learner.guess([1.0, 2.0])
     with pytest.raises(ValueError, match="_probabilities must return the chance of each class"):
         learner.guess([1.0, 2.0], among=[0, 1])
@@ -111,10 +111,10 @@ class LastWords:
     """Looks at a learner when it is thrown away itself."""
 
     def __init__(self, learner: Learner, seen: list[bool]) -> None:
-        self._learner, self._seen = learner, seen
+        self._learner, self._scored_round = learner, seen
 
     def __del__(self) -> None:
-        self._seen.append("_lock" in vars(self._learner))
+        self._scored_round.append("_lock" in vars(self._learner))
 
 
 class Littering(EpsPerceptron):
@@ -122,7 +122,7 @@ class Littering(EpsPerceptron):
 
     seen: list[bool]
 
-    def _hear(self, guess: Guess, answer: Answer) -> bool:
+    def _update(self, guess: Guess, answer: Answer) -> bool:
         if self.n_rounds_ == 30:
             self._litter = LastWords(self, self.seen)
             raise RuntimeError("out of luck")
@@ -165,7 +165,7 @@ def test_a_learner_without_anything_says_what_is_missing() -> None:
             self.classes = classes
             self.seed = seed
 
-    with pytest.raises(TypeError, match="_new_memory"):
+    with pytest.raises(TypeError, match="_new_state"):
         Empty(classes=2).guess([1.0])
 
 
@@ -204,7 +204,7 @@ def test_a_position_that_is_none_is_an_error() -> None:
             As for its parent.
         """
 
-        def _decide(self, row: Rows, round: int) -> tuple[int, bool, float]:
+        def _choose(self, row: Rows, round: int) -> tuple[int, bool, float]:
             return -1, False, 1.0
 
     with pytest.raises(ValueError, match="among the 3 classes; got -1"):

@@ -76,8 +76,8 @@ def test_tools_that_need_scores_or_chances() -> None:
     learner = onebit.BanditPerceptron(seed=1)
     assert cross_val_score(learner, X, y == "yes", scoring="roc_auc", cv=3).min() > 0.8
     calibrated = CalibratedClassifierCV(learner, cv=3).fit(X, y)
-    chances = calibrated.predict_proba(X)
-    assert np.allclose(chances.sum(axis=1), 1.0)
+    propensities = calibrated.predict_proba(X)
+    assert np.allclose(propensities.sum(axis=1), 1.0)
     assert np.mean(calibrated.predict(X) == y) > 0.8
     three = separable_problem(300, 3, 4, 0.2)
     assert cross_val_score(

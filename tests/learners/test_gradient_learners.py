@@ -21,9 +21,9 @@ def softmax(scores: Any) -> Any:
     return powers / powers.sum()
 
 
-def drawn(chances: list[tuple[float, Any]], number: float) -> int:
+def drawn(propensities: list[tuple[float, Any]], number: float) -> int:
     """Return the label that a number names: first which of several ways to draw, then, stretched, the label."""
-    for chance, labels in chances:
+    for chance, labels in propensities:
         if number < chance:
             return int(np.searchsorted(np.cumsum(labels), number / chance, side="right"))
         number = (number - chance) / (1.0 - chance)
@@ -218,12 +218,12 @@ def test_gaptrons_step_is_unbiased() -> None:
     x, truth, K = np.array([1.0, -2.0]), 2, 3
     begun = onebit.Gaptron(learning_rate=0.5, classes=K).learn_labels([[1.0, 0.5], [0.3, -1.0]], [0, 1])
     gradient = np.outer(softmax(begun.score_classes([x])[0]) - np.eye(K)[truth], x) / LN2
-    step, chances = np.zeros((K, 2)), begun.probabilities(x)
+    step, propensities = np.zeros((K, 2)), begun.probabilities(x)
     for label in range(K):
         while (guess := (learner := copy.copy(begun)).guess(x)).label != label:
             begun.guess(x)
         learner.tell(guess, label == truth)
-        step += chances[label] * (learner.weights_ - begun.weights_)
+        step += propensities[label] * (learner.weights_ - begun.weights_)
     np.testing.assert_allclose(step, -0.5 * gradient, rtol=1e-9)
 
 

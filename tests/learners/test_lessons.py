@@ -9,7 +9,7 @@ import pytest
 import onebit
 from onebit.checks.problems import noisy_problem
 from onebit.kernels import Polynomial
-from onebit.learners.packing import pack_memory
+from onebit.learners.packing import pack_state
 
 PROBLEM = noisy_problem(80)
 
@@ -39,7 +39,7 @@ def test_looking_before_a_class_joins_changes_nothing() -> None:
             learner.probabilities(PROBLEM.X[0])
         learner.add_class("new")
         learner.probabilities(PROBLEM.X[0])
-        packed.append({name: array.tobytes() for name, array in pack_memory(learner._memory).items()})
+        packed.append({name: array.tobytes() for name, array in pack_state(learner._state).items()})
     assert packed[0] == packed[1]
 
 

@@ -56,8 +56,8 @@ def check_same(learner: onebit.Learner, guesses: list[int], weights: Floats) -> 
     assert np.allclose(learner.learned()["weights"], weights, rtol=1e-9, atol=1e-12)
 
 
-def drawn(chances: Floats, t: int) -> int:
-    return int(np.searchsorted(np.cumsum(chances), uniform(Draw(SEED, t)), side="right"))
+def drawn(propensities: Floats, t: int) -> int:
+    return int(np.searchsorted(np.cumsum(propensities), uniform(Draw(SEED, t)), side="right"))
 
 
 @pytest.mark.parametrize("diagonal", [False, True])
@@ -100,10 +100,10 @@ def test_square_cb_guesses_by_the_gaps() -> None:
     def choose(x: Floats, t: int) -> int:
         f = costs.weights @ x
         best, f = int(np.argmin(f)), np.clip(f, 0.0, 1.0)
-        chances = 1.0 / (K + 30.0 * math.sqrt(t + 1) * (f - f[best]))
-        chances[best] = 0.0
-        chances[best] = 1.0 - chances.sum()
-        return drawn(chances, t)
+        propensities = 1.0 / (K + 30.0 * math.sqrt(t + 1) * (f - f[best]))
+        propensities[best] = 0.0
+        propensities[best] = 1.0 - propensities.sum()
+        return drawn(propensities, t)
 
     guesses = play_in_numpy(choose, lambda label, x, correct: costs.learn(label, x, float(not correct)))
     check_same(onebit.SquareCB(30.0), guesses, -costs.weights)
@@ -162,9 +162,9 @@ def test_epsilon_greedy_and_explore_first_follow_their_regression(scores: str) -
             w[label] -= 0.7 * slope / np.sqrt(squares[label])
 
         def choose(x: Floats, t: int, w: Floats = w, rate_at: Callable[[int], float] = rate_at) -> int:
-            chances = np.full(K, rate_at(t) / K)
-            chances[np.argmax(w @ x)] += 1.0 - rate_at(t)
-            return drawn(chances, t)
+            propensities = np.full(K, rate_at(t) / K)
+            propensities[np.argmax(w @ x)] += 1.0 - rate_at(t)
+            return drawn(propensities, t)
 
         check_same(learner, play_in_numpy(choose, learn), w)
 
@@ -301,7 +301,7 @@ def test_full_information_ridge_keeps_its_promise() -> None:
 
 def check_inverse(learner: onebit.Learner) -> None:
     """A⁻¹ is symmetric, positive definite, and the inverse of A; A w = b; as exactly as the condition of A allows."""
-    arrays = learner._memory.arrays
+    arrays = learner._state.arrays
     for A, inverse, b, w in zip(arrays.grams, arrays.inverses, arrays.responses, arrays.weights, strict=True):
         assert np.array_equal(inverse, inverse.T)
         assert np.linalg.eigvalsh(inverse).min() > 0.0

@@ -58,10 +58,10 @@ class Counting(onebit.Learner):
         self.right = np.zeros(len(self.classes_))
         self.heard: dict[Any, list[int]] = {"rounds": [], ("a", 1): [0]}
 
-    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float]:
+    def _choose(self, row: Rows, round: int) -> tuple[int, bool, float]:
         return int(np.argmax(self.right)), False, 1.0
 
-    def _hear(self, guess: onebit.Guess, answer: Answer) -> bool:
+    def _update(self, guess: onebit.Guess, answer: Answer) -> bool:
         self.right[answer.label] += 1.0 if answer.correct else -1.0
         self.heard["rounds"].append(guess.round)
         return True
@@ -294,7 +294,7 @@ def test_an_enemys_numbers_are_refused(path: Path) -> None:
     learner.guess(PROBLEM.X[0])
     learner.guess(scipy.sparse.csr_array(PROBLEM.X[:1]))
     learner.save(path)
-    content, memory, tickets = path.read_bytes(), learner._memory.arrays, np.array([60, 61])
+    content, state, tickets = path.read_bytes(), learner._state.arrays, np.array([60, 61])
     onebit.load(path)
     refuses(path, resealed(header(n_features=10**12), content), "too small")
     refuses(path, resealed(header(n_features=6), content), "shape")
@@ -305,11 +305,11 @@ def test_an_enemys_numbers_are_refused(path: Path) -> None:
     refuses(path, resealed(header(own={"_row_shape": [99]}), content), "_row_shape")
     refuses(path, resealed(header(learner="onebit.kernels:Linear"), content), "no learner")
     for name, changed in {
-        "memory_columns": memory.columns + 10**6,
-        "memory_examples": memory.examples + 10**6,
-        "memory_counts": memory.counts + 10**6,
-        "memory_weights": memory.weights[:-1],
-        "memory_watch": memory.watch.astype(np.float32),
+        "memory_columns": state.columns + 10**6,
+        "memory_examples": state.examples + 10**6,
+        "memory_counts": state.counts + 10**6,
+        "memory_weights": state.weights[:-1],
+        "memory_watch": state.watch.astype(np.float32),
         "memory_guesses": None,
         "tickets_index": tickets,
         "tickets_round": tickets + 10**6,
@@ -407,29 +407,29 @@ def test_what_is_left_of_a_ticket_may_be_made_up(path: Path, changed: dict[str, 
 def test_an_enemys_facts_are_refused(path: Path) -> None:
     learner = played(onebit.BanditSVM(None, classes=4))
     learner.save(path)
-    content, memory = path.read_bytes(), learner._memory.arrays
-    columns = memory.columns[: learner._memory.size].copy()
-    columns[:, 0] = len(memory.weights) - 1  # the constant has no scale
+    content, state = path.read_bytes(), learner._state.arrays
+    columns = state.columns[: learner._state.size].copy()
+    columns[:, 0] = len(state.weights) - 1  # the constant has no scale
     refuses(path, resealed(None, content, memory_columns=columns), "constant")
-    refuses(path, resealed(None, content, memory_guesses=memory.guesses + 2**62), "counted")
+    refuses(path, resealed(None, content, memory_guesses=state.guesses + 2**62), "counted")
     learner = played(onebit.BanditSVM(classes=4))
     learner.save(path)
-    content, memory = path.read_bytes(), learner._memory.arrays
-    refuses(path, resealed(None, content, memory_members=memory.members * np.nan), "losses")
-    due = memory.counts.copy()
+    content, state = path.read_bytes(), learner._state.arrays
+    refuses(path, resealed(None, content, memory_members=state.members * np.nan), "losses")
+    due = state.counts.copy()
     due[DUE], due[SEEN:] = 2, 0
     refuses(path, resealed(None, content, memory_counts=due), "due")
-    many = memory.counts.copy()
+    many = state.counts.copy()
     many[LANDMARKS] += 1
     refuses(path, resealed(None, content, memory_counts=many), "landmark")
     for name in ("landmarks", "landmark_changes", "landmark_weights", "row_changes", "row_weights", "mixture"):
         for bad in (np.nan, np.inf):
-            changed = filled_arrays(learner._memory)[name].copy()
+            changed = filled_arrays(learner._state)[name].copy()
             changed.flat[0] = bad
             refuses(path, resealed(None, content, **{f"memory_{name}": changed}), name)
-    refuses(path, resealed(None, content, memory_mixture=-memory.mixture), "negative")
+    refuses(path, resealed(None, content, memory_mixture=-state.mixture), "negative")
     # More landmarks than features: compiled code would write behind its arrays.
-    more = np.zeros((len(memory.landmarks), 118))
+    more = np.zeros((len(state.landmarks), 118))
     refuses(path, resealed(None, content, memory_landmarks=more), "landmarks has shape")
 
 
@@ -454,7 +454,7 @@ def test_what_no_learner_can_have_learned_is_refused(
     onebit.load(path)
     content = path.read_bytes()
     for name, value in enemys.items():
-        array = getattr(learner._memory.arrays, name)
+        array = getattr(learner._state.arrays, name)
         refuses(path, resealed(None, content, **{f"memory_{name}": np.full_like(array, value)}), "cannot be loaded")
 
 
@@ -462,7 +462,7 @@ def test_an_inverse_that_is_none_is_refused(path: Path) -> None:
     learner = played(onebit.SOBA(0.3, classes=4), 100)
     learner.save(path)
     onebit.load(path)
-    content, inverse = path.read_bytes(), learner._memory.arrays.inverse
+    content, inverse = path.read_bytes(), learner._state.arrays.inverse
     skewed = inverse.copy()
     skewed[0, 1] += 1e-9
     for other, said in ((skewed, "not symmetric"), (-inverse, "another"), (np.ones_like(inverse), "another")):
@@ -472,7 +472,7 @@ def test_an_inverse_that_is_none_is_refused(path: Path) -> None:
 def test_a_regression_soon_has_an_inverse_whatever_a_file_says(path: Path) -> None:
     learner = played(onebit.LinUCB(classes=4), 100)
     learner.save(path)
-    content, inverses = path.read_bytes(), learner._memory.arrays.inverses
+    content, inverses = path.read_bytes(), learner._state.arrays.inverses
     skewed = inverses.copy()
     skewed[:, 0, 1] += 1e-9
     for other, said in ((skewed, "not symmetric"), (np.ones_like(inverses) * 1.1, "more than at the start")):
@@ -481,7 +481,7 @@ def test_a_regression_soon_has_an_inverse_whatever_a_file_says(path: Path) -> No
     loaded: Any = onebit.load(path)
     for label in range(4):
         loaded.learn_from(PROBLEM.X[:1], [label], False)
-    now = loaded._memory.arrays
+    now = loaded._state.arrays
     assert np.allclose(now.grams @ now.inverses, np.eye(PROBLEM.X.shape[1]))
 
 
@@ -491,7 +491,7 @@ def test_an_inverse_that_rounding_has_spoiled_is_loaded(path: Path) -> None:
     X = generator.normal(size=(40, 2)) * 10.0 ** generator.uniform(-9, 9, size=(40, 1))
     learner: Any = onebit.LinUCB(classes=2)
     onebit.play(learner, X, generator.integers(2, size=40))
-    now = learner._memory.arrays
+    now = learner._state.arrays
     off = np.abs(now.grams @ now.inverses - np.eye(2)).max()
     assert off > 1e-5 * np.linalg.cond(now.grams).max(), "the rows do not test what they are for"
     learner.save(path)
@@ -513,7 +513,7 @@ def test_the_inverse_of_a_diagonal_is_exact(path: Path) -> None:
     learner = played(onebit.SquareCB(diagonal=True, classes=4))
     learner.save(path)
     onebit.load(path)
-    changed = learner._memory.arrays.inverses * 0.5
+    changed = learner._state.arrays.inverses * 0.5
     refuses(path, resealed(None, path.read_bytes(), memory_inverses=changed), "another diagonal's")
 
 
@@ -522,7 +522,7 @@ def test_a_worn_inverse_may_be_anything(path: Path) -> None:
     learner = played(onebit.SOBA(0.3, classes=4))
     expected = learner.weights_
     learner.save(path)
-    worn = {"memory_worn": np.array([full.STALE]), "memory_inverse": -learner._memory.arrays.inverse}
+    worn = {"memory_worn": np.array([full.STALE]), "memory_inverse": -learner._state.arrays.inverse}
     path.write_bytes(resealed(None, path.read_bytes(), **worn))
     loaded: Any = onebit.load(path)
     loaded.guess(PROBLEM.X[0])
@@ -694,13 +694,13 @@ def test_files_in_the_first_format_load(name: str) -> None:
     learner = onebit.load(path)
     assert learner.n_rounds_ == expected["rounds"]
     for ticket in expected["open"]:
-        learner.tell(ticket["id"], ticket["correct"], *([ticket["label"]] if learner.hears_label else []))
+        learner.tell(ticket["id"], ticket["correct"], *([ticket["label"]] if learner.full_information else []))
     rows = PROBLEM.X[100:]
     guesses = []
     for x, y in zip(rows, PROBLEM.y[100:], strict=True):
         guess = learner.guess(x)
         guesses.append(guess.index)
-        learner.tell(guess, bool(guess.index == y), *([learner._labels[y]] if learner.hears_label else []))
+        learner.tell(guess, bool(guess.index == y), *([learner._labels[y]] if learner.full_information else []))
     assert guesses == expected["guesses"]
 
 

@@ -116,13 +116,13 @@ def test_a_copy_is_a_learner_of_its_own() -> None:
 def test_one_row_is_counted_although_ctrl_c_comes_right_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = onebit.BanditPerceptron(classes=4).fit(PROBLEM.X[:50], PROBLEM.y[:50])
     twin = copy.deepcopy(learner).partial_fit(PROBLEM.X[50:51], PROBLEM.y[50:51])
-    run = learner._memory.run
+    run = learner._state.run
 
     def interrupted(*arguments: Any) -> None:
         run(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(learner._memory, "run", interrupted)
+    monkeypatch.setattr(learner._state, "run", interrupted)
     with pytest.raises(KeyboardInterrupt):
         learner.partial_fit(PROBLEM.X[50:51], PROBLEM.y[50:51])
     assert snapshot(learner) == snapshot(twin)
@@ -139,14 +139,14 @@ def test_a_rule_is_saved_under_its_own_name_only() -> None:
 
 
 def test_a_strangers_rule_may_make_arrays() -> None:
-    from onebit.engine.jit import inlined
+    from onebit.engine.jit import jit_inline
 
-    @inlined
+    @jit_inline
     def guess(scores: Any, draw: Any, settings: Any) -> Any:
         return np.argmax(np.exp(scores - scores.max())), False
 
     space = space_for(None, HIGHEST._replace(guess=guess), (), 3, 4)
-    assert space.look(np.ones((1, 3)), 0, 0)[0] == 0
+    assert space.guess(np.ones((1, 3)), 0, 0)[0] == 0
 
 
 def test_a_bad_row_of_a_stream_is_named() -> None:
@@ -192,11 +192,11 @@ def test_ctrl_c_while_memory_grows_leaves_no_short_scratch_paper(monkeypatch: py
     """Compiled code would write beyond its end."""
     learner, twin = (onebit.BanditSVM(Gaussian(0.1), classes=4) for _ in range(2))
     onebit.play(learner, PROBLEM.X[:1], PROBLEM.y[:1])
-    memory: Any = learner._memory
-    renew = memory.renew
+    state: Any = learner._state
+    renew = state.renew
 
     def interrupted() -> None:
-        if memory.sight.lines.shape[1] < memory.arrays.examples.shape[1]:
+        if state.scratch.lines.shape[1] < state.arrays.examples.shape[1]:
             raise KeyboardInterrupt
         renew()
 
@@ -204,12 +204,12 @@ def test_ctrl_c_while_memory_grows_leaves_no_short_scratch_paper(monkeypatch: py
         learner.partial_fit(PROBLEM.X[t : t + 1], PROBLEM.y[t : t + 1])
 
     with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
-        patch.setattr(memory, "renew", interrupted)
+        patch.setattr(state, "renew", interrupted)
         for t in range(1, 60):
             play_on(t)
-    assert memory.sight.lines.shape[1] < memory.arrays.examples.shape[1]
+    assert state.scratch.lines.shape[1] < state.arrays.examples.shape[1]
     for t in range(learner.n_rounds_, 60):
         play_on(t)
-        assert memory.sight.lines.shape[1] == memory.arrays.examples.shape[1]
+        assert state.scratch.lines.shape[1] == state.arrays.examples.shape[1]
     onebit.play(twin, PROBLEM.X[:60], PROBLEM.y[:60])
     assert snapshot(learner) == snapshot(twin)

@@ -111,7 +111,7 @@ def test_sobas_sum_is_that_of_the_steps_taken() -> None:
     learner: Any = onebit.SOBA(regularization=0.5, classes=4)
     learner.begin(PROBLEM.X.shape[1])
     for x, label in zip(PROBLEM.X[:200], PROBLEM.y[:200], strict=True):
-        scores, p, A = learner.score_classes([x])[0], generator.uniform(0.2, 1.0), learner._memory.arrays.matrix.copy()
+        scores, p, A = learner.score_classes([x])[0], generator.uniform(0.2, 1.0), learner._state.arrays.matrix.copy()
         other = int(np.argmax(np.where(np.arange(4) == label, -np.inf, scores)))
         z = np.kron(np.eye(4)[other] - np.eye(4)[label], x) / math.sqrt(p)
         before = learner.n_updates_
@@ -121,7 +121,7 @@ def test_sobas_sum_is_that_of_the_steps_taken() -> None:
             total += r / (1.0 + r) / p
         else:
             assert scores[other] < scores[label], "a step was left out although the other label was not behind"
-    now = learner._memory.arrays
+    now = learner._state.arrays
     assert now.tallies[MARGINS] + now.target @ now.weights == pytest.approx(total, rel=1e-9)
     assert 20 < learner.n_updates_ < 200
 
@@ -132,14 +132,14 @@ def test_newtrons_gradient_is_right_on_average(truth: int) -> None:
     x, K, rate, alpha = np.array([1.0, -2.0]), 3, 0.3, 2.0
     taught = onebit.PNewtron(rate, alpha, 1e-20, 5.0, classes=K)
     taught.learn_labels([[1.0, 0.0], [0.0, 1.0]], [1, 2])
-    chances, before = taught.probabilities(x), taught._memory.arrays.target.copy()
+    propensities, before = taught.probabilities(x), taught._state.arrays.target.copy()
     p = scipy.special.softmax(alpha * taught.weights_ @ x)
     average = np.zeros(2 * K)
-    bookmark = taught._memory.bookmark()
+    bookmark = taught._state.bookmark()
     for played in range(K):
-        taught._memory.restore(type(bookmark)(*(array.copy() for array in bookmark)))
-        taught.learn_from([x], [played], played == truth, chances[played])
-        average += chances[played] * (taught._memory.arrays.target - before)
+        taught._state.restore(type(bookmark)(*(array.copy() for array in bookmark)))
+        taught.learn_from([x], [played], played == truth, propensities[played])
+        average += propensities[played] * (taught._state.arrays.target - before)
     np.testing.assert_allclose(-average, np.kron(p - np.eye(K)[truth], x), atol=1e-12)
 
 
@@ -159,7 +159,7 @@ def test_the_way_to_the_ball(start: float) -> None:
 
 
 def check_inverse(learner: Any, tolerance: float) -> None:
-    now, floor = learner._memory.arrays, learner._memory.settings.floor
+    now, floor = learner._state.arrays, learner._state.settings.floor
     n = len(now.weights)
     A = now.matrix + now.tallies[SHIFT] * np.eye(n)
     assert np.array_equal(now.inverse, now.inverse.T)
@@ -168,7 +168,7 @@ def check_inverse(learner: Any, tolerance: float) -> None:
     assert np.abs(now.inverse @ A - np.eye(n)).max() <= tolerance
     weights = np.linalg.solve(now.matrix + now.tallies[LAMBDA] * np.eye(n), now.target)
     np.testing.assert_allclose(now.weights, weights, rtol=tolerance, atol=tolerance)
-    assert np.linalg.norm(now.weights) <= learner._memory.settings.radius * (1 + 1e-10)
+    assert np.linalg.norm(now.weights) <= learner._state.settings.radius * (1 + 1e-10)
 
 
 def play_on(learner: Any, problem: Problem, rounds: int, tolerance: float) -> None:
@@ -197,8 +197,8 @@ def test_where_rounding_breaks_cholesky_the_floor_is_put_back(scale: float) -> N
     problem = noisy_problem(300)
     learner: Any = onebit.SOBA(0.3, classes=4)
     onebit.play(learner, scale * problem.X, problem.y)
-    learner._memory.renew_inverse()
-    now = learner._memory.arrays
+    learner._state.renew_inverse()
+    now = learner._state.arrays
     assert np.isfinite(learner.weights_).all()
     assert np.linalg.eigvalsh(now.inverse)[0] > -1e-15
     assert learner.n_updates_ > 10
@@ -227,12 +227,12 @@ def test_a_matrix_that_is_too_large_is_refused() -> None:
 def test_a_class_that_would_need_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = onebit.SOBA(classes=3)
     learner.begin(5)
-    before = learner._memory.arrays
+    before = learner._state.arrays
     monkeypatch.setattr("onebit.machine_memory.memory", lambda: 10_000.0)
     with pytest.raises(ValueError, match="20 × 20 numbers for 5 features and 4 classes"):
         learner.add_class("one more")
     assert learner.classes_.tolist() == [0, 1, 2]
-    assert all(np.array_equal(*pair) for pair in zip(before, learner._memory.arrays, strict=True))
+    assert all(np.array_equal(*pair) for pair in zip(before, learner._state.arrays, strict=True))
 
 
 @pytest.mark.parametrize(

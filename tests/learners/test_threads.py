@@ -13,14 +13,14 @@ def test_a_compiled_stream_lets_other_threads_run(monkeypatch: pytest.MonkeyPatc
     learner = onebit.BanditPerceptron(classes=3)
     X, y = onebit.streams.paper_strong(2_000_000, seed=1)
     learner.play_stream(X[:10], y[:10])
-    run, span = learner._memory.run, [0.0, 0.0]
+    run, span = learner._state.run, [0.0, 0.0]
 
     def timed(*arguments: object) -> None:
         span[0] = time.perf_counter()
         run(*arguments)  # type: ignore[arg-type]
         span[1] = time.perf_counter()
 
-    monkeypatch.setattr(learner._memory, "run", timed)
+    monkeypatch.setattr(learner._state, "run", timed)
     for _ in range(20):  # on a busy machine this thread may get no turn in so short a time
         worker = threading.Thread(target=learner.play_stream, args=(X, y), kwargs={"fresh": False})
         worker.start()

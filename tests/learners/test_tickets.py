@@ -58,7 +58,7 @@ def test_a_late_ticket_is_copied_before_it_is_checked(monkeypatch: pytest.Monkey
             learner.tell(TwoFaced(*late), True)
         heard: list[onebit.Guess] = []
         with monkeypatch.context() as patch:
-            patch.setattr(learner._memory, "hear", lambda guess, *_, heard=heard: heard.append(guess) or False)
+            patch.setattr(learner._state, "update", lambda guess, *_, heard=heard: heard.append(guess) or False)
             learner.tell(late, True)
         for ours, theirs in zip((*_arrays(heard[0]),), (*_arrays(late),), strict=True):
             assert not np.shares_memory(ours, theirs)
@@ -228,10 +228,10 @@ class Meddled(onebit.Learner):
     def _start(self) -> None:
         self.first, self.meddler, self.last = [0], Meddler(), [0]
 
-    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float]:
+    def _choose(self, row: Rows, round: int) -> tuple[int, bool, float]:
         return 0, False, 1.0
 
-    def _hear(self, guess: onebit.Guess, answer: Answer) -> bool:
+    def _update(self, guess: onebit.Guess, answer: Answer) -> bool:
         self.first[0] += 1
         self.last[0] += 1
         return True

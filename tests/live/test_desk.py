@@ -110,7 +110,7 @@ def test_weights_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     # A bank without the minute of compiling it.
     memory = SimpleNamespace(trust=np.array([1.0, 3.0]))
     bank = (onebit.kernels.Linear(), onebit.kernels.Gaussian(0.5))
-    for name, value in (("_started", True), ("_memory", memory), ("bank_", bank)):
+    for name, value in (("_started", True), ("_state", memory), ("bank_", bank)):
         monkeypatch.setattr(onebit.BanditSVM, name, value, raising=False)
     assert kernel_weights(onebit.BanditSVM()) == [("Gaussian, width 0.5", 0.75), ("linear", 0.25)]
 

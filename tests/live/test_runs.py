@@ -107,7 +107,7 @@ def test_a_replay_in_runs_is_the_same(
 def test_runs_too_short_for_what_is_copied_are_played_one_by_one(file: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     with file.open(classes=NAMES, learner=onebit.Banditron()) as desk:
         play(desk, 0, 60)
-        n_bytes = sum(array.nbytes for array in desk._state.learner._memory.arrays)
+        n_bytes = sum(array.nbytes for array in desk._state.learner._state.arrays)
         assert both_ways(desk, monkeypatch)[2] == 1
         monkeypatch.setattr(runs, "_BYTES_A_ROUND", n_bytes / 100)
         assert both_ways(desk, monkeypatch)[2] == 0
@@ -164,7 +164,7 @@ def test_playing_again_is_all_or_nothing() -> None:
     assert again.play_again(PROBLEM.X[50:], guessed[50:], correct[50:])
     assert again.n_rounds_ == 300
     assert again.n_mistakes_ == first.n_mistakes_
-    for mine, theirs in zip(again._memory.arrays, first._memory.arrays, strict=True):
+    for mine, theirs in zip(again._state.arrays, first._state.arrays, strict=True):
         assert np.array_equal(mine, theirs)
 
 

@@ -27,7 +27,7 @@ RIVALS = [
     for family in FAMILIES
     for name in (f"{family} default", f"{family} best setting", f"{family} best per run")
 ]
-DUELS = [Shown(repr(learner), repr(learner), learner.hears_label) for learner in duel.contestants(0.1)]
+DUELS = [Shown(repr(learner), repr(learner), learner.full_information) for learner in duel.contestants(0.1)]
 PAPER = [shown(entry) for entry in contestants()]
 COMPARED = [shown(enter(text)) for text in default_entries()] + RIVALS
 
@@ -43,11 +43,13 @@ def colors_in(figure: Figure) -> set[str]:
 def test_a_learner_has_one_colour_in_the_figures_of_all_commands() -> None:
     challenge = IgnorantAdversary(pack_directions(0.001, 4)).challenge
     for learner in LEARNERS:
-        expected = looks_of([Shown("alone", repr(learner), learner.hears_label)])["alone"].color.upper()
+        expected = looks_of([Shown("alone", repr(learner), learner.full_information)])["alone"].color.upper()
         # Never the first: a colour that came from the place would be another.
         entries = [enter(Banditron(0.3)), enter(BanditPerceptron(ties="random")), enter(learner, "mine", "algorithm-1")]
         played = [outcome("weak", entry) for entry in entries]
-        rows = [DuelRow(challenge, entry.written, 2, 1.0, 0.1, False, None, entry.hears_label) for entry in entries]
+        rows = [
+            DuelRow(challenge, entry.written, 2, 1.0, 0.1, False, None, entry.full_information) for entry in entries
+        ]
         for figure in (
             draw_curves(played, ["weak"]),
             draw_overview(played),
@@ -85,7 +87,7 @@ def test_looks_do_not_depend_on_the_order() -> None:
 
 def test_those_who_are_told_the_label_are_dotted_and_hollow() -> None:
     found = looks_of(DUELS)
-    told = {player.title for player in DUELS if player.hears_label}
+    told = {player.title for player in DUELS if player.full_information}
     assert told
     assert {title for title, look in found.items() if look.fill == "white"} == told
     dotted = {found[title].dashes for title in told}

@@ -15,8 +15,8 @@ from onebit.spaces.screen import Screen
 
 
 def scores_of(space: SupportSet, row: Floats) -> Floats:
-    space.measure(row, row)
-    scores: Floats = space.sight.current.copy()
+    space.score(row, row)
+    scores: Floats = space.scratch.current.copy()
     return scores
 
 

@@ -66,7 +66,7 @@ def learned_arrays(result: Result) -> dict[str, Any]:
 class Player(ABC):
     """Something that can be entered. A subclass gives `spec` and `play`, and changes the rest where it differs."""
 
-    hears_label: bool = False
+    full_information: bool = False
     """Whether it plays the full-information game."""
     scales_rows: bool = False
     """Whether it scales columns itself, so that it is given rows as they come."""
@@ -126,7 +126,7 @@ class LearnerPlayer(Player):
 
     def __init__(self, learner: Learner) -> None:
         self.spec_ = describe(learner)
-        self.hears_label = type(learner).hears_label
+        self.full_information = type(learner).full_information
         self.scales_rows = getattr(learner, "scale", None) is not None
         # A learner has no other way to say that a setting is wrong than to begin.
         build(self.spec_).begin(1, 2)

@@ -82,7 +82,7 @@ def check_inputs_are_untouched(learner: Learner) -> None:
 
 def check_label_reaches_only_through_correct(learner: Learner) -> None:
     """In the bandit game, which label was right after a wrong guess makes no difference."""
-    if learner.hears_label:
+    if learner.full_information:
         raise SkipTest("it is told the label")
     problem = noisy_problem(300, n_classes=4)
     first = guesses_of(fresh(learner, classes=4), problem.X, problem.y, seed=2)

@@ -114,7 +114,7 @@ def guesses_of(learner: Learner, X: Any, y: Any, **options: Any) -> Any:
 
 def tell(learner: Learner, guess: Any, label: int) -> None:
     """Answer a guess, in the game that the learner plays."""
-    if learner.hears_label:
+    if learner.full_information:
         learner.tell(guess, guess.label == label, label=label)
     else:
         learner.tell(guess, guess.label == label)

@@ -9,7 +9,7 @@ import scipy.sparse
 
 from onebit.checks.problems import fresh, noisy_problem, raises_value_error, snapshot, tell
 from onebit.learners import Learner, all_learners, load
-from onebit.learners.packing import pack_memory
+from onebit.learners.packing import pack_state
 from onebit.play import play
 
 
@@ -49,11 +49,11 @@ def check_a_learner_that_has_not_played_can_be_saved(learner: Learner) -> None:
 
 
 def _answer(learner: Learner, guess: Any, label: int) -> tuple[Any, ...]:
-    return (guess.label == label, label) if learner.hears_label else (guess.label == label,)
+    return (guess.label == label, label) if learner.full_information else (guess.label == label,)
 
 
 def _all_of(learner: Learner) -> Any:
-    packed = {name: (array.shape, array.tobytes()) for name, array in pack_memory(learner._memory).items()}
+    packed = {name: (array.shape, array.tobytes()) for name, array in pack_state(learner._state).items()}
     return snapshot(learner), packed
 
 

@@ -129,8 +129,8 @@ def _comparison(request: Request, rivals: Rivals) -> Comparison:
 def _baseline(request: Request, entries: Sequence[Entry]) -> str:
     """Return the one all others are compared with: the first that hears only right or wrong, unless one is named."""
     if request.baseline is None:
-        return next((entry.title for entry in entries if not entry.hears_label), entries[0].title)
-    bandits = [entry.title for entry in entries if not entry.hears_label]
+        return next((entry.title for entry in entries if not entry.full_information), entries[0].title)
+    bandits = [entry.title for entry in entries if not entry.full_information]
     if request.baseline not in bandits:
         raise ValueError(f"--baseline must be one of those who play: {', '.join(bandits)}; got {request.baseline!r}")
     return request.baseline

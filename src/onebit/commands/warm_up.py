@@ -100,7 +100,7 @@ def _steps(player: LearnerPlayer) -> list[Callable[[], None]]:
         # Two rows over and over: it plays such a stream in blocks, which are compiled apart.
         two = np.flatnonzero(np.diff(y))[0] + np.arange(_N_CALM) % 2
         steps.append(partial(_play, player, rows[two], y[two]))
-    return steps if player.hears_label else [partial(_decide, player, rows, y), *steps]
+    return steps if player.full_information else [partial(_decide, player, rows, y), *steps]
 
 
 def _play(player: LearnerPlayer, X: Any, y: np.ndarray) -> None:

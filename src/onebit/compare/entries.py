@@ -40,7 +40,7 @@ class Entry:
     title: str
     """Its name in figures, and in tables unless it has another there."""
     spec: Spec
-    hears_label: bool = False
+    full_information: bool = False
     """Whether it plays the full-information game."""
     key: str = ""
     """Its name in tables."""
@@ -66,7 +66,7 @@ class Entry:
     @property
     def advantage(self) -> str:
         """What it has before the others, in words; nothing for most."""
-        return "told the label" if self.hears_label else "chosen in hindsight" if self.hindsight else ""
+        return "told the label" if self.full_information else "chosen in hindsight" if self.hindsight else ""
 
     @property
     def is_ranked(self) -> bool:
@@ -99,7 +99,13 @@ def enter(who: str | Learner | type[Learner] | Player, title: str | None = None,
     player = LearnerPlayer(who) if isinstance(who, Learner) else who
     written = repr(build(player.spec)) if isinstance(player, LearnerPlayer) else player.title
     return Entry(
-        title or player.title, player.spec, player.hears_label, key, player.family, note=player.note, written=written
+        title or player.title,
+        player.spec,
+        player.full_information,
+        key,
+        player.family,
+        note=player.note,
+        written=written,
     )
 
 

@@ -41,7 +41,9 @@ def drawings(outcomes: Sequence[Outcome]) -> list[Drawing]:
 
 def _overview_caption(outcomes: Sequence[Outcome]) -> str:
     bars = "bars are ± 1 standard error" if len(outcomes[0].final) > 1 else "a single run has no standard error"
-    told = " Hollow marks are learners that are told the label." if any(o.entry.hears_label for o in outcomes) else ""
+    told = (
+        " Hollow marks are learners that are told the label." if any(o.entry.full_information for o in outcomes) else ""
+    )
     return (
         f"Mean mistakes of each learner over those of the best that hears only right or wrong, one line per data set; "
         f"{bars}.{told}"
@@ -50,7 +52,9 @@ def _overview_caption(outcomes: Sequence[Outcome]) -> str:
 
 def _curves_caption(outcomes: Sequence[Outcome]) -> str:
     shown = style.what_lines_are(len(outcomes[0].final))
-    told = " Dotted lines are learners that are told the label." if any(o.entry.hears_label for o in outcomes) else ""
+    told = (
+        " Dotted lines are learners that are told the label." if any(o.entry.full_information for o in outcomes) else ""
+    )
     return f"Each line is {shown}.{told}"
 
 
@@ -101,7 +105,7 @@ def draw_overview(outcomes: Sequence[Outcome]) -> Figure:
         extremes = [1.0]
         for place, dataset in enumerate(datasets):
             mine = [outcome for outcome in outcomes if outcome.dataset == dataset]
-            bandits = [outcome for outcome in mine if not outcome.entry.hears_label] or mine
+            bandits = [outcome for outcome in mine if not outcome.entry.full_information] or mine
             unit = max(1.0, min(outcome.mean for outcome in bandits))
             for k, outcome in enumerate(mine):
                 # A perfect game has no place on a logarithmic axis: half a mistake stands for it.
@@ -149,7 +153,7 @@ def _looks(outcomes: Sequence[Outcome]) -> dict[str, Look]:
 
 def shown(entry: Entry) -> Shown:
     """Return who an entry is, for its colours."""
-    return Shown(entry.title, entry.written, entry.hears_label)
+    return Shown(entry.title, entry.written, entry.full_information)
 
 
 def _handle(outcome: Outcome, looks: Mapping[str, Look], *, is_line: bool) -> Line2D:

@@ -128,7 +128,7 @@ def compare(outcomes: Sequence[Outcome], baseline: str) -> list[ComparisonRow]:
         raise ValueError(f"the baseline {baseline!r} does not play; those who do: {', '.join(titles)}")
     floors: dict[str, float] = {}
     for outcome in outcomes:
-        if outcome.entry.hears_label:
+        if outcome.entry.full_information:
             floors.setdefault(outcome.dataset, outcome.mean)
     ps = [_p(outcome, of_baseline[outcome.dataset]) for outcome in outcomes]
     tested = [p for p in ps if p is not None]
@@ -149,7 +149,7 @@ def compare(outcomes: Sequence[Outcome], baseline: str) -> list[ComparisonRow]:
 
 
 def _p(outcome: Outcome, baseline: Outcome) -> float | None:
-    if outcome is baseline or outcome.entry.hears_label or baseline.entry.hears_label:
+    if outcome is baseline or outcome.entry.full_information or baseline.entry.full_information:
         return None
     return paired_p(outcome.final, baseline.final)
 

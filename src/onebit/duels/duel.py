@@ -68,7 +68,7 @@ def contestants(margin: float) -> list[Learner]:
     """
     found: dict[str, Learner] = {}
     for cls in all_learners():
-        if cls._new_memory is Learner._new_memory:
+        if cls._new_state is Learner._new_state:
             continue
         for learner in cls.examples():
             if isinstance(learner, NearestNeighbor):
@@ -158,7 +158,7 @@ def _row(challenge: Challenge, learner: Learner, counts: list[int]) -> DuelRow:
         standard_error=float(np.std(counts, ddof=1)) / math.sqrt(len(counts)),
         is_bound=_is_bound(challenge.stated, learner),
         upper_bound=_upper_bound(challenge, learner),
-        hears_label=learner.hears_label,
+        full_information=learner.full_information,
     )
 
 
@@ -170,7 +170,7 @@ def _name(learner: Learner, margin: float) -> str:
 
 def _is_bound(stated: Claim, learner: Learner) -> bool:
     if stated.binds == "bandit learners":
-        return not learner.hears_label
+        return not learner.full_information
     return stated.binds == "every learner" or is_ignorant(learner)
 
 

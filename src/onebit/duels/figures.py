@@ -102,7 +102,7 @@ def draw_growth(rows: Sequence[DuelRow]) -> Figure:
 
 
 def _looks(rows: Sequence[DuelRow]) -> Mapping[str, Look]:
-    found = looks_of(Shown(row.learner, row.learner, row.hears_label) for row in rows)
+    found = looks_of(Shown(row.learner, row.learner, row.full_information) for row in rows)
     return {row.learner: found[row.learner] for row in rows}
 
 

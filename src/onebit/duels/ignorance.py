@@ -43,7 +43,7 @@ def is_ignorant(learner: Learner, rounds: int = 200) -> bool:
         guess = copy.guess(X[t])
         correct = bool(guess.label == label)
         before = [copy.probabilities(x) for x in probes]
-        copy.tell(guess, correct, **({"label": label} if copy.hears_label else {}))
+        copy.tell(guess, correct, **({"label": label} if copy.full_information else {}))
         if not correct and not np.array_equal(before, [copy.probabilities(x) for x in probes]):
             return False
     return True

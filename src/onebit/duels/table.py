@@ -31,7 +31,7 @@ class DuelRow:
     """Whether the theorem speaks of such learners."""
     upper_bound: float | None
     """Expected mistakes that the learner's own theorem promises for this margin; None if it promises nothing."""
-    hears_label: bool = False
+    full_information: bool = False
 
     @property
     def lower_bound(self) -> float | None:

@@ -1,4 +1,4 @@
-"""The four ways a function is compiled, with their types kept.
+"""The four ways to compile a function, with its types kept, and what makes Numba compile faster.
 
 Division by zero gives an infinity, as in NumPy: checking for it would keep loops from being vectorised. All leave a
 plain Python function when ``NUMBA_DISABLE_JIT=1`` is set, so that debuggers and coverage see the very code that runs
@@ -81,7 +81,7 @@ class _FewPasses(CompilerBase):
 _FRUGAL: Any = _NOT_FROM_C | {"_nrt": False} | ({"pipeline_class": _FewPasses} if _USES_PRIVATE_PARTS else {})
 
 
-def compiled(function: _Function, *, is_long: bool = False) -> _Function:
+def jit(function: _Function, *, is_long: bool = False) -> _Function:
     """Compile a function that Python calls.
 
     Parameters
@@ -97,7 +97,7 @@ def compiled(function: _Function, *, is_long: bool = False) -> _Function:
     return cast(_Function, _finished(made, _Dispatcher))
 
 
-def frugal(function: _Function, *, is_long: bool = False) -> _Function:
+def jit_no_refcount(function: _Function, *, is_long: bool = False) -> _Function:
     """Compile a function that Python calls in every round, and that makes no arrays of its own.
 
     Numba counts references to every array in every named tuple that is passed on, and there it costs five times what
@@ -107,11 +107,11 @@ def frugal(function: _Function, *, is_long: bool = False) -> _Function:
     return cast(_Function, _finished(made, _Dispatcher))
 
 
-def shared(function: _Function) -> _Function:
+def jit_internal(function: _Function) -> _Function:
     """Compile a function that only compiled code calls, and that is too large to be copied into each caller.
 
-    As `frugal`, it makes no arrays. Python cannot call it: what takes Python's objects apart would take as long to
-    compile as the function itself.
+    As with `jit_no_refcount`, it must make no arrays. Python cannot call it: compiling what takes Python's objects
+    apart would take as long as compiling the function itself.
     """
     made = _jit(error_model="numpy", no_cpython_wrapper=True, **_FRUGAL)(function)
     return cast(_Function, _finished(made, _NotFromPython))
@@ -232,7 +232,7 @@ class _NotFromPython(_Dispatcher):
 
     def __call__(self, *_args: Any, **_options: Any) -> Any:
         raise TypeError(
-            f"{self.py_func.__name__} is compiled for compiled code only; compile its py_func with `compiled` to try it"
+            f"{self.py_func.__name__} is compiled for compiled code only; compile its py_func with `jit` to try it"
         )
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
@@ -241,7 +241,7 @@ class _NotFromPython(_Dispatcher):
         return super().get_call_template([of_type(kind) for kind in args], kws)
 
 
-def inlined(function: _Function) -> _Function:
+def jit_inline(function: _Function) -> _Function:
     """Compile a small function that only compiled code calls; its body is copied into each caller.
 
     A call across compiled functions costs more than a whole round of Algorithm 1 in three dimensions, so every step of

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from onebit.engine.jit import inlined
+from onebit.engine.jit import jit_inline
 from onebit.inputs import Floats
 
 LEAST, MOST = 1e-100, 1e100
@@ -19,19 +19,19 @@ LEAST, MOST = 1e-100, 1e100
 LEAST_SQUARE, MOST_SQUARE = LEAST**2, MOST**2
 
 
-@inlined
+@jit_inline
 def power_of_two_below(size: float) -> float:
     """Return the largest power of two that is at most a size greater than 0."""
     return math.ldexp(0.5, math.frexp(size)[1])
 
 
-@inlined
+@jit_inline
 def unit_of(largest: float) -> float:
     """Return what to divide numbers by whose largest has this size: 1 where their squares are safe."""
     return 1.0 if largest == 0.0 or LEAST < largest < MOST else power_of_two_below(largest)
 
 
-@inlined
+@jit_inline
 def are_safe(numbers: Floats) -> bool:
     """Say whether numbers are far from overflow, and not all zero or so small that digits may be lost."""
     total = 0.0  # one sum, and no branch for each
@@ -40,7 +40,7 @@ def are_safe(numbers: Floats) -> bool:
     return LEAST_SQUARE < total < MOST_SQUARE
 
 
-@inlined
+@jit_inline
 def to_unit(values: Floats, n: int) -> tuple[float, float]:
     """Divide n values by their unit; return the unit and the sum of their squares then."""
     total, unit = 0.0, 1.0
@@ -57,7 +57,7 @@ def to_unit(values: Floats, n: int) -> tuple[float, float]:
     return unit, total
 
 
-@inlined
+@jit_inline
 def shorten(values: Floats, n: int) -> float:
     """Divide n values by their length, unless all are 0; return that length."""
     unit, square = to_unit(values, n)

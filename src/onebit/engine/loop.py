@@ -1,8 +1,7 @@
-"""The one loop that plays the game, and what plugs into it.
+"""The one round loop, and the `Algorithm` that it plays.
 
-Whatever a learner keeps, a round is the same four steps: **measure** (what does the memory say about these features?),
-**decide** (which label?), **hear** (learn from the answer) and note. A learner's `Memory` plugs in the first three as a
-`Game`; whole streams and single rounds call the same three, so they play the same game.
+A round has three steps: **score** the row, **choose** a label, **update** the state with the answer. The functions are
+those of a learner's `State`. Whole streams and single rounds call the same ones, so both make the same guesses.
 """
 
 from collections.abc import Callable
@@ -13,49 +12,49 @@ import numpy as np
 import numpy.typing as npt
 
 from onebit.engine.code_cache import is_ours
-from onebit.engine.jit import compiled, frugal, inlined
+from onebit.engine.jit import jit, jit_inline, jit_no_refcount
 from onebit.engine.randomness import Draw
 from onebit.game import Answer
 from onebit.inputs import Floats, Integers, Rows, check_whole_numbers, unlocked
 
 
-class Game(NamedTuple):
-    """What a learner plugs into the loop: functions that know its memory; the loop does not.
+class Algorithm(NamedTuple):
+    """The functions of a learner that the loop calls.
 
-    `memory` and `sight` are named tuples of arrays: the first is what was learned, the second is scratch paper for one
-    round, on which `measure` writes and the others read. Row t of X is meant throughout.
+    `state` is a named tuple of the arrays that were learned. `scratch` is a named tuple of arrays for one round, which
+    `score` writes and the others read. Row t of X is meant throughout.
 
     Attributes
     ----------
-    measure : (memory, X, t, sight, settings) → READY, FULL or UNSCORED
-        Writes what the memory says about a row. It learns nothing.
-    decide : (sight, draw, settings) → (label, explored)
+    score : (state, X, t, scratch, settings) → READY, FULL or UNSCORED
+        Writes the scores of a row. It learns nothing.
+    choose : (scratch, draw, settings) → (label, explored)
         May call ``uniform(draw)``, once.
-    weigh : (sight, settings)
-        Writes the chance that `decide` gives to each label to ``sight.chances``.
-    hear : (memory, X, t, sight, answer, settings) → changed
-        Learns from an answer. It cannot fail: what could go wrong does so in `measure`.
-    hears_label : bool
-        Whether the learner belongs to the full-information game.
+    probabilities : (scratch, settings)
+        Writes the probability with which `choose` draws each label to ``scratch.propensities``.
+    update : (state, X, t, scratch, answer, settings) → changed
+        Learns from an answer. It cannot fail: what could go wrong does so in `score`.
+    full_information : bool
+        Whether every answer is the right label itself.
     pauses : bool
-        Whether the loop stops after every change, for a memory that only Python can change.
+        Whether the loop stops after every change, for a state that only Python can change.
     is_compiled : bool
         False if the functions are plain Python: then so is the loop.
     """
 
-    measure: Callable[..., int]
-    decide: Callable[..., tuple[int, bool]]
-    weigh: Callable[..., None]
-    hear: Callable[..., bool]
-    hears_label: bool = False
+    score: Callable[..., int]
+    choose: Callable[..., tuple[int, bool]]
+    probabilities: Callable[..., None]
+    update: Callable[..., bool]
+    full_information: bool = False
     pauses: bool = False
     is_compiled: bool = True
 
 
-def plugged(game: Game) -> Game:
-    """Return a game whose functions are inlined into the loop."""
-    functions = {name: inlined(getattr(game, name)) for name in ("measure", "decide", "weigh", "hear")}
-    return game._replace(**functions)
+def inline_into_loop(algorithm: Algorithm) -> Algorithm:
+    """Return an algorithm whose functions are copied into the loop when it is compiled."""
+    functions = {name: jit_inline(getattr(algorithm, name)) for name in ("score", "choose", "probabilities", "update")}
+    return algorithm._replace(**functions)
 
 
 READY, FULL, UNSCORED, CHANGED, ENDED = range(5)
@@ -63,7 +62,7 @@ READY, FULL, UNSCORED, CHANGED, ENDED = range(5)
 blocks, not surely enough); after a change, if the game pauses; because a stream that watches the learner has ended."""
 
 
-class Moves(NamedTuple):
+class CompiledAlgorithm(NamedTuple):
     """A game's functions as Python calls them: the loop with named tuples, the others with plain ones.
 
     Handing a named tuple to compiled code costs half a microsecond, a plain one next to nothing; so the functions that
@@ -71,29 +70,31 @@ class Moves(NamedTuple):
     """
 
     loop: Callable[..., tuple[int, int]]
-    """(memory, X, y, t, start, seed, first_round, settings, sight, record) → the next t, why the loop stopped."""
-    look: Callable[..., tuple[int, int, bool, float]]
-    """(memory, row, sight, seed, round, settings) → READY or why not, label, explored, propensity."""
-    hear: Callable[..., bool]
-    """(memory, row, sight, label, explored, correct, truth, settings) → changed."""
+    """(state, X, y, t, start, seed, first_round, settings, scratch, record) → the next t, why the loop stopped."""
+    guess: Callable[..., tuple[int, int, bool, float]]
+    """(state, row, scratch, seed, round, settings) → READY or why not, label, explored, propensity."""
+    update: Callable[..., bool]
+    """(state, row, scratch, label, explored, correct, truth, settings) → changed."""
 
-    def measure(self, memory: Any, row: Rows, sight: Any, settings: Any) -> int:
-        """Write what is known about a row to `sight`, chances too; return READY or why not."""
+    def score(self, state: Any, row: Rows, scratch: Any, settings: Any) -> int:
+        """Write what is known about a row to `scratch`, chances too; return READY or why not."""
         # Compiling a move of its own takes longer than a million needless draws.
-        return self.look(memory, row, sight, 0, 0, settings)[0]
+        return self.guess(state, row, scratch, 0, 0, settings)[0]
 
 
 @cache
-def moves(game: Game, memory_of: Any = tuple, sight_of: Any = tuple, settings_of: Any = tuple) -> Moves:
+def compile_algorithm(
+    algorithm: Algorithm, state_of: Any = tuple, scratch_of: Any = tuple, settings_of: Any = tuple
+) -> CompiledAlgorithm:
     """Return a game's moves, compiled once; the types are those of its named tuples."""
-    measure, decide, weigh, hear, hears_label, pauses, is_compiled = game
+    score, choose, probabilities, update, full_information, pauses, is_compiled = algorithm
     # A stranger's functions may make arrays; ours do not, and need not pay for counting them.
-    finished = frugal if all(is_ours(function) for function in (measure, decide, weigh, hear)) else compiled
+    finished = jit_no_refcount if all(is_ours(function) for function in (score, choose, probabilities, update)) else jit
 
     # The one round loop. Counting in local variables between checkpoints makes it three times as fast as counting in
     # the record, and a status instead of an exception lets it be left and entered again at the same round.
     def loop(
-        memory: Any,
+        state: Any,
         X: Any,
         y: Any,
         t: int,
@@ -101,7 +102,7 @@ def moves(game: Game, memory_of: Any = tuple, sight_of: Any = tuple, settings_of
         seed: int,
         first_round: int,
         settings: Any,
-        sight: Any,
+        scratch: Any,
         record: Record,
     ) -> tuple[int, int]:
         n, why, keep_guesses = len(y), READY, record.guesses.shape[0] > 0
@@ -111,14 +112,14 @@ def moves(game: Game, memory_of: Any = tuple, sight_of: Any = tuple, settings_of
             stop = min(n, checkpoint)
             mistakes, updates, n_explored = 0, 0, 0
             while t < stop:
-                why = measure(memory, X, t, sight, settings)
+                why = score(state, X, t, scratch, settings)
                 if why != READY:
                     break
-                # The label is fixed before the guess is drawn: `decide` never sees y.
-                label, explored = decide(sight, Draw(seed, first_round + start + t), settings)
+                # The label is fixed before the guess is drawn: `choose` never sees y.
+                label, explored = choose(scratch, Draw(seed, first_round + start + t), settings)
                 correct = label == y[t]
-                answer = Answer(label, explored, correct, y[t] if hears_label else -1)  # bandits hear one bit
-                changed = hear(memory, X, t, sight, answer, settings)
+                answer = Answer(label, explored, correct, y[t] if full_information else -1)  # bandits hear one bit
+                changed = update(state, X, t, scratch, answer, settings)
                 mistakes += not correct
                 updates += changed
                 n_explored += explored
@@ -137,32 +138,34 @@ def moves(game: Game, memory_of: Any = tuple, sight_of: Any = tuple, settings_of
                 record.counts[PASSED] = passed + 1
         return t, why
 
-    def look(memory: Any, row: Rows, sight: Any, seed: int, round: int, settings: Any) -> tuple[int, int, bool, float]:
-        seen, numbers = sight_of(*sight), settings_of(*settings)
-        why = measure(memory_of(*memory), row, 0, seen, numbers)
+    def guess(
+        state: Any, row: Rows, scratch: Any, seed: int, round: int, settings: Any
+    ) -> tuple[int, int, bool, float]:
+        seen, numbers = scratch_of(*scratch), settings_of(*settings)
+        why = score(state_of(*state), row, 0, seen, numbers)
         if why != READY:
             return why, -1, False, 0.0
-        weigh(seen, numbers)
-        label, explored = decide(seen, Draw(seed, round), numbers)
-        return why, int(label), bool(explored), float(seen.chances[label])  # NumPy's own, if nothing is compiled
+        probabilities(seen, numbers)
+        label, explored = choose(seen, Draw(seed, round), numbers)
+        return why, int(label), bool(explored), float(seen.propensities[label])  # NumPy's own, if nothing is compiled
 
-    def hear_one(
-        memory: Any, row: Rows, sight: Any, label: int, explored: bool, correct: bool, truth: int, settings: Any
+    def update_one(
+        state: Any, row: Rows, scratch: Any, label: int, explored: bool, correct: bool, truth: int, settings: Any
     ) -> bool:
         answer = Answer(label, explored, correct, truth)
-        return hear(memory_of(*memory), row, 0, sight_of(*sight), answer, settings_of(*settings))
+        return update(state_of(*state), row, 0, scratch_of(*scratch), answer, settings_of(*settings))
 
     if not is_compiled:
-        return Moves(loop, look, hear_one)
+        return CompiledAlgorithm(loop, guess, update_one)
     compiled_loop = finished(loop, is_long=True)
 
-    def loop_on_any_rows(memory: Any, X: Rows, *rest: Any) -> tuple[int, int]:
-        return compiled_loop(memory, unlocked(X), *rest)
+    def loop_on_any_rows(state: Any, X: Rows, *rest: Any) -> tuple[int, int]:
+        return compiled_loop(state, unlocked(X), *rest)
 
-    return Moves(loop_on_any_rows, finished(look), finished(hear_one))
+    return CompiledAlgorithm(loop_on_any_rows, finished(guess), finished(update_one))
 
 
-@inlined
+@jit_inline
 def highest(scores: Floats) -> int:
     """Return the label with the highest score, the first of them if several share it."""
     best, top = 0, scores[0]
@@ -172,14 +175,14 @@ def highest(scores: Floats) -> int:
     return best
 
 
-@inlined
+@jit_inline
 def clear(values: Floats) -> None:
     """Set every entry to zero (a plain loop: slicing costs more than the rest of a round)."""
     for i in range(values.shape[0]):
         values[i] = 0.0
 
 
-@inlined
+@jit_inline
 def ready_if_finite(scores: Floats) -> int:
     """Return READY, or UNSCORED if a score is NaN or infinite."""
     # A sum of differences is 0 exactly if all are finite, and costs no branch per score.

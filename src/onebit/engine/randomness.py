@@ -20,7 +20,7 @@ from numba.core.types import Type
 from numba.extending import intrinsic, overload
 from numpy.random import Generator, Philox
 
-from onebit.engine.jit import frugal, inlined
+from onebit.engine.jit import jit_inline, jit_no_refcount
 
 LEARNER = 1
 """Second word of the key for a learner's draws."""
@@ -88,7 +88,7 @@ def _compiled_add(a: Any, b: Any) -> Any:  # noqa: ARG001
     return lambda a, b: a + b
 
 
-@inlined
+@jit_inline
 def philox(seed: int, purpose: int, counter: int, attempt: int) -> tuple[int, int, int, int]:
     """Return Philox4x64-10's four words for the key (seed, purpose) and the counter (counter, attempt, 0, 0)."""
     k0, k1 = _word(seed), _word(purpose)
@@ -103,13 +103,13 @@ def philox(seed: int, purpose: int, counter: int, attempt: int) -> tuple[int, in
     return c0, c1, c2, c3
 
 
-@inlined
+@jit_inline
 def to_unit(word: int) -> float:
     """Turn a word into a number in [0, 1) with 53 random bits, as NumPy does."""
     return float(word >> _word(11)) * 2.0**-53  # 53 bits: every double of this grid, none twice as likely
 
 
-@frugal
+@jit_no_refcount
 def uniform(draw: Draw) -> float:
     """Return the round's uniform number in [0, 1).
 
@@ -124,7 +124,7 @@ def uniform(draw: Draw) -> float:
     return _number(draw.seed, draw.round)
 
 
-@inlined
+@jit_inline
 def _draw(seed: int, round: int) -> float:
     lane = round % 4
     # NumPy raises the counter before it draws, four numbers at a time.
@@ -145,7 +145,7 @@ def _compiled_number(seed: Any, round: Any) -> Any:  # noqa: ARG001
     return lambda seed, round: _draw(seed, round)
 
 
-@frugal
+@jit_no_refcount
 def fill_uniform(seed: int, first: int, out: npt.NDArray[np.float64]) -> None:
     """Write the uniform numbers of rounds from `first` on: a third of the time that one call for each takes."""
     for four in range(first // 4, (first + out.shape[0] + 3) // 4):
@@ -156,7 +156,7 @@ def fill_uniform(seed: int, first: int, out: npt.NDArray[np.float64]) -> None:
                 out[t] = to_unit(words[lane])
 
 
-@inlined
+@jit_inline
 def uniform_label(number: float, n_classes: int) -> int:
     """Turn a uniform number in [0, 1) into a label, each with the same chance."""
     return min(int(number * n_classes), n_classes - 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onebit.engine.jit import inlined
+from onebit.engine.jit import jit_inline
 from onebit.engine.lengths import unit_of
 from onebit.inputs import Floats
 
@@ -22,7 +22,7 @@ def new_statistics(n_columns: int) -> Floats:
     return statistics
 
 
-@inlined
+@jit_inline
 def count_entry(statistics: Floats, j: int, value: float, n: int, is_centred: bool) -> None:
     """Take the entry of the n-th row into column j: Welford's mean and squared deviations, or the sum of squares.
 
@@ -34,7 +34,7 @@ def count_entry(statistics: Floats, j: int, value: float, n: int, is_centred: bo
     statistics[SQUARES, j] += off * (x - statistics[MEAN, j])
 
 
-@inlined
+@jit_inline
 def _take_unit(statistics: Floats, j: int, value: float) -> Any:
     """Return a value in the unit of its column, which grows with its largest value."""
     size, largest, unit = abs(value), statistics[LARGEST, j], statistics[UNIT, j]
@@ -49,7 +49,7 @@ def _take_unit(statistics: Floats, j: int, value: float) -> Any:
     return value / unit
 
 
-@inlined
+@jit_inline
 def standardized(statistics: Floats, j: int, value: float, n: float) -> Any:
     """Return a value with the mean and variance of column j's n values taken off; 0 while the column has not varied."""
     deviation = np.sqrt(statistics[SQUARES, j] / n)
@@ -58,7 +58,7 @@ def standardized(statistics: Floats, j: int, value: float, n: float) -> Any:
     return (value / statistics[UNIT, j] - statistics[MEAN, j]) / deviation if varies else 0.0
 
 
-@inlined
+@jit_inline
 def to_root_mean_square(statistics: Floats, j: int, value: float, n: float) -> Any:
     """Return a value divided by the root mean square of column j in n rows; 0 while all of it is 0."""
     square = statistics[SQUARES, j]
@@ -82,7 +82,7 @@ def new_scale(n_columns: int) -> Floats:
     return scale
 
 
-@inlined
+@jit_inline
 def scaled(scale: Floats, j: int, value: float) -> Any:
     """Return a value of column j by the scale in force: finite if the value is, and NaN if not."""
     result = 0.0

@@ -1,7 +1,7 @@
-"""What the loop plays on: what a learner has learned, as named arrays, and the moves of one round or of a whole stream.
+"""What a learner has learned, as named arrays, and how rounds and streams are played on it.
 
-A `Memory` says which functions play its `Game`; the rest (one round at a time, some of the labels only, late answers,
-classes that join, bookmarks, whole streams) it has from here.
+A subclass of `State` gives the functions of its `Algorithm`. Everything else is here: single rounds, rounds in which
+only some labels are allowed, late answers, new classes, bookmarks and whole streams.
 """
 
 from abc import ABC, abstractmethod
@@ -12,19 +12,19 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from onebit.engine.loop import FULL, READY, Game, Moves, Record, moves
+from onebit.engine.loop import FULL, READY, Algorithm, CompiledAlgorithm, Record, compile_algorithm
 from onebit.engine.randomness import Draw
 from onebit.game import Guess
 from onebit.inputs import Floats, Integers, Rows, SparseRows, check_rows, take, unlocked
 
-# What a memory holds beside what was learned: scratch paper, and compiled functions.
-_SCRATCH = frozenset(("sight", "_seen", "_at_hand", "_ready_moves"))
+# What a state holds beside what was learned: scratch arrays and compiled functions.
+_SCRATCH = frozenset(("scratch", "_scored_round", "_ready", "_compiled"))
 # More rows than any stream has.
 _ALL_ROWS = 1 << 62
 
 
-class Sight(NamedTuple):
-    """Scratch paper for one round of a rule on scores: one number per class each."""
+class Scratch(NamedTuple):
+    """Scratch arrays for one round of a rule on scores: one number per class each."""
 
     scores: Floats
     """Those the guess was made from."""
@@ -32,31 +32,31 @@ class Sight(NamedTuple):
     """Those of now: the same array, unless feedback comes late."""
     gains: Floats
     """How much of x each class gains."""
-    chances: Floats
+    propensities: Floats
 
 
-class Board(ABC):
-    """What the loop plays on: named arrays, scratch paper for one round, and the functions that know them."""
+class Playable(ABC):
+    """What the loop plays on: named arrays, scratch arrays for one round, and the functions that know both."""
 
     arrays: Any
     """Named tuple: everything that was learned."""
     settings: Any
-    """The numbers that the game's functions are given."""
-    sight: Any
+    """The numbers that the algorithm's functions are given."""
+    scratch: Any
     """Named tuple: what is known about the round at hand, with at least ``scores`` (those the guess was made from) and
-    ``chances``."""
+    ``propensities``."""
     may_have_kernel: ClassVar[bool] = True
     """Whether a kernel can be to blame for a row that cannot be scored."""
 
     @abstractmethod
-    def game(self, is_sparse: bool) -> Game:
+    def algorithm(self, is_sparse: bool) -> Algorithm:
         """Return the functions for dense or for sparse rows."""
 
     def run(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
         """Play prepared rows, which are a stream's rounds from `start` on."""
-        t, loop = 0, self._moves(rows).loop
+        t, loop = 0, self._compiled_for(rows).loop
         while True:
-            t, why = loop(self.arrays, rows, y, t, start, seed, first_round, self.settings, self.sight, record)
+            t, why = loop(self.arrays, rows, y, t, start, seed, first_round, self.settings, self.scratch, record)
             if why == READY:
                 return
             self._settle(why, rows, t, f"X[{start + t}]")
@@ -65,36 +65,36 @@ class Board(ABC):
         """Do what the loop was left for; raise ValueError for a row that cannot be scored."""
         raise unscored_error(named, self.may_have_kernel)
 
-    _ready_moves: dict[bool, Moves]
+    _compiled: dict[bool, CompiledAlgorithm]
 
-    def _moves(self, rows: Rows) -> Moves:
+    def _compiled_for(self, rows: Rows) -> CompiledAlgorithm:
         is_sparse = isinstance(rows, SparseRows)
         try:
-            return self._ready_moves[is_sparse]
+            return self._compiled[is_sparse]
         except (AttributeError, KeyError):
-            kinds: tuple[Any, ...] = type(self.arrays), type(self.sight), type(self.settings)
-            found = moves(self.game(is_sparse), *kinds)
-            self._ready_moves = {**getattr(self, "_ready_moves", {}), is_sparse: found}
+            kinds: tuple[Any, ...] = type(self.arrays), type(self.scratch), type(self.settings)
+            found = compile_algorithm(self.algorithm(is_sparse), *kinds)
+            self._compiled = {**getattr(self, "_compiled", {}), is_sparse: found}
             return found
 
 
-class Memory(Board):
-    """What a learner knows. To copy, bookmark or pickle it is to copy its arrays."""
+class State(Playable):
+    """What a learner has learned. To copy, bookmark or pickle it is to copy its arrays."""
 
-    measures_in_python = False
+    scores_in_python = False
     """Whether `fill` has something to do: then a stream is handed to the loop row by row."""
     plays_by_hand: ClassVar[bool] = False
     """Whether rounds are played by the learner's own `guess` and `tell`, which count them, and may fail half-way."""
-    _seen = -1
-    """The round that `sight` is about, as long as nothing has been learned since."""
-    _at_hand: Mapping[type, tuple[Moves, Any, Any, Any]] = MappingProxyType({})
+    _scored_round = -1
+    """The round whose scores are in `scratch`, as long as nothing has been learned since."""
+    _ready: Mapping[type, tuple[CompiledAlgorithm, Any, Any, Any]] = MappingProxyType({})
     """What a round needs, by kind of rows: looking each up would cost a tenth of the round."""
 
     n_classes: int
     class_axes: ClassVar[Mapping[str, int]] = MappingProxyType({})
     """Which of the arrays have one entry per class, and along which axis."""
-    per_class: ClassVar[tuple[str, ...]] = "scores", "current", "gains", "chances"
-    """What of `sight` has one entry per class, along its last axis."""
+    per_class: ClassVar[tuple[str, ...]] = "scores", "current", "gains", "propensities"
+    """What of `scratch` has one entry per class, along its last axis."""
 
     rooms: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
     """For arrays with room to grow: the name of every axis that has it, and \"\" for the others."""
@@ -122,12 +122,12 @@ class Memory(Board):
 
     def takes_scores(self, scores: Floats, label: int) -> bool:
         """Return whether a guess of that label can have been made from those scores; there may be more classes now."""
-        return len(scores) <= len(self.sight.scores)
+        return len(scores) <= len(self.scratch.scores)
 
-    def new_sight(self) -> Any:
-        """Return scratch paper that fits the arrays: by default a rule's."""
-        scores, gains, chances = np.empty((3, self.n_classes))
-        return Sight(scores, scores, gains, chances)
+    def new_scratch(self) -> Any:
+        """Return scratch arrays that fit the arrays: by default a rule's."""
+        scores, gains, propensities = np.empty((3, self.n_classes))
+        return Scratch(scores, scores, gains, propensities)
 
     @abstractmethod
     def score_rows(self, rows: Rows) -> Floats:
@@ -137,19 +137,19 @@ class Memory(Board):
     def learned(self) -> dict[str, Floats]:
         """Return copies of what was learned, by name, as people want it."""
 
-    def sight_of_late(self, scores: Floats) -> Any:
-        """Return the scratch paper for an answer that comes late to a guess made from those scores."""
-        return self.sight
+    def late_scratch(self, scores: Floats) -> Any:
+        """Return the scratch arrays for a late answer to a guess that was made from those scores."""
+        return self.scratch
 
     def prepare(self, rows: Rows) -> Rows:
-        """Return rows as the memory takes them; raises ValueError for a row it cannot take."""
+        """Return rows in the form that the state takes; raises ValueError for a row it cannot take."""
         return rows
 
     def fill(self, row: Rows) -> None:
-        """Write to `sight` what only Python can measure: the values of a kernel of the user's own."""
+        """Write to `scratch` what only Python can compute: the values of a user's own kernel."""
 
     def make_room(self, rows: Rows, t: int) -> None:
-        """Grow, so that row t can be measured and learned from."""
+        """Grow, so that row t can be scored and learned from."""
 
     def rows_at_once(self, n_features: int) -> int:
         """Return how many rows of a stream to prepare at a time: all, if preparing makes no copy."""
@@ -157,61 +157,63 @@ class Memory(Board):
 
     # One round at a time.
 
-    def look(self, row: Rows, seed: int, round: int) -> tuple[int, bool, float, Floats, Rows]:
+    def guess(self, row: Rows, seed: int, round: int) -> tuple[int, bool, float, Floats, Rows]:
         """Return a round's label, whether it was explored, its propensity, the scores, and the prepared row."""
-        self._seen = -1  # until all has gone well: whatever fails, the scratch paper is not the last round's any more
+        self._scored_round = (
+            -1
+        )  # until all has gone well: if anything fails, the scratch arrays are no longer of the last round
         prepared = self.prepare(row)
-        if self.measures_in_python:
+        if self.scores_in_python:
             self.fill(prepared)
         try:
-            moves, memory, sight, settings = self._at_hand[type(prepared)]
+            compiled, state, scratch, settings = self._ready[type(prepared)]
         except KeyError:
-            moves, memory, sight, settings = self._put_at_hand(prepared)
-        why, label, explored, propensity = moves.look(memory, prepared, sight, seed, round, settings)
+            compiled, state, scratch, settings = self._make_ready(prepared)
+        why, label, explored, propensity = compiled.guess(state, prepared, scratch, seed, round, settings)
         if why != READY:
             self._settle(why, prepared, 0, row)
-            return self.look(row, seed, round)  # the same draw: the same round
-        self._seen = round
-        return label, explored, propensity, self.sight.scores.copy(), prepared
+            return self.guess(row, seed, round)  # the same draw: the same round
+        self._scored_round = round
+        return label, explored, propensity, self.scratch.scores.copy(), prepared
 
-    def chances(self, row: Rows) -> Floats:
+    def probabilities(self, row: Rows) -> Floats:
         """Return the chance of each label. Nothing is learned."""
-        self.measure(self.prepare(row), row)
-        chances: Floats = self.sight.chances.copy()
-        return chances
+        self.score(self.prepare(row), row)
+        propensities: Floats = self.scratch.propensities.copy()
+        return propensities
 
     # Some of the labels only.
 
-    def look_among(self, row: Rows, seed: int, round: int, among: Integers) -> tuple[int, bool, float, Floats, Rows]:
-        """Return what `look` does, as if there were no other labels; the scores of those are −∞."""
-        narrow, prepared = self._weighed(row, among)
-        decide = self.game(isinstance(prepared, SparseRows)).decide
-        place, explored = in_python(decide)(narrow, Draw(seed, round), self.settings)
-        scores = np.full_like(self.sight.scores, -np.inf)
+    def guess_among(self, row: Rows, seed: int, round: int, among: Integers) -> tuple[int, bool, float, Floats, Rows]:
+        """Return what `guess` does, as if there were no other labels; the scores of those are −∞."""
+        narrow, prepared = self._narrowed_probabilities(row, among)
+        choose = self.algorithm(isinstance(prepared, SparseRows)).choose
+        place, explored = in_python(choose)(narrow, Draw(seed, round), self.settings)
+        scores = np.full_like(self.scratch.scores, -np.inf)
         if len(scores):
             scores[among] = narrow.scores
-        return int(among[place]), bool(explored), float(narrow.chances[place]), scores, prepared
+        return int(among[place]), bool(explored), float(narrow.propensities[place]), scores, prepared
 
-    def chances_among(self, row: Rows, among: Integers) -> Floats:
+    def probabilities_among(self, row: Rows, among: Integers) -> Floats:
         """Return the chance of each label if only some are allowed: 0 for the others. Nothing is learned."""
-        narrow, _ = self._weighed(row, among)
-        chances = np.zeros(self.n_classes)
-        chances[among] = narrow.chances
-        return chances
+        narrow, _ = self._narrowed_probabilities(row, among)
+        propensities = np.zeros(self.n_classes)
+        propensities[among] = narrow.propensities
+        return propensities
 
-    def _weighed(self, row: Rows, among: Integers) -> tuple[Any, Rows]:
+    def _narrowed_probabilities(self, row: Rows, among: Integers) -> tuple[Any, Rows]:
         """Return what is known about a row if there are no other labels, with their chances, and the prepared row."""
-        self._seen = -1  # the scratch paper is about this row, and about all labels: an answer measures anew
+        self._scored_round = -1  # the scratch arrays are of this row and of all labels: an answer computes scores again
         prepared = self.prepare(row)
         narrow = self.narrowed(prepared, row, among)
-        in_python(self.game(isinstance(prepared, SparseRows)).weigh)(narrow, self.settings)
+        in_python(self.algorithm(isinstance(prepared, SparseRows)).probabilities)(narrow, self.settings)
         return narrow, prepared
 
     def narrowed(self, prepared: Rows, row: Rows | str, among: Integers) -> Any:
-        """Measure a row, and return what is known about it if there are no other labels."""
-        self.measure(prepared, row)
-        narrow = {name: np.ascontiguousarray(getattr(self.sight, name)[..., among]) for name in self.per_class}
-        return self.sight._replace(**narrow)
+        """Score a row, and return scratch arrays for the allowed labels only."""
+        self.score(prepared, row)
+        narrow = {name: np.ascontiguousarray(getattr(self.scratch, name)[..., among]) for name in self.per_class}
+        return self.scratch._replace(**narrow)
 
     def add_class(self) -> None:
         """Make room for one more class, which has learned nothing yet."""
@@ -220,15 +222,15 @@ class Memory(Board):
             shape = list(getattr(self.arrays, name).shape)
             shape[axis] += 1
             wider[name] = grown(getattr(self.arrays, name), tuple(shape))
-        self._at_hand, self._seen = {}, -1  # first: broken off, nothing must go on with the old arrays
+        self._ready, self._scored_round = {}, -1  # first: broken off, nothing must go on with the old arrays
         self.arrays = self.arrays._replace(**wider)
         self.n_classes += 1
         self.renew()
 
-    # What others have tried.
+    # Rounds of another system.
 
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        """Learn from a round that somebody else played, and say whether anything changed.
+    def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
+        """Learn from a round that another system played, and return whether anything changed.
 
         Parameters
         ----------
@@ -239,47 +241,47 @@ class Memory(Board):
         propensity : float or None
             The chance that the label was tried with, if it is known.
         """
-        raise ValueError(f"{type(self).__name__} cannot learn from rounds that others played; give it hear_logged")
+        raise ValueError(f"{type(self).__name__} cannot learn from rounds that others played; give it learn_from_log")
 
-    def measure(self, prepared: Rows, row: Rows | str) -> None:
-        """Write what is known about a row to `sight`; `row` is what an error names."""
-        self._seen = -1
-        if self.measures_in_python:
+    def score(self, prepared: Rows, row: Rows | str) -> None:
+        """Write the scores of a row to `scratch`; `row` is what an error names."""
+        self._scored_round = -1
+        if self.scores_in_python:
             self.fill(prepared)
-        moves, memory, sight, settings = self._put_at_hand(prepared)
-        why = moves.measure(memory, unlocked(prepared), sight, settings)
+        compiled, state, scratch, settings = self._make_ready(prepared)
+        why = compiled.score(state, unlocked(prepared), scratch, settings)
         if why != READY:
             self._settle(why, prepared, 0, row)
-            self.measure(prepared, row)
+            self.score(prepared, row)
 
-    def hear(self, guess: Guess, correct: bool, truth: int) -> bool:
+    def update(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Learn from the answer to one guess and say whether anything changed; `truth` as in `Answer`."""
         round, _, _, explored, label, row, scores, _, _, _ = guess
-        if self._seen != round:
-            # The answer is late: the memory has moved on since the guess.
-            self.measure(row, row)
-            moves, memory, _, settings = self._at_hand[type(row)]
-            sight = tuple(self.sight_of_late(scores))
+        if self._scored_round != round:
+            # The answer is late: other rounds were played since the guess.
+            self.score(row, row)
+            compiled, state, _, settings = self._ready[type(row)]
+            scratch = tuple(self.late_scratch(scores))
         else:
-            moves, memory, sight, settings = self._at_hand[type(row)]
-        self._seen = -1
-        return moves.hear(memory, row, sight, label, explored, correct, truth, settings)
+            compiled, state, scratch, settings = self._ready[type(row)]
+        self._scored_round = -1
+        return compiled.update(state, row, scratch, label, explored, correct, truth, settings)
 
-    def _put_at_hand(self, rows: Rows) -> tuple[Moves, Any, Any, Any]:
-        """Return the moves for a kind of rows, and arrays, scratch paper and settings as plain tuples; keep them."""
-        ready = self._moves(rows), tuple(self.arrays), tuple(self.sight), tuple(self.settings)
-        self._at_hand = {**self._at_hand, type(rows): ready}
+    def _make_ready(self, rows: Rows) -> tuple[CompiledAlgorithm, Any, Any, Any]:
+        """Return compiled functions, arrays, scratch arrays and settings for a kind of rows, and keep them."""
+        ready = self._compiled_for(rows), tuple(self.arrays), tuple(self.scratch), tuple(self.settings)
+        self._ready = {**self._ready, type(rows): ready}
         return ready
 
     def renew(self) -> None:
-        """Put scratch paper and all that is at hand aside; called whenever `arrays` is replaced."""
-        self.sight, self._seen, self._at_hand = self.new_sight(), -1, {}
+        """Make scratch arrays again, and drop what `_make_ready` kept; called whenever `arrays` is replaced."""
+        self.scratch, self._scored_round, self._ready = self.new_scratch(), -1, {}
 
     # A whole stream.
 
     def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
         """Play a stream, guess for guess as one round at a time would; raises ValueError at a row it cannot score."""
-        self._seen = -1
+        self._scored_round = -1
         at_once = self.rows_at_once(X.shape[1])
         for start in range(0, len(y), at_once):
             stop = min(start + at_once, len(y))
@@ -288,7 +290,7 @@ class Memory(Board):
 
     def play_prepared(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
         """Play some rows of a stream, its rounds from `start` on."""
-        if not self.measures_in_python:
+        if not self.scores_in_python:
             self.run(rows, y, start, seed, first_round, record)
             return
         for t in range(len(y)):
@@ -297,16 +299,16 @@ class Memory(Board):
             self.run(row, y[t : t + 1], start + t, seed, first_round, record)
 
     def _settle(self, why: int, rows: Rows, t: int, named: Rows | str) -> None:
-        """Grow if the memory is full."""
+        """Grow if the arrays are full."""
         if why != FULL:
             super()._settle(why, rows, t, named)
         self.make_room(rows, t)
         self.renew()
-        if self.measures_in_python:
+        if self.scores_in_python:
             self.fill(take(rows, t, t + 1))
 
     def n_bytes(self) -> int:
-        """Return how much memory the arrays take; of a learner by hand nobody knows."""
+        """Return how many bytes the arrays take; 0 for a learner in plain Python, where it is not known."""
         return sum(array.nbytes for array in getattr(self, "arrays", ()))
 
     # Copies.
@@ -317,21 +319,21 @@ class Memory(Board):
 
     def restore(self, bookmark: Any) -> None:
         """Come back to the moment of a bookmark."""
-        self._at_hand, self._seen = {}, -1  # first: broken off, nothing must go on with the old arrays
+        self._ready, self._scored_round = {}, -1  # first: broken off, nothing must go on with the old arrays
         self.arrays = bookmark
         self.renew()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Scratch paper and compiled functions are made again where a saved memory is loaded.
+        # Scratch arrays and compiled functions are made again where a saved state is loaded.
         return {name: value for name, value in vars(self).items() if name not in _SCRATCH}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self.sight = self.new_sight()
+        self.scratch = self.new_scratch()
 
 
 def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the Python of a compiled function: what is seldom called need not be compiled for every game."""
+    """Return the Python of a compiled function: what is seldom called need not be compiled for every algorithm."""
     plain: Callable[..., Any] = getattr(function, "py_func", function)
     return plain
 

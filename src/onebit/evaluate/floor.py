@@ -61,7 +61,7 @@ def play_with_floor(
         else:
             guess = learner.guess(row)
             guesses[t], chances[t] = guess.index, (1.0 - rate) * guess.propensity + rate / len(classes)
-            told = {"label": classes[truth : truth + 1].tolist()[0]} if learner.hears_label else {}
+            told = {"label": classes[truth : truth + 1].tolist()[0]} if learner.full_information else {}
             learner.tell(guess, guess.index == truth, **told)
     chances = np.minimum(chances, 1.0)  # rounding
     return logged_rounds(X, classes[guesses], guesses == truths, chances, classes=classes, name=name)

@@ -116,9 +116,9 @@ def _fresh(learner: Learner, log: LoggedRounds, seed: int) -> Learner:
 
 def _hear_own(learner: Learner, log: LoggedRounds, guess: Guess, truth: int, labels: list[Any], t: int) -> None:
     if truth >= 0:
-        told = {"label": labels[truth]} if learner.hears_label else {}
+        told = {"label": labels[truth]} if learner.full_information else {}
         learner.tell(guess, guess.index == truth, **told)
-    elif guess.index == log.guesses[t] and not learner.hears_label:
+    elif guess.index == log.guesses[t] and not learner.full_information:
         learner.tell(guess, False)
 
 

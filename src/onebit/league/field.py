@@ -142,7 +142,7 @@ def every_learner(rounds: int, *, diagonal: bool = False) -> tuple[list[Entry], 
     Examples
     --------
     >>> entries, absent = every_learner(1000)
-    >>> [entry.title for entry in entries if entry.hears_label][-2:], absent
+    >>> [entry.title for entry in entries if entry.full_information][-2:], absent
     (['FullInformationSVM', 'MulticlassPerceptron'], [])
     """
     entries: list[Entry] = []

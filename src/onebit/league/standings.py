@@ -276,7 +276,7 @@ class _Table:
         self.datasets = tuple(dict.fromkeys(outcome.dataset for outcome in outcomes))
         self.ranked = [entry for entry in reversed(entries.values()) if entry.is_ranked]
         others = [entry for entry in reversed(entries.values()) if not entry.is_ranked]
-        self.unranked = sorted(others, key=lambda entry: entry.hears_label)
+        self.unranked = sorted(others, key=lambda entry: entry.full_information)
         self.means = np.array([[self.mean(name, entry.title) for entry in self.ranked] for name in self.datasets])
 
     @property

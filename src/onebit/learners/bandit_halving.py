@@ -7,14 +7,14 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator, Philox
 
-from onebit.engine.jit import inlined
-from onebit.engine.loop import READY, UNSCORED, Game, clear, highest
+from onebit.engine.jit import jit_inline
+from onebit.engine.loop import READY, UNSCORED, Algorithm, clear, highest
 from onebit.engine.randomness import Draw
-from onebit.engine.state import Memory, check_finite
+from onebit.engine.state import State, check_finite
 from onebit.game import Answer
 from onebit.inputs import Floats, Integers, Rows, check_integer, check_real, dense
 from onebit.learners.base import Learner
-from onebit.learners.dense_memory import DenseMemory
+from onebit.learners.dense_state import DenseState
 from onebit.machine_memory import check_memory
 
 _HYPOTHESES = 3  # second word of the key: learners and streams with the same seed draw others
@@ -83,7 +83,7 @@ class BanditHalving(Learner):
         """Yield a class that is drawn: those that are given fit one stream only."""
         yield cls(30)
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         shape = len(self.classes_), self.n_features_in_
         given: Any = self.hypotheses
         if isinstance(given, (list, tuple)) and given and all(callable(each) for each in given):
@@ -139,7 +139,7 @@ class Votes(NamedTuple):
     """How many survivors say each label."""
     votes: Integers
     """What each of them says."""
-    chances: Floats
+    propensities: Floats
 
 
 class HalvingSettings(NamedTuple):
@@ -148,29 +148,29 @@ class HalvingSettings(NamedTuple):
     is_linear: bool
 
 
-class _Survivors(DenseMemory):
+class _Survivors(DenseState):
     """Hypotheses, and which of them survive."""
 
     arrays: Hypotheses
     may_have_kernel = False
-    per_class: ClassVar[tuple[str, ...]] = "scores", "chances"
+    per_class: ClassVar[tuple[str, ...]] = "scores", "propensities"
 
     def __init__(self, weights: Floats, functions: list[Callable[[Floats], Any]] | None, labels: list[Any]) -> None:
         self._functions, self._labels = functions, labels
-        self.measures_in_python, self.n_classes = functions is not None, len(labels)
+        self.scores_in_python, self.n_classes = functions is not None, len(labels)
         self.settings = HalvingSettings(functions is None)
         n = len(weights) if functions is None else len(functions)
         self.arrays = Hypotheses(weights, np.ones(n, dtype=np.int64), np.zeros(1, dtype=np.int64))
-        self.sight = self.new_sight()
+        self.scratch = self.new_scratch()
 
-    def new_sight(self) -> Votes:
+    def new_scratch(self) -> Votes:
         """Return scratch paper."""
-        scores, chances = np.zeros((2, self.n_classes))
-        return Votes(scores, np.zeros(len(self.arrays.alive), dtype=np.int64), chances)
+        scores, propensities = np.zeros((2, self.n_classes))
+        return Votes(scores, np.zeros(len(self.arrays.alive), dtype=np.int64), propensities)
 
-    def game(self, is_sparse: bool) -> Game:
+    def algorithm(self, is_sparse: bool) -> Algorithm:
         """Return the game; rows are dense by now."""
-        return _GAME
+        return _ALGORITHM
 
     def fill(self, row: Rows) -> None:
         """Write what the functions say."""
@@ -178,7 +178,7 @@ class _Survivors(DenseMemory):
         if not np.isfinite(features).all():
             return  # the game refuses the row
         for h in np.flatnonzero(self.arrays.alive):
-            self.sight.votes[h] = self._said(int(h), features)
+            self.scratch.votes[h] = self._said(int(h), features)
 
     def _said(self, h: int, features: Floats) -> int:
         assert self._functions is not None
@@ -196,9 +196,9 @@ class _Survivors(DenseMemory):
             "BanditHalving cannot take a new class: its hypotheses say the labels that there were. Start a new one"
         )
 
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
+    def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Drop what is disproved."""
-        return self.hear_as_played(row, label, False, correct, truth)
+        return self.learn_as_played(row, label, False, correct, truth)
 
     def check_arrays(self, arrays: Hypotheses) -> None:
         """Raise unless somebody survives."""
@@ -211,8 +211,8 @@ class _Survivors(DenseMemory):
         out = np.empty((rows.shape[0], self.n_classes))
         for t in range(len(out)):
             row = dense(rows)[t : t + 1]
-            self.measure(row, row)
-            out[t] = self.sight.scores
+            self.score(row, row)
+            out[t] = self.scratch.scores
         return out
 
     def learned(self) -> dict[str, npt.NDArray[Any]]:
@@ -221,14 +221,14 @@ class _Survivors(DenseMemory):
         return kept | ({} if self._functions is not None else {"hypotheses": self.arrays.weights.copy()})
 
 
-@inlined
-def _measure(memory: Hypotheses, X: Floats, t: int, sight: Votes, settings: HalvingSettings) -> int:
-    off, weights = 0.0, memory.weights
+@jit_inline
+def _score(state: Hypotheses, X: Floats, t: int, scratch: Votes, settings: HalvingSettings) -> int:
+    off, weights = 0.0, state.weights
     for j in range(X.shape[1]):
         off += X[t, j] - X[t, j]
-    clear(sight.scores)
-    for h in range(memory.alive.shape[0]):
-        if memory.alive[h] == 0 or off != 0.0:
+    clear(scratch.scores)
+    for h in range(state.alive.shape[0]):
+        if state.alive[h] == 0 or off != 0.0:
             continue
         if settings.is_linear:
             best = 0.0
@@ -238,35 +238,35 @@ def _measure(memory: Hypotheses, X: Floats, t: int, sight: Votes, settings: Halv
                     total += weights[h, i, j] * X[t, j]
                 off += total - total
                 if i == 0 or total > best:
-                    best, sight.votes[h] = total, i
-        sight.scores[sight.votes[h]] += 1.0
+                    best, scratch.votes[h] = total, i
+        scratch.scores[scratch.votes[h]] += 1.0
     return READY if off == 0.0 else UNSCORED
 
 
-@inlined
-def _decide(sight: Votes, _draw: Draw, _settings: HalvingSettings) -> tuple[int, bool]:
-    return highest(sight.scores), False
+@jit_inline
+def _choose(scratch: Votes, _draw: Draw, _settings: HalvingSettings) -> tuple[int, bool]:
+    return highest(scratch.scores), False
 
 
-@inlined
-def _weigh(sight: Votes, _settings: HalvingSettings) -> None:
-    clear(sight.chances)
-    sight.chances[highest(sight.scores)] = 1.0
+@jit_inline
+def _probabilities(scratch: Votes, _settings: HalvingSettings) -> None:
+    clear(scratch.propensities)
+    scratch.propensities[highest(scratch.scores)] = 1.0
 
 
-@inlined
-def _hear(memory: Hypotheses, _X: Floats, _t: int, sight: Votes, answer: Answer, _settings: HalvingSettings) -> bool:
-    alive, n_left, changed = memory.alive, 0, False
+@jit_inline
+def _update(state: Hypotheses, _X: Floats, _t: int, scratch: Votes, answer: Answer, _settings: HalvingSettings) -> bool:
+    alive, n_left, changed = state.alive, 0, False
     for h in range(alive.shape[0]):
-        if alive[h] and (sight.votes[h] == answer.label) != answer.correct:
+        if alive[h] and (scratch.votes[h] == answer.label) != answer.correct:
             alive[h] = 0
             changed = True
         n_left += alive[h]
     if n_left == 0:
         for h in range(alive.shape[0]):
             alive[h] = 1
-        memory.restarts[0] += 1
+        state.restarts[0] += 1
     return changed
 
 
-_GAME = Game(_measure, _decide, _weigh, _hear)
+_ALGORITHM = Algorithm(_score, _choose, _probabilities, _update)

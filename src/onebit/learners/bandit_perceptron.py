@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from onebit.bounds import BOUNDS, Claim
-from onebit.engine.jit import inlined
+from onebit.engine.jit import jit_inline
 from onebit.engine.loop import clear, highest
 from onebit.engine.randomness import Draw, uniform, uniform_label
-from onebit.engine.state import Memory, Sight
+from onebit.engine.state import Scratch, State
 from onebit.game import Answer
 from onebit.inputs import Floats, check_choice
 from onebit.kernels import Gaussian, Rational
@@ -75,7 +75,7 @@ class BanditPerceptron(SpaceLearner):
         self.classes = classes
         self.seed = seed
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         check_choice("ties", self.ties, ("highest", "first", "random"))
         check_choice("update", self.update, ("printed", "authors"))
         if (self.ties, self.update) not in _RULES:
@@ -98,7 +98,7 @@ class BanditPerceptron(SpaceLearner):
         yield cls(Gaussian(width=0.7), ties="random")
 
 
-@inlined
+@jit_inline
 def _count_claims(scores: Floats) -> int:
     n = 0
     for i in range(scores.shape[0]):
@@ -107,7 +107,7 @@ def _count_claims(scores: Floats) -> int:
     return n
 
 
-@inlined
+@jit_inline
 def _nth_claim(scores: Floats, n: int) -> int:
     for i in range(scores.shape[0]):
         if scores[i] >= 0.0:
@@ -117,20 +117,20 @@ def _nth_claim(scores: Floats, n: int) -> int:
     return -1
 
 
-@inlined
+@jit_inline
 def _highest_claim(scores: Floats) -> int:
     best = highest(scores)
     return best if scores[best] >= 0.0 else -1
 
 
-@inlined
+@jit_inline
 def _claim_or_draw(claim: int, draw: Draw, n_classes: int) -> tuple[int, bool]:
     if claim >= 0:  # line 14 of Algorithm 1: some label of S
         return claim, False
     return uniform_label(uniform(draw), n_classes), True  # line 6: S is empty
 
 
-@inlined
+@jit_inline
 def _certain_or_uniform(claim: int, out: Floats) -> None:
     for i in range(out.shape[0]):
         out[i] = 0.0 if claim >= 0 else 1.0 / out.shape[0]
@@ -138,17 +138,17 @@ def _certain_or_uniform(claim: int, out: Floats) -> None:
         out[claim] = 1.0
 
 
-@inlined
+@jit_inline
 def _guess_highest(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]:
     return _claim_or_draw(_highest_claim(scores), draw, scores.shape[0])
 
 
-@inlined
+@jit_inline
 def _guess_first(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]:
     return _claim_or_draw(_nth_claim(scores, 0), draw, scores.shape[0])
 
 
-@inlined
+@jit_inline
 def _guess_random(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]:
     n_claims = _count_claims(scores)
     number = uniform(draw)  # one number a round, whoever uses it
@@ -157,17 +157,17 @@ def _guess_random(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool
     return uniform_label(number, scores.shape[0]), True
 
 
-@inlined
+@jit_inline
 def _probabilities_highest(scores: Floats, _settings: Any, out: Floats) -> None:
     _certain_or_uniform(_highest_claim(scores), out)
 
 
-@inlined
+@jit_inline
 def _probabilities_first(scores: Floats, _settings: Any, out: Floats) -> None:
     _certain_or_uniform(_nth_claim(scores, 0), out)
 
 
-@inlined
+@jit_inline
 def _probabilities_random(scores: Floats, _settings: Any, out: Floats) -> None:
     n_claims = _count_claims(scores)
     for i in range(scores.shape[0]):
@@ -177,24 +177,24 @@ def _probabilities_random(scores: Floats, _settings: Any, out: Floats) -> None:
             out[i] = 1.0 / n_claims if scores[i] >= 0.0 else 0.0
 
 
-@inlined
-def _learn_printed(answer: Answer, sight: Sight, _settings: Any) -> bool:
+@jit_inline
+def _learn_printed(answer: Answer, scratch: Scratch, _settings: Any) -> bool:
     label, correct = answer.label, answer.correct
     # Lines 12 and 18 of Algorithm 1: a lucky draw earns x, a claim that proved wrong loses it.
     if answer.explored != correct:
         return False
     # With feedback at once the next line always holds; late feedback may find that the step is no longer due.
-    if correct == (sight.current[label] < 0.0):
-        clear(sight.gains)
-        sight.gains[label] = 1.0 if correct else -1.0
+    if correct == (scratch.current[label] < 0.0):
+        clear(scratch.gains)
+        scratch.gains[label] = 1.0 if correct else -1.0
         return True
     return False
 
 
-@inlined
-def _learn_authors(answer: Answer, sight: Sight, _settings: Any) -> bool:
+@jit_inline
+def _learn_authors(answer: Answer, scratch: Scratch, _settings: Any) -> bool:
     # Not the printed algorithm: what the authors' program does (docs/experiments/paper.md).
-    label, current, gains, changed = answer.label, sight.current, sight.gains, False
+    label, current, gains, changed = answer.label, scratch.current, scratch.gains, False
     clear(gains)
     if answer.correct:
         for i in range(current.shape[0]):
@@ -210,11 +210,11 @@ def _learn_authors(answer: Answer, sight: Sight, _settings: Any) -> bool:
     return changed
 
 
-@inlined
-def _learn_facts(answer: Answer, sight: Sight, _settings: Any) -> bool:
+@jit_inline
+def _learn_facts(answer: Answer, scratch: Scratch, _settings: Any) -> bool:
     # Each class is a perceptron, whose bound holds for any true examples: whoever is proved wrong steps. A right label
     # proves that the others are not.
-    current, gains, changed = sight.current, sight.gains, False
+    current, gains, changed = scratch.current, scratch.gains, False
     for i in range(current.shape[0]):
         is_guess = i == answer.label
         is_proved = is_guess or answer.correct

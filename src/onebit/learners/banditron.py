@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator
 from typing import Any, Self
 
-from onebit.engine.jit import inlined
+from onebit.engine.jit import jit_inline
 from onebit.engine.loop import highest
 from onebit.engine.randomness import Draw, uniform, uniform_label
-from onebit.engine.state import Memory, Sight
+from onebit.engine.state import Scratch, State
 from onebit.game import Answer
 from onebit.inputs import Floats, check_number
 from onebit.kernels import Polynomial
@@ -57,7 +57,7 @@ class Banditron(SpaceLearner):
         self.classes = classes
         self.seed = seed
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         settings = (check_number("exploration", self.exploration, above=0.0, at_most=1.0),)
         return space_for(self.kernel, RULE, settings, self.n_features_in_, len(self.classes_))
 
@@ -75,13 +75,13 @@ class Banditron(SpaceLearner):
         yield cls(exploration=0.2, kernel=Polynomial(2))
 
 
-@inlined
+@jit_inline
 def chance_of(is_greedy: bool, exploration: float, n_classes: int) -> float:
     """Return the chance of a label: the greedy one's or another's."""
     return exploration / n_classes + (1.0 - exploration if is_greedy else 0.0)
 
 
-@inlined
+@jit_inline
 def _guess(scores: Floats, draw: Draw, settings: Any) -> tuple[int, bool]:
     number, exploration = uniform(draw), settings[0]
     # One number serves both choices: below the rate it is, once stretched, uniform again.
@@ -90,16 +90,16 @@ def _guess(scores: Floats, draw: Draw, settings: Any) -> tuple[int, bool]:
     return highest(scores), False
 
 
-@inlined
+@jit_inline
 def _probabilities(scores: Floats, settings: Any, out: Floats) -> None:
     greedy = highest(scores)
     for i in range(scores.shape[0]):
         out[i] = chance_of(i == greedy, settings[0], scores.shape[0])
 
 
-@inlined
-def _learn(answer: Answer, sight: Sight, settings: Any) -> bool:
-    scores, gains, label = sight.scores, sight.gains, answer.label
+@jit_inline
+def _learn(answer: Answer, scratch: Scratch, settings: Any) -> bool:
+    scores, gains, label = scratch.scores, scratch.gains, answer.label
     n_allowed = 0
     for i in range(scores.shape[0]):
         n_allowed += scores[i] > -math.inf
@@ -112,9 +112,9 @@ def _learn(answer: Answer, sight: Sight, settings: Any) -> bool:
     return True
 
 
-@inlined
-def _learn_logged(answer: Answer, sight: Sight, settings: Any) -> bool:
-    gains, greedy = sight.gains, highest(sight.current)
+@jit_inline
+def _learn_logged(answer: Answer, scratch: Scratch, settings: Any) -> bool:
+    gains, greedy = scratch.gains, highest(scratch.current)
     for i in range(gains.shape[0]):
         gains[i] = -1.0 if i == greedy else 0.0
     if answer.correct:

@@ -1,12 +1,12 @@
 """The protocol on a card: `guess`, `tell`, `probabilities`.
 
 ``guess(x)`` names a label, ``tell(guess, correct)`` is all a learner ever hears, ``probabilities(x)`` says what it
-would guess, without side effects. What a learner knows is in its `Memory`; which guesses are open is in its `Tickets`;
+would guess, without side effects. What a learner knows is in its `State`; which guesses are open is in its `Tickets`;
 ``fit`` and ``predict`` are in its `Estimator` face, the run under way in `Run`, and what it is `Taught` beside its own
 rounds (new labels, known rounds) in `lessons`.
 
-To write a learner, subclass `Learner` and give it one of two things: four methods (`_start`, `_decide`, `_hear`,
-`_probabilities`), which are called round by round, or `_new_memory`, which returns a memory with a compiled game.
+To write a learner, subclass `Learner` and give it one of two things: four methods (`_start`, `_choose`, `_update`,
+`_probabilities`), which are called round by round, or `_new_state`, which returns a memory with a compiled game.
 """
 
 import os
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from onebit.bounds import Claim
 from onebit.engine.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Record, new_record
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.game import Answer, Guess
 from onebit.inputs import (
     Floats,
@@ -65,7 +65,7 @@ class Learner(Taught):
 
     # What a learner is made of: a memory, or four methods by hand.
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         """Check the settings and return an empty memory for `n_features_in_` features and the `classes_`."""
         return ByHand(self)
 
@@ -74,30 +74,30 @@ class Learner(Taught):
 
         Copy the settings that rounds need: those count which were there when the run began.
         """
-        raise TypeError(f"{type(self).__name__} must give _new_memory, or _start, _decide, _hear and _probabilities")
+        raise TypeError(f"{type(self).__name__} must give _new_state, or _start, _choose, _update and _probabilities")
 
-    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float]:
+    def _choose(self, row: Rows, round: int) -> tuple[int, bool, float]:
         """Return a label's position, whether it was explored, its propensity; `_draw(round)` is the random number.
 
         Raises ValueError for a row it cannot take; the features are finite.
         """
-        raise TypeError(f"{type(self).__name__} must give _decide, or _new_memory")
+        raise TypeError(f"{type(self).__name__} must give _choose, or _new_state")
 
-    def _hear(self, guess: Guess, answer: Answer) -> bool:
+    def _update(self, guess: Guess, answer: Answer) -> bool:
         """Learn from one answer and say whether anything changed."""
-        raise TypeError(f"{type(self).__name__} must give _hear, or _new_memory")
+        raise TypeError(f"{type(self).__name__} must give _update, or _new_state")
 
     def _probabilities(self, row: Rows) -> Floats:
         """Return the chance of each label, without side effects."""
-        raise TypeError(f"{type(self).__name__} must give _probabilities, or _new_memory")
+        raise TypeError(f"{type(self).__name__} must give _probabilities, or _new_state")
 
     def _add_class(self) -> None:
         """Make room for one more class; `classes_` has it already."""
         raise ValueError(f"{type(self).__name__} cannot take a new class; give it _add_class, or start a new one")
 
-    def _hear_logged(self, row: Rows, answer: Answer, propensity: float | None) -> bool:
+    def _learn_from_log(self, row: Rows, answer: Answer, propensity: float | None) -> bool:
         """Learn from a round that somebody else played, and say whether anything changed."""
-        raise ValueError(f"{type(self).__name__} cannot learn from rounds that others played; give it _hear_logged")
+        raise ValueError(f"{type(self).__name__} cannot learn from rounds that others played; give it _learn_from_log")
 
     def _keep(self) -> dict[str, Any]:
         """Return what a file must hold beside the memory's arrays, for `_take_back`; one of onebit's own by hand."""
@@ -176,10 +176,10 @@ class Learner(Taught):
             self._tickets = Tickets(self._max_open_tickets)
         t = self.n_rounds_
         if among is None:
-            index, explored, propensity, scores, kept = self._memory.look(row, self._key, t)
+            index, explored, propensity, scores, kept = self._state.guess(row, self._key, t)
         else:
             allowed = self._positions(among)
-            index, explored, propensity, scores, kept = self._memory.look_among(row, self._key, t, allowed)
+            index, explored, propensity, scores, kept = self._state.guess_among(row, self._key, t, allowed)
         self.n_rounds_ = t + 1
         self.n_uniform_guesses_ += explored
         label, version = self._labels[index], self.n_updates_
@@ -203,9 +203,9 @@ class Learner(Taught):
             if not isinstance(correct, (bool, np.bool_)):
                 raise ValueError(f"correct must be True or False; got {correct!r}")
             right = bool(correct)
-            truth = -1 if label is None and not self.hears_label else self._truth(own, right, label)
+            truth = -1 if label is None and not self.full_information else self._truth(own, right, label)
             # Crossed off only after it was heard: an error leaves the ticket open.
-            self.n_updates_ += self._memory.hear(own, right, truth)
+            self.n_updates_ += self._state.update(own, right, truth)
             tickets.close(own)
             self.n_mistakes_ += not right
 
@@ -233,7 +233,7 @@ class Learner(Taught):
             guess = Guess.from_json(guess)
         own = tickets.find(guess) if isinstance(guess, str) else tickets.check(guess, self._labels)
         # What this very run issued is fit; what is from a file, somebody may have made up.
-        if own.learner != tickets.run and not is_fit(own, self._memory, self.n_features_in_):
+        if own.learner != tickets.run and not is_fit(own, self._state, self.n_features_in_):
             raise ValueError(f"guess of round {own.round} has a row or scores that no guess is made from")
         return tickets, own
 
@@ -297,9 +297,12 @@ class Learner(Taught):
                 looked_at = self.__class__(**self.get_params(deep=False))
                 looked_at._begin(rows.shape[1], None, None)
             allowed = None if among is None else looked_at._positions(among)
-            memory, pieces = looked_at._memory, [take(rows, t, t + 1) for t in range(rows.shape[0])]
-            chances = [memory.chances(row) if allowed is None else memory.chances_among(row, allowed) for row in pieces]
-            return np.stack(chances) if _are_many(features) else chances[0]
+            state, pieces = looked_at._state, [take(rows, t, t + 1) for t in range(rows.shape[0])]
+            propensities = [
+                state.probabilities(row) if allowed is None else state.probabilities_among(row, allowed)
+                for row in pieces
+            ]
+            return np.stack(propensities) if _are_many(features) else propensities[0]
 
     def score_classes(self, X: Any) -> Floats:
         """Return the score of every row (first axis) for every class (second axis)."""
@@ -307,16 +310,16 @@ class Learner(Taught):
             self._check_started("scores")
             rows = self._check_width(check_rows(X))
             self._check_columns(X, reset=False)
-            memory, at_once = self._memory, self._memory.rows_at_once(rows.shape[1])
+            state, at_once = self._state, self._state.rows_at_once(rows.shape[1])
             # In pieces: preparing may fill sparse rows.
             pieces = [take(rows, start, start + at_once) for start in range(0, rows.shape[0], at_once)]
-            return np.concatenate([memory.score_rows(memory.prepare(piece)) for piece in pieces])
+            return np.concatenate([state.score_rows(state.prepare(piece)) for piece in pieces])
 
     def learned(self) -> dict[str, Floats]:
         """Return copies of the arrays it has learned, by name."""
         with self._lock:
             self._check_started("learned")
-            return self._memory.learned()
+            return self._state.learned()
 
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write the learner to a file, for `onebit.load`: settings, what was learned, counts, and open tickets.
@@ -371,25 +374,25 @@ class Learner(Taught):
         record: Record,
         given: Any,
     ) -> None:
-        is_one = len(labels) == 1 and not fresh and self._started and not self._memory.plays_by_hand
+        is_one = len(labels) == 1 and not fresh and self._started and not self._state.plays_by_hand
         if is_one and not (self._grows and labels.tolist()[0] not in self._labels):
-            # One round happens whole or not at all (only `measure` can fail, which learns nothing): no need to copy a
+            # One round happens whole or not at all (only `score` can fail, which learns nothing): no need to copy a
             # memory of megabytes in order to give it back.
             codes = self.begin_stream(rows, labels, seed=seed, fresh=False, given=given)
             try:
-                self._memory.play(rows, codes, self._key, self.n_rounds_, record)
+                self._state.play(rows, codes, self._key, self.n_rounds_, record)
             finally:
                 self._count(record, int(record.counts[PASSED]))  # also when Ctrl-C came just after the round
             return
         with self.all_or_nothing(fresh):
             codes = self.begin_stream(rows, labels, seed=seed, fresh=fresh, classes=classes, given=given)
-            self._memory.play(rows, codes, self._key, self.n_rounds_, record)
-            if not self._memory.plays_by_hand:
+            self._state.play(rows, codes, self._key, self.n_rounds_, record)
+            if not self._state.plays_by_hand:
                 self._count(record, len(codes))
 
     def can_play_again(self, row: Floats) -> bool:
         """Return whether `play_again` can play rounds with rows like this one: after the first, by a compiled game."""
-        if not self._started or row.shape != self._row_shape or self._memory.plays_by_hand or self.hears_label:
+        if not self._started or row.shape != self._row_shape or self._state.plays_by_hand or self.full_information:
             return False
         kind = type(self)
         return kind.guess is Learner.guess and kind.tell is Learner.tell  # the loop knows nothing of others
@@ -415,7 +418,7 @@ class Learner(Taught):
         try:
             with self.all_or_nothing(fresh=False):
                 # No label is −1: what was wrong is wrong, and no learner that hears one bit hears more than that.
-                self._memory.play(check_rows(X), np.where(correct, guessed, -1), self._key, self.n_rounds_, record)
+                self._state.play(check_rows(X), np.where(correct, guessed, -1), self._key, self.n_rounds_, record)
                 if not np.array_equal(record.guesses, guessed):
                     raise ValueError("it guesses otherwise now")
                 self._count(record, len(guessed))
@@ -455,7 +458,7 @@ class Learner(Taught):
         return codes
 
     def _truth(self, guess: Guess, correct: bool, label: Any) -> int:
-        if not self.hears_label:
+        if not self.full_information:
             if label is not None:
                 raise ValueError(
                     f"{type(self).__name__} hears only right or wrong; call tell(guess, correct) without label"

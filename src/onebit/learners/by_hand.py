@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onebit.engine.loop import READY, Game, Record, moves
+from onebit.engine.loop import READY, Algorithm, Record, compile_algorithm
 from onebit.engine.randomness import Draw, uniform
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.game import Answer, Guess
 from onebit.inputs import Floats, Integers, Rows, SparseRows, check_rows, take
 
@@ -25,45 +25,45 @@ class AtHand:
     guess: Guess
 
 
-def ask(learner: "Learner", X: Rows, t: int, sight: AtHand, _settings: None) -> int:
+def ask(learner: "Learner", X: Rows, t: int, scratch: AtHand, _settings: None) -> int:
     """Let the learner guess row t."""
     features: Any = take(X, t, t + 1) if isinstance(X, SparseRows) else X[t]
-    sight.guess = learner.guess(features)
+    scratch.guess = learner.guess(features)
     return READY
 
 
-def said(sight: AtHand, _draw: Any, _settings: None) -> tuple[int, bool]:
+def said(scratch: AtHand, _draw: Any, _settings: None) -> tuple[int, bool]:
     """Return what the ticket says."""
-    return sight.guess.index, sight.guess.explored
+    return scratch.guess.index, scratch.guess.explored
 
 
-def _nothing_to_weigh(_sight: AtHand, _settings: None) -> None:
+def _no_probabilities(_scratch: AtHand, _settings: None) -> None:
     """Do nothing: the ticket has its propensity."""
 
 
-def told(learner: "Learner", _X: Rows, _t: int, sight: AtHand, answer: Answer, _settings: None) -> bool:
+def told(learner: "Learner", _X: Rows, _t: int, scratch: AtHand, answer: Answer, _settings: None) -> bool:
     """Tell the learner the answer."""
     before = learner.n_updates_
     if answer.truth >= 0:
-        learner.tell(sight.guess, bool(answer.correct), label=learner.classes_[answer.truth])
+        learner.tell(scratch.guess, bool(answer.correct), label=learner.classes_[answer.truth])
     else:
-        learner.tell(sight.guess, bool(answer.correct))
+        learner.tell(scratch.guess, bool(answer.correct))
     return learner.n_updates_ > before
 
 
-ASKING = Game(ask, said, _nothing_to_weigh, told, is_compiled=False)
+ASKING = Algorithm(ask, said, _no_probabilities, told, is_compiled=False)
 """The game of calling `guess` and `tell`."""
 
 
-def play_by_hand(learner: "Learner", X: Any, y: Any, record: Record, game: Game = ASKING) -> int:
+def play_by_hand(learner: "Learner", X: Any, y: Any, record: Record, algorithm: Algorithm = ASKING) -> int:
     """Play a stream by calling the learner's `guess` and `tell`; return how many rounds were played."""
-    loop = moves(game._replace(hears_label=learner.hears_label)).loop
+    loop = compile_algorithm(algorithm._replace(full_information=learner.full_information)).loop
     played, _ = loop(learner, X, y, 0, 0, 0, 0, None, AtHand(), record)
     return played
 
 
-class ByHand(Memory):
-    """The memory of a learner that gives `_start`, `_decide`, `_hear` and `_probabilities` instead of a `Game`."""
+class ByHand(State):
+    """The state of a learner with `_start`, `_choose`, `_update` and `_probabilities` instead of an `Algorithm`."""
 
     plays_by_hand = True
 
@@ -71,58 +71,60 @@ class ByHand(Memory):
         self._learner = learner
         learner._start()
 
-    def game(self, is_sparse: bool) -> Game:
+    def algorithm(self, is_sparse: bool) -> Algorithm:
         """Return the game of calling `guess` and `tell`."""
         return ASKING
 
-    def new_sight(self) -> AtHand:
+    def new_scratch(self) -> AtHand:
         """Return scratch paper."""
         return AtHand()
 
-    def look(self, row: Rows, seed: int, round: int) -> tuple[int, bool, float, Floats, Rows]:
+    def guess(self, row: Rows, seed: int, round: int) -> tuple[int, bool, float, Floats, Rows]:
         """Return what the learner decides."""
-        index, explored, propensity = self._learner._decide(check_rows(row, "features"), round)
+        index, explored, propensity = self._learner._choose(check_rows(row, "features"), round)
         if not isinstance(index, (int, np.integer)) or not 0 <= index < len(self._learner.classes_):
             raise ValueError(
-                f"_decide must return a position among the {len(self._learner.classes_)} classes; got {index!r}"
+                f"_choose must return a position among the {len(self._learner.classes_)} classes; got {index!r}"
             )
         if not math.isfinite(propensity):
-            raise ValueError(f"_decide must return the propensity of its guess; got {propensity!r}")
+            raise ValueError(f"_choose must return the propensity of its guess; got {propensity!r}")
         return int(index), bool(explored), float(propensity), np.empty(0), row
 
-    def chances(self, row: Rows) -> Floats:
+    def probabilities(self, row: Rows) -> Floats:
         """Return what the learner says its probabilities are."""
-        chances = self._learner._probabilities(check_rows(row, "features"))
-        if not np.isfinite(chances).all():
-            raise ValueError(f"_probabilities must return the chance of each class; got {chances!r:.80}")
-        return chances
+        propensities = self._learner._probabilities(check_rows(row, "features"))
+        if not np.isfinite(propensities).all():
+            raise ValueError(f"_probabilities must return the chance of each class; got {propensities!r:.80}")
+        return propensities
 
-    def look_among(self, row: Rows, seed: int, round: int, among: Integers) -> tuple[int, bool, float, Floats, Rows]:
+    def guess_among(self, row: Rows, seed: int, round: int, among: Integers) -> tuple[int, bool, float, Floats, Rows]:
         """Draw one of the allowed labels, as often as the learner would guess it rather than another of them."""
-        chances = self.chances_among(row, among)
-        place = np.searchsorted(np.cumsum(chances[among]), uniform(Draw(seed, round)), side="right")
+        propensities = self.probabilities_among(row, among)
+        place = np.searchsorted(np.cumsum(propensities[among]), uniform(Draw(seed, round)), side="right")
         index = int(among[min(int(place), len(among) - 1)])
-        return index, False, float(chances[index]), np.empty(0), row
+        return index, False, float(propensities[index]), np.empty(0), row
 
-    def chances_among(self, row: Rows, among: Integers) -> Floats:
+    def probabilities_among(self, row: Rows, among: Integers) -> Floats:
         """Return the learner's probabilities, given that the label is allowed; the same for all if all are 0."""
-        asked = self.chances(row)
-        allowed, chances = asked[among], np.zeros(len(asked))
+        asked = self.probabilities(row)
+        allowed, propensities = asked[among], np.zeros(len(asked))
         total = allowed.sum()
-        chances[among] = allowed / total if total > 0.0 else 1.0 / len(among)
-        return chances
+        propensities[among] = allowed / total if total > 0.0 else 1.0 / len(among)
+        return propensities
 
     def add_class(self) -> None:
         """Let the learner take a new class."""
         self._learner._add_class()
 
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        """Let the learner hear what somebody else played."""
-        return self._learner._hear_logged(check_rows(row, "features"), Answer(label, False, correct, truth), propensity)
+    def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
+        """Let the learner learn from a round of another system."""
+        return self._learner._learn_from_log(
+            check_rows(row, "features"), Answer(label, False, correct, truth), propensity
+        )
 
-    def hear(self, guess: Guess, correct: bool, truth: int) -> bool:
+    def update(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Let the learner hear."""
-        return self._learner._hear(guess, Answer(guess.index, guess.explored, correct, truth))
+        return self._learner._update(guess, Answer(guess.index, guess.explored, correct, truth))
 
     def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
         """Play a whole stream."""
@@ -130,7 +132,7 @@ class ByHand(Memory):
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return the chances of every row, for want of scores."""
-        return np.array([self.chances(take(rows, t, t + 1)) for t in range(rows.shape[0])])
+        return np.array([self.probabilities(take(rows, t, t + 1)) for t in range(rows.shape[0])])
 
     def takes(self, row: Rows, n_features: int) -> bool:
         """Return whether a row is as wide as all rows; it is kept as it came."""
@@ -149,7 +151,7 @@ class ByHand(Memory):
         """Return copies of all that the learner keeps beside its settings."""
         settings = self._learner.get_params(deep=False)
         # Not this object, which refers back to the learner, nor the lock, which is held.
-        own = {*settings, "_memory", "_lock"}
+        own = {*settings, "_state", "_lock"}
         kept = {name: value for name, value in vars(self._learner).items() if name not in own}
         # What the learner keeps may refer back to it; the copies must too.
         return copy.deepcopy(kept, {id(self._learner): self._learner, id(self): self})

@@ -43,7 +43,7 @@ class FullInformationSVM(BanditSVM):
     Hsieh, Chang, Lin, Keerthi, Sundararajan (2008). A dual coordinate descent method for large-scale linear SVM. ICML.
     """
 
-    hears_label: ClassVar[bool] = True
+    full_information: ClassVar[bool] = True
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return ⌊4(R/γ)²⌋ mistakes, where nothing can be forgotten: no kernel, a hard margin, rows as they come."""

@@ -80,7 +80,7 @@ class Taught(Run):
             for n in range(len(self._labels) + 1, len(wider) + 1):
                 self.classes_ = wider[:n]
                 self._labels = self.classes_.tolist()
-                self._memory.add_class()
+                self._state.add_class()
 
     def _positions(self, among: Any) -> Integers:
         """Return the positions of allowed labels, in the order of the classes."""
@@ -123,9 +123,9 @@ class Taught(Run):
                 raise ValueError("classes is not known: pass classes=, for labels that were never tried count too")
             codes = self._codes_of(labels, rows.shape[1], "guesses", X)
             for t, code in enumerate(codes.tolist()):
-                truth = code if self.hears_label and answers[t] else -1
+                truth = code if self.full_information and answers[t] else -1
                 chance = None if chances is None else float(chances[t])
-                changed = self._memory.hear_logged(take(rows, t, t + 1), code, bool(answers[t]), truth, chance)
+                changed = self._state.learn_from_log(take(rows, t, t + 1), code, bool(answers[t]), truth, chance)
                 self.n_updates_ += changed
         return self
 

@@ -16,7 +16,7 @@ from onebit.inputs import MAX_SEED, check_integer, check_seed
 from onebit.kernels import Kernel
 from onebit.labels import check_classes
 from onebit.learners.base import Learner
-from onebit.learners.packing import Arrays, unpack_memory, unpack_tickets
+from onebit.learners.packing import Arrays, unpack_state, unpack_tickets
 from onebit.learners.saving import CHECKSUM, COUNTS, KEPT, MOST_HEADER, OURS, REBUILT, VERSION, checksum_of
 from onebit.machine_memory import MemoryBudgetError, check_memory, no_more_than
 from onebit.npz import n_bytes, read_array
@@ -160,7 +160,7 @@ def _put_back(learner: Learner, header: dict[str, Any], arrays: Arrays, labels: 
         raise ValueError(f"its labels are no list: {labels!r:.80}")
     with no_more_than(_ROOM + 8 * size):
         learner._begin(n_features, check_classes(labels), check_seed(header["seed"]))
-    unpack_memory(learner._memory, _part(arrays, "memory"))
+    unpack_state(learner._state, _part(arrays, "memory"))
     vars(learner).update(counts)
     runs, of_tickets = header["runs"], _part(arrays, "tickets")
     if type(runs) is not list or not all(type(run) is str for run in runs):
@@ -168,7 +168,7 @@ def _put_back(learner: Learner, header: dict[str, Any], arrays: Arrays, labels: 
     if of_tickets:
         n = n_features, learner.n_rounds_
         most, known = learner.max_open_tickets, learner._labels
-        learner._tickets = unpack_tickets(most, runs, of_tickets, known, learner._memory, n)
+        learner._tickets = unpack_tickets(most, runs, of_tickets, known, learner._state, n)
 
 
 def _part(arrays: Arrays, folder: str) -> Arrays:

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from onebit.bounds import BOUNDS, Claim
-from onebit.engine.jit import inlined
+from onebit.engine.jit import jit_inline
 from onebit.engine.loop import clear, highest
 from onebit.engine.randomness import Draw
-from onebit.engine.state import Memory, Sight
+from onebit.engine.state import Scratch, State
 from onebit.game import Answer
 from onebit.inputs import Floats
 from onebit.kernels import Multinomial
@@ -53,14 +53,14 @@ class MulticlassPerceptron(SpaceLearner):
     Beygelzimer et al. (2019). ICML. Algorithm 3, Theorem 10.
     """
 
-    hears_label: ClassVar[bool] = True
+    full_information: ClassVar[bool] = True
 
     def __init__(self, kernel: Any = None, *, classes: Any = None, seed: int = 0) -> None:
         self.kernel = kernel
         self.classes = classes
         self.seed = seed
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         return space_for(self.kernel, RULE, (), self.n_features_in_, len(self.classes_))
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
@@ -75,27 +75,27 @@ class MulticlassPerceptron(SpaceLearner):
         yield cls(Multinomial(3, normalize=True))
 
 
-@inlined
+@jit_inline
 def _guess(scores: Floats, _draw: Draw, _settings: Any) -> tuple[int, bool]:
     return highest(scores), False
 
 
-@inlined
+@jit_inline
 def _probabilities(scores: Floats, _settings: Any, out: Floats) -> None:
     clear(out)
     out[highest(scores)] = 1.0
 
 
-@inlined
-def _learn(answer: Answer, sight: Sight, _settings: Any) -> bool:
+@jit_inline
+def _learn(answer: Answer, scratch: Scratch, _settings: Any) -> bool:
     # With feedback at once this is the label that was guessed. Late, Theorem 10 bounds steps on mistakes of now.
-    best = highest(sight.current)
+    best = highest(scratch.current)
     if best == answer.truth:
         return False
-    clear(sight.gains)  # the update of Algorithm 3
-    sight.gains[answer.truth] = 1.0
-    sight.gains[best] = -1.0
+    clear(scratch.gains)  # the update of Algorithm 3
+    scratch.gains[answer.truth] = 1.0
+    scratch.gains[best] = -1.0
     return True
 
 
-RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn, _learn, hears_label=True)
+RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn, _learn, full_information=True)

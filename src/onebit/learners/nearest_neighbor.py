@@ -8,15 +8,15 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from onebit.bounds import BOUNDS, Claim, is_safe_reach
-from onebit.engine.jit import compiled, inlined
+from onebit.engine.jit import jit, jit_inline
 from onebit.engine.lengths import to_unit, unit_of
-from onebit.engine.loop import FULL, READY, UNSCORED, Game
+from onebit.engine.loop import FULL, READY, UNSCORED, Algorithm
 from onebit.engine.randomness import Draw, uniform, uniform_label
-from onebit.engine.state import Memory, check_stored, grown
+from onebit.engine.state import State, check_stored, grown
 from onebit.game import Answer
 from onebit.inputs import Floats, Integers, Rows, check_number, dense, unlocked
 from onebit.learners.base import Learner
-from onebit.learners.dense_memory import DenseMemory
+from onebit.learners.dense_state import DenseState
 
 _FIRST_CAPACITY = 16  # doubled when full
 
@@ -85,7 +85,7 @@ class NearestNeighbor(Learner):
         yield cls(radius=0.05)
         yield cls(radius=0.6)
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         radius = check_number("radius", self.radius, above=0.0)
         return _Remembered(radius, self.n_features_in_, len(self.classes_))
 
@@ -109,14 +109,14 @@ class Neighbors(NamedTuple):
     """How many there are, the only entry."""
 
 
-class NeighborSight(NamedTuple):
+class NeighborScratch(NamedTuple):
     """What is known about one round."""
 
     scores: Floats
     """Empty: there are none."""
     near: Integers
     """The nearest remembered label, −1 if none is within the radius; the only entry."""
-    chances: Floats
+    propensities: Floats
 
 
 class NeighborSettings(NamedTuple):
@@ -128,7 +128,7 @@ class NeighborSettings(NamedTuple):
     """On that scale."""
 
 
-class _Remembered(DenseMemory):
+class _Remembered(DenseState):
     """Examples with their labels; the store doubles when it is full."""
 
     arrays: Neighbors
@@ -142,31 +142,31 @@ class _Remembered(DenseMemory):
         self.settings, self.n_classes = NeighborSettings(scale, (scale * radius) ** 2), n_classes
         points, labels = np.zeros((_FIRST_CAPACITY, n_features)), np.zeros(_FIRST_CAPACITY, dtype=np.int64)
         self.arrays = Neighbors(points, labels, np.zeros(1, dtype=np.int64))
-        self.sight = self.new_sight()
+        self.scratch = self.new_scratch()
 
-    def new_sight(self) -> NeighborSight:
+    def new_scratch(self) -> NeighborScratch:
         """Return scratch paper."""
-        return NeighborSight(np.empty(0), np.empty(1, dtype=np.int64), np.empty(self.n_classes))
+        return NeighborScratch(np.empty(0), np.empty(1, dtype=np.int64), np.empty(self.n_classes))
 
-    def game(self, is_sparse: bool) -> Game:
+    def algorithm(self, is_sparse: bool) -> Algorithm:
         """Return Algorithm 4; rows are dense by now."""
-        return _GAME
+        return _ALGORITHM
 
-    def narrowed(self, prepared: Rows, row: Rows | str, among: Integers) -> NeighborSight:
+    def narrowed(self, prepared: Rows, row: Rows | str, among: Integers) -> NeighborScratch:
         """Look for the nearest example among those with an allowed label."""
-        now, (moves, _, sight, settings) = self.arrays, self._put_at_hand(prepared)
+        now, (compiled, _, scratch, settings) = self.arrays, self._make_ready(prepared)
         kept = np.flatnonzero(np.isin(now.labels[: now.size[0]], among))
         with_room = np.append(kept, 0)
         places = np.searchsorted(among, now.labels[with_room])
         some = Neighbors(now.points[with_room], places, np.array([len(kept)]))
-        why = moves.measure(tuple(some), unlocked(prepared), sight, settings)
+        why = compiled.score(tuple(some), unlocked(prepared), scratch, settings)
         if why != READY:
             self._settle(why, prepared, 0, row)
-        return NeighborSight(self.sight.scores, self.sight.near.copy(), np.empty(len(among)))
+        return NeighborScratch(self.scratch.scores, self.scratch.near.copy(), np.empty(len(among)))
 
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
+    def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Remember what was right, as if it had been drawn, unless something remembered covers it."""
-        return self.hear_as_played(row, label, True, correct, truth)
+        return self.learn_as_played(row, label, True, correct, truth)
 
     def make_room(self, rows: Rows, t: int) -> None:
         """Double the store."""
@@ -197,7 +197,7 @@ class _Remembered(DenseMemory):
         return {"support": self.arrays.points[:size].copy(), "labels": self.arrays.labels[:size].astype(float)}
 
 
-@inlined
+@jit_inline
 def _square_distance(points: Floats, s: int, rows: Floats, t: int, scale: float) -> float:
     total = 0.0
     for j in range(rows.shape[1]):
@@ -206,65 +206,65 @@ def _square_distance(points: Floats, s: int, rows: Floats, t: int, scale: float)
     return total
 
 
-@inlined
-def _measure(memory: Neighbors, X: Floats, t: int, sight: NeighborSight, settings: NeighborSettings) -> int:
-    size, best, total = memory.size[0], math.inf, 0.0
-    if size == memory.labels.shape[0]:
+@jit_inline
+def _score(state: Neighbors, X: Floats, t: int, scratch: NeighborScratch, settings: NeighborSettings) -> int:
+    size, best, total = state.size[0], math.inf, 0.0
+    if size == state.labels.shape[0]:
         return FULL
     for j in range(X.shape[1]):
         total += X[t, j] - X[t, j]
     # NaN and infinities are near nothing, and must not be remembered.
     if total != 0.0:
         return UNSCORED
-    sight.near[0] = -1
+    scratch.near[0] = -1
     for s in range(size):
-        distance = _square_distance(memory.points, s, X, t, settings.scale)
+        distance = _square_distance(state.points, s, X, t, settings.scale)
         # Strictly nearer: of equals the one remembered first stays.
         if distance <= settings.radius_squared and distance < best:
-            sight.near[0], best = memory.labels[s], distance
+            scratch.near[0], best = state.labels[s], distance
     return READY
 
 
-@inlined
-def _decide(sight: NeighborSight, draw: Draw, _settings: NeighborSettings) -> tuple[int, bool]:
-    if sight.near[0] >= 0:
-        return sight.near[0], False
-    return uniform_label(uniform(draw), sight.chances.shape[0]), True
+@jit_inline
+def _choose(scratch: NeighborScratch, draw: Draw, _settings: NeighborSettings) -> tuple[int, bool]:
+    if scratch.near[0] >= 0:
+        return scratch.near[0], False
+    return uniform_label(uniform(draw), scratch.propensities.shape[0]), True
 
 
-@inlined
-def _weigh(sight: NeighborSight, _settings: NeighborSettings) -> None:
-    n_classes, near = sight.chances.shape[0], sight.near[0]
+@jit_inline
+def _probabilities(scratch: NeighborScratch, _settings: NeighborSettings) -> None:
+    n_classes, near = scratch.propensities.shape[0], scratch.near[0]
     for i in range(n_classes):
-        sight.chances[i] = 1.0 / n_classes if near < 0 else 0.0
+        scratch.propensities[i] = 1.0 / n_classes if near < 0 else 0.0
     if near >= 0:
-        sight.chances[near] = 1.0
+        scratch.propensities[near] = 1.0
 
 
-@inlined
-def _hear(
-    memory: Neighbors, X: Floats, t: int, sight: NeighborSight, answer: Answer, _settings: NeighborSettings
+@jit_inline
+def _update(
+    state: Neighbors, X: Floats, t: int, scratch: NeighborScratch, answer: Answer, _settings: NeighborSettings
 ) -> bool:
     # Late feedback: an example that something remembered since then covers would break the packing of Theorem 21.
-    if not (answer.explored and answer.correct) or sight.near[0] >= 0:
+    if not (answer.explored and answer.correct) or scratch.near[0] >= 0:
         return False
-    s = memory.size[0]
+    s = state.size[0]
     for j in range(X.shape[1]):
-        memory.points[s, j] = X[t, j]
-    memory.labels[s] = answer.label
-    memory.size[0] = s + 1
+        state.points[s, j] = X[t, j]
+    state.labels[s] = answer.label
+    state.size[0] = s + 1
     return True
 
 
-_GAME = Game(_measure, _decide, _weigh, _hear)
+_ALGORITHM = Algorithm(_score, _choose, _probabilities, _update)
 
 
-@compiled
-def _nearness(memory: Neighbors, rows: Floats, differences: Floats, out: Floats) -> None:
+@jit
+def _nearness(state: Neighbors, rows: Floats, differences: Floats, out: Floats) -> None:
     for t in range(rows.shape[0]):
-        for s in range(memory.size[0]):
-            label = memory.labels[s]
+        for s in range(state.size[0]):
+            label = state.labels[s]
             for j in range(rows.shape[1]):
-                differences[j] = rows[t, j] - memory.points[s, j]
+                differences[j] = rows[t, j] - state.points[s, j]
             unit, square = to_unit(differences, rows.shape[1])
             out[t, label] = max(out[t, label], -math.sqrt(square) * unit)

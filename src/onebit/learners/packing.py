@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from onebit.engine.state import Memory, grown
+from onebit.engine.state import State, grown
 from onebit.game import TOKEN, Guess
 from onebit.inputs import SparseRows
 from onebit.learners.tickets import DIGEST, PAGE, ROUNDS, Expired, Tickets, is_fit
@@ -24,33 +24,33 @@ _MOST_REBUILT = 1 << 26  # numbers that a file may leave out, since they follow 
 _MOST = 1 << 56  # of anything that is counted: ten times as many still are a whole number
 
 
-def pack_memory(memory: Memory) -> Arrays:
+def pack_state(state: State) -> Arrays:
     """Return copies of a memory's arrays by name, without what lies in their room, or follows from the others."""
-    if memory.plays_by_hand:
+    if state.plays_by_hand:
         return {}
-    follows = memory.follows()
-    parts = filled_arrays(memory).items()
+    follows = state.follows()
+    parts = filled_arrays(state).items()
     return {name: part.copy() for name, part in parts if name not in follows or part.size > _MOST_REBUILT}
 
 
-def filled_arrays(memory: Memory) -> Arrays:
+def filled_arrays(state: State) -> Arrays:
     """Return a memory's arrays by name, themselves, without what lies in their room."""
     # One place at least, even if it is empty: a file is then as large as the features it speaks of.
-    filled = {axis: max(1, size) for axis, size in memory.filled().items()}
+    filled = {axis: max(1, size) for axis, size in state.filled().items()}
     found = {}
-    for name, array in memory.arrays._asdict().items():
-        axes = memory.rooms.get(name, ("",) * array.ndim)
+    for name, array in state.arrays._asdict().items():
+        axes = state.rooms.get(name, ("",) * array.ndim)
         found[name] = array[tuple(slice(filled.get(axis)) for axis in axes)]
     return found
 
 
-def unpack_memory(memory: Memory, packed: Mapping[str, npt.NDArray[Any]]) -> None:
+def unpack_state(state: State, packed: Mapping[str, npt.NDArray[Any]]) -> None:
     """Let an empty memory know what was packed, or raise ValueError."""
-    if memory.plays_by_hand:
+    if state.plays_by_hand:
         return
-    empty = memory.arrays._asdict()
+    empty = state.arrays._asdict()
     left_out = empty.keys() - packed.keys()
-    if not left_out <= set(memory.follows()) or packed.keys() - empty.keys():
+    if not left_out <= set(state.follows()) or packed.keys() - empty.keys():
         differing = ", ".join(sorted(packed.keys() ^ empty.keys()))
         raise ValueError(
             "another version of onebit saved it, whose learner kept other arrays: load it with that version, or learn "
@@ -60,7 +60,7 @@ def unpack_memory(memory: Memory, packed: Mapping[str, npt.NDArray[Any]]) -> Non
     taken = {}
     for name in packed:
         blank = empty[name]
-        array, axes = packed[name], memory.rooms.get(name, ("",) * blank.ndim)
+        array, axes = packed[name], state.rooms.get(name, ("",) * blank.ndim)
         if array.ndim != blank.ndim or array.dtype.newbyteorder("=") != blank.dtype:
             raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not like {blank.dtype} {blank.shape}")
         shape = []
@@ -74,16 +74,16 @@ def unpack_memory(memory: Memory, packed: Mapping[str, npt.NDArray[Any]]) -> Non
         taken[name] = array
     for name in left_out:
         blank = empty[name]
-        shape = [max(sizes.get(axis, 0), least) for axis, least in zip(memory.rooms[name], blank.shape, strict=True)]
+        shape = [max(sizes.get(axis, 0), least) for axis, least in zip(state.rooms[name], blank.shape, strict=True)]
         if math.prod(shape) > _MOST_REBUILT:
             raise ValueError(f"it leaves out {name}, of shape {tuple(shape)}: more than such a file may ask for")
         taken[name] = np.zeros(shape, blank.dtype)
-    arrays = type(memory.arrays)(**taken)
-    memory.check_arrays(arrays)
+    arrays = type(state.arrays)(**taken)
+    state.check_arrays(arrays)
     if left_out:
-        memory.rebuild(arrays)
-    memory.arrays = arrays
-    memory.renew()
+        state.rebuild(arrays)
+    state.arrays = arrays
+    state.renew()
 
 
 # Open tickets. Rows and scores may be of any length, and lie one behind the other.
@@ -122,7 +122,7 @@ def unpack_tickets(
     runs: list[str],
     arrays: Mapping[str, npt.NDArray[Any]],
     labels: list[Any],
-    memory: Memory,
+    state: State,
     n: tuple[int, int],
 ) -> Tickets:
     """Return the book with those open tickets, or raise ValueError; n is the number of features and of rounds."""
@@ -149,7 +149,7 @@ def unpack_tickets(
         of_run = runs[check_position(int(run), len(runs))]
         said = int(round), label, float(propensity), bool(explored), int(index), row, scores[i].copy(), int(version)
         kept.append(Guess(*said, of_run, token.tobytes()))
-        if not is_fit(kept[-1], memory, n_features):
+        if not is_fit(kept[-1], state, n_features):
             raise ValueError(f"its ticket of round {round} has a row or scores that no guess is made from")
     return Tickets.restored(most, kept, _unpack_expired(runs, arrays, n_rounds))
 

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from onebit.engine.randomness import Draw, uniform
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.frames import as_frame, is_frame
 from onebit.inputs import Rows, SparseRows, check_integer, check_real, check_seed, check_sparse_row
 from onebit.labels import check_classes, check_labels, encode_labels
@@ -32,7 +32,7 @@ _FLOAT64 = np.dtype(np.float64)
 class Run(Estimator):
     """A learner's run, without the game."""
 
-    hears_label: ClassVar[bool] = False
+    full_information: ClassVar[bool] = False
     """Whether it plays the full-information game, in which `tell` takes the label."""
 
     classes: Any
@@ -45,7 +45,7 @@ class Run(Estimator):
     n_uniform_guesses_: int
 
     @abstractmethod
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         """Check the settings and return an empty memory for `n_features_in_` features and the `classes_`."""
 
     @property
@@ -77,9 +77,9 @@ class Run(Estimator):
         with self._lock:
             before = dict(self.__dict__)
             bookmark = None
-            if self._started and (not fresh or self._memory.plays_by_hand):
+            if self._started and (not fresh or self._state.plays_by_hand):
                 before["_tickets"] = copy.copy(self._tickets)
-                bookmark = self._memory.bookmark()
+                bookmark = self._state.bookmark()
             try:
                 yield
             except BaseException:
@@ -87,8 +87,8 @@ class Run(Estimator):
                 for name in self.__dict__.keys() - before.keys():
                     del self.__dict__[name]
                 if bookmark is not None:
-                    self._memory.n_classes = len(self.classes_)
-                    self._memory.restore(bookmark)
+                    self._state.n_classes = len(self.classes_)
+                    self._state.restore(bookmark)
                 raise
 
     def __copy__(self) -> Self:
@@ -125,7 +125,7 @@ class Run(Estimator):
         self.__dict__.update(state)
 
     _lock: threading.RLock
-    _memory: Memory
+    _state: State
     _labels: list[Any]
     _key: int
     """The seed of the present run."""
@@ -139,7 +139,7 @@ class Run(Estimator):
 
     @property
     def _started(self) -> bool:
-        return "_memory" in self.__dict__
+        return "_state" in self.__dict__
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._started
@@ -170,8 +170,8 @@ class Run(Estimator):
             self.n_features_in_ = n_features
             self._row_shape = (n_features,)
             self._check_columns(as_frame(given), reset=True)
-            self._memory = self._new_memory()
-            claim_memory(self._memory.n_bytes())  # zeros that nothing was written to take none yet
+            self._state = self._new_state()
+            claim_memory(self._state.n_bytes())  # zeros that nothing was written to take none yet
             # A setting with settings of its own, a classifier that is wrapped, may be given others later.
             settings = self.get_params(deep=False)
             self._in_force = {
@@ -184,14 +184,14 @@ class Run(Estimator):
     def n_bytes(self) -> int:
         """Return roughly how much memory it takes: what it has learned, and its open tickets."""
         tickets = 0 if self._tickets is None else self._tickets.n_bytes()
-        return tickets + (self._memory.n_bytes() if self._started else 0)
+        return tickets + (self._state.n_bytes() if self._started else 0)
 
     def _draw(self, round: int) -> float:
         """Return the round's uniform number in [0, 1)."""
         return uniform(Draw(self._key, round))
 
     def _one_row(self, features: Any) -> Rows:
-        """Return a copy of one round's features as a matrix of one row; `measure` finds NaN and infinities."""
+        """Return a copy of one round's features as a matrix of one row; `score` finds NaN and infinities."""
         if type(features) is np.ndarray and features.dtype is _FLOAT64 and features.shape == self._row_shape:
             return np.array(features, ndmin=2)  # what nearly every call brings
         if scipy.sparse.issparse(features) or isinstance(features, SparseRows):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from onebit.files import replace_file
-from onebit.learners.packing import Arrays, pack_memory, pack_tickets
+from onebit.learners.packing import Arrays, pack_state, pack_tickets
 from onebit.strangers import import_path_of
 from onebit.typed_json import describe, write
 
@@ -35,7 +35,7 @@ OURS = "onebit.learners"
 """Where learners live that need no trust."""
 KEPT = ("feature_names_in_",)
 """What all our own learners keep beside settings, counts, memory and tickets."""
-REBUILT = {"_lock", "_memory", "_tickets", "_labels", "_key", "_row_shape", "_in_force", "_max_open_tickets"} | {
+REBUILT = {"_lock", "_state", "_tickets", "_labels", "_key", "_row_shape", "_in_force", "_max_open_tickets"} | {
     *COUNTS,
     "classes_",
     "n_features_in_",
@@ -112,7 +112,7 @@ def _describe_learner(learner: "Learner") -> tuple[dict[str, Any], Arrays]:
             "own": _described("what it keeps as", own, values),
             "runs": [],
         }
-        arrays |= {f"memory/{name}": array for name, array in pack_memory(learner._memory).items()}
+        arrays |= {f"memory/{name}": array for name, array in pack_state(learner._state).items()}
         if learner._tickets is not None:
             header["runs"], of_tickets = pack_tickets(learner._tickets)
             arrays |= {f"tickets/{name}": array for name, array in of_tickets.items()}

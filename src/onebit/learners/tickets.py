@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.game import TOKEN, Guess, read_id
 from onebit.inputs import Floats, Rows, SparseRows
 
@@ -304,7 +304,7 @@ class Tickets:
         self.retire()
 
 
-def is_fit(guess: Guess, memory: Memory, n_features: int) -> bool:
+def is_fit(guess: Guess, state: State, n_features: int) -> bool:
     """Return whether compiled code can take a ticket in its own form: whoever wrote a file may have made it up."""
     row = guess.row
     if isinstance(row, SparseRows):
@@ -317,8 +317,8 @@ def is_fit(guess: Guess, memory: Memory, n_features: int) -> bool:
     elif row.shape[0] != 1:
         return False
     numbers = row.values if isinstance(row, SparseRows) else row
-    is_row = memory.takes(row, n_features) and bool(np.isfinite(numbers).all())
-    return is_row and memory.takes_scores(guess.scores, guess.index)
+    is_row = state.takes(row, n_features) and bool(np.isfinite(numbers).all())
+    return is_row and state.takes_scores(guess.scores, guess.index)
 
 
 def _own_form(guess: Guess) -> Guess:

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from onebit.engine.jit import inlined
+from onebit.engine.jit import jit_inline
 from onebit.engine.randomness import Draw, uniform, uniform_label
-from onebit.engine.state import Memory, Sight
+from onebit.engine.state import Scratch, State
 from onebit.game import Answer
 from onebit.inputs import Floats
 from onebit.learners.space_learner import SpaceLearner
@@ -42,7 +42,7 @@ class UniformGuess(SpaceLearner):
         self.classes = classes
         self.seed = seed
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         # It has a memory all the same, so that features are checked as everyone's are.
         return space_for(None, RULE, (), self.n_features_in_, len(self.classes_))
 
@@ -57,18 +57,18 @@ class UniformGuess(SpaceLearner):
         return tags
 
 
-@inlined
+@jit_inline
 def _guess(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]:
     return uniform_label(uniform(draw), scores.shape[0]), True
 
 
-@inlined
+@jit_inline
 def _probabilities(scores: Floats, _settings: Any, out: Floats) -> None:
     out[:] = 1.0 / scores.shape[0]
 
 
-@inlined
-def _learn(_answer: Answer, _sight: Sight, _settings: Any) -> bool:
+@jit_inline
+def _learn(_answer: Answer, _scratch: Scratch, _settings: Any) -> bool:
     return False
 
 

@@ -118,21 +118,21 @@ class Wrapped(Learner):
         seeds = {name: self._key % 2**31 for name, value in blank.get_params().items() if value is None}
         return blank.set_params(**{name: seed for name, seed in seeds.items() if name.endswith("random_state")})
 
-    def _decide(self, row: Rows, round: int) -> tuple[int, bool, float]:
+    def _choose(self, row: Rows, round: int) -> tuple[int, bool, float]:
         scores, number, n = self._scores(dense(row)), self._draw(round), len(self.classes_)
         greedy, explored = highest(scores), number < self._rate
         label = min(int(number / self._rate * n), n - 1) if explored else greedy
         return label, explored, self._rate / n + (1.0 - self._rate if label == greedy else 0.0)
 
     def _probabilities(self, row: Rows) -> Floats:
-        chances = np.full(len(self.classes_), self._rate / len(self.classes_))
-        chances[highest(self._scores(dense(row)))] += 1.0 - self._rate
-        return chances
+        propensities = np.full(len(self.classes_), self._rate / len(self.classes_))
+        propensities[highest(self._scores(dense(row)))] += 1.0 - self._rate
+        return propensities
 
-    def _hear(self, guess: Guess, answer: Answer) -> bool:
+    def _update(self, guess: Guess, answer: Answer) -> bool:
         return self._learn(guess.row, answer.label, answer.correct)
 
-    def _hear_logged(self, row: Rows, answer: Answer, propensity: float | None) -> bool:
+    def _learn_from_log(self, row: Rows, answer: Answer, propensity: float | None) -> bool:
         return self._learn(row, answer.label, answer.correct)
 
     def _add_class(self) -> None:

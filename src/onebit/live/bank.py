@@ -12,7 +12,7 @@ def kernel_weights(learner: Learner) -> list[tuple[str, float]]:
     """Return the kernels and their weights, which add up to 1, the most trusted first; nothing for other learners."""
     if not isinstance(learner, BanditSVM) or not learner._started:
         return []
-    trust = getattr(learner._memory, "trust", None)
+    trust = getattr(learner._state, "trust", None)
     if trust is None:  # one linear space, and no vote
         return []
     shares = (trust / trust.sum()).tolist()

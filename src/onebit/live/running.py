@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from onebit.engine.jit import frugal
+from onebit.engine.jit import jit_no_refcount
 from onebit.engine.lengths import MOST
 from onebit.inputs import Floats, Integers, check_integer
 
@@ -56,7 +56,7 @@ class Running:
             self._counts[place], self.means[place], self._squares[place] = count, mean, squares
 
 
-@frugal
+@jit_no_refcount
 def all_within(values: Floats, most: float) -> bool:
     """Return whether all numbers are at most so large; NaN is not. NumPy takes several times as long for a few."""
     is_within = True
@@ -65,7 +65,7 @@ def all_within(values: Floats, most: float) -> bool:
     return is_within
 
 
-@frugal
+@jit_no_refcount
 def _take(counts: Floats, means: Floats, squares: Floats, places: Integers, values: Floats) -> None:
     for t in range(values.shape[0]):
         for i in range(places.shape[0]):

@@ -77,7 +77,7 @@ class Runs:
             self._apply(event)
 
     def _is_worth_it(self, n_rounds: int) -> bool:
-        n_bytes = sum(array.nbytes for array in self._state.learner._memory.arrays)
+        n_bytes = sum(array.nbytes for array in self._state.learner._state.arrays)
         fewest = _FEWEST if self._has_played else _FEWEST_AT_FIRST
         return n_rounds >= fewest and n_rounds * _BYTES_A_ROUND >= n_bytes
 

@@ -366,8 +366,8 @@ def same_state(one: State, other: State) -> bool:
         return False
     if not one.learner._started or not other.learner._started:
         return one.learner._started == other.learner._started
-    if one.learner._memory.plays_by_hand:  # what it keeps only its file says; copies have no tickets
+    if one.learner._state.plays_by_hand:  # what it keeps only its file says; copies have no tickets
         return bytes(to_bytes(copy(one.learner))) == bytes(to_bytes(copy(other.learner)))
     # Without their room: there is less of it after a snapshot.
-    mine, theirs = (filled_arrays(each.learner._memory) for each in (one, other))
+    mine, theirs = (filled_arrays(each.learner._state) for each in (one, other))
     return all(np.array_equal(array, theirs[name], equal_nan=True) for name, array in mine.items())

@@ -32,7 +32,7 @@ class Shown(NamedTuple):
     """What it is called in this figure."""
     written: str
     """What it is: a learner as Python writes it, such as "Banditron(exploration=0.02)", or a rival's own name."""
-    hears_label: bool = False
+    full_information: bool = False
 
 
 # Of each: by default, without a kernel, with a kernel that is named.
@@ -165,10 +165,10 @@ def looks_of(players: Iterable[Shown]) -> dict[str, Look]:
         ]
         color, at = next((place for place in free if place not in taken), free[0])
         taken.add((color, at))
-        strokes = (_DOTS if player.hears_label else _DASHES)[at]
+        strokes = (_DOTS if player.full_information else _DASHES)[at]
         first = _FIRST_MARKER.get(_family(player.written), len(_MARKERS) - 1)
         marker = _MARKERS[(first + tones.index(color) + at) % len(_MARKERS)]
-        given[player.title] = Look(color, strokes, marker, "white" if player.hears_label else color)
+        given[player.title] = Look(color, strokes, marker, "white" if player.full_information else color)
     return given
 
 

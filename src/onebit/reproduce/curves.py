@@ -195,7 +195,7 @@ def _label_ends(axes: Axes, lines: list[_Line]) -> None:
             linestyle=line.look.dashes,
             clip_on=False,
         )
-        told, end = "told the label: " if line.who.hears_label else "", float(line.mean[-1])
+        told, end = "told the label: " if line.who.full_information else "", float(line.mean[-1])
         text = f"{line.who.title}\n{told}{grouped(end, 1 if end < 10 else 0)} mistakes"
         axes.text(1.08, place, text, transform=axes.transAxes, va="center", fontsize=11, linespacing=1.1)
 

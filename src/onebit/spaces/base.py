@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.engine.loop import Game, plugged
+from onebit.engine.loop import Algorithm, inline_into_loop
 from onebit.engine.randomness import Draw
-from onebit.engine.state import Memory, Sight, in_python, needed_chance
+from onebit.engine.state import Scratch, State, in_python, needed_chance
 from onebit.game import Answer
 from onebit.inputs import Floats, Rows, SparseRows, unlocked
 
@@ -41,12 +41,12 @@ class Rule(NamedTuple):
         May call ``uniform(draw)``, once.
     probabilities : (scores, settings, out)
         Writes the chance that `guess` gives to each label.
-    learn : (answer, sight, settings) → changed
-        Reads ``sight.scores`` and ``sight.current`` and writes to ``sight.gains`` how much of x each class gains.
-    learn_logged : (answer, sight, settings) → changed, or None
+    learn : (answer, scratch, settings) → changed
+        Reads ``scratch.scores`` and ``scratch.current`` and writes to ``scratch.gains`` how much of x each class gains.
+    learn_logged : (answer, scratch, settings) → changed, or None
         The same for a round that somebody else played; the only setting is the chance that its label was tried with.
         Without it such rounds are refused.
-    hears_label : bool
+    full_information : bool
         Whether the rule belongs to the full-information game.
     divides_by_chances : bool
         Whether `learn_logged` needs the chance.
@@ -58,9 +58,9 @@ class Rule(NamedTuple):
     home: str
     guess: Callable[[Floats, Draw, Any], tuple[int, bool]]
     probabilities: Callable[[Floats, Any, Floats], None]
-    learn: Callable[[Answer, Sight, Any], bool]
-    learn_logged: Callable[[Answer, Sight, Any], bool] | None = None
-    hears_label: bool = False
+    learn: Callable[[Answer, Scratch, Any], bool]
+    learn_logged: Callable[[Answer, Scratch, Any], bool] | None = None
+    full_information: bool = False
     divides_by_chances: bool = False
     always_draws: bool = False
 
@@ -87,17 +87,17 @@ def find_rule(home: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-class Space(Memory):
+class Space(State):
     """The memory of a learner that follows a rule."""
 
     rule: Rule
 
-    def sight_of_late(self, scores: Floats) -> Sight:
+    def late_scratch(self, scores: Floats) -> Scratch:
         """Let the rule see the scores of then beside those of now; a class that came later was not allowed then."""
         then = np.full(self.n_classes, -np.inf)
         then[: len(scores)] = scores
-        sight: Sight = self.sight._replace(scores=then)
-        return sight
+        scratch: Scratch = self.scratch._replace(scores=then)
+        return scratch
 
     def takes_scores(self, scores: Floats, label: int) -> bool:
         """Return whether they are numbers, but for labels that were not allowed, and the label was."""
@@ -105,61 +105,61 @@ class Space(Memory):
         return are_scores and label < len(scores) <= self.n_classes and bool(scores[label] > -np.inf)
 
     @abstractmethod
-    def game_of(self, rule: Rule, is_sparse: bool) -> Game:
+    def algorithm_of(self, rule: Rule, is_sparse: bool) -> Algorithm:
         """Return a rule's game in this space, for dense or for sparse rows."""
 
-    def game(self, is_sparse: bool) -> Game:
+    def algorithm(self, is_sparse: bool) -> Algorithm:
         """Return the rule's game."""
-        return self.game_of(self.rule, is_sparse)
+        return self.algorithm_of(self.rule, is_sparse)
 
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
+    def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn what the rule's theorem allows."""
         rule = self.rule
         if rule.learn_logged is None:
             raise ValueError("this rule cannot learn from rounds that others played; give it learn_logged")
         if rule.divides_by_chances:
             needed_chance(propensity)
-        if rule.hears_label and truth < 0:
+        if rule.full_information and truth < 0:
             return False  # it learns from labels, and this one is not known
         prepared = self.prepare(row)
-        self.measure(prepared, row)
-        self._seen = -1
-        game = self.game_of(rule._replace(learn=rule.learn_logged), isinstance(prepared, SparseRows))
+        self.score(prepared, row)
+        self._scored_round = -1
+        algorithm = self.algorithm_of(rule._replace(learn=rule.learn_logged), isinstance(prepared, SparseRows))
         settings = self.settings._replace(rule=(1.0 if propensity is None else propensity,))
         answer = Answer(label, False, correct, truth)
-        return bool(in_python(game.hear)(self.arrays, unlocked(prepared), 0, self.sight, answer, settings))
+        return bool(in_python(algorithm.update)(self.arrays, unlocked(prepared), 0, self.scratch, answer, settings))
 
 
 @cache
-def rule_game(rule: Rule, score: Callable[..., Any], step: Callable[..., None], pauses: bool = False) -> Game:
-    """Return the game of a rule in a space.
+def rule_algorithm(rule: Rule, score: Callable[..., Any], step: Callable[..., None], pauses: bool = False) -> Algorithm:
+    """Return the algorithm of a rule in a space.
 
     Parameters
     ----------
     rule : Rule
         How scores become a guess and feedback becomes a step.
-    score : (memory, X, t, kernel, out) → READY or why not
+    score : (state, X, t, kernel, out) → READY or why not
         Writes row t's score for every class.
-    step : (memory, X, t, gains)
+    step : (state, X, t, gains)
         Lets every class i gain gains[i] times row t.
     pauses : bool
-        As for `Game`.
+        As for `Algorithm`.
     """
     guess, probabilities, learn = rule.guess, rule.probabilities, rule.learn
 
-    def measure(memory: Any, X: Rows, t: int, sight: Sight, settings: Numbers) -> Any:
-        return score(memory, X, t, settings.kernel, sight.current)
+    def score_row(state: Any, X: Rows, t: int, scratch: Scratch, settings: Numbers) -> Any:
+        return score(state, X, t, settings.kernel, scratch.current)
 
-    def decide(sight: Sight, draw: Draw, settings: Numbers) -> tuple[int, bool]:
-        return guess(sight.current, draw, settings.rule)
+    def choose(scratch: Scratch, draw: Draw, settings: Numbers) -> tuple[int, bool]:
+        return guess(scratch.current, draw, settings.rule)
 
-    def weigh(sight: Sight, settings: Numbers) -> None:
-        probabilities(sight.current, settings.rule, sight.chances)
+    def write_probabilities(scratch: Scratch, settings: Numbers) -> None:
+        probabilities(scratch.current, settings.rule, scratch.propensities)
 
-    def hear(memory: Any, X: Rows, t: int, sight: Sight, answer: Answer, settings: Numbers) -> bool:
-        changed = learn(answer, sight, settings.rule)
+    def update(state: Any, X: Rows, t: int, scratch: Scratch, answer: Answer, settings: Numbers) -> bool:
+        changed = learn(answer, scratch, settings.rule)
         if changed:
-            step(memory, X, t, sight.gains)
+            step(state, X, t, scratch.gains)
         return changed
 
-    return plugged(Game(measure, decide, weigh, hear, rule.hears_label, pauses))
+    return inline_into_loop(Algorithm(score_row, choose, write_probabilities, update, rule.full_information, pauses))

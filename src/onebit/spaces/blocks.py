@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onebit.engine.jit import compiled, inlined
+from onebit.engine.jit import jit, jit_inline
 from onebit.engine.lengths import LEAST_SQUARE
-from onebit.engine.loop import CHANGED, UNSCORED, Game, ready_if_finite
-from onebit.engine.state import Board
+from onebit.engine.loop import CHANGED, UNSCORED, Algorithm, ready_if_finite
+from onebit.engine.state import Playable
 from onebit.inputs import Floats, Integers, Rows
-from onebit.spaces.base import Numbers, rule_game
+from onebit.spaces.base import Numbers, rule_algorithm
 from onebit.spaces.screen import Screen
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ class BlockScores(NamedTuple):
     """The row whose scores are exact, −1 if none is; the only entry."""
 
 
-class Block(Board):
+class Block(Playable):
     """The scores of some rows against a support set that changes under them."""
 
     def __init__(self, space: "SupportSet", screen: Screen | None, rows: Floats, expect_many_updates: bool) -> None:
-        self.space, self.rows, self.sight = space, rows, space.sight
+        self.space, self.rows, self.scratch = space, rows, space.scratch
         self.settings = Numbers(space.settings.rule, ())  # scores come from Python: no kernel in the loop
         self.n_updates = 0
         squares = np.einsum("ij,ij->i", rows, rows)
@@ -66,13 +66,13 @@ class Block(Board):
         scores[squares < LEAST_SQUARE] = np.nan  # the products are lost, or nearly: such rows are scored exactly
         self.arrays = BlockScores(scores, np.zeros(scores.shape[1]), np.array([-1]))
         self._gram = self._compared(rows, rows) if expect_many_updates else None
-        self._measure_margins()
+        self._score_margins()
 
-    def game(self, is_sparse: bool) -> Game:
+    def algorithm(self, is_sparse: bool) -> Algorithm:
         """Return the rule's game on scores that are known already; only Python can store an example."""
-        return rule_game(self.space.rule, _known_score, _leave_to_python, pauses=True)
+        return rule_algorithm(self.space.rule, _known_score, _leave_to_python, pauses=True)
 
-    def _measure_margins(self) -> None:
+    def _score_margins(self) -> None:
         space, rows = self.space, self.rows
         # NumPy's numbers overflow to infinity where Python's raise: then every row is scored exactly, which is right.
         radius: Any = np.float64(max(self._radius, float(space.arrays.radius[0])))
@@ -93,17 +93,17 @@ class Block(Board):
         if why == CHANGED:
             self._update(t - 1)
         elif self.arrays.exact[0] != t:
-            self.space.measure(self.rows[t : t + 1], named)
-            self.arrays.scores[t], self.arrays.exact[0] = self.space.sight.current, t
+            self.space.score(self.rows[t : t + 1], named)
+            self.arrays.scores[t], self.arrays.exact[0] = self.space.scratch.current, t
         else:
             super()._settle(why, rows, t, named)
 
     def _update(self, t: int) -> None:
         """Store row t, and add what each class gained of it to the rows that follow."""
-        row, gains = self.rows[t : t + 1], self.sight.gains
+        row, gains = self.rows[t : t + 1], self.scratch.gains
         self.n_updates += 1
         self.space.add(row, gains)
-        self._measure_margins()
+        self._score_margins()
         if t + 1 < len(self.rows):  # rows before t were played already
             later = slice(t + 1, None)
             values = self._compared(row, self.rows[later])[0] if self._gram is None else self._gram[t, later]
@@ -114,17 +114,17 @@ class Block(Board):
             return self.space.kernel.matrix(some, others)
 
 
-@inlined
-def _known_score(memory: BlockScores, _X: Floats, t: int, _kernel: Any, out: Floats) -> int:
+@jit_inline
+def _known_score(state: BlockScores, _X: Floats, t: int, _kernel: Any, out: Floats) -> int:
     """Write row t's scores, if they are exact or beyond doubt."""
     for i in range(out.shape[0]):
-        out[i] = memory.scores[t, i]
-    if t != memory.exact[0] and _is_in_doubt(out, memory.margins):
+        out[i] = state.scores[t, i]
+    if t != state.exact[0] and _is_in_doubt(out, state.margins):
         return UNSCORED
     return ready_if_finite(out)
 
 
-@inlined
+@jit_inline
 def _is_in_doubt(scores: Floats, margins: Floats) -> bool:
     """Say whether a comparison of two scores, or of one with zero, could go the other way without rounding."""
     doubt = False  # no early return: without branches the comparisons are vectorised
@@ -137,12 +137,12 @@ def _is_in_doubt(scores: Floats, margins: Floats) -> bool:
     return doubt
 
 
-@inlined
-def _leave_to_python(_memory: BlockScores, _X: Floats, _t: int, _gains: Floats) -> None:
+@jit_inline
+def _leave_to_python(_state: BlockScores, _X: Floats, _t: int, _gains: Floats) -> None:
     """Do nothing: the loop pauses after a change, and `Block` stores the row."""
 
 
-@compiled
+@jit
 def _spread(values: Floats, gains: Floats, scores: Floats, first: int) -> None:
     for j in range(values.shape[0]):
         for i in range(gains.shape[0]):

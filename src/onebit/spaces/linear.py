@@ -11,14 +11,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.engine.jit import compiled, frugal, inlined
+from onebit.engine.jit import jit, jit_inline, jit_no_refcount
 from onebit.engine.lengths import are_safe, power_of_two_below
-from onebit.engine.loop import READY, Game, Record, ready_if_finite
+from onebit.engine.loop import READY, Algorithm, Record, ready_if_finite
 from onebit.engine.randomness import fill_uniform
 from onebit.inputs import Floats, Integers, Rows, SparseRows, take, unlocked
 from onebit.kernels import as_kernel
 from onebit.spaces import sparse
-from onebit.spaces.base import Numbers, Rule, Space, rule_game
+from onebit.spaces.base import Numbers, Rule, Space, rule_algorithm
 from onebit.spaces.sparse import score as score_sparse
 from onebit.spaces.support_set import SupportSet
 
@@ -44,11 +44,11 @@ class LinearSpace(Space):
     def __init__(self, rule: Rule, settings: tuple[float, ...], n_features: int, n_classes: int) -> None:
         self.rule, self.settings, self.n_classes = rule, Numbers(settings, ()), n_classes
         self.arrays = Weights(np.zeros((n_features, n_classes)))
-        self.sight = self.new_sight()
+        self.scratch = self.new_scratch()
 
-    def game_of(self, rule: Rule, is_sparse: bool) -> Game:
+    def algorithm_of(self, rule: Rule, is_sparse: bool) -> Algorithm:
         """Return a rule's game on dense or on sparse rows."""
-        return rule_game(rule, *((sparse.score, sparse.step) if is_sparse else (score, step)))
+        return rule_algorithm(rule, *((sparse.score, sparse.step) if is_sparse else (score, step)))
 
     def run(self, rows: Rows, y: Integers, start: int, seed: Any, first_round: int, record: Record) -> None:
         """Play prepared rows. A rule that always draws is given, in place of the seed, the numbers of many rounds."""
@@ -82,10 +82,10 @@ class LinearSpace(Space):
         return bool(row.shape[1] == n_features)
 
 
-@inlined
-def score(memory: Weights, X: Floats, t: int, _kernel: Any, out: Floats) -> int:
+@jit_inline
+def score(state: Weights, X: Floats, t: int, _kernel: Any, out: Floats) -> int:
     """Write ⟨wᵢ, X[t]⟩ for every class i."""
-    weights = memory.weights
+    weights = state.weights
     if X.shape[1] <= _FEW_FEATURES:
         for i in range(out.shape[0]):
             total = 0.0
@@ -98,13 +98,13 @@ def score(memory: Weights, X: Floats, t: int, _kernel: Any, out: Floats) -> int:
         for j in range(X.shape[1]):
             for i in range(out.shape[0]):
                 out[i] += X[t, j] * weights[j, i]
-    return READY if are_safe(out) else score_scaled(memory, X, t, out)
+    return READY if are_safe(out) else score_scaled(state, X, t, out)
 
 
-@frugal
-def score_scaled(memory: Weights, X: Floats, t: int, out: Floats) -> int:
+@jit_no_refcount
+def score_scaled(state: Weights, X: Floats, t: int, out: Floats) -> int:
     """Write the scores of row t divided by the power of two just below its largest entry."""
-    largest, off, weights = 0.0, 0.0, memory.weights
+    largest, off, weights = 0.0, 0.0, state.weights
     for j in range(X.shape[1]):
         largest = max(largest, abs(X[t, j]))
         off += X[t, j] - X[t, j]
@@ -118,26 +118,26 @@ def score_scaled(memory: Weights, X: Floats, t: int, out: Floats) -> int:
     return ready_if_finite(out)
 
 
-@inlined
-def step(memory: Weights, X: Floats, t: int, gains: Floats) -> None:
+@jit_inline
+def step(state: Weights, X: Floats, t: int, gains: Floats) -> None:
     """Add gains[i]·X[t] to the weights of every class i."""
-    weights = memory.weights
+    weights = state.weights
     for j in range(X.shape[1]):
         for i in range(gains.shape[0]):
             weights[j, i] += X[t, j] * gains[i]
 
 
-@compiled
-def _mend_rows(memory: Weights, rows: Floats, out: Floats) -> None:
+@jit
+def _mend_rows(state: Weights, rows: Floats, out: Floats) -> None:
     for t in range(out.shape[0]):
         if not are_safe(out[t]):
-            score_scaled(memory, rows, t, out[t])
+            score_scaled(state, rows, t, out[t])
 
 
-@compiled
-def _score_sparse_rows(memory: Weights, rows: SparseRows, out: Floats) -> None:
+@jit
+def _score_sparse_rows(state: Weights, rows: SparseRows, out: Floats) -> None:
     for t in range(out.shape[0]):
-        score_sparse(memory, rows, t, (), out[t])
+        score_sparse(state, rows, t, (), out[t])
 
 
 def space_for(kernel: Any, rule: Rule, settings: tuple[float, ...], n_features: int, n_classes: int) -> Space:

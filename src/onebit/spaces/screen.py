@@ -14,7 +14,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import numpy.typing as npt
 
-from onebit.engine.jit import compiled
+from onebit.engine.jit import jit
 from onebit.inputs import Floats, Integers, unlocked
 from onebit.kernels import Kernel, Series
 
@@ -126,7 +126,7 @@ def _orderings(powers: tuple[int, ...]) -> int:
     return math.factorial(len(powers)) // math.prod(math.factorial(count) for count in counts)
 
 
-@compiled
+@jit
 def _monomials(columns: Floats, parents: Integers, variables: Integers, terms: Floats) -> None:
     """Write every monomial of every column; a monomial is its parent times one more variable."""
     for r in range(terms.shape[1]):
@@ -137,7 +137,7 @@ def _monomials(columns: Floats, parents: Integers, variables: Integers, terms: F
             terms[m, r] = terms[parent, r] * columns[variable, r]
 
 
-@compiled
+@jit
 def _score_tiles(
     rows: Floats, features: Integers, parents: Integers, variables: Integers, weights: Floats, scores: Floats
 ) -> None:

@@ -6,28 +6,28 @@ its dense twin have the same scores to the last bit.
 
 from typing import Any
 
-from onebit.engine.jit import inlined, shared
+from onebit.engine.jit import jit_inline, jit_internal
 from onebit.engine.lengths import are_safe, power_of_two_below
 from onebit.engine.loop import READY, ready_if_finite
 from onebit.inputs import Floats, SparseRows
 
 
-@inlined
-def score(memory: Any, X: SparseRows, t: int, _kernel: Any, out: Floats) -> int:
+@jit_inline
+def score(state: Any, X: SparseRows, t: int, _kernel: Any, out: Floats) -> int:
     """Write ⟨wᵢ, X[t]⟩ for every class i."""
-    weights = memory.weights
+    weights = state.weights
     for i in range(out.shape[0]):
         out[i] = 0.0
     for entry in range(X.starts[t], X.starts[t + 1]):
         for i in range(out.shape[0]):
             out[i] += X.values[entry] * weights[X.columns[entry], i]
-    return READY if are_safe(out) else score_scaled(memory, X, t, out)
+    return READY if are_safe(out) else score_scaled(state, X, t, out)
 
 
-@shared
-def score_scaled(memory: Any, X: SparseRows, t: int, out: Floats) -> int:
+@jit_internal
+def score_scaled(state: Any, X: SparseRows, t: int, out: Floats) -> int:
     """Write the scores of row t divided by the power of two just below its largest entry."""
-    largest, off, weights = 0.0, 0.0, memory.weights
+    largest, off, weights = 0.0, 0.0, state.weights
     for entry in range(X.starts[t], X.starts[t + 1]):
         largest = max(largest, abs(X.values[entry]))
         off += X.values[entry] - X.values[entry]
@@ -41,10 +41,10 @@ def score_scaled(memory: Any, X: SparseRows, t: int, out: Floats) -> int:
     return ready_if_finite(out)
 
 
-@inlined
-def step(memory: Any, X: SparseRows, t: int, gains: Floats) -> None:
+@jit_inline
+def step(state: Any, X: SparseRows, t: int, gains: Floats) -> None:
     """Add gains[i]·X[t] to the weights of every class i."""
-    weights = memory.weights
+    weights = state.weights
     for entry in range(X.starts[t], X.starts[t + 1]):
         for i in range(gains.shape[0]):
             weights[X.columns[entry], i] += X.values[entry] * gains[i]

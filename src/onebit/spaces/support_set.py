@@ -12,12 +12,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.engine.jit import compiled, inlined
-from onebit.engine.loop import FULL, UNSCORED, Game, Record, ready_if_finite
+from onebit.engine.jit import jit, jit_inline
+from onebit.engine.loop import FULL, UNSCORED, Algorithm, Record, ready_if_finite
 from onebit.engine.state import check_stored, grown
 from onebit.inputs import Floats, Integers, Rows, check_finite, dense, take, unlocked
 from onebit.kernels import Kernel, Value, is_lost
-from onebit.spaces.base import Numbers, Rule, Space, rule_game
+from onebit.spaces.base import Numbers, Rule, Space, rule_algorithm
 from onebit.spaces.blocks import Block, rows_in_block
 from onebit.spaces.screen import Screen
 
@@ -59,7 +59,7 @@ class SupportSet(Space):
     ) -> None:
         self.kernel, self.rule, self.n_classes = kernel, rule, n_classes
         self.settings = Numbers(settings, kernel.parameters)
-        self.measures_in_python = type(kernel).value is None
+        self.scores_in_python = type(kernel).value is None
         self.arrays = Examples(
             points=np.zeros((_FIRST_CAPACITY, n_features)),
             squares=np.zeros(_FIRST_CAPACITY),
@@ -68,18 +68,18 @@ class SupportSet(Space):
             radius=np.zeros(1),
             size=np.zeros(1, dtype=np.int64),
         )
-        self.sight = self.new_sight()
+        self.scratch = self.new_scratch()
 
-    def game_of(self, rule: Rule, is_sparse: bool) -> Game:
+    def algorithm_of(self, rule: Rule, is_sparse: bool) -> Algorithm:
         """Return a rule's game for one round at a time; streams are played in blocks."""
         value = type(self.kernel).value
-        return rule_game(rule, _filled_score if value is None else _exact_score(value), store)
+        return rule_algorithm(rule, _filled_score if value is None else _exact_score(value), store)
 
     def fill(self, row: Rows) -> None:
         """Write the scores, added up in the order of the store."""
-        self.sight.current[:] = 0.0
+        self.scratch.current[:] = 0.0
         if self.size:
-            _add_up(self.kernel.matrix(dense(row), self.points)[0], self.arrays.coefficients, self.sight.current)
+            _add_up(self.kernel.matrix(dense(row), self.points)[0], self.arrays.coefficients, self.scratch.current)
 
     @property
     def size(self) -> int:
@@ -163,35 +163,35 @@ class SupportSet(Space):
         return {"support": self.points.copy(), "coefficients": self.coefficients.copy()}
 
 
-@inlined
-def store(memory: Examples, X: Floats, t: int, gains: Floats) -> None:
+@jit_inline
+def store(state: Examples, X: Floats, t: int, gains: Floats) -> None:
     """Store row t with its gains; there must be room."""
-    s, square = memory.size[0], 0.0
+    s, square = state.size[0], 0.0
     for j in range(X.shape[1]):
-        memory.points[s, j] = X[t, j]
+        state.points[s, j] = X[t, j]
         square += X[t, j] * X[t, j]
-    memory.squares[s] = square
+    state.squares[s] = square
     for i in range(gains.shape[0]):
-        memory.coefficients[s, i] = gains[i]
-        memory.totals[i] += abs(gains[i])
+        state.coefficients[s, i] = gains[i]
+        state.totals[i] += abs(gains[i])
     # Blocks measure their rounding errors against totals and radius.
-    memory.radius[0] = max(memory.radius[0], square**0.5)
-    memory.size[0] = s + 1
+    state.radius[0] = max(state.radius[0], square**0.5)
+    state.size[0] = s + 1
 
 
-@compiled
-def _store_one(memory: Examples, row: Floats, gains: Floats) -> None:
-    store(memory, row, 0, gains)
+@jit
+def _store_one(state: Examples, row: Floats, gains: Floats) -> None:
+    store(state, row, 0, gains)
 
 
 @cache
 def _exact_score(value: Value) -> Callable[..., int]:
     """Return the compiled sum over the store for one kernel, in the order of the store."""
 
-    @inlined
-    def score(memory: Examples, X: Floats, t: int, parameters: Any, out: Floats) -> int:
-        size, square = memory.size[0], 0.0
-        if size == memory.squares.shape[0]:
+    @jit_inline
+    def score(state: Examples, X: Floats, t: int, parameters: Any, out: Floats) -> int:
+        size, square = state.size[0], 0.0
+        if size == state.squares.shape[0]:
             return FULL
         for j in range(X.shape[1]):
             square += X[t, j] * X[t, j]
@@ -202,22 +202,22 @@ def _exact_score(value: Value) -> Callable[..., int]:
         for s in range(size):  # in the order of the store, so that every engine gets the same bits
             dot = 0.0
             for j in range(X.shape[1]):
-                dot += X[t, j] * memory.points[s, j]
-            k = value(dot, square, memory.squares[s], parameters)
+                dot += X[t, j] * state.points[s, j]
+            k = value(dot, square, state.squares[s], parameters)
             for i in range(out.shape[0]):
-                out[i] += k * memory.coefficients[s, i]
+                out[i] += k * state.coefficients[s, i]
         return ready_if_finite(out)
 
     return score
 
 
-@inlined
-def _filled_score(memory: Examples, _X: Floats, _t: int, _parameters: Any, out: Floats) -> int:
+@jit_inline
+def _filled_score(state: Examples, _X: Floats, _t: int, _parameters: Any, out: Floats) -> int:
     """Take the scores that Python has written, of a kernel that is a function of rows."""
-    return FULL if memory.size[0] == memory.squares.shape[0] else ready_if_finite(out)
+    return FULL if state.size[0] == state.squares.shape[0] else ready_if_finite(out)
 
 
-@compiled
+@jit
 def _add_up(values: Floats, coefficients: Floats, out: Floats) -> None:
     for s in range(values.shape[0]):
         for i in range(out.shape[0]):

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from onebit.engine.jit import compiled
+from onebit.engine.jit import jit
 from onebit.engine.randomness import STREAM, philox, to_unit
 from onebit.inputs import Floats, Integers, check_integer, check_seed
 
@@ -95,7 +95,7 @@ def _draw(rounds: int, seed: int, *, on_circle: bool) -> tuple[Floats, Integers]
     return X, y
 
 
-@compiled
+@jit
 def _fill(seed: int, on_circle: bool, X: Floats, y: Integers) -> None:
     for t in range(y.shape[0]):
         attempt = 0

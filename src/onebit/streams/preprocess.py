@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from onebit.engine.jit import compiled
+from onebit.engine.jit import jit
 from onebit.engine.lengths import columns_to_unit, sparse_rows_to_unit, unit_rows
 from onebit.engine.scaling import count_entry, new_statistics, standardized, to_root_mean_square
 from onebit.inputs import Floats, Integers, check_choice, check_rows, unlocked
@@ -103,7 +103,7 @@ def _with_ones(X: Any) -> Any:
     return scipy.sparse.csr_array(scipy.sparse.hstack([X, np.ones((X.shape[0], 1))]))
 
 
-@compiled
+@jit
 def _standardize_online(X: Floats, statistics: Floats, out: Floats) -> None:
     for t in range(X.shape[0]):
         for j in range(X.shape[1]):
@@ -111,7 +111,7 @@ def _standardize_online(X: Floats, statistics: Floats, out: Floats) -> None:
             out[t, j] = standardized(statistics, j, X[t, j], t + 1.0)
 
 
-@compiled
+@jit
 def _scale_online(values: Floats, columns: Integers, starts: Integers, statistics: Floats) -> None:
     for t in range(starts.shape[0] - 1):
         for at in range(starts[t], starts[t + 1]):

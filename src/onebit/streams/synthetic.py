@@ -12,7 +12,7 @@ Round t of seed s depends on s and t alone: a shorter stream is the beginning of
 import numpy as np
 import scipy.sparse
 
-from onebit.engine.jit import compiled, inlined
+from onebit.engine.jit import jit, jit_inline
 from onebit.engine.randomness import STREAM, philox, to_unit, uniform_label
 from onebit.inputs import Integers, check_integer, check_seed
 from onebit.streams.changes import LabelNoise
@@ -113,7 +113,7 @@ def _codes(seed: int) -> tuple[Integers, Integers]:
             return codes, sizes
 
 
-@inlined
+@jit_inline
 def _number(seed: int, counter: int, i: int) -> float:
     """Return the i-th uniform number of a round or class."""
     w0, w1, w2, w3 = philox(seed, STREAM, counter, i // 4)
@@ -121,7 +121,7 @@ def _number(seed: int, counter: int, i: int) -> float:
     return to_unit(w0 if lane == 0 else (w1 if lane == 1 else (w2 if lane == 2 else w3)))
 
 
-@inlined
+@jit_inline
 def _choose(seed: int, counter: int, i: int, n: int, chosen: Integers) -> None:
     """Fill an array with different whole numbers below n, increasing, each set as likely (Floyd's algorithm)."""
     size = chosen.shape[0]
@@ -139,7 +139,7 @@ def _choose(seed: int, counter: int, i: int, n: int, chosen: Integers) -> None:
         chosen[at] = one
 
 
-@compiled
+@jit
 def _draw_codes(seed: int, first: int, codes: Integers, sizes: Integers) -> None:
     for label in range(codes.shape[0]):
         spread = uniform_label(_number(seed, label, first), _LONGEST - _SHORTEST + 1)
@@ -147,13 +147,13 @@ def _draw_codes(seed: int, first: int, codes: Integers, sizes: Integers) -> None
         _choose(seed, label, first + 1, _CODE_WORDS, codes[label, : sizes[label]])
 
 
-@compiled
+@jit
 def _draw_labels(seed: int, y: Integers) -> None:
     for t in range(y.shape[0]):
         y[t] = uniform_label(_number(seed, t, 0), N_CLASSES)
 
 
-@compiled
+@jit
 def _draw_words(seed: int, codes: Integers, sizes: Integers, y: Integers, columns: Integers, starts: Integers) -> None:
     lost = np.empty(_MISSING, dtype=np.int64)
     for t in range(y.shape[0]):

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from onebit.engine.jit import compiled
+from onebit.engine.jit import jit
 from onebit.inputs import Floats, Integers
 
 # 2²⁷ + 1 cuts the 53 binary digits of a float in two halves whose products are exact.
@@ -24,7 +24,7 @@ _UNIT = 2.0**-102
 _UNDERFLOW = 2.0**-900
 
 
-@compiled
+@jit
 def _add(a: float, low_a: float, b: float, low_b: float) -> tuple[float, float]:
     """Return the sum of two pairs."""
     total = a + b
@@ -40,7 +40,7 @@ def _add(a: float, low_a: float, b: float, low_b: float) -> tuple[float, float]:
     return high + error, error - ((high + error) - high)
 
 
-@compiled
+@jit
 def _times(a: float, low_a: float, b: float, low_b: float) -> tuple[float, float]:
     """Return the product of two pairs."""
     product = a * b
@@ -53,7 +53,7 @@ def _times(a: float, low_a: float, b: float, low_b: float) -> tuple[float, float
     return high, error - (high - product)
 
 
-@compiled
+@jit
 def _over(a: float, low_a: float, b: float, low_b: float) -> tuple[float, float]:
     """Return the quotient of two pairs: long division, three digits of a float's size."""
     first = a / b
@@ -66,7 +66,7 @@ def _over(a: float, low_a: float, b: float, low_b: float) -> tuple[float, float]
     return _add(high, low, rest / b, 0.0)
 
 
-@compiled
+@jit
 def _root(a: float, low_a: float) -> tuple[float, float]:
     """Return the square root of a pair: one step of Newton's method from the float's."""
     first = math.sqrt(a)
@@ -75,7 +75,7 @@ def _root(a: float, low_a: float) -> tuple[float, float]:
     return _add(first, 0.0, rest / (2.0 * first), 0.0) if first > 0.0 else (0.0, 0.0)
 
 
-@compiled
+@jit
 def products_with(rows: Floats, vector: Floats, out: Floats) -> None:
     """Write the product of each row of floats with a vector of pairs, as pairs."""
     for t in range(rows.shape[0]):
@@ -86,7 +86,7 @@ def products_with(rows: Floats, vector: Floats, out: Floats) -> None:
         out[t, 0], out[t, 1] = high, low
 
 
-@compiled
+@jit
 def project_out(vector: Floats, q: Floats, count: int, coefficients: Floats) -> None:
     """Subtract from a vector its parts along orthonormal rows, and add the parts to the coefficients; all pairs."""
     for j in range(count):
@@ -100,7 +100,7 @@ def project_out(vector: Floats, q: Floats, count: int, coefficients: Floats) -> 
             vector[k, 0], vector[k, 1] = _add(vector[k, 0], vector[k, 1], a, b)
 
 
-@compiled
+@jit
 def normalize(vector: Floats, length: Floats) -> None:
     """Divide a vector of pairs by its length, and write the length."""
     high, low = 0.0, 0.0
@@ -114,7 +114,7 @@ def normalize(vector: Floats, length: Floats) -> None:
             vector[k, 0], vector[k, 1] = _over(vector[k, 0], vector[k, 1], high, low)
 
 
-@compiled
+@jit
 def back_substitute(r: Floats, right: Floats, solution: Floats) -> None:
     """Solve r·solution = right for the leading upper triangle of r; all pairs."""
     for i in range(solution.shape[0] - 1, -1, -1):
@@ -125,7 +125,7 @@ def back_substitute(r: Floats, right: Floats, solution: Floats) -> None:
         solution[i, 0], solution[i, 1] = _over(high, low, r[i, i, 0], r[i, i, 1])
 
 
-@compiled
+@jit
 def delete_column(q: Floats, r: Floats, at: int, count: int) -> None:
     """Remove a column from QR factors of pairs and restore the triangle by rotations; `count` columns remain."""
     for i in range(count + 1):
@@ -146,7 +146,7 @@ def delete_column(q: Floats, r: Floats, at: int, count: int) -> None:
             _rotate(q, j, k, cosine, low_cosine, sine, low_sine)
 
 
-@compiled
+@jit
 def _rotate(matrix: Floats, j: int, k: int, cosine: float, low_cosine: float, sine: float, low_sine: float) -> None:
     upper, low_upper = matrix[j, k, 0], matrix[j, k, 1]
     lower, low_lower = matrix[j + 1, k, 0], matrix[j + 1, k, 1]
@@ -158,7 +158,7 @@ def _rotate(matrix: Floats, j: int, k: int, cosine: float, low_cosine: float, si
     matrix[j + 1, k, 0], matrix[j + 1, k, 1] = _add(a, b, c, d)
 
 
-@compiled
+@jit
 def leads_with(points: Floats, labels: Integers, direction: Floats, leads: Floats, rivals: Integers) -> None:
     """Write how far each example's own class is ahead of its strongest rival, by a direction of pairs (K, d, 2)."""
     K, d = direction.shape[0], direction.shape[1]
@@ -179,7 +179,7 @@ def leads_with(points: Floats, labels: Integers, direction: Floats, leads: Float
                     leads[t], rivals[t] = lead, i
 
 
-@compiled
+@jit
 def least_conditions(points: Floats, labels: Integers, vectors: Floats, is_weak: bool, out: Floats) -> None:
     """Write a number below the least of each example's conditions of Definition 1.
 
@@ -210,7 +210,7 @@ def least_conditions(points: Floats, labels: Integers, vectors: Floats, is_weak:
         out[t] = least
 
 
-@compiled
+@jit
 def squared_lengths(rows: Floats, out: Floats) -> None:
     """Write the squared length of each row, as a pair."""
     for t in range(rows.shape[0]):

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from onebit.engine.jit import compiled
+from onebit.engine.jit import jit
 from onebit.inputs import Floats, Integers
 from onebit.theory import double_double
 
@@ -316,7 +316,7 @@ class _PairedActiveSet(_ActiveSet):
         return True
 
 
-@compiled
+@jit
 def _back_substitute(r: Floats, right: Floats, solution: Floats) -> None:
     """Solve r·solution = right for the leading upper triangle of r."""
     for i in range(solution.shape[0] - 1, -1, -1):
@@ -326,7 +326,7 @@ def _back_substitute(r: Floats, right: Floats, solution: Floats) -> None:
         solution[i] = value / r[i, i]
 
 
-@compiled
+@jit
 def _delete_column(q: Floats, r: Floats, at: int, count: int) -> None:
     """Remove a column from QR factors and restore the triangle by rotations; `count` columns remain."""
     for i in range(count + 1):

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from onebit.bounds import BOUNDS, Claim
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.inputs import Floats, check_choice, check_integer, check_number
 from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Polynomial, Rational, as_kernel
-from onebit.learners.bandit_svm.bank import BankMemory
+from onebit.learners.bandit_svm.bank import BankState
 from onebit.learners.bandit_svm.regressions import MIXED, WEIGHTS
 from onebit.learners.bandit_svm.separators import COMPILED, IN_PYTHON, LAPLACE
 from onebit.learners.bandit_svm.vote import BASE, IS_LINEAR, SQUARINGS, Settings
@@ -213,8 +213,8 @@ class BanditSVM(SpaceLearner):
             return np.sign(self._bank.arrays.targets[:, : self._bank.size].T).astype(np.int8)
 
     @property
-    def _bank(self) -> BankMemory:
-        return cast(BankMemory, self._memory)
+    def _bank(self) -> BankState:
+        return cast(BankState, self._state)
 
     def opinions(self, features: Any) -> list[Opinion]:
         """Return what every member says about a row, and what that counts in the vote; the most trusted first."""
@@ -263,7 +263,7 @@ class BanditSVM(SpaceLearner):
             scales=self.scale is not None,
             is_closed=not self._grows,
             is_bounded=True,
-            hears_label=self.hears_label,
+            full_information=self.full_information,
         )
 
     def _kernels(self, n_features: int) -> tuple[Kernel, ...]:
@@ -289,13 +289,13 @@ class BanditSVM(SpaceLearner):
                 )
         return bank
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         members = self._kernels(self.n_features_in_)
         settings = self._checked_settings()
         bases, settings = plan_members(members, settings, self.n_features_in_ + settings.scales)
         has_regressions = isinstance(self.kernel, str) and len(members) > 1
         n_features, n_classes = self.n_features_in_, len(self.classes_)
-        return BankMemory(members, bases, settings, n_features, n_classes, has_regressions=has_regressions)
+        return BankState(members, bases, settings, n_features, n_classes, has_regressions=has_regressions)
 
 
 # Which kernels have values of their own, and how those of the others come from them.

@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse
 
-from onebit.engine.loop import READY, Game, Moves, Record
+from onebit.engine.loop import READY, Algorithm, CompiledAlgorithm, Record
 from onebit.engine.scaling import FACTOR, LIMIT, change_weights, new_scale, new_statistics, put_in_force, scaled_rows
-from onebit.engine.state import Memory, check_stored, grown
+from onebit.engine.state import State, check_stored, grown
 from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, take
 from onebit.kernels import Kernel
 from onebit.learners.bandit_svm import regressions
-from onebit.learners.bandit_svm.playing import MOVES, call, run_in_blocks
+from onebit.learners.bandit_svm.playing import ALGORITHM, call, run_in_blocks
 from onebit.learners.bandit_svm.rounds import CHOOSE, LEARN, REFIT, SCORE_ALL
 from onebit.learners.bandit_svm.separators import (
     CODE,
@@ -50,20 +50,20 @@ from onebit.learners.bandit_svm.vote import (
     SPARSE,
     TO_FORGET,
     TRUST,
-    Scratch,
+    BankArrays,
+    BankScratch,
     Settings,
-    State,
     new_watch,
 )
 
 _FIRST_CAPACITY = 16
 
 
-class BankMemory(Memory):
+class BankState(State):
     """A bank's state."""
 
-    arrays: State
-    per_class: ClassVar[tuple[str, ...]] = "scores", "opinions", "targets", "chances", "estimates"
+    arrays: BankArrays
+    per_class: ClassVar[tuple[str, ...]] = "scores", "opinions", "targets", "propensities", "estimates"
     rooms: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         {
             "columns": ("example", "entry"),
@@ -97,17 +97,17 @@ class BankMemory(Memory):
     ) -> None:
         self.kernels, self.bases, self.settings, self.n_classes = kernels, bases, settings, n_classes
         self._in_python = np.flatnonzero(settings.bases[:, CODE] == IN_PYTHON)
-        self.measures_in_python = len(self._in_python) > 0
+        self.scores_in_python = len(self._in_python) > 0
         self.arrays = self._new_state(n_features, has_regressions)
-        self.sight = self.new_sight()
+        self.scratch = self.new_scratch()
 
-    def _new_state(self, n_features: int, has_regressions: bool) -> State:
+    def _new_state(self, n_features: int, has_regressions: bool) -> BankArrays:
         settings, K = self.settings, self.n_classes
         m, n, width = len(self.kernels), min(settings.budget, _FIRST_CAPACITY), n_features + settings.scales
         is_linear = settings.plan[:, IS_LINEAR] != 0
         has_guard = settings.scales and settings.guarded and not is_linear.all()
         scaling = np.stack([make(n_features * settings.scales) for make in (new_statistics, new_scale)])
-        return State(
+        return BankArrays(
             columns=np.zeros((n, 1), np.int64),
             raws=np.zeros((n, 1)),
             values=np.zeros((n, int(is_linear.all()))),
@@ -133,19 +133,19 @@ class BankMemory(Memory):
         # Compiled code must be able to write to arrays, and those of a pickle that was mapped from disk are read-only.
         super().__setstate__(state)
         arrays: list[Any] = [each if each.flags.writeable else each.copy() for each in self.arrays]
-        self.arrays = State(*arrays)
+        self.arrays = BankArrays(*arrays)
 
-    def new_sight(self) -> Scratch:
+    def new_scratch(self) -> BankScratch:
         """Return scratch arrays."""
         return self._scratch_for(self.arrays)
 
-    def _scratch_for(self, state: State) -> Scratch:
+    def _scratch_for(self, state: BankArrays) -> BankScratch:
         n_asked, (n_bases, capacity, _), n_classes = len(state.members), state.grams.shape, len(state.targets)
-        return Scratch(
+        return BankScratch(
             scores=np.empty(n_classes),
             opinions=np.empty((n_asked, n_classes)),
             targets=np.empty(n_classes),
-            chances=np.empty(n_classes),
+            propensities=np.empty(n_classes),
             columns=np.zeros(state.columns.shape[1], np.int64),
             entries=np.zeros((3, state.columns.shape[1])),
             unit=np.zeros(max(len(state.units), len(state.weights))),
@@ -167,17 +167,17 @@ class BankMemory(Memory):
         """What each member counts in the vote."""
         return np.asarray(self.arrays.members[: len(self.kernels), TRUST])
 
-    def game(self, is_sparse: bool) -> Game:
+    def algorithm(self, is_sparse: bool) -> Algorithm:
         """Raise TypeError: a bank has none."""
         raise TypeError("BankMemory has no Game: compiled code is called through rounds.run")
 
-    def _moves(self, rows: Rows) -> Moves:
-        return MOVES
+    def _compiled_for(self, rows: Rows) -> CompiledAlgorithm:
+        return ALGORITHM
 
     def prepare(self, rows: Rows) -> Rows:
         """Return the rows, having let every kernel look whether it accepts them."""
         for kernel in () if self.settings.scales else self.bases:
-            # The others take any row, or say in `measure` what they cannot take.
+            # The others take any row, or say in `score` what they cannot take.
             if not kernel.normalize and type(kernel).prepare is not Kernel.prepare:
                 kernel.prepare(dense(rows))
         return rows
@@ -196,78 +196,78 @@ class BankMemory(Memory):
         for b in self._in_python:
             ready = self.bases[b].prepare(x)
             if size:
-                self.sight.lines[VALUES + b, :size] = self.bases[b].matrix(ready, self.bases[b].prepare(stored))[0]
-            self.sight.numbers[ITSELF + b] = self.bases[b].matrix(ready, ready)[0, 0]
+                self.scratch.lines[VALUES + b, :size] = self.bases[b].matrix(ready, self.bases[b].prepare(stored))[0]
+            self.scratch.numbers[ITSELF + b] = self.bases[b].matrix(ready, ready)[0, 0]
 
     def _ask_all(self, prepared: Rows, row: Rows | str) -> None:
         """Measure a row, and ask every member, even where one would guess alone."""
-        self.measure(prepared, row)  # first, since it may grow
-        flags = self.sight.flags
+        self.score(prepared, row)  # first, since it may grow
+        flags = self.scratch.flags
         flags[ASK_ALL] = 1
         try:
-            self.measure(prepared, row)
+            self.score(prepared, row)
         finally:
             flags[ASK_ALL] = 0
 
-    def look_among(self, row: Rows, seed: int, round: int, among: Integers) -> tuple[int, bool, float, Floats, Rows]:
-        """Return what `look` does, as if there were no other labels; the scores of those are −∞."""
+    def guess_among(self, row: Rows, seed: int, round: int, among: Integers) -> tuple[int, bool, float, Floats, Rows]:
+        """Return what `guess` does, as if there were no other labels; the scores of those are −∞."""
         narrow, place, explored = self._choose_among(row, among, seed, round)
-        scores = np.full_like(self.sight.scores, -np.inf)
+        scores = np.full_like(self.scratch.scores, -np.inf)
         scores[among] = narrow.scores
-        return int(among[place]), explored, float(narrow.chances[place]), scores, self.prepare(row)
+        return int(among[place]), explored, float(narrow.propensities[place]), scores, self.prepare(row)
 
-    def chances_among(self, row: Rows, among: Integers) -> Floats:
+    def probabilities_among(self, row: Rows, among: Integers) -> Floats:
         """Return the chance of each label if only some are allowed: 0 for the others. Nothing is learned."""
-        chances = np.zeros(self.n_classes)
-        chances[among] = self._choose_among(row, among, 0, 0)[0].chances
-        return chances
+        propensities = np.zeros(self.n_classes)
+        propensities[among] = self._choose_among(row, among, 0, 0)[0].propensities
+        return propensities
 
-    def _choose_among(self, row: Rows, among: Integers, seed: int, round: int) -> tuple[Scratch, int, bool]:
+    def _choose_among(self, row: Rows, among: Integers, seed: int, round: int) -> tuple[BankScratch, int, bool]:
         prepared = self.prepare(row)
-        self.measure(prepared, row)
-        is_other = bool(np.argmax(self.sight.scores) not in among)
+        self.score(prepared, row)
+        is_other = bool(np.argmax(self.scratch.scores) not in among)
         if is_other:  # where one member guessed alone, and not what is allowed, all are asked
             self._ask_all(prepared, row)
-        narrow = self.sight._replace(
-            **{name: np.ascontiguousarray(getattr(self.sight, name)[..., among]) for name in self.per_class}
+        narrow = self.scratch._replace(
+            **{name: np.ascontiguousarray(getattr(self.scratch, name)[..., among]) for name in self.per_class}
         )
         state = self.arrays._replace(guesses=np.ascontiguousarray(self.arrays.guesses[:, among]))
         proposes = is_other and len(state.mixture) > 0
         found = call(CHOOSE, state, narrow, self.settings, seed=seed, first_round=round, explored=proposes)
         return narrow, found[2], found[3]
 
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
+    def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn what is proved, whichever system tried it; its mistakes are no sign of drift, and no dispute."""
-        self.measure(self.prepare(row), row)
+        self.score(self.prepare(row), row)
         tally, watch = self.arrays.counts[DISPUTED : FOLLOWED + 1], self.arrays.watch
         kept = tally.copy(), watch.copy()
-        self._seen = -1
+        self._scored_round = -1
         try:
             watch[:] = new_watch()
             answer: Any = {"label": label, "correct": correct, "truth": truth}
-            return call(LEARN, self.arrays, self.sight, self.settings, **answer)[3]
+            return call(LEARN, self.arrays, self.scratch, self.settings, **answer)[3]
         finally:
             tally[:], watch[:] = kept
 
     def opinions(self, row: Rows) -> Floats:
         """Return every member's scores of a row (m × K). Nothing is learned."""
         self._ask_all(self.prepare(row), row)
-        return np.array(self.sight.opinions[: len(self.kernels)])
+        return np.array(self.scratch.opinions[: len(self.kernels)])
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return every row's scores, as a guess is made from them."""
         out, t, why = np.empty((rows.shape[0], self.n_classes)), 0, READY
-        if self.measures_in_python:
+        if self.scores_in_python:
             for t in range(len(out)):
                 row = take(rows, t, t + 1)
-                self.measure(row, row)
-                out[t] = self.sight.scores
+                self.score(row, row)
+                out[t] = self.scratch.scores
             return out
         while t < len(out):
-            t, why, _, _ = call(SCORE_ALL, self.arrays, self.sight, self.settings, rows, t=t, out=out)
+            t, why, _, _ = call(SCORE_ALL, self.arrays, self.scratch, self.settings, rows, t=t, out=out)
             if why != READY:
                 self._settle(why, rows, t, f"X[{t}]")
-        self._seen = -1
+        self._scored_round = -1
         return out
 
     # What is rare. It is not done while an answer is learned from: interrupted, it would be learned from twice.
@@ -291,7 +291,7 @@ class BankMemory(Memory):
         for name, axes in self.rooms.items():
             array = getattr(now, name)
             found[name] = grown(array, tuple(sizes.get(axis, m) for axis, m in zip(axes, array.shape, strict=True)))
-        self._at_hand, self._seen = {}, -1  # first: broken off, nothing must go on with the old arrays
+        self._ready, self._scored_round = {}, -1  # first: broken off, nothing must go on with the old arrays
         self.arrays = now._replace(**found)
 
     def add_class(self) -> None:
@@ -300,7 +300,7 @@ class BankMemory(Memory):
         super().add_class()
         targets, n_classes = self.arrays.targets, self.n_classes
         targets[-1, (targets == IT_IS).any(axis=0)] = IT_IS_ANOTHER
-        if not regressions.sees_rows(len(self.sight.unit), n_classes):
+        if not regressions.sees_rows(len(self.scratch.unit), n_classes):
             self.arrays = self.arrays._replace(
                 row_changes=np.zeros((n_classes, 0, 0)), row_weights=np.zeros((0, n_classes))
             )
@@ -315,10 +315,10 @@ class BankMemory(Memory):
         if self.arrays.counts[DUE]:
             self._scale_again(int(self.arrays.counts[DUE]) - 1)
 
-    def _copies(self, *names: str) -> State:
+    def _copies(self, *names: str) -> BankArrays:
         return self.arrays._replace(**{name: getattr(self.arrays, name).copy() for name in names})
 
-    def _forgetful(self) -> State:
+    def _forgetful(self) -> BankArrays:
         """Return arrays in which all facts are forgotten; weights that a guarantee rests on are kept."""
         learned = ["landmark_changes", "landmark_weights", "row_changes", "row_weights", "mixture", "sums", "guesses"]
         learned += ["weights"] * self.settings.scales  # where columns are scaled it rests on the guard's
@@ -370,14 +370,14 @@ class BankMemory(Memory):
                 n_entries = int(now.examples[N_ENTRIES, place])
                 fresh.units[now.columns[place, :n_entries], place] = unit[s, :n_entries]
         fresh.weights[:] += self._share_of_examples(fresh)
-        if self._compare_in_python(fresh) and self._refit(fresh, self.sight, learns=True):
+        if self._compare_in_python(fresh) and self._refit(fresh, self.scratch, learns=True):
             self.arrays = fresh
         else:
             now.counts[DUE] = 0  # a kernel that cannot take its examples on the new scale: the old one stays
 
     def _seen_entries(self, scale: Floats, kind: int, places: Integers) -> Floats:
         """Return the entries of stored rows of a kind on a scale, with the constant, and zeros behind it."""
-        now, n_features = self.arrays, len(self.sight.unit) - 1
+        now, n_features = self.arrays, len(self.scratch.unit) - 1
         if kind == DENSE:
             return np.column_stack([scaled_rows(scale, now.raws[places, :n_features]), np.ones(len(places))])
         columns, is_entry = now.columns[places], np.arange(now.columns.shape[1]) < now.examples[N_ENTRIES, places, None]
@@ -385,7 +385,7 @@ class BankMemory(Memory):
         with_constant[[FACTOR, LIMIT], -1] = 1.0  # the constant is not scaled
         return np.where(is_entry, scaled_rows(with_constant[:, columns], now.raws[places]), 0.0)
 
-    def _share_of_examples(self, state: State) -> Any:
+    def _share_of_examples(self, state: BankArrays) -> Any:
         """Return what the stored examples are worth in the linear member's weights."""
         n, linear = int(state.counts[SIZE]), np.flatnonzero(self.settings.plan[:, IS_LINEAR])
         if not len(linear):
@@ -396,17 +396,17 @@ class BankMemory(Memory):
             return np.einsum("js,si->ji", state.units[:, :n], gained)
         return self._rows_of(state, state.values, len(state.weights)).T @ gained
 
-    def _rows_of(self, state: State, entries: Floats, width: int) -> Any:
+    def _rows_of(self, state: BankArrays, entries: Floats, width: int) -> Any:
         """Return stored rows, of those entries, as a sparse matrix."""
         n = int(state.counts[SIZE])
         is_entry = np.arange(state.columns.shape[1]) < state.examples[N_ENTRIES, :n, None]
         starts = np.concatenate([[0], np.cumsum(is_entry.sum(axis=1))])
         return scipy.sparse.csr_array((entries[:n][is_entry], state.columns[:n][is_entry], starts), shape=(n, width))
 
-    def _refit(self, state: State, scratch: Scratch, learns: bool) -> bool:
+    def _refit(self, state: BankArrays, scratch: BankScratch, learns: bool) -> bool:
         return call(REFIT, state, scratch, self.settings, explored=learns)[3]
 
-    def _compare_in_python(self, state: State) -> bool:
+    def _compare_in_python(self, state: BankArrays) -> bool:
         """Write the values of stored examples that only Python can compute; return whether the kernels take them."""
         stored = self._stored(state)
         for b in self._in_python if len(stored) else ():
@@ -417,7 +417,7 @@ class BankMemory(Memory):
                 return False
         return True
 
-    def _stored(self, state: State) -> Floats:
+    def _stored(self, state: BankArrays) -> Floats:
         """Return the stored examples as the kernels see them."""
         n = int(state.counts[SIZE])
         return np.array((state.units[:, :n] * state.examples[LENGTH, :n]).T, order="C")
@@ -438,11 +438,11 @@ class BankMemory(Memory):
         """Return the kernel values: nine tenths of the memory, and they are computed again in no time."""
         return ("grams",) if self.is_symmetric.all() else ()
 
-    def rebuild(self, arrays: State) -> None:
+    def rebuild(self, arrays: BankArrays) -> None:
         """Write the kernel values of the stored examples."""
         self._refit(arrays, self._scratch_for(arrays), learns=False)
 
-    def check_arrays(self, arrays: State) -> None:
+    def check_arrays(self, arrays: BankArrays) -> None:
         """Raise unless the store is as large as it says, every position is one that there is, and trust adds up."""
         settings, due, (n, width) = self.settings, arrays.counts[DUE], arrays.columns.shape
         check_stored(arrays.counts[SIZE], n, settings.budget)

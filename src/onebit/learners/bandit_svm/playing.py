@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onebit.engine.jit import frugal, shared
+from onebit.engine.jit import jit_internal, jit_no_refcount
 from onebit.engine.lengths import LEAST_SQUARE, MOST_SQUARE
-from onebit.engine.loop import MISTAKES, READY, UPDATES, Moves, Record, new_record, note_right
+from onebit.engine.loop import MISTAKES, READY, UPDATES, CompiledAlgorithm, Record, new_record, note_right
 from onebit.engine.scaling import count_entry, scaled
 from onebit.engine.state import in_python
 from onebit.inputs import Floats, Integers, Rows, SparseRows, take, unlocked
@@ -45,13 +45,13 @@ from onebit.learners.bandit_svm.vote import (
     SEEN,
     STATISTICS,
     USUALLY,
-    Scratch,
+    BankScratch,
     is_outdated,
     is_to_follow,
 )
 
 if TYPE_CHECKING:
-    from onebit.learners.bandit_svm.bank import BankMemory
+    from onebit.learners.bandit_svm.bank import BankState
 
 # Quiet rounds are looked for after so many rounds in which there was no mistake, and nothing was stored.
 _CALM = 2048
@@ -64,7 +64,7 @@ _FIRST_BLOCK = 16
 
 _NO_INTEGERS, _NO_SCORES, _NO_RECORD = np.empty(0, np.int64), np.empty((0, 0)), tuple(new_record(1, [1]))
 _NO_ROWS, _NO_ANSWER = np.empty((0, 1)), (0, False, False, -1)
-_CHANCES = Scratch._fields.index("chances")
+_PROPENSITIES = BankScratch._fields.index("propensities")
 
 
 def _as_entries(rows: Rows) -> Any:
@@ -118,7 +118,7 @@ def _loop(
 def _look(state: Any, row: Rows, scratch: Any, seed: int, round: int, settings: Any) -> tuple[int, int, bool, float]:
     arrays = state, scratch, settings, _as_entries(row)  # not by `call`: a keyword costs as much as an array
     _, why, label, explored = run(SCORE, *arrays, 0, _NO_INTEGERS, 0, seed, round, _NO_ANSWER, _NO_RECORD, _NO_SCORES)
-    return why, label, explored, float(scratch[_CHANCES][label]) if why == READY else 0.0
+    return why, label, explored, float(scratch[_PROPENSITIES][label]) if why == READY else 0.0
 
 
 def _learn(
@@ -129,12 +129,12 @@ def _learn(
     return run(LEARN, *arrays, 0, _NO_INTEGERS, 0, 0, 0, answer, _NO_RECORD, _NO_SCORES)[3]
 
 
-MOVES = Moves(_loop, _look, _learn)
-"""The moves of `onebit.engine.state.Memory`."""
+ALGORITHM = CompiledAlgorithm(_loop, _look, _learn)
+"""The moves of `onebit.engine.state.State`."""
 
 
 def run_in_blocks(
-    memory: "BankMemory",
+    state: "BankState",
     play: Callable[..., None],
     rows: Rows,
     y: Integers,
@@ -152,7 +152,7 @@ def run_in_blocks(
         t, first, is_going_on = stop, stop, is_calm or n < _CALM
         while is_going_on and t < len(y):
             labels = y[t : t + _AT_ONCE]
-            n_quiet = _try_quiet(memory, take(rows, t, t + _AT_ONCE), labels)
+            n_quiet = _try_quiet(state, take(rows, t, t + _AT_ONCE), labels)
             note_right(record, start + t, labels[:n_quiet])
             t += n_quiet
             is_going_on = n_quiet == len(labels)
@@ -160,21 +160,21 @@ def run_in_blocks(
         n = 1 if t >= first + _WORTH_IT else min(2 * n, _CALM)
 
 
-def _try_quiet(memory: "BankMemory", rows: Any, y: Integers) -> int:
+def _try_quiet(state: "BankState", rows: Any, y: Integers) -> int:
     """Play quiet rounds, and return how many; 0 if this bank cannot play them in blocks now."""
-    now, settings, leader = memory.arrays, memory.settings, int(np.argmax(memory.trust))
+    now, settings, leader = state.arrays, state.settings, int(np.argmax(state.trust))
     base, squarings, is_linear = settings.plan[leader].tolist()
     is_alone = (
         settings.is_bounded
         and in_python(may_guess_alone)(now.mixture)
         and not in_python(is_to_follow)(now.counts, settings.guarded)
     )
-    is_full = memory.size == now.examples.shape[1] < settings.budget
-    if not is_alone or not memory.is_symmetric[base] or now.counts[DUE] or is_full or isinstance(rows, SparseRows):
+    is_full = state.size == now.examples.shape[1] < settings.budget
+    if not is_alone or not state.is_symmetric[base] or now.counts[DUE] or is_full or isinstance(rows, SparseRows):
         return 0
-    width = len(memory.sight.unit)
+    width = len(state.scratch.unit)
     # Other examples add nothing to a score; a linear leader needs none.
-    used = np.flatnonzero(now.coefficients[leader, : 0 if is_linear else memory.size].any(axis=1))
+    used = np.flatnonzero(now.coefficients[leader, : 0 if is_linear else state.size].any(axis=1))
     return play_quiet(
         unlocked(rows),
         y,
@@ -194,11 +194,11 @@ def _try_quiet(memory: "BankMemory", rows: Any, y: Integers) -> int:
         now.mixture,
         np.arange(width),
         np.empty(width),
-        np.empty((width + 1 + memory.n_classes + 3, _BLOCK)),
+        np.empty((width + 1 + state.n_classes + 3, _BLOCK)),
     )
 
 
-@shared
+@jit_internal
 def see_rows(X: Floats, first: int, n_rows: int, scale: Floats, units: Floats, lengths: Floats) -> int:
     """Write rows, one column each, by the operations of `see_row`; return how many, up to one whose square is lost."""
     width, n_scaled = units.shape[0], scale.shape[1]
@@ -220,7 +220,7 @@ def see_rows(X: Floats, first: int, n_rows: int, scale: Floats, units: Floats, l
     return n_rows
 
 
-@partial(frugal, is_long=True)
+@partial(jit_no_refcount, is_long=True)
 def play_quiet(
     X: Floats,
     y: Integers,

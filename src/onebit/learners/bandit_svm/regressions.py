@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from onebit.engine.jit import shared
+from onebit.engine.jit import jit_internal
 from onebit.inputs import Floats, Integers
 from onebit.learners.bandit_svm.separators import exponentiate
 
@@ -145,7 +145,7 @@ def new_mixture() -> Floats:
     return mixture
 
 
-@shared
+@jit_internal
 def estimate(
     unit: Floats,
     length: float,
@@ -185,13 +185,13 @@ def estimate(
         estimates[WIDTHS, i] = math.sqrt(square)
 
 
-@shared
+@jit_internal
 def shortened(length: float, width: int) -> float:
     """Return the length of a row as the regressions see it."""
     return min(length, _LONGEST * math.sqrt(float(width)))
 
 
-@shared
+@jit_internal
 def _multiply(weights: Floats, features: Floats, n: int, out: Floats) -> None:
     """Write every class's estimate."""
     for i in range(out.shape[0]):
@@ -202,7 +202,7 @@ def _multiply(weights: Floats, features: Floats, n: int, out: Floats) -> None:
             out[i] += entry * weights[j, i]
 
 
-@shared
+@jit_internal
 def _apply_inverse(changes: Floats, start: float, features: Floats, n: int, image: Floats) -> Any:
     """Write A⁻¹x to `image`, and return xᵀA⁻¹x."""
     for k in range(n):
@@ -218,7 +218,7 @@ def _apply_inverse(changes: Floats, start: float, features: Floats, n: int, imag
     return max(0.0, total)
 
 
-@shared
+@jit_internal
 def _take_in(changes: Floats, rate: float, n: int, image: Floats) -> None:
     """Take a row into an inverse (Sherman and Morrison's formula)."""
     for j in range(n):
@@ -227,7 +227,7 @@ def _take_in(changes: Floats, rate: float, n: int, image: Floats) -> None:
             line[k] += share * image[k]
 
 
-@shared
+@jit_internal
 def _describe(j: int, estimates: Floats, out: Floats) -> None:
     """Write what the mixture knows of label j."""
     out[0] = 1.0
@@ -241,7 +241,7 @@ def _describe(j: int, estimates: Floats, out: Floats) -> None:
         out[2 + 2 * k] = min(1.0, max(-1.0, estimates[source, j] - other))
 
 
-@shared
+@jit_internal
 def _value(j: int, estimates: Floats, mixture: Floats, known: Floats) -> Any:
     """Return the hoped-for chance that label j is right."""
     total = 0.0
@@ -251,7 +251,7 @@ def _value(j: int, estimates: Floats, mixture: Floats, known: Floats) -> Any:
     return total + _HOPE * weight * estimates[WIDTHS, j]
 
 
-@shared
+@jit_internal
 def propose(estimates: Floats, guesses: Integers, mixture: Floats, room: Floats, scores: Floats) -> None:
     """Lift the label of a regression to the top of the scores, if the mixture holds it to be better than the vote's.
 
@@ -290,13 +290,13 @@ def propose(estimates: Floats, guesses: Integers, mixture: Floats, room: Floats,
         scores[best] = scores[voted] + ahead
 
 
-@shared
+@jit_internal
 def hoped(estimates: Floats, i: int) -> Any:
     """Return what the first regression hopes for class i."""
     return estimates[LINEAR, i] + _HOPE * estimates[WIDTHS, i]
 
 
-@shared
+@jit_internal
 def learn(
     label: int,
     correct: bool,
@@ -348,7 +348,7 @@ def learn(
     _take_in(landmark_changes, rate, n, image)
 
 
-@shared
+@jit_internal
 def _learn_mixture(label: int, correct: bool, estimates: Floats, mixture: Floats, known: Floats, image: Floats) -> None:
     """Let the mixture learn whether a label was right: recursive least squares that forget."""
     _describe(label, estimates, known)
@@ -376,7 +376,7 @@ def _learn_mixture(label: int, correct: bool, estimates: Floats, mixture: Floats
                 mixture[j, k] *= shrink
 
 
-@shared
+@jit_internal
 def count_sure(mixture: Floats, is_wrong: bool) -> None:
     """Count a round in which the leading separator was sure."""
     numbers = mixture[NUMBERS]
@@ -385,7 +385,7 @@ def count_sure(mixture: Floats, is_wrong: bool) -> None:
         numbers[SURE_WRONG] += ((1.0 if is_wrong else 0.0) - numbers[SURE_WRONG]) / min(numbers[SURE], _RECENT_SURE)
 
 
-@shared
+@jit_internal
 def may_guess_alone(mixture: Floats) -> bool:
     """Say whether the leading separator is so seldom wrong where it is sure that no other member need be asked."""
     return bool(mixture.shape[0] == 0 or mixture[NUMBERS, SURE_WRONG] < _SELDOM)

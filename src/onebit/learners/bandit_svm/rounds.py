@@ -10,7 +10,7 @@ Python calls one compiled function, `run`, for everything, so everything is comp
 from functools import partial
 from typing import Any
 
-from onebit.engine.jit import by_reference, frugal, shared
+from onebit.engine.jit import by_reference, jit_internal, jit_no_refcount
 from onebit.engine.lengths import shorten
 from onebit.engine.loop import EXPLORED, FULL, MISTAKES, PASSED, READY, UNSCORED, UPDATES, ready_if_finite
 from onebit.engine.scaling import count_entry, scaled
@@ -76,9 +76,9 @@ from onebit.learners.bandit_svm.vote import (
     TRUST,
     UNIT,
     WRONG,
-    Scratch,
+    BankArrays,
+    BankScratch,
     Settings,
-    State,
     choose,
     highest_of,
     is_denied,
@@ -101,10 +101,10 @@ _LESSON = 0.03
 # Beyond, the squares in ‖x‖² + ‖x'‖² − 2⟨x, x'⟩ are no floats, and their difference is no number.
 _LONGEST = 1e150
 # Called here, and not copied into each caller.
-_shorten = shared(in_python(shorten))
+_shorten = jit_internal(in_python(shorten))
 
 
-@shared
+@jit_internal
 def read_row(
     values: Floats,
     columns: Integers,
@@ -151,8 +151,8 @@ def read_row(
     return READY
 
 
-@shared
-def ask(state: State, scratch: Scratch, settings: Settings, first: int, stop: int, compares_all: bool) -> None:
+@jit_internal
+def ask(state: BankArrays, scratch: BankScratch, settings: Settings, first: int, stop: int, compares_all: bool) -> None:
     """Write the scores that some members give to the row, unless they are written; and all bases' values, if wanted."""
     plan, bases, guard, opinions = settings.plan, settings.bases, state.guard, scratch.opinions
     lines, numbers, flags, entries = scratch.lines, scratch.numbers, scratch.flags, scratch.entries
@@ -204,9 +204,15 @@ def ask(state: State, scratch: Scratch, settings: Settings, first: int, stop: in
             add_up(state.coefficients[k], lines[LINE], size, opinions[k])
 
 
-@shared
+@jit_internal
 def score_row(
-    state: State, scratch: Scratch, settings: Settings, values: Floats, columns: Integers, starts: Integers, t: int
+    state: BankArrays,
+    scratch: BankScratch,
+    settings: Settings,
+    values: Floats,
+    columns: Integers,
+    starts: Integers,
+    t: int,
 ) -> int:
     """Write what is known about row t, and the scores that the guess is made from; return READY, FULL or UNSCORED."""
     counts, flags, members, opinions = state.counts, scratch.flags, state.members, scratch.opinions
@@ -273,7 +279,7 @@ def score_row(
                 scratch.columns,
                 entries[RAW],
                 flags[ROW_ENTRIES],
-                scratch.chances,
+                scratch.propensities,
                 scores,
             )
         prefer(state.guesses, settings.softness, state.watch[LATELY] if top < 0.0 else 0.0, scores)
@@ -298,7 +304,7 @@ def score_row(
                 state.targets,
                 state.guesses[RIGHT],
                 state.watch[LATELY],
-                scratch.chances,
+                scratch.propensities,
                 scores,
             )
         if tried >= 0:
@@ -312,9 +318,9 @@ def score_row(
 # Learning from an answer.
 
 
-@shared
+@jit_internal
 def learn_row(
-    state: State, scratch: Scratch, settings: Settings, label: int, explored: bool, correct: bool, truth: int
+    state: BankArrays, scratch: BankScratch, settings: Settings, label: int, explored: bool, correct: bool, truth: int
 ) -> bool:
     """Learn from the answer about the row at hand, and return whether it was stored."""
     members, opinions, targets, flags = state.members, scratch.opinions, scratch.targets, scratch.flags
@@ -396,7 +402,7 @@ def learn_row(
     return is_wanted
 
 
-@partial(frugal, is_long=True)
+@partial(jit_no_refcount, is_long=True)
 def run(
     task: int,
     state_arrays: Any,
@@ -422,7 +428,7 @@ def run(
         return in place of "explored" whether it was stored; PLAY rows and labels; REFIT the stored examples, where
         `explored` says whether to learn from them.
     state_arrays, scratch_arrays, setting_values, record_arrays : tuples
-        `State`, `Scratch`, `Settings` and `Record` as plain tuples, which Python hands over faster.
+        `BankArrays`, `BankScratch`, `Settings` and `Record` as plain tuples, which Python hands over faster.
     rows : tuple of arrays
         Values, columns and starts of `SparseRows`; of dense rows the values alone, the others empty.
     t, y, start, seed, first_round : int, array, int, int, int
@@ -431,8 +437,8 @@ def run(
         Label, explored, correct and truth, as in `onebit.game.Answer`.
     """
     state, scratch, settings = (
-        by_reference(State(*state_arrays)),
-        by_reference(Scratch(*scratch_arrays)),
+        by_reference(BankArrays(*state_arrays)),
+        by_reference(BankScratch(*scratch_arrays)),
         by_reference(Settings(*setting_values)),
     )
     (values, columns, starts), (label, explored, correct, truth) = rows, answer
@@ -466,10 +472,10 @@ def run(
                 settings.mix,
                 seed,
                 first_round + start + t,
-                scratch.chances,
+                scratch.propensities,
             )
         if task == PLAY:
-            correct, truth = label == y[t], y[t] if settings.hears_label else -1
+            correct, truth = label == y[t], y[t] if settings.full_information else -1
         changed = learns and learn_row(state, scratch, settings, label, explored, correct, truth)
         if task == LEARN:
             return t, why, label, changed

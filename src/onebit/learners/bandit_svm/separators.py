@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from onebit.engine.jit import shared
+from onebit.engine.jit import jit_internal
 from onebit.inputs import Floats, Integers
 from onebit.kernels import Gaussian, Linear, Multinomial, Polynomial, Rational, gaussian_exponent
 
@@ -56,13 +56,13 @@ _BLOCK = 256
 # What feedback proves.
 
 
-@shared
+@jit_internal
 def lack(target: float, score: float) -> float:
     """Return what a fact lacks of the margin it is due; nothing is due where nothing is proved."""
     return target - score if target > 0.0 else (score - target if target < 0.0 else 0.0)
 
 
-@shared
+@jit_internal
 def prove(label: int, correct: bool, truth: int, is_closed: bool, targets: Floats) -> int:
     """Write what an answer proves of each class; return the right one, or −1 if that is not known."""
     n_classes, known = targets.shape[0], truth
@@ -78,7 +78,7 @@ def prove(label: int, correct: bool, truth: int, is_closed: bool, targets: Float
     return known
 
 
-@shared
+@jit_internal
 def largest_lack(targets: Floats, scores: Floats) -> float:
     """Return the most that a fact lacks of its margin."""
     most = -math.inf
@@ -87,7 +87,7 @@ def largest_lack(targets: Floats, scores: Floats) -> float:
     return most
 
 
-@shared
+@jit_internal
 def counts_for(i: int, lacks: float, enough: float, square: float, sums: Floats) -> bool:
     """Return whether a fact of class i lacks enough of its margin, or its step would count beside the coefficients.
 
@@ -99,7 +99,7 @@ def counts_for(i: int, lacks: float, enough: float, square: float, sums: Floats)
     return bool(lacks > enough or (lacks > 0.0 and lacks * sums[SUPPORT, i] >= small))
 
 
-@shared
+@jit_internal
 def is_worth_storing(targets: Floats, scores: Floats, square: float, sums: Floats, guarded: bool) -> bool:
     """Return whether one of the facts has hardly a margin, or its step would count: see `counts_for`."""
     enough, found = PRODUCTIVE if guarded else _MUCH, False
@@ -108,7 +108,7 @@ def is_worth_storing(targets: Floats, scores: Floats, square: float, sums: Float
     return found
 
 
-@shared
+@jit_internal
 def stepped(alpha: float, target: float, score: float, square: float, softness: float) -> float:
     """Return a fact's coefficient after its step: the dual's maximum along it. A fact about nothing gets none."""
     curvature = square + softness
@@ -117,7 +117,7 @@ def stepped(alpha: float, target: float, score: float, square: float, softness: 
     return max(0.0, alpha + (lack(target, score) - alpha * softness) / curvature)
 
 
-@shared
+@jit_internal
 def change_coefficient(sums: Floats, i: int, old: float, new: float) -> None:
     """Keep the sum of class i's coefficients, and the number of those above 0."""
     sums[TOTAL, i] += new - old
@@ -138,7 +138,7 @@ _LEAST = -708.0
 _SERIES = tuple(1.0 / math.factorial(n) for n in range(13, -1, -1))
 
 
-@shared
+@jit_internal
 def exponentiate(values: Floats, size: int, room: Floats) -> None:
     """Turn the first values, none above 0, into their exponentials, to about a unit in the last place.
 
@@ -162,7 +162,7 @@ def exponentiate(values: Floats, size: int, room: Floats) -> None:
         values[s] *= room[s]
 
 
-@shared
+@jit_internal
 def write_products(
     size: int,
     store_columns: Integers,
@@ -191,7 +191,7 @@ def write_products(
                 products[s] += store_values[s, e] * unit[store_columns[s, e]]
 
 
-@shared
+@jit_internal
 def compare(
     base: Floats,
     units: Floats,
@@ -240,7 +240,7 @@ def compare(
     return itself
 
 
-@shared
+@jit_internal
 def _of_product(code: float, product: float, parameters: Floats) -> Any:
     """Return the value of a kernel that depends on nothing but the product of two rows."""
     if code == _RATIONAL:
@@ -250,7 +250,7 @@ def _of_product(code: float, product: float, parameters: Floats) -> Any:
     return _multinomial(product, 0.0, 0.0, parameters)
 
 
-@shared
+@jit_internal
 def write_powers(values: Floats, size: int, times: int, out: Floats) -> None:
     """Write values, squared that many times."""
     # The default bank squares twice and four times: one pass each is faster than one for every squaring.
@@ -272,7 +272,7 @@ def write_powers(values: Floats, size: int, times: int, out: Floats) -> None:
                 out[r] *= out[r]
 
 
-@shared
+@jit_internal
 def squared_often(value: float, times: int) -> float:
     """Return a value squared that many times."""
     for _ in range(times):
@@ -283,7 +283,7 @@ def squared_often(value: float, times: int) -> float:
 # Scores.
 
 
-@shared
+@jit_internal
 def multiply_weights(weights: Floats, columns: Integers, entries: Floats, n_entries: int, out: Floats) -> None:
     """Write every class's score of a row, given by its entries."""
     for i in range(out.shape[0]):
@@ -294,7 +294,7 @@ def multiply_weights(weights: Floats, columns: Integers, entries: Floats, n_entr
             out[i] += entry * line[i]
 
 
-@shared
+@jit_internal
 def add_up(coefficients: Floats, similarities: Floats, size: int, out: Floats) -> None:
     """Write every class's score of an example with those kernel values."""
     for i in range(out.shape[0]):
@@ -314,7 +314,7 @@ def add_up(coefficients: Floats, similarities: Floats, size: int, out: Floats) -
 # Steps.
 
 
-@shared
+@jit_internal
 def steepest(slopes: Floats, size: int, tolerance: float) -> int:
     """Return where the largest of the slopes is, none of which is negative, or −1 if none is beyond the tolerance."""
     # Numbers that are not negative are ordered as their bits are, and the compiler vectorises the search for the
@@ -333,7 +333,7 @@ def steepest(slopes: Floats, size: int, tolerance: float) -> int:
     return -1
 
 
-@shared
+@jit_internal
 def replay(
     i: int,
     first: int,

@@ -6,7 +6,7 @@ most like it; of a linear member nothing is lost, since its weights stay.
 
 import math
 
-from onebit.engine.jit import shared
+from onebit.engine.jit import jit_internal
 from onebit.inputs import Floats
 from onebit.learners.bandit_svm.regressions import shortened
 from onebit.learners.bandit_svm.separators import (
@@ -45,9 +45,9 @@ from onebit.learners.bandit_svm.vote import (
     SQUARINGS,
     TRUST,
     UNIT,
-    Scratch,
+    BankArrays,
+    BankScratch,
     Settings,
-    State,
 )
 
 # One removal in four goes in turn: enough to wash noise out, too few to lose what is needed.
@@ -60,7 +60,7 @@ _ALONE = 5.0
 _STEPS_AT_RESCALING = 100
 
 
-@shared
+@jit_internal
 def place_to_free(importance: Floats, size: int, n_removed: int) -> int:
     """Return the place of the example of least importance, or of the next in turn.
 
@@ -73,7 +73,7 @@ def place_to_free(importance: Floats, size: int, n_removed: int) -> int:
     return n_removed // _TURNOVER % size if n_removed % _TURNOVER == 0 else place
 
 
-@shared
+@jit_internal
 def project(
     place: int,
     size: int,
@@ -122,8 +122,8 @@ def project(
                 change_coefficient(sums, i, old, alphas[i, nearest])
 
 
-@shared
-def store_row(state: State, scratch: Scratch, settings: Settings) -> int:
+@jit_internal
+def store_row(state: BankArrays, scratch: BankScratch, settings: Settings) -> int:
     """Store the row with what is proved of it, and return its place; what is removed for it is projected."""
     plan, counts, lines, n = settings.plan, state.counts, scratch.lines, scratch.flags[ROW_ENTRIES]
     place, n_classes = int(counts[SIZE]), scratch.targets.shape[0]
@@ -182,8 +182,8 @@ def store_row(state: State, scratch: Scratch, settings: Settings) -> int:
     return place
 
 
-@shared
-def replay_all(state: State, scratch: Scratch, settings: Settings, place: int) -> None:
+@jit_internal
+def replay_all(state: BankArrays, scratch: BankScratch, settings: Settings, place: int) -> None:
     """Replay the classes that violate a fact of the example that was just stored; all, if `place` is −1."""
     plan, size, n_weights = settings.plan, state.counts[SIZE], state.weights.shape[0]
     for k in range(plan.shape[0]):
@@ -219,8 +219,8 @@ def replay_all(state: State, scratch: Scratch, settings: Settings, place: int) -
                 )
 
 
-@shared
-def refit(state: State, scratch: Scratch, settings: Settings, learns: bool) -> bool:
+@jit_internal
+def refit(state: BankArrays, scratch: BankScratch, settings: Settings, learns: bool) -> bool:
     """Write the kernel values of all stored examples, as if they came one after the other.
 
     If asked to learn, score them all again, and replay what has changed; return whether all scores are numbers.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onebit.engine.jit import shared
+from onebit.engine.jit import jit_internal
 from onebit.engine.loop import highest
 from onebit.engine.randomness import Draw, uniform, uniform_label
 from onebit.engine.state import in_python
@@ -68,7 +68,7 @@ _SHARE = 0.25
 _DEVIATIONS = 7.0
 
 # Called here, where they would be copied into each caller elsewhere.
-highest_of, _uniform = shared(in_python(highest)), shared(in_python(uniform))
+highest_of, _uniform = jit_internal(in_python(highest)), jit_internal(in_python(uniform))
 
 
 class Settings(NamedTuple):
@@ -94,11 +94,11 @@ class Settings(NamedTuple):
     """Whether one of the classes is always right: of two, the one that was not wrong."""
     is_bounded: bool
     """Whether no kernel value can overflow or needs Python: then not every member must be asked in every round."""
-    hears_label: bool
+    full_information: bool
     """Whether every answer is the right label itself."""
 
 
-class State(NamedTuple):
+class BankArrays(NamedTuple):
     """What was learned: places for examples, m members, K classes, d features, D with the constant."""
 
     columns: Integers
@@ -147,7 +147,7 @@ class State(NamedTuple):
     mixture: Floats
 
 
-class Scratch(NamedTuple):
+class BankScratch(NamedTuple):
     """What is known about one round."""
 
     scores: Floats
@@ -156,7 +156,7 @@ class Scratch(NamedTuple):
     """Every member's scores, then the guard's if there is one (m or m + 1 × K), as far as it was asked."""
     targets: Floats
     """What the answer proves."""
-    chances: Floats
+    propensities: Floats
     """The propensity of each label."""
     columns: Integers
     """Where the row has entries."""
@@ -184,7 +184,7 @@ def new_watch() -> Floats:
 # The guess.
 
 
-@shared
+@jit_internal
 def is_sure(opinion: Floats) -> bool:
     """Return whether nothing productive is left to learn if an opinion is right."""
     best, sure = highest_of(opinion), True
@@ -193,7 +193,7 @@ def is_sure(opinion: Floats) -> bool:
     return sure
 
 
-@shared
+@jit_internal
 def write_vote(members: Floats, opinions: Floats, m: int, flags: Integers, scores: Floats) -> None:
     """Write the weighted mean of the members that were asked."""
     total = 0.0
@@ -210,19 +210,19 @@ def write_vote(members: Floats, opinions: Floats, m: int, flags: Integers, score
         scores[i] /= total
 
 
-@shared
+@jit_internal
 def is_denied(score: float) -> bool:
     """Return whether a label with that score is held to be wrong: a mistake on it would not be productive."""
     return score <= PRODUCTIVE - 1.0
 
 
-@shared
+@jit_internal
 def is_to_follow(counts: Integers, guarded: bool) -> bool:
     """Return whether the reference is to be followed where it disputes a label."""
     return bool(guarded and counts[DISPUTED] > PATIENCE + PATIENCE_PER_MISTAKE * counts[FOLLOWED])
 
 
-@shared
+@jit_internal
 def pass_over(
     size: int,
     store_columns: Integers,
@@ -253,7 +253,7 @@ def pass_over(
         scores[i] -= max(_PASSED_OVER, 2.0 * (top - lowest)) * room[i]
 
 
-@shared
+@jit_internal
 def newcomer(
     size: int, similarities: Floats, targets: Floats, right: Integers, lately: float, room: Floats, scores: Floats
 ) -> int:
@@ -287,7 +287,7 @@ def newcomer(
     return best if room[best] > -math.inf else -1
 
 
-@shared
+@jit_internal
 def prefer(guesses: Integers, softness: float, unclaimed: float, scores: Floats) -> None:
     """Let scores lean to classes of which little is known.
 
@@ -304,7 +304,7 @@ def prefer(guesses: Integers, softness: float, unclaimed: float, scores: Floats)
         scores[i] += (curious + never_right) / max(1.0, softness)
 
 
-@shared
+@jit_internal
 def choose(
     scores: Floats,
     reference: Floats,
@@ -313,7 +313,7 @@ def choose(
     mix: float,
     seed: int,
     round: int,
-    chances: Floats,
+    propensities: Floats,
 ) -> tuple[int, bool]:
     """Return the highest score's label, or what the guard or exploration says instead; write all propensities."""
     best, explored, spread = highest_of(scores), False, 0.0
@@ -323,9 +323,9 @@ def choose(
             spread = 1.0 if is_denied(reference[best]) else 0.0
     elif scores[best] < 0.0:
         spread = mix
-    for i in range(chances.shape[0]):
-        chances[i] = spread / chances.shape[0]
-    chances[best] += 1.0 - spread
+    for i in range(propensities.shape[0]):
+        propensities[i] = spread / propensities.shape[0]
+    propensities[best] += 1.0 - spread
     if spread > 0.0:
         number = _uniform(Draw(seed, round))
         # One number serves both choices: below the chance it is, once stretched, uniform again.
@@ -337,7 +337,7 @@ def choose(
 # What an answer says about members and rounds.
 
 
-@shared
+@jit_internal
 def is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -> bool:
     """Return whether the guesses have become too bad for chance, so that old facts no longer hold; then count anew.
 
@@ -349,14 +349,14 @@ def is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -
     n, wrong = watch[ROUNDS], 0.0 if correct else 1.0
     if wrong > 0.0 or watch[LATELY] > NEXT_TO_NOTHING:
         watch[LATELY] += (wrong - watch[LATELY]) / min(n, _RECENT)
-    memory = max(min(n, _RECENT), _SHARE * n)
-    watch[USUALLY] += (wrong - watch[USUALLY]) / memory
+    state = max(min(n, _RECENT), _SHARE * n)
+    watch[USUALLY] += (wrong - watch[USUALLY]) / state
     if softness == 0.0 or n < _RECENT:
         return False
     # Laplace's rule keeps the rate away from 0, where its spread would vanish. An average that forgets at rate 1/m
     # varies like one over 2m rounds.
-    usual = (2.0 * memory * watch[USUALLY] + 1.0) / (2.0 * memory + 2.0)
-    watch[BEST] = min(watch[BEST], usual + math.sqrt(usual * (1.0 - usual) / (2.0 * memory)))
+    usual = (2.0 * state * watch[USUALLY] + 1.0) / (2.0 * state + 2.0)
+    watch[BEST] = min(watch[BEST], usual + math.sqrt(usual * (1.0 - usual) / (2.0 * state)))
     best, blind = watch[BEST], 1.0 - 1.0 / n_classes
     if (
         watch[LATELY] > 0.5 * (best + blind)
@@ -368,7 +368,7 @@ def is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -
     return False
 
 
-@shared
+@jit_internal
 def judge_members(members: Floats, m: int, opinions: Floats, label: int, known: int, lately: float) -> None:
     """Charge the members that were wrong, and write what each counts in the vote."""
     fewest = math.inf
@@ -382,7 +382,7 @@ def judge_members(members: Floats, m: int, opinions: Floats, label: int, known: 
         members[k, TRUST] = math.exp(fewest - members[k, LOSS])
 
 
-@shared
+@jit_internal
 def teach_guard(
     guard: Floats, columns: Integers, unit: Floats, n: int, targets: Floats, opinion: Floats, softness: float
 ) -> None:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.inputs import check_integer, check_number
-from onebit.learners.gradient.weights import SURROGATE, GradientMemory, Numbers
+from onebit.learners.gradient.weights import SURROGATE, GradientState, Numbers
 from onebit.learners.weight_learner import WeightLearner
 
 
@@ -59,11 +59,11 @@ class AdaptiveSurrogate(WeightLearner):
         self.classes = classes
         self.seed = seed
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         bound = check_number("norm_bound", self.norm_bound, at_least=1e-30, at_most=1e100)
         rounds = 0 if self.horizon is None else check_integer("horizon", self.horizon, low=1, high=2**53)
         numbers = Numbers(SURROGATE, float(rounds), bound, 0.0)
-        return GradientMemory(numbers, self.n_features_in_, len(self.classes_))
+        return GradientState(numbers, self.n_features_in_, len(self.classes_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

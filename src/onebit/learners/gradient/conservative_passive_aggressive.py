@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.inputs import check_number
-from onebit.learners.gradient.weights import CONSERVATIVE, GradientMemory, Numbers
+from onebit.learners.gradient.weights import CONSERVATIVE, GradientState, Numbers
 from onebit.learners.weight_learner import WeightLearner
 
 
@@ -61,6 +61,6 @@ class ConservativePassiveAggressive(WeightLearner):
         is_unbounded = isinstance(self.C, (float, np.floating)) and math.inf == self.C
         return math.inf if is_unbounded else check_number("C", self.C, above=0.0)
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         numbers = Numbers(self._kind, 0.0, self._largest_step(), 0.0)
-        return GradientMemory(numbers, self.n_features_in_, len(self.classes_))
+        return GradientState(numbers, self.n_features_in_, len(self.classes_))

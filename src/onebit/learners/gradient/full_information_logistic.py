@@ -2,9 +2,9 @@
 
 from typing import Any, ClassVar
 
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.inputs import check_number
-from onebit.learners.gradient.weights import LOGISTIC, GradientMemory, Numbers
+from onebit.learners.gradient.weights import LOGISTIC, GradientState, Numbers
 from onebit.learners.weight_learner import WeightLearner
 
 
@@ -48,13 +48,13 @@ class FullInformationLogistic(WeightLearner):
     Streeter, McMahan (2010). Less regret via online conditioning. arXiv:1002.4862 (the size of the steps).
     """
 
-    hears_label: ClassVar[bool] = True
+    full_information: ClassVar[bool] = True
 
     def __init__(self, norm_bound: float = 5.0, *, classes: Any = None, seed: int = 0) -> None:
         self.norm_bound = norm_bound
         self.classes = classes
         self.seed = seed
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         bound = check_number("norm_bound", self.norm_bound, at_least=1e-30, at_most=1e100)
-        return GradientMemory(Numbers(LOGISTIC, 0.0, bound, 0.0), self.n_features_in_, len(self.classes_))
+        return GradientState(Numbers(LOGISTIC, 0.0, bound, 0.0), self.n_features_in_, len(self.classes_))

@@ -48,7 +48,7 @@ class FullInformationPassiveAggressive(ConservativePassiveAggressive):
     multiclass problems).
     """
 
-    hears_label: ClassVar[bool] = True
+    full_information: ClassVar[bool] = True
     _kind: ClassVar[int] = PASSIVE_AGGRESSIVE
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.inputs import check_number
-from onebit.learners.gradient.weights import GAPTRON, GradientMemory, Numbers
+from onebit.learners.gradient.weights import GAPTRON, GradientState, Numbers
 from onebit.learners.weight_learner import WeightLearner
 
 
@@ -67,7 +67,7 @@ class Gaptron(WeightLearner):
         self.classes = classes
         self.seed = seed
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         least = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
         rate = (
             0.0
@@ -76,7 +76,7 @@ class Gaptron(WeightLearner):
         )
         longest = 0.0 if self.longest is None else check_number("longest", self.longest, at_least=1e-50, at_most=1e50)
         numbers = Numbers(GAPTRON, least, rate, longest)
-        return GradientMemory(numbers, self.n_features_in_, len(self.classes_))
+        return GradientState(numbers, self.n_features_in_, len(self.classes_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

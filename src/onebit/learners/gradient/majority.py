@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.inputs import check_number
 from onebit.learners.base import Learner
-from onebit.learners.gradient.weights import MAJORITY, GradientMemory, Numbers
+from onebit.learners.gradient.weights import MAJORITY, GradientState, Numbers
 
 
 class Majority(Learner):
@@ -55,9 +55,9 @@ class Majority(Learner):
         self.classes = classes
         self.seed = seed
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         rate = check_number("exploration", self.exploration, at_least=0.0, at_most=1.0)
-        return GradientMemory(Numbers(MAJORITY, rate, 0.0, 0.0), self.n_features_in_, len(self.classes_))
+        return GradientState(Numbers(MAJORITY, rate, 0.0, 0.0), self.n_features_in_, len(self.classes_))
 
     @property
     def tried_(self) -> Any:

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from onebit.engine.jit import frugal, inlined, shared
-from onebit.engine.loop import READY, UNSCORED, Game, clear, highest
+from onebit.engine.jit import jit_inline, jit_internal, jit_no_refcount
+from onebit.engine.loop import READY, UNSCORED, Algorithm, clear, highest
 from onebit.engine.randomness import Draw, uniform, uniform_label
-from onebit.engine.state import LARGEST_SQUARE, Memory, check_finite, divisible_chance
+from onebit.engine.state import LARGEST_SQUARE, State, check_finite, divisible_chance
 from onebit.game import Answer, Guess
 from onebit.inputs import Floats, Rows, SparseRows, unlocked
 
@@ -45,7 +45,7 @@ class Weights(NamedTuple):
     sums: Floats
 
 
-class Sight(NamedTuple):
+class Scratch(NamedTuple):
     """What is known about one round."""
 
     scores: Floats
@@ -53,7 +53,7 @@ class Sight(NamedTuple):
     """Their softmax."""
     gains: Floats
     """How much of x each class gains."""
-    chances: Floats
+    propensities: Floats
     known: Floats
 
 
@@ -69,52 +69,52 @@ class Numbers(NamedTuple):
     """No row is longer; 0 if that is not known."""
 
 
-class GradientMemory(Memory):
+class GradientState(State):
     """Weights, and a few sums."""
 
     arrays: Weights
     settings: Numbers
     may_have_kernel = False
     class_axes: ClassVar[Mapping[str, int]] = MappingProxyType({"weights": 1, "counts": 1})
-    per_class = "scores", "soft", "gains", "chances"
+    per_class = "scores", "soft", "gains", "propensities"
 
     def __init__(self, settings: Numbers, n_features: int, n_classes: int) -> None:
         self.settings, self.n_classes = settings, n_classes
         self.arrays = Weights(np.zeros((n_features, n_classes)), np.zeros((2, n_classes)), np.zeros(4))
-        self.sight = self.new_sight()
+        self.scratch = self.new_scratch()
 
-    def new_sight(self) -> Sight:
+    def new_scratch(self) -> Scratch:
         """Return scratch paper."""
-        scores, soft, gains, chances = np.zeros((4, self.n_classes))
-        return Sight(scores, soft, gains, chances, np.zeros(5))
+        scores, soft, gains, propensities = np.zeros((4, self.n_classes))
+        return Scratch(scores, soft, gains, propensities, np.zeros(5))
 
-    def game(self, is_sparse: bool) -> Game:
+    def algorithm(self, is_sparse: bool) -> Algorithm:
         """Return the one game, for dense or sparse rows, with or without the label."""
-        return _GAMES[is_sparse]._replace(hears_label=self.settings.kind in TOLD)
+        return _ALGORITHMS[is_sparse]._replace(full_information=self.settings.kind in TOLD)
 
-    def hear(self, guess: Guess, correct: bool, truth: int) -> bool:
+    def update(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Learn from an answer; a late one is a step from the weights of now, with the chance of then."""
-        if self._seen != guess.round:
-            self.measure(guess.row, guess.row)
-        return self._hear_measured(guess.row, guess.index, correct, truth, guess.propensity)
+        if self._scored_round != guess.round:
+            self.score(guess.row, guess.row)
+        return self._update_scored(guess.row, guess.index, correct, truth, guess.propensity)
 
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
+    def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn as if the label had been guessed with that propensity."""
         if truth < 0 and self.settings.kind in TOLD:
             return False  # it learns from labels, and this one is not known
-        self.measure(row, row)
+        self.score(row, row)
         divides = self.settings.kind in (GAPTRON, SURROGATE)
         heard, chance = self.arrays.sums[HEARD], divisible_chance(propensity, row) if divides else 1.0
         try:
-            return self._hear_measured(unlocked(row), label, correct, truth, chance)
+            return self._update_scored(unlocked(row), label, correct, truth, chance)
         finally:
             self.arrays.sums[HEARD] = heard  # exploration fades with the rounds that were played
 
-    def _hear_measured(self, row: Rows, label: int, correct: bool, truth: int, chance: float) -> bool:
-        moves, memory, sight, settings = self._at_hand[type(row)]
-        self.sight.known[CHANCE] = chance
-        self._seen = -1
-        return moves.hear(memory, row, sight, label, False, correct, truth, settings)
+    def _update_scored(self, row: Rows, label: int, correct: bool, truth: int, chance: float) -> bool:
+        compiled, state, scratch, settings = self._ready[type(row)]
+        self.scratch.known[CHANCE] = chance
+        self._scored_round = -1
+        return compiled.update(state, row, scratch, label, False, correct, truth, settings)
 
     def check_arrays(self, arrays: Weights) -> None:
         """Raise unless counts are, and sums of squares can be."""
@@ -148,9 +148,9 @@ class GradientMemory(Memory):
 # Scores.
 
 
-@inlined
-def _score(memory: Weights, X: Floats, t: int, sight: Sight, _settings: Numbers) -> float:
-    scores, weights, square = sight.scores, memory.weights, 0.0
+@jit_inline
+def _score(state: Weights, X: Floats, t: int, scratch: Scratch, _settings: Numbers) -> float:
+    scores, weights, square = scratch.scores, state.weights, 0.0
     clear(scores)
     for j in range(X.shape[1]):
         square += X[t, j] * X[t, j]
@@ -159,9 +159,9 @@ def _score(memory: Weights, X: Floats, t: int, sight: Sight, _settings: Numbers)
     return square
 
 
-@inlined
-def _score_sparse(memory: Weights, X: SparseRows, t: int, sight: Sight, _settings: Numbers) -> float:
-    scores, weights, square = sight.scores, memory.weights, 0.0
+@jit_inline
+def _score_sparse(state: Weights, X: SparseRows, t: int, scratch: Scratch, _settings: Numbers) -> float:
+    scores, weights, square = scratch.scores, state.weights, 0.0
     clear(scores)
     for entry in range(X.starts[t], X.starts[t + 1]):
         square += X.values[entry] * X.values[entry]
@@ -170,27 +170,27 @@ def _score_sparse(memory: Weights, X: SparseRows, t: int, sight: Sight, _setting
     return square
 
 
-@shared
-def _finish_measuring(memory: Weights, square: float, sight: Sight, settings: Numbers) -> int:
-    scores, off = sight.scores, square - square
+@jit_internal
+def _finish_scoring(state: Weights, square: float, scratch: Scratch, settings: Numbers) -> int:
+    scores, off = scratch.scores, square - square
     if settings.kind == MAJORITY:
         for i in range(scores.shape[0]):
-            scores[i] = (memory.counts[RIGHT, i] + 1.0) / (memory.counts[TRIED, i] + 1.0)
+            scores[i] = (state.counts[RIGHT, i] + 1.0) / (state.counts[TRIED, i] + 1.0)
     for i in range(scores.shape[0]):
         off += scores[i] - scores[i]
     if settings.kind >= GAPTRON and square > LARGEST_SQUARE:
         return UNSCORED
-    sight.known[SQUARE], sight.known[COUNT] = square, memory.sums[HEARD]
+    scratch.known[SQUARE], scratch.known[COUNT] = square, state.sums[HEARD]
     return READY if off == 0.0 else UNSCORED
 
 
 # The guess.
 
 
-@inlined
-def _mix(sight: Sight, settings: Numbers) -> int:
+@jit_inline
+def _mix(scratch: Scratch, settings: Numbers) -> int:
     """Write softmax, u and m to the scratch paper, and return the label with the highest score."""
-    scores, soft, known, kind = sight.scores, sight.soft, sight.known, settings.kind
+    scores, soft, known, kind = scratch.scores, scratch.soft, scratch.known, settings.kind
     greedy, n_classes = highest(scores), scores.shape[0]
     known[UNIFORM], known[SOFT] = 0.0, 0.0
     if kind == MAJORITY:
@@ -212,46 +212,46 @@ def _mix(sight: Sight, settings: Numbers) -> int:
     return greedy
 
 
-@inlined
-def _chance(label: int, greedy: int, sight: Sight) -> Any:
-    u, m = sight.known[UNIFORM], sight.known[SOFT]
-    drawn = m * sight.soft[label] if m > 0.0 else 0.0
-    return u / sight.scores.shape[0] + (1.0 - u) * (drawn + (1.0 - m if label == greedy else 0.0))
+@jit_inline
+def _chance(label: int, greedy: int, scratch: Scratch) -> Any:
+    u, m = scratch.known[UNIFORM], scratch.known[SOFT]
+    drawn = m * scratch.soft[label] if m > 0.0 else 0.0
+    return u / scratch.scores.shape[0] + (1.0 - u) * (drawn + (1.0 - m if label == greedy else 0.0))
 
 
-@frugal
-def _decide(sight: Sight, draw: Draw, settings: Numbers) -> tuple[int, bool]:
-    greedy = _mix(sight, settings)
-    label, explored, u, m = greedy, False, sight.known[UNIFORM], sight.known[SOFT]
+@jit_no_refcount
+def _choose(scratch: Scratch, draw: Draw, settings: Numbers) -> tuple[int, bool]:
+    greedy = _mix(scratch, settings)
+    label, explored, u, m = greedy, False, scratch.known[UNIFORM], scratch.known[SOFT]
     if u > 0.0 or m > 0.0:
         number = uniform(draw)
         # One number serves all choices: below a chance it is, once stretched, uniform again, and so it is above.
         if number < u:
-            label, explored = uniform_label(number / u, sight.scores.shape[0]), True
+            label, explored = uniform_label(number / u, scratch.scores.shape[0]), True
         elif m > 0.0:
             number = (number - u) / (1.0 - u)
             if number < m:
                 number /= m
-                for i in range(sight.scores.shape[0]):
-                    number -= sight.soft[i]
+                for i in range(scratch.scores.shape[0]):
+                    number -= scratch.soft[i]
                     if number < 0.0:
                         label = i
                         break
-    sight.known[CHANCE] = _chance(label, greedy, sight)
+    scratch.known[CHANCE] = _chance(label, greedy, scratch)
     return label, explored
 
 
-@frugal
-def _weigh(sight: Sight, settings: Numbers) -> None:
-    greedy = _mix(sight, settings)
-    for i in range(sight.chances.shape[0]):
-        sight.chances[i] = _chance(i, greedy, sight)
+@jit_no_refcount
+def _probabilities(scratch: Scratch, settings: Numbers) -> None:
+    greedy = _mix(scratch, settings)
+    for i in range(scratch.propensities.shape[0]):
+        scratch.propensities[i] = _chance(i, greedy, scratch)
 
 
 # The step.
 
 
-@inlined
+@jit_inline
 def _passive_aggressive(score: float, sign: float, square: float, largest: float) -> float:
     """Return the step that lifts sign·score to 1, or as far as the largest step does."""
     loss = 1.0 - sign * score
@@ -261,23 +261,23 @@ def _passive_aggressive(score: float, sign: float, square: float, largest: float
     return sign * size if size < math.inf else 0.0
 
 
-@inlined
-def _learn_conservatively(answer: Answer, sight: Sight, settings: Numbers) -> Any:
-    gains, label, sign = sight.gains, answer.label, 1.0 if answer.correct else -1.0
+@jit_inline
+def _learn_conservatively(answer: Answer, scratch: Scratch, settings: Numbers) -> Any:
+    gains, label, sign = scratch.gains, answer.label, 1.0 if answer.correct else -1.0
     clear(gains)
-    gains[label] = _passive_aggressive(sight.scores[label], sign, sight.known[SQUARE], settings.step)
+    gains[label] = _passive_aggressive(scratch.scores[label], sign, scratch.known[SQUARE], settings.step)
     return gains[label] != 0.0
 
 
-@inlined
+@jit_inline
 def _as_guessed(answer: Answer) -> Answer:
     """Return what is heard by one who guesses the right label: to be told it is worth as much."""
     return Answer(answer.truth, answer.explored, True, answer.truth)
 
 
-@inlined
-def _learn_aggressively(answer: Answer, sight: Sight, settings: Numbers) -> Any:
-    gains, scores, label, rival = sight.gains, sight.scores, answer.label, -1
+@jit_inline
+def _learn_aggressively(answer: Answer, scratch: Scratch, settings: Numbers) -> Any:
+    gains, scores, label, rival = scratch.gains, scratch.scores, answer.label, -1
     clear(gains)
     for i in range(scores.shape[0]):
         if i != label and (rival < 0 or scores[i] > scores[rival]):
@@ -285,25 +285,25 @@ def _learn_aggressively(answer: Answer, sight: Sight, settings: Numbers) -> Any:
     if rival < 0:
         return False
     # One class gains what another loses: the step is as long as one along a row of twice the square.
-    size = _passive_aggressive(scores[label] - scores[rival], 1.0, 2.0 * sight.known[SQUARE], settings.step)
+    size = _passive_aggressive(scores[label] - scores[rival], 1.0, 2.0 * scratch.known[SQUARE], settings.step)
     gains[label], gains[rival] = size, -size
     return size != 0.0
 
 
-@inlined
-def _count(memory: Weights, answer: Answer) -> None:
-    memory.counts[TRIED, answer.label] += 1.0
-    memory.counts[RIGHT, answer.label] += answer.correct
+@jit_inline
+def _count(state: Weights, answer: Answer) -> None:
+    state.counts[TRIED, answer.label] += 1.0
+    state.counts[RIGHT, answer.label] += answer.correct
 
 
-@inlined
-def _descend(memory: Weights, answer: Answer, sight: Sight, settings: Numbers) -> bool:
+@jit_inline
+def _descend(state: Weights, answer: Answer, scratch: Scratch, settings: Numbers) -> bool:
     """Write the step along minus the gradient of the logistic loss, in base 2, divided by the label's chance."""
-    sums, gains, soft, square = memory.sums, sight.gains, sight.soft, sight.known[SQUARE]
+    sums, gains, soft, square = state.sums, scratch.gains, scratch.soft, scratch.known[SQUARE]
     sums[HEARD] += 1.0
     if not answer.correct or square == 0.0:
         return False
-    n_classes, chance, length = gains.shape[0], sight.known[CHANCE], 0.0
+    n_classes, chance, length = gains.shape[0], scratch.known[CHANCE], 0.0
     for i in range(n_classes):
         gains[i] = (1.0 - soft[i] if i == answer.label else -soft[i]) / (chance * LN2)
         length += gains[i] * gains[i]
@@ -324,41 +324,41 @@ def _descend(memory: Weights, answer: Answer, sight: Sight, settings: Numbers) -
     product = 0.0
     for i in range(n_classes):
         gains[i] *= rate
-        product += gains[i] * sight.scores[i]
+        product += gains[i] * scratch.scores[i]
     sums[LENGTH] += 2.0 * product + rate * rate * length * square
     return True
 
 
-@shared
-def _learn(memory: Weights, answer: Answer, sight: Sight, settings: Numbers) -> Any:
+@jit_internal
+def _learn(state: Weights, answer: Answer, scratch: Scratch, settings: Numbers) -> Any:
     if settings.kind == CONSERVATIVE:
-        return _learn_conservatively(answer, sight, settings)
+        return _learn_conservatively(answer, scratch, settings)
     if settings.kind == PASSIVE_AGGRESSIVE:
-        return _learn_aggressively(_as_guessed(answer), sight, settings)
+        return _learn_aggressively(_as_guessed(answer), scratch, settings)
     if settings.kind == LOGISTIC:
-        sight.known[CHANCE] = 1.0
-        return _descend(memory, _as_guessed(answer), sight, settings)
-    return _descend(memory, answer, sight, settings)
+        scratch.known[CHANCE] = 1.0
+        return _descend(state, _as_guessed(answer), scratch, settings)
+    return _descend(state, answer, scratch, settings)
 
 
-@inlined
-def _step(memory: Weights, X: Floats, t: int, gains: Floats) -> None:
+@jit_inline
+def _step(state: Weights, X: Floats, t: int, gains: Floats) -> None:
     for j in range(X.shape[1]):
         for i in range(gains.shape[0]):
-            memory.weights[j, i] += X[t, j] * gains[i]
+            state.weights[j, i] += X[t, j] * gains[i]
 
 
-@inlined
-def _step_sparse(memory: Weights, X: SparseRows, t: int, gains: Floats) -> None:
+@jit_inline
+def _step_sparse(state: Weights, X: SparseRows, t: int, gains: Floats) -> None:
     for entry in range(X.starts[t], X.starts[t + 1]):
         for i in range(gains.shape[0]):
-            memory.weights[X.columns[entry], i] += X.values[entry] * gains[i]
+            state.weights[X.columns[entry], i] += X.values[entry] * gains[i]
 
 
-@shared
-def _project(memory: Weights, bound: float) -> None:
+@jit_internal
+def _project(state: Weights, bound: float) -> None:
     """Bring the weights back into the ball; their length is kept up to date, and added up anew only at its edge."""
-    weights, sums = memory.weights, memory.sums
+    weights, sums = state.weights, state.sums
     if sums[LENGTH] <= bound * bound:
         return
     length = 0.0
@@ -374,23 +374,23 @@ def _project(memory: Weights, bound: float) -> None:
     sums[LENGTH] = length
 
 
-def _game(score: Any, step: Any) -> Game:
-    def measure(memory: Weights, X: Rows, t: int, sight: Sight, settings: Numbers) -> int:
-        square = score(memory, X, t, sight, settings)
-        return _finish_measuring(memory, square, sight, settings)
+def _algorithm(score: Any, step: Any) -> Algorithm:
+    def score_row(state: Weights, X: Rows, t: int, scratch: Scratch, settings: Numbers) -> int:
+        square = score(state, X, t, scratch, settings)
+        return _finish_scoring(state, square, scratch, settings)
 
-    def hear(memory: Weights, X: Rows, t: int, sight: Sight, answer: Answer, settings: Numbers) -> Any:
+    def update(state: Weights, X: Rows, t: int, scratch: Scratch, answer: Answer, settings: Numbers) -> Any:
         if settings.kind == MAJORITY:
-            _count(memory, answer)
+            _count(state, answer)
             return True
-        changed = _learn(memory, answer, sight, settings)
+        changed = _learn(state, answer, scratch, settings)
         if changed:
-            step(memory, X, t, sight.gains)
+            step(state, X, t, scratch.gains)
             if settings.kind >= SURROGATE:
-                _project(memory, settings.step)
+                _project(state, settings.step)
         return changed
 
-    return Game(inlined(measure), _decide, _weigh, inlined(hear))
+    return Algorithm(jit_inline(score_row), _choose, _probabilities, jit_inline(update))
 
 
-_GAMES = {False: _game(_score, _step), True: _game(_score_sparse, _step_sparse)}
+_ALGORITHMS = {False: _algorithm(_score, _step), True: _algorithm(_score_sparse, _step_sparse)}

@@ -1,7 +1,7 @@
 """Learners that regress "right" or "wrong" on the features, one regression for every class.
 
 The map: `ridge` is the regressions; `exploring` turns what they predict into chances, `winning` does so for Thompson
-sampling; `memory` puts them into the one game that all play, so that they are compiled once; `learner` is what the
+sampling; `state` puts them into the one game that all play, so that they are compiled once; `learner` is what the
 classes share. Then one file for each.
 """
 

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.inputs import check_number
 from onebit.learners.regression.exploring import OPTIMISTIC
 from onebit.learners.regression.learner import RegressionLearner, ridge
@@ -72,7 +72,7 @@ class Confidit(RegressionLearner):
         self.classes = classes
         self.seed = seed
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         alpha = check_number("alpha", self.alpha, above=-1.0, at_most=1.0)
         strength = math.sqrt(check_number("eta", self.eta, at_least=0.0))
         start = (1.0 + alpha) ** 2

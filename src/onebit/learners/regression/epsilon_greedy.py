@@ -4,12 +4,12 @@ import math
 from typing import Any
 
 from onebit.engine.lengths import MOST
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.inputs import check_choice, check_number, check_switch
 from onebit.learners.regression.exploring import MIXED
 from onebit.learners.regression.learner import RegressionLearner, ridge
-from onebit.learners.regression.memory import check_regularization
 from onebit.learners.regression.ridge import LOGISTIC, Regression
+from onebit.learners.regression.state import check_regularization
 
 
 def chosen_regression(scores: Any, diagonal: Any, regularization: Any, learning_rate: Any) -> Regression:
@@ -85,7 +85,7 @@ class EpsilonGreedy(RegressionLearner):
         self.classes = classes
         self.seed = seed
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         rate = check_number("exploration", self.exploration, at_least=0.0, at_most=1.0)
         regression = chosen_regression(self.scores, self.diagonal, self.regularization, self.learning_rate)
         return self._remember(regression, MIXED, rate)

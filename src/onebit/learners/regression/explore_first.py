@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Self
 
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.inputs import check_integer
 from onebit.learners.regression.epsilon_greedy import chosen_regression
 from onebit.learners.regression.exploring import FIRST
@@ -67,7 +67,7 @@ class ExploreFirst(RegressionLearner):
         self.classes = classes
         self.seed = seed
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         n_first = check_integer("n_first", self.n_first, low=0, high=2**53)
         regression = chosen_regression(self.scores, self.diagonal, self.regularization, self.learning_rate)
         return self._remember(regression, FIRST, 1.0, n_first)

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.learners.regression.exploring import MIXED
 from onebit.learners.regression.learner import RegressionLearner, ridge
 
@@ -48,7 +48,7 @@ class FullInformationRidge(RegressionLearner):
     Zhdanov, Kalnishkan (2010). An identity for kernel ridge regression. ALT.
     """
 
-    hears_label: ClassVar[bool] = True
+    full_information: ClassVar[bool] = True
 
     def __init__(
         self, diagonal: bool = False, regularization: float = 1.0, *, classes: Any = None, seed: int = 0
@@ -58,5 +58,5 @@ class FullInformationRidge(RegressionLearner):
         self.classes = classes
         self.seed = seed
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         return self._remember(ridge(self.diagonal, self.regularization), MIXED, 0.0)

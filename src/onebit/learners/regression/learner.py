@@ -5,8 +5,8 @@ from typing import Any
 
 from onebit.inputs import check_switch
 from onebit.learners.regression.exploring import Exploring
-from onebit.learners.regression.memory import RegressionMemory, check_regularization
 from onebit.learners.regression.ridge import DIAGONAL_RIDGE, FULL_RIDGE, Regression
+from onebit.learners.regression.state import RegressionState, check_regularization
 from onebit.learners.weight_learner import WeightLearner
 
 
@@ -33,6 +33,6 @@ class RegressionLearner(WeightLearner):
         is_full = not getattr(self, "diagonal", True) and getattr(self, "scores", "ridge") == "ridge"
         return float(rounds) * n_classes * n_features**2 if is_full else 0.0
 
-    def _remember(self, regression: Regression, way: int, strength: float, n_first: int = 0) -> RegressionMemory:
+    def _remember(self, regression: Regression, way: int, strength: float, n_first: int = 0) -> RegressionState:
         exploring = Exploring(way, strength, n_first)
-        return RegressionMemory(regression, exploring, self.n_features_in_, len(self.classes_), self.hears_label)
+        return RegressionState(regression, exploring, self.n_features_in_, len(self.classes_), self.full_information)

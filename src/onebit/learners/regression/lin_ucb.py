@@ -3,7 +3,7 @@
 from typing import Any
 
 from onebit.engine.lengths import MOST
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.inputs import check_number
 from onebit.learners.regression.exploring import OPTIMISTIC
 from onebit.learners.regression.learner import RegressionLearner, ridge
@@ -68,6 +68,6 @@ class LinUCB(RegressionLearner):
         self.classes = classes
         self.seed = seed
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         alpha = check_number("alpha", self.alpha, at_least=0.0, at_most=MOST)
         return self._remember(ridge(self.diagonal, self.regularization), OPTIMISTIC, alpha)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from onebit.engine.lengths import MOST
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.inputs import check_choice, check_number
 from onebit.learners.regression.exploring import CONFIDENT, ELIMINATING
 from onebit.learners.regression.learner import RegressionLearner, ridge
@@ -77,7 +77,7 @@ class RegCB(RegressionLearner):
         self.classes = classes
         self.seed = seed
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         mellowness = check_number("mellowness", self.mellowness, at_least=0.0, at_most=MOST)
         variant = check_choice("variant", self.variant, ("optimistic", "elimination"))
         # Minus the costs: more is better, as everywhere.

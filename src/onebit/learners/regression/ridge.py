@@ -13,7 +13,7 @@ order: its steps are divided by the root of the summed squares of the gradients 
 import math
 from typing import NamedTuple
 
-from onebit.engine.jit import inlined, shared
+from onebit.engine.jit import jit_inline, jit_internal
 from onebit.inputs import Floats, Integers
 
 FULL_RIDGE, DIAGONAL_RIDGE, LOGISTIC = range(3)
@@ -62,21 +62,21 @@ class Regression(NamedTuple):
     """Whether the diagonal form drops products of different features altogether, as Confidit's does."""
 
 
-@inlined
-def predicted(memory: Regressions, label: int, x: Floats) -> float:
+@jit_inline
+def predicted(state: Regressions, label: int, x: Floats) -> float:
     """Return ⟨w, x⟩."""
     total = 0.0
     for j in range(x.shape[0]):
-        total += memory.weights[label, j] * x[j]
+        total += state.weights[label, j] * x[j]
     return total
 
 
-@inlined
+@jit_inline
 def squared_width(
-    memory: Regressions, label: int, x: Floats, square: float, image: Floats, numbers: Regression
+    state: Regressions, label: int, x: Floats, square: float, image: Floats, numbers: Regression
 ) -> float:
     """Return xᵀA⁻¹x and write A⁻¹x to `image`; `square` is ‖x‖²."""
-    inverses = memory.inverses
+    inverses = state.inverses
     if numbers.kind == FULL_RIDGE:
         for k in range(image.shape[0]):
             image[k] = 0.0
@@ -93,11 +93,11 @@ def squared_width(
     # Rounding: it is at least what the largest eigenvalue, which is below the trace, leaves of ‖x‖².
     trace = 0.0
     for j in range(x.shape[0]):
-        trace += memory.grams[label, j, j if numbers.kind == FULL_RIDGE else 0]
+        trace += state.grams[label, j, j if numbers.kind == FULL_RIDGE else 0]
     return square / trace
 
 
-@inlined
+@jit_inline
 def _product(x: Floats, image: Floats) -> float:
     total = 0.0
     for j in range(x.shape[0]):
@@ -105,105 +105,103 @@ def _product(x: Floats, image: Floats) -> float:
     return total
 
 
-@inlined
+@jit_inline
 def _is_sound(x: Floats, image: Floats, numbers: Regression) -> bool:
     """Say whether A⁻¹x may be trusted: all eigenvalues of A⁻¹ lie between 0 and 1/λ, so ‖A⁻¹x‖² ≤ xᵀA⁻¹x/λ."""
     return _product(image, image) * numbers.regularization <= _product(x, image) * (1.0 + SLACK)
 
 
-@shared
+@jit_internal
 def absorb(
-    memory: Regressions, label: int, x: Floats, square: float, correct: bool, image: Floats, numbers: Regression
+    state: Regressions, label: int, x: Floats, square: float, correct: bool, image: Floats, numbers: Regression
 ) -> None:
     """Let a class's regression take one round in."""
     if square == 0.0:
         return
-    target, score = numbers.right if correct else numbers.wrong, predicted(memory, label, x)
+    target, score = numbers.right if correct else numbers.wrong, predicted(state, label, x)
     if numbers.kind == LOGISTIC:
-        _logistic_step(memory, label, x, score, target, numbers)
+        _logistic_step(state, label, x, score, target, numbers)
         return
-    width = squared_width(memory, label, x, square, image, numbers)
+    width = squared_width(state, label, x, square, image, numbers)
     if width == 0.0:
         return  # a row so small that its square is lost
     projected = min(max(score, numbers.low), numbers.high)
     back = (projected - score) / width  # w + back·A⁻¹x is the nearest to w, as A measures it, that predicts it
     if numbers.drops_products and numbers.kind == DIAGONAL_RIDGE:
-        _separate_step(memory, label, x, target, back, image)
+        _separate_step(state, label, x, target, back, image)
         return
     gain = (target - projected) / (1.0 + width) + back
     for j in range(x.shape[0]):
-        memory.weights[label, j] += gain * image[j]
-        memory.responses[label, j] += (target + back) * x[j]
+        state.weights[label, j] += gain * image[j]
+        state.responses[label, j] += (target + back) * x[j]
     if numbers.kind == DIAGONAL_RIDGE:
-        _add_squares(memory, label, x)
+        _add_squares(state, label, x)
         return
     is_sound = _is_sound(x, image, numbers)
-    _add_products(memory, label, x, width, image)
-    memory.steps[label] += 1
+    _add_products(state, label, x, width, image)
+    state.steps[label] += 1
     # An inverse with an eigenvalue below 0 would run off: each step along it multiplies that.
-    if not is_sound or width > _STEEP or memory.steps[label] >= max(_FEWEST_STEPS, 2 * x.shape[0]):
-        factorise(memory, label, image, numbers.regularization)
+    if not is_sound or width > _STEEP or state.steps[label] >= max(_FEWEST_STEPS, 2 * x.shape[0]):
+        factorise(state, label, image, numbers.regularization)
 
 
-@inlined
-def _logistic_step(
-    memory: Regressions, label: int, x: Floats, score: float, target: float, numbers: Regression
-) -> None:
+@jit_inline
+def _logistic_step(state: Regressions, label: int, x: Floats, score: float, target: float, numbers: Regression) -> None:
     power = math.exp(-abs(score))  # never overflows
     chance = 1.0 / (1.0 + power) if score >= 0.0 else power / (1.0 + power)
     for j in range(x.shape[0]):
         slope = (chance - target) * x[j]
-        memory.grams[label, j, 0] += slope * slope
-        memory.weights[label, j] -= numbers.learning_rate * slope / math.sqrt(memory.grams[label, j, 0])
+        state.grams[label, j, 0] += slope * slope
+        state.weights[label, j] -= numbers.learning_rate * slope / math.sqrt(state.grams[label, j, 0])
 
 
-@inlined
-def _add_squares(memory: Regressions, label: int, x: Floats) -> None:
+@jit_inline
+def _add_squares(state: Regressions, label: int, x: Floats) -> None:
     for j in range(x.shape[0]):
-        memory.grams[label, j, 0] += x[j] * x[j]
-        memory.inverses[label, j, 0] = 1.0 / memory.grams[label, j, 0]
+        state.grams[label, j, 0] += x[j] * x[j]
+        state.inverses[label, j, 0] = 1.0 / state.grams[label, j, 0]
 
 
-@inlined
-def _separate_step(memory: Regressions, label: int, x: Floats, target: float, back: float, image: Floats) -> None:
+@jit_inline
+def _separate_step(state: Regressions, label: int, x: Floats, target: float, back: float, image: Floats) -> None:
     """Let w be A⁻¹(A w′ + target·x) with diagonal matrices, the new and the old one; w′ is w projected."""
     for j in range(x.shape[0]):
-        response = memory.grams[label, j, 0] * (memory.weights[label, j] + back * image[j]) + target * x[j]
-        memory.weights[label, j] = response / (memory.grams[label, j, 0] + x[j] * x[j])
-    _add_squares(memory, label, x)
+        response = state.grams[label, j, 0] * (state.weights[label, j] + back * image[j]) + target * x[j]
+        state.weights[label, j] = response / (state.grams[label, j, 0] + x[j] * x[j])
+    _add_squares(state, label, x)
 
 
-@inlined
-def _add_products(memory: Regressions, label: int, x: Floats, width: float, image: Floats) -> None:
+@jit_inline
+def _add_products(state: Regressions, label: int, x: Floats, width: float, image: Floats) -> None:
     """Add xxᵀ to A, and take Sherman and Morrison's step with its inverse."""
     shrinkage = 1.0 / math.sqrt(1.0 + width)
     for j in range(x.shape[0]):
         image[j] *= shrinkage
     for j in range(x.shape[0]):
         for k in range(x.shape[0]):
-            memory.grams[label, j, k] += x[j] * x[k]
-            memory.inverses[label, j, k] -= image[j] * image[k]
+            state.grams[label, j, k] += x[j] * x[k]
+            state.inverses[label, j, k] -= image[j] * image[k]
 
 
-@shared
-def factorise(memory: Regressions, label: int, scratch: Floats, regularization: float) -> None:
+@jit_internal
+def factorise(state: Regressions, label: int, scratch: Floats, regularization: float) -> None:
     """Compute a class's A⁻¹ and A⁻¹b anew."""
     noise = _NOISE
     # No eigenvalue of A⁻¹ is above 1/λ: where one seems to be, it comes from a pivot of mere rounding.
-    while not _invert(memory, label, scratch, regularization, noise) and noise < 1.0:
+    while not _invert(state, label, scratch, regularization, noise) and noise < 1.0:
         noise *= 100.0
     for i in range(scratch.shape[0]):
         total = 0.0
         for j in range(scratch.shape[0]):
-            total += memory.inverses[label, i, j] * memory.responses[label, j]
-        memory.weights[label, i] = total
-    memory.steps[label] = 0
+            total += state.inverses[label, i, j] * state.responses[label, j]
+        state.weights[label, i] = total
+    state.steps[label] = 0
 
 
-@shared
-def _invert(memory: Regressions, label: int, scratch: Floats, least_pivot: float, noise: float) -> bool:
+@jit_internal
+def _invert(state: Regressions, label: int, scratch: Floats, least_pivot: float, noise: float) -> bool:
     """Compute A = UᵀU, V = U⁻¹ and A⁻¹ = VVᵀ, each in the place of the last; say whether that can be A⁻¹."""
-    d, gram, out = scratch.shape[0], memory.grams, memory.inverses
+    d, gram, out = scratch.shape[0], state.grams, state.inverses
     for i in range(d):
         for j in range(i, d):
             out[label, i, j] = gram[label, i, j]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from onebit.engine.lengths import MOST
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.inputs import check_number
 from onebit.learners.regression.exploring import GAPS
 from onebit.learners.regression.learner import RegressionLearner, ridge
@@ -68,7 +68,7 @@ class SquareCB(RegressionLearner):
         self.classes = classes
         self.seed = seed
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         scale = check_number("gamma_scale", self.gamma_scale, above=0.0, at_most=MOST)
         # Minus the costs: more is better, as everywhere.
         regression = ridge(self.diagonal, self.regularization, right=0.0, wrong=-1.0)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from onebit.engine.lengths import MOST
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.inputs import check_number
 from onebit.learners.regression.exploring import SAMPLING
 from onebit.learners.regression.learner import RegressionLearner, ridge
@@ -69,6 +69,6 @@ class ThompsonSampling(RegressionLearner):
         self.classes = classes
         self.seed = seed
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         spread = check_number("spread", self.spread, at_least=1e-10, at_most=MOST)
         return self._remember(ridge(self.diagonal, self.regularization), SAMPLING, spread)

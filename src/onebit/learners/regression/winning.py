@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from onebit.engine.jit import frugal, inlined
+from onebit.engine.jit import jit_inline, jit_no_refcount
 from onebit.engine.loop import highest
 from onebit.engine.randomness import LEARNER, Draw, philox, to_unit
 from onebit.inputs import Floats
@@ -21,7 +21,7 @@ _STRIDE = 2.0  # how many of the least deviation at hand a panel is wide
 _NODES, _SHARES = (tuple(numbers.tolist()) for numbers in np.polynomial.legendre.leggauss(10))
 
 
-@inlined
+@jit_inline
 def _two_normals(first: int, second: int) -> tuple[float, float]:
     """Return two independent normal numbers from two random words (Box and Muller)."""
     length = math.sqrt(-2.0 * math.log(1.0 - to_unit(first)))
@@ -29,7 +29,7 @@ def _two_normals(first: int, second: int) -> tuple[float, float]:
     return length * math.cos(angle), length * math.sin(angle)
 
 
-@frugal
+@jit_no_refcount
 def drawn_winner(means: Floats, deviations: Floats, scale: float, draw: Draw) -> int:
     """Draw a normal number for each label, and return the label of the largest, the first of them if all are equal."""
     best, top = 0, -math.inf
@@ -45,12 +45,12 @@ def drawn_winner(means: Floats, deviations: Floats, scale: float, draw: Draw) ->
     return best
 
 
-@inlined
+@jit_inline
 def _below(z: float) -> float:
     return 0.5 * math.erfc(-z * math.sqrt(0.5))
 
 
-@frugal
+@jit_no_refcount
 def winning_chances(means: Floats, deviations: Floats, scale: float, scratch: Floats, out: Floats) -> None:
     """Write each label's chance to win; all deviations are above 0. `scratch` has room for a number per label."""
     n = means.shape[0]
@@ -80,7 +80,7 @@ def winning_chances(means: Floats, deviations: Floats, scale: float, scratch: Fl
         out[i] /= total
 
 
-@inlined
+@jit_inline
 def _panel_end(means: Floats, deviations: Floats, scale: float, start: float, end: float) -> float:
     """Return how far a panel may go: less than a few deviations of whoever changes in it."""
     for i in range(means.shape[0]):
@@ -91,7 +91,7 @@ def _panel_end(means: Floats, deviations: Floats, scale: float, start: float, en
     return end
 
 
-@inlined
+@jit_inline
 def _add_node(
     means: Floats, deviations: Floats, scale: float, z: float, share: float, scratch: Floats, out: Floats
 ) -> None:

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onebit.engine.jit import inlined
+from onebit.engine.jit import jit_inline
 from onebit.inputs import Floats, Integers
-from onebit.learners.second_order.joint import LAMBDA, TALLIES, Form, JointMemory, JointSettings, JointSight
+from onebit.learners.second_order.joint import LAMBDA, TALLIES, Form, JointScratch, JointSettings, JointState
 from onebit.learners.second_order.secular import multiplier
 
 
@@ -24,39 +24,39 @@ class Diagonal(NamedTuple):
     """Always 0: a diagonal needs no inverse."""
 
 
-@inlined
-def _reach(memory: Diagonal, X: Floats, t: int, sight: JointSight) -> float:
+@jit_inline
+def _reach(state: Diagonal, X: Floats, t: int, scratch: JointScratch) -> float:
     n, total = X.shape[1], 0.0
-    for i in range(sight.shares.shape[0]):
-        if sight.shares[i] != 0.0:
+    for i in range(scratch.shares.shape[0]):
+        if scratch.shares[i] != 0.0:
             for j in range(n):
-                z = sight.shares[i] * X[t, j]
-                total += z * z / memory.matrix[i * n + j]
+                z = scratch.shares[i] * X[t, j]
+                total += z * z / state.matrix[i * n + j]
     return total
 
 
-@inlined
+@jit_inline
 def _absorb(
-    memory: Diagonal,
+    state: Diagonal,
     X: Floats,
     t: int,
-    sight: JointSight,
+    scratch: JointScratch,
     _reach: float,
     weight: float,
     pull: float,
     settings: JointSettings,
 ) -> None:
-    n, weights, target, matrix = X.shape[1], memory.weights, memory.target, memory.matrix
-    for i in range(sight.shares.shape[0]):
-        if sight.shares[i] != 0.0:
+    n, weights, target, matrix = X.shape[1], state.weights, state.target, state.matrix
+    for i in range(scratch.shares.shape[0]):
+        if scratch.shares[i] != 0.0:
             for j in range(n):
-                z, at = sight.shares[i] * X[t, j], i * n + j
+                z, at = scratch.shares[i] * X[t, j], i * n + j
                 matrix[at] += weight * z * z
                 target[at] -= pull * z
                 weights[at] = target[at] / matrix[at]
     if settings.radius < math.inf:
-        shift = multiplier(matrix, target, settings.radius, memory.tallies[LAMBDA])
-        memory.tallies[LAMBDA] = shift
+        shift = multiplier(matrix, target, settings.radius, state.tallies[LAMBDA])
+        state.tallies[LAMBDA] = shift
         for at in range(weights.shape[0]):
             weights[at] = target[at] / (matrix[at] + shift)
 
@@ -64,7 +64,7 @@ def _absorb(
 FORM = Form("diagonal", _reach, _absorb)
 
 
-class DiagonalMemory(JointMemory):
+class DiagonalState(JointState):
     """Three numbers for every class and feature."""
 
     arrays: Diagonal

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
-from onebit.engine.jit import inlined, shared
+from onebit.engine.jit import jit_inline, jit_internal
 from onebit.inputs import Floats, Integers
 from onebit.learners.inverses import check_inverse
 from onebit.learners.second_order.joint import (
@@ -28,9 +28,9 @@ from onebit.learners.second_order.joint import (
     SHIFT,
     TALLIES,
     Form,
-    JointMemory,
+    JointScratch,
     JointSettings,
-    JointSight,
+    JointState,
     renew_after,
 )
 from onebit.learners.second_order.secular import TOLERANCE, multiplier
@@ -62,84 +62,84 @@ class Full(NamedTuple):
     """Steps since the inverse was made anew."""
 
 
-@inlined
-def _reach(memory: Full, X: Floats, t: int, sight: JointSight) -> float:
-    n, inverse, solved, total = X.shape[1], memory.inverse, sight.solved, 0.0
+@jit_inline
+def _reach(state: Full, X: Floats, t: int, scratch: JointScratch) -> float:
+    n, inverse, solved, total = X.shape[1], state.inverse, scratch.solved, 0.0
     for k in range(solved.shape[0]):
         solved[k] = 0.0
-    for i in range(sight.shares.shape[0]):
-        if sight.shares[i] != 0.0:
+    for i in range(scratch.shares.shape[0]):
+        if scratch.shares[i] != 0.0:
             for j in range(n):
-                z = sight.shares[i] * X[t, j]
+                z = scratch.shares[i] * X[t, j]
                 if z != 0.0:
                     # Rows, not columns: the inverse is symmetric, and sums along a row cannot be vectorised.
                     for k in range(solved.shape[0]):
                         solved[k] += z * inverse[i * n + j, k]
-    for i in range(sight.shares.shape[0]):
+    for i in range(scratch.shares.shape[0]):
         for j in range(n):
-            total += sight.shares[i] * X[t, j] * solved[i * n + j]
+            total += scratch.shares[i] * X[t, j] * solved[i * n + j]
     return max(total, 0.0)
 
 
-@inlined
+@jit_inline
 def _absorb(
-    memory: Full,
+    state: Full,
     X: Floats,
     t: int,
-    sight: JointSight,
+    scratch: JointScratch,
     reach: float,
     weight: float,
     pull: float,
     settings: JointSettings,
 ) -> None:
-    n, shares, solved, along = X.shape[1], sight.shares, sight.solved, 0.0
+    n, shares, solved, along = X.shape[1], scratch.shares, scratch.solved, 0.0
     for i in range(shares.shape[0]):
         for j in range(n):
-            along += shares[i] * X[t, j] * memory.center[i * n + j]
-            memory.target[i * n + j] -= pull * (shares[i] * X[t, j])
+            along += shares[i] * X[t, j] * state.center[i * n + j]
+            state.target[i * n + j] -= pull * (shares[i] * X[t, j])
     for i in range(shares.shape[0]):
         for k in range(shares.shape[0]):
             both = shares[i] * shares[k] * weight
             if both != 0.0:
                 for j in range(n):
                     for m in range(n):
-                        memory.matrix[i * n + j, k * n + m] += both * (X[t, j] * X[t, m])
-    memory.worn[0] += 1
-    if not _follows(memory, solved, reach, weight, pull + weight * along, settings):
-        memory.worn[0] = STALE
+                        state.matrix[i * n + j, k * n + m] += both * (X[t, j] * X[t, m])
+    state.worn[0] += 1
+    if not _follows(state, solved, reach, weight, pull + weight * along, settings):
+        state.worn[0] = STALE
 
 
-@shared
-def _follows(memory: Full, solved: Floats, reach: float, weight: float, pull: float, settings: JointSettings) -> bool:
+@jit_internal
+def _follows(state: Full, solved: Floats, reach: float, weight: float, pull: float, settings: JointSettings) -> bool:
     """Let inverse, center and weights follow a step; say whether they can still be trusted."""
     grows, square, n = 1.0 + weight * reach, 0.0, solved.shape[0]
     for k in range(n):
         square += solved[k] * solved[k]
     # No eigenvalue of the inverse is above that of the start: ‖Hz‖² ≤ zᵀHz/floor, unless rounding has spoiled it.
-    if not square * (settings.floor + memory.tallies[SHIFT]) <= reach * (1.0 + _SLACK):
+    if not square * (settings.floor + state.tallies[SHIFT]) <= reach * (1.0 + _SLACK):
         return False
     move, root = pull / grows, math.sqrt(weight / grows)
     for k in range(n):
-        memory.center[k] -= move * solved[k]
+        state.center[k] -= move * solved[k]
         solved[k] *= root
     for i in range(n):
         if solved[i] != 0.0:
             for k in range(n):
-                memory.inverse[i, k] -= solved[i] * solved[k]
-    return grows < _STEEP and _project(memory, solved, settings.radius, settings.floor)
+                state.inverse[i, k] -= solved[i] * solved[k]
+    return grows < _STEEP and _project(state, solved, settings.radius, settings.floor)
 
 
-@shared
-def _project(memory: Full, seen: Floats, radius: float, floor: float) -> bool:
+@jit_internal
+def _project(state: Full, seen: Floats, radius: float, floor: float) -> bool:
     """Set the weights; say whether they could be found. `seen` is for scratch."""
-    weights, center, inverse, n = memory.weights, memory.center, memory.inverse, memory.weights.shape[0]
-    shift, square = memory.tallies[SHIFT], 0.0
+    weights, center, inverse, n = state.weights, state.center, state.inverse, state.weights.shape[0]
+    shift, square = state.tallies[SHIFT], 0.0
     for k in range(n):
         square += center[k] * center[k]
     if shift == 0.0 and not square > radius * radius:
         for k in range(n):
             weights[k] = center[k]
-        memory.tallies[LAMBDA] = 0.0
+        state.tallies[LAMBDA] = 0.0
         return True
     for _ in range(_MOST_STEPS):
         for k in range(n):
@@ -164,7 +164,7 @@ def _project(memory: Full, seen: Floats, radius: float, floor: float) -> bool:
             change += (new - weights[k]) * (new - weights[k])
             weights[k] = new
         if change <= (TOLERANCE * radius) * (TOLERANCE * radius):
-            memory.tallies[LAMBDA] = shift + by
+            state.tallies[LAMBDA] = shift + by
             return True
     return False
 
@@ -172,7 +172,7 @@ def _project(memory: Full, seen: Floats, radius: float, floor: float) -> bool:
 FORM = Form("full", _reach, _absorb)
 
 
-class FullMemory(JointMemory):
+class FullState(JointState):
     """Twice the square of as many numbers as there are classes times features."""
 
     arrays: Full

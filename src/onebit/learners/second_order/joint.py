@@ -15,12 +15,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.engine.jit import frugal, inlined
-from onebit.engine.loop import FULL, UNSCORED, Game, Record, ready_if_finite
+from onebit.engine.jit import jit_inline, jit_no_refcount
+from onebit.engine.loop import FULL, UNSCORED, Algorithm, Record, ready_if_finite
 from onebit.engine.state import LARGEST_SQUARE, check_finite, divisible_chance
 from onebit.game import Answer, Guess
 from onebit.inputs import Floats, Integers, Rows, dense, unlocked
-from onebit.learners.dense_memory import DenseMemory
+from onebit.learners.dense_state import DenseState
 from onebit.learners.weight_learner import WeightLearner
 from onebit.spaces.base import find_rule
 
@@ -31,18 +31,18 @@ RENEW_EVERY = 1000
 """Steps after which the inverse is made anew; or after as many as there are weights, if these are more."""
 
 
-@inlined
+@jit_inline
 def renew_after(n_weights: int) -> int:
     """Return after how many steps the inverse is made anew."""
     return max(RENEW_EVERY, n_weights)
 
 
-class JointSight(NamedTuple):
+class JointScratch(NamedTuple):
     """Scratch paper for one round."""
 
     scores: Floats
     current: Floats
-    chances: Floats
+    propensities: Floats
     shares: Floats
     """v: what part each class has in the step's direction."""
     solved: Floats
@@ -61,25 +61,25 @@ class JointSettings(NamedTuple):
 
 
 class JointRule(NamedTuple):
-    """How a learner guesses, and what step an answer asks for: `onebit.engine.jit.inlined` functions.
+    """How a learner guesses, and what step an answer asks for: `onebit.engine.jit.jit_inline` functions.
 
     Attributes
     ----------
     home : str
         Where the rule is found again when a saved learner is loaded: ``"package.module:NAME"``.
     decide, weigh
-        As in `Game`.
-    chance : (sight, answer, settings) → float
+        As in `Algorithm`.
+    chance : (scratch, answer, settings) → float
         The chance that the label had when it was guessed.
-    plan : (sight, answer, chance, settings) → (weight, pull)
-        Writes ``sight.shares``; a weight of 0 means that there is nothing to learn.
-    accept : (memory, sight, weight, reach) → bool
+    plan : (scratch, answer, chance, settings) → (weight, pull)
+        Writes ``scratch.shares``; a weight of 0 means that there is nothing to learn.
+    accept : (state, scratch, weight, reach) → bool
         Whether the step is taken, given zᵀA⁻¹z; None if always.
     """
 
     home: str
-    decide: Callable[..., tuple[int, bool]]
-    weigh: Callable[..., None]
+    choose: Callable[..., tuple[int, bool]]
+    probabilities: Callable[..., None]
     chance: Callable[..., float]
     plan: Callable[..., tuple[float, float]]
     accept: Callable[..., bool] | None = None
@@ -98,9 +98,9 @@ class Form(NamedTuple):
     ----------
     name : str
         For readers.
-    reach : (memory, X, t, sight) → float
+    reach : (state, X, t, scratch) → float
         zᵀA⁻¹z.
-    absorb : (memory, X, t, sight, reach, weight, pull, settings)
+    absorb : (state, X, t, scratch, reach, weight, pull, settings)
         Takes the step.
     """
 
@@ -109,10 +109,10 @@ class Form(NamedTuple):
     absorb: Callable[..., None]
 
 
-@inlined
-def _measure(memory: Any, X: Floats, t: int, sight: JointSight, settings: JointSettings) -> int:
-    n, n_classes, square = X.shape[1], sight.current.shape[0], 0.0
-    if memory.worn[0] >= renew_after(memory.weights.shape[0]):
+@jit_inline
+def _score(state: Any, X: Floats, t: int, scratch: JointScratch, settings: JointSettings) -> int:
+    n, n_classes, square = X.shape[1], scratch.current.shape[0], 0.0
+    if state.worn[0] >= renew_after(state.weights.shape[0]):
         return FULL
     for j in range(n):
         square += X[t, j] * X[t, j]
@@ -121,59 +121,59 @@ def _measure(memory: Any, X: Floats, t: int, sight: JointSight, settings: JointS
     for i in range(n_classes):
         total = 0.0
         for j in range(n):
-            total += X[t, j] * memory.weights[i * n + j]
-        sight.current[i] = total
-    return ready_if_finite(sight.current)
+            total += X[t, j] * state.weights[i * n + j]
+        scratch.current[i] = total
+    return ready_if_finite(scratch.current)
 
 
-@inlined
-def _always(_memory: Any, _sight: JointSight, _weight: float, _reach: float) -> bool:
+@jit_inline
+def _always(_state: Any, _scratch: JointScratch, _weight: float, _reach: float) -> bool:
     return True
 
 
 @cache
 def _learns(rule: JointRule, form: Form) -> Callable[..., bool]:
-    """Return the compiled (memory, X, t, sight, answer, chance, settings) → changed."""
+    """Return the compiled (state, X, t, scratch, answer, chance, settings) → changed."""
     plan, reach_of, absorb = rule.plan, form.reach, form.absorb
     accept, is_choosy = rule.accept or _always, rule.accept is not None or form.name == "full"
 
     def learn(
-        memory: Any, X: Floats, t: int, sight: JointSight, answer: Answer, chance: float, settings: JointSettings
+        state: Any, X: Floats, t: int, scratch: JointScratch, answer: Answer, chance: float, settings: JointSettings
     ) -> bool:
-        weight, pull = plan(sight, answer, chance, settings)
+        weight, pull = plan(scratch, answer, chance, settings)
         if weight == 0.0:
             return False
-        reach = reach_of(memory, X, t, sight) if is_choosy else 0.0
-        if not accept(memory, sight, weight, reach):
+        reach = reach_of(state, X, t, scratch) if is_choosy else 0.0
+        if not accept(state, scratch, weight, reach):
             return False
-        absorb(memory, X, t, sight, reach, weight, pull, settings)
+        absorb(state, X, t, scratch, reach, weight, pull, settings)
         return True
 
-    return frugal(learn)
+    return jit_no_refcount(learn)
 
 
 @cache
-def joint_game(rule: JointRule, form: Form) -> Game:
+def joint_algorithm(rule: JointRule, form: Form) -> Algorithm:
     """Return a rule's game in a form."""
     learn, chance = _learns(rule, form), rule.chance
 
-    def hear(memory: Any, X: Floats, t: int, sight: JointSight, answer: Answer, settings: JointSettings) -> bool:
-        return learn(memory, X, t, sight, answer, chance(sight, answer, settings), settings)
+    def update(state: Any, X: Floats, t: int, scratch: JointScratch, answer: Answer, settings: JointSettings) -> bool:
+        return learn(state, X, t, scratch, answer, chance(scratch, answer, settings), settings)
 
-    return Game(_measure, rule.decide, rule.weigh, inlined(hear))
+    return Algorithm(_score, rule.choose, rule.probabilities, jit_inline(update))
 
 
-class JointMemory(DenseMemory):
+class JointState(DenseState):
     """What both forms share; the inverse of the full one is renewed before anybody sees it worn."""
 
     form: ClassVar[Form]
     may_have_kernel = False
-    per_class: ClassVar[tuple[str, ...]] = "scores", "current", "chances", "shares"
+    per_class: ClassVar[tuple[str, ...]] = "scores", "current", "propensities", "shares"
 
     def __init__(self, rule: JointRule, settings: JointSettings, n_features: int, n_classes: int) -> None:
         self.rule, self.settings, self.n_features, self.n_classes = rule, settings, n_features, n_classes
         self.arrays = self.new_arrays(n_features * n_classes)
-        self.sight = self.new_sight()
+        self.scratch = self.new_scratch()
 
     @abstractmethod
     def new_arrays(self, n: int) -> Any:
@@ -183,22 +183,22 @@ class JointMemory(DenseMemory):
     def scratch_size(self) -> int:
         """Return the length of the vectors on the scratch paper."""
 
-    def new_sight(self) -> JointSight:
+    def new_scratch(self) -> JointScratch:
         """Return scratch paper."""
-        scores, chances, shares = np.empty((3, self.n_classes))
+        scores, propensities, shares = np.empty((3, self.n_classes))
         solved, spare = np.empty((2, self.scratch_size()))
-        return JointSight(scores, scores, chances, shares, solved, spare)
+        return JointScratch(scores, scores, propensities, shares, solved, spare)
 
-    def game(self, is_sparse: bool) -> Game:
+    def algorithm(self, is_sparse: bool) -> Algorithm:
         """Return the rule's game; rows are dense by now."""
-        return joint_game(self.rule, self.form)
+        return joint_algorithm(self.rule, self.form)
 
-    def sight_of_late(self, scores: Floats) -> JointSight:
+    def late_scratch(self, scores: Floats) -> JointScratch:
         """Let the rule see the scores of then beside those of now; a class that came later was not allowed then."""
         then = np.full(self.n_classes, -np.inf)
         then[: len(scores)] = scores
-        sight: JointSight = self.sight._replace(scores=then)
-        return sight
+        scratch: JointScratch = self.scratch._replace(scores=then)
+        return scratch
 
     def takes_scores(self, scores: Floats, label: int) -> bool:
         """Return whether they are numbers, but for labels that were not allowed, and the label was."""
@@ -224,9 +224,9 @@ class JointMemory(DenseMemory):
             self.renew_inverse()
             self.renew()
 
-    def hear(self, guess: Guess, correct: bool, truth: int) -> bool:
+    def update(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Learn from the answer to one guess."""
-        changed = super().hear(guess, correct, truth)
+        changed = super().update(guess, correct, truth)
         self._tidy()
         return changed
 
@@ -235,15 +235,15 @@ class JointMemory(DenseMemory):
         super().play(X, y, seed, first_round, record)
         self._tidy()
 
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
+    def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn from a round that somebody else played, with the chance that its label had."""
         prepared = dense(row)
-        self.measure(prepared, row)
-        self._seen = -1
+        self.score(prepared, row)
+        self._scored_round = -1
         chance = divisible_chance(propensity, prepared)
         learn, answer = _learns(self.rule, self.form), Answer(label, False, correct, truth)
         try:
-            return learn(self.arrays, unlocked(prepared), 0, self.sight, answer, chance, self.settings)
+            return learn(self.arrays, unlocked(prepared), 0, self.scratch, answer, chance, self.settings)
         finally:
             self._tidy()
 

@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterator
 from typing import Any, Self
 
-from onebit.engine.jit import inlined
+from onebit.engine.jit import jit_inline
 from onebit.engine.randomness import Draw, uniform, uniform_label
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.game import Answer
 from onebit.inputs import Floats, check_number
-from onebit.learners.second_order.forms import joint_memory
-from onebit.learners.second_order.joint import JointRule, JointSettings, JointSight, SecondOrderLearner
+from onebit.learners.second_order.forms import joint_state
+from onebit.learners.second_order.joint import JointRule, JointScratch, JointSettings, SecondOrderLearner
 
 
 class PNewtron(SecondOrderLearner):
@@ -92,14 +92,14 @@ class PNewtron(SecondOrderLearner):
         self.classes = classes
         self.seed = seed
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         exploration = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
         sharpness = check_number("sharpness", self.sharpness, above=0.0, at_most=1e6)
         curvature = check_number("curvature", self.curvature, above=1e-31, at_most=1e30)
         radius = check_number("radius", self.radius, above=1e-16, at_most=1e15)
         rule = exploration, sharpness, curvature
         settings = JointSettings(rule, 1.0 / radius, radius, exploration)
-        return joint_memory(RULE, settings, self.diagonal, self.n_features_in_, len(self.classes_))
+        return joint_state(RULE, settings, self.diagonal, self.n_features_in_, len(self.classes_))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -108,7 +108,7 @@ class PNewtron(SecondOrderLearner):
         yield cls(exploration=0.2, diagonal=True)
 
 
-@inlined
+@jit_inline
 def _soften(scores: Floats, sharpness: float, out: Floats) -> None:
     """Write the softmax; a label that is not allowed, with a score of −∞, gets 0."""
     top, total = -math.inf, 0.0
@@ -121,35 +121,35 @@ def _soften(scores: Floats, sharpness: float, out: Floats) -> None:
         out[i] /= total
 
 
-@inlined
+@jit_inline
 def _mixed(chance: float, exploration: float, n_classes: int) -> float:
     # So written, one label alone has a chance of exactly 1.
     return chance + exploration * (1.0 / n_classes - chance)
 
 
-@inlined
-def _decide(sight: JointSight, draw: Draw, settings: JointSettings) -> tuple[int, bool]:
-    number, exploration, n_classes = uniform(draw), settings.rule[0], sight.current.shape[0]
+@jit_inline
+def _choose(scratch: JointScratch, draw: Draw, settings: JointSettings) -> tuple[int, bool]:
+    number, exploration, n_classes = uniform(draw), settings.rule[0], scratch.current.shape[0]
     # One number serves both choices: on either side of the rate it is, once stretched, uniform again.
     if number < exploration:
         return uniform_label(number / exploration, n_classes), True
-    _soften(sight.current, settings.rule[1], sight.shares)
+    _soften(scratch.current, settings.rule[1], scratch.shares)
     left, label = (number - exploration) / (1.0 - exploration), 0
-    while label < n_classes - 1 and left >= sight.shares[label]:
-        left -= sight.shares[label]
+    while label < n_classes - 1 and left >= scratch.shares[label]:
+        left -= scratch.shares[label]
         label += 1
     return label, False
 
 
-@inlined
-def _weigh(sight: JointSight, settings: JointSettings) -> None:
-    n_classes = sight.current.shape[0]
-    _soften(sight.current, settings.rule[1], sight.chances)
+@jit_inline
+def _probabilities(scratch: JointScratch, settings: JointSettings) -> None:
+    n_classes = scratch.current.shape[0]
+    _soften(scratch.current, settings.rule[1], scratch.propensities)
     for i in range(n_classes):
-        sight.chances[i] = _mixed(sight.chances[i], settings.rule[0], n_classes)
+        scratch.propensities[i] = _mixed(scratch.propensities[i], settings.rule[0], n_classes)
 
 
-@inlined
+@jit_inline
 def _n_allowed(scores: Floats) -> int:
     count = 0
     for i in range(scores.shape[0]):
@@ -157,15 +157,15 @@ def _n_allowed(scores: Floats) -> int:
     return count
 
 
-@inlined
-def _chance(sight: JointSight, answer: Answer, settings: JointSettings) -> float:
-    _soften(sight.scores, settings.rule[1], sight.shares)
-    return _mixed(sight.shares[answer.label], settings.rule[0], _n_allowed(sight.scores))
+@jit_inline
+def _chance(scratch: JointScratch, answer: Answer, settings: JointSettings) -> float:
+    _soften(scratch.scores, settings.rule[1], scratch.shares)
+    return _mixed(scratch.shares[answer.label], settings.rule[0], _n_allowed(scratch.scores))
 
 
-@inlined
-def _plan(sight: JointSight, answer: Answer, chance: float, settings: JointSettings) -> tuple[float, float]:
-    n_allowed, shares, scores = _n_allowed(sight.scores), sight.shares, sight.scores
+@jit_inline
+def _plan(scratch: JointScratch, answer: Answer, chance: float, settings: JointSettings) -> tuple[float, float]:
+    n_allowed, shares, scores = _n_allowed(scratch.scores), scratch.shares, scratch.scores
     _soften(scores, settings.rule[1], shares)
     soft = shares[answer.label]
     sign, length, bend = 1.0, soft / chance, settings.rule[2]
@@ -182,4 +182,4 @@ def _plan(sight: JointSight, answer: Answer, chance: float, settings: JointSetti
     return bend * length * length, length * (1.0 - bend * length * along)
 
 
-RULE = JointRule(f"{__name__}:RULE", _decide, _weigh, _chance, _plan)
+RULE = JointRule(f"{__name__}:RULE", _choose, _probabilities, _chance, _plan)

@@ -8,7 +8,7 @@ from the same side. With v = w(λ), d‖v‖²/dλ = −2vᵀ(A + λI)⁻¹v, so
 
 import math
 
-from onebit.engine.jit import frugal
+from onebit.engine.jit import jit_no_refcount
 from onebit.inputs import Floats
 
 TOLERANCE = 1e-12
@@ -16,7 +16,7 @@ TOLERANCE = 1e-12
 _MOST_STEPS = 100
 
 
-@frugal
+@jit_no_refcount
 def multiplier(values: Floats, target: Floats, radius: float, start: float) -> float:
     """Return λ ≥ 0: 0 if the free minimum lies within the ball, else the one that leads to its surface.
 

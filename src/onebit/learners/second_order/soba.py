@@ -4,16 +4,16 @@ import math
 from collections.abc import Iterator
 from typing import Any, Self
 
-from onebit.engine.jit import inlined
+from onebit.engine.jit import jit_inline
 from onebit.engine.loop import clear, highest
 from onebit.engine.randomness import Draw
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.game import Answer
 from onebit.inputs import check_number
 from onebit.learners.banditron import RULE as BANDITRON
 from onebit.learners.banditron import chance_of
-from onebit.learners.second_order.forms import joint_memory
-from onebit.learners.second_order.joint import MARGINS, JointRule, JointSettings, JointSight, SecondOrderLearner
+from onebit.learners.second_order.forms import joint_state
+from onebit.learners.second_order.joint import MARGINS, JointRule, JointScratch, JointSettings, SecondOrderLearner
 
 
 class SOBA(SecondOrderLearner):
@@ -87,11 +87,11 @@ class SOBA(SecondOrderLearner):
         self.classes = classes
         self.seed = seed
 
-    def _new_memory(self) -> Memory:
+    def _new_state(self) -> State:
         exploration = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
         floor = check_number("regularization", self.regularization, above=1e-31, at_most=1e30)
         settings = JointSettings((exploration,), floor, math.inf, exploration)
-        return joint_memory(RULE, settings, self.diagonal, self.n_features_in_, len(self.classes_))
+        return joint_state(RULE, settings, self.diagonal, self.n_features_in_, len(self.classes_))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -100,51 +100,51 @@ class SOBA(SecondOrderLearner):
         yield cls(exploration=0.2, diagonal=True)
 
 
-_guess, _probabilities = BANDITRON.guess, BANDITRON.probabilities
+_guess, _banditron_probabilities = BANDITRON.guess, BANDITRON.probabilities
 
 
-@inlined
-def _decide(sight: JointSight, draw: Draw, settings: JointSettings) -> tuple[int, bool]:
-    return _guess(sight.current, draw, settings.rule)
+@jit_inline
+def _choose(scratch: JointScratch, draw: Draw, settings: JointSettings) -> tuple[int, bool]:
+    return _guess(scratch.current, draw, settings.rule)
 
 
-@inlined
-def _weigh(sight: JointSight, settings: JointSettings) -> None:
-    _probabilities(sight.current, settings.rule, sight.chances)
+@jit_inline
+def _probabilities(scratch: JointScratch, settings: JointSettings) -> None:
+    _banditron_probabilities(scratch.current, settings.rule, scratch.propensities)
 
 
-@inlined
-def _chance(sight: JointSight, answer: Answer, settings: JointSettings) -> float:
+@jit_inline
+def _chance(scratch: JointScratch, answer: Answer, settings: JointSettings) -> float:
     n_allowed = 0
-    for i in range(sight.scores.shape[0]):
-        n_allowed += sight.scores[i] > -math.inf
-    return chance_of(answer.label == highest(sight.scores), settings.rule[0], n_allowed)
+    for i in range(scratch.scores.shape[0]):
+        n_allowed += scratch.scores[i] > -math.inf
+    return chance_of(answer.label == highest(scratch.scores), settings.rule[0], n_allowed)
 
 
-@inlined
-def _plan(sight: JointSight, answer: Answer, chance: float, _settings: JointSettings) -> tuple[float, float]:
+@jit_inline
+def _plan(scratch: JointScratch, answer: Answer, chance: float, _settings: JointSettings) -> tuple[float, float]:
     other, best = -1, -math.inf
-    for i in range(sight.current.shape[0]):
-        is_open = i != answer.label and sight.scores[i] > -math.inf
-        if is_open and (other < 0 or sight.current[i] > best):
-            other, best = i, sight.current[i]
+    for i in range(scratch.current.shape[0]):
+        is_open = i != answer.label and scratch.scores[i] > -math.inf
+        if is_open and (other < 0 or scratch.current[i] > best):
+            other, best = i, scratch.current[i]
     if other < 0 or not answer.correct:
         return 0.0, 0.0
-    clear(sight.shares)
-    sight.shares[other], sight.shares[answer.label] = 1.0, -1.0
+    clear(scratch.shares)
+    scratch.shares[other], scratch.shares[answer.label] = 1.0, -1.0
     return 1.0 / chance, 1.0 / chance
 
 
-@inlined
-def _accept(memory: Any, sight: JointSight, weight: float, reach: float) -> bool:
+@jit_inline
+def _accept(state: Any, scratch: JointScratch, weight: float, reach: float) -> bool:
     lead = 0.0
-    for i in range(sight.shares.shape[0]):
-        lead += sight.shares[i] * sight.current[i]
-    total = memory.tallies[MARGINS] + weight * (lead * lead + 2.0 * lead) / (1.0 + weight * reach)  # mₜ
+    for i in range(scratch.shares.shape[0]):
+        lead += scratch.shares[i] * scratch.current[i]
+    total = state.tallies[MARGINS] + weight * (lead * lead + 2.0 * lead) / (1.0 + weight * reach)  # mₜ
     if total < 0.0:
         return False
-    memory.tallies[MARGINS] = total
+    state.tallies[MARGINS] = total
     return True
 
 
-RULE = JointRule(f"{__name__}:RULE", _decide, _weigh, _chance, _plan, _accept)
+RULE = JointRule(f"{__name__}:RULE", _choose, _probabilities, _chance, _plan, _accept)

@@ -62,7 +62,7 @@ def looks() -> dict[str, Look]:
     """Return everyone's colour and dashes, by key."""
     # A budget changes how much is kept, not who it is.
     found = looks_of(
-        Shown(key, repr(entry.learner).replace(f"budget={_BUDGET}", ""), type(entry.learner).hears_label)
+        Shown(key, repr(entry.learner).replace(f"budget={_BUDGET}", ""), type(entry.learner).full_information)
         for key, entry in CATALOGUE.items()
     )
     return {key: found[key] for key in CATALOGUE}

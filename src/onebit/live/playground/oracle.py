@@ -54,7 +54,7 @@ class Oracle:
             raise ValueError(f"classes must be 2 to {MOST_NAMES} different names; got {list(classes)!r:.200}")
         if any(len(name) > LONGEST_NAME for name in names):
             raise ValueError(f"classes must be names of at most {LONGEST_NAME} letters; got {list(classes)!r:.200}")
-        if learner in CATALOGUE and type(CATALOGUE[learner].learner).hears_label:
+        if learner in CATALOGUE and type(CATALOGUE[learner].learner).full_information:
             raise ValueError(f"learner must be one that hears right or wrong only; got {learner!r}")
         self._lock = threading.Lock()
         self._classes = names

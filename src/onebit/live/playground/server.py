@@ -136,7 +136,7 @@ def _add_sessions(app: FastAPI, sessions: Sessions[Session]) -> None:
                     "key": key,
                     "title": entry.title,
                     "says": entry.says,
-                    "hears_label": type(entry.learner).hears_label,
+                    "full_information": type(entry.learner).full_information,
                 }
                 for key, entry in CATALOGUE.items()
             ],

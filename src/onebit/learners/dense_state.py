@@ -1,11 +1,11 @@
 """A memory that takes dense rows only: sparse ones are made dense, as many at a time as fit."""
 
-from onebit.engine.state import Memory
+from onebit.engine.state import State
 from onebit.inputs import Floats, Rows, dense, unlocked
 from onebit.kernels import ENTRIES_AT_ONCE
 
 
-class DenseMemory(Memory):
+class DenseState(State):
     """What such memories share."""
 
     def prepare(self, rows: Rows) -> Floats:
@@ -16,10 +16,10 @@ class DenseMemory(Memory):
         """Return how many sparse rows to make dense at a time."""
         return max(1, ENTRIES_AT_ONCE // n_features)
 
-    def hear_as_played(self, row: Rows, label: int, explored: bool, correct: bool, truth: int) -> bool:
+    def learn_as_played(self, row: Rows, label: int, explored: bool, correct: bool, truth: int) -> bool:
         """Learn from a round that somebody else played as if it were one of its own."""
         prepared = self.prepare(row)
-        self.measure(prepared, row)
-        moves, arrays, sight, settings = self._at_hand[type(prepared)]
-        self._seen = -1
-        return moves.hear(arrays, unlocked(prepared), sight, label, explored, correct, truth, settings)
+        self.score(prepared, row)
+        compiled, arrays, scratch, settings = self._ready[type(prepared)]
+        self._scored_round = -1
+        return compiled.update(arrays, unlocked(prepared), scratch, label, explored, correct, truth, settings)

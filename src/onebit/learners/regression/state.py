@@ -6,14 +6,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.engine.jit import frugal, inlined, shared
+from onebit.engine.jit import jit_inline, jit_internal, jit_no_refcount
 from onebit.engine.lengths import LEAST, MOST
-from onebit.engine.loop import UNSCORED, Game, highest, ready_if_finite
+from onebit.engine.loop import UNSCORED, Algorithm, highest, ready_if_finite
 from onebit.engine.randomness import Draw, uniform
 from onebit.engine.state import check_finite
 from onebit.game import Answer
 from onebit.inputs import Floats, Rows, check_number, dense
-from onebit.learners.dense_memory import DenseMemory
+from onebit.learners.dense_state import DenseState
 from onebit.learners.inverses import check_symmetric
 from onebit.learners.regression.exploring import (
     CONFIDENT,
@@ -21,10 +21,10 @@ from onebit.learners.regression.exploring import (
     OPTIMISTIC,
     SAMPLING,
     Exploring,
-    RegressionSight,
+    RegressionScratch,
     drawn_label,
     is_uncertain,
-    weigh,
+    probabilities,
 )
 from onebit.learners.regression.ridge import (
     FULL_RIDGE,
@@ -48,10 +48,10 @@ class RegressionNumbers(NamedTuple):
     regression: Regression
     exploring: Exploring
     has_widths: bool
-    """Whether `measure` computes them: in the full form that takes the longest."""
+    """Whether `score` computes them: in the full form that takes the longest."""
     most_square: float
     """The largest ‖x‖² that is taken."""
-    hears_label: bool
+    full_information: bool
     """Whether the label is told: then every class learns from every round."""
 
 
@@ -60,7 +60,7 @@ def check_regularization(value: Any) -> float:
     return check_number("regularization", value, above=LEAST, at_most=MOST)
 
 
-class RegressionMemory(DenseMemory):
+class RegressionState(DenseState):
     """One regression per class."""
 
     arrays: Regressions
@@ -68,14 +68,19 @@ class RegressionMemory(DenseMemory):
     class_axes: ClassVar[Mapping[str, int]] = MappingProxyType(
         dict.fromkeys(("weights", "grams", "inverses", "responses", "steps"), 0)
     )
-    per_class: ClassVar[tuple[str, ...]] = "scores", "projected", "widths", "chances"
+    per_class: ClassVar[tuple[str, ...]] = "scores", "projected", "widths", "propensities"
 
     def __init__(
-        self, regression: Regression, exploring: Exploring, n_features: int, n_classes: int, hears_label: bool = False
+        self,
+        regression: Regression,
+        exploring: Exploring,
+        n_features: int,
+        n_classes: int,
+        full_information: bool = False,
     ) -> None:
         most = MOST * min(1.0, regression.regularization)  # then A⁻¹b and xᵀA⁻¹x are floats
         has_widths = exploring.way in _WITH_WIDTHS
-        self.settings = RegressionNumbers(regression, exploring, has_widths, most, hears_label)
+        self.settings = RegressionNumbers(regression, exploring, has_widths, most, full_information)
         self.n_classes = n_classes
         width = n_features if regression.kind == FULL_RIDGE else 1
         try:
@@ -93,7 +98,7 @@ class RegressionMemory(DenseMemory):
         )
         for label in range(n_classes):
             self._start(label)
-        self.sight = self.new_sight()
+        self.scratch = self.new_scratch()
 
     def _start(self, label: int) -> None:
         """Let a class's A be λI."""
@@ -110,22 +115,22 @@ class RegressionMemory(DenseMemory):
         super().add_class()
         self._start(self.n_classes - 1)
 
-    def new_sight(self) -> RegressionSight:
+    def new_scratch(self) -> RegressionScratch:
         """Return scratch paper."""
         n, n_features = self.arrays.weights.shape
-        scores, projected, widths, below, chances = np.empty((5, n))
+        scores, projected, widths, below, propensities = np.empty((5, n))
         square, heard, image = np.empty(1), np.empty(1, np.int64), np.empty(n_features)
-        return RegressionSight(scores, projected, widths, square, heard, image, below, chances)
+        return RegressionScratch(scores, projected, widths, square, heard, image, below, propensities)
 
-    def game(self, is_sparse: bool) -> Game:
+    def algorithm(self, is_sparse: bool) -> Algorithm:
         """Return the game; rows are dense by now."""
-        return _GAME._replace(hears_label=self.settings.hears_label)
+        return _ALGORITHM._replace(full_information=self.settings.full_information)
 
-    def hear_logged(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
+    def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Take the round in as one of its own; the chance is not needed: which rows were tried does not bias a fit."""
-        if truth < 0 and self.settings.hears_label:
+        if truth < 0 and self.settings.full_information:
             return False  # it learns from labels, and this one is not known
-        return self.hear_as_played(row, label, False, correct, truth)
+        return self.learn_as_played(row, label, False, correct, truth)
 
     def check_arrays(self, arrays: Regressions) -> None:
         """Raise unless every A is no less than at the start, and its inverse no more.
@@ -163,60 +168,60 @@ class RegressionMemory(DenseMemory):
         return {"weights": self.arrays.weights.copy(), name: shown.copy(), "heard": heard}
 
 
-@shared
-def _look_at(memory: Regressions, x: Floats, sight: RegressionSight, settings: RegressionNumbers) -> int:
+@jit_internal
+def _look_at(state: Regressions, x: Floats, scratch: RegressionScratch, settings: RegressionNumbers) -> int:
     square = 0.0
     for j in range(x.shape[0]):
         square += x[j] * x[j]
     if not square < settings.most_square:  # nor NaN
         return UNSCORED
     regression = settings.regression
-    sight.square[0], sight.heard[0] = square, memory.heard[0]
-    for i in range(sight.scores.shape[0]):
-        score, width = predicted(memory, i, x), 0.0
+    scratch.square[0], scratch.heard[0] = square, state.heard[0]
+    for i in range(scratch.scores.shape[0]):
+        score, width = predicted(state, i, x), 0.0
         if settings.has_widths:
-            width = squared_width(memory, i, x, square, sight.image, regression) ** 0.5
-        sight.scores[i], sight.widths[i] = score, width
-        sight.projected[i] = min(max(score, regression.low), regression.high)
-    return ready_if_finite(sight.scores)
+            width = squared_width(state, i, x, square, scratch.image, regression) ** 0.5
+        scratch.scores[i], scratch.widths[i] = score, width
+        scratch.projected[i] = min(max(score, regression.low), regression.high)
+    return ready_if_finite(scratch.scores)
 
 
-@inlined
-def _measure(memory: Regressions, X: Floats, t: int, sight: RegressionSight, settings: RegressionNumbers) -> int:
-    return _look_at(memory, X[t], sight, settings)
+@jit_inline
+def _score(state: Regressions, X: Floats, t: int, scratch: RegressionScratch, settings: RegressionNumbers) -> int:
+    return _look_at(state, X[t], scratch, settings)
 
 
-@inlined
-def _weigh(sight: RegressionSight, settings: RegressionNumbers) -> None:
-    weigh(sight, settings.exploring)
+@jit_inline
+def _probabilities(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
+    probabilities(scratch, settings.exploring)
 
 
-@frugal
-def _choose(sight: RegressionSight, draw: Draw, exploring: Exploring) -> int:
+@jit_no_refcount
+def _draw_label(scratch: RegressionScratch, draw: Draw, exploring: Exploring) -> int:
     # Quadrature in every round would take most of its time.
-    if exploring.way == SAMPLING and is_uncertain(sight):
-        return drawn_winner(sight.scores, sight.widths, exploring.strength, draw)
-    weigh(sight, exploring)
-    return drawn_label(sight.chances, uniform(draw))
+    if exploring.way == SAMPLING and is_uncertain(scratch):
+        return drawn_winner(scratch.scores, scratch.widths, exploring.strength, draw)
+    probabilities(scratch, exploring)
+    return drawn_label(scratch.propensities, uniform(draw))
 
 
-@inlined
-def _decide(sight: RegressionSight, draw: Draw, settings: RegressionNumbers) -> tuple[int, bool]:
-    label = _choose(sight, draw, settings.exploring)
-    return label, label != highest(sight.scores)
+@jit_inline
+def _choose(scratch: RegressionScratch, draw: Draw, settings: RegressionNumbers) -> tuple[int, bool]:
+    label = _draw_label(scratch, draw, settings.exploring)
+    return label, label != highest(scratch.scores)
 
 
-@inlined
-def _hear(
-    memory: Regressions, X: Floats, t: int, sight: RegressionSight, answer: Answer, settings: RegressionNumbers
+@jit_inline
+def _update(
+    state: Regressions, X: Floats, t: int, scratch: RegressionScratch, answer: Answer, settings: RegressionNumbers
 ) -> bool:
-    memory.heard[0] += 1
-    if settings.hears_label:
-        for i in range(sight.scores.shape[0]):
-            absorb(memory, i, X[t], sight.square[0], i == answer.truth, sight.image, settings.regression)
+    state.heard[0] += 1
+    if settings.full_information:
+        for i in range(scratch.scores.shape[0]):
+            absorb(state, i, X[t], scratch.square[0], i == answer.truth, scratch.image, settings.regression)
     else:
-        absorb(memory, answer.label, X[t], sight.square[0], answer.correct, sight.image, settings.regression)
+        absorb(state, answer.label, X[t], scratch.square[0], answer.correct, scratch.image, settings.regression)
     return True
 
 
-_GAME = Game(_measure, _decide, _weigh, _hear)
+_ALGORITHM = Algorithm(_score, _choose, _probabilities, _update)
