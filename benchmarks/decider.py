@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 import onebit
-from onebit.live.replay import replay
+from onebit.decider.replay import replay
 from onebit.reporting.tables import grouped
 
 CLASSES, FEATURES = 26, 16

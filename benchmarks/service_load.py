@@ -30,12 +30,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from onebit.live.client import Client
-from onebit.live.decider import Decider
-from onebit.live.events import Event
-from onebit.live.log import Batch, Snapshot
-from onebit.live.settings import new_settings
-from onebit.live.tickets import Ticket
+from onebit.decider.client import Client
+from onebit.decider.decider import Decider
+from onebit.decider.events import Event
+from onebit.decider.log import Batch, Snapshot
+from onebit.decider.settings import new_settings
+from onebit.decider.tickets import Ticket
 from onebit.reporting.tables import grouped
 
 DIMENSION, CLASSES = 16, 26
@@ -169,9 +169,9 @@ def serve(folder: str, port: int, which: str, learner: str) -> None:
     """Run a service that has one decider."""
     import uvicorn
 
-    from onebit.live.service.app import create_app
-    from onebit.live.service.bodies import own_learner
-    from onebit.live.service.process import set_up_process
+    from onebit.service.app import create_app
+    from onebit.service.bodies import own_learner
+    from onebit.service.process import set_up_process
 
     set_up_process()
     app = create_app(Path(folder), rate=0.0, opener=OPENERS[which])

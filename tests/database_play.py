@@ -8,9 +8,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from onebit.live.decider import Decider
-from onebit.live.events import Kind
-from onebit.live.log_errors import LogWriteError, OwnedError, UnreachableError
+from onebit.decider.decider import Decider
+from onebit.decider.events import Kind
+from onebit.decider.log_errors import LogWriteError, OwnedError, UnreachableError
 
 Played = tuple[str, str, Any]
 """What was acknowledged: the verb, the ticket, and the label or the answer."""

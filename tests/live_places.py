@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import onebit
-from onebit.live.decider import Decider
+from onebit.decider.decider import Decider
 
 ZEROS = "'\\x00'::bytea"
 

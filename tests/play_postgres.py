@@ -9,8 +9,8 @@ import threading
 import time
 
 from database_play import Played, play
-from onebit.live.decider import Decider
-from onebit.live.log_errors import OwnedError, UnreachableError
+from onebit.decider.decider import Decider
+from onebit.decider.log_errors import OwnedError, UnreachableError
 
 
 def play_until_ended(url: str, name: str, record: str, threads: int) -> None:

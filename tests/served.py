@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, Self
 
 import uvicorn
 
-from onebit.live.service.app import Service, create_app
-from onebit.live.service.connections import Connections
-from onebit.live.service.protocol import guard
-from onebit.live.service.server import Server
+from onebit.service.app import Service, create_app
+from onebit.service.connections import Connections
+from onebit.service.protocol import guard
+from onebit.service.server import Server
 
 
 class Reply(NamedTuple):

@@ -13,9 +13,9 @@ def main() -> None:
     assert Path(onebit.__file__).is_relative_to(sys.prefix), f"{onebit.__file__} is not the installed one"
     assert files(onebit).joinpath("py.typed").is_file(), "py.typed is missing: type checkers would not look"
     assert files(onebit.__name__ + ".reproduce").joinpath("published_curves.csv").is_file(), "a table is missing"
-    live = files(onebit.__name__ + ".live")
-    for page in ("page_parts/vendor/NOTICE", "playground/page/index.html", "service/page/index.html"):
-        assert live.joinpath(page).is_file(), f"{page} is missing"
+    package = files(onebit.__name__)
+    for page in ("service/page_parts/vendor/NOTICE", "playground/page/index.html", "service/page/index.html"):
+        assert package.joinpath(page).is_file(), f"{page} is missing"
 
     learner = onebit.BanditPerceptron(classes=["billing", "delivery", "refund"], seed=1)
     learner.tell(learner.guess([0.2, -0.4, 0.1]), correct=False)

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from onebit.commands.serve import PASSWORD_FILE_VARIABLE
-from onebit.live.service.connections import MOST_CONNECTIONS
-from onebit.live.service.limits import MOST_DECIDERS, MOST_THREADS
+from onebit.service.connections import MOST_CONNECTIONS
+from onebit.service.limits import MOST_DECIDERS, MOST_THREADS
 
 ROOT = Path(__file__).parent.parent
 

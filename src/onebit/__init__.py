@@ -9,6 +9,8 @@
 from importlib.metadata import version
 
 from onebit import kernels, streams
+from onebit.decider.client import Client
+from onebit.decider.decider import Decider
 from onebit.game import Guess, Trace
 from onebit.learners import (
     SOBA,
@@ -39,8 +41,6 @@ from onebit.learners import (
     Wrapped,
     load,
 )
-from onebit.live.client import Client
-from onebit.live.decider import Decider
 from onebit.play import play
 
 __version__ = version("onebit")

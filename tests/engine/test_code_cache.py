@@ -16,6 +16,7 @@ import scipy
 from numba.core.registry import CPUDispatcher
 
 import onebit
+from onebit.encoding.statistics import all_within
 from onebit.engine import randomness
 from onebit.engine.code_cache import (
     NOT_KEPT,
@@ -36,7 +37,6 @@ from onebit.files import replace_file
 from onebit.learners.bandit_perceptron import HIGHEST
 from onebit.learners.bandit_svm import rounds, store
 from onebit.learners.banditron import RULE
-from onebit.live.running import all_within
 from onebit.spaces.base import rule_algorithm
 from onebit.spaces.linear import score, step
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from onebit.live.decider import Decider
+from onebit.decider.decider import Decider
 
 
 def accept_loss_command(path: Path) -> None:

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
+from onebit.decider.events import Event, Kind
+from onebit.decider.log import LogReader
+from onebit.decider.log_errors import LogError
+from onebit.decider.logs import is_database, open_to_read
+from onebit.decider.settings import settings_of
+from onebit.decider.sqlite import APPLICATION_ID
+from onebit.decider.state import State, silence_answer
 from onebit.evaluate.logged_rounds import LoggedRounds, logged_rounds
 from onebit.inputs import Rows, SparseRows
-from onebit.live.events import Event, Kind
-from onebit.live.log import LogReader
-from onebit.live.log_errors import LogError
-from onebit.live.logs import is_database, open_to_read
-from onebit.live.settings import settings_of
-from onebit.live.sqlite import APPLICATION_ID
-from onebit.live.state import State, silence_answer
 from onebit.reporting.tables import grouped
 from onebit.typed_json import Trusted, restore
 

@@ -12,6 +12,7 @@ from onebit.arena.players import LearnerPlayer, build
 from onebit.commands.compare import wide_console
 from onebit.commands.decider_log import is_decider, read_decider
 from onebit.commands.what_was_read import reading_words, say_what_was_read
+from onebit.decider.logs import has_password, is_database
 from onebit.evaluate.answer_rates import describe_answers
 from onebit.evaluate.evaluation import evaluate
 from onebit.evaluate.figures import drawings
@@ -21,7 +22,6 @@ from onebit.evaluate.replay import HEARS, Candidate
 from onebit.evaluate.tables import print_table, write_report, write_table
 from onebit.inputs import check_choice, check_seed
 from onebit.learners import load
-from onebit.live.logs import has_password, is_database
 from onebit.reporting.names import in_shell, on_screen
 from onebit.reporting.progress import prepare_folder, progress_bar, say_where
 from onebit.reporting.style import draw_files

@@ -55,7 +55,7 @@ def _serve(port: int, open_browser: bool) -> None:
     # A large library: who serves nothing does without it.
     import uvicorn
 
-    from onebit.live.playground.server import create_app
+    from onebit.playground.server import create_app
 
     listening = listen(port)
     address = f"http://{HOST}:{listening.getsockname()[1]}/"

@@ -9,11 +9,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from onebit.decider.logs import has_password, is_database
 from onebit.engine.compile_notice import NOTICE
 from onebit.files import make_folder
 from onebit.inputs import check_integer, check_number
-from onebit.live.logs import has_password, is_database
-from onebit.live.service.tokens import FILE, add_token, read_tokens, remove_token
+from onebit.service.tokens import FILE, add_token, read_tokens, remove_token
 
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 LOG_VARIABLE = "ONEBIT_LOG"
@@ -74,13 +74,13 @@ def serve_command(
     # A large library: who serves nothing does without it.
     import uvicorn
 
-    from onebit.live.service.app import create_app
-    from onebit.live.service.audit import AuditLog
-    from onebit.live.service.connections import places_for
-    from onebit.live.service.journal import NAME, keep_journal
-    from onebit.live.service.process import raise_file_limit, set_up_process
-    from onebit.live.service.protocol import KEEP_ALIVE_SECONDS, guard
-    from onebit.live.service.server import Server
+    from onebit.service.app import create_app
+    from onebit.service.audit import AuditLog
+    from onebit.service.connections import places_for
+    from onebit.service.journal import NAME, keep_journal
+    from onebit.service.process import raise_file_limit, set_up_process
+    from onebit.service.protocol import KEEP_ALIVE_SECONDS, guard
+    from onebit.service.server import Server
 
     if audit:
         AuditLog(folder).check()  # here, where the reason is the last line that is said

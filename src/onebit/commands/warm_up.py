@@ -15,10 +15,10 @@ from rich.console import Console
 from onebit.arena.grammar import parse_player
 from onebit.arena.players import LearnerPlayer, build
 from onebit.compare.entries import default_entries
+from onebit.decider.decider import Decider
 from onebit.engine.code_cache import NOT_KEPT, place
 from onebit.engine.compile_notice import NOTICE
 from onebit.learners import BanditSVM, all_learners
-from onebit.live.decider import Decider
 from onebit.play import play
 from onebit.reporting.names import on_screen
 from onebit.reporting.progress import progress_bar

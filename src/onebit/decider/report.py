@@ -1,0 +1,285 @@
+"""How a decider fares, with what chance may do to the numbers, and alarms with a likely cause.
+
+The learner's rival here is whoever always says one label. After "right" the label is known; after "wrong" only one is
+ruled out. So how often the rival would have been right lies between two numbers, and both are told.
+"""
+
+import math
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from scipy.stats import fisher_exact
+
+from onebit.decider.decider import Decider
+from onebit.decider.events import Kind
+from onebit.decider.state import silence_answer
+
+RECENT_EVENTS = 10_000
+"""How far back alarms look."""
+_RECENT_ANSWERS = 200
+_FEWEST_ANSWERS = 50  # on both sides, before anything is said about a change
+_UNLIKELY = 0.001
+_MANY_UNANSWERED = 100
+_LONGER = 2  # than any wait before
+_MANY_ALIKE = 100
+_FEWEST_MISTAKES = 20
+_SAME_MISTAKE = 0.9
+_DEVIATIONS = 1.959963984540054  # of a normal distribution, between which 95 % lie
+
+
+class Share(NamedTuple):
+    """A share of many, and where the chance lies with 95 % confidence (Wilson).
+
+    The chance of a mistake moves while a learner learns; the interval is about its mean over these rounds. It holds for
+    one look: of those who look again and again many will see it miss once.
+    """
+
+    number: int
+    of: int
+    share: float | None
+    low: float
+    high: float
+
+
+class OfClass(NamedTuple):
+    """How guesses of one label went."""
+
+    label: Any
+    guessed: int
+    mistakes: Share
+
+
+class Constant(NamedTuple):
+    """Always saying the label that was right most often: how many answered guesses it would have had right."""
+
+    label: Any
+    right_at_least: int
+    right_at_most: int
+
+
+class Alarm(NamedTuple):
+    """Something that wants looking at."""
+
+    kind: str
+    """drift, one label, same mistake, all wrong, or no answers."""
+    says: str
+    likely_cause: str
+
+
+class Report(NamedTuple):
+    """What `report` returns."""
+
+    guesses: int
+    answered: int
+    """With the silent ones, where silence says wrong."""
+    open: int
+    silent: int
+    mistakes: Share
+    recent_mistakes: Share
+    by_class: list[OfClass]
+    constant: Constant | None
+    alarms: list[Alarm]
+
+
+class _Round(NamedTuple):
+    label: int | None
+    """None where the guess is too long ago."""
+    correct: bool
+
+
+class _Seen(NamedTuple):
+    """What alarms need of an event: of its record they know nothing."""
+
+    seq: int
+    kind: str
+    ticket: str | None
+    label: int | None
+    correct: bool | None
+
+
+class Recent:
+    """The last events of a decider: whoever reports again and again reads each of them once.
+
+    A silence that says wrong is an answer here, as it is to the learner.
+    """
+
+    def __init__(self) -> None:
+        self._seen: deque[_Seen] = deque(maxlen=RECENT_EVENTS)
+        self._last = 0
+
+    def of(self, desk: Decider, last: int) -> list[_Seen]:
+        """Return them, with those that are new; `last` is the number of the last event."""
+        for event in desk.events(max(self._last, last - RECENT_EVENTS)):
+            kind, said, correct = event.kind, event.body, event.body.get("correct")
+            if kind == Kind.SILENT and silence_answer(event, desk.settings.silence) is False:
+                kind, correct = Kind.TOLD, False
+            self._seen.append(_Seen(event.seq, kind, event.ticket, said.get("label"), correct))
+            self._last = event.seq
+        return list(self._seen)
+
+
+def report(desk: Decider, recent_events: Recent | None = None) -> Report:
+    """Return how a decider fares.
+
+    Mistakes are those of all answers. What is recent, and what alarms are about, is found in the last 10 000 events.
+
+    Parameters
+    ----------
+    desk : Decider
+        The decider.
+    recent_events : Recent
+        Its last events, as far as an earlier report has read them.
+    """
+    status, by_class = desk.status(), desk.by_class()
+    recent = (recent_events or Recent()).of(desk, status.events)
+    rounds = _answered(recent)
+    last = rounds[-_RECENT_ANSWERS:]
+    found = [
+        _drift(rounds),
+        _all_wrong(rounds, len(by_class)),
+        _one_label(recent, len(by_class)),
+        _same_mistake(last, list(by_class)),
+        _no_answers(recent, status.events, status.oldest_open),
+    ]
+    return Report(
+        guesses=status.guesses,
+        answered=status.right + status.wrong,
+        open=status.open,
+        silent=status.silent,
+        mistakes=share_of(status.wrong, status.right + status.wrong),
+        recent_mistakes=_mistakes(last),
+        by_class=[
+            OfClass(label, guessed, share_of(wrong, right + wrong))
+            for label, (guessed, right, wrong) in by_class.items()
+        ],
+        constant=_constant(by_class),
+        alarms=[alarm for alarm in found if alarm is not None],
+    )
+
+
+def share_of(count: int, of: int) -> Share:
+    """Return a share with its interval.
+
+    >>> share = share_of(1, 10)
+    >>> share.share, round(share.low, 4), round(share.high, 4)
+    (0.1, 0.0179, 0.4042)
+    """
+    if not of:
+        return Share(0, 0, None, 0.0, 1.0)
+    squared = _DEVIATIONS**2
+    middle = count + squared / 2
+    half = _DEVIATIONS * math.sqrt(count * (of - count) / of + squared / 4)
+    low = (middle - half) / (of + squared) if count else 0.0
+    high = (middle + half) / (of + squared) if count < of else 1.0
+    return Share(count, of, count / of, low, high)
+
+
+def _constant(by_class: dict[Any, tuple[int, int, int]]) -> Constant | None:
+    right = {label: counts[1] for label, counts in by_class.items()}
+    label = max(right, key=lambda each: right[each])
+    if not right[label]:
+        return None
+    others_wrong = sum(wrong for each, (_, _, wrong) in by_class.items() if each != label)
+    return Constant(label, right[label], right[label] + others_wrong)
+
+
+def _answered(events: Iterable[_Seen]) -> list[_Round]:
+    """Return the answered rounds in the order of their answers; corrections count, withdrawn answers do not."""
+    labels: dict[str | None, int | None] = {}
+    answers: dict[str | None, bool | None] = {}
+    for event in events:
+        if event.kind == Kind.GUESSED:
+            labels[event.ticket] = event.label
+        elif event.kind == Kind.TOLD or (event.kind == Kind.CORRECTED and event.ticket in answers):
+            answers[event.ticket] = event.correct
+    return [_Round(labels.get(ticket), correct) for ticket, correct in answers.items() if correct is not None]
+
+
+def _mistakes(rounds: list[_Round]) -> Share:
+    return share_of(sum(not each.correct for each in rounds), len(rounds))
+
+
+def _drift(rounds: list[_Round]) -> Alarm | None:
+    n_recent = min(_RECENT_ANSWERS, len(rounds) // 2)
+    if n_recent < _FEWEST_ANSWERS:
+        return None
+    before, now = _mistakes(rounds[:-n_recent]), _mistakes(rounds[-n_recent:])
+    table = [[now.number, now.of - now.number], [before.number, before.of - before.number]]
+    if fisher_exact(table, alternative="greater").pvalue >= _UNLIKELY:
+        return None
+    return Alarm(
+        "drift",
+        f"{now.number} mistakes in the last {now.of} answers, {before.number} in the {before.of} before",
+        "what is decided about has changed, a column means something else since a release, or other people answer",
+    )
+
+
+def _all_wrong(rounds: list[_Round], n_classes: int) -> Alarm | None:
+    # Among many labels chance alone is seldom right.
+    by_chance = math.ceil(math.log(_UNLIKELY) / math.log1p(-1.0 / n_classes)) if n_classes > 1 else 0
+    last = rounds[-max(_RECENT_ANSWERS, by_chance) :]
+    if len(last) < max(_FEWEST_ANSWERS, by_chance) or any(each.correct for each in last):
+        return None
+    return Alarm(
+        "all wrong",
+        f"all of the last {len(last)} answers are wrong",
+        "the application says correct the wrong way round, compares labels of different types, or the right label is "
+        "none of the classes",
+    )
+
+
+def _one_label(recent: Sequence[_Seen], n_classes: int) -> Alarm | None:
+    said = [event for event in recent if event.kind == Kind.GUESSED]
+    since = next((at for at, event in enumerate(reversed(said)) if event.label != said[-1].label), len(said))
+    if n_classes < 2 or since < _MANY_ALIKE:
+        return None
+    # Answers that came since may be about guesses of before.
+    alike = {event.ticket for event in said[-since:]}
+    mistakes = _mistakes(_answered(event for event in recent if event.ticket in alike)[-_MANY_ALIKE:])
+    if mistakes.number < _FEWEST_MISTAKES:  # it may well be right
+        return None
+    return Alarm(
+        "one label",
+        f"the last {since} guesses are one label, with {mistakes.number} mistakes in {mistakes.of} answers to them",
+        "all records look the same (columns are missing, or empty), or the learner does not explore: exploration_floor "
+        "helps",
+    )
+
+
+def _same_mistake(last: list[_Round], classes: list[Any]) -> Alarm | None:
+    wrong = Counter(each.label for each in last if not each.correct and each.label is not None)
+    guessed = Counter(each.label for each in last if each.label is not None)
+    if len(guessed) < 2 or wrong.total() < _FEWEST_MISTAKES:
+        return None
+    (label, count), *_ = wrong.most_common(1)
+    if count < _SAME_MISTAKE * wrong.total() or count < guessed[label] / 2:
+        return None
+    return Alarm(
+        "same mistake",
+        f"{count} of the last {wrong.total()} mistakes are {classes[label]!r:.80}",
+        "records of a label that is none of the classes look like this one's: let it join them; or this one is rare, "
+        "and nothing in the records tells it from another",
+    )
+
+
+def _no_answers(recent: Sequence[_Seen], last: int, oldest_open: Any) -> Alarm | None:
+    n_since, longest, before = 0, 0, 0
+    for event in recent:
+        if event.kind in (Kind.TOLD, Kind.CORRECTED):
+            longest, n_since = max(longest, n_since), 0
+        elif event.seq > before + 1:  # there may have been answers that were compacted
+            n_since = 0
+        n_since += event.kind == Kind.GUESSED
+        before = event.seq
+    if before < last:
+        n_since = 0
+    # Where few guesses are answered, or many at a time, waiting is nothing new.
+    if n_since < _MANY_UNANSWERED or n_since <= _LONGER * longest:
+        return None
+    since = "" if oldest_open is None else f"; the oldest open ticket is of {oldest_open:%Y-%m-%d %H:%M} UTC"
+    return Alarm(
+        "no answers",
+        f"{n_since} guesses since the last answer{since}",
+        "the application no longer calls tell, tells another decider, or answers come late by nature",
+    )

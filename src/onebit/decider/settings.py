@@ -1,0 +1,142 @@
+"""What a decider is told when it is made, and what of it may be changed later; both are in the log."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from onebit.decider.log_errors import LogError
+from onebit.encoding.encoder import Encoder
+from onebit.inputs import brief, check_choice, check_integer, check_number
+from onebit.labels import check_classes
+from onebit.learners import BanditSVM, Learner
+from onebit.learners.loading import from_bytes
+from onebit.learners.saving import to_bytes
+from onebit.typed_json import Trusted, describe, restore
+
+NOTHING, WRONG = SILENCES = ("nothing", "wrong")
+CHANGEABLE = ("deadline", "silence", "exploration_floor", "max_open")
+"""What of the settings may be changed later."""
+
+
+class Settings(NamedTuple):
+    """How a decider decides."""
+
+    classes: list[Any]
+    """The labels it began with."""
+    learner: bytes
+    """The learner that began, as its file."""
+    kinds: dict[str, str]
+    """What columns are, where the user says so."""
+    deadline: float | None
+    """After so many seconds a ticket without an answer is closed."""
+    silence: str
+    """What that says: "nothing", or that the guess was "wrong"."""
+    exploration_floor: float
+    """The share of guesses that are drawn evenly among the labels, whatever the learner says."""
+    max_open: int
+    """How many tickets may be open; when there are more the oldest is closed, as if its deadline had come."""
+    seed: int
+    """Names the draws of those guesses."""
+
+    def described(self) -> dict[str, Any]:
+        """Return them as a log keeps them."""
+        return {name: describe(value) for name, value in self._asdict().items()}
+
+    def changed(self, told: dict[str, Any]) -> "Settings":
+        """Return them with others in place of some; raises ValueError for what cannot be one."""
+        for name in told:
+            if name not in CHANGEABLE:
+                raise ValueError(f"{name!r:.80} cannot be changed; {', '.join(CHANGEABLE)} can. Begin another decider")
+        return self._replace(**{name: _CHECKS[name](value) for name, value in told.items()})
+
+    def changeable(self) -> dict[str, Any]:
+        """Return those that may be changed."""
+        return {name: getattr(self, name) for name in CHANGEABLE}
+
+    def new_learner(self, trusted: Any = ()) -> Learner:
+        """Return the learner that began."""
+        return from_bytes(self.learner, "the decider's learner", trusted)
+
+
+def settings_of(described: dict[str, Any], trusted: Any = ()) -> Settings:
+    """Return settings that a log keeps; raises ValueError for what could never have been described."""
+    missing = [name for name in Settings._fields if name not in described]
+    if missing:
+        raise LogError(f"the log does not say its decider's {', '.join(missing)}; put a backup in its place")
+    allowed = Trusted(trusted)
+    found = {name: restore(described[name], allowed) for name in Settings._fields}
+    return new_settings(found.pop("classes"), from_bytes(found.pop("learner"), "its learner", trusted), **found)
+
+
+def new_settings(
+    classes: Any,
+    learner: Learner | None,
+    *,
+    kinds: dict[str, str] | None = None,
+    deadline: float | None = None,
+    silence: str = "nothing",
+    exploration_floor: float = 0.0,
+    max_open: int = 100_000,
+    seed: int = 0,
+) -> Settings:
+    """Check settings; `Decider.open` says what they mean."""
+    if isinstance(learner, type) or not isinstance(learner, Learner | None):
+        raise ValueError(f"learner must be a learner such as onebit.BanditSVM(); got {brief(learner)}")
+    made = BanditSVM() if learner is None else learner
+    if made.full_information:
+        raise ValueError(f"learner={made!r} must be told the right label, and a decider hears only right or wrong")
+    if made._started:
+        raise ValueError(f"learner={made!r} has begun; give a new one: clone(learner)")
+    labels = check_classes(classes).tolist()
+    if made.classes is not None and check_classes(made.classes).tolist() != labels:
+        raise ValueError(f"classes={labels!r:.80} are not the learner's, {made.classes!r:.80}; give them once")
+    Encoder(dict(kinds or {}))  # says what is wrong before there is a file
+    fresh = type(made)(**made.get_params(deep=False)).set_params(classes=labels)
+    return Settings(
+        labels,
+        bytes(to_bytes(fresh)),
+        dict(kinds or {}),
+        _CHECKS["deadline"](deadline),
+        _CHECKS["silence"](silence),
+        _CHECKS["exploration_floor"](exploration_floor),
+        _CHECKS["max_open"](max_open),
+        check_integer("seed", seed, low=0),
+    )
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "deadline": lambda value: None if value is None else check_number("deadline", value, above=0.0),
+    "silence": lambda value: check_choice("silence", value, SILENCES),
+    "exploration_floor": lambda value: check_number("exploration_floor", value, at_least=0.0, at_most=1.0),
+    "max_open": lambda value: check_integer("max_open", value, low=1),
+}
+
+
+def check_same(
+    path: Any, settings: Settings, told: dict[str, Any], trusted: Any = (), classes: list[Any] | None = None
+) -> None:
+    """Raise LogError if a decider that goes on was to be another; what is left out is what it was.
+
+    `classes` are those of now: they may be named instead of those that it began with.
+    """
+    was = new_settings(settings.classes, settings.new_learner(trusted))
+    for name, value in told.items():
+        if value is None:  # left out
+            continue
+        old, new = getattr(settings, name), value
+        if name == "classes":
+            new = check_classes(value).tolist()
+            old = classes if classes is not None and repr(new) == repr(classes) else old
+        elif value == getattr(was, name):  # left out, too
+            continue
+        elif name == "learner":
+            old, new = (
+                type(each)(**each.get_params(deep=False) | {"classes": None})
+                for each in (settings.new_learner(trusted), value)
+            )
+        if repr(old) != repr(new):
+            was_told, remedy = "was begun with", "begin another decider"
+            if name in CHANGEABLE:
+                was_told, remedy = "has", f"call change({name}={new!r})"
+            raise LogError(
+                f"{path}: {was_told} {name}={old!r:.200}, and is opened with {new!r:.200}; leave it out, or {remedy}"
+            )

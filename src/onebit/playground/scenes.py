@@ -1,0 +1,267 @@
+"""Where the rounds of a session come from: the paper's sets, a table of the user's own, points that somebody draws."""
+
+import tempfile
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+from onebit.inputs import Floats, Integers, check_number, check_seed
+from onebit.playground.picture import Picture, flat_picture, widest_picture
+from onebit.reporting.names import printable, shortened
+from onebit.streams import bundled, paper_strong, paper_weak, preprocess, wedges
+from onebit.streams.files import ending, read_strangers_text
+from onebit.streams.reading import Reading
+
+MOST_ROUNDS = 5000
+"""Of a session."""
+MOST_CELLS = 500_000
+"""Rows times columns of a table, after words have become columns."""
+MOST_COLUMNS = 1000
+"""Of a table: a picture has thousands of such rows."""
+MOST_CLASSES = 20
+MOST_POINTS = 300
+"""That can be drawn."""
+DRAWN_LABELS = ("blue", "orange", "green", "pink")
+"""What a person can draw."""
+
+_LONGEST_NAME = 40
+# For a table of two million letters, which takes some 100 MB and a second or two.
+_MOST_GIB, _MOST_SECONDS = 0.25, 30
+_ONE_AT_A_TIME = threading.Lock()
+
+
+class Scene(ABC):
+    """Rounds, what they are called, and how they are shown."""
+
+    title: str
+    says: str
+    """What one sees, in a sentence."""
+    labels: tuple[str, ...]
+    picture: Picture
+    n_features: int
+    most_rounds: int = MOST_ROUNDS
+
+    @abstractmethod
+    def take(self, start: int, count: int) -> tuple[Floats, Integers]:
+        """Return the rows and labels of the rounds from `start` on: at most `count`, fewer if there are no more now."""
+
+    @abstractmethod
+    def all_rows(self) -> tuple[Floats, Integers]:
+        """Return every row that is played, and its label, once or oftener: what a margin is measured on."""
+
+
+class Prepared(Scene):
+    """Rounds that are known from the start; a small set is played again and again, each time in another order."""
+
+    def __init__(
+        self, title: str, says: str, X: Floats, y: Integers, labels: Sequence[str], picture: Picture, order: Integers
+    ) -> None:
+        self.title, self.says, self.picture = title, says, picture
+        self.labels = tuple(shortened(printable(label), _LONGEST_NAME) for label in labels)
+        self._X, self._y, self._order = X, y, order
+        self.n_features, self.most_rounds = X.shape[1], len(order)
+
+    def take(self, start: int, count: int) -> tuple[Floats, Integers]:
+        """Return the rounds from `start` on, until the last."""
+        chosen = self._order[start : start + count]
+        return self._X[chosen], self._y[chosen]
+
+    def all_rows(self) -> tuple[Floats, Integers]:
+        """Return the set."""
+        return self._X, self._y
+
+
+class Drawn(Scene):
+    """Points that a person draws: a new one comes next, otherwise one of the old ones by chance.
+
+    Examples
+    --------
+    >>> scene = Drawn(seed=0)
+    >>> scene.add(0.5, 0.5, "blue")
+    >>> scene.take(0, 3)[1].tolist()
+    [0, 0, 0]
+    """
+
+    title = "Points you draw"
+    says = (
+        "Choose a colour and put points into the square; the learners name the colour of each, and hear only right or "
+        "wrong."
+    )
+    labels = DRAWN_LABELS
+    n_features = 3
+
+    def __init__(self, seed: int) -> None:
+        self._generator = np.random.default_rng(check_seed(seed))
+        self._rows: list[tuple[float, float, float]] = []
+        self._codes: list[int] = []
+        self._waiting: deque[int] = deque()
+        box = (-1.0, -1.0, 1.0, 1.0)
+        self.picture = flat_picture(np.array([[0.0, 0.0, 1.0]]), "the square you draw in", box)
+
+    @property
+    def points(self) -> list[tuple[float, float, int]]:
+        """What was drawn: two coordinates and the position of the label."""
+        return [(x, y, code) for (x, y, _), code in zip(self._rows, self._codes, strict=True)]
+
+    def add(self, x: float, y: float, label: str) -> None:
+        """Draw one point; raises ValueError if it is outside the square, or one too many."""
+        place = tuple(check_number(name, value, above=-1.0000001, at_most=1.0) for name, value in (("x", x), ("y", y)))
+        if label not in DRAWN_LABELS:
+            raise ValueError(f"label must be one of {', '.join(DRAWN_LABELS)}; got {label!r}")
+        if len(self._rows) >= MOST_POINTS:
+            raise ValueError(f"at most {MOST_POINTS} points can be drawn; start again with an empty square")
+        self._waiting.append(len(self._rows))
+        # A constant column lets linear learners place their borders anywhere.
+        self._rows.append((place[0], place[1], 1.0))
+        self._codes.append(DRAWN_LABELS.index(label))
+
+    def take(self, start: int, count: int) -> tuple[Floats, Integers]:
+        """Return the next rounds; none while nothing is drawn."""
+        n = min(count, self.most_rounds - start) if self._rows else 0
+        chosen = [
+            self._waiting.popleft() if self._waiting else int(self._generator.integers(len(self._rows)))
+            for _ in range(max(n, 0))
+        ]
+        X = np.array([self._rows[at] for at in chosen]).reshape(len(chosen), 3)
+        return X, np.array([self._codes[at] for at in chosen], dtype=np.int64)
+
+    def all_rows(self) -> tuple[Floats, Integers]:
+        """Return the points."""
+        return np.array(self._rows).reshape(len(self._rows), 3), np.array(self._codes, dtype=np.int64)
+
+
+_COLOURS = ("blue", "orange", "green")
+_HEARS = "and hears only right or wrong"
+_SHOWN = {
+    "paper_weak": (
+        "Three classes in a disc",
+        (
+            f"Each round is a point in a disc. A learner names its colour, {_HEARS}. Most points are blue, and no "
+            "straight line cuts one colour off from the rest: hard for most learners."
+        ),
+    ),
+    "paper_strong": (
+        "Three classes on a circle",
+        (
+            f"Each round is a point on a circle. A learner names its colour, {_HEARS}. Most points are blue, and a "
+            "straight line cuts off each colour."
+        ),
+    ),
+    "wedges": (
+        "The wedges",
+        f"Each round is one of 78 points in wedges, like slices of a cake. A learner names its wedge, {_HEARS}.",
+    ),
+    "iris": ("Iris flowers", f"Each round is a flower. A learner names its kind from four lengths, {_HEARS}."),
+    "csv": ("Your CSV", f"Each round is a row of your table. A learner names its class, {_HEARS}."),
+    "drawn": (Drawn.title, Drawn.says),
+}
+
+
+def scene_titles() -> dict[str, str]:
+    """Return the titles of all scenes, by name; "csv" and "drawn" need a person's help."""
+    return {name: title for name, (title, _) in _SHOWN.items()}
+
+
+def make_scene(name: str, seed: int) -> Scene:
+    """Return one of the scenes that need nothing but a seed, or an empty square to draw in.
+
+    >>> make_scene("wedges", seed=1).take(0, 2)[0].shape
+    (2, 2)
+    """
+    check_seed(seed)
+    if name == "drawn":
+        return Drawn(seed)
+    if name in ("paper_weak", "paper_strong"):
+        draw = paper_weak if name == "paper_weak" else paper_strong
+        X, y = draw(MOST_ROUNDS, seed)
+        picture = flat_picture(X, "the first two columns; the third is constant")
+        return Prepared(*_SHOWN[name], X, y, _COLOURS, picture, np.arange(len(y)))
+    if name == "wedges":
+        X, y = wedges()
+        labels = [f"wedge {k + 1}" for k in range(int(y.max()) + 1)]
+        return Prepared(*_SHOWN[name], X, y, labels, flat_picture(X, "the two columns"), _passes(len(y), seed))
+    if name == "iris":
+        data = bundled("iris")
+        X = preprocess(data.X, "standardize")
+        return Prepared(*_SHOWN[name], X, data.y, data.label_names, widest_picture(X), _passes(len(X), seed))
+    raise ValueError(f"stream must be one of {', '.join(_SHOWN)}; got {name!r}")
+
+
+def scene_from_table(
+    file_name: str, text: bytes, seed: int, label: str | None = None, drop: Sequence[str] = ()
+) -> Scene:
+    r"""Return the rounds of a table that somebody has sent: standardised, with a constant, shuffled by the seed.
+
+    It is read in a child process with little memory, one table at a time: no file can end or block the playground.
+
+    Parameters
+    ----------
+    file_name : str
+        Its ending says what it is; otherwise it is only shown.
+    text : bytes
+        What is in the file.
+    seed : int
+        Of the order.
+    label, drop
+        As `onebit.streams.read_table` takes them.
+
+    Examples
+    --------
+    >>> scene_from_table("fruit.csv", b"weight,class\n1,apple\n2,pear\n3,apple\n", seed=0).labels
+    ('apple', 'pear')
+    """
+    from onebit.streams.text_table import count_columns  # which imports Polars, a large library
+
+    check_seed(seed)
+    if ending(Path(file_name)) not in (".csv", ".tsv"):
+        raise ValueError(f"{printable(file_name)}: the table must be a .csv or .tsv file")
+    with tempfile.TemporaryDirectory(prefix="onebit-") as folder:
+        # Never under the name that was sent: that may be a path.
+        path = Path(folder) / f"table{ending(Path(file_name))}"
+        path.write_bytes(text)
+        reading = Reading(label, tuple(drop), max_gib=_MOST_GIB)
+        try:
+            # From the first line, before all others: the label and what is dropped are not counted.
+            n_named = sum(len(names.split(",")) for names in drop) + 1
+            _check_size(file_name, "columns", count_columns(path, text, reading) - n_named, MOST_COLUMNS)
+            with _ONE_AT_A_TIME:
+                data = read_strangers_text(path, reading, _MOST_SECONDS)
+        except ValueError as error:
+            raise ValueError(str(error).replace(str(path), printable(file_name))) from None
+    n_rows, n_columns = data.X.shape
+    _check_size(file_name, "columns", n_columns, MOST_COLUMNS)
+    _check_size(file_name, "rows × columns", n_rows * n_columns, MOST_CELLS)
+    _check_size(file_name, "classes", data.n_classes, MOST_CLASSES)
+    X = preprocess(data.X.toarray() if scipy.sparse.issparse(data.X) else data.X, "standardize")
+    title, says = _SHOWN["csv"]
+    columns = "1 column" if n_columns == 1 else f"{n_columns} columns"
+    size = f"{n_rows} rows, {columns}, {data.n_classes} classes"
+    says = f"{says} {size}; columns are standardised, and a constant is added."
+    shown = shortened(printable(file_name), _LONGEST_NAME)
+    return Prepared(f"{title}: {shown}", says, X, data.y, data.label_names, _picture_of(X), _passes(n_rows, seed))
+
+
+def _check_size(file_name: str, what: str, size: int, most: int) -> None:
+    if size > most:
+        raise ValueError(
+            f"{printable(file_name)}: has {size} {what}; the playground takes {most}. `onebit play` takes all"
+        )
+
+
+def _picture_of(X: Floats) -> Picture:
+    n_varying = int((X.std(axis=0) > 0.0).sum())
+    if n_varying == 2 and (X.std(axis=0)[:2] > 0.0).all():
+        return flat_picture(X, "the two columns, standardised")
+    return widest_picture(X)
+
+
+def _passes(n: int, seed: int) -> Integers:
+    """Return every row's position again and again, each time in another order."""
+    generator = np.random.default_rng(seed)
+    n_passes = -(-MOST_ROUNDS // n)
+    return np.concatenate([generator.permutation(n) for _ in range(n_passes)])[:MOST_ROUNDS]

@@ -1,0 +1,373 @@
+"""A session: some learners on the same rounds, played as far as somebody asks, and what there is to see of it."""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onebit.decider.bank import kernel_name
+from onebit.inputs import Floats, Integers, check_integer
+from onebit.learners import BanditSVM, Learner
+from onebit.playground.catalogue import CATALOGUE, MOST_LEARNERS, looks, new_learner
+from onebit.playground.promise import Promise, measure, promised
+from onebit.playground.scenes import Drawn, Scene
+
+WARMING_UP, READY, FINISHED, FAILED = "warming up", "ready", "finished", "failed"
+MOST_AT_ONCE = 500
+"""Rounds that one call of `Session.advance` plays, at most."""
+LARGEST_GRID = 80
+"""Cells along one side of a picture."""
+
+_SHOWN_ROUNDS = 250  # as dots in the picture
+_LISTED_ROUNDS = 8  # in words
+_LATELY = 100  # rounds, whose mistakes are shown beside all
+_CURVE_POINTS = 300
+_SHOWN_FACTS = 300
+_SECONDS = 0.15  # after which `advance` answers, if it has played at least one round
+_LOCK_SECONDS = 30.0
+_MEASURED_CELLS = 200_000  # rows times columns, beyond which no margin is measured
+_MOST_SQUARED = 500_000  # columns × columns × classes of a learner that keeps as many numbers: a round in half a second
+_LOG = logging.getLogger("onebit.playground")
+
+
+class BusyError(RuntimeError):
+    """Somebody else plays this session, and is not done."""
+
+
+class _Round(NamedTuple):
+    number: int
+    place: tuple[float, float]
+    truth: int
+    guesses: tuple[int, ...]
+
+
+class _Curve:
+    """Mistakes so far, at rounds that get rarer as there are more of them."""
+
+    def __init__(self, n_learners: int) -> None:
+        self.rounds: list[int] = [0]
+        self.mistakes: list[list[int]] = [[0] for _ in range(n_learners)]
+        self._every = 1
+
+    def note(self, round: int, mistakes: Sequence[int]) -> None:
+        if round % self._every:
+            return
+        self.rounds.append(round)
+        for line, count in zip(self.mistakes, mistakes, strict=True):
+            line.append(int(count))
+        if len(self.rounds) > _CURVE_POINTS:
+            self._every *= 2
+            kept = [at for at, number in enumerate(self.rounds) if number % self._every == 0]
+            self.rounds = [self.rounds[at] for at in kept]
+            self.mistakes = [[line[at] for at in kept] for line in self.mistakes]
+
+
+class Session:
+    """One to four learners on the same rounds; every method may be called from any thread.
+
+    Parameters
+    ----------
+    scene : Scene
+        The rounds; the session owns it.
+    learners : sequence of str
+        Keys of `CATALOGUE`, each at most once.
+    seed : int
+        Of the learners' random numbers.
+
+    Examples
+    --------
+    >>> from onebit.playground.scenes import make_scene
+    >>> session = Session(make_scene("wedges", seed=0), ["perceptron", "chance"], seed=0)
+    >>> session.advance(20)
+    20
+    >>> [learner["mistakes"] > 0 for learner in session.frame()["learners"]]
+    [True, True]
+    """
+
+    def __init__(self, scene: Scene, learners: Sequence[str], seed: int) -> None:
+        if not 1 <= len(learners) <= MOST_LEARNERS or len(set(learners)) < len(learners):
+            raise ValueError(f"learners must be 1 to {MOST_LEARNERS} different ones; got {list(learners)!r}")
+        self._keys, self._scene, self._seed = tuple(learners), scene, seed
+        self._classes = list(range(len(scene.labels)))
+        for key in learners:
+            if key in CATALOGUE and CATALOGUE[key].is_square and self._squared() > _MOST_SQUARED:
+                raise ValueError(
+                    f"{CATALOGUE[key].title} takes too long with {scene.n_features} columns; choose another learner"
+                )
+        self._learners = [self._fresh(key) for key in learners]
+        for learner in self._learners:
+            learner.begin(scene.n_features, self._classes)
+        self._lock = threading.Lock()
+        self._round = 0
+        self._mistakes = np.zeros(len(learners), dtype=np.int64)
+        self._lately: deque[tuple[bool, ...]] = deque(maxlen=_LATELY)
+        self._shown: deque[_Round] = deque(maxlen=_SHOWN_ROUNDS)
+        self._curve = _Curve(len(learners))
+        self._seconds_per_round = 0.0
+        self._looks = looks()
+        self._state, self._why_failed = READY, ""
+        self._promises: list[Promise | None] = [None] * len(learners)
+        self._measured = -1
+        self._is_over = False
+
+    def _squared(self) -> int:
+        return self._scene.n_features**2 * len(self._classes)
+
+    def _fresh(self, key: str) -> Learner:
+        return new_learner(key, self._classes, self._seed)
+
+    # Getting ready.
+
+    def prepare(self, in_background: bool = True) -> None:
+        """Compile what the learners need, and measure the margins that their promises depend on."""
+        self._state = WARMING_UP
+        if in_background:
+            threading.Thread(target=self._prepare, name="onebit-playground", daemon=True).start()
+        else:
+            self._prepare()
+
+    def _prepare(self) -> None:
+        try:
+            X, y = np.zeros((2, self._scene.n_features)), np.zeros(2, dtype=np.int64)
+            X[:, -1] = 1.0
+            for key in self._keys:
+                twin = self._fresh(key)
+                twin.play_stream(X, y, classes=self._classes)
+                twin.score_classes(X)
+                twin.probabilities(X[0])
+        except Exception as error:  # a thread has nobody else to tell
+            _LOG.error("a session cannot be prepared", exc_info=error)
+            self._state, self._why_failed = FAILED, "something went wrong inside; the terminal says what"
+            return
+        self._state = READY
+        self._measure()
+
+    def _measure(self) -> None:
+        while self._measured != self._n_rows() and not self._is_over:  # points may join while others are measured
+            try:
+                promises = self._promises_now()
+            except Exception as error:  # whoever plays needs no promises
+                _LOG.error("margins cannot be measured", exc_info=error)
+                promises = [Promise(None, "not measured: something went wrong")] * len(self._keys)
+            self._promises = list(promises)
+
+    def _n_rows(self) -> int:
+        with self._lock:
+            return len(self._scene.all_rows()[1])
+
+    def _promises_now(self) -> list[Promise]:
+        with self._lock:
+            X, y = self._scene.all_rows()
+        self._measured = len(y)
+        if len(set(y.tolist())) < 2:
+            return [Promise(None, "nothing yet: one class only")] * len(self._keys)
+        if X.size <= _MEASURED_CELLS:
+            found = measure(X, y, len(self._classes), is_wanted=lambda: not self._is_over)
+            if found is not None:
+                return [promised(self._fresh(key), found) for key in self._keys]
+        return [Promise(None, "not measured: it would take too long")] * len(self._keys)
+
+    def end(self) -> None:
+        """Stop measuring: nobody will look any more."""
+        self._is_over = True
+
+    # Playing.
+
+    def advance(self, rounds: int) -> int:
+        """Play some rounds with every learner, and return how many: fewer if time is up, or if there are no more."""
+        check_integer("rounds", rounds, low=1, high=MOST_AT_ONCE)
+        self._check_ready()
+        self._take_lock()
+        try:
+            start, played = time.monotonic(), 0
+            while played < rounds and (played == 0 or time.monotonic() - start < _SECONDS):
+                before = time.monotonic()
+                left = max(_SECONDS - (before - start), 0.0)
+                chunk = int(left / self._seconds_per_round) if self._seconds_per_round else 1
+                X, y = self._scene.take(self._round, min(rounds - played, max(chunk, 1)))
+                if not len(y):
+                    if self._round >= self._scene.most_rounds:
+                        self._state = FINISHED
+                    break
+                self._play(X, y)
+                self._seconds_per_round = (time.monotonic() - before) / len(y)
+                played += len(y)
+            if self._round >= self._scene.most_rounds:
+                self._state = FINISHED
+            return played
+        finally:
+            self._lock.release()
+
+    def _play(self, X: Floats, y: Integers) -> None:
+        """Play rounds with every learner, and note what happened."""
+        guesses = np.column_stack(
+            [learner.play_stream(X, y, fresh=False, keep_guesses=True).guesses for learner in self._learners]
+        )
+        places = self._scene.picture.places(X)
+        for t, (truth, said, place) in enumerate(zip(y.tolist(), guesses.tolist(), places.tolist(), strict=True)):
+            wrong = tuple(guess != truth for guess in said)
+            self._mistakes += wrong
+            self._lately.append(wrong)
+            self._shown.append(_Round(self._round + t + 1, (place[0], place[1]), truth, tuple(said)))
+            self._curve.note(self._round + t + 1, self._mistakes.tolist())
+        self._round += len(y)
+
+    def add_points(self, points: Sequence[tuple[float, float, str]]) -> None:
+        """Draw points into the square of a session that is about drawn points: all of them, or none."""
+        scene = self._scene
+        if not isinstance(scene, Drawn):
+            raise ValueError(f"points can be drawn only where the stream is drawn; this one is {scene.title!r}")
+        self._take_lock()
+        try:
+            trial = Drawn(self._seed)
+            for point in [*((x, y, scene.labels[code]) for x, y, code in scene.points), *points]:
+                trial.add(*point)
+            for point in points:
+                scene.add(*point)
+            is_due = self._state == READY and None not in self._promises
+            if is_due:
+                self._promises = [None] * len(self._keys)
+        finally:
+            self._lock.release()
+        if is_due:
+            threading.Thread(target=self._measure, name="onebit-playground", daemon=True).start()
+
+    def _check_ready(self) -> None:
+        if self._state == WARMING_UP:
+            raise BusyError("the session is warming up: code is compiled, once; ask again in a moment")
+        if self._state == FAILED:
+            raise RuntimeError(f"the session cannot go on ({self._why_failed}); start a new one")
+
+    def _take_lock(self) -> None:
+        if not self._lock.acquire(timeout=_LOCK_SECONDS):
+            raise BusyError("the session is still busy with an earlier request; ask again in a moment")
+
+    # Looking.
+
+    def frame(self) -> dict[str, Any]:
+        """Return all that a page shows, as plain values."""
+        self._take_lock()
+        try:
+            scene = self._scene
+            return {
+                "state": self._state,
+                "why_failed": self._why_failed,
+                "round": self._round,
+                "most_rounds": scene.most_rounds,
+                "seed": self._seed,
+                "stream": {
+                    "title": scene.title,
+                    "says": scene.says,
+                    "labels": list(scene.labels),
+                    "picture": scene.picture.says,
+                    "box": list(scene.picture.box),
+                    "points": [list(point) for point in scene.points] if isinstance(scene, Drawn) else None,
+                },
+                "learners": [self._learner_frame(at) for at in range(len(self._keys))],
+                "curve": {"rounds": self._curve_rounds(), "mistakes": self._curve_mistakes()},
+                "rounds": [
+                    {"round": each.number, "place": each.place, "truth": each.truth, "guesses": each.guesses}
+                    for each in self._shown
+                ],
+                "n_listed": _LISTED_ROUNDS,
+            }
+        finally:
+            self._lock.release()
+
+    def _learner_frame(self, at: int) -> dict[str, Any]:
+        key, learner, promise = self._keys[at], self._learners[at], self._promises[at]
+        entry, look = CATALOGUE[key], self._looks[key]
+        return {
+            "key": key,
+            "title": entry.title,
+            "says": entry.says,
+            "color": look.color,
+            "dashes": list(look.dashes[1]),
+            "mistakes": int(self._mistakes[at]),
+            "lately": sum(wrong[at] for wrong in self._lately),
+            "n_lately": len(self._lately),
+            "updates": learner.n_updates_,
+            "explored": learner.n_uniform_guesses_,
+            "promise": None if promise is None else {"mistakes": promise.mistakes, "says": promise.says},
+        }
+
+    def _curve_rounds(self) -> list[int]:
+        rounds = self._curve.rounds
+        return rounds if rounds[-1] == self._round else [*rounds, self._round]
+
+    def _curve_mistakes(self) -> list[list[int]]:
+        if self._curve.rounds[-1] == self._round:
+            return self._curve.mistakes
+        return [[*line, int(now)] for line, now in zip(self._curve.mistakes, self._mistakes, strict=True)]
+
+    def regions(self, learner: int, size: int) -> dict[str, Any]:
+        """Return every class's score all over the picture, cell by cell, and the facts that the learner has stored.
+
+        Scores rather than labels: between cells they can be interpolated, so a coarse grid gives fine borders.
+        """
+        chosen = self._chosen(learner)
+        check_integer("size", size, low=4, high=LARGEST_GRID)
+        self._check_ready()
+        self._take_lock()
+        try:
+            rows = self._scene.picture.grid(size)
+            scores = np.nan_to_num(chosen.score_classes(rows))
+            scores /= np.abs(scores).max() or 1.0
+            return {
+                "learner": learner,
+                "size": size,
+                "round": self._round,
+                "scores": scores.round(5).T.tolist(),
+                **self._facts(chosen),
+            }
+        finally:
+            self._lock.release()
+
+    def _facts(self, learner: Learner) -> dict[str, Any]:
+        """Return where the latest stored examples are, and what is proved of each: which label it is, or is not."""
+        if not isinstance(learner, BanditSVM) or learner.n_rounds_ == 0:
+            return {"facts": None, "n_facts": None}
+        support, proved = learner.support_, learner.proved_
+        facts = []
+        for place, row in zip(self._scene.picture.places(support)[-_SHOWN_FACTS:], proved[-_SHOWN_FACTS:], strict=True):
+            right = np.flatnonzero(row > 0)
+            facts.append(
+                {
+                    "place": place.tolist(),
+                    "is": int(right[0]) if len(right) else None,
+                    "is_not": [] if len(right) else np.flatnonzero(row < 0).tolist(),
+                }
+            )
+        return {"facts": facts, "n_facts": len(support)}
+
+    def opinions(self, learner: int, x: float, y: float) -> dict[str, Any]:
+        """Return who says what about a place in the picture: every kernel of a bank, or the learner's chances."""
+        chosen = self._chosen(learner)
+        self._check_ready()
+        self._take_lock()
+        try:
+            row = self._scene.picture.rows(np.array([[x, y]]))[0]
+            chances = chosen.probabilities(row)
+            said = {"learner": learner, "guess": int(np.argmax(chances)), "chances": chances.round(4).tolist()}
+            voices = []
+            if isinstance(chosen, BanditSVM):
+                for opinion in chosen.opinions(row):
+                    scores = np.clip(opinion.scores, -1e6, 1e6).round(3).tolist()
+                    voices.append(
+                        {
+                            "kernel": kernel_name(opinion.kernel),
+                            "label": int(opinion.label),
+                            "weight": round(opinion.weight, 4),
+                            "scores": scores,
+                        }
+                    )
+            return {**said, "voices": voices}
+        finally:
+            self._lock.release()
+
+    def _chosen(self, learner: int) -> Learner:
+        return self._learners[check_integer("learner", learner, low=0, high=len(self._learners) - 1)]

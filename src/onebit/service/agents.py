@@ -1,0 +1,368 @@
+"""The verbs of a decider as tools for AI agents, over MCP: ``onebit mcp``.
+
+What a tool is given is read by the same functions as a request of the service, so limits and words are the same. The
+decider works in a thread; the protocol is never kept waiting by the disk.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from onebit import __version__
+from onebit.decider.advice import AdvisedError, in_tools
+from onebit.decider.client import RemoteDecider
+from onebit.decider.decider import Decider
+from onebit.decider.report import report
+from onebit.service import bodies
+from onebit.service.web import LARGEST_BODY
+
+Desk = Decider | RemoteDecider
+_LOG = logging.getLogger("onebit.mcp")
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
+_UNREADABLE = (
+    "the message cannot be read ({}): it must be JSON-RPC, nested at most some 100 deep, with finite numbers, and with "
+    "texts that have no half of a pair of surrogates"
+)
+_MOST_LABELS = 50  # that are named when a session begins
+
+_INSTRUCTIONS = (
+    "onebit picks one of several labels (a tool, a prompt, a model, a route) for a record, and learns from being told "
+    "right or wrong. First call guess, and do what its label says. Keep the id. As soon as you know how it went, call "
+    "tell with that id: without an answer nothing is learned. Never answer for a label that you did not try."
+)
+
+
+class Verb(NamedTuple):
+    """A tool."""
+
+    says: str
+    fields: dict[str, Any]
+    needed: list[str]
+    call_of: Callable[[Any], Callable[[Any], Any]]
+    """What is asked of a decider, by what the agent said; raises ValueError."""
+    hints: dict[str, bool]
+
+    def schema(self) -> dict[str, Any]:
+        """Return what may be said, as JSON Schema."""
+        return {
+            "type": "object",
+            "properties": self.fields,
+            "required": self.needed,
+            "additionalProperties": False,
+        }
+
+
+def _nothing_said(call: Callable[[Any], Any]) -> Callable[[Any], Callable[[Any], Any]]:
+    def call_of(said: Any) -> Callable[[Any], Any]:
+        bodies.fields_of(said, [])
+        return call
+
+    return call_of
+
+
+def _status(desk: Desk) -> Any:
+    return bodies.status_call(desk) if isinstance(desk, Decider) else desk.status()
+
+
+def _report(desk: Desk) -> Any:
+    return bodies.described_report(report(desk)) if isinstance(desk, Decider) else desk.report()
+
+
+_LABEL = {"type": ["string", "integer"]}
+_RECORD = {
+    "type": "object",
+    "description": "What is known before deciding: named numbers, truth values, words, texts, lists of words. Use the "
+    "same names every time; some may be missing.",
+}
+_ID = {"type": "string", "description": "The id that guess returned."}
+_KEY = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 200,
+    "description": "Names this request, so that calling again after a lost reply cannot count twice: the same key gets "
+    "the first answer again. Every new decision needs a new key, such as the id of the task.",
+}
+_LOOKS = {"read_only_hint": True, "open_world_hint": False}
+_ONCE = {"read_only_hint": False, "destructive_hint": False, "idempotent_hint": True, "open_world_hint": False}
+_EVERY_TIME = _ONCE | {"idempotent_hint": False}
+
+VERBS = {
+    "guess": Verb(
+        "Ask which label to pick for a record, before you act. Returns id, label, propensity (the chance with which "
+        "it was drawn, not how sure it is) and time. Do what the label says, then tell how it went, with the id. "
+        'Example: {"record": {"task": "sum up a contract", "pages": 12, "language": "de"}, "key": "task-17"}',
+        {
+            "record": _RECORD,
+            "among": {"type": "array", "items": _LABEL, "description": "The labels allowed now; all, if left out."},
+            "key": _KEY,
+        },
+        ["record"],
+        bodies.guess_call,
+        _EVERY_TIME,
+    ),
+    "tell": Verb(
+        "Say whether the label of a guess was right, now or days later. Returns news: false if that was known already; "
+        "saying it again does no harm. If the opposite was told before by mistake, use correct. "
+        'Example: {"id": "5-9f86d081884c7d65", "correct": true}',
+        {
+            "id": _ID,
+            "correct": {"type": "boolean", "description": "Whether the guessed label was right for its record."},
+        },
+        ["id", "correct"],
+        bodies.tell_call,
+        _ONCE,
+    ),
+    "correct": Verb(
+        "Say that an answer given before was a mistake, and what it should have been; for a ticket without an answer "
+        'use tell. Example: {"id": "5-9f86d081884c7d65", "correct": false}',
+        {"id": _ID, "correct": {"type": "boolean", "description": "What should have been told."}},
+        ["id", "correct"],
+        bodies.correct_call,
+        _ONCE,
+    ),
+    "withdraw": Verb(
+        "Say that an answer given before was a mistake, and that nobody knows the right one. "
+        'Example: {"id": "5-9f86d081884c7d65"}',
+        {"id": _ID},
+        ["id"],
+        bodies.withdraw_call,
+        _ONCE,
+    ),
+    "shadow": Verb(
+        "Teach it with a decision that you made yourself, without guess: what you picked, and whether that was right "
+        "(null if nobody knows). Returns the label it would have picked. "
+        'Example: {"record": {"task": "translate", "pages": 2}, "label": "small-model", "correct": true, "key": "t-8"}',
+        {
+            "record": _RECORD,
+            "label": _LABEL | {"description": "What you picked: one of the labels."},
+            "correct": {"type": ["boolean", "null"], "description": "Whether that was right."},
+            "propensity": {
+                "type": ["number", "null"],
+                "exclusiveMinimum": 0,
+                "maximum": 1,
+                "description": "The chance with which you picked it, if you drew it by chance.",
+            },
+            "key": _KEY,
+        },
+        ["record", "label", "correct"],
+        bodies.shadow_call,
+        _EVERY_TIME,
+    ),
+    "add_class": Verb(
+        "Add a label that may be picked from now on. Labels cannot be removed; leave one out with among. Returns all "
+        'labels. Example: {"label": "web-search"}',
+        {"label": _LABEL | {"description": "A new one."}},
+        ["label"],
+        bodies.class_call,
+        _EVERY_TIME,
+    ),
+    "status": Verb(
+        "Return the labels there are, and how many guesses were right, wrong, and still wait for an answer.",
+        {},
+        [],
+        _nothing_said(_status),
+        _LOOKS,
+    ),
+    "report": Verb(
+        "Return how well it does: mistakes with 95 % intervals, by label and recently, and alarms with a likely cause.",
+        {},
+        [],
+        _nothing_said(_report),
+        _LOOKS,
+    ),
+}
+"""By the names that agents call them by."""
+
+
+def answer(desk: Desk, name: str, arguments: Any) -> Any:
+    """Return what a tool answers; raises ValueError and whatever the library raises.
+
+    Parameters
+    ----------
+    desk : Decider or RemoteDecider
+        Who is asked.
+    name : str
+        One of `VERBS`.
+    arguments : object
+        What the agent said.
+    """
+    body = json.dumps({} if arguments is None else arguments).encode()
+    if len(body) > LARGEST_BODY:
+        raise ValueError(f"the call is larger than {LARGEST_BODY} bytes; send less at once")
+    return VERBS[name].call_of(bodies.read_json(body))(desk)
+
+
+def instructions(desk: Desk, about: str | None) -> str:
+    """Return what an agent is told when a session begins; raises ValueError for labels that it cannot be told."""
+    said = [_INSTRUCTIONS] if about is None else [_INSTRUCTIONS, f"This decider decides: {about}"]
+    if isinstance(desk, Decider):
+        labels = desk.classes
+        try:
+            json.dumps(labels, ensure_ascii=False, allow_nan=False).encode()
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"labels for agents must be texts or numbers; the decider's are {labels!r:.80}") from error
+        more = ", …" if len(labels) > _MOST_LABELS else ""
+        said.append(f"Labels: {json.dumps(labels[:_MOST_LABELS], ensure_ascii=False)[1:-1]}{more}.")
+    return "\n".join(said)
+
+
+def create_server(desk: Desk, about: str | None = None) -> Any:
+    """Return a server of the official SDK for a decider.
+
+    Parameters
+    ----------
+    desk : Decider or RemoteDecider
+        Who is asked.
+    about : str, optional
+        What is decided, in words for the agent.
+    """
+    # A large library, and an extra: only who asks for it needs it.
+    import anyio
+    import mcp_types as types
+    from mcp.server import Server
+    from mcp.shared.exceptions import MCPError
+
+    async def list_tools(_context: Any, _params: Any) -> Any:
+        tools = [
+            types.Tool(
+                name=name,
+                description=verb.says,
+                input_schema=verb.schema(),
+                annotations=types.ToolAnnotations(**verb.hints),
+            )
+            for name, verb in VERBS.items()
+        ]
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(_context: Any, params: Any) -> Any:
+        if params.name not in VERBS:
+            raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r:.80}; there are {', '.join(VERBS)}")
+        try:
+            said = await anyio.to_thread.run_sync(answer, desk, params.name, params.arguments)
+        except Exception as error:
+            return types.CallToolResult(content=[types.TextContent(text=_told(params.name, error))], is_error=True)
+        text = json.dumps(said, ensure_ascii=False)
+        return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=said)
+
+    return Server(
+        "onebit",
+        version=__version__,
+        instructions=instructions(desk, about),
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+def _told(name: str, error: Exception) -> str:
+    """Return what an agent is told of an error: the library's words, but nothing of a bug."""
+    if isinstance(error, UnicodeError):
+        return "the call has text that is no Unicode: half of a pair of surrogates"
+    if isinstance(error, RecursionError):
+        return "the call is nested too deep"
+    if isinstance(error, AdvisedError):
+        return error.worded(in_tools)
+    if isinstance(error, (ValueError, OSError)):
+        return str(error)
+    _LOG.error("%s failed", name, exc_info=error)
+    return "something went wrong inside; onebit's standard error says what"
+
+
+def serve_stdio(desk: Desk, about: str | None = None) -> None:
+    """Speak MCP on standard input and output until the input ends."""
+    import anyio
+    from mcp.server.stdio import stdio_server
+
+    server = create_server(desk, about)
+
+    async def serve() -> None:
+        async with stdio_server() as (incoming, outgoing):
+            readable: Any = _Readable(incoming, outgoing)
+            await server.run(readable, outgoing, server.create_initialization_options())
+
+    anyio.run(serve)
+
+
+class _Readable:
+    """A stream of messages; those that cannot be read are answered with an error.
+
+    The SDK only logs them, and whoever sent one would wait for ever.
+
+    Parameters
+    ----------
+    incoming, outgoing : streams of the SDK
+        What `stdio_server` yields.
+    """
+
+    def __init__(self, incoming: Any, outgoing: Any) -> None:
+        self._incoming, self._outgoing = incoming, outgoing
+
+    @property
+    def last_context(self) -> Any:
+        return self._incoming.last_context
+
+    async def receive(self) -> Any:
+        import mcp_types as types
+        from mcp.shared.message import SessionMessage
+
+        while isinstance(item := await self._incoming.receive(), Exception):
+            fault = item.errors()[0] if hasattr(item, "errors") else {"msg": str(item), "input": ""}
+            asked = fault["input"]
+            if isinstance(asked, str) and not asked.strip():
+                continue  # an empty line
+            error = types.ErrorData(code=types.PARSE_ERROR, message=_UNREADABLE.format(fault["msg"]))
+            said = types.JSONRPCError(jsonrpc="2.0", id=request_id(asked), error=error)
+            await self._outgoing.send(SessionMessage(said))
+        return item
+
+    async def aclose(self) -> None:
+        await self._incoming.aclose()
+
+    def __aiter__(self) -> "_Readable":
+        return self
+
+    async def __anext__(self) -> Any:
+        import anyio
+
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> "_Readable":
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.aclose()
+
+
+def request_id(message: Any) -> str | int | None:
+    r"""Return the id of a message that cannot be read, or None if it has none.
+
+    Parameters
+    ----------
+    message : object
+        What was read of it; or its text, which may be nested so deep, or have such numbers and texts, that no reader of
+        JSON takes it.
+
+    Examples
+    --------
+    >>> request_id('{"params": {"id": 1, "x": "\\ud800"}, "id": 7}'), request_id({"id": "a"}), request_id("{nope")
+    (7, 'a', None)
+    """
+    found = message.get("id") if isinstance(message, dict) else None
+    if isinstance(message, str):
+        depth, before = 0, ("", "")
+        for token in map(re.Match.group, _JSON_TOKEN.finditer(message)):
+            if depth == 1 and before == ('"id"', ":"):
+                with suppress(ValueError, RecursionError):
+                    found = json.loads(token)
+                break
+            depth += (token in "{[") - (token in "}]")
+            before = before[1], token
+    if isinstance(found, str):
+        with suppress(UnicodeEncodeError):
+            return found.encode().decode()
+    return found if type(found) is int else None

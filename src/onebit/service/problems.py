@@ -1,0 +1,42 @@
+"""What to say about an exception, in the words of the library; what went wrong inside never leaves the process."""
+
+from onebit.decider.advice import AdvisedError, in_http
+from onebit.decider.log_errors import LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
+from onebit.decider.tickets import TicketConflictError, UnknownTicketError
+from onebit.machine_memory import MemoryBudgetError
+from onebit.service.web import Problem
+
+# Not the error's own words: they name a path of the machine.
+_UNWRITTEN = "the log cannot be written, and nothing of this happened; try again, with the same key"
+
+_UNSURE = "the database went away, and nobody knows yet whether this happened; try again, with the same key"
+
+
+def problem_of(error: BaseException) -> Problem:
+    """Return what to say about an exception: a bug's own words are not told."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, LogUnsureError):  # not 503: that may be sent again by everybody
+        return Problem(504, _UNSURE, "LogWriteError", retry_after=1)
+    if isinstance(error, LogWriteError):
+        return Problem(503, _UNWRITTEN, "LogWriteError", retry_after=1)
+    if isinstance(error, OwnedError):
+        return Problem(503, f"this decider is open in {error.owner}; ask there, or try again", "OwnedError", 2)
+    if isinstance(error, UnreachableError):
+        return Problem(503, "the database of this decider cannot be reached; try again", "LogError", 2)
+    if isinstance(error, LogError):
+        return Problem(503, "this decider's file cannot be used; the service's log says why", "LogError")
+    if isinstance(error, MemoryBudgetError):
+        return Problem(409, str(error))
+    if isinstance(error, UnicodeError):
+        return Problem(422, "the request has text that is no Unicode: half of a pair of surrogates")
+    if isinstance(error, UnknownTicketError):
+        return Problem(404, str(error))
+    if isinstance(error, AdvisedError):
+        status = 409 if isinstance(error, TicketConflictError) else 422
+        return Problem(status, error.worded(in_http), remedy=error.described())
+    if isinstance(error, ValueError):
+        return Problem(422, str(error))
+    if isinstance(error, RecursionError):
+        return Problem(422, "the request is nested too deep")
+    return Problem(500, "something went wrong inside; the service's log says what", "RuntimeError")

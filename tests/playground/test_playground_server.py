@@ -1,0 +1,208 @@
+"""The playground's server, asked directly: what it answers, whom, and in which words."""
+
+import asyncio
+import json
+import re
+import socket
+from typing import Any, NamedTuple
+
+import pytest
+from fastapi import FastAPI
+
+from in_process import onebit
+from onebit.commands.playground import listen
+from onebit.playground import server
+from onebit.playground.server import create_app
+from onebit.playground.sessions import Sessions
+from onebit.service.web import LARGEST_BODY, PAGE_PARTS
+
+
+class Reply(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def ask(app: FastAPI, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Reply:
+    """Ask an application as a server would, without one."""
+    content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+    sent = {"host": "127.0.0.1:8017", "content-length": str(len(content))}
+    sent |= {"content-type": "application/json"} if method == "POST" else {}
+    sent |= headers or {}
+    plain, _, query = path.partition("?")
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
+        "path": plain, "raw_path": plain.encode(), "query_string": query.encode(), "root_path": "",
+        "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
+        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 8017),
+    }  # fmt: skip
+    messages: list[Any] = []
+    waiting = [{"type": "http.request", "body": content, "more_body": False}]
+
+    async def receive() -> Any:
+        return waiting.pop() if waiting else await asyncio.Event().wait()  # nobody hangs up
+
+    async def send(message: Any) -> None:
+        messages.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    said = {name.decode(): value.decode() for name, value in messages[0]["headers"]}
+    return Reply(messages[0]["status"], said, b"".join(message.get("body", b"") for message in messages[1:]))
+
+
+@pytest.fixture(scope="module")
+def app() -> FastAPI:
+    return create_app()
+
+
+def new_session(app: FastAPI, **changes: Any) -> Reply:
+    return ask(app, "POST", "/api/sessions", {"stream": "drawn", "learners": ["chance"], "seed": 1, **changes})
+
+
+def test_a_session_from_its_beginning_to_its_end(app: FastAPI) -> None:
+    made = new_session(app)
+    assert made.status == 201
+    path = f"/api/sessions/{made.json['id']}"
+    point = {"x": 0.5, "y": 0.5, "label": "blue"}
+    assert ask(app, "POST", f"{path}/points", {"points": [point]}).json["stream"]["points"] == [[0.5, 0.5, 0]]
+    while ask(app, "GET", path).json["state"] == "warming up":
+        pass
+    assert ask(app, "POST", f"{path}/advance", {"rounds": 3}).json["round"] == 3
+    assert len(ask(app, "GET", f"{path}/regions?learner=0&size=8").json["scores"]) == 4
+    assert ask(app, "GET", f"{path}/opinions?learner=0&x=0.1&y=0").json["chances"] == [0.25] * 4
+    assert ask(app, "DELETE", path).status == 204
+    assert ask(app, "GET", path).status == 404
+
+
+def test_an_oracle(app: FastAPI) -> None:
+    made = ask(app, "POST", "/api/oracles", {"classes": ["a", "b"], "learner": "chance"})
+    path = f"/api/oracles/{made.json['id']}"
+    assert ask(app, "POST", f"{path}/answer", {"round": 1, "correct": True}).json["right"] == 1
+    again = ask(app, "POST", f"{path}/answer", {"round": 1, "correct": True})
+    assert again.status == 409
+    assert ask(app, "GET", path).json["answered"] == 1
+
+
+def test_the_page_and_all_that_it_names_are_there_and_nothing_else(app: FastAPI) -> None:
+    page = ask(app, "GET", "/")
+    assert page.headers["content-type"].startswith("text/html")
+    named = ["/page/main.js", "/parts/base.css", "/parts/vendor/NOTICE"]
+    while named:
+        path = named.pop()
+        found = ask(app, "GET", path)
+        assert found.status == 200, path
+        if path.endswith(".js") and "vendor" not in path:
+            folder = path.rpartition("/")[0]
+            texts = re.findall(r'from "(\S+)"', found.body.decode())
+            named += [text if text.startswith("/") else f"{folder}/{text.removeprefix('./')}" for text in texts]
+    for path in re.findall(r'(?:href|src)="(/\S+)"', page.body.decode()):
+        assert ask(app, "GET", path).status == 200, path
+    for path in ("/page/../server.py", "/page/%2e%2e/server.py", "/page/..%2fserver.py", "/page//etc/passwd", "/docs"):
+        assert ask(app, "GET", path).status == 404, path
+
+
+def test_no_page_asks_for_anything_from_elsewhere() -> None:
+    for path in (*server.PAGE.iterdir(), *PAGE_PARTS.iterdir()):
+        if path.suffix in (".html", ".css", ".js"):
+            text = path.read_text(encoding="utf-8")
+            assert "//" not in text.replace("// ", "").replace("http://www.w3.org/2000/svg", ""), path.name
+            assert "innerHTML" not in text, path.name
+
+
+def test_every_answer_has_the_headers_that_keep_a_page_safe(app: FastAPI) -> None:
+    for reply in (ask(app, "GET", "/"), ask(app, "GET", "/nowhere"), ask(app, "GET", "/", headers={"host": "evil"})):
+        policy = reply.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert reply.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "evil.example"}, 421),
+        ({"host": "127.0.0.1.evil.example"}, 421),
+        ({"host": "[::1].evil.example"}, 421),
+        ({"host": ""}, 421),
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "http://127.0.0.1:9999"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"content-type": "text/plain"}, 415),
+        ({"content-length": str(LARGEST_BODY + 1)}, 413),
+    ],
+)
+def test_strangers_are_not_let_in(app: FastAPI, headers: dict[str, str], status: int) -> None:
+    body = {"stream": "wedges", "learners": ["chance"]}
+    reply = ask(app, "POST", "/api/sessions", body, headers)
+    assert reply.status == status
+    assert reply.headers["content-type"] == "application/problem+json"
+    assert reply.json["status"] == status
+
+
+def test_this_machine_is_let_in_under_its_names(app: FastAPI) -> None:
+    for host in ("localhost:8017", "127.0.0.1:1", "[::1]:8017"):
+        assert ask(app, "GET", "/api/catalogue", headers={"host": host, "origin": f"http://{host}"}).status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/api/sessions", b"{", 422),
+        ("/api/sessions", b"[" * 100_000, 422),
+        ("/api/sessions", b" " * (LARGEST_BODY + 1), 413),
+        ("/api/sessions", {"stream": "wedges", "learners": ["nobody"]}, 422),
+        ("/api/sessions", {"stream": "os:system", "learners": ["chance"]}, 422),
+        ("/api/sessions", {"stream": "csv", "learners": ["chance"]}, 422),
+        ("/api/sessions", {"stream": "wedges", "learners": ["chance"], "seed": -1}, 422),
+        ("/api/sessions", {"stream": "wedges", "learners": ["chance"], "sneaked": 1}, 422),
+        ("/api/sessions", {"stream": "csv", "learners": ["chance"], "table": {"name": "a.csv", "text": ""}}, 422),
+        ("/api/sessions/none/advance", {"rounds": 1}, 404),
+        ("/api/sessions/none/advance", {"rounds": 10**9}, 422),
+        ("/api/sessions/none/advance", {"rounds": True}, 422),
+        ("/api/sessions/none/points", b'{"points": [{"x": NaN, "y": 0, "label": "blue"}]}', 422),
+        ("/api/oracles", {"classes": ["a", "a"]}, 422),
+        ("/api/oracles/none/answer", {"round": 1, "correct": "yes"}, 422),
+        ("/api/nowhere", {}, 404),
+    ],
+)
+def test_nonsense_is_refused_in_words(app: FastAPI, path: str, body: Any, status: int) -> None:
+    reply = ask(app, "POST", path, body)
+    assert reply.status in (status, 400), reply.body  # 400: no JSON at all
+    assert reply.headers["content-type"] == "application/problem+json"
+    assert reply.json["detail"]
+    assert b"Traceback" not in reply.body
+
+
+def test_a_bug_is_not_told_to_the_page(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def broken(self: object, name: str) -> None:
+        raise KeyError("secret")
+
+    monkeypatch.setattr(Sessions, "get", broken)
+    reply = ask(create_app(), "GET", "/api/sessions/any")
+    assert reply.status == 500
+    assert b"secret" not in reply.body
+    assert "content-security-policy" in reply.headers
+    assert "secret" in caplog.text
+
+
+def test_another_port_is_taken_where_one_is_in_use() -> None:
+    with listen(0) as first:
+        port = first.getsockname()[1]
+        with listen(port) as second:
+            assert second.getsockname()[1] not in (0, port)
+            assert second.getsockname()[0] == "127.0.0.1"
+    assert isinstance(first, socket.socket)
+
+
+def test_what_is_missing_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.commands.playground._NEEDED", ("fastapi", "not_there_at_all"))
+    run = onebit("playground", "--no-browser")
+    assert run.returncode == 1
+    assert "not_there_at_all must be installed" in run.stderr
+    assert "pip install 'onebit[serve]'" in run.stderr
+    assert onebit("playground", "--port", "99999").returncode == 1

@@ -1,0 +1,252 @@
+"""What one request, one decider and the whole process may take: time, memory, and patience before the first guess."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+import onebit
+from live_places import Place
+from onebit.decider import keeper, log, runs
+from onebit.decider.runs import Runs
+from onebit.decider.state import named_among, places_of
+from onebit.service import bodies
+from served import Served
+
+LIGHT = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
+DESK = "/v1/shop/routing"
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with Served(tmp_path) as served:
+        assert served.ask("PUT", DESK, LIGHT).status == 201
+        yield served
+
+
+# Time.
+
+
+class Counted:
+    """A label that counts how often labels are compared."""
+
+    n_compared = 0
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __hash__(self) -> int:
+        return hash(self.number)
+
+    def __eq__(self, other: object) -> bool:
+        Counted.n_compared += 1
+        return isinstance(other, Counted) and self.number == other.number
+
+
+def counted(n: int) -> list[Counted]:
+    return [Counted(i) for i in range(n)]
+
+
+def test_naming_allowed_labels_takes_linear_time() -> None:
+    n, places = 2_000, places_of(counted(2_000))
+    Counted.n_compared = 0
+    assert named_among(places, counted(n)[::-1]) == list(range(n))
+    assert Counted.n_compared <= 4 * n
+
+
+def test_a_learner_that_grows_looks_allowed_labels_up_in_linear_time() -> None:
+    n, learner = 300, onebit.BanditPerceptron(classes="grow")
+    learner.guess([1.0, 2.0], among=counted(n))
+    Counted.n_compared = 0
+    learner.guess([1.0, 2.0], among=counted(n)[::-1])
+    assert Counted.n_compared <= 10 * n
+
+
+@pytest.mark.parametrize("among", [["a", "b", "a", "b"], ["a"] * 50_000])
+def test_more_labels_than_classes_are_refused(served: Served, tmp_path: Path, among: list[str]) -> None:
+    learner = onebit.BanditPerceptron(classes=["a", "b", "c"])
+    for call in (learner.guess, learner.probabilities):
+        with pytest.raises(ValueError, match=rf"among must list some of the 3 classes; got {len(among)} labels"):
+            call([1.0, 2.0], among=among)
+    with Place(tmp_path / "desk.onebit").open(classes=["a", "b", "c"], learner=learner) as desk:
+        with pytest.raises(ValueError, match="some of the 3 classes"):
+            desk.guess([1.0, 2.0], among=among)
+        assert desk.guess([1.0, 2.0], among=["a", "a"]).label == "a", "repeated, and no more than classes"
+    reply = served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}, "among": among})
+    assert reply.status == 422
+    assert "some of the 3 classes" in reply.json["detail"]
+
+
+@pytest.mark.parametrize("label", [[1], {}, None, 1.5])
+def test_what_is_no_label_is_refused_in_words(tmp_path: Path, label: Any) -> None:
+    with Place(tmp_path / "desk.onebit").open(classes=["a", "b"], learner=onebit.BanditPerceptron()) as desk:
+        with pytest.raises(ValueError, match="among must list some of the classes"):
+            desk.guess([1.0], among=[label])
+        with pytest.raises(ValueError, match="label must be one of"):
+            desk.shadow([1.0], label, True)
+
+
+class Shown:
+    """A label that counts how often labels are written."""
+
+    n_shown = 0
+
+    def __repr__(self) -> str:
+        Shown.n_shown += 1
+        return "shown"
+
+
+def test_an_error_does_not_write_all_classes(tmp_path: Path) -> None:
+    labels = [Shown() for _ in range(5_000)]
+    with pytest.raises(ValueError, match=r"among must list some of the classes, \[shown, shown, "):
+        named_among(places_of(labels), ["other"])
+    assert 10 < Shown.n_shown <= 100
+    with Place(tmp_path / "desk.onebit").open(classes=5_000, learner=onebit.BanditPerceptron()) as desk:
+        desk._state.classes = labels
+        with pytest.raises(ValueError, match=r"label must be one of \[shown, "):
+            desk.shadow([1.0], "other", True)
+    assert Shown.n_shown <= 200
+
+
+# Memory: what is read and written.
+
+
+LONG = "word " * 20_000  # 100 kB
+
+
+@pytest.fixture
+def place(log_place: tuple[Any, str | None]) -> Place:
+    return Place(*log_place)
+
+
+def test_events_are_read_in_pieces_of_so_many_bytes(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces: list[list[Any]] = []
+    monkeypatch.setattr(log, "BYTES_AT_ONCE", 250_000)
+    with place.open(classes=["a", "b"], learner=onebit.BanditPerceptron()) as desk:
+        kind: Any = type(desk._log)
+        lines_after = kind._lines_after
+
+        def noted(self: Any, after: int) -> list[Any]:
+            pieces.append(lines_after(self, after))
+            return pieces[-1]
+
+        monkeypatch.setattr(kind, "_lines_after", noted)
+        for i in range(6):
+            desk.guess({"subject": LONG * (4 if i == 3 else 1)})
+        pieces.clear()
+        assert [event.seq for event in desk.events()] == list(range(1, 8))
+        sizes = [sum(len(line[4]) for line in piece) for piece in pieces]
+        assert max(len(piece) for piece in pieces) == 3, "the opening, and two guesses"
+        assert [size for size in sizes if size > 250_000] == [max(sizes)], "one event alone may be larger"
+        pieces.clear()
+    with place.open():  # a replay reads them the same way
+        assert len(pieces) > 3
+
+
+def test_pages_are_bounded_in_bytes_and_hold_every_event_once(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "MOST_BYTES_A_PAGE", 250_000)
+    for i in range(6):
+        assert served.ask("POST", f"{DESK}/guess", {"record": {"subject": LONG * (4 if i == 3 else 1)}}).status == 200
+    after, seen, sizes = 0, [], []
+    while (reply := served.ask("GET", f"{DESK}/log?after={after}")).json["events"]:
+        seen += [event["seq"] for event in reply.json["events"]]
+        sizes.append((len(reply.json["events"]), len(reply.body)))
+        after = reply.json["next"]
+    assert seen == list(range(1, 8))
+    assert all(size < 260_000 or n == 1 for n, size in sizes), sizes
+    assert max(n for n, _ in sizes) > 1
+
+
+def test_rounds_that_are_replayed_together_are_bounded_in_bytes(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with place.open(classes=2, learner=onebit.BanditPerceptron()) as desk:
+        for i in range(30):
+            desk.tell(desk.guess([float(i)] * 100).id, True)
+        n_bytes = desk._state.encoder.width * 8
+    played: list[int] = []
+    play = Runs._play
+
+    def noted(self: Runs) -> None:
+        played.append(len(self._run))
+        play(self)
+
+    monkeypatch.setattr(runs, "_MOST_BYTES", 5 * n_bytes)
+    monkeypatch.setattr(Runs, "_play", noted)
+    with place.open() as desk:
+        assert max(played) == 5
+        assert desk.status().right == 30
+        assert desk.verify()
+
+
+def test_a_snapshot_is_due_after_so_many_bytes_too(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def n_snapshots() -> int:
+        return len(list(desk._log.snapshots()))
+
+    with place.open(classes=2, learner=onebit.BanditPerceptron()) as desk:
+        desk.guess({"subject": LONG})
+    with place.open() as desk:
+        assert not n_snapshots(), "that is replayed in no time"
+        monkeypatch.setattr(keeper, "_BYTES_WORTH_A_SNAPSHOT", 150_000)
+        desk.guess({"subject": LONG})  # with the one that was there before
+    with place.open() as desk:
+        assert n_snapshots() == 1
+        monkeypatch.setattr(keeper, "_BYTES_PER_SNAPSHOT", 150_000)
+        desk.guess({"subject": LONG})
+        desk.guess({"subject": LONG})
+        assert n_snapshots() == 1
+        desk.status()
+        assert n_snapshots() == 2
+        desk.status()
+        assert desk._last_snapshot == desk.status().events
+
+
+_MEASURED = """
+import os, sys
+from itertools import islice
+from onebit import BanditPerceptron
+from onebit.decider.decider import Decider
+from onebit.service.bodies import described_page
+
+def peak():
+    (line,) = (line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    return int(line.split()[1]) // 1024
+
+def write(desk):
+    for _ in range(40):
+        desk.guess(record)
+
+def read(desk):
+    after, page = 0, {"events": True}
+    while page["events"]:
+        page = described_page(islice(desk.events(after), 1000), desk.classes, after)
+        after = page["next"]
+
+record = {f"text {i}": "some words " * 80_000 for i in range(4)}  # 3.5 MB
+path, what = sys.argv[1:]
+with Decider.open(path + ".first", classes=2, learner=BanditPerceptron()) as first:  # all is imported, and met once
+    first.guess(record)
+    read(first)
+before = peak()
+desk = Decider.open(path, classes=2, learner=BanditPerceptron())
+{"write": write, "read": read, "replay": lambda _desk: None}[what](desk)
+print(peak() - before)
+sys.stdout.flush()
+os._exit(0)  # as a crash does: no snapshot
+"""
+
+
+@pytest.mark.ci
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
+def test_reading_and_replaying_large_records_takes_the_memory_of_a_few(tmp_path: Path) -> None:
+    def grown(what: str) -> int:
+        command = [sys.executable, "-c", _MEASURED, str(tmp_path / "desk.onebit"), what]
+        return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+    grown("write")
+    assert (tmp_path / "desk.onebit-wal").stat().st_size + (tmp_path / "desk.onebit").stat().st_size > 140e6
+    assert grown("replay") < 50, "140 MB are read"
+    assert grown("read") < 50
