@@ -43,7 +43,6 @@ from onebit.spaces.linear import score, step
 GAME = """
 import onebit
 from onebit.learners.banditron import RULE
-from onebit.engine.loop import moves
 learner = onebit.Banditron(classes=3, seed=1)
 said = []
 for t in range(20):
@@ -51,7 +50,7 @@ for t in range(20):
     learner.tell(guess, guess.index == t % 3)
     said.append(guess.index)
 ready = learner._state._compiled[False]
-print(said, sum(ready.look.stats.cache_hits.values()) if hasattr(ready.look, "stats") else "plain")
+print(said, sum(ready.guess.stats.cache_hits.values()) if hasattr(ready.guess, "stats") else "plain")
 """
 
 

@@ -1,17 +1,22 @@
 """Functions that only compiled code calls: compiled once for all constants, to machine code only in callers."""
 
 import gc
+from collections import namedtuple
 from typing import Any, NamedTuple, cast
 
+import numba
 import numpy as np
 import pytest
 from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import DefaultPassBuilder, Flags, StateDict
-from numba.core.errors import TypingError
+from numba.core.errors import NumbaError, TypingError
 from numba.core.types import BaseFunction
+from numba.extending import overload
 
-from onebit.engine.jit import _NEEDLESS_PASSES, by_reference, jit, jit_inline, jit_internal, jit_no_refcount
+from onebit.engine.code_cache import CodeCache
+from onebit.engine.jit import _NEEDLESS_PASSES, _FewPasses, by_reference, jit, jit_inline, jit_internal, jit_no_refcount
+from onebit.engine.randomness import uniform
 from onebit.inputs import Floats
 
 
@@ -132,3 +137,95 @@ def test_numba_has_the_passes_that_are_left_out() -> None:
     state.flags, state.func_ir = flags(), None
     passes = {made.__name__ for made, _ in builder.define_nopython_pipeline(state).passes}
     assert passes >= _NEEDLESS_PASSES
+
+
+two: Any = namedtuple
+Ab, BA = two("Two", "a b"), two("Two", "b a")
+
+
+@jit_no_refcount
+def first_fields(first: Floats, second: Floats) -> Any:
+    pair, riap = by_reference(Ab(first, second)), by_reference(BA(first, second))
+    return 10.0 * pair.a[0] + riap.a[0]
+
+
+def test_named_tuples_of_one_name_are_told_apart_by_reference() -> None:
+    assert first_fields(np.ones(1), np.full(1, 2.0)) == 12.0
+
+
+def test_a_reference_is_not_returned_nor_counted_nor_of_another_tuple() -> None:
+    def returned(factors: Floats) -> Any:
+        return by_reference(Pair(factors, True))
+
+    def of_plain_tuple(factors: Floats) -> Any:
+        return by_reference((factors, True))
+
+    def counted(factors: Floats) -> Any:
+        return by_reference(Pair(factors, True)).factors[0]
+
+    for function, how, message in (
+        (returned, jit_internal, "must not be returned"),
+        (of_plain_tuple, jit_internal, "by_reference"),
+        (counted, jit, "count no references"),
+    ):
+        inner: Any = how(function)
+
+        @jit
+        def outer(factors: Floats, inner: Any = inner) -> float:
+            inner(factors)
+            return 0.0
+
+        with pytest.raises((TypeError, NumbaError), match=message):
+            outer(np.ones(2))
+
+
+def test_an_internal_function_returns_no_array_and_takes_no_none() -> None:
+    @jit_internal
+    def same(a: Floats) -> Floats:
+        return a
+
+    @jit
+    def total(n: int) -> Any:
+        return same(np.ones(n)).sum()
+
+    for _ in range(2):
+        with pytest.raises((TypeError, NumbaError), match="must return no array"):
+            total(3)
+    with pytest.raises((TypeError, NumbaError), match="must be given no None"):
+        jit_no_refcount(lambda a, b: a if b is None else 1.5)(1, None)
+
+
+def ratio(a: float, b: float) -> float:
+    return a / b
+
+
+@overload(ratio, strict=False)
+def _ratio(a: Any, b: Any) -> Any:
+    return lambda a, b: a / b
+
+
+def test_remembered_types_keep_the_implementation_of_each_function() -> None:
+    """Numba's own error model raises; ours does not, though both call the same overload in one compilation."""
+
+    @numba.njit(error_model="python")
+    def theirs(a: float, b: float) -> float:
+        return ratio(a, b)
+
+    @jit
+    def ours(a: float, b: float) -> float:
+        x = ratio(a, b)
+        return x if b == 0.0 else theirs(a, b)
+
+    assert ours(1.0, 0.0) == np.inf
+    assert ours(1.0, 4.0) == 0.25
+
+
+def test_code_on_disk_depends_on_the_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Machine:
+        def magic_tuple(self) -> tuple[()]:
+            return ()
+
+    cache: Any = CodeCache(uniform)
+    before = cache._key((), Machine())
+    monkeypatch.setattr(_FewPasses, "left_out", ())
+    assert cache._key((), Machine()) != before

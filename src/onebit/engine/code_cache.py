@@ -217,7 +217,8 @@ class CodeCache(NullCache):
         made_of = "\n".join(_parts(self._dispatcher, {}))
         called_with = "\n".join(_types_in(getattr(sig, "args", sig)))
         settings: Any = config
-        flags = settings.BOUNDSCHECK, settings.OPT, settings.DEBUGINFO_DEFAULT
+        passes = getattr(self._dispatcher._compiler.pipeline_class, "left_out", ())
+        flags = settings.BOUNDSCHECK, settings.OPT, settings.DEBUGINFO_DEFAULT, passes
         versions = sys.version, numba.__version__, llvmlite.__version__, np.__version__, flags
         return repr((made_of, called_with, codegen.magic_tuple(), versions))
 

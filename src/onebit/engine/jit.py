@@ -22,7 +22,7 @@ from numba.core.imputils import lower_getattr_generic
 from numba.core.registry import CPUDispatcher
 from numba.core.targetconfig import ConfigStack
 from numba.core.types import Any as AnyType
-from numba.core.types import BaseFunction, Type, unliteral
+from numba.core.types import Array, BaseFunction, BaseNamedTuple, BaseTuple, NoneType, Type, unliteral
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import lower_builtin, register_model, type_callable
 
@@ -39,10 +39,10 @@ _listen("numba:compile", NOTICE)
 
 # Nobody calls compiled code from C.
 _NOT_FROM_C: Any = {"no_cfunc_wrapper": True}
-# What Numba calls the globals by which code finds Python objects, and the functions that take them apart.
+# How names begin: of globals that point to Python objects, and of wrappers that unpack Python arguments.
 _ENVIRONMENT, _WRAPPER = "NumbaEnv", "_ZN7cpython"
-# What Numba does to a function before it makes code of it, and what has no effect on functions that make no arrays, no
-# functions and no context managers, and whose branches do not depend on types. Counting references is one of them.
+# Compiler passes that change nothing in functions that make no arrays, closures or context managers, and do not branch
+# on types. One of them inserts reference counting.
 _NEEDLESS_PASSES = {
     "AnnotateTypes",
     "DeadBranchPrune",
@@ -67,6 +67,9 @@ _USES_PRIVATE_PARTS = numba.__version__.startswith("0.68.")
 class _FewPasses(CompilerBase):
     """Compiles a function that makes no arrays."""
 
+    left_out = tuple(sorted(_NEEDLESS_PASSES))
+    """What code on disk depends on beside its source."""
+
     def define_pipelines(self) -> list[PassManager]:
         """Return what is done, in order."""
         few = _passes("frugal")
@@ -77,7 +80,7 @@ class _FewPasses(CompilerBase):
         return [few]
 
 
-# Numba keeps "_nrt" to itself, by its underscore; without it the code is the same, and slower.
+# `_nrt` is a private option of Numba that switches reference counting off; with it on, results are the same.
 _FRUGAL: Any = _NOT_FROM_C | {"_nrt": False} | ({"pipeline_class": _FewPasses} if _USES_PRIVATE_PARTS else {})
 
 
@@ -101,17 +104,18 @@ def jit_no_refcount(function: _Function, *, is_long: bool = False) -> _Function:
     """Compile a function that Python calls in every round, and that makes no arrays of its own.
 
     Numba counts references to every array in every named tuple that is passed on, and there it costs five times what
-    the rest of a round of Algorithm 1 does. A function that makes no arrays has nothing to count.
+    the rest of a round of Algorithm 1 does. A function that makes no arrays has nothing to count. No argument may be
+    None: branches are compiled whatever the types are.
     """
     made = _jit(error_model="numpy", nogil=is_long, **_FRUGAL)(function)
-    return cast(_Function, _finished(made, _Dispatcher))
+    return cast(_Function, _finished(made, _WithoutCounting))
 
 
 def jit_internal(function: _Function) -> _Function:
     """Compile a function that only compiled code calls, and that is too large to be copied into each caller.
 
-    As with `jit_no_refcount`, it must make no arrays. Python cannot call it: compiling what takes Python's objects
-    apart would take as long as compiling the function itself.
+    As with `jit_no_refcount`, it must make no arrays, and no argument may be None; nor may it return an array. Python
+    cannot call it: compiling what takes Python's objects apart would take as long as compiling the function itself.
     """
     made = _jit(error_model="numpy", no_cpython_wrapper=True, **_FRUGAL)(function)
     return cast(_Function, _finished(made, _NotFromPython))
@@ -155,7 +159,7 @@ class _ForLinking(JITCodeLibrary):
             whole._finalize_final_module()
             return
         whole._finalize_dynamic_globals()
-        # Numba writes to the globals by which code would find Python objects, as soon as it is compiled.
+        # Numba fills in these globals right after compiling, so they must exist: empty ones are defined here.
         names = [each.name for each in self._final_module.global_variables if _ENVIRONMENT in each.name]
         codegen: Any = self._codegen
         codegen._add_module(parse_assembly("\n".join(f'@"{name}" = common global i64 0' for name in names)))
@@ -170,12 +174,12 @@ class _ForLinking(JITCodeLibrary):
 def _without_collecting() -> Iterator[None]:
     """Collect no garbage meanwhile: that takes a fifth of the time to compile, and finds next to nothing."""
     is_enabled = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()
         yield
     finally:
         if is_enabled:
-            if not gc.get_freeze_count():  # what is there counts as old, so that the next collection passes it over
+            if not gc.get_freeze_count():  # move all objects to the oldest generation: the next collection skips them
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
@@ -191,16 +195,20 @@ def _remembering_types() -> Iterator[None]:
     before, found = functions.get_call_type, {}
 
     def get_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
-        key = self, tuple(args), tuple(kws.items()), cast(Any, ConfigStack).top_or_none()
+        key = context, self, tuple(args), tuple(kws.items()), cast(Any, ConfigStack).top_or_none()
         if key not in found:
-            found[key] = before(self, context, args, kws)
-        return found[key]
+            signature = before(self, context, args, kws)
+            found[key] = signature, self._impl_keys[signature.args]
+        # Numba keeps one implementation for the types, that of the function typed last; it must be this function's.
+        signature, implementation = found[key]
+        self._impl_keys[signature.args] = implementation
+        return signature
 
     if before.__module__ == __name__ or not _USES_PRIVATE_PARTS:  # inside another of these, which remembers already
         yield
         return
-    functions.get_call_type = get_call_type
     try:
+        functions.get_call_type = get_call_type
         yield
     finally:
         functions.get_call_type = before
@@ -219,16 +227,35 @@ class _Dispatcher(CPUDispatcher):
         with global_compiler_lock, _without_collecting(), _remembering_types():
             before = codegen._library_class
             try:
-                codegen._library_class = self._makes  # whatever the caller, which is being compiled, is made into
+                codegen._library_class = self._makes  # the caller that is being compiled may use another class
                 return super().compile(sig)
             finally:
                 codegen._library_class = before
 
 
-class _NotFromPython(_Dispatcher):
+class _WithoutCounting(_Dispatcher):
+    """A function that counts no references."""
+
+    def compile(self, sig: Any) -> Any:
+        """Return the compiled form for a signature; raise TypeError for an argument that is None."""
+        if any(isinstance(kind, NoneType) for kind in _flat(getattr(sig, "args", sig))):
+            raise TypeError(f"{self.py_func.__name__} must be given no None: all its branches are compiled")
+        return super().compile(sig)
+
+
+class _NotFromPython(_WithoutCounting):
     """A function without a way in for Python, which would crash."""
 
     _makes = _ForLinking if _USES_PRIVATE_PARTS else JITCodeLibrary
+
+    def compile(self, sig: Any) -> Any:
+        """Return the compiled form for a signature; raise TypeError if it returns an array."""
+        made = super().compile(sig)
+        for each in self.overloads.values():
+            if any(isinstance(kind, Array) for kind in _flat([cast(Any, each).signature.return_type])):
+                # The caller would release a reference that was never counted.
+                raise TypeError(f"{self.py_func.__name__} must return no array; let it write to one that it is given")
+        return made
 
     def __call__(self, *_args: Any, **_options: Any) -> Any:
         raise TypeError(
@@ -239,6 +266,14 @@ class _NotFromPython(_Dispatcher):
         """Compile for types, not once more for every constant that is passed."""
         of_type: Any = unliteral
         return super().get_call_template([of_type(kind) for kind in args], kws)
+
+
+def _flat(kinds: Any) -> Iterator[Any]:
+    """Yield types, and those in tuples."""
+    for kind in kinds:
+        yield kind
+        if isinstance(kind, BaseTuple):
+            yield from _flat(cast(Any, kind).types)
 
 
 def jit_inline(function: _Function) -> _Function:
@@ -254,10 +289,11 @@ def jit_inline(function: _Function) -> _Function:
 
 
 def by_reference(content: _Content) -> _Content:
-    """Return a named tuple that is handed on by its address, as long as the function runs that calls this.
+    """Return a named tuple that is passed on by its address, which is valid until the calling function returns.
 
-    Numba hands on every number of every array in a tuple, eight for a matrix, in each call. For two dozen arrays that
-    is a quarter of the code to compile. Only for functions that make no arrays: no references are counted.
+    Numba passes on every number of every array in a tuple, eight for a matrix, in each call. For two dozen arrays that
+    is a quarter of the code to compile. Only for `jit_no_refcount` and `jit_internal`: no references are counted. The
+    same call, made again, overwrites the tuple that it wrote before.
     """
     return content
 
@@ -269,6 +305,11 @@ class _Reference(Type):
         self.content = content
         super().__init__(f"Reference({content})")
 
+    @property
+    def key(self) -> Any:
+        """What it is known by: names of named tuples leave out their fields."""
+        return self.content
+
 
 @register_model(_Reference)
 class _Address(PrimitiveModel):
@@ -278,14 +319,20 @@ class _Address(PrimitiveModel):
         whole: Any = super()
         whole.__init__(manager, kind, manager.lookup(kind.content).get_value_type().as_pointer())
 
+    def get_return_type(self) -> Any:
+        """Raise TypeError."""
+        raise TypeError("a reference must not be returned: the tuple is gone when the function returns that made it")
+
 
 @type_callable(by_reference)
 def _type_of_reference(_context: Any) -> Any:
-    return lambda content: _Reference(content)
+    return lambda content: _Reference(content) if isinstance(content, BaseNamedTuple) else None
 
 
-def _address(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+def _address(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
     """Write a tuple to the stack of the function that is compiled."""
+    if context.enable_nrt:
+        raise TypeError("by_reference is for jit_no_refcount and jit_internal functions, which count no references")
     return cast(Any, cgutils).alloca_once_value(builder, arguments[0])
 
 

@@ -156,7 +156,7 @@ def run_in_blocks(
             note_right(record, start + t, labels[:n_quiet])
             t += n_quiet
             is_going_on = n_quiet == len(labels)
-        # A stream that is not quiet is left alone for longer and longer.
+        # After a failed search, wait twice as many rounds before the next, up to `_CALM`.
         n = 1 if t >= first + _WORTH_IT else min(2 * n, _CALM)
 
 
@@ -173,7 +173,7 @@ def _try_quiet(state: "BankState", rows: Any, y: Integers) -> int:
     if not is_alone or not state.is_symmetric[base] or now.counts[DUE] or is_full or isinstance(rows, SparseRows):
         return 0
     width = len(state.scratch.unit)
-    # Other examples add nothing to a score; a linear leader needs none.
+    # Only examples with a coefficient matter; a linear leader uses its weights instead.
     used = np.flatnonzero(now.coefficients[leader, : 0 if is_linear else state.size].any(axis=1))
     return play_quiet(
         unlocked(rows),

@@ -1,8 +1,9 @@
 """What happens in a round: a row is scored, a label is chosen, and the answer is learned from.
 
-Where the most trusted member is sure, so that nothing productive would be left to learn if it is right, it guesses
-alone (while it is seldom wrong there, and the reference is not followed), and the others are asked only if it was
-wrong: most rounds of an easy stream need one member. Otherwise all vote, and the regressions may propose another label.
+A member is sure if nothing productive would be left to learn, were it right. The most trusted member guesses alone
+where it is sure, unless it was often wrong when sure, or the reference is followed; the others are asked only if it was
+wrong. So most rounds of an easy stream need one member. Otherwise all vote, and the regressions may propose another
+label.
 
 Python calls one compiled function, `run`, for everything, so everything is compiled once.
 """

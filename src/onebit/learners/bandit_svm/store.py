@@ -1,7 +1,7 @@
 """The store of examples: what is stored, what makes room for it, and the replays that follow.
 
 When the store is full one example makes room. What a kernel's separators learned from it is projected onto the example
-most like it; of a linear member nothing is lost, since its weights stay.
+most like it; a linear member loses nothing, since what it learned is in its weights.
 """
 
 import math
@@ -50,11 +50,11 @@ from onebit.learners.bandit_svm.vote import (
     Settings,
 )
 
-# One removal in four goes in turn: enough to wash noise out, too few to lose what is needed.
+# Every fourth removal takes the next place in turn: enough to wash noise out, too few to lose what is needed.
 _TURNOVER = 4
 # A member that has little trust still gets this share of the replays, so that it can win trust back.
 _LEAST_SHARE = 0.2
-# The linear kernel alone takes so many times as many steps: no other kernel needs time.
+# A linear kernel that is the only member takes this many times more steps: no other kernel needs time.
 _ALONE = 5.0
 # Steps for each class of each member when the scale changes.
 _STEPS_AT_RESCALING = 100

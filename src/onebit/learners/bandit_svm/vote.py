@@ -54,7 +54,8 @@ _LOUDEST = 2.0
 _PASSED_OVER = 8.0
 # Disputed mistakes that are made before the reference is followed for the first time, and for each of its own.
 PATIENCE, PATIENCE_PER_MISTAKE = 10, 30
-# Mistakes side by side that are less probable than this, at the rate of late or this one, are more than chance.
+# A run of mistakes with probability below the first number is not chance. The probability uses the recent rate of
+# mistakes, but at least the second number.
 _BY_CHANCE, _LEAST_RATE = 1e-4, 0.1
 # What a class that was never tried is preferred by: a tenth of a margin decides among classes that all look alike.
 _CURIOSITY = 0.1
@@ -296,7 +297,7 @@ def prefer(guesses: Integers, softness: float, unclaimed: float, scores: Floats)
     """
     n_classes = scores.shape[0]
     for i in range(n_classes):
-        # One guess in K is right by chance, so many wrong ones say as much as it.
+        # By chance one guess in K is right, so K wrong guesses weigh as much as one right one.
         right, wrong = guesses[RIGHT, i], guesses[WRONG, i] / n_classes
         curious = _CURIOSITY / (1.0 + right + 2.0 * guesses[WRONG, i] / n_classes)
         never_right = _NEVER_RIGHT * (right == 0) * unclaimed / (1.0 + wrong) ** 2
