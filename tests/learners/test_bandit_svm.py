@@ -68,6 +68,7 @@ def replay_bank(state: BankArrays, scratch: BankScratch, settings: Settings, tol
         state.scores[0, 0],
         state.coefficients[0],
         state.sums[0],
+        state.importance[0],
         state.examples,
         state.columns,
         state.values,

@@ -36,8 +36,8 @@ TOLERANCE = 1e-3
 
 TOTAL, SUPPORT = range(2)
 """`sums`: of each class, the sum of its coefficients, and how many are above 0."""
-LENGTH, KIND, IMPORTANCE, N_ENTRIES = range(4)
-"""`examples`: of each stored row its length, its kind, the sum of its squared coefficients, the number of entries."""
+LENGTH, KIND, N_ENTRIES = range(3)
+"""`examples`: of each stored row its length, its kind and the number of its entries."""
 CODE, OF_UNITS, PARAMETER = range(3)
 """`bases`: of each kernel with values of its own, the formula, whether it is about unit rows, and its parameter."""
 ROOM, LINE, PRODUCTS, VALUES = range(4)
@@ -348,6 +348,7 @@ def replay(
     scores: Floats,
     coefficients: Floats,
     sums: Floats,
+    importance: Floats,
     examples: Floats,
     store_columns: Integers,
     store_values: Floats,
@@ -360,7 +361,7 @@ def replay(
     If `first` is not −1, a step is taken on that example before. `targets`, `alphas` and `scores` are those of the
     class, `weights` is empty unless the member keeps them.
     """
-    line, slopes, importance, s = lines[LINE], lines[ROOM], examples[IMPORTANCE], first
+    line, slopes, s = lines[LINE], lines[ROOM], first
     for _ in range(times + 1):
         row, amount = gram[max(s, 0)], 0.0
         if squarings > 0:

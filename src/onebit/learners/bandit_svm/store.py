@@ -1,17 +1,17 @@
 """The store of examples: what is stored, what makes room for it, and the replays that follow.
 
-When the store is full one example makes room. What a kernel's separators learned from it is projected onto the example
-most like it; a linear member loses nothing, since what it learned is in its weights.
+When the store is full, the example makes room whose removal changes the separators least. What a kernel's separators
+learned from it is projected onto the example most like it; a linear member loses nothing, since what it learned is in
+its weights.
 """
 
 import math
 
 from onebit.engine.jit import jit_internal
-from onebit.inputs import Floats
+from onebit.inputs import Floats, Integers
 from onebit.learners.bandit_svm.regressions import shortened
 from onebit.learners.bandit_svm.separators import (
     CODE,
-    IMPORTANCE,
     IN_PYTHON,
     KIND,
     LENGTH,
@@ -50,8 +50,8 @@ from onebit.learners.bandit_svm.vote import (
     Settings,
 )
 
-# Every fourth removal takes the next place in turn: enough to wash noise out, too few to lose what is needed.
-_TURNOVER = 4
+# Members with less than this share of the trust of the most trusted kernel have no say in what is removed.
+_LEAST_SAY = 1e-6
 # A member that has little trust still gets this share of the replays, so that it can win trust back.
 _LEAST_SHARE = 0.2
 # A linear kernel that is the only member takes this many times more steps: no other kernel needs time.
@@ -61,16 +61,59 @@ _STEPS_AT_RESCALING = 100
 
 
 @jit_internal
-def place_to_free(importance: Floats, size: int, n_removed: int) -> int:
-    """Return the place of the example of least importance, or of the next in turn.
+def find_nearest(gram: Floats, size: int, nearest: Integers) -> None:
+    """Find which other example is most like each, where it is not known."""
+    for s in range(size):
+        if nearest[s] == 0:
+            best, line = -1, gram[s]
+            for r in range(size):
+                if r != s and (best < 0 or line[r] > line[best]):
+                    best = r
+            nearest[s] = best + 1
 
-    Noise has large coefficients and would stay for ever: so every fourth time it is the next in turn.
+
+@jit_internal
+def note_nearest(gram: Floats, place: int, size: int, nearest: Integers) -> None:
+    """Take in that another example is at a place now."""
+    line, nearest[place] = gram[place], 0
+    for s in range(size):
+        if nearest[s] == place + 1:
+            nearest[s] = 0
+        elif nearest[s] > 0 and line[s] > gram[s, nearest[s] - 1]:
+            nearest[s] = place + 1
+
+
+@jit_internal
+def place_to_free(state: BankArrays, scratch: BankScratch, settings: Settings) -> int:
+    """Return the place of the example whose projection onto the nearest other one changes the separators least.
+
+    For a member that is the squared norm of the coefficients times k(x, x) − k(x, x')²/k(x', x'). Members count by
+    their trust; of a linear member nothing is lost.
     """
+    plan, size, lines, most = settings.plan, state.counts[SIZE], scratch.lines, 0.0
+    effects, likeness, own = lines[LINE], lines[ROOM], lines[PRODUCTS]
+    for k in range(plan.shape[0]):
+        most = most if plan[k, IS_LINEAR] else max(most, state.members[k, TRUST])
+    for s in range(size):
+        effects[s] = 0.0
+    for k in range(plan.shape[0]):
+        trust = state.members[k, TRUST] / most if most > 0.0 else 1.0
+        if not plan[k, IS_LINEAR] and trust >= _LEAST_SAY:
+            gram, nearest, importance = state.grams[plan[k, BASE]], scratch.nearest[plan[k, BASE]], state.importance[k]
+            find_nearest(gram, size, nearest)
+            for s in range(size):
+                likeness[s], own[s] = gram[s, max(nearest[s] - 1, 0)], gram[s, s]
+            write_powers(likeness, size, plan[k, SQUARINGS], likeness)
+            write_powers(own, size, plan[k, SQUARINGS], own)
+            for s in range(size):
+                of_nearest = own[max(nearest[s] - 1, 0)]
+                kept = likeness[s] * likeness[s] / of_nearest if size > 1 and of_nearest > 0.0 else 0.0
+                effects[s] += trust * importance[s] * max(own[s] - kept, 0.0)
     place = 0
     for s in range(1, size):
-        if importance[s] < importance[place]:
+        if effects[s] < effects[place]:
             place = s
-    return n_removed // _TURNOVER % size if n_removed % _TURNOVER == 0 else place
+    return place
 
 
 @jit_internal
@@ -131,7 +174,7 @@ def store_row(state: BankArrays, scratch: BankScratch, settings: Settings) -> in
     if is_full:
         place = counts[REMOVED] % counts[SIZE]  # where all is linear nothing is lost with the oldest
         if state.units.shape[0] > 0:
-            place = place_to_free(state.examples[IMPORTANCE], counts[SIZE], counts[REMOVED])
+            place = place_to_free(state, scratch, settings)
         counts[REMOVED] += 1
     else:
         counts[SIZE] = place + 1
@@ -148,7 +191,7 @@ def store_row(state: BankArrays, scratch: BankScratch, settings: Settings) -> in
                 state.scores[k],
                 state.coefficients[k],
                 state.sums[k],
-                state.examples[IMPORTANCE],
+                state.importance[k],
                 lines[VALUES + plan[k, BASE]],
                 scratch.opinions[k],
                 lines,
@@ -156,13 +199,14 @@ def store_row(state: BankArrays, scratch: BankScratch, settings: Settings) -> in
         for i in range(n_classes):
             if is_full:
                 change_coefficient(state.sums[k], i, state.alphas[k, i, place], 0.0)
-            state.coefficients[k, place, i] = state.alphas[k, i, place] = 0.0
+            state.coefficients[k, place, i] = state.alphas[k, i, place] = state.importance[k, place] = 0.0
             state.scores[k, i, place] = scratch.opinions[k, i]
     for b in range(settings.bases.shape[0]):
         gram, line = state.grams[b], lines[VALUES + b]
         for s in range(size):
             gram[place, s] = gram[s, place] = line[s]
         gram[place, place] = scratch.numbers[ITSELF + b]
+        note_nearest(gram, place, size, scratch.nearest[b])
     for i in range(n_classes):
         state.targets[i, place] = scratch.targets[i]
     for j in range(state.units.shape[0]):
@@ -172,7 +216,7 @@ def store_row(state: BankArrays, scratch: BankScratch, settings: Settings) -> in
     for e in range(min(n, state.values.shape[1])):
         state.values[place, e] = scratch.entries[UNIT, e]
     examples = state.examples
-    examples[LENGTH, place], examples[IMPORTANCE, place] = scratch.numbers[ROW_LENGTH], 0.0
+    examples[LENGTH, place] = scratch.numbers[ROW_LENGTH]
     examples[KIND, place], examples[N_ENTRIES, place] = scratch.flags[ROW_KIND], n
     n_landmarks, length = counts[LANDMARKS], shortened(scratch.numbers[ROW_LENGTH], scratch.unit.shape[0])
     if n_landmarks < state.landmarks.shape[1]:
@@ -210,6 +254,7 @@ def replay_all(state: BankArrays, scratch: BankScratch, settings: Settings, plac
                     state.scores[k, i],
                     state.coefficients[k],
                     state.sums[k],
+                    state.importance[k],
                     state.examples,
                     state.columns,
                     state.values,
@@ -228,6 +273,7 @@ def refit(state: BankArrays, scratch: BankScratch, settings: Settings, learns: b
     plan, bases, lines, unit, entries = settings.plan, settings.bases, scratch.lines, scratch.unit, scratch.entries
     size, scores, are_finite = state.counts[SIZE], scratch.scores, True
     unit[:] = 0.0
+    scratch.nearest[:] = 0
     for s in range(size):
         n = int(state.examples[N_ENTRIES, s])
         for e in range(n):

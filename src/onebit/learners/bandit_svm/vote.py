@@ -112,7 +112,7 @@ class BankArrays(NamedTuple):
     units: Floats
     """The examples scaled and divided by their length, one column each (D × places); empty if all are linear."""
     examples: Floats
-    """Their lengths, kinds, importance and numbers of entries (4 × places)."""
+    """Their lengths, kinds and numbers of entries (3 × places)."""
     grams: Floats
     """The kernel values of the stored examples, for every base (bases × places × places)."""
     targets: Floats
@@ -121,6 +121,8 @@ class BankArrays(NamedTuple):
     """The dual coefficients, never negative (m × K × places)."""
     coefficients: Floats
     """What each class gained of each example: sign times alpha, and what was projected (m × places × K)."""
+    importance: Floats
+    """The sum of the squares of each example's coefficients (m × places)."""
     scores: Floats
     """Every class's score of each example (m × K × places)."""
     sums: Floats
@@ -167,6 +169,8 @@ class BankScratch(NamedTuple):
     """The whole row, scaled and divided by its length (D)."""
     lines: Floats
     """One number per stored example, for several purposes (3 + bases × places)."""
+    nearest: Integers
+    """Which other stored example is most like each, 1 + its place, or 0 where that is not known (bases × places)."""
     numbers: Floats
     flags: Integers
     features: Floats
