@@ -88,11 +88,14 @@ def place_to_free(state: BankArrays, scratch: BankScratch, settings: Settings) -
     """Return the place of the example whose projection onto the nearest other one changes the separators least.
 
     For a member that is the squared norm of the coefficients times k(x, x) − k(x, x')²/k(x', x'). Members count by
-    their trust; of a linear member nothing is lost.
+    their trust. Where the most trusted one is linear, of which nothing is lost, it is the next place in turn: fresh
+    examples teach it most.
     """
     plan, size, lines, most = settings.plan, state.counts[SIZE], scratch.lines, 0.0
     effects, likeness, own = lines[LINE], lines[ROOM], lines[PRODUCTS]
     for k in range(plan.shape[0]):
+        if plan[k, IS_LINEAR] and state.members[k, TRUST] == 1.0:
+            return int(state.counts[REMOVED] % size)
         most = most if plan[k, IS_LINEAR] else max(most, state.members[k, TRUST])
     for s in range(size):
         effects[s] = 0.0
@@ -172,9 +175,7 @@ def store_row(state: BankArrays, scratch: BankScratch, settings: Settings) -> in
     place, n_classes = int(counts[SIZE]), scratch.targets.shape[0]
     is_full = place == state.examples.shape[1]
     if is_full:
-        place = counts[REMOVED] % counts[SIZE]  # where all is linear nothing is lost with the oldest
-        if state.units.shape[0] > 0:
-            place = place_to_free(state, scratch, settings)
+        place = place_to_free(state, scratch, settings)
         counts[REMOVED] += 1
     else:
         counts[SIZE] = place + 1
