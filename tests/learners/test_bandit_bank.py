@@ -24,7 +24,19 @@ from onebit.learners import packing
 from onebit.learners.bandit_svm import bandit_svm, bank, playing, store, vote
 from onebit.learners.bandit_svm.bandit_svm import plan_members
 from onebit.learners.bandit_svm.separators import LENGTH, N_ENTRIES, OF_UNITS
-from onebit.learners.bandit_svm.vote import ASKED, DUE, REMOVED, SEEN, BankArrays, BankScratch, Settings
+from onebit.learners.bandit_svm.vote import (
+    ASKED,
+    BASE,
+    DUE,
+    IS_LINEAR,
+    REMOVED,
+    SEEN,
+    SQUARINGS,
+    TRUST,
+    BankArrays,
+    BankScratch,
+    Settings,
+)
 from onebit.learners.space_learner import in_linear_space
 from onebit.theory import margin as margin_of
 
@@ -217,6 +229,39 @@ def test_the_linear_kernel_forgets_nothing() -> None:
     linear, other = learner.bank_
     assert after[linear] == pytest.approx(before[linear], abs=1e-9)
     assert np.abs(after[other] - before[other]).max() > 1e-6
+
+
+@jit
+def place_to_free(state: BankArrays, scratch: BankScratch, settings: Settings) -> int:
+    return store.place_to_free(state, scratch, settings)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [Gaussian(0.5), Polynomial(2), [Gaussian(2.0), Gaussian(0.5), Laplace()], [None, Rational(normalize=True)]],
+)
+def test_the_example_makes_room_whose_projection_loses_least(kernel: Any) -> None:
+    """The norm of what is lost is computed anew from coefficients and kernel values, for every example."""
+    problem = noisy_problem(300)
+    learner = guarded(kernel, budget=20)
+    onebit.play(learner, problem.X, problem.y)
+    state: Any = learner._state
+    arrays, plan, trust = state.arrays, state.settings.plan, state.trust
+    assert arrays.counts[REMOVED] > 50
+    if plan[np.argmax(trust), IS_LINEAR]:
+        assert place_to_free(arrays, state.scratch, state.settings) == arrays.counts[REMOVED] % 20
+        trust = arrays.members[:, TRUST] = [0.5, 1.0]
+    is_kernel = plan[:, IS_LINEAR] == 0
+    lost = np.zeros(20)
+    for k in np.flatnonzero(is_kernel):
+        gram = arrays.grams[plan[k, BASE]] ** (2.0 ** plan[k, SQUARINGS])
+        others = np.where(np.eye(20, dtype=bool), -np.inf, gram)
+        nearest = others.argmax(axis=1)
+        norms = (arrays.coefficients[k] ** 2).sum(axis=1)
+        assert arrays.importance[k] == pytest.approx(norms, rel=1e-9, abs=1e-12)
+        rest = np.diag(gram) - others.max(axis=1) ** 2 / np.diag(gram)[nearest]
+        lost += trust[k] / np.max(np.asarray(trust)[is_kernel]) * norms * rest
+    assert lost[place_to_free(arrays, state.scratch, state.settings)] == pytest.approx(lost.min(), rel=1e-6, abs=1e-12)
 
 
 @pytest.mark.parametrize("kernel", ["auto", None])
