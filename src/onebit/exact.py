@@ -2,7 +2,7 @@
 
 A float can be read in two ways. `check_fraction` takes its binary value, for data and constructions: what is built from
 them is then exact. `check_decimal` takes the decimal that it is written as, for the radius and the margin of a theorem:
-whoever writes 0.1 means one tenth, and a floor must not see the difference.
+0.1 means one tenth, and a floor must not see the difference.
 """
 
 import math
@@ -23,7 +23,7 @@ Objects = npt.NDArray[np.object_]
 
 def check_fraction(name: str, value: Any) -> Fraction:
     """Return a real number as a fraction, exactly, or raise a ValueError that names it."""
-    # To Python True is a whole number; nobody who writes it means 1.
+    # To Python True is an integer; here it is an error.
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, Fraction, np.integer, np.floating)):
         raise ValueError(f"{name} must be an int, a float or a Fraction; got {value!r}")
     if isinstance(value, (float, np.floating)) and not math.isfinite(value):

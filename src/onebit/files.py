@@ -15,7 +15,7 @@ except ImportError:  # Windows: what is left behind stays
 
 _UNFINISHED = ".onebit-{}.part"
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-"""For `os.open`: a symbolic link is an error. Whoever may write in a folder could let one lead to another file."""
+"""For `os.open`: a symbolic link is an error: a user who may write in the folder could point it to another file."""
 
 
 def replace_file(path: Path, content: bytes | memoryview, *, mode: int | None = None) -> None:
@@ -74,7 +74,7 @@ def make_folder(folder: Path) -> None:
 
 
 def make_private(path: Path, *, create: bool = False) -> None:
-    """Let nobody but its owner read or write a file; make an empty one if asked for and there is none."""
+    """Let only its owner read and write a file; create an empty one if asked to and there is none."""
     if create:
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -122,10 +122,10 @@ def _open_locked(path: Path) -> int:
     while True:
         opened = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            # Without locks on this file system nobody can tell what is abandoned, and everything is left alone.
+            # On a file system without locks nothing is known to be abandoned, and everything is kept.
             with suppress(OSError):
                 fcntl.flock(opened, fcntl.LOCK_EX)
-            # Somebody may have found it before it was locked, and cleared it away.
+            # Another process may have removed it before it was locked.
             if is_in_place(opened, path):
                 return opened
         except BaseException:
@@ -136,7 +136,7 @@ def _open_locked(path: Path) -> int:
 
 @contextmanager
 def abandoned(path: Path) -> Iterator[bool]:
-    """Say whether the process that claimed a file is gone; nobody else can claim it within the ``with``."""
+    """Say whether the process that claimed a file is gone; no other process can claim it within the ``with``."""
     opened = None
     try:
         with suppress(OSError):

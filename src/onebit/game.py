@@ -14,7 +14,7 @@ from onebit.inputs import Floats, Integers, Rows, SparseRows
 from onebit.typed_json import Trusted, describe, parse, restore, write
 
 TOKEN = 8
-"""How many random bytes a ticket carries: nobody guesses those of another one."""
+"""How many random bytes a ticket carries: they cannot be guessed."""
 _MOST_DIGITS = 19  # of a round
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Guess(NamedTuple):
     label: Any
     propensity: float
     explored: bool
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs on a ticket
+    index: int  # type: ignore[assignment]  # hides tuple.index, which a ticket does not need
     """The label's position among the classes."""
     row: Rows
     """A copy of the features, as one row."""
@@ -70,7 +70,7 @@ class Guess(NamedTuple):
 
     @property
     def id(self) -> str:
-        """A short name for `tell`: the round, and what nobody can guess."""
+        """A short name for `tell`: the round and random bytes."""
         return f"{self.round}-{self.token.hex()}"
 
     def to_json(self) -> str:

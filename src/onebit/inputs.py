@@ -226,7 +226,7 @@ def check_sparse_row(features: Any, name: str) -> SparseRows:
     return SparseRows(row.values.copy(), *row[1:])
 
 
-# Sparse matrices. Whoever has one can change its arrays at will, and neither scipy's compiled code nor ours looks
+# Sparse matrices. Their arrays can be changed at will, and neither scipy's compiled code nor ours looks
 # before it reads. So nothing of scipy is called on a matrix from outside: its arrays are read, copied and checked here.
 
 

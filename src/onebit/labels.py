@@ -199,7 +199,7 @@ def positions(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> Integers:
     """Return each label's position in `classes`, −1 for one that is not there."""
     n_classes, kinds = len(classes), y.dtype.kind + classes.dtype.kind
     if y.dtype.kind in "iu" and classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(n_classes)):
-        # A copy: whoever changes y later cannot change what was checked. Beyond 2⁶³ it is negative.
+        # A copy: a later change of y cannot change what was checked. Beyond 2⁶³ it is negative.
         codes = y.astype(np.int64)
         if codes.min(initial=0) < 0 or codes.max(initial=0) >= n_classes:
             codes[(codes < 0) | (codes >= n_classes)] = -1

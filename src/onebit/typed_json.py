@@ -2,7 +2,7 @@
 
 Numbers, words, tuples, lists, dicts, sets, bytes and NumPy's scalars are written so that they come back as what they
 were. Everything else (an Enum, a date, a kernel, a function) is written as the import path of its class and what it is
-made of. It comes back only if whoever reads it says that this path is trusted: a text from a stranger runs no code.
+made of. It is restored only if the reader lists this path as trusted: a text from elsewhere runs no code.
 """
 
 import enum

@@ -37,7 +37,7 @@ _jit: Any = numba.njit
 _passes: Any = PassManager
 _listen("numba:compile", NOTICE)
 
-# Nobody calls compiled code from C.
+# Compiled code is not called from C.
 _NOT_FROM_C: Any = {"no_cfunc_wrapper": True}
 # How names begin: of globals that point to Python objects, and of wrappers that unpack Python arguments.
 _ENVIRONMENT, _WRAPPER = "NumbaEnv", "_ZN7cpython"
@@ -92,9 +92,9 @@ def jit(function: _Function, *, is_long: bool = False) -> _Function:
     function : callable
         Python's.
     is_long : bool
-        Whether a call takes long enough to let other threads run Python meanwhile. Compiled code touches no Python
-        object, and whoever calls it holds the arrays, and the lock of their learner, until it returns. In a call of a
-        microsecond, giving the interpreter up and waiting for it again would cost more than the call.
+        Whether to release the interpreter lock during the call. Compiled code touches no Python object, and its caller
+        keeps the arrays and the learner's lock until it returns. In a call of a microsecond, releasing and taking the
+        lock again would cost more than the call.
     """
     made = _jit(error_model="numpy", nogil=is_long, **_NOT_FROM_C)(function)
     return cast(_Function, _finished(made, _Dispatcher))

@@ -200,7 +200,7 @@ class Record(NamedTuple):
     checkpoints: Integers
     cumulative: Integers
     guesses: npt.NDArray[np.int32]
-    """One entry per round, or empty when nobody asked for them."""
+    """One entry per round, or empty if they were not asked for."""
 
 
 MISTAKES, UPDATES, EXPLORED, PASSED = range(4)

@@ -1,9 +1,8 @@
 """Randomness as data: the uniform number of a round, from its seed and its round.
 
-A learner owns no generator. Round ``t`` under seed ``s`` has one number, ``uniform(Draw(s, t))``, whoever asks and
-whenever: interactive play, compiled play and a replay of a log see the same game. The numbers are those of NumPy's
-``Generator(Philox(key=[s, purpose])).random()``, but any of them can be had directly, without those before it, so a
-rule that seldom needs chance seldom pays for it.
+A learner owns no generator. Round ``t`` under seed ``s`` has one number, ``uniform(Draw(s, t))``: interactive
+play, compiled play and a replay of a log draw the same labels. The numbers are those of NumPy's
+``Generator(Philox(key=[s, purpose])).random()``, but each is computed directly, without those before it.
 
 References
 ----------
