@@ -1,4 +1,4 @@
-"""Players × streams × seeds: what to play, who can be entered, where results are kept, and where they are computed."""
+"""Players × streams × seeds: the grid, the players, the store of results, and the executors."""
 
 from onebit.arena.executors import CellError, Executor, InThisProcess, LocalProcesses, Played, in_order, run
 from onebit.arena.grid import JSON, Batch, Cell, Spec, batches, grid

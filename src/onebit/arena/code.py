@@ -1,9 +1,9 @@
-"""Which code decides a game, and its version: blind to comments, docstrings and layout, and to all code beside it.
+"""The version of the code that a game depends on, independent of comments, docstrings, layout and other code.
 
 What a module needs is read off its import statements, so there is no list of files to keep; nothing is imported for it.
-A stranger's modules bring all that they import and the packages that they are in. Within onebit a name that a package
-only passes on (``from onebit.learners import Learner``) leads to the module that defines it, and to nothing else: a
-change in one learner leaves the stored games of the others valid.
+A user's module counts with all that it imports and the packages that it is in. Within onebit a name that a package only
+re-exports (``from onebit.learners import Learner``) leads to the module that defines it, and to nothing else: a change
+in one learner leaves the stored games of the others valid.
 """
 
 import ast
@@ -23,7 +23,7 @@ _LIBRARIES = ("numpy", "scipy", "numba")  # what learners and streams compute wi
 _DIGITS = 16  # 64 bits of the hash: enough to tell versions of one program apart
 _OURS = __name__.partition(".")[0]
 # What onebit's own modules import without any effect on a game: claims about learners, which no learner reads while it
-# plays, where machine code is kept between processes, and what is said while it is made.
+# plays, the cache of compiled code, and the messages during compilation.
 _BESIDE_THE_GAME = ("onebit.bounds", "onebit.engine.code_cache", "onebit.engine.compile_notice")
 _INSTALLED = ("site-packages", "dist-packages")
 _STANDARD_LIBRARY = tuple(Path(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib"))
@@ -49,10 +49,9 @@ class _Module(NamedTuple):
 def code_version(modules: Iterable[str]) -> str:
     """Return the version of these modules' code, and of Python and the libraries they compute with.
 
-    A key covers what somebody decides: code, settings, and the versions that are installed. Not in it is the machine.
-    Games are played with one thread and compiled without liberties in the order of sums, so that cores and load change
-    nothing. What is left is the last digit of functions such as ``exp`` and of a library's products on another kind of
-    processor; a game that was played there is as good as one's own.
+    A key covers code, settings and installed versions, but not the machine. Games are played with one thread and
+    compiled without reordering sums, so that cores and load change nothing. On another kind of processor the last digit
+    of functions such as ``exp`` and of matrix products may differ; such results are accepted as equal.
 
     Parameters
     ----------
@@ -109,7 +108,7 @@ def _modules_behind(found: _Import, importer: str) -> list[str]:
     """Return the modules, of which some may not exist, whose code decides what an import gives."""
     module, name, bound = found
     if _is_ours(module):
-        # A stranger's `import onebit.kernels` gives all of onebit, under that name.
+        # In a user's module `import onebit.kernels` gives access to all of onebit.
         return [*([] if _is_ours(importer) or bound != _OURS else [_OURS]), *_homes(module, name)]
     return [*_packages_and(module), *([f"{module}.{name}"] if name else [])]
 
@@ -126,7 +125,7 @@ def _homes(module: str, name: str) -> list[str]:
 
 
 def _packages_and(name: str) -> list[str]:
-    """Return a module and the packages it is in, whose code runs before its own; onebit's packages only pass on."""
+    """Return a module and its parent packages, whose code runs first; onebit's packages only re-export."""
     if _is_ours(name):
         return [name]
     parts = name.split(".")
@@ -166,7 +165,7 @@ def _spec(name: str) -> ModuleSpec | None:
     if not parent:
         try:
             return importlib.util.find_spec(name)
-        except ValueError:  # in sys.modules by somebody's own hand
+        except ValueError:  # put into sys.modules by user code
             return None
     package = _spec(parent)
     folders = package.submodule_search_locations if package is not None else None
@@ -190,7 +189,7 @@ def _parse(name: str, path: Path, _mtime: int, _size: int) -> _Module:
         return _Module(sha256(source).hexdigest())
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about a stranger's escape sequences: Python gives them on import
+            warnings.simplefilter("ignore")  # about escape sequences in users' code: Python gives them on import
             tree = ast.parse(source)
         imports = tuple(_imports_of(tree, name if path.name == "__init__.py" else name.rpartition(".")[0]))
         _drop_strings(tree)
@@ -219,7 +218,7 @@ def _imports_of(tree: ast.AST, package: str) -> Iterator[_Import]:
 
 
 def _is_for_types(test: ast.expr) -> bool:
-    """Say whether a condition is ``TYPE_CHECKING``, which holds in no game."""
+    """Return whether a condition is ``TYPE_CHECKING``, which is false at run time."""
     return (test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")) == "TYPE_CHECKING"
 
 

@@ -1,6 +1,6 @@
 """Where cells are computed: in this process, or in worker processes. The parent alone writes the store.
 
-`run` hands batches to an *executor*, any object with the three methods of `Executor`, and stores what comes back.
+`run` passes batches to an *executor*, any object with the three methods of `Executor`, and stores the results.
 """
 
 import multiprocessing
@@ -30,18 +30,18 @@ from onebit.inputs import check_integer
 
 
 class Played(NamedTuple):
-    """What a cell gave."""
+    """The result of a cell."""
 
     cell: Cell
     result: Result
     seconds: float | None = None
-    """How long it took; no part of the result."""
+    """How long it took; not part of the result."""
 
 
 PlayBatch: TypeAlias = Callable[[Batch], Iterator[Played]]
 """A top-level function (or a `functools.partial` of one) that yields the batch's cells in their order.
 
-It may have a method ``only_for(batch)`` that returns who plays this one batch, and holds nothing that others need."""
+It may have a method ``only_for(batch)`` that returns the function for this one batch, without the data of others."""
 OnProgress: TypeAlias = Callable[[int, int], None]
 OnFailure: TypeAlias = Callable[[Cell, str], None]
 
@@ -62,35 +62,35 @@ THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
 )
 
-_PATIENCE = 2.0  # seconds for a worker to end by itself; a player's own threads may need some
-# A worker takes some 200 MB: far more of them than cores bring a machine down, and are a slip of the finger.
+_PATIENCE = 2.0  # seconds for a worker to exit; a player's own threads may need some
+# A worker takes some 200 MB: far more workers than cores would exhaust a machine, and are a typing error.
 _JOBS_PER_CORE, _JOBS_ANYWHERE = 4, 64
 
 
 class CellError(RuntimeError):
-    """A cell could not be played; the message says which one and why."""
+    """A cell could not be played; the message has the cell and the reason."""
 
 
 class Executor(Protocol):
     """Where batches are computed: `onebit.arena.cluster` is another place. One more is a class with these methods.
 
-    Its workers must be able to import what this process has imported, strangers' code too, and play every batch with
-    one thread for linear algebra, since sums in another order would be other bits. It uses `in_order`, which turns what
-    goes wrong into a `CellError` that names the cell, and hands over each cell as soon as it is played, not when its
-    batch is, so that a run that is broken off loses little.
+    Its workers must be able to import what this process has imported, users' code too, and play every batch with one
+    thread for linear algebra, since sums in another order round differently. It uses `in_order`, which turns errors
+    into a `CellError` that names the cell, and yields each cell as soon as it is played, so that an interrupted run
+    loses little.
     """
 
     def start(self, play_batch: PlayBatch, todo: Sequence[Batch]) -> None:
-        """Begin to play at least one batch, the first ones first. Nothing need be played when this returns."""
+        """Start playing the batches (at least one), in their order. Nothing need be finished when this returns."""
 
     def results(self) -> Iterator[Played]:
-        """Yield every cell of every batch once, in any order, and wait for those to come.
+        """Yield every cell of every batch once, in any order, waiting for those not finished.
 
         The first cell that fails, or whose worker died, raises a CellError; cells that came before it are yielded.
         """
 
     def stop(self) -> None:
-        """Let go of all workers at once, whatever they do. Called exactly once, also after an error, of `start` too."""
+        """Stop all workers at once. Called exactly once, also after an error in any method."""
 
 
 def run(
@@ -104,11 +104,10 @@ def run(
 ) -> None:
     """Play all cells that have no result yet.
 
-    Cells that share a stream and a seed form a batch, and a worker plays one batch at a time. Every result is
-    committed as soon as it comes, so a run that was killed or interrupted goes on where it stopped.
-    The first cell that fails stops the run, unless `on_failure` is there to be told. A stored result that is damaged is
-    played again, under a `DamageWarning`.
-    Ctrl-C and SIGTERM end the workers and remove what players have written to scratch folders.
+    Cells that share a stream and a seed form a batch, and a worker plays one batch at a time. Every result is committed
+    as soon as it comes, so a run that was killed or interrupted goes on where it stopped. The first cell that fails
+    stops the run, unless `on_failure` is given. A stored result that is damaged is played again, under a
+    `DamageWarning`. Ctrl-C and SIGTERM end the workers and remove what players have written to scratch folders.
 
     Parameters
     ----------
@@ -122,11 +121,11 @@ def run(
         Number of worker processes; all cores this process may use by default, at most 64 or four per core. With 1,
         everything is played in this process, to the same results.
     on_progress : callable, optional
-        Told the number of finished cells and of all cells, at the start and after every cell.
+        Called with the number of finished cells and of all cells, at the start and after every cell.
     executor : Executor, optional
         Where to play, instead of `jobs` processes on this machine.
     on_failure : callable, optional
-        Told every cell that failed, and why; all others are played. A worker that dies stops the run all the same.
+        Called with every cell that failed, and why; all others are played. A worker that dies still stops the run.
     """
     if on_failure is not None:
         play_batch = partial(going_on, play_batch)
@@ -147,7 +146,7 @@ def run(
                         if on_failure is not None and isinstance(played.result, Failed):
                             on_failure(played.cell, played.result.reason)
                         else:
-                            # At once: whatever happens from here on, this cell need not be played again.
+                            # At once, so that this cell need never be played again.
                             with held():
                                 store.put(*played)
                         finished.add(played.cell.key)
@@ -162,27 +161,27 @@ def run(
 
 
 def _sound(store: Store, wanted: dict[str, Cell]) -> set[str]:
-    """Return the keys that need not be played, and say which results are stored but damaged."""
+    """Return the keys that need not be played, and warn about damaged results."""
     stored = store.look_up(wanted)
     damaged = [wanted[key].label for key, is_sound in stored.items() if not is_sound]
     if damaged:
         others = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
-        said = f"{store.path}: {len(damaged)} of {len(stored)} stored results are damaged (wrong checksum)"
-        warnings.warn(f"{said} and will be played again: {damaged[0]}{others}", DamageWarning, stacklevel=3)
+        message = f"{store.path}: {len(damaged)} of {len(stored)} stored results are damaged (wrong checksum)"
+        warnings.warn(f"{message} and will be played again: {damaged[0]}{others}", DamageWarning, stacklevel=3)
     return {key for key, is_sound in stored.items() if is_sound}
 
 
 def check_jobs(jobs: int | None, name: str = "jobs") -> int:
-    """Return a number of worker processes, all cores for None, or raise a ValueError that says what is wrong.
+    """Return a number of worker processes, all cores for None, or raise ValueError.
 
     Parameters
     ----------
     jobs : int, optional
-        What the user asked for.
+        The requested number.
     name : str
-        What the user calls it.
+        The name of the option, for the error.
     """
-    # Containers and batch systems lend fewer cores than the machine has.
+    # Containers and batch systems may offer fewer cores than the machine has.
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if jobs is None:
         return n_cores
@@ -199,7 +198,7 @@ def _local_executor(jobs: int | None) -> Executor:
 
 
 def in_order(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
-    """Play a batch, hold it to the order of its cells, and raise a CellError that names the cell that fails."""
+    """Play a batch, check the order of its cells, and raise a CellError that names the cell that fails."""
     results = _started_late(play_batch, batch)
     for cell in batch.cells:
         try:
@@ -218,11 +217,11 @@ def in_order(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
 
 
 def going_on(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
-    """Play a batch to its end, with a `Failed` in place of every result that could not be had."""
+    """Play a batch to its end, with a `Failed` in place of every result that failed."""
     left = batch.cells
     while left:
         try:
-            # All that are left at once: the rounds are made again only after a failure.
+            # All remaining cells in one call: the rounds are generated again only after a failure.
             for played in play_batch(replace(batch, cells=left)):
                 yield played
                 left = left[1:]
@@ -240,15 +239,15 @@ def _started_late(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
 
 
 class InThisProcess:
-    """Plays one batch after the other, here."""
+    """Plays one batch after the other in this process."""
 
     def __init__(self) -> None:
         self._limits: threadpool_limits | None = None
 
     def start(self, play_batch: PlayBatch, todo: Sequence[Batch]) -> None:
-        """Take note of what to play."""
+        """Store what to play."""
         self._play_batch, self._todo = play_batch, todo
-        # One thread, as in the workers: the same bits.
+        # One thread, as in the workers: identical results.
         with held():
             self._limits = threadpool_limits(limits=1)
 
@@ -258,7 +257,7 @@ class InThisProcess:
             yield from in_order(self._play_batch, batch)
 
     def stop(self) -> None:
-        """Give the libraries their threads back."""
+        """Restore the libraries' threads."""
         if self._limits is not None:
             self._limits.restore_original_limits()
 
@@ -266,8 +265,8 @@ class InThisProcess:
 class LocalProcesses:
     """Plays in worker processes on this machine, each with a pipe of its own.
 
-    A pipe closes when its worker dies, even in the middle of a message, so the parent always knows who died and what
-    that worker was playing; a queue shared by all would be left locked.
+    A pipe closes when its worker dies, even in the middle of a message, so the parent always knows which worker died
+    and what it was playing; a shared queue would be left locked.
 
     Parameters
     ----------
@@ -283,23 +282,23 @@ class LocalProcesses:
     def start(self, play_batch: PlayBatch, todo: Sequence[Batch]) -> None:
         """Start the workers and give each a batch."""
         self._todo = iter(todo)
-        # Not forked: a copy of this process would inherit its threads' locks, numba's among them.
+        # Not forked: a fork would inherit the locks of other threads, numba's among them.
         context = multiprocessing.get_context("spawn")
-        # A worker that Ctrl-C comes too early for would not be known to `stop`.
+        # If Ctrl-C came in between, `stop` would not know of the worker.
         with held(), _single_threaded_children():
             for _ in range(min(self.n_workers, len(todo))):
                 ours, theirs = context.Pipe()
                 worker = context.Process(target=_work, args=(theirs, play_batch, current_folder()), daemon=True)
                 worker.start()
-                # Were it open here too, the pipe would not close with the worker.
+                # If it stayed open here, the pipe would not close with the worker.
                 theirs.close()
                 self._workers[ours] = worker
-        # Only now: to send waits for the worker to read, and the others can start meanwhile.
+        # Only now: sending blocks until the worker reads, and the others can start meanwhile.
         for pipe in self._workers:
             self._hand_out(pipe)
 
     def results(self) -> Iterator[Played]:
-        """Yield what the workers send, and give the next batch to those who have finished one."""
+        """Yield what the workers send, and give the next batch to each worker that has finished one."""
         while self._left:
             for pipe in cast(list[Connection], wait(list(self._left))):
                 try:
@@ -307,16 +306,16 @@ class LocalProcesses:
                 except (EOFError, OSError) as error:
                     raise self._died(pipe) from error
                 except Exception as error:
-                    said = f"{self._left[pipe][0].label} gave something that cannot be read here: {error}"
-                    raise CellError(said) from error
+                    reason = f"{self._left[pipe][0].label} gave something that cannot be read here: {error}"
+                    raise CellError(reason) from error
                 if isinstance(message, Played):
-                    # What is left of its batch names the suspect should the worker die.
+                    # The first remaining cell of its batch is blamed if the worker dies.
                     self._left[pipe].pop(0)
                     yield message
                 elif isinstance(message, _Compiling):
-                    NOTICE.say_once(message.says)
+                    NOTICE.say_once(message.text)
                 elif isinstance(message, _Failure):
-                    raise CellError(message.said) from InWorkerError(message.traceback)
+                    raise CellError(message.reason) from InWorkerError(message.traceback)
                 else:
                     self._hand_out(pipe)
 
@@ -328,7 +327,7 @@ class LocalProcesses:
             pipe.close()
         for worker in self._workers.values():
             worker.join(_PATIENCE)
-            # A thread of a player's own, or code that ignores the signal, must not hold everyone up.
+            # A player's own thread, or code that ignores the signal, must not block the run.
             worker.kill()
             worker.join()
         self._workers.clear()
@@ -356,14 +355,14 @@ class LocalProcesses:
 class _Failure(NamedTuple):
     """What a worker sends instead of a cell that failed."""
 
-    said: str
+    reason: str
     traceback: str
 
 
 class _Compiling(NamedTuple):
     """What a worker sends when it has to compile for long."""
 
-    says: str
+    text: str
 
 
 class InWorkerError(Exception):
@@ -375,7 +374,7 @@ class InWorkerError(Exception):
 
 @contextmanager
 def _single_threaded_children() -> Iterator[None]:
-    """Set the environment that children start with: the libraries read it once, when NumPy is first imported."""
+    """Set the environment of child processes: the libraries read it once, when NumPy is first imported."""
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
     try:
@@ -389,7 +388,7 @@ def _single_threaded_children() -> Iterator[None]:
 
 def _work(pipe: Connection, play_batch: PlayBatch, folder: Path | None) -> None:
     """Play what comes through the pipe until it closes."""
-    # Ctrl-C reaches the whole process group; the parent alone decides what it means.
+    # Ctrl-C reaches the whole process group; only the parent handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
     enter_folder(folder)
@@ -399,8 +398,8 @@ def _work(pipe: Connection, play_batch: PlayBatch, folder: Path | None) -> None:
         with sending:
             pipe.send(message)
 
-    NOTICE.say = lambda text: send(_Compiling(text))  # from a thread of its own; the parent has the progress bar
-    # The pipe breaks when the parent stops while we send: nobody is left to be told.
+    NOTICE.say = lambda text: send(_Compiling(text))  # from its own thread; the parent has the progress bar
+    # The pipe breaks if the parent stops while we send; there is nothing left to report to.
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             batch = pipe.recv()

@@ -6,8 +6,7 @@ name of a class in `onebit.learners`, then settings. One of the user's own is na
 
 A *kernel* is ``rational``, ``gaussian:0.5`` (the number is its first setting), ``Gaussian:width=0.5,normalize=true``,
 upper or lower case, or ``mypackage.kernels:Mine``. Among the settings of a player, what only the kernel has goes to the
-kernel, and ``kernel.degree=3`` says so outright. ``kernel=none`` is the linear space, ``kernel=auto`` the player's own
-choice.
+kernel; ``kernel.degree=3`` is explicit. ``kernel=none`` is the linear space, ``kernel=auto`` the player's own choice.
 """
 
 import inspect
@@ -51,11 +50,11 @@ def parse_player(text: str) -> Player:
     try:
         made = cls(**given)
         return LearnerPlayer(made) if isinstance(made, Learner) else made
-    except (Exception, SystemExit) as error:  # a stranger's constructor may do anything
-        raise ValueError(f"{text.strip()}: {_said(error)}") from error
+    except (Exception, SystemExit) as error:  # a user's constructor may do anything
+        raise ValueError(f"{text.strip()}: {_message_of(error)}") from error
 
 
-def _said(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     return str(error) if isinstance(error, (ValueError, TypeError)) else f"{type(error).__name__}: {error}"
 
 
@@ -108,7 +107,7 @@ def _settings(cls: type) -> list[str]:
 def _kernel_of(cls: type, given: dict[str, Any]) -> Any:
     """Return a player's kernel, and take its settings out of those given."""
     chosen = given["kernel"]
-    # None and "auto" are words of the learner; one that does not know them says so itself.
+    # None and "auto" are values of the learner, which raises if it does not know them.
     if chosen is None or chosen == "auto":
         return chosen
     made, tail = _split_kernel(str(chosen))
@@ -194,4 +193,4 @@ def _make_kernel(made: Any, given: dict[str, Any], text: str) -> Any:
     try:
         return made(**given)
     except (Exception, SystemExit) as error:
-        raise ValueError(f"{text}: {_said(error)}") from error
+        raise ValueError(f"{text}: {_message_of(error)}") from error

@@ -1,4 +1,4 @@
-"""What is played: cells (a player on a stream with a seed), each known by a hash of all that defines it."""
+"""Cells (a player on a stream with a seed), each identified by a hash of all that defines it."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
-"""What settings may be: all that JSON can say."""
+"""Values of settings: anything JSON can represent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Spec:
         for setting, value in self.settings.items():
             _require_type(f"the name of a setting of {self.name}", setting, str)
             _require_exact_json(f"setting {setting!r} of {self.name}", value)
-        # Through JSON and back: a copy that nobody else holds, and what a stored result will be compared with.
+        # Through JSON and back: a private copy, equal to what is read from a store.
         object.__setattr__(self, "settings", json.loads(_canonical_json(dict(self.settings))))
 
     @cached_property
@@ -69,11 +69,11 @@ class Cell:
     Parameters
     ----------
     stream, player : Spec
-        Who plays what.
+        The streams and the players.
     seed : int
         The seed of the cell.
     version : str
-        Whatever else the result depends on; another version is another key.
+        Anything else that the result depends on; another version is another key.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """The cell for people to read."""
+        """A readable name of the cell."""
         return f"{self.stream.label} × {self.player.label}, seed {self.seed}"
 
 
@@ -142,7 +142,7 @@ def grid(streams: Iterable[Spec], players: Iterable[Spec], seeds: Iterable[int],
     Parameters
     ----------
     streams, players : iterable of Spec
-        Who plays what.
+        The streams and the players.
     seeds : iterable of int
         One cell per seed.
     version : str
@@ -174,7 +174,7 @@ def _canonical_json(value: JSON) -> str:
     if isinstance(value, list):
         return "[" + ",".join(map(_canonical_json, value)) + "]"
     if isinstance(value, float) and math.isinf(value):
-        # JSON has no word for infinity, but this number is beyond every double and is read back as one.
+        # JSON has no infinity, but this number overflows and is read back as one.
         return "1e999" if value > 0 else "-1e999"
     return json.dumps(value, allow_nan=False)
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, held back while something is being set up or cleared away, so that nothing is left behind."""
+"""Defers Ctrl-C and SIGTERM during set-up and clean-up, so that nothing is left behind."""
 
 import signal
 import threading
@@ -9,21 +9,21 @@ from types import FrameType
 from typing import Any
 
 _STOPPED = 128  # shells add the number of the signal
-_UNWINDING = 1.0  # seconds from an interrupt to where clearing away begins; in truth, far less
+_UNWINDING = 1.0  # upper bound on the seconds from an interrupt to the start of clean-up
 
 
 class _Terminated(KeyboardInterrupt):
-    """SIGTERM, on the way that Ctrl-C takes: what catches errors of a game lets it pass."""
+    """SIGTERM as an exception that, like KeyboardInterrupt, handlers of game errors do not catch."""
 
 
 class _State:
-    """There is one, as there is one handler of each signal in a process."""
+    """The state of the handlers; one per process."""
 
     n_holds = 0
     raised_at: float | None = None
     pending: int | None = None
     before: dict[int, Any] | None = None
-    """The handlers to go back to; None where ours are not in place."""
+    """The handlers to restore; None where ours are not installed."""
 
 
 def _on_signal(number: int, _frame: FrameType | None) -> None:
@@ -33,7 +33,7 @@ def _on_signal(number: int, _frame: FrameType | None) -> None:
 
 def _raise_pending() -> None:
     number, now = _State.pending, time.monotonic()
-    # A second one must not cut short what the first has begun, but may come through where the first was swallowed.
+    # A second signal must not interrupt the clean-up of the first, but may pass where the first was swallowed.
     is_unwinding = _State.raised_at is not None and now - _State.raised_at < _UNWINDING
     if number is not None and not _State.n_holds and not is_unwinding:
         _State.raised_at, _State.pending = now, None
@@ -41,15 +41,15 @@ def _raise_pending() -> None:
 
 
 def _is_ours_to_hold() -> bool:
-    """Python hands signals to its main thread only."""
+    """Python delivers signals to its main thread only."""
     return threading.current_thread() is threading.main_thread() and _State.before is not None
 
 
 @contextmanager
 def orderly_exit() -> Iterator[None]:
-    """Hold both signals back, except within `allowed`; SIGTERM clears away too, and ends the process afterwards.
+    """Defer both signals, except within `allowed`; SIGTERM cleans up too, and ends the process afterwards.
 
-    Somebody else's handlers are left in place, and other threads are not concerned.
+    Handlers that others installed are left in place, and other threads are not affected.
     """
     if threading.current_thread() is not threading.main_thread() or _State.before is not None:
         with held():
@@ -66,7 +66,7 @@ def orderly_exit() -> Iterator[None]:
 
 
 def _take_over() -> None:
-    # Ctrl-C comes last, so that it cannot come between when the handlers are given back.
+    # Ctrl-C comes last, so that it cannot interrupt restoring the handlers.
     defaults = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
     _State.n_holds, _State.raised_at, _State.pending = 1, None, None
     _State.before = {number: handler for number, handler in defaults.items() if signal.getsignal(number) is handler}

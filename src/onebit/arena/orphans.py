@@ -15,19 +15,19 @@ _PRCTL: Any = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linu
 
 
 def end_with_parent() -> None:
-    """Let this worker end when its parent is killed, even in the middle of a game."""
+    """End this worker when its parent is killed, even in the middle of a game."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
-    # A thread must wait for the lock of Python's interpreter, which a long compiled call holds; the kernel does not.
+    # A thread must wait for the GIL, which a long compiled call holds; the kernel need not.
     if not ask_kernel():
         threading.Thread(target=exit_after, args=(parent.join,), daemon=True).start()
-    elif os.getppid() != parent.pid:  # it was killed before the kernel was asked
+    elif os.getppid() != parent.pid:  # the parent died before the request to the kernel
         os._exit(1)
 
 
 def ask_kernel() -> bool:
-    """Have this process killed when its parent ends, where the kernel can (Linux); say whether it will."""
+    """Ask the kernel to kill this process when its parent ends (Linux only); return whether it will."""
     return _PRCTL is not None and bool(_PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0)
 
 

@@ -1,4 +1,4 @@
-"""Who can be entered: anything that plays a stream and says what happened. Learners are players, and so are rivals.
+"""Players: anything that plays a stream and returns a trace. Learners are players, and so are rivals.
 
 A player is known by its spec, a name with plain settings, so that a cell can be hashed, stored and played in another
 process: `player_from` makes the player again. The name is that of a learner of onebit, or the import path of anything
@@ -27,13 +27,13 @@ from onebit.play import play
 from onebit.strangers import find_by_import_path, import_path_of
 
 NOT_SETTINGS = ("classes", "seed")
-"""What the game decides, not the settings of a learner."""
+"""Set by the game, not settings of a learner."""
 PATIENCE = 3600.0
-"""Seconds that a rival's program may take for a game, unless somebody says otherwise."""
+"""Default time limit of a rival's program for a game, in seconds."""
 MOST_PATIENCE = 1e6
-"""Eleven days. Systems cannot wait for a program much longer than twice that: they count milliseconds in 31 bits."""
+"""Eleven days. The longest possible timeout is about twice that: milliseconds in 31 bits."""
 TOO_LITTLE = "give it more with --rival-seconds, play fewer rounds, or leave it out"
-_LEARNED = "learned."  # keeps a learner's arrays apart from the curve, whatever it calls them
+_LEARNED = "learned."  # prefix that keeps a learner's arrays apart from the curve
 _WARM_UP_ROUNDS = 1000  # reaches every branch of a learner; a few milliseconds
 _WARMED_UP: set[tuple[Spec, bool]] = set()
 
@@ -48,7 +48,7 @@ class PlayerTrace(NamedTuple):
     learned: Mapping[str, Any] = {}
     """The arrays it holds at the end, by name."""
     seconds: float | None = None
-    """How long it took; no part of the result."""
+    """How long it took; not part of the result."""
 
     def result(self, keep_learned: bool) -> Result:
         """Return what is stored of it."""
@@ -67,15 +67,15 @@ class Player(ABC):
     """Something that can be entered. A subclass gives `spec` and `play`, and changes the rest where it differs."""
 
     full_information: bool = False
-    """Whether it plays the full-information game."""
+    """Whether its feedback is the label."""
     scales_rows: bool = False
-    """Whether it scales columns itself, so that it is given rows as they come."""
+    """Whether it scales columns itself, so that it gets rows that are not preprocessed."""
     family: str | None = None
     """The name of the tuned family that this is one setting of; the best of a family is found in hindsight."""
     note: str = ""
-    """What to say about it under a table."""
+    """A remark for under a table."""
     patience: float = PATIENCE
-    """Seconds, by the clock, after which a program that plays for it is ended; who plays games may set it."""
+    """Seconds after which a program that plays for it is ended."""
 
     @property
     @abstractmethod
@@ -108,10 +108,10 @@ class Player(ABC):
         n_classes : int
             How many labels there are.
         seed : int
-            Names its random numbers.
+            Seed of its random numbers.
         scratch : Path
-            A folder that lives as long as the stream is played. What one player leaves there, the next of its kind
-            finds: a file of the rounds need be written only once.
+            A folder that exists as long as the stream is played. Players of one kind share it, so that a file of the
+            rounds need be written only once.
         """
 
 
@@ -128,7 +128,7 @@ class LearnerPlayer(Player):
         self.spec_ = describe(learner)
         self.full_information = type(learner).full_information
         self.scales_rows = getattr(learner, "scale", None) is not None
-        # A learner has no other way to say that a setting is wrong than to begin.
+        # Settings are checked only when a run begins.
         build(self.spec_).begin(1, 2)
 
     @property
@@ -137,7 +137,7 @@ class LearnerPlayer(Player):
         return self.spec_
 
     def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
-        """Return what the learner says."""
+        """Return the learner's effort."""
         return build(self.spec).effort(rounds=rounds, n_features=n_features, n_classes=n_classes)
 
     def code(self) -> set[str]:
@@ -148,7 +148,7 @@ class LearnerPlayer(Player):
     def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> PlayerTrace:
         """Play a stream with a fresh learner."""
         self._warm_up(X, y, n_classes)
-        # Told, not found out: a short stream may lack a label that others of its kind have.
+        # Given, not inferred: a short stream may lack a label.
         learner = build(self.spec).set_params(classes=n_classes)
         start = time.perf_counter()
         trace = play(learner, X, y, seed=seed)
@@ -156,7 +156,7 @@ class LearnerPlayer(Player):
         return PlayerTrace(trace.curve.mistakes, trace.updates, trace.uniform_guesses, learner.learned(), seconds)
 
     def _warm_up(self, X: Any, y: Integers, n_classes: int) -> None:
-        """Play a little once per process, so that compiling is not taken for playing."""
+        """Play a few rounds once per process, so that compile time is not counted."""
         # Sparse rows are played by other compiled code than dense ones.
         kind = self.spec, isinstance(X, np.ndarray)
         if kind not in _WARMED_UP:
@@ -208,7 +208,7 @@ def _class_of(name: str) -> Any:
 
 
 def _name_of(cls: type, home: ModuleType) -> str:
-    """Return the name under which onebit exports a class, or the import path of a stranger's."""
+    """Return the name under which onebit exports a class, or the import path of a user's class."""
     return cls.__name__ if getattr(home, cls.__name__, None) is cls else import_path_of(cls)
 
 
@@ -238,7 +238,7 @@ def _build_value(value: JSON) -> Any:
 
 
 def _modules_of(value: JSON) -> set[str]:
-    """Return the modules of all strangers that settings name, kernels and functions, however deep."""
+    """Return the modules of all import paths in settings, such as kernels and functions, at any depth."""
     if isinstance(value, dict):
         named = {str(value[kind]) for kind in ("kernel", "function") if kind in value}
         inside = _modules_of(list(value.values()))

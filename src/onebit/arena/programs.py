@@ -1,4 +1,4 @@
-"""Programs that rivals are: run to their end, or ended by the clock."""
+"""Runs external programs of rivals, with a time limit."""
 
 import subprocess
 import sys
@@ -14,18 +14,18 @@ def run_program(
     remedy: str,
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program and return what it said; one that takes longer is killed, and a RuntimeError says so.
+    """Run a program and return its output; kill it after the time limit, and raise a RuntimeError.
 
     Parameters
     ----------
     command : sequence of str
         The program and its arguments. It gets no terminal, and ends with this process.
     who : str
-        What people call it.
+        Its name in messages.
     seconds : float
-        What it may take.
+        The time limit.
     remedy : str
-        What to do where that is too little.
+        What to do if that is too short, for the message.
     environment : mapping, optional
         Its environment variables; ours by default.
     """
@@ -39,7 +39,7 @@ def run_program(
             check=False,
             env=environment,
             timeout=seconds,
-            preexec_fn=ask_kernel if sys.platform == "linux" else None,  # a worker may be killed while this plays
+            preexec_fn=ask_kernel if sys.platform == "linux" else None,  # the program must not outlive a killed worker
         )
     except subprocess.TimeoutExpired as error:
         raise RuntimeError(f"{who} was ended after {seconds:g} s: {remedy}") from error

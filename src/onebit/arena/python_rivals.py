@@ -2,8 +2,8 @@
 
 They need not be installed beside onebit. The environment variable `ENVIRONMENT` names the folder of a virtual
 environment that holds them, such as ``make rivals`` builds; without it they are looked for where onebit is. What runs
-there is `onebit.arena.rival_program`, which says how each hears right or wrong. Versions are part of every key, and the
-program says with which it has played.
+there is `onebit.arena.rival_program`, which defines the feedback of each. Versions are part of every key, and the
+program reports those it has played with.
 """
 
 import inspect
@@ -29,13 +29,13 @@ from onebit.strangers import import_path_of
 
 ENVIRONMENT = "ONEBIT_RIVALS"
 """The environment variable that names the folder of the rivals' virtual environment."""
-_STARTING = 300.0  # seconds for a program to say its versions: a folder that many machines share may be slow
+_STARTING = 300.0  # seconds for a program to report its versions: a network folder may be slow
 _SEEDS = 2**31 - 1  # all of them take as many
 _PYTHON = 1e5  # numbers that could be touched in the time of a few calls of theirs
 
 
 class PythonRival(Player):
-    """One setting of a rival; a subclass says whose."""
+    """One setting of a rival; a subclass defines the rival."""
 
     package: ClassVar[str]
     """What it is called by pip, by ``import`` and in tables."""
@@ -74,7 +74,7 @@ class PythonRival(Player):
         return f"{self.package} {' '.join([str(self.settings['model']), *chosen])}"
 
     def code(self) -> set[str]:
-        """Return this module and the program: our learners' code is nothing to it."""
+        """Return this module and the program: it does not depend on our learners' code."""
         return {__name__, rival_program.__name__}
 
     def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> PlayerTrace:
@@ -82,7 +82,7 @@ class PythonRival(Player):
         rounds, guesses = scratch / "rounds.npz", scratch / "guesses.npy"
         if not rounds.exists():
             write_rounds(rounds, X, y)
-        # What the one before left there must not be taken for this one's.
+        # Remove the guesses of the previous player.
         guesses.unlink(missing_ok=True)
         request = {
             **self.settings,
@@ -94,12 +94,12 @@ class PythonRival(Player):
             "guesses": str(guesses),
         }
         (scratch / "request.json").write_text(json.dumps(request), encoding="utf-8")
-        said = _run(["play", str(scratch / "request.json")], self.title, self.patience, TOO_LITTLE)
-        version = _in_words(said["versions"])
+        reply = _run(["play", str(scratch / "request.json")], self.title, self.patience, TOO_LITTLE)
+        version = _in_words(reply["versions"])
         if version != self.version:
             raise RuntimeError(f"{self.title} was to play with {self.version} and has played with {version}; run again")
         named = read_guesses(guesses, len(y), n_classes, self.title)
-        return PlayerTrace(np.cumsum(named != y)[default_checkpoints(len(y)) - 1], seconds=said["seconds"])
+        return PlayerTrace(np.cumsum(named != y)[default_checkpoints(len(y)) - 1], seconds=reply["seconds"])
 
 
 class River(PythonRival):
@@ -115,7 +115,7 @@ class River(PythonRival):
     exploration : float
         The share of rounds with a uniform guess.
     version : str, optional
-        What plays; what is installed by default.
+        The version that plays; by default the installed one.
     """
 
     package, computes_with = "river", ("numpy",)
@@ -150,7 +150,7 @@ class Coba(PythonRival):
     exploration : float, optional
         Its alpha, v or epsilon; coba's own by default.
     version : str, optional
-        What plays; what is installed by default.
+        The version that plays; by default the installed one.
     """
 
     package, computes_with = "coba", ("numpy",)
@@ -183,7 +183,7 @@ class ContextualBandits(PythonRival):
     exploration : float, optional
         Its alpha, v_sq, explore_prob or multiplier; the package's own by default.
     version : str, optional
-        What plays; what is installed by default.
+        The version that plays; by default the installed one.
     """
 
     package, computes_with = "contextualbandits", ("numpy", "scipy", "scikit-learn")
@@ -221,7 +221,7 @@ def players(rival: type[PythonRival], whole_grid: bool = True) -> list[Player]:
 
 
 def require(package: str, computes_with: Sequence[str]) -> str:
-    """Return the versions that are installed, in words, or raise an error that says how to install it."""
+    """Return the installed versions as text, or raise an error with the command to install it."""
     found = _versions(_python(), package, *computes_with)
     if found[package] is None:
         raise RuntimeError(
@@ -284,15 +284,15 @@ def _in_words(versions: dict[str, str | None]) -> str:
 
 
 def _run(words: Sequence[str], who: str, seconds: float, remedy: str, python: str | None = None) -> Any:
-    """Run the program, and return what it says."""
+    """Run the program, and return its JSON reply."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     # The same order of sets and the same sums in every run, as for our own learners.
     settled = {"PYTHONHASHSEED": "0", **dict.fromkeys(THREAD_VARIABLES, "1")}
     command = [python or _python(), "-s", "-P", "-W", "ignore", str(rival_program.__file__), *words]
     run = run_program(command, who, seconds, remedy, {**kept, **settled})
     if run.returncode != 0:
-        said = [line for line in run.stderr.splitlines() if line.strip()][-1:] or ["nothing"]
-        raise RuntimeError(f"{who} stopped with status {run.returncode}; it said: {said[0]}")
+        last_line = [line for line in run.stderr.splitlines() if line.strip()][-1:] or ["nothing"]
+        raise RuntimeError(f"{who} stopped with status {run.returncode}; it said: {last_line[0]}")
     last = run.stdout.splitlines()[-1:]
     try:
         return json.loads(last[0])

@@ -1,8 +1,8 @@
 """The program that plays a rival of `onebit.arena.python_rivals`, in the rival's own environment: onebit is not there.
 
 ``rival_program.py versions PACKAGE …`` prints what is installed. ``rival_program.py play REQUEST`` reads a JSON file
-that says who plays which rounds, writes the guesses, and prints what played and how long the rounds took. A rival is
-shown a row, names a label, and hears 1 or 0; labels are here only to answer.
+with the player and the rounds, writes the guesses, and prints the versions and how long the rounds took. A rival gets a
+row, guesses a label, and gets 1 or 0; labels are used only for that feedback.
 """
 
 import importlib.metadata
@@ -19,9 +19,9 @@ import numpy as np
 Answer = Callable[[int, int], bool]
 """Whether a guess is right in a round."""
 Play = Callable[[Answer], list[int]]
-"""All rounds, to the guesses: what is timed. What a rival imports, it has imported before."""
+"""Plays all rounds and returns the guesses: the part that is timed, without imports."""
 
-# A refit takes all rounds so far: so often that no more than a fifth of them is unheard, and not after every few.
+# A refit uses all rounds so far: whenever their number has grown by a fifth.
 _GROWTH, _FEWEST = 1.2, 20
 
 
@@ -68,8 +68,8 @@ class Rounds:
 def prepare_river(rounds: Rounds, request: dict[str, Any]) -> Play:
     """Prepare river's one-vs-rest classifier, ε-greedily.
 
-    A right guess tells the label, and the classifier learns it as it always does; after a wrong one, only the model of
-    the class that was named can learn: that it is not this one.
+    A right guess reveals the label, and the classifier learns it as usual; after a wrong one, only the model of the
+    guessed class learns, a negative example.
     """
     from river import linear_model, multiclass, optim
 
@@ -80,7 +80,7 @@ def prepare_river(rounds: Rounds, request: dict[str, Any]) -> Play:
         "Perceptron": linear_model.Perceptron,
     }[request["model"]]()
     classifier = multiclass.OneVsRestClassifier(model)
-    # It learns of a class by its first example; all are known here.
+    # It creates a class at its first example; here all are created at the start.
     classifier.classifiers = {label: model.clone() for label in range(n_classes)}
 
     def play(answer: Answer) -> list[int]:
@@ -131,7 +131,7 @@ def prepare_contextualbandits(rounds: Rounds, request: dict[str, Any]) -> Play:
     """Prepare a policy of contextualbandits.
 
     Linear ones learn after every round. The others are put around scikit-learn's logistic regression, and refitted on
-    all that was heard whenever that has grown by a fifth.
+    all rounds so far whenever their number has grown by a fifth.
     """
     from contextualbandits import online
 
@@ -185,7 +185,7 @@ def versions(packages: list[str]) -> dict[str, str | None]:
 
 
 def play(path: str) -> dict[str, Any]:
-    """Play what a request asks for, and return what is said about it."""
+    """Play a request, and return the reply."""
     with open(path, encoding="utf-8") as file:
         request = json.load(file)
     rounds = Rounds(request["rounds"])
@@ -199,5 +199,5 @@ def play(path: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    said = versions(sys.argv[2:]) if sys.argv[1] == "versions" else play(sys.argv[2])
-    print(json.dumps(said))
+    reply = versions(sys.argv[2:]) if sys.argv[1] == "versions" else play(sys.argv[2])
+    print(json.dumps(reply))

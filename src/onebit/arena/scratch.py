@@ -1,7 +1,6 @@
 """Where players keep files while they play: one folder per run, which the parent owns and removes.
 
-A run holds the lock of its folder. What a parent killed with -9 has left behind has no holder, and the next run removes
-it; the folder of a living run always has one.
+A run holds the lock of its folder. The folder of a killed parent is not locked, and the next run removes it.
 """
 
 import os
@@ -43,7 +42,7 @@ def _new_root(lock: ExitStack) -> Path:
         try:
             lock.enter_context(claimed(root / _LOCK))
             return root
-        except FileNotFoundError:  # another run took it for abandoned before it was locked
+        except FileNotFoundError:  # another run removed it as abandoned before it was locked
             continue
         except BaseException:
             shutil.rmtree(root, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Where results are kept: one SQLite file per arena, one checked row per finished cell."""
+"""The store of results: one SQLite file per arena, one row with a checksum per finished cell."""
 
 import hashlib
 import io
@@ -24,7 +24,7 @@ from onebit.reporting.tables import grouped
 
 APPLICATION_ID = 0x31424954  # "1BIT": marks a SQLite file as ours
 FORMAT_VERSION = 2  # 1 had the seconds among the numbers, and keys of the old code
-BUSY_SECONDS = 60.0  # a commit takes milliseconds: who waits longer has met a process that hangs
+BUSY_SECONDS = 60.0  # a commit takes milliseconds: a longer wait means that another process hangs
 
 _REMEDY = "Move it away or choose another --out."
 _ROW_OVERHEAD = 1000  # bytes of a row beside what is in it; in truth some hundred
@@ -54,11 +54,11 @@ _Row: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes]
 
 
 class StoreError(ValueError):
-    """The file cannot be used as a store; the message says which, why, and what to do."""
+    """The file cannot be used as a store; the message has the file, the reason and a remedy."""
 
 
 class DamageWarning(UserWarning):
-    """Something in a store was damaged; the message says what, and what was done."""
+    """Something in a store was damaged; the message has what, and what was done."""
 
 
 class MissingResultError(KeyError):
@@ -70,12 +70,12 @@ class MissingResultError(KeyError):
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What one cell gave. Two results are equal when they are bit for bit.
+    """The result of one cell. Two results are equal when all their bits are.
 
     Parameters
     ----------
     numbers : dict of str to int or float
-        Plain numbers: mistakes, updates. No clocks: a result is the same whenever it is played.
+        Plain numbers: mistakes, updates. No times: a result is the same whenever it is played.
     arrays : dict of str to ndarray
         Curves and the like, of any dtype but object.
     """
@@ -139,7 +139,7 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
     def look_up(self, keys: Iterable[str]) -> dict[str, bool]:
@@ -174,7 +174,7 @@ class Store:
         result : Result
             What it gave. Putting the same result again changes nothing; a different one is an error.
         seconds : float, optional
-            How long it took. The first time stays, so that who plays a cell again changes nothing.
+            How long it took. The first time stays, so that playing a cell again changes nothing.
         """
         texts = cell.key, cell.canonical, _pack_numbers(result.numbers)
         row = _with_checksum(*(text.encode() for text in texts), _pack_arrays(result.arrays))
@@ -232,7 +232,7 @@ class Store:
         return None if row is None else row[0]
 
     def _check_and_initialise(self) -> None:
-        # Twice: SQLite calls it a damage too when a disk stumbles once.
+        # Twice: SQLite also reports damage after a single failed read.
         if self._problem() is not None and self._problem() is not None:
             self._rebuild_alone()
         # A rollback journal and not a write-ahead log: the store stays one file that can be copied, works on network
@@ -261,7 +261,7 @@ class Store:
         return "its end is missing" if self.path.stat().st_size < n_bytes else None
 
     def _rebuild_alone(self) -> None:
-        """Rebuild the file unless another process has done so: what it has put since would be lost."""
+        """Rebuild the file unless another process has done so: what was added since would be lost."""
         lock = self.path.with_name(f"{self.path.name}.rebuilding")
         try:
             with claimed(lock):
@@ -272,12 +272,12 @@ class Store:
                 finally:
                     lock.unlink(missing_ok=True)
         except OSError as error:
-            said = f"the file is damaged, and cannot be rebuilt ({error.strerror})"
-            raise StoreError(f"{self.path}: {said}. {_REMEDY}") from error
+            message = f"the file is damaged, and cannot be rebuilt ({error.strerror})"
+            raise StoreError(f"{self.path}: {message}. {_REMEDY}") from error
 
     def _rebuild(self, problem: str) -> None:
         """Keep a copy of the damaged file, and put all sound rows into a new one in its place."""
-        # Else SQLite reads nothing of a file whose end is missing.
+        # Otherwise SQLite reads nothing of a truncated file.
         self._connection.execute("PRAGMA writable_schema = ON")
         rows = _readable(self._connection, "results", _COLUMNS)
         timings = _readable(self._connection, "timings", f"CAST(key AS BLOB), {_SECONDS}")
@@ -290,7 +290,7 @@ class Store:
             fresh.executemany(_INSERT, sound.values())
             times = {key: seconds for key, seconds in timings if key in sound and seconds is not None}
             fresh.executemany("INSERT INTO timings VALUES (CAST(? AS TEXT), ?)", times.items())
-            # In one transaction, under SQLite's own lock: who has the file open goes on with the new one.
+            # In one transaction, under SQLite's lock: processes that have the file open continue with the new one.
             fresh.backup(self._connection)
         self._connection.execute("PRAGMA writable_schema = OFF")
         warnings.warn(
@@ -323,7 +323,7 @@ class Store:
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
-        """Turn errors of SQLite into a StoreError that says what to do."""
+        """Turn errors of SQLite into a StoreError with a remedy."""
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:
@@ -342,7 +342,7 @@ class Store:
 
 
 def _require_ours_or_new(path: Path) -> None:
-    """Look at the file's first bytes, so that SQLite never touches a file of somebody else."""
+    """Check the file's first bytes, so that SQLite never touches a file that is not ours."""
     if not path.parent.is_dir():
         raise StoreError(f"{path}: there is no folder {path.parent}. Create it first or choose another --out.")
     if not path.exists():
@@ -366,15 +366,15 @@ def _require_ours_or_new(path: Path) -> None:
 
 def _code_of(error: Exception) -> int:
     code: int = getattr(error, "sqlite_errorcode", 0)
-    return code & 0xFF  # the rest says where
+    return code & 0xFF  # the rest is the extended code
 
 
-# Python fails to decode what SQLite says of a table whose very name is damaged.
+# Python cannot decode SQLite's message about a table whose name is damaged.
 _DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError)
 
 
 def _is_damage(error: Exception) -> bool:
-    """Say whether what is on the disk is wrong; a disk that cannot be read now may be read again."""
+    """Return whether the file is damaged, as opposed to temporarily unreadable."""
     return isinstance(error, UnicodeDecodeError) or _code_of(error) == sqlite3.SQLITE_CORRUPT
 
 
@@ -392,7 +392,7 @@ def _readable(connection: sqlite3.Connection, table: str, columns: str) -> list[
         for direction in ("ASC", "DESC"):
             with _passing_over_damage():
                 for (found,) in connection.execute(f"SELECT rowid FROM {table} {way} {direction}"):
-                    # The neighbours too: Python keeps back the row before the one that cannot be read.
+                    # Neighbours too: Python withholds the row before an unreadable one.
                     ids.update((found - 1, found, found + 1))
     rows: list[Any] = []
     for number in sorted(number for number in ids if abs(number) < 2**63):
@@ -428,7 +428,7 @@ def _copy_aside(path: Path) -> Path:
 
 
 def _is_sound(row: _Row, key: str | None = None) -> bool:
-    """Say whether a row is as it was written, under this key."""
+    """Return whether a row is as it was written, under this key."""
     if any(type(part) is not bytes for part in row) or (key is not None and row[0] != key.encode()):
         return False
     return row == _with_checksum(*row[:-1])

@@ -3,7 +3,7 @@
 One line per round, ``LABEL | f0:… f1:…``, with labels 1…K and five significant digits. Feature names are not bare
 integers, which Vowpal Wabbit takes as raw indices that collide with its per-action offsets. The rows bring their own
 constant column, so ``--noconstant``. Its summed loss is the number of progressive mistakes; the predictions that it
-writes give the curve, and the two are held against each other.
+writes give the curve, and the two are compared.
 """
 
 import importlib.metadata
@@ -85,8 +85,8 @@ class VowpalWabbit(Player):
         return f"{FAMILY} default" if self.options == DEFAULT else f"{FAMILY} {self.options}"
 
     def code(self) -> set[str]:
-        """Return this module alone: its grid is slow to play, and our learners' code is nothing to it."""
-        # Nor is the module of default_checkpoints, our learners' loop: the checkpoints themselves are in every key.
+        """Return this module alone: it does not depend on our learners' code, and its grid is slow to play."""
+        # Nor on the loop module of default_checkpoints: the checkpoints themselves are in every key.
         return {__name__}
 
     def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> PlayerTrace:
@@ -105,7 +105,7 @@ def players(whole_grid: bool = True) -> list[Player]:
 
 
 def require() -> str:
-    """Return the version that is installed, or raise an error that says how to install it."""
+    """Return the installed version, or raise an error with the command to install it."""
     if importlib.util.find_spec("vowpalwabbit") is None:
         raise RuntimeError("Vowpal Wabbit is not installed; install it with: pip install 'onebit[rivals]'")
     return importlib.metadata.version("vowpalwabbit")
@@ -143,20 +143,20 @@ def play_rounds(options: str, n_classes: int, rounds: Path, y: Integers, patienc
     rounds : Path
         From `write_rounds`; its predictions are written beside it.
     y : array of int
-        The labels, to hold its own count of mistakes against.
+        The labels, to check its own count of mistakes.
     patience : float
         Seconds after which it is ended.
     """
     predictions = rounds.with_suffix(".predictions")
-    # What the setting before left there must not be taken for this one's.
+    # Remove the predictions of the previous setting.
     predictions.unlink(missing_ok=True)
     start = time.perf_counter()
     who = f"Vowpal Wabbit {options}"
     run = run_program(command(options, n_classes, rounds, predictions), who, patience, TOO_LITTLE)
     seconds = time.perf_counter() - start
     if run.returncode != 0 or not predictions.exists():
-        said = [line for line in run.stderr.splitlines() if line.strip()][-1:] or ["nothing"]
-        raise RuntimeError(f"{who} stopped with status {run.returncode}; it said: {said[0]}")
+        last_line = [line for line in run.stderr.splitlines() if line.strip()][-1:] or ["nothing"]
+        raise RuntimeError(f"{who} stopped with status {run.returncode}; it said: {last_line[0]}")
     guesses = read_predictions(predictions, len(y))
     check_loss(run.stderr, int(np.count_nonzero(guesses != y)), len(y))
     return Played(guesses, seconds)
@@ -171,14 +171,14 @@ def read_predictions(path: Path, n_rounds: int) -> Integers:
     return np.array([int(float(word)) for word in words], dtype=np.int64) - 1
 
 
-def check_loss(said: str, mistakes: int, n_rounds: int) -> None:
+def check_loss(output: str, mistakes: int, n_rounds: int) -> None:
     """Raise unless Vowpal Wabbit's own summed loss is the number of mistakes in its predictions."""
-    found = _AVERAGE_LOSS.search(said)
+    found = _AVERAGE_LOSS.search(output)
     try:
         loss = float(found.group(1)) if found else float("nan")
     except ValueError:
         loss = float("nan")
-    # It prints six decimals of the average, and half a mistake tells two counts apart.
+    # It prints six decimals of the average, enough to distinguish two counts.
     if not abs(loss * n_rounds - mistakes) <= 0.5 + 1e-6 * n_rounds:
         raise RuntimeError(
             f"Vowpal Wabbit reports an average loss of {loss:g} over {n_rounds} rounds, but its predictions hold "

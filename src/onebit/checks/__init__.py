@@ -1,7 +1,7 @@
-"""Contract checks that anyone can run on a learner, kernel or stream of their own.
+"""Contract checks for learners, kernels and streams, also for users' own.
 
-``check_learner(MyLearner(classes=3))`` raises an AssertionError that says what is broken. Every function of the modules
-here whose name starts with ``check_`` is a check; a new one needs no list. A check that does not apply raises
+``check_learner(MyLearner(classes=3))`` raises an AssertionError with what is broken. Every function of the modules here
+whose name starts with ``check_`` is a check; a new one needs no list. A check that does not apply raises
 ``unittest.SkipTest``, so that test runners show it.
 """
 
@@ -38,13 +38,13 @@ def _checks(*modules: ModuleType) -> list[Check]:
 
 
 LEARNER_CHECKS = _checks(game, engines, lessons, ticket_contract, saving_contract, sharing, guarantees, inputs)
-"""What every learner is held to."""
+"""The checks of every learner."""
 
 KERNEL_CHECKS = _checks(kernel_contract)
-"""What every kernel is held to."""
+"""The checks of every kernel."""
 
 STREAM_CHECKS = _checks(stream_contract)
-"""What every stream is held to."""
+"""The checks of every stream."""
 
 
 def _run(checks: list[Check], thing: Any) -> dict[str, str]:

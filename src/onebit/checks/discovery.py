@@ -1,4 +1,4 @@
-"""Everything there is to check, found by itself: a new learner, kernel or stream needs no list."""
+"""Finds all learners, kernels and streams to check; there is no list to maintain."""
 
 import importlib
 import inspect
@@ -18,14 +18,14 @@ def learner_classes() -> list[type[Learner]]:
     found = set()
     for module in pkgutil.walk_packages(onebit.learners.__path__, f"{onebit.learners.__name__}."):
         for _, cls in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
-            # A base has no settings.
+            # A base class has no settings.
             if issubclass(cls, Learner) and cls._get_param_names():
                 found.add(cls)
     return sorted(found, key=lambda cls: cls.__name__)
 
 
 def learners() -> list[Learner]:
-    """Return every learner, with the settings that its `examples` say are worth checking."""
+    """Return every learner, with the settings of its `examples`."""
     return [learner for cls in learner_classes() for learner in cls.examples()]
 
 

@@ -1,4 +1,4 @@
-"""Compiled, blocked and interactive play are the same game."""
+"""Contract checks: compiled, blocked and interactive play give the same guesses."""
 
 from typing import Any
 from unittest import SkipTest
@@ -28,13 +28,13 @@ def _same_game(learner: Learner, X: Floats, y: Integers, *, rows: object = None)
 
 
 def check_engines_agree_on_noisy_data(learner: Learner) -> None:
-    """Round for round the same guesses and the same memory, over several blocks."""
+    """Round for round the same guesses and the same state, over several blocks."""
     problem = noisy_problem(900)  # blocks have 256 rows: several of them, the last one short
     _same_game(learner, problem.X, problem.y)
 
 
 def check_engines_agree_in_few_dimensions(learner: Learner) -> None:
-    """The same where a polynomial may stand in for a support set."""
+    """The same where a polynomial may approximate a support set."""
     X, y = paper_weak(rounds=2500, seed=3)  # three features: the rational kernel has a screen here
     _same_game(learner, X, y)
 
@@ -66,7 +66,7 @@ def check_sparse_rows_are_the_same_game(learner: Learner) -> None:
 
 
 def check_playing_in_pieces_is_the_same_game(learner: Learner) -> None:
-    """Several calls with ``fresh=False`` are one game."""
+    """Several calls with ``fresh=False`` equal one call."""
     problem = noisy_problem(400)
     whole, pieces = fresh(learner, classes=problem.n_classes), fresh(learner, classes=problem.n_classes)
     play(whole, problem.X, problem.y, seed=9)
@@ -77,7 +77,7 @@ def check_playing_in_pieces_is_the_same_game(learner: Learner) -> None:
 
 
 def check_estimator_face(learner: Learner) -> None:
-    """`fit`, `predict`, `decision_function` and `score` fit together, and `fit` starts afresh."""
+    """`fit`, `predict`, `decision_function` and `score` are consistent, and `fit` resets the learner."""
     problem = noisy_problem(200)
     player = fresh(learner).fit(problem.X, problem.y)
     known = snapshot(player)
@@ -103,7 +103,7 @@ def _outcome(learner: Learner, X: Floats, y: Integers, engine: str) -> tuple[Any
     """Return the guesses and what was learned, or that the features were refused."""
     player = fresh(learner)
     try:
-        with np.errstate(over="ignore", invalid="ignore"):  # a user's own kernel may not mind
+        with np.errstate(over="ignore", invalid="ignore"):  # a user's kernel may compute with such values
             guesses = guesses_of(player, X, y, seed=8, engine=engine)
     except ValueError as error:
         has_kernel = "kernel" in learner.get_params(deep=False)
@@ -122,7 +122,7 @@ def check_scale_does_not_matter(learner: Learner) -> None:
     problem = noisy_problem(300)
     expected = guesses_of(fresh(learner), problem.X, problem.y, seed=8)
     for power in _EXTREME_POWERS:
-        with np.errstate(over="ignore", invalid="ignore"):  # with the compiler off NumPy mentions what is mended
+        with np.errstate(over="ignore", invalid="ignore"):  # without compilation NumPy warns
             guesses = guesses_of(fresh(learner), np.ldexp(problem.X, power), problem.y, seed=8)
         assert np.array_equal(guesses, expected), f"features times 2**{power} gave other guesses"
 

@@ -1,4 +1,4 @@
-"""What every learner owes its player, whatever it learns."""
+"""Contract checks: the protocol of every learner."""
 
 import pickle
 from unittest import SkipTest
@@ -20,7 +20,7 @@ def _trained(learner: Learner, rounds: int = 120) -> tuple[Learner, Floats]:
 
 
 def check_same_seed_same_trace(learner: Learner) -> None:
-    """Two games with the same seed are the same game, and share nothing."""
+    """Two runs with the same seed are identical, and share no state."""
     problem = noisy_problem(300)
     one, two = fresh(learner), fresh(learner)
     first = guesses_of(one, problem.X, problem.y, seed=5)
@@ -33,7 +33,7 @@ def check_same_seed_same_trace(learner: Learner) -> None:
 
 
 def check_probabilities_are_pure(learner: Learner) -> None:
-    """`probabilities` changes nothing, before or during a game, and sums to one."""
+    """`probabilities` changes nothing, before or during a run, and sums to one."""
     problem = noisy_problem(60)
     watched, left_alone = (fresh(learner, classes=problem.n_classes) for _ in range(2))
     for x, label in zip(problem.X, problem.y, strict=True):
@@ -81,7 +81,7 @@ def check_inputs_are_untouched(learner: Learner) -> None:
 
 
 def check_label_reaches_only_through_correct(learner: Learner) -> None:
-    """In the bandit game, which label was right after a wrong guess makes no difference."""
+    """With bandit feedback, which label was right after a wrong guess makes no difference."""
     if learner.full_information:
         raise SkipTest("it is told the label")
     problem = noisy_problem(300, n_classes=4)
@@ -107,7 +107,7 @@ def check_settings_survive(learner: Learner) -> None:
 
 
 def check_settings_count_from_the_next_fresh_start(learner: Learner) -> None:
-    """`set_params` leaves the run under way alone, however it is played on, and counts from the next fresh start."""
+    """`set_params` does not affect the current run, and applies from the next fresh start."""
     problem, half = noisy_problem(120), 60
 
     def go_on(player: Learner, way: str) -> None:
@@ -135,7 +135,7 @@ def check_settings_count_from_the_next_fresh_start(learner: Learner) -> None:
 
 
 def check_bad_features_change_nothing(learner: Learner) -> None:
-    """NaN, infinities, wrong lengths, shapes and types are errors with a message, and leave no trace."""
+    """NaN, infinities, wrong lengths, shapes and types are errors with a message, without side effects."""
     player, rest = _trained(learner)
     known, good = snapshot(player), rest[0]
     poisoned = [np.where(np.arange(len(good)) == 2, bad, good) for bad in (np.nan, np.inf, -np.inf)]
@@ -153,7 +153,7 @@ def check_bad_features_change_nothing(learner: Learner) -> None:
 
 
 def check_labels_may_be_anything(learner: Learner) -> None:
-    """Labels may be strings; without classes interactive use is an error that says so."""
+    """Labels may be strings; without classes interactive use is an error with a clear message."""
     problem = noisy_problem(120)
     names = np.array(["delta", "alpha", "gamma", "beta"])[problem.y]
     player = fresh(learner)

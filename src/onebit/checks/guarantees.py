@@ -1,4 +1,4 @@
-"""The theorems as oracles: what holds always is asserted always, what holds on average over fixed seeds."""
+"""Contract checks: sure bounds are asserted in every run, expected ones on average over fixed seeds."""
 
 import math
 from unittest import SkipTest
@@ -17,7 +17,7 @@ _SETTINGS = ((2, 3, 0.3), (3, 4, 0.2), (5, 5, 0.12))
 
 
 def _promised(learner: Learner, about: About, n_classes: int, n_features: int, margin: float) -> float:
-    """Return the most that a learner promises on `separable_problem`; infinity if it promises nothing."""
+    """Return a learner's promise on `separable_problem`; infinity if it has none."""
     # Its margin is known in R^d only.
     if not in_linear_space(learner):
         return math.inf

@@ -1,4 +1,4 @@
-"""What comes in may lie in memory in any way; what is no stream of rounds is refused without a trace."""
+"""Contract checks: inputs of every format and layout are accepted; invalid ones are refused without side effects."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +15,7 @@ SPARSE_FORMATS = ("csr", "csc", "coo", "bsr", "dia", "lil", "dok")
 
 
 def layouts(X: Floats) -> Iterator[tuple[str, Any]]:
-    """Yield the same numbers in every way in which they may come; they must be whole eighths."""
+    """Yield the same numbers in every accepted format; they must be multiples of 1/8."""
     yield "big-endian", X.astype(">f8")
     yield "single precision", X.astype(np.float32)
     yield "half precision, big-endian", X.astype(">f2")
@@ -37,7 +37,7 @@ def layouts(X: Floats) -> Iterator[tuple[str, Any]]:
 
 
 def in_halves(X: Floats) -> Any:
-    """Return a matrix with every number in two entries, from right to left, that says that all is in order."""
+    """Return a matrix with every number in two entries, from right to left, that claims to be canonical."""
     n_rows, n_columns = X.shape
     columns = np.tile(np.repeat(np.arange(n_columns)[::-1], 2), n_rows)
     values = np.repeat(X[:, ::-1] / 2.0, 2, axis=1).ravel()
@@ -47,7 +47,7 @@ def in_halves(X: Floats) -> Any:
 
 
 def label_layouts(y: Integers) -> Iterator[tuple[str, Any]]:
-    """Yield the same labels in every way in which they may come."""
+    """Yield the same labels in every accepted format."""
     for kind in (">i8", ">i2", np.int8, np.uint64, ">u4", np.float32, ">f8", object):
         yield f"of type {np.dtype(kind)}", y.astype(kind)
     yield "every second", np.repeat(y, 2)[::2]
@@ -57,7 +57,7 @@ def label_layouts(y: Integers) -> Iterator[tuple[str, Any]]:
 
 
 def malformed(X: Floats) -> Iterator[tuple[str, Any]]:
-    """Yield what is no stream of rounds as wide as X, or no whole one."""
+    """Yield invalid versions of X."""
     n_rows, n_columns = X.shape
     hidden = np.zeros(X.shape, dtype=bool)
     hidden[-1, 0] = True
@@ -112,7 +112,7 @@ def _with_place(format: str, X: Floats, wrong: int) -> Any:
 
 
 def malformed_labels(y: Integers) -> Iterator[tuple[str, Any]]:
-    """Yield what are no labels for the rounds of y."""
+    """Yield invalid versions of y."""
     yield "a masked label", np.ma.MaskedArray(y, mask=np.arange(len(y)) == 1)
     yield "one too few", y[1:]
     yield "two columns", np.stack([y, y], axis=1)
@@ -187,7 +187,7 @@ def check_a_refused_first_guess_begins_nothing(learner: Learner) -> None:
 
 
 def check_malformed_inputs_change_nothing(learner: Learner) -> None:
-    """What is no stream of rounds, a damaged sparse matrix or a masked entry, is refused and leaves no trace."""
+    """Invalid streams, damaged sparse matrices and masked entries are refused without side effects."""
     X, y = _small_problem()
     player = fresh(learner, classes=4)
     play(player, X, y, seed=3)

@@ -1,4 +1,4 @@
-"""What every kernel owes the learners."""
+"""Contract checks: kernels."""
 
 import pickle
 from unittest import SkipTest

@@ -1,4 +1,4 @@
-"""What a learner owes its player about labels that come later, or are allowed now and then, and about known rounds."""
+"""Contract checks: added classes, allowed labels, and known rounds."""
 
 from typing import Any
 from unittest import SkipTest
@@ -20,7 +20,7 @@ def _begun(learner: Learner, rounds: int = 60, **settings: Any) -> Learner:
 
 
 def _joined(player: Learner, label: Any) -> Learner:
-    """Let a label join, or leave the check out if the learner says that it takes none."""
+    """Add a class, or skip the check if the learner refuses new classes."""
     before = snapshot(player)
     try:
         player.add_class(label)
@@ -32,7 +32,7 @@ def _joined(player: Learner, label: Any) -> Learner:
 
 
 def check_only_allowed_labels_are_guessed(learner: Learner) -> None:
-    """`among` names the labels that may be guessed; chances are exact, and nothing else changes."""
+    """`among` restricts the labels that may be guessed; propensities are exact, and nothing else changes."""
     player, problem = _begun(learner), noisy_problem(90)
     known = snapshot(player)
     for x, label in zip(problem.X[60:], problem.y[60:], strict=True):
@@ -66,7 +66,7 @@ def check_chances_among_match_frequencies(learner: Learner, guesses: int = 2000)
 
 
 def check_many_rows_are_as_many_guesses(learner: Learner) -> None:
-    """`guess_many` and `probabilities` of many rows say what one call for each row would."""
+    """`guess_many` and `probabilities` of many rows equal one call for each row."""
     rows = noisy_problem(70).X[60:]
     one_by_one, at_once = _begun(learner), _begun(learner)
     chances = np.stack([one_by_one.probabilities(x) for x in rows])
@@ -85,7 +85,7 @@ def check_many_rows_are_as_many_guesses(learner: Learner) -> None:
 
 
 def check_a_class_may_join(learner: Learner) -> None:
-    """A class that joins before the first round is as good as one that was there; later ones keep what was learned."""
+    """A class added before the first round is like one given at the start; later ones keep the state."""
     problem = noisy_problem(80)
     born, late = fresh(learner, classes=problem.n_classes + 1), fresh(learner, classes=problem.n_classes)
     late.begin(problem.X.shape[1])
@@ -112,7 +112,7 @@ def check_a_class_may_join(learner: Learner) -> None:
 
 
 def check_classes_may_grow(learner: Learner) -> None:
-    """With classes="grow" labels join when the application proposes or tells them."""
+    """With classes="grow" labels are added when the application proposes them or gives them as feedback."""
     problem = noisy_problem(30)
     player = fresh(learner, classes="grow")
     assert raises_value_error(player.guess, problem.X[0]), "guessed without knowing any label"

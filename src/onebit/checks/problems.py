@@ -77,7 +77,7 @@ _LOCK_UPS = {
 
 
 def lock_up_problem(name: str, n_rounds: int, seed: int) -> Problem:
-    """Return a stream of few rows without noise on which a learner that keeps facts can repeat a mistake for ever.
+    """Return a stream of few rows without noise on which a learner that keeps facts can repeat a mistake forever.
 
     Right guesses on neighbours prove "not y" where y is right, so that y scores below classes that were proved wrong
     there, and the same wrong guess teaches nothing new. `name` is "three directions", "ten levels" (of a rating),
@@ -100,7 +100,7 @@ def scales_rows(learner: Learner) -> bool:
 
 
 def snapshot(learner: Learner) -> dict[str, Any]:
-    """Return everything a learner knows that can be compared: counts and learned arrays as bytes."""
+    """Return a learner's counts and learned arrays as bytes, for comparison."""
     counts = (learner.n_rounds_, learner.n_mistakes_, learner.n_updates_, learner.n_uniform_guesses_)
     return {"counts": counts, **{name: array.tobytes() for name, array in learner.learned().items()}}
 
@@ -113,7 +113,7 @@ def guesses_of(learner: Learner, X: Any, y: Any, **options: Any) -> Any:
 
 
 def tell(learner: Learner, guess: Any, label: int) -> None:
-    """Answer a guess, in the game that the learner plays."""
+    """Give the feedback on a guess, with the label if the learner has full information."""
     if learner.full_information:
         learner.tell(guess, guess.label == label, label=label)
     else:
@@ -121,7 +121,7 @@ def tell(learner: Learner, guess: Any, label: int) -> None:
 
 
 def raises_value_error(action: Callable[..., Any], *arguments: Any, **named: Any) -> bool:
-    """Say whether a call raises a ValueError with a message."""
+    """Return whether a call raises a ValueError with a message."""
     try:
         action(*arguments, **named)
     except ValueError as error:

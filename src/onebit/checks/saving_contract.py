@@ -1,4 +1,4 @@
-"""What every learner owes those who save it to a file."""
+"""Contract checks: saving a learner to a file."""
 
 import tempfile
 from pathlib import Path
@@ -14,7 +14,7 @@ from onebit.play import play
 
 
 def check_a_learner_from_a_file_plays_on(learner: Learner) -> None:
-    """A learner that is saved and loaded, with tickets open, ends the game exactly as the one that was saved."""
+    """A learner that is saved and loaded, with tickets open, plays on exactly as the original."""
     problem = noisy_problem(160)
     rows: list[Any] = [*problem.X[:120], *(scipy.sparse.csr_array(x[None]) for x in problem.X[120:])]
     player = fresh(learner, classes=problem.n_classes)
@@ -22,7 +22,7 @@ def check_a_learner_from_a_file_plays_on(learner: Learner) -> None:
     for t in (80, 81, 120, 121):
         tell(player, player.guess(rows[t]), problem.y[t])
     opened = [(player.guess(rows[t]), problem.y[t]) for t in (82, 122, 83)]
-    for _ in range(2):  # what a loaded learner saves is as good
+    for _ in range(2):  # the second time the loaded learner is saved
         loaded = _through_a_file(player)
         assert _all_of(loaded) == _all_of(player), "a loaded learner knows something else"
         for k, (ticket, label) in enumerate(opened):

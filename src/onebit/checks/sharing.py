@@ -1,4 +1,4 @@
-"""What every learner owes the threads that share it."""
+"""Contract checks: threads that share a learner."""
 
 import copy
 import pickle
@@ -17,9 +17,9 @@ _SWITCH_INTERVAL = 1e-6
 
 
 def check_threads_may_share_it(learner: Learner, threads: int = 4, rounds: int = 24) -> None:
-    """Whatever threads do to it at once, each round is played once and counted once, and its promise is kept.
+    """With many threads each round is played once and counted once, and the promise is kept.
 
-    Some guess and tell, at once or late, and some look, predict, play streams on, save it and copy it meanwhile.
+    Some threads guess and tell, at once or late; others read, predict, play streams, save and copy it meanwhile.
     """
     problem = separable_problem(threads * rounds, 3, 4, 0.2)
     player = fresh(learner, classes=problem.n_classes)
@@ -73,7 +73,7 @@ def check_threads_may_share_it(learner: Learner, threads: int = 4, rounds: int =
 
 
 def _at_once(actions: list[Callable[[], None]]) -> None:
-    """Run every action in a thread of its own; raise what one of them raised."""
+    """Run every action in its own thread; raise the first error."""
     failures: list[BaseException] = []
 
     def run(action: Callable[[], None]) -> None:

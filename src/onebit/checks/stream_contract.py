@@ -1,4 +1,4 @@
-"""What every stream owes the player."""
+"""Contract checks: streams."""
 
 from collections.abc import Callable
 from typing import Any

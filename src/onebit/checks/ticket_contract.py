@@ -1,4 +1,4 @@
-"""What every learner owes those who hold its tickets."""
+"""Contract checks: tickets."""
 
 import copy
 import math
@@ -17,7 +17,7 @@ from onebit.play import play
 
 
 def check_a_guess_is_told_once(learner: Learner) -> None:
-    """Telling twice, telling a stranger's guess or something else is an error that changes nothing."""
+    """`tell` raises, and changes nothing, for a closed ticket, another learner's ticket, or anything else."""
     problem = noisy_problem(30)
     player, stranger = (fresh(learner, classes=problem.n_classes) for _ in range(2))
     for x, label in zip(problem.X, problem.y, strict=True):
@@ -42,7 +42,7 @@ def check_feedback_may_come_late_or_never(learner: Learner) -> None:
     problem = noisy_problem(60)
     player = fresh(learner, classes=problem.n_classes)
     tickets = [player.guess(x) for x in problem.X]
-    order = np.random.default_rng(0).permutation(60)  # the last twenty are never told
+    order = np.random.default_rng(0).permutation(60)  # the last twenty get no feedback
     for t in order[:40]:
         tell(player, tickets[t], problem.y[t])
     wrong = sum(tickets[t].label != problem.y[t] for t in order[:40])
@@ -51,7 +51,7 @@ def check_feedback_may_come_late_or_never(learner: Learner) -> None:
 
 
 def check_a_saved_learner_plays_on(learner: Learner) -> None:
-    """A learner that is pickled in the middle of a game ends it exactly as one that is not."""
+    """A learner that is pickled in the middle of a stream plays on exactly as one that is not."""
     problem = noisy_problem(200)
     unbroken = fresh(learner, classes=problem.n_classes)
     play(unbroken, problem.X, problem.y, seed=4)
@@ -65,7 +65,7 @@ def check_a_saved_learner_plays_on(learner: Learner) -> None:
 
 
 def check_an_equal_ticket_is_as_good(learner: Learner) -> None:
-    """A ticket that was saved and loaded, or was JSON, is honoured, once, at once or late, of dense and sparse rows."""
+    """A ticket that was saved and loaded, or was JSON, is accepted once, at once or late, for dense and sparse rows."""
     problem = noisy_problem(40)
     player, twin = (fresh(learner, classes=problem.n_classes) for _ in range(2))
     for start, rows in ((0, problem.X[:20]), (20, [scipy.sparse.csr_array(x[None]) for x in problem.X[20:]])):
@@ -80,18 +80,18 @@ def check_an_equal_ticket_is_as_good(learner: Learner) -> None:
 
 
 def check_an_edited_ticket_is_refused(learner: Learner) -> None:
-    """Whatever is changed on a ticket, telling it is an error, nothing is learned, and the ticket stays open."""
+    """`tell` refuses a ticket with any field edited, learns nothing, and leaves the ticket open."""
     problem = noisy_problem(30)
     player = fresh(learner, classes=problem.n_classes)
     play(player, problem.X[:20], problem.y[:20], seed=1)
     for is_late in (False, True):
         for features in (problem.X[20], scipy.sparse.csr_array(problem.X[20:21])):
-            told, guess = player.guess(features), player.guess(features)
-            tell(player, told, 0)
+            closed, guess = player.guess(features), player.guess(features)
+            tell(player, closed, 0)
             if is_late:
                 player.guess(problem.X[21])
             known = snapshot(player)
-            for field, value in _edits(guess, told):
+            for field, value in _edits(guess, closed):
                 edited = guess._replace(**{field: value})
                 assert raises_value_error(player.tell, edited, True), f"accepted a ticket with {field}={value!r}"
             assert snapshot(player) == known, "a refused ticket changed the learner"
@@ -99,7 +99,7 @@ def check_an_edited_ticket_is_refused(learner: Learner) -> None:
 
 
 def check_the_arrays_of_a_ticket_are_its_holders(learner: Learner) -> None:
-    """Writing into a ticket's arrays never reaches the learner: told at once it does not matter, late it is refused."""
+    """Writing into a ticket's arrays never reaches the learner: at once it has no effect, late it is refused."""
     problem = noisy_problem(20)
     player, twin = (fresh(learner, classes=problem.n_classes) for _ in range(2))
     for x, label in zip(problem.X, problem.y, strict=True):
@@ -114,19 +114,19 @@ def check_the_arrays_of_a_ticket_are_its_holders(learner: Learner) -> None:
     assert raises_value_error(tell, player, late, 0), "accepted a ticket whose features were overwritten"
 
 
-def _edits(guess: Guess, told: Guess) -> Iterator[tuple[str, Any]]:
+def _edits(guess: Guess, closed: Guess) -> Iterator[tuple[str, Any]]:
     """Yield fields and what to write into them: garbage, the nearly right, and what belongs to another ticket."""
     garbage: tuple[Any, ...] = (None, "0", [], 10**30, math.nan)
     for field in Guess._fields:
         if field != "label":
             yield from ((field, value) for value in garbage)
-    yield from (("round", value) for value in (told.round, guess.round + 50, -1 - guess.round, 10**12))
+    yield from (("round", value) for value in (closed.round, guess.round + 50, -1 - guess.round, 10**12))
     yield from (("label", value) for value in ((guess.index + 1) % 4, "nobody", None, [guess.label], 10**8))
     yield from (("propensity", value) for value in (guess.propensity / 2 + 0.01, -1.0, math.inf))
     yield from (("explored", value) for value in (not guess.explored, int(guess.explored)))
     yield from (("index", value) for value in ((guess.index + 1) % 4, 10**8, -(10**8), guess.index - 4, 0.5))
     yield from (("version", value) for value in (guess.version + 1, -1))
-    yield from (("token", value) for value in (told.token, guess.token[:-1], guess.token + b"0", bytes(8)))
+    yield from (("token", value) for value in (closed.token, guess.token[:-1], guess.token + b"0", bytes(8)))
     yield from (("learner", value) for value in ("", "0" * 32, 5))
     scores = guess.scores
     yield from (("scores", value) for value in (np.append(scores, 0.0), scores[None], scores.astype(np.float32)))
@@ -159,12 +159,12 @@ def _edits(guess: Guess, told: Guess) -> Iterator[tuple[str, Any]]:
 
 
 def check_tickets_belong_to_one_learner(learner: Learner) -> None:
-    """A restored learner honours what was open when it was saved; nobody honours what another issued."""
+    """A restored learner accepts tickets that were open when it was saved; none accepts another learner's."""
     problem = noisy_problem(40)
     player = fresh(learner, classes=problem.n_classes)
     play(player, problem.X[:30], problem.y[:30], seed=1)
-    told, opened, at_hand = (player.guess(x) for x in problem.X[30:33])
-    tell(player, told, 0)
+    closed, opened, at_hand = (player.guess(x) for x in problem.X[30:33])
+    tell(player, closed, 0)
     saved = pickle.dumps(player)
     restored = [pickle.loads(saved), pickle.loads(pickle.dumps(pickle.loads(saved)))]
     copies = [copy.deepcopy(player), copy.copy(player)]
@@ -173,7 +173,7 @@ def check_tickets_belong_to_one_learner(learner: Learner) -> None:
     for i, each in enumerate(everyone):
         for j, ticket in enumerate(issued):
             assert i == j or raises_value_error(tell, each, ticket, 0), "honoured a ticket that another learner issued"
-        assert raises_value_error(tell, each, told, 0), "a ticket was told again, to a restored learner or a copy"
+        assert raises_value_error(tell, each, closed, 0), "a ticket was told again, to a restored learner or a copy"
         tell(each, issued[i], 0)
         for ticket in (opened, at_hand):
             if each in copies:

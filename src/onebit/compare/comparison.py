@@ -1,9 +1,9 @@
-"""Players on the same rounds of the same data sets: what is played, and what came out.
+"""Players on the same rounds of the same data sets: the comparison and its outcomes.
 
 Run r plays the rows ``np.random.default_rng(seed + r).permutation(n)[:rounds]`` of a data set; streams are drawn anew
-with seed + r instead. Everyone gets the same rows in the same order, preprocessed in the same way; learners that scale
-columns themselves get them as they come. A cell is keyed by the content of the data set or the code of the stream, the
-preprocessing, the rounds, the player's settings and the player's code.
+with seed + r instead. All players get the same rows in the same order, preprocessed in the same way; learners that
+scale columns themselves get them unprocessed. A cell is keyed by the content of the data set or the code of the stream,
+the preprocessing, the rounds, the player's settings and the player's code.
 """
 
 import math
@@ -29,10 +29,10 @@ from onebit.streams import describe
 from onebit.streams.preprocess import METHODS
 from onebit.streams.sources import Source, draw, draw_function, is_sparse_stream, load, say_changes
 
-# Ten thousand rounds show what learners differ in. With twelve runs a hundred comparisons can be told apart where one
-# learner is better in every run, and seven where it is in all but one (`onebit.compare.statistics`).
+# Ten thousand rounds show how learners differ. Twelve runs are enough for significance in a hundred comparisons where
+# one learner is better in every run, and in seven where it is in all but one (`onebit.compare.statistics`).
 ROUNDS, RUNS = 10_000, 12
-# More than anyone has time for: beyond, it is a slip, and the list of games alone would fill the memory.
+# More is a typing error: the list of games alone would fill the memory.
 MAX_ROUNDS, MAX_RUNS = 10**12, 100_000
 
 
@@ -50,9 +50,9 @@ class Comparison:
     preprocessing: str = "standardize"
     unit_length: bool = False
     rival_seconds: float = PATIENCE
-    """After so many seconds of a game, by the clock, a rival's program is ended."""
+    """Time limit of a rival's program for a game, in seconds."""
     keep_learned: bool = False
-    """Whether to store what everyone had learned at the end."""
+    """Whether to store the learned arrays at the end."""
 
     def __post_init__(self) -> None:
         check_integer("rounds", self.rounds, low=1, high=MAX_ROUNDS)
@@ -74,7 +74,7 @@ class Comparison:
 
     @property
     def about(self) -> dict[str, dict[str, str]]:
-        """What was read of every source, as `onebit.streams.describe` tells it, by its name."""
+        """The summary of every source by `onebit.streams.describe`, by its name."""
         return {source.name: read.about for source, read in self._read.items()}
 
     def size_of(self, source: Source) -> tuple[int, int, int]:
@@ -87,7 +87,7 @@ class Comparison:
         return rounds, n_features, n_classes
 
     def entries_on(self, source: Source) -> tuple[Entry, ...]:
-        """Return who plays a source: everyone."""
+        """Return the entries that play a source: all."""
         return self.entries
 
     @cached_property
@@ -113,7 +113,7 @@ class Comparison:
     def cells(self) -> list[Cell]:
         """Return every entry on every source in every run; once, where two data sets have the same content."""
         code_of = cache(lambda player: player_from(player).code())
-        # Games that were stored without what was learned are of no use to who needs it.
+        # Games stored without learned arrays must be played again where these are needed.
         kept = ", with what was learned" if self.keep_learned else ""
         cells = []
         for source, stream in self.streams.items():
@@ -141,7 +141,7 @@ class _Read(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _DataSetSpec(Spec):
-    """A data set is known by its content, whatever its file is called; people know it by its name."""
+    """A data set is identified by its content, whatever its file is called."""
 
     shown: str = ""
 
@@ -152,7 +152,7 @@ class _DataSetSpec(Spec):
 
 
 def _code_of_rounds(source: Source) -> set[str]:
-    """Return the modules that decide the rounds. A data set is known by its content, whoever read it from a file."""
+    """Return the modules that decide the rounds. A data set is identified by its content, not by its reader."""
     # Alone: it names the rows and their order. What else it imports stores or plays, and players bring the code that
     # they play with.
     of_all = ["onebit.streams.preprocess", *(["onebit.streams.changes"] if source.changes else [])]
@@ -165,7 +165,7 @@ def _code_of_rounds(source: Source) -> set[str]:
 
 
 def _checkpoints_version(stream: Spec) -> str:
-    """Return what tells two sets of checkpoints apart: the curve of every player is written down at them.
+    """Return a key of the checkpoints at which curves are recorded.
 
     The rounds themselves, not the code that names them: that is in the module of our learners' loop, and other players'
     games outlive changes there.
@@ -236,7 +236,7 @@ class Outcome:
 
 
 class Failure(NamedTuple):
-    """Who has no outcome on a source, and why."""
+    """An entry without an outcome on a source, and why."""
 
     dataset: str
     entry: Entry
@@ -266,8 +266,8 @@ def run_comparison(
     jobs, on_progress, executor
         As for `onebit.arena.run`.
     on_failure : callable, optional
-        Told every entry that failed on a source, in one run or more: it has no outcome there, and the others play on.
-        Without it the first that fails stops all.
+        Called with every entry that failed on a source, in one run or more: it has no outcome there, and the others
+        play on. Without it the first failure stops all.
     """
     check_jobs(jobs)  # before any file is read
     cells, path = comparison.cells(), folder / "arena.sqlite"
@@ -309,7 +309,7 @@ class PlayComparison:
         return games.play_batch(self.sources, self.keep_learned, self.rival_seconds, batch)
 
     def only_for(self, batch: Batch) -> PlayBatch:
-        """Return who plays one batch: on another machine, only its own data set is needed."""
+        """Return the function for one batch, with its own data set only, for another machine."""
         stream = batch.stream.canonical
         return partial(games.play_batch, {stream: self.sources[stream]}, self.keep_learned, self.rival_seconds)
 

@@ -1,4 +1,4 @@
-"""Who plays in a comparison, under which name."""
+"""The entries of a comparison: players and their titles."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ RIVALS: dict[str, Callable[[bool], list[Player]]] = {
     "river": partial(players, River),
     "coba": partial(players, Coba),
 }
-"""Programs from elsewhere, by their name on the command line; where one is absent, a RuntimeError says so."""
+"""Rivals by their name on the command line; each raises a RuntimeError if it is not installed."""
 ALL_RIVALS = "all"
-"""In place of a name: those that are there, while the others are named as absent."""
-# One of each kind: ours, the paper's two algorithms, its rival, and what full information would give.
+"""In place of a name: all that are installed; the others are listed as absent."""
+# One of each kind: ours, the paper's two algorithms, its rival, and full information.
 _DEFAULTS = (
     "BanditSVM",
     "BanditPerceptron",
@@ -35,13 +35,13 @@ _DEFAULTS = (
 
 @dataclass(frozen=True)
 class Entry:
-    """One who plays."""
+    """One player of a comparison."""
 
     title: str
     """Its name in figures, and in tables unless it has another there."""
     spec: Spec
     full_information: bool = False
-    """Whether it plays the full-information game."""
+    """Whether its feedback is the label."""
     key: str = ""
     """Its name in tables."""
     family: str | None = None
@@ -49,7 +49,7 @@ class Entry:
     hindsight: bool = False
     """Whether its settings were chosen after the games."""
     note: str = ""
-    """What to say about it under a table."""
+    """A remark for under a table."""
     written: str = ""
     """What it is, whatever it is called: a learner as Python writes it, or a rival's title. Figures colour by it."""
 
@@ -60,17 +60,17 @@ class Entry:
 
     @property
     def shown(self) -> str:
-        """The title, with a word of warning where one has it easier."""
+        """The title, with a remark where it has an advantage."""
         return f"{self.title} ({self.advantage})" if self.advantage else self.title
 
     @property
     def advantage(self) -> str:
-        """What it has before the others, in words; nothing for most."""
+        """Its advantage over the others, in words; empty for most."""
         return "told the label" if self.full_information else "chosen in hindsight" if self.hindsight else ""
 
     @property
     def is_ranked(self) -> bool:
-        """Whether it plays as it was entered and hears only right or wrong: what can be ranked side by side."""
+        """Whether it can be ranked: bandit feedback, and no settings chosen in hindsight."""
         return not self.advantage and self.family is None
 
 
@@ -116,11 +116,11 @@ def default_entries() -> list[str]:
 
 
 class Rivals(NamedTuple):
-    """Who plays of those who were asked for, and who is absent."""
+    """The requested rivals that are installed, and those that are absent."""
 
     entries: list[Entry]
     absent: dict[str, str]
-    """Why, by name."""
+    """The reason by name."""
 
 
 def rival_entries(rival: str, *, whole_grid: bool = True) -> list[Entry]:
@@ -138,7 +138,7 @@ def rival_entries(rival: str, *, whole_grid: bool = True) -> list[Entry]:
 
 
 def find_rivals(names: Sequence[str], *, whole_grid: bool = True) -> Rivals:
-    """Return the entries of several rivals. One that was named must be there; of "all", the absent are told.
+    """Return the entries of several rivals. A named one must be installed; of "all", the absent are listed.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The figures of a comparison: curves on every data set, four to a figure, and everyone at a glance."""
+"""The figures of a comparison: curves on every data set, four to a figure, and an overview."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -41,21 +41,21 @@ def drawings(outcomes: Sequence[Outcome]) -> list[Drawing]:
 
 def _overview_caption(outcomes: Sequence[Outcome]) -> str:
     bars = "bars are ± 1 standard error" if len(outcomes[0].final) > 1 else "a single run has no standard error"
-    told = (
+    caption = (
         " Hollow marks are learners that are told the label." if any(o.entry.full_information for o in outcomes) else ""
     )
     return (
         f"Mean mistakes of each learner over those of the best that hears only right or wrong, one line per data set; "
-        f"{bars}.{told}"
+        f"{bars}.{caption}"
     )
 
 
 def _curves_caption(outcomes: Sequence[Outcome]) -> str:
     shown = style.what_lines_are(len(outcomes[0].final))
-    told = (
+    caption = (
         " Dotted lines are learners that are told the label." if any(o.entry.full_information for o in outcomes) else ""
     )
-    return f"Each line is {shown}.{told}"
+    return f"Each line is {shown}.{caption}"
 
 
 def draw_curves(outcomes: Sequence[Outcome], datasets: Sequence[str]) -> Figure:
@@ -84,7 +84,7 @@ def _draw_panel(axes: Axes, outcomes: Sequence[Outcome], looks: Mapping[str, Loo
     last = int(outcomes[0].rounds[-1])
     for outcome in outcomes:
         look = looks[outcome.entry.title]
-        # Everyone begins with no mistakes in round 0.
+        # Every curve begins with no mistakes in round 0.
         rounds, mean, error = (np.insert(curve, 0, 0) for curve in (outcome.rounds, outcome.means, outcome.errors))
         style.draw_mean(axes, rounds, mean, error, look.color, look.dashes)
     top = max(np.nansum([outcome.mean, outcome.standard_error]) for outcome in outcomes)
@@ -96,7 +96,7 @@ def _draw_panel(axes: Axes, outcomes: Sequence[Outcome], looks: Mapping[str, Loo
 
 
 def draw_overview(outcomes: Sequence[Outcome]) -> Figure:
-    """Draw everyone's mistakes on every data set as multiples of the best."""
+    """Draw the mistakes of every entry on every data set as multiples of the best."""
     datasets = list(dict.fromkeys(outcome.dataset for outcome in outcomes))
     looks = _looks(outcomes)
     handles = [_handle(outcome, looks, is_line=False) for outcome in _representatives(outcomes)]
@@ -143,7 +143,7 @@ def _overview_axes(axes: Axes, datasets: Sequence[str], low: float, high: float)
 
 
 def _representatives(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Return one outcome of everyone, for the legend."""
+    """Return one outcome of every entry, for the legend."""
     return list({outcome.entry.title: outcome for outcome in reversed(outcomes)}.values())[::-1]
 
 
@@ -152,7 +152,7 @@ def _looks(outcomes: Sequence[Outcome]) -> dict[str, Look]:
 
 
 def shown(entry: Entry) -> Shown:
-    """Return who an entry is, for its colours."""
+    """Return the identity of an entry, for its colours."""
     return Shown(entry.title, entry.written, entry.full_information)
 
 

@@ -1,4 +1,4 @@
-"""The games of a comparison: which rows are played in which order, and by whom.
+"""The games of a comparison: which rows are played, in which order, by which players.
 
 All that decides a game beside the players' own code is here, since this module is in the key of every stored game.
 """
@@ -44,7 +44,7 @@ def _raw_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Integers,
 def play_batch(sources: dict[str, Source], keep_learned: bool, patience: float, batch: Batch) -> Iterator[Played]:
     """Make the rounds once and let every player of the batch play them.
 
-    A learner that scales columns itself gets rows as they come: it is to show that it can do without hindsight.
+    A learner that scales columns itself gets rows that are not preprocessed.
     """
     raw, y, n_classes = _raw_rounds(batch.stream, sources[batch.stream.canonical], batch.seed)
     X = _preprocessed(batch.stream, raw)
@@ -52,7 +52,7 @@ def play_batch(sources: dict[str, Source], keep_learned: bool, patience: float, 
     with batch_folder() as scratch:
         for cell in batch.cells:
             player = player_from(cell.player)
-            object.__setattr__(player, "patience", patience)  # somebody's own may be a frozen dataclass
+            object.__setattr__(player, "patience", patience)  # a user's player may be a frozen dataclass
             start = time.perf_counter()
             trace = player.play(raw if player.scales_rows else X, y, n_classes, cell.seed, scratch)
             seconds = time.perf_counter() - start if trace.seconds is None else float(trace.seconds)
@@ -61,7 +61,7 @@ def play_batch(sources: dict[str, Source], keep_learned: bool, patience: float, 
 
 
 def _check_curve(curve: Any, n_rounds: int) -> None:
-    """Raise if a stranger's player has returned something that cannot be drawn beside the others."""
+    """Raise if a user's player has returned an invalid trace."""
     expected = len(default_checkpoints(n_rounds))
     if np.shape(curve) != (expected,) or np.asarray(curve).dtype.kind not in "iu":
         raise ValueError(

@@ -12,8 +12,8 @@ from onebit.compare.entries import Entry
 def settle_in_hindsight(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Replace the settings of a family, data set by data set, by the two ways of choosing among them in hindsight.
 
-    "… best setting" is the one with the fewest mistakes over all runs; "… best per run" takes the best setting of
-    every single run, which no one could have chosen and nothing of the grid beats.
+    "… best setting" is the one with the fewest mistakes over all runs; "… best per run" takes the best setting of every
+    single run, which cannot be chosen in advance and which no setting of the grid beats.
     """
     settled = []
     for dataset in dict.fromkeys(outcome.dataset for outcome in outcomes):

@@ -1,4 +1,4 @@
-"""Who is better: a paired test on every data set, corrected for their number, and one across the data sets.
+"""Tests of differences: a paired test on every data set, corrected for their number, and one across data sets.
 
 All entries play the same shuffles, so runs are compared in pairs. On one data set the *sign test* asks who makes fewer
 mistakes in more of the runs. It is the paired permutation test in which the two of each run change places, with the
@@ -8,7 +8,7 @@ is not: one bad run in ten makes its p as small as one likes. The verdict speaks
 its rows, and the learner's own draws, not of new rows. It speaks of most shuffles and not of the mean, which bad runs
 may change that were too rare to be seen. n runs give no p below 2/2ⁿ, so a table with many comparisons needs more runs.
 
-Holm's step-down method keeps the chance of any false verdict in the whole table below the level. Across data sets,
+Holm's step-down method keeps the probability of any false verdict in the whole table below the level. Across data sets,
 which differ in kind, it is Wilcoxon's signed-rank test, as Demšar advises, on the logarithms of the ratios: exact if
 the data sets are independent and, where there is no difference, a ratio is as likely as its inverse.
 
@@ -42,7 +42,7 @@ class ComparisonRow:
     ratio: float | None
     """Its mean mistakes over those of the full-information learner, if one played."""
     p: float | None
-    """Of the paired test against the baseline; None for the baseline itself, if told the label, or for a single run."""
+    """p of the paired test against the baseline; None for the baseline, with full information, or for a single run."""
     p_adjusted: float | None
     """After Holm's correction over the whole table."""
     verdict: str
@@ -81,7 +81,7 @@ def paired_p(first: Integers, second: Integers) -> float | None:
 
 def paired_ps(first: Integers, second: Integers) -> Floats:
     """Return `paired_p` of many pairs at once: a row of runs each."""
-    # Imported when it is needed: it takes half a second, and most who import this module only read outcomes.
+    # Imported here: it takes half a second, and is seldom needed.
     from scipy.stats import binom
 
     fewer, more = (first < second).sum(axis=1), (first > second).sum(axis=1)
@@ -90,12 +90,12 @@ def paired_ps(first: Integers, second: Integers) -> Floats:
 
 
 def signs_to_decide(n_tests: int, level: float = LEVEL) -> int:
-    """Return how many runs, or data sets, it takes to tell one of so many pairs apart: one learner is better in all.
+    """Return how many runs, or data sets, a significant result needs among so many pairs, if one learner wins all.
 
     >>> signs_to_decide(1), signs_to_decide(10), signs_to_decide(378)
     (6, 9, 14)
     """
-    # n signs are all the same with a chance of 2·2⁻ⁿ, and Holm's method multiplies the smallest p by the tests.
+    # n signs are all the same with probability 2·2⁻ⁿ, and Holm's method multiplies the smallest p by the tests.
     return next(n for n in range(1, 1000) if 2.0 * 0.5**n * n_tests < level)
 
 
@@ -118,7 +118,7 @@ def compare(outcomes: Sequence[Outcome], baseline: str) -> list[ComparisonRow]:
     Parameters
     ----------
     outcomes : sequence of Outcome
-        Everyone on every data set.
+        Every entry on every data set.
     baseline : str
         The title of the entry that all others are compared with.
     """
@@ -157,8 +157,8 @@ def _p(outcome: Outcome, baseline: Outcome) -> float | None:
 def verdict_of(first: Integers, second: Integers, p: float) -> str:
     """Return "win" if the first makes fewer mistakes than the second in significantly more of the runs, and on average.
 
-    It is "loss" the other way round, and "tie" if the runs do not tell, or tell one thing by their number and another
-    by their mean.
+    It is "loss" the other way round, and "tie" if the difference is not significant, or the number of runs won and the
+    mean disagree.
 
     >>> first = np.array([9] * 19 + [500])
     >>> second = np.full(20, 10)
@@ -172,7 +172,7 @@ def verdict_of(first: Integers, second: Integers, p: float) -> str:
 
 
 def tally(rows: Sequence[ComparisonRow], baseline: str) -> list[Tally]:
-    """Return wins, ties and losses of everyone who was compared with the baseline.
+    """Return wins, ties and losses of every entry against the baseline.
 
     Parameters
     ----------

@@ -54,13 +54,13 @@ def write_tables(folder: Path, rows: Sequence[ComparisonRow], tallies: Sequence[
     folder : Path
         Where to.
     rows, tallies : sequences of ComparisonRow and Tally
-        What came out.
+        The results.
     first_seed : int
         Run r has the seed first_seed + r.
     """
     write_csv(folder / "comparison.csv", COMPARISON_COLUMNS, [_comparison_line(row) for row in rows])
-    told = [(row.title, row.wins, row.ties, row.losses, number(row.ratio), number(row.p)) for row in tallies]
-    write_csv(folder / "tally.csv", TALLY_COLUMNS, told)
+    tally_rows = [(row.title, row.wins, row.ties, row.losses, number(row.ratio), number(row.p)) for row in tallies]
+    write_csv(folder / "tally.csv", TALLY_COLUMNS, tally_rows)
     write_outcomes(folder, [row.outcome for row in rows], first_seed)
 
 
@@ -73,7 +73,7 @@ def write_outcomes(folder: Path, outcomes: Sequence[Outcome], first_seed: int) -
         for run, mistakes in enumerate(outcome.final.tolist())
     ]
     write_csv(folder / "runs.csv", RUN_COLUMNS, runs)
-    # In a file of its own: the only numbers here that depend on the machine and the day.
+    # In a separate file: the only numbers that depend on the machine and the day.
     times = [
         (outcome.dataset, outcome.entry.title, "" if math.isnan(time) else f"{time:.4g}")
         for outcome in outcomes
@@ -105,7 +105,7 @@ def _curve_lines(outcome: Outcome) -> list[tuple[object, ...]]:
 
 
 def print_tables(console: Console, rows: Sequence[ComparisonRow], tallies: Sequence[Tally], baseline: str) -> None:
-    """Print everyone on every data set, then wins, ties and losses."""
+    """Print every entry on every data set, then wins, ties and losses."""
     lines = [_shown(row) for row in rows]
     shown = filled(_PRINTED, lines)
     table = Table(title=what_means_are(len(rows[0].outcome.final)), caption=_on_lines(_legend(baseline, rows)))
@@ -141,7 +141,7 @@ def print_tables(console: Console, rows: Sequence[ComparisonRow], tallies: Seque
 
 
 def _shown(row: ComparisonRow) -> list[str]:
-    """Return what people read of a row, on the screen and on the page: from its learner to its time per round."""
+    """Return the cells of a row, for the screen and the page: from its learner to its time per round."""
     outcome = row.outcome
     # Nothing where no run's time is known, as in a store that was damaged.
     time = outcome.microseconds_per_round
@@ -162,7 +162,7 @@ def _shown_tally(row: Tally) -> list[str]:
 
 
 def _is_tallied(rows: Sequence[ComparisonRow], tallies: Sequence[Tally]) -> bool:
-    # Over a single data set it would say the same as the table above it.
+    # Over a single data set it would repeat the table above it.
     return bool(tallies) and len(_datasets(rows)) > 1
 
 
@@ -170,7 +170,7 @@ def _on_lines(texts: Sequence[str]) -> Text:
     return Text("\n").join(on_screen(text) for text in texts)
 
 
-# What every reader asks first, so it is under the table and not in the documentation alone.
+# Under the table, not only in the documentation: readers ask this first.
 def _legend(baseline: str, rows: Sequence[ComparisonRow]) -> list[str]:
     notes = dict.fromkeys(row.outcome.entry.note for row in rows if row.outcome.entry.note)
     n_runs, n_tests = len(rows[0].outcome.final), sum(row.p is not None for row in rows)
@@ -201,7 +201,7 @@ def write_report(
     path : Path
         Where to.
     rows, tallies : sequences of ComparisonRow and Tally
-        What came out.
+        The results.
     figures : sequence of FigureFile
         From `draw_files`.
     details : mapping
@@ -229,13 +229,13 @@ def _datasets(rows: Sequence[ComparisonRow]) -> list[str]:
 
 
 def _tally_html(tallies: Sequence[Tally], baseline: str) -> str:
-    said = (
+    text = (
         f"Wins, ties and losses of each learner against {baseline} on the single data sets; the geometric mean of the "
         "ratios of mistakes; Wilcoxon's signed-rank test across the data sets, Holm-corrected. That one takes the data "
         "sets for an independent sample, and speaks of sets like these."
     )
     lines = [pages.cells(_shown_tally(row), _TALLY_CSS) for row in tallies]
-    return f"<h2>Over all data sets</h2>\n<p>{in_page(said)}</p>\n{pages.table(_TALLIED, lines)}"
+    return f"<h2>Over all data sets</h2>\n<p>{in_page(text)}</p>\n{pages.table(_TALLIED, lines)}"
 
 
 def _dataset_html(rows: Sequence[ComparisonRow]) -> str:

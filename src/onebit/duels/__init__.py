@@ -1,1 +1,1 @@
-"""Learners against the adversaries of the lower bounds: who plays whom, the table, the pictures."""
+"""Learners against the adversaries of the lower bounds: the duels, the table, the figures."""

@@ -37,7 +37,7 @@ class Maker(Protocol):
     """Makes an adversary, which plays one game; any function with an argument `seed`."""
 
     def __call__(self, *, seed: int) -> Adversary:
-        """Return the adversary whose labels that seed names."""
+        """Return the adversary with labels of that seed."""
         ...
 
 
@@ -89,7 +89,7 @@ def duel(
     learners : sequence of Learner, optional
         By default `contestants`.
     runs : int
-        How many games, at least 2; the seed of each names both the labels and the learner's random numbers.
+        How many games, at least 2; the seed of each determines both the labels and the learner's random numbers.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def duel(
     for make in paper_adversaries() if makers is None else makers:
         challenge = make(seed=0).challenge
         for learner in contestants(challenge.margin) if learners is None else learners:
-            # A label may never occur, so the stream cannot tell the learner how many there are.
+            # A label may never occur, so the number of classes cannot be inferred from the stream.
             player = clone(learner).set_params(classes=challenge.n_classes)
             rows.append(_row(challenge, learner, [_mistakes(player, make(seed=seed), seed) for seed in range(n)]))
     return rows
@@ -175,7 +175,7 @@ def _is_bound(stated: Claim, learner: Learner) -> bool:
 
 
 def _upper_bound(challenge: Challenge, learner: Learner) -> float | None:
-    # A promise is about strongly separable examples, with a kernel in its space; the challenge speaks of neither.
+    # A promise is about strongly separable examples, with a kernel in its space; the challenge gives neither.
     if challenge.kind == "weak" or not in_linear_space(learner):
         return None
     promise = learner.promise(

@@ -1,4 +1,4 @@
-"""The pictures of a duel; kept apart from the table because they need matplotlib."""
+"""The figures of a duel; separate from the table because they need matplotlib."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ _NAME = 32  # letters in a line of a learner's name
 def draw_duel(rows: Sequence[DuelRow]) -> Figure:
     r"""Return a figure with a panel for each adversary: every learner's mistakes beside the lower bound.
 
-    Filled points are learners that the theorem speaks of, open ones those it does not. Bars are ± 1 standard error.
+    Filled points are learners that the theorem covers, open ones those it does not. Bars are ± 1 standard error.
     Colours are the learners', as in every figure.
 
     Parameters

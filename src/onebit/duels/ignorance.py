@@ -1,4 +1,4 @@
-"""Whether a learner ignores its mistakes, which is whom Theorem 24 speaks of."""
+"""Whether a learner ignores its mistakes, as Theorem 24 assumes."""
 
 import numpy as np
 from sklearn.base import clone
@@ -16,7 +16,8 @@ def is_ignorant(learner: Learner, rounds: int = 200) -> bool:
     """Return whether a learner seems to ignore its mistakes: what it would guess never changed after one.
 
     It is tried on random points with random labels, and its probabilities are compared at a few of them before and
-    after every mistake. A change proves that it is not ignorant; no change proves nothing, but is hard to come by.
+    after every mistake. A change proves that it is not ignorant; no change is strong evidence, but no proof, that it
+    is.
 
     Parameters
     ----------

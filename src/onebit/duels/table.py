@@ -28,14 +28,14 @@ class DuelRow:
     """Mistakes."""
     standard_error: float
     is_bound: bool
-    """Whether the theorem speaks of such learners."""
+    """Whether the theorem covers such learners."""
     upper_bound: float | None
     """Expected mistakes that the learner's own theorem promises for this margin; None if it promises nothing."""
     full_information: bool = False
 
     @property
     def lower_bound(self) -> float | None:
-        """Expected mistakes that the theorem forces on this learner; None if it does not speak of such learners."""
+        """Expected mistakes that the theorem forces on this learner; None if it does not cover it."""
         return self.challenge.stated.value if self.is_bound else None
 
     @property
@@ -45,7 +45,7 @@ class DuelRow:
 
 
 def short_name(learner: str) -> str:
-    """Return a learner as people read it: without the names of settings whose values speak for themselves.
+    """Return a learner's short name: without the names of settings whose values are clear by themselves.
 
     >>> short_name("BanditPerceptron(kernel=Rational(normalize=True), ties='random')")
     "BanditPerceptron(Rational, ties='random')"
@@ -58,7 +58,7 @@ def short_name(learner: str) -> str:
 
 
 def write_duel(rows: Iterable[DuelRow], path: Path) -> None:
-    """Write a table as CSV, one line per row; what no theorem speaks of is left empty."""
+    """Write a table as CSV, one line per row; cells that no theorem covers are empty."""
     write_csv(path, _COLUMNS, (_line(row) for row in rows))
 
 

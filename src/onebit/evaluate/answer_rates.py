@@ -1,16 +1,16 @@
 """Whether answers came equally often, whatever was guessed: the part of the estimates' assumption that a log can show.
 
-Estimates take it that whether a round was answered did not depend on the label that was guessed, given the row and the
-rounds before. Answers may depend on the row, and on the time.
+Estimates assume that whether a round was answered did not depend on the guessed label, given the row and the rounds
+before. Answers may depend on the row, and on the time.
 
 The check compares the share of answered rounds between labels, and between propensities: two tests at half of `LEVEL`
 each. Both are generalised Mantel-Haenszel tests, with blocks of `_BLOCK` consecutive rounds as strata, so that answers
-that are yet to come, or came less often for a while, are no cause for alarm. Groups are put together until each has at
-least `_FEWEST` rounds expected to be answered, and as many not; with fewer than two groups there is no test.
+that are still to come, or came less often for a while, raise no warning. Groups are merged until each has at least
+`_FEWEST` rounds expected to be answered, and as many not; with fewer than two groups there is no test.
 
 It sees only what is logged. Answers that are missing because the guess was wrong show as far as mistakes are more
 frequent for some labels or propensities, and not by themselves: the right label of an unanswered round is not known.
-(Where all labels are listed and allowed, `estimates` also checks that right answers are as many as the chances say.)
+(Where all labels are listed and allowed, `estimates` also checks the number of right answers against the propensities.)
 It cannot tell a dependence on the guess, which spoils the estimates, from one on rows for which such guesses are made,
 which does not. A log holds no confidence, so propensities stand for it.
 
@@ -31,16 +31,16 @@ from onebit.inputs import Floats, Integers
 from onebit.reporting.tables import grouped
 
 ASSUMPTION = "estimates assume that whether an answer came did not depend on the label that was guessed"
-"""What is said beside every estimate. Bounds do not need it."""
+"""The assumption beside every estimate. Bounds do not need it."""
 LEVEL = 0.05
-"""How often there is a warning at most, about, where answers come equally often."""
+"""The approximate rate of false warnings."""
 _EDGES = (0.1, 0.5, 0.9)  # between groups of propensities
 _BLOCK = 50
 _FEWEST = 5.0
 
 
 class AnswerRates(NamedTuple):
-    """How often rounds of some groups were answered; only those in which chance had a say are counted."""
+    """How often rounds of some groups were answered; only rounds with a randomly drawn label are counted."""
 
     by: str
     """What the groups have in common: "label" or "propensity"."""
@@ -48,7 +48,7 @@ class AnswerRates(NamedTuple):
     n_rounds: list[int]
     n_answered: list[int]
     p_value: float | None
-    """Of the hypothesis that answers come equally often for all; None where there are too few rounds to test it."""
+    """p of the hypothesis that all groups are answered equally often; None where there are too few rounds."""
 
     @property
     def is_uneven(self) -> bool:
@@ -57,7 +57,7 @@ class AnswerRates(NamedTuple):
 
     @property
     def extremes(self) -> str:
-        """The groups that were answered the least and the most often, for people."""
+        """The groups that were answered the least and the most often, in words."""
         rates = [answered / n for answered, n in zip(self.n_answered, self.n_rounds, strict=True)]
         low, high = min(range(len(rates)), key=rates.__getitem__), max(range(len(rates)), key=rates.__getitem__)
         return " to ".join(f"{100 * rates[at]:.0f} % ({self.names[at]})" for at in (low, high))
@@ -81,8 +81,8 @@ def answer_rates(log: LoggedRounds) -> list[AnswerRates]:
     Examples
     --------
     >>> from onebit.evaluate import logged_rounds
-    >>> guesses, heard = ["tea", "milk"] * 100, [True, None, True, False] * 50
-    >>> (rates,) = answer_rates(logged_rounds([[0.0]] * 200, guesses, heard, 0.5))
+    >>> guesses, answers = ["tea", "milk"] * 100, [True, None, True, False] * 50
+    >>> (rates,) = answer_rates(logged_rounds([[0.0]] * 200, guesses, answers, 0.5))
     >>> rates.extremes, rates.is_uneven
     ('50 % (milk) to 100 % (tea)', True)
     """
@@ -107,7 +107,7 @@ def uneven_answers(log: LoggedRounds) -> tuple[str, ...]:
 
 
 def describe_answers(log: LoggedRounds) -> str:
-    """Return how often rounds were answered, and whether equally often, for people."""
+    """Return in words how often rounds were answered, and whether equally often."""
     n_answered = int(log.is_answered.sum())
     if n_answered == log.n_rounds:
         return "all rounds; if others were left out of the log, that cannot be seen"
@@ -115,9 +115,9 @@ def describe_answers(log: LoggedRounds) -> str:
     for rates in answer_rates(log):
         tested = "too few to test" if rates.p_value is None else f"p = {rates.p_value:.2g}"
         parts.append(f"by {rates.by} {rates.extremes}, {tested}")
-    told = log.answers[log.is_answered]
-    if (told == told[0]).all():
-        only, favoured = ("right", "the log") if told[0] == RIGHT else ("wrong", "the others")
+    known = log.answers[log.is_answered]
+    if (known == known[0]).all():
+        only, favoured = ("right", "the log") if known[0] == RIGHT else ("wrong", "the others")
         parts.append(f"all of them {only}: if only {only} guesses are told, every comparison favours {favoured}")
     return "; ".join(parts)
 
@@ -133,7 +133,7 @@ def _compared(by: str, names: list[str], groups: Integers, answered: npt.NDArray
 
 
 def _pooled(groups: Integers, rate: float) -> Integers:
-    """Return groups of which each is large enough, numbered from 0: small ones are put together, the smallest first."""
+    """Return groups, numbered from 0, that are each large enough: small ones are merged, the smallest first."""
     _, groups, n_rounds = np.unique(groups, return_inverse=True, return_counts=True)
     enough = _FEWEST / min(rate, 1.0 - rate) if 0.0 < rate < 1.0 else np.inf
     order = np.argsort(n_rounds, kind="stable")
@@ -153,13 +153,13 @@ def _p_value(groups: Integers, answered: npt.NDArray[np.bool_]) -> float | None:
     blocks = np.arange(len(groups)) // _BLOCK
     shape = int(blocks[-1]) + 1, n_groups
     counts: Floats = np.zeros(shape)
-    heard: Floats = np.zeros(shape)
+    answered_counts: Floats = np.zeros(shape)
     np.add.at(counts, (blocks, groups), 1.0)
-    np.add.at(heard, (blocks, groups), answered)
-    n, n_heard = counts.sum(axis=1), heard.sum(axis=1)
-    excess = (heard - counts * (n_heard / n)[:, None]).sum(axis=0)
+    np.add.at(answered_counts, (blocks, groups), answered)
+    n, n_answered = counts.sum(axis=1), answered_counts.sum(axis=1)
+    excess = (answered_counts - counts * (n_answered / n)[:, None]).sum(axis=0)
     # Of answers drawn without replacement within a block.
-    scale = n_heard * (n - n_heard) / (n**2 * np.maximum(n - 1.0, 1.0))
+    scale = n_answered * (n - n_answered) / (n**2 * np.maximum(n - 1.0, 1.0))
     variance = np.diag((scale * n) @ counts) - (counts * scale[:, None]).T @ counts
     freedom = int(np.linalg.matrix_rank(variance))
     if freedom == 0:

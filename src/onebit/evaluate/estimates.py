@@ -4,34 +4,34 @@ Known for sure, if no more than one label is right in a round: after "right" the
 round is decided; after "wrong" only the guess of the same label is. The rest is unknown, and may be all right or all
 wrong: those are the bounds.
 
-Symbols, in a round: a is the logged label, p its chance, g the learner's guess, y the right label, m = 1 if g ≠ y,
+Symbols, in a round: a is the logged label, p its propensity, g the learner's guess, y the right label, m = 1 if g ≠ y,
 h(k) what was expected of label k before the round, w = 1/p if a = g and 0 otherwise.
 
 - inverse propensity (IPS): the mean of w·m. Its expectation is the share of mistakes if every label that the learner
-  guesses had a chance.
+  guesses had a positive propensity.
 - self-normalised (SNIPS): Σw·m / Σw. A little biased, and steadier.
 - doubly robust (DR): the mean of b + w·(m − b), b = 1 − h(g). Its expectation is that of IPS, and it is steadier if h
   is any good.
-- DR+: also uses that "right" tells the label, which other bandits cannot. F = b + 1[a ≠ g]·(1[a = y] − h(a))/p has
-  the same mean m, if the right label is among those allowed and each of them had a chance: a mistake shows when the
-  right label is tried, and a good log tries it often. DR+ is (1 − B)·DR + B·F with B in [0, 1] the weight that would
-  have been best so far. B is 0 in rounds where the right label may not have been allowed: all but those in which all
-  labels were, of a log that lists all there are. What was answered must not matter here: to count a round in because
-  its guess was right would choose by the draw.
+- DR+: also uses that "right" reveals the label. F = b + 1[a ≠ g]·(1[a = y] − h(a))/p has the same mean m, if the right
+  label is among those allowed and each of them had a positive propensity: a mistake shows when the right label is
+  tried, and a good log tries it often. DR+ is (1 − B)·DR + B·F with B in [0, 1] the weight that would have been best so
+  far. B is 0 in rounds where the right label may not have been allowed: all but those in which all labels were, of a
+  log that lists all labels. The answer must not matter here: including a round because its guess was right would bias
+  the estimate.
 
 All are sums of terms whose mean, given the past and the round, is m: the log may have learned as it went. That needs an
-assumption beside the chances: whether a round was answered did not depend on the label that was guessed (see
+assumption beside the propensities: whether a round was answered did not depend on the label that was guessed (see
 `answer_rates`). The sums are then cut to the sure bounds, estimates as well as intervals. This brings them closer to
 the truth and makes them a little biased: none of what is returned is unbiased.
 
 Intervals are about the mistakes in these very rounds. Their variance is that of the logged draws alone, the larger of
-two estimates: one from the draws as they fell, which is unbiased but nothing as long as no unlikely draw has told
-anything; and one from the chances, which takes what the tried label left to be shared equally by the others, as it is
-in a log that mixes its best label with uniform draws. The normal law is that of the martingale central limit theorem,
-an approximation.
+two estimates: one from the actual draws, which is unbiased but 0 until an unlikely draw was informative; and one from
+the propensities, which assumes that the rest of the probability is shared equally by the other labels, as it is in a
+log that mixes its best label with uniform draws. The normal law is that of the martingale central limit theorem, an
+approximation.
 
-Rounds whose label was certain (p = 1) involve no chance: there m is taken as it is known. Where it is not known, no
-draw could have told it, and there is no estimate.
+Rounds whose label was certain (p = 1) involve no randomness: there the known m is used. Where it is unknown, no draw
+could have revealed it, and there is no estimate.
 
 References
 ----------
@@ -56,7 +56,7 @@ LEVEL = 0.95
 METHODS = ("IPS", "SNIPS", "DR", "DR+")
 """The estimates, in the order in which they are shown."""
 FEW_ROUNDS = 5
-"""Fewer rounds than this in which an unlikely label was tried and told something: estimates are not to be trusted."""
+"""Estimates from fewer informative rounds than this (an unlikely label was tried) are not reliable."""
 _QUANTILE = float(norm.ppf(0.5 + LEVEL / 2))
 _STANDARD_ERRORS = 3.0  # by which a mean may miss what it must be
 _ROUNDED = 1e-9  # relative
@@ -99,10 +99,10 @@ class Weights(NamedTuple):
     """How much the estimates rest on."""
 
     effective: float
-    """As many rounds of equal weight would say as much: (Σw)²/Σw²."""
+    """The effective number of rounds: (Σw)²/Σw²."""
     largest: float
     telling: int
-    """Rounds in which a label with no more than an even chance was tried and told something about this learner."""
+    """Rounds in which a label with a propensity of at most ½ was tried and was informative about this learner."""
 
 
 class Estimates(NamedTuple):
@@ -152,7 +152,7 @@ def estimate(log: LoggedRounds, expected: Expected) -> Estimates:
     log : LoggedRounds
         The rounds.
     expected : Expected
-        The guesses, each made before its round's answer was heard, and how likely they were to be right.
+        The guesses, each made before its round's answer, and how likely they were to be right.
     """
     guesses = expected.guesses
     used = log.is_answered & ~np.isnan(log.propensities)
@@ -163,12 +163,12 @@ def estimate(log: LoggedRounds, expected: Expected) -> Estimates:
     certain = used & (log.propensities >= 1.0)
     hidden = int((certain & ~right & ~wrong).sum())
     if hidden:
-        said = (
+        message = (
             f"in {grouped(hidden)} rounds the logged label was certain (propensity 1), was wrong, and this learner "
             "says another: no estimate, only bounds. A log that now and then guesses at random (an exploration floor) "
             "allows estimates"
         )
-        return Estimates({}, None, (said,))
+        return Estimates({}, None, (message,))
     drawn = used & ~certain
     rounds = _Drawn(
         agrees=(guesses == log.guesses)[drawn],
@@ -196,7 +196,7 @@ def estimate(log: LoggedRounds, expected: Expected) -> Estimates:
 
 
 class _Drawn(NamedTuple):
-    """The rounds in which chance had a say."""
+    """The rounds in which the label was drawn at random."""
 
     agrees: Booleans
     correct: Floats
@@ -204,11 +204,11 @@ class _Drawn(NamedTuple):
     expected: Expected
     n_allowed: Integers
     has_right: Booleans
-    """Whether the right label is known to be among those allowed, without having heard the answer."""
+    """Whether the right label is known to be among those allowed, without the answer."""
 
     @property
     def weights(self) -> Floats:
-        """w: one over the chance where the learner says the logged label."""
+        """w: one over the propensity where the learner guesses the logged label."""
         weights: Floats = np.where(self.agrees, 1.0 / self.chances, 0.0)
         return weights
 
@@ -221,15 +221,15 @@ class _Drawn(NamedTuple):
     def planned(self, variances: Floats) -> float:
         """Return the sum of variances that hold in the rounds in which the likely label was tried.
 
-        Where it was not, another label's chance is not known. Those rounds are stood for by the others: a label with
-        more than an even chance is tried as often as it says.
+        Where it was not, another label's propensity is unknown. Such rounds are accounted for by weighting the others:
+        a label with a propensity above ½ is tried with that frequency.
         """
         stand_for = np.where(self.chances > 0.5, 1.0 / self.chances, self.chances >= (1.0 - _ROUNDED) * self.others)
         return float(np.sum(stand_for * variances))
 
 
 def _about_dr_plus(rounds: _Drawn, is_complete: bool) -> tuple[bool, tuple[str, ...]]:
-    """Return whether DR+ is offered, and what to say of where it is not used."""
+    """Return whether DR+ is offered, and remarks on where it is not used."""
     n, n_whole = len(rounds.chances), int(rounds.has_right.sum())
     if not is_complete:
         why = "the right label need not be one of the log's (--classes lists all that there are)"
@@ -238,8 +238,8 @@ def _about_dr_plus(rounds: _Drawn, is_complete: bool) -> tuple[bool, tuple[str, 
     elif _tries_too_little(rounds):
         why = "inverse propensities average too little: some labels had no chance, or hardly any, or fewer answers"
     elif n_whole < n:
-        said = f"in {grouped(n - n_whole)} of {grouped(n)} rounds not all labels were allowed: there DR+ is as DR"
-        return True, (said,)
+        message = f"in {grouped(n - n_whole)} of {grouped(n)} rounds not all labels were allowed: there DR+ is as DR"
+        return True, (message,)
     else:
         return True, ()
     return False, (f"DR+ is not offered: {why}",)
@@ -274,9 +274,9 @@ def _on_agreement(rounds: _Drawn, base: Floats) -> tuple[float, float]:
     """Return Σ b + w·(m − b), and its variance: the sum of (m − b)²·(1/p(g) − 1)."""
     missed = 1.0 - rounds.correct - base
     terms = base + rounds.weights * missed
-    heard = rounds.weights * missed**2 * (1.0 / rounds.chances - 1.0)
+    observed = rounds.weights * missed**2 * (1.0 / rounds.chances - 1.0)
     squares, chances = _squares(rounds, base)
-    return float(terms.sum()), max(float(heard.sum()), rounds.planned(squares * (1.0 / chances - 1.0)))
+    return float(terms.sum()), max(float(observed.sum()), rounds.planned(squares * (1.0 / chances - 1.0)))
 
 
 def _squares(rounds: _Drawn, base: Floats) -> tuple[Floats, Floats]:
@@ -288,7 +288,7 @@ def _squares(rounds: _Drawn, base: Floats) -> tuple[Floats, Floats]:
 
 
 def _on_both(rounds: _Drawn) -> tuple[float, float]:
-    """Return what DR+ says, and its variance."""
+    """Return the DR+ estimate and its variance."""
     base, of_logged = 1.0 - rounds.expected.of_guess, rounds.expected.of_logged
     on_agreement = rounds.weights * (1.0 - rounds.correct - base)
     on_others = np.where(rounds.agrees, 0.0, (rounds.correct - of_logged) / rounds.chances)
@@ -303,8 +303,8 @@ def _on_both(rounds: _Drawn) -> tuple[float, float]:
     moved = (1.0 - shares) * on_agreement + shares * on_others
     planned = (1.0 - shares) ** 2 * of_agreement + shares**2 * of_others - squares
     # E[moved²] − (m − b)², the latter linear in m since m is 0 or 1.
-    heard = moved**2 - base**2 - (1.0 - 2.0 * base) * (base + moved)
-    return float(np.sum(base + moved)), max(float(heard.sum()), rounds.planned(planned))
+    observed = moved**2 - base**2 - (1.0 - 2.0 * base) * (base + moved)
+    return float(np.sum(base + moved)), max(float(observed.sum()), rounds.planned(planned))
 
 
 def _squares_of_others(rounds: _Drawn) -> Floats:
@@ -326,25 +326,25 @@ def _weights(rounds: _Drawn, n_certain: int) -> Weights:
 
 
 def _warnings(rounds: _Drawn, weights: Weights) -> tuple[str, ...]:
-    said: list[str] = []
+    messages: list[str] = []
     if not len(rounds.chances):
         return ()
     # The mean weight is 1 if every label that the learner guesses had a chance.
     _, chances = _squares(rounds, np.zeros(len(rounds.chances)))
     spread = np.sqrt(rounds.planned(1.0 / chances - 1.0))
     if len(rounds.chances) - rounds.weights.sum() > _STANDARD_ERRORS * spread:
-        said.append(
+        messages.append(
             f"weights average {rounds.weights.mean():.2f}, not 1: it guesses labels that the log never, or hardly "
             "ever, tries; the estimates do not hold, the bounds do"
         )
-    said.extend(_right_too_often(rounds))
+    messages.extend(_right_too_often(rounds))
     if weights.telling < FEW_ROUNDS:
-        said.append(
+        messages.append(
             f"only {weights.telling} rounds in which an unlikely label was tried tell something about it (largest "
             f"weight {weights.largest:.3g}, effective sample size {grouped(weights.effective)}): too few for the "
             "estimates to say more than the bounds"
         )
-    return tuple(said)
+    return tuple(messages)
 
 
 def _right_too_often(rounds: _Drawn) -> tuple[str, ...]:
@@ -355,8 +355,8 @@ def _right_too_often(rounds: _Drawn) -> tuple[str, ...]:
     """
     of_right = np.where(rounds.correct > 0.0, rounds.chances, rounds.others)
     variances = rounds.has_right * (1.0 / of_right - 1.0)
-    heard = float(np.sum(rounds.correct / rounds.chances * variances))
-    spread = np.sqrt(max(heard, rounds.planned(variances)))
+    observed = float(np.sum(rounds.correct / rounds.chances * variances))
+    spread = np.sqrt(max(observed, rounds.planned(variances)))
     n, total = int(rounds.has_right.sum()), float(np.sum(rounds.has_right * rounds.correct / rounds.chances))
     largest = float(np.max(rounds.has_right / of_right, initial=0.0))
     if largest > _LARGEST_SHARE * spread or abs(total - n) <= _STANDARD_ERRORS * spread:
@@ -364,5 +364,5 @@ def _right_too_often(rounds: _Drawn) -> tuple[str, ...]:
     why = "wrong guesses were answered less often than right ones"
     if total < n:
         why = "right guesses were answered less often than wrong ones, or the right label had no chance"
-    said = f"inverse propensities of right guesses average {total / n:.2f}, not 1: {why}"
-    return (f"{said}; the estimates do not hold, the bounds do",)
+    message = f"inverse propensities of right guesses average {total / n:.2f}, not 1: {why}"
+    return (f"{message}; the estimates do not hold, the bounds do",)

@@ -1,4 +1,4 @@
-"""Learners on a log: what is known and estimated of each, beside what the log itself did."""
+"""Learners on a log: known and estimated mistakes of each, beside those of the log itself."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Evaluation:
     written : str
         What it is, as Python writes it: figures colour by it.
     guesses : array of int
-        What it said in every round, as positions in the log's classes; −1 for a label that the log does not know.
+        Its guess in every round, as positions in the log's classes; −1 for a label that the log does not have.
     known : Known
         Its guesses in the answered rounds that are surely right, surely wrong, and unknown.
     estimates : Estimates
@@ -76,7 +76,7 @@ class Evaluation:
             return "surely fewer", "bounds"
         if self.known.low > made:
             return "surely more", "bounds"
-        # An interval of which its own warnings say that it may be too narrow decides nothing.
+        # An interval with a warning that it may be too narrow decides nothing.
         if self.best is not None and not self.estimates.warnings:
             if self.best.high < made:
                 return "fewer", self._steadiest
@@ -101,11 +101,11 @@ def evaluate(
     log : LoggedRounds
         From `logged_rounds` or `read_log`.
     candidates : sequence of Candidate
-        Who guesses the rounds.
+        The learners to evaluate.
     hears, preprocessing, seed
         As for `replay`.
     on_progress : callable, optional
-        Told now and then how many rounds are replayed, and of how many.
+        Called now and then with the number of rounds replayed, and of all rounds.
 
     Examples
     --------

@@ -1,8 +1,7 @@
-"""How likely each label was to be right, as one could have known it at the time.
+"""How likely each label was to be right, estimated from the rounds before.
 
-A ridge regression per class, of onebit's own, learns the log block by block and is asked about a block before it has
-seen it. So what it expects of a round depends on the rounds before alone: however wrong the regression is, it moves no
-doubly robust estimate to one side.
+A ridge regression per class learns the log block by block and predicts each block before learning from it. So its
+predictions depend on earlier rounds alone: however wrong they are, they do not bias a doubly robust estimate.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from onebit.streams.preprocess import preprocess
 
 _FIRST_BLOCK, _GROWTH = 50, 0.1  # rounds; later blocks are a tenth of the rounds so far
 _MOST_NUMBERS = 1 << 22  # in the matrices of a regression; beyond, their diagonals
-_LEAST = 1e-3  # before normalising: nothing is certain
+_LEAST = 1e-3  # least probability before normalising
 
 
 class Expected(NamedTuple):
@@ -30,7 +29,7 @@ class Expected(NamedTuple):
     of_logged: Floats
     """How likely the logged label was to be right."""
     squares: Floats
-    """The sum of the squared chances of all labels."""
+    """The sum of the squared probabilities of all labels."""
 
     def at(self, rounds: npt.NDArray[np.bool_]) -> "Expected":
         """Return the same of some rounds only."""
@@ -45,12 +44,12 @@ def expect(log: LoggedRounds, asked: Sequence[Integers]) -> list[Expected]:
     log : LoggedRounds
         The rounds.
     asked : sequence of arrays of int
-        Guesses for every round, as positions; −1 for a label that is not in the log, which has no chance.
+        Guesses for every round, as positions; −1 for a label that is not in the log, which has probability 0.
 
     Returns
     -------
     list of Expected
-        One for each. Over the labels that were allowed in a round the chances sum to 1.
+        One for each. Over the labels that were allowed in a round the probabilities sum to 1.
     """
     rows, n_classes = preprocess(log.X, "online"), len(log.classes)
     model = EpsilonGreedy(
@@ -74,10 +73,10 @@ def expect(log: LoggedRounds, asked: Sequence[Integers]) -> list[Expected]:
         for found, guesses in zip(chances, wanted, strict=True):
             places = guesses[start:stop]
             found[start:stop] = np.where(places >= 0, expected[np.arange(stop - start), places], 0.0)
-        # Even where no answer has come yet: the model must have begun before it is asked.
-        said = np.flatnonzero(answers[start:stop]) + start
-        if len(said):
-            model.learn_from(rows[said], labels[said], log.answers[said] == RIGHT)
+        # Even without answers so far: the model must be started before it predicts.
+        answered = np.flatnonzero(answers[start:stop]) + start
+        if len(answered):
+            model.learn_from(rows[answered], labels[answered], log.answers[answered] == RIGHT)
         elif start == 0:
             model.begin(rows.shape[1])
     of_logged, *of_guesses = chances

@@ -1,4 +1,4 @@
-"""A learner that now and then guesses at random: what others would have done can then be estimated from its log."""
+"""A learner with a floor of random guesses, so that other learners can be evaluated on its log."""
 
 from typing import Any
 
@@ -13,24 +13,24 @@ from onebit.learners import Learner
 def play_with_floor(
     learner: Learner, X: Any, y: Any, *, floor: float = 0.02, seed: int = 0, name: str = "log"
 ) -> LoggedRounds:
-    """Let a learner play a stream with a floor under the chance of every label, and return the log.
+    """Play a stream with a least propensity for every label, and return the log.
 
-    In a share `floor` of the rounds the label is drawn uniformly, and the learner hears of it as of a round that
-    somebody else played (`learn_from`); in the others it plays as ever. So each of K labels has a chance of at least
-    floor/K, and the log holds the chance of the label that was guessed.
+    In a share `floor` of the rounds the label is drawn uniformly, and the learner learns from it by `learn_from`; in
+    the others it plays as usual. So each of K labels has a propensity of at least floor/K, and the log holds the
+    propensity of the guessed label.
 
     Parameters
     ----------
     learner : Learner
-        With its classes; plays on from what it knows.
+        With its classes; it continues from its state.
     X : array or sparse matrix of shape (rounds, features)
         The rounds.
     y : array of shape (rounds,)
         Their labels, used only to answer right or wrong.
     floor : float
-        How often a label is drawn uniformly, in [0, 1]; 0 to play as ever, and log the chances.
+        How often a label is drawn uniformly, in [0, 1]; 0 to play as usual, and log the propensities.
     seed : int
-        Names the floor's random numbers; the learner has its own.
+        Seed of the floor's random numbers; the learner has its own.
     name : str
         What the log is called.
 
@@ -61,7 +61,7 @@ def play_with_floor(
         else:
             guess = learner.guess(row)
             guesses[t], chances[t] = guess.index, (1.0 - rate) * guess.propensity + rate / len(classes)
-            told = {"label": classes[truth : truth + 1].tolist()[0]} if learner.full_information else {}
-            learner.tell(guess, guess.index == truth, **told)
+            extra = {"label": classes[truth : truth + 1].tolist()[0]} if learner.full_information else {}
+            learner.tell(guess, guess.index == truth, **extra)
     chances = np.minimum(chances, 1.0)  # rounding
     return logged_rounds(X, classes[guesses], guesses == truths, chances, classes=classes, name=name)

@@ -23,7 +23,7 @@ BETWEEN_LABELS = "|"
 
 
 class LogColumns(NamedTuple):
-    """Which columns of a file say what happened; all others are features.
+    """The columns of a file that record what happened; all others are features.
 
     A name that is None stands for the usual one, if the file has it: "propensity" and "among".
     """
@@ -52,14 +52,14 @@ def read_log(
     path : str or Path
         A CSV or other delimited text, Parquet or ARFF file.
     columns : LogColumns
-        The names of the columns that say what was guessed, whether it was right (true or false, right or wrong, 1 or 0,
-        empty where nobody said), with which chance (empty where that is not known), and which labels were allowed
+        The names of the columns for what was guessed, whether it was right (true or false, right or wrong, 1 or 0,
+        empty where unknown), with which propensity (empty where unknown), and which labels were allowed
         (with ``|`` between them; empty where all were). All other columns are features.
     classes : sequence of str, optional
         All labels that there are: the right one is always among them. Without it the labels are those that were guessed
         or allowed, and there may be others.
     reading : Reading
-        What else there is to say about the file; its label is not used.
+        Further reading options; the label is not used.
 
     Examples
     --------
@@ -97,10 +97,10 @@ def _understand(table: Table, asked: Reading, columns: LogColumns, classes: Sequ
         classes=classes,
         name=plain_name(table.path),
     )
-    roles_said = {"guesses": guess, "answers": correct, "propensities": propensity, "allowed": among}
-    said = {role: repr(table.names[place]) for role, place in roles_said.items() if place is not None}
-    told = {name: found.about[name] for name in ("read as", "columns", "missing")}
-    return replace(log, about=tuple((told | said).items()))
+    columns_by_role = {"guesses": guess, "answers": correct, "propensities": propensity, "allowed": among}
+    given = {role: repr(table.names[place]) for role, place in columns_by_role.items() if place is not None}
+    facts = {name: found.about[name] for name in ("read as", "columns", "missing")}
+    return replace(log, about=tuple((facts | given).items()))
 
 
 def _named(table: Table, name: str, option: str) -> int:

@@ -1,4 +1,4 @@
-"""A log of rounds that somebody played: which label was guessed, with which chance, and whether it was right."""
+"""A log of rounds: which label was guessed, with which propensity, and whether it was right."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from onebit.labels import check_classes, check_labels, encode_labels, infer_clas
 from onebit.streams.data_set import Matrix, as_matrix
 
 RIGHT, WRONG, UNKNOWN = 1, 0, -1
-"""What a log says of a guess."""
+"""The answer to a guess in a log."""
 
 
 @dataclass(frozen=True, eq=False)
 class LoggedRounds:
-    """Rounds that somebody played, in their order; `logged_rounds` makes one from plain lists.
+    """Logged rounds, in their order; `logged_rounds` makes one from plain lists.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class LoggedRounds:
     guesses : array of int
         The label that was guessed in each round, as a position in `classes`.
     answers : array of int
-        1 for right, 0 for wrong, −1 where nobody said.
+        1 for right, 0 for wrong, −1 where unknown.
     propensities : array of float
         The chance that the guessed label had when it was drawn; NaN where that is not known.
     among : tuple of arrays of int and None, or None
@@ -37,7 +37,7 @@ class LoggedRounds:
     is_complete : bool
         Whether the right label is always one of `classes`. Then of two classes "not the one" proves the other.
     about : tuple of pairs of str
-        What was read, for people.
+        A summary of what was read.
     """
 
     name: str
@@ -57,9 +57,9 @@ class LoggedRounds:
 
     @property
     def is_answered(self) -> npt.NDArray[np.bool_]:
-        """Whether somebody said, in each round, if the guess was right."""
-        said: npt.NDArray[np.bool_] = self.answers != UNKNOWN
-        return said
+        """Whether the answer of each round is known."""
+        is_known: npt.NDArray[np.bool_] = self.answers != UNKNOWN
+        return is_known
 
     def allowed(self, t: int) -> Integers | None:
         """Return the labels that were allowed in a round, as positions, or None if all were."""
@@ -100,7 +100,7 @@ def logged_rounds(
     guesses : array of shape (rounds,)
         The label that was guessed in each round.
     correct : sequence of True, False and None
-        Whether it was right; None where nobody said.
+        Whether it was right; None where unknown.
     propensities : array of float, float or None
         The chance that the guessed label had, in (0, 1]; NaN where it is not known. Without them there are bounds, and
         no estimates.
@@ -146,11 +146,11 @@ def _check_answers(correct: Any, n: int) -> Integers:
     if len(listed) != n:
         raise ValueError(f"correct must have {n} entries, one for each round; got {len(listed)}")
     answers = np.full(n, UNKNOWN, dtype=np.int64)
-    for t, said in enumerate(listed):
-        if said is not None:
-            if not isinstance(said, (bool, np.bool_)):
-                raise ValueError(f"correct[{t}] must be True, False, or None where nobody said; got {said!r:.80}")
-            answers[t] = RIGHT if said else WRONG
+    for t, answer in enumerate(listed):
+        if answer is not None:
+            if not isinstance(answer, (bool, np.bool_)):
+                raise ValueError(f"correct[{t}] must be True, False, or None where nobody said; got {answer!r:.80}")
+            answers[t] = RIGHT if answer else WRONG
     return answers
 
 

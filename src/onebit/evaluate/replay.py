@@ -1,8 +1,8 @@
-"""A learner on the rounds of a log: it guesses every one, and hears what the log can tell it.
+"""A learner on the rounds of a log: it guesses every one, and gets the feedback that the log contains.
 
-It guesses a round before it hears anything of it, so a guess depends on the rounds before and on its own random
-numbers, never on this round's answer. What is found out about those guesses is about the learner as it was run here: in
-a game of its own it would have heard other things, and said others later.
+It guesses a round before it gets its feedback, so a guess depends on the rounds before and on its own random numbers,
+never on this round's answer. The results describe the learner as it was run here: in a stream of its own it would have
+got other feedback, and would have guessed differently later.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from onebit.learners import Learner
 from onebit.streams.preprocess import preprocess
 
 HEARS = ("facts", "own", "nothing")
-"""What a learner may hear of a log: every answer, as a round that others played; only what it would have heard itself;
+"""The feedback of a log: every answer, as a round that others played; only what the learner would have got itself;
 nothing."""
 
 
@@ -31,9 +31,9 @@ class Candidate:
     title : str
         Its name in tables and figures.
     learner : Learner
-        With its settings. It is not played itself but a copy of it, which begins afresh unless it is frozen.
+        With its settings. A copy of it is played, which starts a new run unless it is frozen.
     is_frozen : bool
-        Whether it stays what it is: a model that was saved, says its best label, and learns nothing.
+        Whether it is a fixed model: it guesses its best label, and learns nothing.
     """
 
     title: str
@@ -42,7 +42,7 @@ class Candidate:
 
     @property
     def scales_rows(self) -> bool:
-        """Whether it wants rows as they come: it scales columns itself, or was trained on them."""
+        """Whether it gets rows that are not preprocessed: it scales columns itself, or was trained on them."""
         return self.is_frozen or getattr(self.learner, "scale", None) is not None
 
 
@@ -62,23 +62,23 @@ def replay(
     log : LoggedRounds
         The rounds.
     candidate : Candidate
-        Who guesses.
+        The learner to evaluate.
     hears : {"facts", "own", "nothing"}
         "facts": after each round, the label that was logged and whether it was right, by `learn_from`, whatever the
-        learner itself said. "own": what it would have heard in a game of its own, where that is known: the logged
-        answer if it said the logged label, "wrong" if another label was right, and nothing otherwise. "nothing": no
-        answers. One that is frozen never hears anything.
+        learner itself guessed. "own": the feedback on its own guess, where that is known: the logged answer if it
+        guessed the logged label, "wrong" if another label was right, and nothing otherwise. "nothing": no answers. A
+        frozen learner gets no feedback.
     preprocessing : {"online", "standardize", "none"}
-        What is done to the rows for those who do not scale columns themselves.
+        The preprocessing for learners that do not scale columns themselves.
     seed : int
-        Names the learner's random numbers.
+        Seed of the learner's random numbers.
     on_round : callable, optional
         Called after every round.
 
     Returns
     -------
     array of int
-        Positions in the log's classes; −1 for a label that the log does not know.
+        Positions in the log's classes; −1 for a label that the log does not have.
     """
     check_choice("hears", hears, HEARS)
     rows = log.X if candidate.scales_rows else preprocess(log.X, preprocessing)
@@ -96,7 +96,7 @@ def replay(
         if log.answers[t] != UNKNOWN and hears != "nothing":
             try:
                 if hears == "facts":
-                    # As arrays of one: lists would be looked through for frames.
+                    # As arrays of one: lists would be searched for frames.
                     tried, correct, chance = (each[t : t + 1] for each in facts)
                     learner.learn_from(rows[[t]], tried, correct, None if np.isnan(chance[0]) else chance)
                 else:
@@ -109,15 +109,15 @@ def replay(
 
 
 def _fresh(learner: Learner, log: LoggedRounds, seed: int) -> Learner:
-    """Return a learner with the same settings that knows the labels of the log, and no more."""
+    """Return an unplayed learner with the same settings and the labels of the log."""
     settings = learner.get_params(deep=False)
     return type(learner)(**{**settings, "classes": log.classes.tolist(), "seed": seed})
 
 
 def _hear_own(learner: Learner, log: LoggedRounds, guess: Guess, truth: int, labels: list[Any], t: int) -> None:
     if truth >= 0:
-        told = {"label": labels[truth]} if learner.full_information else {}
-        learner.tell(guess, guess.index == truth, **told)
+        extra = {"label": labels[truth]} if learner.full_information else {}
+        learner.tell(guess, guess.index == truth, **extra)
     elif guess.index == log.guesses[t] and not learner.full_information:
         learner.tell(guess, False)
 
@@ -146,11 +146,11 @@ def _frozen_guesses(
 
 
 def _places_in_log(log: LoggedRounds, candidate: Candidate) -> Integers:
-    """Return where the labels of a saved learner are among those of the log, −1 for one that the log does not know."""
+    """Return the positions of a saved learner's labels among those of the log, −1 for a label not in it."""
     own = candidate.learner.classes_.tolist()
     known = {label: place for place, label in enumerate(log.classes.tolist())}
     if not known.keys() <= set(own) and {str(label) for label in known} <= {str(label) for label in own}:
-        # A file has words only: 3 in a model is "3" in a log.
+        # A log file holds text: 3 in a model is "3" in a log.
         own, known = [str(label) for label in own], {str(label): place for label, place in known.items()}
     missing = [label for label in known if label not in set(own)]
     if missing:

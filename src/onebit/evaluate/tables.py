@@ -134,7 +134,7 @@ def _new_table(title: str, columns: Sequence[str], legend: Sequence[str]) -> Tab
 
 
 def _shown_facts(row: Evaluation) -> list[str]:
-    """Return what people read of what is known, on the screen and on the page."""
+    """Return the cells of what is known, for the screen and the page."""
     facts = row.known
     least, most = facts.wrong, facts.wrong + facts.unknown
     return [
@@ -147,7 +147,7 @@ def _shown_facts(row: Evaluation) -> list[str]:
 
 
 def _shown_estimates(row: Evaluation) -> list[str]:
-    """Return what people read of what is estimated."""
+    """Return the cells of what is estimated."""
     weights = row.estimates.weights
     rests_on = ["", "", ""]
     if weights is not None:

@@ -1,7 +1,7 @@
-"""Who plays in a league, and on what: a comparison of every learner on all that comes with onebit, and on one's own.
+"""The entries and sources of a league: every learner on all data that comes with onebit, and on the user's own.
 
-A game that would take too long is not begun. What is too long is decided by what a learner says of its effort, not by a
-clock, so that the same games are played on every machine.
+A game that would take too long is not begun. This is decided by a learner's `effort`, not by the clock, so that the
+same games are played on every machine.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,13 +23,13 @@ from onebit.streams.reading import PLAIN, Reading
 from onebit.streams.sources import Source, find_sources, known_names
 
 RUNS = 20
-"""Enough to tell one of 26 000 pairs on single sets apart, after the correction for all of them."""
+"""Enough for a significant difference among 26 000 pairs on single sets, after the correction for all of them."""
 SECONDS = 600.0
-"""What a game may take, of seconds in which 10⁹ numbers are touched."""
+"""The limit of a game, in seconds of 10⁹ numbers each."""
 _NUMBERS_PER_SECOND = 1e9  # what one core does, roughly: products of a few million numbers, from memory
 
 Field = Callable[[int], Sequence[Entry]]
-"""Who plays a game of so many rounds: always the same titles, in the same order."""
+"""The entries for a game of so many rounds: always the same titles, in the same order."""
 
 
 class Absence(NamedTuple):
@@ -40,7 +40,7 @@ class Absence(NamedTuple):
 
 
 class Played(NamedTuple):
-    """What came of a league."""
+    """The results of a league."""
 
     outcomes: list[Outcome]
     failures: list[Failure]
@@ -52,7 +52,7 @@ class League(Comparison):
     """A comparison in which a learner may be entered differently on every source, and may be left out of one."""
 
     field: Field | None = None
-    """Who plays; the same entries everywhere by default."""
+    """The entries; the same everywhere by default."""
     seconds_per_game: float = SECONDS
 
     def __post_init__(self) -> None:
@@ -61,11 +61,11 @@ class League(Comparison):
         check_number("seconds_per_game", self.seconds_per_game, above=0.0)
 
     def entries_on(self, source: Source) -> tuple[Entry, ...]:
-        """Return who plays a source: all but those of `left_out`."""
+        """Return the entries that play a source: all but those of `left_out`."""
         return tuple(entry for entry, reason in self._with_reasons(source) if not reason)
 
     def left_out(self) -> list[Failure]:
-        """Return who does not play which source: because it would take too long, or is for longer games."""
+        """Return which entries do not play which source: they would take too long, or are for longer games."""
         listed = ((source, self._with_reasons(source)) for source in self.sources)
         return [Failure(source.name, entry, reason) for source, all_of in listed for entry, reason in all_of if reason]
 
@@ -91,7 +91,7 @@ class League(Comparison):
 
 
 def in_seconds(seconds: float) -> str:
-    """Return seconds as people read them, also the few that a limit for tests allows.
+    """Return seconds as readable text, also below one.
 
     >>> in_seconds(12345.6), in_seconds(0.0123)
     ('12 346 s', '0.012 s')
@@ -107,7 +107,7 @@ def play_league(
     on_progress: OnProgress | None = None,
     executor: Executor | None = None,
 ) -> Played:
-    """Play what is not stored in the folder yet, and return what came of it, with tuned families settled in hindsight.
+    """Play what is not stored in the folder yet, and return the results, with tuned families chosen in hindsight.
 
     Parameters
     ----------
@@ -121,21 +121,21 @@ def play_league(
         league, folder, jobs=jobs, on_progress=on_progress, executor=executor, on_failure=failures.append
     )
     for source in league.sources:
-        # A set that only those play who are told the label, or chosen in hindsight, ranks no one.
+        # A set without ranked entries has no standings.
         if not any(outcome.dataset == source.name and outcome.entry.is_ranked for outcome in outcomes):
             hopeless = [failure for failure in failures if failure.dataset == source.name and failure.entry.is_ranked]
-            said = f"; {hopeless[0].entry.title} said: {hopeless[0].reason}" if hopeless else ""
-            raise ValueError(f"{source.name}: nobody could play it who is ranked{said}")
+            reason = f"; {hopeless[0].entry.title} said: {hopeless[0].reason}" if hopeless else ""
+            raise ValueError(f"{source.name}: nobody could play it who is ranked{reason}")
     return Played(settle_in_hindsight(outcomes), failures)
 
 
 def every_learner(rounds: int, *, diagonal: bool = False) -> tuple[list[Entry], list[Absence]]:
-    """Return who stands for every class of `onebit.learners`, and who could not be entered.
+    """Return the entries of every class of `onebit.learners`, and those that could not be entered.
 
     Parameters
     ----------
     rounds : int
-        Of the game, for those who must know them in advance.
+        The length of a game, for learners that must know it in advance.
     diagonal : bool
         Whether the diagonal forms play too, as of `with_diagonals`.
 
@@ -150,8 +150,8 @@ def every_learner(rounds: int, *, diagonal: bool = False) -> tuple[list[Entry], 
     for cls in all_learners():
         try:
             contenders = cls.contenders(rounds)
-            said = "needs settings that nobody can choose for it"
-            absent += [] if contenders else [Absence(cls.__name__, said)]
+            reason = "needs settings that nobody can choose for it"
+            absent += [] if contenders else [Absence(cls.__name__, reason)]
             entries += [enter(learner, f"{cls.__name__} {form}".strip()) for form, learner in contenders.items()]
         except (ValueError, TypeError) as error:
             absent.append(Absence(cls.__name__, str(error)))

@@ -1,4 +1,4 @@
-"""The figures of a league: who differs, ranks on every set, pairs, mistakes against exploration and against time.
+"""The figures of a league: mean ranks, ranks on every set, pairs, mistakes against exploration and against time.
 
 Learners carry the number of their place, so that thirty of them find room in a figure that a phone can show.
 """
@@ -92,11 +92,11 @@ def learner_drawings(standing: Standing, name: str, outcomes: Sequence[Outcome])
     Parameters
     ----------
     standing : Standing
-        Whose.
+        The learner's standing.
     name : str
-        Of its files.
+        The name of its files.
     outcomes : sequence of Outcome
-        Everyone's.
+        Those of all learners.
     """
     ends = (
         "Mistakes as multiples of those of the best that is ranked, one line per set; grey strokes are all the others."
@@ -121,11 +121,11 @@ def _points(standings: Standings) -> list[Point]:
 def _difference_caption(standings: Standings) -> str:
     test = standings.friedman
     assert test is not None
-    said = f"Friedman's test: p = {test.p:.2g}"
+    text = f"Friedman's test: p = {test.p:.2g}"
     if test.p >= LEVEL:
-        return f"{said}: on these sets the learners cannot be told apart by their mean ranks."
+        return f"{text}: on these sets the learners cannot be told apart by their mean ranks."
     return (
-        f"{said}. Learners joined by a bar on the right cannot be told apart: their mean ranks are nearer than "
+        f"{text}. Learners joined by a bar on the right cannot be told apart: their mean ranks are nearer than "
         f"{standings.critical_difference:.2f}, Nemenyi's critical difference for {len(standings.ranked)} learners on "
         f"{len(standings.datasets)} sets at level {LEVEL:g}."
     )
@@ -135,14 +135,14 @@ def _marks_caption(standings: Standings) -> str:
     easier = dict.fromkeys(row.entry.advantage for row in standings.unranked)
     hollow = " (hollow marks)"
     listed = " or ".join(each + hollow * (each == "told the label") for each in easier)
-    told = f" Letters: not ranked, since they were {listed}." if listed else ""
+    note = f" Letters: not ranked, since they were {listed}." if listed else ""
     n_sets = len(standings.datasets)
     partly = any(row.finished < n_sets for row in (*standings.ranked, *standings.unranked))
-    return told + (" *: over the sets that it finished, which are not all." if partly else "")
+    return note + (" *: over the sets that it finished, which are not all." if partly else "")
 
 
 def draw_critical_difference(standings: Standings) -> Figure:
-    """Draw mean ranks, one learner below the other, and bars that join those who cannot be told apart."""
+    """Draw mean ranks, one learner below the other, and bars that join those without significant differences."""
     rows = standings.ranked
     places = np.arange(len(rows))
     looks = looks_of(shown(row.entry) for row in rows)
@@ -200,7 +200,7 @@ def _numbered(mark: str, row: Standing, most: int) -> str:
 
 
 def draw_ranks(standings: Standings) -> Figure:
-    """Draw the rank of everyone on every set as a table of colours."""
+    """Draw the rank of every learner on every set as a table of colours."""
     rows, datasets = standings.ranked, standings.datasets
     ranks = np.array([[standings.ranks[name, row.title] for name in datasets] for row in rows])
     with style.looks():
@@ -283,7 +283,7 @@ def _square(roots: Floats) -> Floats:
 
 
 def draw_time(standings: Standings) -> Figure:
-    """Draw mistakes against time per round, and the line of those whom nobody beats in both."""
+    """Draw mistakes against time per round, and the Pareto front."""
     points = [point for point in _points(standings) if not math.isnan(point.standing.microseconds)]
     xs = np.array([point.standing.microseconds for point in points])
     with style.looks():
@@ -300,7 +300,7 @@ def draw_time(standings: Standings) -> Figure:
         ranked = [point.standing for point in points if point.standing.number is not None]
         front = pareto([(row.microseconds, row.relative) for row in ranked])
         if front:
-            # Steps: whoever has no more time than this gets the best of those who need no more.
+            # Steps: for a given time, the best learner that needs no more.
             times, ratios = zip(*front, (axes.get_xlim()[1], front[-1][1]), strict=True)
             axes.step(times, ratios, where="post", color=_GREY, linewidth=1.2, zorder=1)
         _scatter(figure, axes, points, xs, standings)
@@ -321,7 +321,7 @@ def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _scatter(figure: Figure, axes: Axes, points: Sequence[Point], xs: Floats, standings: Standings) -> None:
-    """Draw everyone's mistakes at these places, numbered, and who the numbers are."""
+    """Draw the learners' mistakes at these places, numbered, with a legend of the numbers."""
     ys = np.array([point.standing.relative for point in points])
     axes.set_yscale("log")
     axes.set_ylim(ys.min() / 1.15, ys.max() * 1.2)
@@ -399,7 +399,7 @@ def _legend_height(points: Sequence[Point]) -> float:
 
 
 def draw_learner(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
-    """Draw a learner's mistakes on every set it finished, beside everyone's."""
+    """Draw a learner's mistakes on every set it finished, beside all others'."""
     mine = [outcome for outcome in outcomes if outcome.entry.title == standing.title]
     look = looks_of([shown(standing.entry)])[standing.title]
     low, high = 1.0, 1.0
@@ -423,7 +423,7 @@ def draw_learner(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
 
 
 def _relative(outcomes: Sequence[Outcome], dataset: str) -> dict[str, float]:
-    """Return everyone's mistakes on a set over those of the best that is ranked."""
+    """Return all learners' mistakes on a set over those of the best ranked one."""
     means = {outcome.entry: outcome.mean for outcome in outcomes if outcome.dataset == dataset}
     best = min((mean for entry, mean in means.items() if entry.is_ranked), default=min(means.values()))
     return {entry.title: (mean + 0.5) / (best + 0.5) for entry, mean in means.items()}

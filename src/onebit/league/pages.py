@@ -115,7 +115,7 @@ def _whole(results: Results, names: Mapping[str, str], folder: Path) -> str:
 
 
 def intro(results: Results) -> str:
-    """Return what the game is, and who had it easier."""
+    """Return what was played, and which entries had an advantage."""
     chosen = any(row.entry.hindsight for row in results.standings.unranked)
     return f"{_INTRO}\n{_HINDSIGHT}" if chosen else _INTRO
 
@@ -144,11 +144,11 @@ def _unfinished_html(results: Results) -> str:
     if not lines:
         return ""
     table = pages.table(("learner", "set", "reason"), [pages.cells(line, ("name", "", "remark")) for line in lines])
-    said = (
+    text = (
         "Whoever did not finish a set shares its last ranks, and loses there to all who did. Who finished none is not "
         "ranked."
     )
-    return f"<h2>Not finished</h2>\n<p>{said}</p>\n{table}"
+    return f"<h2>Not finished</h2>\n<p>{text}</p>\n{table}"
 
 
 def _rates_html(results: Results, names: Mapping[str, str]) -> str:
@@ -165,12 +165,12 @@ def _rates_html(results: Results, names: Mapping[str, str]) -> str:
 
 
 def _rate(outcome: Outcome | None, rank: float | None) -> str:
-    said = "not finished" if outcome is None else f"{outcome.mean / outcome.rounds[-1]:.1%}"
-    return said if rank is None else f"{said} <small>({rank:g})</small>"
+    text = "not finished" if outcome is None else f"{outcome.mean / outcome.rounds[-1]:.1%}"
+    return text if rank is None else f"{text} <small>({rank:g})</small>"
 
 
 def _pairs_html(standings: Standings, names: Mapping[str, str]) -> str:
-    said = (
+    text = (
         "Wins, ties and losses of the learner of the row against that of the column, over the sets. Columns are "
         "numbered as the rows are. A learner's own page has the test across the sets."
     )
@@ -182,7 +182,7 @@ def _pairs_html(standings: Standings, names: Mapping[str, str]) -> str:
             line.append((f"number {_kind(pair)}", "" if pair is None else f"{pair.wins}/{pair.ties}/{pair.losses}"))
         lines.append(line)
     columns = ("learner", *(str(row.number) for row in standings.ranked))
-    return f"<h2>Pairs</h2>\n<p>{in_page(said)}</p>\n{pages.table(columns, lines)}"
+    return f"<h2>Pairs</h2>\n<p>{in_page(text)}</p>\n{pages.table(columns, lines)}"
 
 
 def _kind(pair: Pair | None) -> str:
@@ -216,7 +216,7 @@ def what_it_is(entry: Entry) -> str:
 
     >>> from onebit.compare.entries import enter
     >>> what_it_is(enter("UniformGuess"))
-    'Guesses every label with the same chance and never learns.'
+    'Guesses every label with the same probability and never learns.'
     """
     player = player_from(entry.spec)
     thing = build(entry.spec) if isinstance(player, LearnerPlayer) else player
@@ -224,14 +224,14 @@ def what_it_is(entry: Entry) -> str:
 
 
 def _pairs_of(row: Standing, standings: Standings, names: Mapping[str, str]) -> str:
-    said = (
+    text = (
         "Sets won, tied and lost against each; the geometric mean of the ratios of mistakes over the sets that both "
         "finished; Wilcoxon's signed-rank test across the sets, Holm-corrected over all pairs of the league."
     )
     n_pairs, n_sets = len(standings.pairs) // 2, len(standings.datasets)
     needed = signs_to_decide(n_pairs)
     if n_sets < needed:
-        said += f" {n_sets} sets are too few for it: to tell one of {n_pairs} pairs apart takes {needed}."
+        text += f" {n_sets} sets are too few for it: to tell one of {n_pairs} pairs apart takes {needed}."
     lines = []
     for other in standings.ranked:
         if other is row:
@@ -241,7 +241,7 @@ def _pairs_of(row: Standing, standings: Standings, names: Mapping[str, str]) -> 
         texts = [str(pair.wins), str(pair.ties), str(pair.losses), ratio, "" if pair.p is None else f"{pair.p:.2g}"]
         css = ["number", "number", "number", f"number {_kind(pair)}", "number"]
         lines.append([("name", f"{other.number} {_link(other.title, names, folder='')}"), *pages.cells(texts, css)])
-    return f"<h2>Against the others</h2>\n<p>{in_page(said)}</p>\n{pages.table(_PAIR_COLUMNS, lines)}"
+    return f"<h2>Against the others</h2>\n<p>{in_page(text)}</p>\n{pages.table(_PAIR_COLUMNS, lines)}"
 
 
 def _sets_of(row: Standing, results: Results) -> str:

@@ -1,10 +1,10 @@
-"""Who is where: ranks on every data set, tests over all of them, and wins, ties and losses of every pair.
+"""Standings: ranks on every data set, tests over all of them, and wins, ties and losses of every pair.
 
-**Ranks.** On a data set learners are ranked by their mean mistakes; equal ones share the mean of their places. Whoever
-failed there, or was too long to be played, shares the last places with all who did not finish: it has not solved the
-task, and to leave the set out for it would reward failing on hard sets. Blocks stay complete, as Friedman's test needs,
-and the order of the others among themselves does not change. Learners that are told the label, and settings that were
-chosen in hindsight, play an easier game and are not ranked.
+**Ranks.** On a data set learners are ranked by their mean mistakes; equal ones share the mean of their places. A
+learner that failed there, or would have taken too long, shares the last places with all that did not finish: leaving
+the set out for it would reward failing on hard sets. Blocks stay complete, as Friedman's test needs, and the order of
+the others among themselves does not change. Learners with full information, and settings chosen in hindsight, have an
+easier task and are not ranked.
 
 **Friedman's test** asks whether the mean ranks differ at all. The p that decides is from permutations of the ranks
 within every set, which is right for any number of sets and learners and with ties; the usual approximations (χ², and
@@ -50,7 +50,7 @@ from onebit.compare.statistics import (
 )
 from onebit.inputs import Floats
 
-_PERMUTATIONS = 9999  # the smallest p is 0.0001: far below any level that somebody asks for
+_PERMUTATIONS = 9999  # the smallest p is 0.0001: far below any usual level
 _AT_ONCE = 1_000_000  # ranks permuted at a time: some megabytes
 
 
@@ -76,9 +76,9 @@ class Standing:
     """Its place; None if it is not ranked."""
     mean_rank: float
     mean_rank_of_common: float
-    """Over the sets that all who are ranked have finished; NaN if there is none."""
+    """Over the sets that all ranked learners have finished; NaN if there is none."""
     firsts: int
-    """Sets on which nobody makes fewer mistakes."""
+    """Sets on which no other learner makes fewer mistakes."""
     relative: float
     """Mistakes over those of the best that is ranked: geometric mean over the sets it finished."""
     wins: int
@@ -116,17 +116,17 @@ class Pair:
 
 @dataclass(frozen=True)
 class Standings:
-    """Everyone over all sets."""
+    """All learners over all sets."""
 
     datasets: tuple[str, ...]
     ranked: tuple[Standing, ...]
     """By place."""
     unranked: tuple[Standing, ...]
-    """Those who were chosen in hindsight, then those who are told the label."""
+    """Settings chosen in hindsight, then learners with full information."""
     ranks: Mapping[tuple[str, str], float]
     """By data set and title."""
     finished: frozenset[tuple[str, str]]
-    """Which data sets were finished by whom, as above; ranked or not."""
+    """Which learners finished each data set, as above; ranked or not."""
     pairs: Mapping[tuple[str, str], Pair]
     """By the titles of the two, both ways."""
     friedman: Friedman | None
@@ -134,7 +134,7 @@ class Standings:
     critical_difference: float
     """Nemenyi's; NaN where there is no Friedman test."""
     groups: tuple[tuple[int, int], ...]
-    """Learners that cannot be told apart: first and last place of each group, of two or more."""
+    """Groups of learners without significant differences: first and last place of each, of two or more."""
     n_runs: int
     """How many runs every learner has on a set."""
     n_tests: int
@@ -142,7 +142,7 @@ class Standings:
 
     @property
     def runs_to_decide(self) -> int:
-        """How many runs it takes to tell one of these pairs apart on its set."""
+        """How many runs a significant difference of one of these pairs on its set needs."""
         return signs_to_decide(self.n_tests)
 
 
@@ -176,7 +176,7 @@ def friedman(ranks: Floats) -> Friedman:
 
 
 def _permutation_p(ranks: Floats, away: float) -> float:
-    """Return how often ranks that are dealt anew within every set are as far from even: always with the same seed."""
+    """Return how often permuted ranks are as far from even; always with the same seed."""
     generator = np.random.default_rng(0)
     n, k = ranks.shape
     as_far, left = 1, _PERMUTATIONS
@@ -216,7 +216,7 @@ def groups_within(mean_ranks: Sequence[float], difference: float) -> list[tuple[
 
 
 def standings(outcomes: Sequence[Outcome]) -> Standings:
-    """Return how everyone stands who has finished a set; a learner without an outcome on a set has not finished it.
+    """Return the standings of all learners that finished a set; one without an outcome on a set has not finished it.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ class _Table:
         return sum(math.comb(int(n), 2) for n in np.isfinite(self.means).sum(axis=1))
 
     def mean(self, dataset: str, title: str) -> float:
-        """Return mean mistakes; infinity for who has not finished."""
+        """Return mean mistakes; infinity for learners that have not finished."""
         outcome = self.of.get((dataset, title))
         return math.inf if outcome is None else outcome.mean
 
@@ -299,7 +299,7 @@ class _Table:
         ties: int = 0,
         losses: int = 0,
     ) -> Standing:
-        """Return a standing without its place, and what is known of someone who has none."""
+        """Return the standing of a learner, without its place."""
         mine = [self.of[name, entry.title] for name in self.datasets if (name, entry.title) in self.of]
         best = dict(zip(self.datasets, self.means.min(axis=1, initial=math.inf).tolist(), strict=True))
         logs = [_log_ratio(outcome.mean, best[outcome.dataset]) for outcome in mine]
@@ -360,8 +360,8 @@ def _verdicts(table: _Table, titles: Sequence[str]) -> dict[tuple[str, str], lis
     needed = signs_to_decide(len(tested))
     for (name, pair), p in zip(tested, holm(ps), strict=True):
         first_runs, second_runs = (table.of[name, title].final for title in pair)
-        is_told = len(first_runs) >= needed
-        found[pair].append(verdict_of(first_runs, second_runs, p) if is_told else TOO_FEW_RUNS)
+        has_enough_runs = len(first_runs) >= needed
+        found[pair].append(verdict_of(first_runs, second_runs, p) if has_enough_runs else TOO_FEW_RUNS)
     return found
 
 

@@ -46,7 +46,7 @@ SHOWN = (
     "µs/round",
     "finished",
 )
-"""What people read of a standing, on the screen and on the page."""
+"""The columns of a standing, on the screen and on the page."""
 
 
 def write_tables(
@@ -126,13 +126,13 @@ def _test_lines(standings: Standings) -> list[tuple[object, ...]]:
 
 
 def shown_standing(row: Standing, n_sets: int) -> list[str]:
-    """Return what people read of a standing: one text for each of `SHOWN`."""
+    """Return the cells of a standing: one text for each of `SHOWN`."""
     common = "" if math.isnan(row.mean_rank_of_common) else f"{row.mean_rank_of_common:.2f}"
     return [
         "" if row.number is None else str(row.number),
         row.entry.shown,
         "" if row.number is None else f"{row.mean_rank:.2f}",
-        # Where all have finished all it would say the same twice.
+        # Where all have finished all sets it would be redundant.
         "" if common == f"{row.mean_rank:.2f}" else common,
         "" if row.number is None else str(row.firsts),
         f"{row.relative:.2f}",
@@ -144,7 +144,7 @@ def shown_standing(row: Standing, n_sets: int) -> list[str]:
 
 
 def percent(share: float) -> str:
-    """Return a share as people read it; nothing for NaN.
+    """Return a share as a percentage; empty for NaN.
 
     >>> percent(0.0512), percent(0.0), percent(0.0004), percent(math.nan)
     ('5.1%', '0%', '0.04%', '')
@@ -155,19 +155,19 @@ def percent(share: float) -> str:
 
 
 def verdict_in_words(standings: Standings) -> str:
-    """Say what Friedman's test and the critical difference tell."""
+    """Return the results of Friedman's test and the critical difference in words."""
     few = _too_few_runs(standings)
     test, k, n = standings.friedman, len(standings.ranked), len(standings.datasets)
     if test is None:
         return f"There is no test over the sets: it takes two learners and two sets.{few}"
-    said = (
+    text = (
         f"Friedman's test over {n} sets and {k} learners: χ² = {test.chi2:.2f} (p = {test.p_chi2:.2g}), Iman and "
         f"Davenport's F = {test.f:.2f} (p = {test.p_f:.2g}); by permutations p = {test.p:.2g}, which decides."
     )
     if test.p >= LEVEL:
-        return f"{said} The mean ranks do not tell these learners apart.{few}"
+        return f"{text} The mean ranks do not tell these learners apart.{few}"
     difference = f"{standings.critical_difference:.2f}"
-    return f"{said} Mean ranks that are at least {difference} apart differ (Nemenyi, {LEVEL:g}).{few}"
+    return f"{text} Mean ranks that are at least {difference} apart differ (Nemenyi, {LEVEL:g}).{few}"
 
 
 def _too_few_runs(standings: Standings) -> str:
@@ -191,7 +191,7 @@ _LEGEND = {
 
 
 def shown_columns(lines: Sequence[Sequence[str]]) -> tuple[list[int], list[str]]:
-    """Return the places of the columns in which some line has something, and what they are: what readers ask first."""
+    """Return the positions of the columns that are not empty, and their legend."""
     kept = filled(SHOWN, lines)
     return kept, [f"{SHOWN[at]}: {_LEGEND[SHOWN[at]]}" for at in kept if SHOWN[at] in _LEGEND]
 
@@ -199,7 +199,7 @@ def shown_columns(lines: Sequence[Sequence[str]]) -> tuple[list[int], list[str]]
 def print_tables(
     console: Console, standings: Standings, failures: Sequence[Failure], absent: Sequence[Absence]
 ) -> None:
-    """Print the standings, the tests, and who did not finish what."""
+    """Print the standings, the tests, and the games that were not finished."""
     n_sets = len(standings.datasets)
     lines = [shown_standing(row, n_sets) for row in (*standings.ranked, *standings.unranked)]
     kept, legend = shown_columns(lines)
@@ -213,7 +213,7 @@ def print_tables(
     console.print(table)
     console.print(on_screen(verdict_in_words(standings)), highlight=False)
     for dataset, entry, reason in failures:
-        said = f"{entry.title} did not finish {dataset}: {reason}"
-        console.print(on_screen(said), highlight=False, soft_wrap=True)
+        text = f"{entry.title} did not finish {dataset}: {reason}"
+        console.print(on_screen(text), highlight=False, soft_wrap=True)
     for title, reason in absent:
         console.print(on_screen(f"{title} does not play: {reason}"), highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The learners, one file each. `all_learners` finds them by itself."""
+"""The learners, one file each. `all_learners` lists them."""
 
 from onebit.learners.bandit_halving import BanditHalving
 from onebit.learners.bandit_perceptron import BanditPerceptron

@@ -1,4 +1,4 @@
-"""Halving for a finite class of hypotheses, told only right or wrong."""
+"""Halving over a finite class of hypotheses, with bandit feedback."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple, Self
@@ -17,36 +17,36 @@ from onebit.learners.base import Learner
 from onebit.learners.dense_state import DenseState
 from onebit.machine_memory import check_memory
 
-_HYPOTHESES = 3  # second word of the key: learners and streams with the same seed draw others
+_HYPOTHESES = 3  # second word of the key: independent of the draws of learners and streams with the same seed
 
 
 class BanditHalving(Learner):
-    """Guesses what most surviving hypotheses say, and drops those that the answer proves wrong.
+    """Guesses what most surviving hypotheses predict, and drops those that the answer proves wrong.
 
-    Every hypothesis says one label for a row. After a wrong guess those that said it are dropped, after a right one
-    those that said another. It never explores. Time and memory grow with the number of hypotheses: it is for small
-    classes. Sparse rows are accepted and made dense one by one.
+    Every hypothesis predicts one label for a row. After a wrong guess those that predicted it are dropped, after a
+    right one those that predicted another. It never explores. Time and memory grow with the number of hypotheses: it is
+    for small classes. Sparse rows are accepted and made dense one by one.
 
     Parameters
     ----------
     hypotheses : array of shape (H, K, n_features), list of callables, or int
-        The finite class: H linear classifiers, of which each says the label whose weights have the largest product with
-        the row (the first of several); or functions that are given a row, an array of shape (n_features,), and return
-        a label; or how many linear classifiers to draw at random, with normal weights, by the seed.
+        The finite class: H linear classifiers, each predicting the label whose weights have the largest product with
+        the row (the first of several); or functions that are given a row, an array of shape (n_features,), and return a
+        label; or how many linear classifiers to draw at random, with normal weights, by the seed.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves. None may join.
+        The labels, or how many; `play` and `fit` infer them from y. None may be added.
     seed : int
-        Names the hypotheses, where they are drawn.
+        Seed of the hypotheses, where they are drawn.
 
     Notes
     -----
     Guarantee:
-    If one hypothesis is right in every round, at most K·ln H mistakes, always: the label that most survivors say is
-    said by one in K of them or more, so a mistake leaves (1 − 1/K) of them at most, and one survives. Known rounds
-    (`learn_from`) drop what they disprove, and the bound holds for the rest; so do late answers, but guesses made
-    meanwhile may repeat a mistake. With `among` those who say a label that is not allowed are not counted, so a mistake
-    drops one hypothesis at least: H − 1 mistakes, if the right label is allowed. When no hypothesis survives, none was
-    right always: all of them come back, `n_restarts_` counts it, and the bound is void.
+    If one hypothesis is right in every round, at most K·ln H mistakes, always: the label that most survivors predict is
+    predicted by at least one in K of them, so a mistake leaves (1 − 1/K) of them at most, and one survives. Known
+    rounds (`learn_from`) drop what they disprove, and the bound holds for the rest; so do late answers, but guesses
+    made meanwhile may repeat a mistake. With `among` hypotheses that predict a label that is not allowed are not
+    counted, so a mistake drops at least one hypothesis: H − 1 mistakes, if the right label is allowed. When no
+    hypothesis survives, none was always right: all are restored, `n_restarts_` counts it, and the bound is void.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class BanditHalving(Learner):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Yield a class that is drawn: those that are given fit one stream only."""
+        """Yield hypotheses drawn at random: given ones fit one stream only."""
         yield cls(30)
 
     def _new_state(self) -> State:
@@ -111,21 +111,21 @@ class BanditHalving(Learner):
 
     @property
     def n_restarts_(self) -> int:
-        """How often no hypothesis was left, and all came back."""
+        """How often no hypothesis was left, and all were restored."""
         return int(self.learned()["restarts"][0])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Of so few classifiers drawn at random none need be good.
+        # With so few classifiers drawn at random, none need be good.
         tags.classifier_tags.poor_score = True
         return tags
 
 
 class Hypotheses(NamedTuple):
-    """The class, and what is left of it."""
+    """The hypotheses, and which of them survive."""
 
     weights: Floats
-    """Of the linear classifiers; of functions one row of zeros, as wide as the features."""
+    """Weights of the linear classifiers; for functions one row of zeros, as wide as the features."""
     alive: Integers
     """1 for those that no answer has disproved."""
     restarts: Integers
@@ -136,14 +136,14 @@ class Votes(NamedTuple):
     """What is known about one round."""
 
     scores: Floats
-    """How many survivors say each label."""
+    """How many survivors predict each label."""
     votes: Integers
-    """What each of them says."""
+    """The prediction of each of them."""
     propensities: Floats
 
 
 class HalvingSettings(NamedTuple):
-    """The numbers that the game needs."""
+    """The numbers that the compiled functions need."""
 
     is_linear: bool
 
@@ -164,50 +164,50 @@ class _Survivors(DenseState):
         self.scratch = self.new_scratch()
 
     def new_scratch(self) -> Votes:
-        """Return scratch paper."""
+        """Return empty scratch arrays."""
         scores, propensities = np.zeros((2, self.n_classes))
         return Votes(scores, np.zeros(len(self.arrays.alive), dtype=np.int64), propensities)
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return the game; rows are dense by now."""
+        """Return the algorithm; rows are already dense."""
         return _ALGORITHM
 
     def fill(self, row: Rows) -> None:
-        """Write what the functions say."""
+        """Write the predictions of the functions."""
         features = dense(row)[0]
         if not np.isfinite(features).all():
-            return  # the game refuses the row
+            return  # `score` refuses the row
         for h in np.flatnonzero(self.arrays.alive):
-            self.scratch.votes[h] = self._said(int(h), features)
+            self.scratch.votes[h] = self._vote(int(h), features)
 
-    def _said(self, h: int, features: Floats) -> int:
+    def _vote(self, h: int, features: Floats) -> int:
         assert self._functions is not None
-        said = self._functions[h](features.copy())
+        predicted = self._functions[h](features.copy())
         for i, label in enumerate(self._labels):
-            if type(label) is type(said) and label == said:
+            if type(label) is type(predicted) and label == predicted:
                 return i
-        if said in self._labels:  # a number of NumPy's, say
-            return self._labels.index(said)
-        raise ValueError(f"hypotheses[{h}] says {said!r:.80}, which is not among the {len(self._labels)} classes")
+        if predicted in self._labels:  # equal but of another type, such as a NumPy number
+            return self._labels.index(predicted)
+        raise ValueError(f"hypotheses[{h}] says {predicted!r:.80}, which is not among the {len(self._labels)} classes")
 
     def add_class(self) -> None:
-        """Refuse: hypotheses know the labels there are."""
+        """Refuse: the hypotheses predict a fixed set of labels."""
         raise ValueError(
             "BanditHalving cannot take a new class: its hypotheses say the labels that there were. Start a new one"
         )
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        """Drop what is disproved."""
+        """Drop the hypotheses that the round disproves."""
         return self.learn_as_played(row, label, False, correct, truth)
 
     def check_arrays(self, arrays: Hypotheses) -> None:
-        """Raise unless somebody survives."""
+        """Raise unless a hypothesis survives."""
         check_finite(arrays.weights)
         if not arrays.alive.any() or arrays.alive.max() > 1:
             raise ValueError("no hypothesis survives, or one more than once")
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return how many survivors say each label."""
+        """Return how many survivors predict each label."""
         out = np.empty((rows.shape[0], self.n_classes))
         for t in range(len(out)):
             row = dense(rows)[t : t + 1]
@@ -216,7 +216,7 @@ class _Survivors(DenseState):
         return out
 
     def learned(self) -> dict[str, npt.NDArray[Any]]:
-        """Return who survives, how often nobody did, and the linear classifiers."""
+        """Return which hypotheses survive, how often none did, and the linear classifiers."""
         kept = {"alive": self.arrays.alive.copy(), "restarts": self.arrays.restarts.copy()}
         return kept | ({} if self._functions is not None else {"hypotheses": self.arrays.weights.copy()})
 

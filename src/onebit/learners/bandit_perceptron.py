@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2 of the paper: K perceptrons under bandit feedback, in the linear space or a kernel's."""
+"""Algorithms 1 and 2 of the paper: K perceptrons with bandit feedback, linear or with a kernel."""
 
 from collections.abc import Iterator
 from typing import Any, Self
@@ -34,20 +34,19 @@ class BanditPerceptron(SpaceLearner):
         every other claiming class also loses x, and the guessed class gains x if its score is not above 0. It always
         guesses the highest score.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
-        Names the learner's random numbers.
+        Seed of the learner's random numbers.
 
     Notes
     -----
     Guarantee:
     If the examples are strongly separable with margin γ within radius R (in the kernel's space, R² = max k(x, x)), the
-    number of updates is at most ⌊4(R/γ)²⌋, always, and the expected number of mistakes at most (K−1)⌊4(R/γ)²⌋
-    (Theorems 2 and 4). Late feedback keeps the first: an update that is no longer due by then is not made; the second
-    needs every answer before the next guess. Both hold with `among`, and when classes join, for the K there are at the
-    end, as long as the right label of every round is a class already, and allowed: where it is not, every guess is
-    wrong, and nothing bounds how many are. Known rounds (`learn_from`) are examples too: their updates count in the
-    same bound.
+    number of updates is at most ⌊4(R/γ)²⌋, always, and the expected number of mistakes at most (K−1)⌊4(R/γ)²⌋ (Theorems
+    2 and 4). The first also holds with late feedback: an update that is no longer due by then is not made; the second
+    needs every answer before the next guess. Both hold with `among` and with added classes, for the final K, as long as
+    the right label of every round is already a class, and allowed; otherwise mistakes are not bounded. Known rounds
+    (`learn_from`) are examples too: their updates count in the same bound.
 
     Examples
     --------
@@ -84,7 +83,7 @@ class BanditPerceptron(SpaceLearner):
         return space_for(self.kernel, rule, (), self.n_features_in_, len(self.classes_))
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
-        """Return Theorem 2, with a kernel Theorem 4, and what its proof says of updates."""
+        """Return Theorem 2 (Theorem 4 with a kernel) and the bound on updates from its proof."""
         theorems = "2-updates", "2" if self.kernel is None else "4"
         return tuple(BOUNDS[name].claim(n_classes=n_classes, radius=radius, margin=margin) for name in theorems)
 
@@ -151,7 +150,7 @@ def _guess_first(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]
 @jit_inline
 def _guess_random(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]:
     n_claims = _count_claims(scores)
-    number = uniform(draw)  # one number a round, whoever uses it
+    number = uniform(draw)  # always one number per round
     if n_claims > 0:
         return _nth_claim(scores, uniform_label(number, n_claims)), False
     return uniform_label(number, scores.shape[0]), True
@@ -180,10 +179,10 @@ def _probabilities_random(scores: Floats, _settings: Any, out: Floats) -> None:
 @jit_inline
 def _learn_printed(answer: Answer, scratch: Scratch, _settings: Any) -> bool:
     label, correct = answer.label, answer.correct
-    # Lines 12 and 18 of Algorithm 1: a lucky draw earns x, a claim that proved wrong loses it.
+    # Lines 12 and 18 of Algorithm 1: a right draw gains x, a wrong claim loses it.
     if answer.explored != correct:
         return False
-    # With feedback at once the next line always holds; late feedback may find that the step is no longer due.
+    # With immediate feedback the condition always holds; with late feedback the step may no longer be due.
     if correct == (scratch.current[label] < 0.0):
         clear(scratch.gains)
         scratch.gains[label] = 1.0 if correct else -1.0
@@ -212,8 +211,8 @@ def _learn_authors(answer: Answer, scratch: Scratch, _settings: Any) -> bool:
 
 @jit_inline
 def _learn_facts(answer: Answer, scratch: Scratch, _settings: Any) -> bool:
-    # Each class is a perceptron, whose bound holds for any true examples: whoever is proved wrong steps. A right label
-    # proves that the others are not.
+    # Each class is a perceptron, whose bound holds for any true examples: every class proved wrong takes a step. That a
+    # label is right proves that all others are wrong.
     current, gains, changed = scratch.current, scratch.gains, False
     for i in range(current.shape[0]):
         is_guess = i == answer.label

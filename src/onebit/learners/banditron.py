@@ -26,19 +26,19 @@ class Banditron(SpaceLearner):
     exploration : float
         How often a label is drawn uniformly: in (0, 1].
     kernel : None, Kernel or callable
-        None for the linear space. With a kernel nearly every round stores an example (right ones gain x·(1/p − 1)), so
-        time grows with the square of the rounds.
+        None for the linear space. With a kernel nearly every round stores an example (right guesses gain x·(1/p − 1)),
+        so time grows with the square of the rounds.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
-        Names the learner's random numbers.
+        Seed of the learner's random numbers.
 
     Notes
     -----
     Guarantee:
-    O(√T) expected mistakes on T weakly separable rounds, with exploration of order 1/√T. When classes join it counts
-    from there, for the larger K; with `among` the right label must be allowed. Steps on known rounds (`learn_from`) are
-    right on average if the propensities are those that the labels were tried with.
+    O(√T) expected mistakes on T weakly separable rounds, with exploration of order 1/√T. When a class is added it holds
+    from there on, for the larger K; with `among` the right label must be allowed. Steps on known rounds (`learn_from`)
+    are unbiased if the propensities are those that the labels were tried with.
 
     Examples
     --------
@@ -63,7 +63,8 @@ class Banditron(SpaceLearner):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # One pass over the 300 rows of scikit-learn's check: 79 to 91 % right, as the draws fall; 83 % are asked for.
+        # One pass over the 300 rows of scikit-learn's check gives 79 to 91 % accuracy, depending on the draws; it asks
+        # for 83 %.
         tags.classifier_tags.poor_score = True
         return tags
 
@@ -77,14 +78,14 @@ class Banditron(SpaceLearner):
 
 @jit_inline
 def chance_of(is_greedy: bool, exploration: float, n_classes: int) -> float:
-    """Return the chance of a label: the greedy one's or another's."""
+    """Return the propensity of the greedy label or of any other."""
     return exploration / n_classes + (1.0 - exploration if is_greedy else 0.0)
 
 
 @jit_inline
 def _guess(scores: Floats, draw: Draw, settings: Any) -> tuple[int, bool]:
     number, exploration = uniform(draw), settings[0]
-    # One number serves both choices: below the rate it is, once stretched, uniform again.
+    # One number serves both choices: given that it is below the rate, it is uniform again after rescaling.
     if number < exploration:
         return uniform_label(number / exploration, scores.shape[0]), True
     return highest(scores), False
@@ -107,7 +108,7 @@ def _learn(answer: Answer, scratch: Scratch, settings: Any) -> bool:
     for i in range(gains.shape[0]):
         gains[i] = -1.0 if i == greedy else 0.0
     if answer.correct:
-        # Dividing by the chance makes the step right on average, however seldom the label is played.
+        # Dividing by the propensity makes the step unbiased, however rarely the label is played.
         gains[label] += 1.0 / chance_of(label == greedy, settings[0], n_allowed)
     return True
 

@@ -1,12 +1,11 @@
-"""The protocol on a card: `guess`, `tell`, `probabilities`.
+"""The protocol of every learner: `guess`, `tell`, `probabilities`.
 
-``guess(x)`` names a label, ``tell(guess, correct)`` is all a learner ever hears, ``probabilities(x)`` says what it
-would guess, without side effects. What a learner knows is in its `State`; which guesses are open is in its `Tickets`;
-``fit`` and ``predict`` are in its `Estimator` face, the run under way in `Run`, and what it is `Taught` beside its own
-rounds (new labels, known rounds) in `lessons`.
+``guess(x)`` returns a label, ``tell(guess, correct)`` gives the feedback, ``probabilities(x)`` returns the propensity
+of each label, without side effects. What was learned is in the `State`, the open guesses in `Tickets`, ``fit`` and
+``predict`` in `Estimator`, the current run in `Run`, and new classes and known rounds in `Taught`.
 
 To write a learner, subclass `Learner` and give it one of two things: four methods (`_start`, `_choose`, `_update`,
-`_probabilities`), which are called round by round, or `_new_state`, which returns a memory with a compiled game.
+`_probabilities`), which are called round by round, or `_new_state`, which returns a state with a compiled algorithm.
 """
 
 import os
@@ -37,7 +36,7 @@ from onebit.learners.tickets import Tickets, is_fit
 
 
 def _are_many(features: Any) -> bool:
-    """Say whether features are those of many rounds: a matrix."""
+    """Return whether features are those of many rounds: a matrix."""
     if isinstance(features, SparseRows):
         return True
     shape = getattr(features, "shape", None)
@@ -60,19 +59,19 @@ class Learner(Taught):
     feature_names_in_ : array of str
         The names of the columns, if the first rows came in a frame.
     n_rounds_, n_mistakes_, n_updates_, n_uniform_guesses_ : int
-        Guesses made, those it was told were wrong, rounds in which it changed, guesses drawn to explore.
+        Guesses made, guesses reported wrong, rounds in which the state changed, guesses drawn to explore.
     """
 
-    # What a learner is made of: a memory, or four methods by hand.
+    # What a subclass defines: a state, or four methods.
 
     def _new_state(self) -> State:
-        """Check the settings and return an empty memory for `n_features_in_` features and the `classes_`."""
+        """Check the settings and return an empty state for `n_features_in_` features and the `classes_`."""
         return ByHand(self)
 
     def _start(self) -> None:
         """Check the settings and forget everything; `n_features_in_` and `classes_` are known.
 
-        Copy the settings that rounds need: those count which were there when the run began.
+        Copy the settings that rounds need: a run uses those that were set when it began.
         """
         raise TypeError(f"{type(self).__name__} must give _new_state, or _start, _choose, _update and _probabilities")
 
@@ -84,11 +83,11 @@ class Learner(Taught):
         raise TypeError(f"{type(self).__name__} must give _choose, or _new_state")
 
     def _update(self, guess: Guess, answer: Answer) -> bool:
-        """Learn from one answer and say whether anything changed."""
+        """Learn from one answer and return whether anything changed."""
         raise TypeError(f"{type(self).__name__} must give _update, or _new_state")
 
     def _probabilities(self, row: Rows) -> Floats:
-        """Return the chance of each label, without side effects."""
+        """Return the propensity of each label, without side effects."""
         raise TypeError(f"{type(self).__name__} must give _probabilities, or _new_state")
 
     def _add_class(self) -> None:
@@ -96,15 +95,15 @@ class Learner(Taught):
         raise ValueError(f"{type(self).__name__} cannot take a new class; give it _add_class, or start a new one")
 
     def _learn_from_log(self, row: Rows, answer: Answer, propensity: float | None) -> bool:
-        """Learn from a round that somebody else played, and say whether anything changed."""
+        """Learn from a round that another system played, and return whether anything changed."""
         raise ValueError(f"{type(self).__name__} cannot learn from rounds that others played; give it _learn_from_log")
 
     def _keep(self) -> dict[str, Any]:
-        """Return what a file must hold beside the memory's arrays, for `_take_back`; one of onebit's own by hand."""
+        """Return what a file must hold beside the state's arrays, for `_take_back`."""
         return {}
 
     def _take_back(self, kept: dict[str, Any]) -> None:
-        """Know again what `_keep` returned, from a file that may come from a stranger; raises ValueError."""
+        """Restore what `_keep` returned, from a file that is not trusted; raises ValueError."""
         if kept:
             raise ValueError(f"it gives the learner {', '.join(kept)}, which it does not keep")
 
@@ -115,18 +114,18 @@ class Learner(Taught):
 
     @classmethod
     def contenders(cls, rounds: int) -> dict[str, Self]:
-        """Return who stands for this class in a league of so many rounds, by what to add to the class's name.
+        """Return the entries of this class in a league of so many rounds, by the suffix of the class's name.
 
-        By default one, with the default settings. A class that must know the rounds in advance, that comes in two
-        forms, or that cannot play without being told more (then nobody stands for it) says so here.
+        By default one, with the default settings. A class overrides this if it must know the rounds in advance, comes
+        in two forms, or cannot play without further settings (then it has no entry).
         """
         return {"": cls()}
 
     def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
-        """Return roughly how many numbers it touches in a game, or 0 where that grows only as the rows do.
+        """Return roughly how many numbers it touches in a whole stream, or 0 where that grows only linearly.
 
-        A league leaves out the games that would take too long, by this number rather than by a clock: so the same are
-        played on every machine.
+        A league skips games that would take too long by this number, not by the clock, so that every machine plays the
+        same games.
         """
         return 0.0
 
@@ -137,18 +136,18 @@ class Learner(Taught):
         """
         return ()
 
-    # The game.
+    # Rounds.
 
     def guess(self, features: npt.ArrayLike, among: Any = None) -> Guess:
-        """Name a label for one round's features.
+        """Guess a label for one round's features.
 
         Parameters
         ----------
         features : array of shape (n_features,) or (1, n_features), one sparse row, a frame of one row, or a row of one
             Finite real numbers. They are copied. The columns of a frame must be those of the first, in their order.
         among : list of labels, optional
-            Which labels are allowed in this round: it is played as if there were no others. With ``classes="grow"``
-            labels that are new join the classes.
+            The labels allowed in this round; it is played as if there were no others. With ``classes="grow"`` new
+            labels are added to the classes.
 
         Returns
         -------
@@ -160,10 +159,10 @@ class Learner(Taught):
             if self._started and (among is None or not self._grows):
                 return self._issue(row, among, features)
             labels = None if among is None else check_list("among", among)
-            allowed = None if labels is None else labels.tolist()  # what came may be read only once
+            allowed = None if labels is None else labels.tolist()  # the input may be an iterator
             if self._started and (labels is None or (positions(labels, self.classes_) >= 0).all()):
                 return self._issue(row, allowed, features)
-            # A first guess that is refused begins nothing.
+            # A refused first guess must not begin a run.
             with self.all_or_nothing(fresh=False):
                 if labels is not None and self._grows:
                     self._codes_of(labels, row.shape[1], "among", features)
@@ -186,7 +185,7 @@ class Learner(Taught):
         return self._tickets.issue(t, label, propensity, explored, index, kept, scores, version)
 
     def tell(self, guess: Guess | str, correct: bool, label: Any = None) -> None:
-        """Say whether a guess was right: at once, late, in any order, or never, but only once.
+        """Give the feedback on a guess: at once, late, in any order, or never, but only once.
 
         Parameters
         ----------
@@ -204,13 +203,13 @@ class Learner(Taught):
                 raise ValueError(f"correct must be True or False; got {correct!r}")
             right = bool(correct)
             truth = -1 if label is None and not self.full_information else self._truth(own, right, label)
-            # Crossed off only after it was heard: an error leaves the ticket open.
+            # Closed only after the update: an error leaves the ticket open.
             self.n_updates_ += self._state.update(own, right, truth)
             tickets.close(own)
             self.n_mistakes_ += not right
 
     def drop(self, guess: Guess | str) -> None:
-        """Close a ticket that will never be told, so that no room is kept for it; nothing is learned.
+        """Close a ticket that will get no feedback, to free its memory; nothing is learned.
 
         Parameters
         ----------
@@ -222,7 +221,7 @@ class Learner(Taught):
             tickets.close(own)
 
     def _open_ticket(self, guess: Guess | str) -> tuple[Tickets, Guess]:
-        """Return the book, and the ticket in its own form, or raise ValueError unless it is open."""
+        """Return the open tickets and the checked ticket, or raise ValueError if it is not open."""
         tickets = self._tickets
         if tickets is None:
             raise ValueError(f"guess must be a ticket of this learner, which has issued none; got {guess!r}")
@@ -232,18 +231,18 @@ class Learner(Taught):
         if isinstance(guess, str) and guess.lstrip().startswith("{"):  # an id never does
             guess = Guess.from_json(guess)
         own = tickets.find(guess) if isinstance(guess, str) else tickets.check(guess, self._labels)
-        # What this very run issued is fit; what is from a file, somebody may have made up.
+        # Tickets of this run are valid; one from a file may be forged.
         if own.learner != tickets.run and not is_fit(own, self._state, self.n_features_in_):
             raise ValueError(f"guess of round {own.round} has a row or scores that no guess is made from")
         return tickets, own
 
     @property
     def max_open_tickets(self) -> int:
-        """How many open tickets the learner remembers whole, so that `tell` needs only their `id`; 10 000 if not set.
+        """How many open tickets the learner keeps whole, so that `tell` needs only their `id`; 10 000 by default.
 
-        When there are more the oldest expires: its id is refused from then on, the ticket itself is not. A remembered
-        ticket takes about 600 bytes and 8 more for every feature and class, an expired one 8. It is no setting of the
-        constructor: it changes nothing that is learned.
+        When there are more, the oldest expires: `tell` then takes the ticket itself, but not its id. A ticket kept
+        whole takes about 600 bytes and 8 more for every feature and class, an expired one 8. It is not a constructor
+        setting, since it does not affect what is learned.
         """
         return self._max_open_tickets
 
@@ -255,7 +254,7 @@ class Learner(Taught):
                 self._tickets.most = self._max_open_tickets
 
     def guess_many(self, X: Any, among: Any = None) -> list[Guess]:
-        """Name a label for every row of X: the same tickets as so many calls of `guess`, or none if a row is refused.
+        """Guess a label for every row of X: the same tickets as calls of `guess`, or none if a row is refused.
 
         Parameters
         ----------
@@ -275,16 +274,16 @@ class Learner(Taught):
             return guesses
 
     def probabilities(self, features: npt.ArrayLike, among: Any = None) -> Floats:
-        """Return the propensity of each of `classes_`: the chance with which `guess` would draw it now.
+        """Return the propensity of each of `classes_`: the probability with which `guess` would draw it now.
 
-        It says nothing about how likely a label is to be right. Nothing is changed.
+        This is not how likely a label is to be right. Nothing is changed.
 
         Parameters
         ----------
         features : array of shape (n_features,) or (rows, n_features), or sparse rows
-            One round's features, or many rounds': then there is one row of chances for each.
+            One round's features, or many rounds': then one row of propensities for each.
         among : list of labels, optional
-            Which labels are allowed: the others have no chance.
+            Which labels are allowed: the others have propensity 0.
         """
         with self._lock:
             looked_at = self
@@ -293,7 +292,7 @@ class Learner(Taught):
             else:
                 rows = self._one_row(features)
             if not self._started:
-                # Looking must not start a run: a twin starts it instead.
+                # This must not start a run: a copy starts it instead.
                 looked_at = self.__class__(**self.get_params(deep=False))
                 looked_at._begin(rows.shape[1], None, None)
             allowed = None if among is None else looked_at._positions(among)
@@ -311,7 +310,7 @@ class Learner(Taught):
             rows = self._check_width(check_rows(X))
             self._check_columns(X, reset=False)
             state, at_once = self._state, self._state.rows_at_once(rows.shape[1])
-            # In pieces: preparing may fill sparse rows.
+            # In pieces: preparing may make sparse rows dense.
             pieces = [take(rows, start, start + at_once) for start in range(0, rows.shape[0], at_once)]
             return np.concatenate([state.score_rows(state.prepare(piece)) for piece in pieces])
 
@@ -324,10 +323,9 @@ class Learner(Taught):
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write the learner to a file, for `onebit.load`: settings, what was learned, counts, and open tickets.
 
-        The file is replaced whole or not at all: whatever happens, the old one is there or the new one. Labels and
-        settings that are not plain values (an Enum, a function as a kernel) must be importable; to load them again
-        they must be named as trusted. A learner by hand is saved with all that it keeps, if that is arrays and plain
-        values.
+        The file is replaced atomically. Labels and settings that are not plain values (an Enum, a function as a kernel)
+        must be importable, and must be named as trusted when the file is loaded. A learner defined by four methods is
+        saved with all its attributes, if these are arrays and plain values.
 
         Parameters
         ----------
@@ -339,7 +337,7 @@ class Learner(Taught):
         ValueError
             If something cannot be saved. Nothing is written then.
         OSError
-            If the file cannot be written, for want of room or of permission. An old file stays as it was.
+            If the file cannot be written. An old file stays as it was.
         """
         save(self, path)
 
@@ -356,7 +354,7 @@ class Learner(Taught):
         checkpoints: npt.ArrayLike | None = None,
         keep_guesses: bool = False,
     ) -> Record:
-        """Play a whole stream, compiled where the learner is; `onebit.play` is the friendlier way in."""
+        """Play a whole stream, compiled where the learner is; most callers want `onebit.play`."""
         rows = check_rows(X)
         labels = check_labels(y, rows.shape[0])
         record = new_record(len(labels), checkpoints, keep_guesses)
@@ -376,8 +374,8 @@ class Learner(Taught):
     ) -> None:
         is_one = len(labels) == 1 and not fresh and self._started and not self._state.plays_by_hand
         if is_one and not (self._grows and labels.tolist()[0] not in self._labels):
-            # One round happens whole or not at all (only `score` can fail, which learns nothing): no need to copy a
-            # memory of megabytes in order to give it back.
+            # A single round cannot fail halfway (only `score` can fail, before any change): no copy of the state is
+            # needed.
             codes = self.begin_stream(rows, labels, seed=seed, fresh=False, given=given)
             try:
                 self._state.play(rows, codes, self._key, self.n_rounds_, record)
@@ -391,14 +389,14 @@ class Learner(Taught):
                 self._count(record, len(codes))
 
     def can_play_again(self, row: Floats) -> bool:
-        """Return whether `play_again` can play rounds with rows like this one: after the first, by a compiled game."""
+        """Return whether `play_again` can play rows like this one: after the first round, with a compiled algorithm."""
         if not self._started or row.shape != self._row_shape or self._state.plays_by_hand or self.full_information:
             return False
         kind = type(self)
-        return kind.guess is Learner.guess and kind.tell is Learner.tell  # the loop knows nothing of others
+        return kind.guess is Learner.guess and kind.tell is Learner.tell  # the compiled loop would bypass overrides
 
     def play_again(self, X: Floats, guessed: Integers, correct: npt.NDArray[np.bool_]) -> bool:
-        """Play rounds that it played before, each answered before the next guess: as `guess` and `tell` did, but fast.
+        """Replay earlier rounds, each answered before the next guess, as `guess` and `tell` did but compiled.
 
         Parameters
         ----------
@@ -407,7 +405,7 @@ class Learner(Taught):
         guessed : array
             What it guessed: positions among the classes.
         correct : array
-            Whether it was told that this was right.
+            Whether the guess was right.
 
         Returns
         -------
@@ -417,7 +415,7 @@ class Learner(Taught):
         record = new_record(len(guessed), [len(guessed)], keep_guesses=True)
         try:
             with self.all_or_nothing(fresh=False):
-                # No label is −1: what was wrong is wrong, and no learner that hears one bit hears more than that.
+                # −1 is no label: it makes the guess wrong, which is all that bandit feedback contains.
                 self._state.play(check_rows(X), np.where(correct, guessed, -1), self._key, self.n_rounds_, record)
                 if not np.array_equal(record.guesses, guessed):
                     raise ValueError("it guesses otherwise now")
@@ -442,9 +440,9 @@ class Learner(Taught):
         classes: Any = None,
         given: Any = None,
     ) -> Integers:
-        """Get ready for the first round of a stream that was checked, and return its labels as indices.
+        """Prepare for the first round of a checked stream, and return its labels as indices.
 
-        `given` is the stream's X as it came: a frame has names for its columns.
+        `given` is the stream's X before checking: a frame has column names.
         """
         if not fresh and self._started:
             self.begin(rows.shape[1], None, seed=seed, fresh=False)

@@ -1,6 +1,6 @@
-"""Playing round by round, in Python: the same loop with `guess` and `tell` plugged in.
+"""Playing round by round in Python: the same loop, calling `guess` and `tell`.
 
-`ByHand` is the memory of a learner that is written by hand, as four methods: whatever the learner keeps in itself.
+`ByHand` is the state of a learner defined by four methods: all attributes of the learner.
 """
 
 import copy
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 
 
 class AtHand:
-    """The scratch paper of a round played by hand: its ticket."""
+    """The scratch of a round played in Python: its ticket."""
 
     guess: Guess
 
 
-def ask(learner: "Learner", X: Rows, t: int, scratch: AtHand, _settings: None) -> int:
-    """Let the learner guess row t."""
+def _score(learner: "Learner", X: Rows, t: int, scratch: AtHand, _settings: None) -> int:
+    """Call `guess` on row t."""
     features: Any = take(X, t, t + 1) if isinstance(X, SparseRows) else X[t]
     scratch.guess = learner.guess(features)
     return READY
 
 
-def said(scratch: AtHand, _draw: Any, _settings: None) -> tuple[int, bool]:
-    """Return what the ticket says."""
+def _choose(scratch: AtHand, _draw: Any, _settings: None) -> tuple[int, bool]:
+    """Return the label and whether it was explored, from the ticket."""
     return scratch.guess.index, scratch.guess.explored
 
 
 def _no_probabilities(_scratch: AtHand, _settings: None) -> None:
-    """Do nothing: the ticket has its propensity."""
+    """Do nothing: the ticket has the propensity."""
 
 
-def told(learner: "Learner", _X: Rows, _t: int, scratch: AtHand, answer: Answer, _settings: None) -> bool:
-    """Tell the learner the answer."""
+def _update(learner: "Learner", _X: Rows, _t: int, scratch: AtHand, answer: Answer, _settings: None) -> bool:
+    """Call `tell` with the answer."""
     before = learner.n_updates_
     if answer.truth >= 0:
         learner.tell(scratch.guess, bool(answer.correct), label=learner.classes_[answer.truth])
@@ -51,8 +51,8 @@ def told(learner: "Learner", _X: Rows, _t: int, scratch: AtHand, answer: Answer,
     return learner.n_updates_ > before
 
 
-ASKING = Algorithm(ask, said, _no_probabilities, told, is_compiled=False)
-"""The game of calling `guess` and `tell`."""
+ASKING = Algorithm(_score, _choose, _no_probabilities, _update, is_compiled=False)
+"""The algorithm that calls `guess` and `tell`."""
 
 
 def play_by_hand(learner: "Learner", X: Any, y: Any, record: Record, algorithm: Algorithm = ASKING) -> int:
@@ -72,15 +72,15 @@ class ByHand(State):
         learner._start()
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return the game of calling `guess` and `tell`."""
+        """Return the algorithm that calls `guess` and `tell`."""
         return ASKING
 
     def new_scratch(self) -> AtHand:
-        """Return scratch paper."""
+        """Return empty scratch."""
         return AtHand()
 
     def guess(self, row: Rows, seed: int, round: int) -> tuple[int, bool, float, Floats, Rows]:
-        """Return what the learner decides."""
+        """Return the learner's choice."""
         index, explored, propensity = self._learner._choose(check_rows(row, "features"), round)
         if not isinstance(index, (int, np.integer)) or not 0 <= index < len(self._learner.classes_):
             raise ValueError(
@@ -91,21 +91,21 @@ class ByHand(State):
         return int(index), bool(explored), float(propensity), np.empty(0), row
 
     def probabilities(self, row: Rows) -> Floats:
-        """Return what the learner says its probabilities are."""
+        """Return the learner's probabilities."""
         propensities = self._learner._probabilities(check_rows(row, "features"))
         if not np.isfinite(propensities).all():
             raise ValueError(f"_probabilities must return the chance of each class; got {propensities!r:.80}")
         return propensities
 
     def guess_among(self, row: Rows, seed: int, round: int, among: Integers) -> tuple[int, bool, float, Floats, Rows]:
-        """Draw one of the allowed labels, as often as the learner would guess it rather than another of them."""
+        """Draw one of the allowed labels from the learner's probabilities, restricted to them."""
         propensities = self.probabilities_among(row, among)
         place = np.searchsorted(np.cumsum(propensities[among]), uniform(Draw(seed, round)), side="right")
         index = int(among[min(int(place), len(among) - 1)])
         return index, False, float(propensities[index]), np.empty(0), row
 
     def probabilities_among(self, row: Rows, among: Integers) -> Floats:
-        """Return the learner's probabilities, given that the label is allowed; the same for all if all are 0."""
+        """Return the learner's probabilities restricted to the allowed labels; uniform if all are 0."""
         asked = self.probabilities(row)
         allowed, propensities = asked[among], np.zeros(len(asked))
         total = allowed.sum()
@@ -113,17 +113,17 @@ class ByHand(State):
         return propensities
 
     def add_class(self) -> None:
-        """Let the learner take a new class."""
+        """Add a class to the learner."""
         self._learner._add_class()
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        """Let the learner learn from a round of another system."""
+        """Learn from a round that another system played."""
         return self._learner._learn_from_log(
             check_rows(row, "features"), Answer(label, False, correct, truth), propensity
         )
 
     def update(self, guess: Guess, correct: bool, truth: int) -> bool:
-        """Let the learner hear."""
+        """Learn from the answer to one guess."""
         return self._learner._update(guess, Answer(guess.index, guess.explored, correct, truth))
 
     def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
@@ -131,15 +131,15 @@ class ByHand(State):
         play_by_hand(self._learner, X, y, record)
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return the chances of every row, for want of scores."""
+        """Return the probabilities of every row: there are no scores."""
         return np.array([self.probabilities(take(rows, t, t + 1)) for t in range(rows.shape[0])])
 
     def takes(self, row: Rows, n_features: int) -> bool:
-        """Return whether a row is as wide as all rows; it is kept as it came."""
+        """Return whether a ticket's row has the right width."""
         return bool(row.shape[1] == n_features)
 
     def takes_scores(self, scores: Floats, label: int) -> bool:
-        """Return whether there are none."""
+        """Return whether a ticket has no scores."""
         return len(scores) == 0
 
     def learned(self) -> dict[str, Floats]:
@@ -148,16 +148,16 @@ class ByHand(State):
         return {name: value.copy() for name, value in kept.items() if name not in ("classes_", "feature_names_in_")}
 
     def bookmark(self) -> dict[str, Any]:
-        """Return copies of all that the learner keeps beside its settings."""
+        """Return copies of the learner's attributes, except its settings."""
         settings = self._learner.get_params(deep=False)
         # Not this object, which refers back to the learner, nor the lock, which is held.
         own = {*settings, "_state", "_lock"}
         kept = {name: value for name, value in vars(self._learner).items() if name not in own}
-        # What the learner keeps may refer back to it; the copies must too.
+        # Attributes may refer back to the learner; the copies must too.
         return copy.deepcopy(kept, {id(self._learner): self._learner, id(self): self})
 
     def restore(self, bookmark: dict[str, Any]) -> None:
-        """Give them back."""
+        """Restore the attributes of a bookmark."""
         vars(self._learner).update(bookmark)
 
     def __getstate__(self) -> dict[str, Any]:

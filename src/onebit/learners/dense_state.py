@@ -1,4 +1,4 @@
-"""A memory that takes dense rows only: sparse ones are made dense, as many at a time as fit."""
+"""A state that takes dense rows only: sparse rows are made dense, as many at a time as fit in memory."""
 
 from onebit.engine.state import State
 from onebit.inputs import Floats, Rows, dense, unlocked
@@ -6,7 +6,7 @@ from onebit.kernels import ENTRIES_AT_ONCE
 
 
 class DenseState(State):
-    """What such memories share."""
+    """Base of states that take dense rows only."""
 
     def prepare(self, rows: Rows) -> Floats:
         """Return dense rows."""
@@ -17,7 +17,7 @@ class DenseState(State):
         return max(1, ENTRIES_AT_ONCE // n_features)
 
     def learn_as_played(self, row: Rows, label: int, explored: bool, correct: bool, truth: int) -> bool:
-        """Learn from a round that somebody else played as if it were one of its own."""
+        """Learn from a round that another system played as if it were one of its own."""
         prepared = self.prepare(row)
         self.score(prepared, row)
         compiled, arrays, scratch, settings = self._ready[type(prepared)]

@@ -1,4 +1,4 @@
-"""The scikit-learn face of a learner: `fit`, `predict` and what that library's tools ask for."""
+"""The scikit-learn API of a learner: `fit`, `predict` and what scikit-learn's tools need."""
 
 from abc import ABC, abstractmethod
 from collections.abc import KeysView, ValuesView
@@ -15,7 +15,7 @@ from onebit.labels import check_labels, positions
 if TYPE_CHECKING:
 
     class _Classifier:
-        # scikit-learn has no types: what is used of its two bases.
+        # scikit-learn has no type hints: the part of its two base classes that is used here.
         feature_names_in_: npt.NDArray[Any]
 
         @classmethod
@@ -32,11 +32,11 @@ else:
 
 
 class Estimator(_Classifier, ABC):
-    """A scikit-learn classifier whose `fit` plays the game once over the rows.
+    """A scikit-learn classifier whose `fit` plays one pass over the rows.
 
-    It has no `predict_proba`: scores are no chances of being right, and `probabilities` are the chances of a *guess*,
-    which explores. For chances of the classes wrap it in `sklearn.calibration.CalibratedClassifierCV`, which learns
-    them from rows with known labels.
+    It has no `predict_proba`: scores are not class probabilities, and `probabilities` are the propensities of a
+    *guess*, which explores. For class probabilities wrap it in `sklearn.calibration.CalibratedClassifierCV`, which
+    learns them from rows with known labels.
     """
 
     classes_: npt.NDArray[Any]
@@ -58,7 +58,7 @@ class Estimator(_Classifier, ABC):
         }
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Forget everything, then play the game over the rows of X; y is used only to answer right or wrong."""
+        """Reset, then play one pass over the rows of X; y is used only to answer right or wrong."""
         self.play_stream(X, y)
         return self
 
@@ -75,26 +75,26 @@ class Estimator(_Classifier, ABC):
         """
         scores = self.score_classes(X)
         if scores.shape[1] == 2:
-            with np.errstate(over="ignore", invalid="ignore"):  # what is NaN here was the same infinity twice
+            with np.errstate(over="ignore", invalid="ignore"):  # inf − inf gives NaN
                 scores = scores[:, 1] - scores[:, 0]
         return np.nan_to_num(scores)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the class with the highest score for every row: no exploring, no learning."""
+        """Return the class with the highest score for every row, without exploring or learning."""
         best = np.argmax(self.score_classes(X), axis=1)
         labels: npt.NDArray[Any] = self.classes_[best]
         return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows that `predict` gets right, whatever labels are: accuracy_score takes few kinds."""
+        """Return the accuracy of `predict`, for labels of any type (accuracy_score accepts few)."""
         guesses = np.argmax(self.score_classes(X), axis=1)
         truth = positions(check_labels(y, len(guesses)), self.classes_)
         return float(np.average(guesses == truth, weights=sample_weight))
 
     def _check_columns(self, X: Any, *, reset: bool) -> None:
-        """Keep the names of the columns, or hold X to those that were kept."""
+        """Store the column names, or check X against the stored ones."""
         if type(X) is np.ndarray and "feature_names_in_" not in vars(self):
-            return  # no names on either side: scikit-learn would take 20 µs to say so
+            return  # no names on either side: saves scikit-learn's check, 20 µs
         try:
             validate_data(self, X, reset=reset, skip_check_array=True, ensure_2d=False)
         except (TypeError, ValueError) as error:

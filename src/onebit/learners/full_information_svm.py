@@ -1,4 +1,4 @@
-"""BanditSVM's full-information twin: the same learner, told every label."""
+"""BanditSVM with full information."""
 
 import math
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ from onebit.learners.bandit_svm import BanditSVM
 class FullInformationSVM(BanditSVM):
     """The floor under `BanditSVM`: every answer is the label itself, so every round proves a fact for every class.
 
-    It plays another game: ``tell(guess, correct, label=…)``. It is here to show what bandit feedback costs; its
-    mistakes are what is left when nothing needs exploring.
+    Its feedback is the label itself: ``tell(guess, correct, label=…)``. It shows what bandit feedback costs: its
+    mistakes are those made without any need to explore.
 
     Parameters
     ----------
@@ -27,8 +27,8 @@ class FullInformationSVM(BanditSVM):
     guess: a mistake proves a fact whose margin is 0 or less, or, guarded, two that together lack as much. With one
     kernel it is the same in that kernel's space, until the budget is full. The defaults promise nothing: no proof
     covers a vote of several kernels, scaled columns are other rows, and a soft margin may forget. It holds with known
-    rounds (`learn_from`), which are examples too; and with `among`, and when classes join, as long as the right label
-    of every round is a class already, and allowed.
+    rounds (`learn_from`), which are examples too; and with `among` and added classes, as long as the right label of
+    every round is already a class, and allowed.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class FullInformationSVM(BanditSVM):
     full_information: ClassVar[bool] = True
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
-        """Return ⌊4(R/γ)²⌋ mistakes, where nothing can be forgotten: no kernel, a hard margin, rows as they come."""
+        """Return ⌊4(R/γ)²⌋ mistakes, where nothing can be forgotten: no kernel, a hard margin, unscaled rows."""
         if not self._keeps_all(n_features):
             return ()
         return (BOUNDS["FullInformationSVM"].claim(n_classes=n_classes, radius=radius, margin=margin),)

@@ -1,11 +1,11 @@
-"""Inverses from a file: compiled code takes them as they are, so they are looked at once."""
+"""Checks of matrices and inverses from a file, which compiled code does not check."""
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
 from onebit.inputs import Floats
 
-# What was seen over many games, with rows of 1e-22 to 1e22 and twin columns: below 2e-8 and 6e-9.
+# Observed over many streams, with rows of 1e-22 to 1e22 and duplicate columns: below 2e-8 and 6e-9.
 _ROUNDING = 1e-5
 _BELOW_ZERO = 1e-6
 
@@ -19,7 +19,7 @@ def check_symmetric(matrix: Floats, inverse: Floats) -> None:
 def check_inverse(matrix: Floats, inverse: Floats) -> None:
     """Raise ValueError unless a matrix from a file is symmetric and the other is its positive definite inverse.
 
-    Both but for rounding: the product is compared with the identity in units of the product of the norms.
+    Up to rounding: the product is compared with the identity relative to the product of the norms.
     """
     check_symmetric(matrix, inverse)
     with np.errstate(over="ignore", invalid="ignore"):

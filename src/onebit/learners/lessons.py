@@ -1,4 +1,4 @@
-"""What a learner is taught beside its own rounds: labels that join, and rounds whose outcome is known already."""
+"""What a learner takes beside its own rounds: new classes, and rounds whose outcome is already known."""
 
 from collections.abc import Iterable
 from typing import Any, Self
@@ -11,11 +11,11 @@ from onebit.labels import check_classes, check_labels, encode_labels, infer_clas
 from onebit.learners.run import Run
 from onebit.machine_memory import claim_memory
 
-_LEAST_CHANCE = 2.0**-1000  # one over less may be no float
+_LEAST_CHANCE = 2.0**-1000  # the reciprocal of less may overflow
 
 
 def check_list(name: str, among: Any) -> npt.NDArray[Any]:
-    """Return a list of labels as an array, or raise ValueError if it is none, or empty."""
+    """Return a list of labels as an array; raise ValueError if it is not a list or is empty."""
     if isinstance(among, (str, bytes)) or not isinstance(among, Iterable):
         raise ValueError(f"{name} must be a list of labels; got {among!r}")
     labels = list(among)
@@ -47,15 +47,15 @@ _LET_IT_JOIN = "list it in classes=, or let it join a run that has begun: add_cl
 
 
 class Taught(Run):
-    """A learner's lessons."""
+    """Adds classes and learns from known rounds."""
 
     # New labels.
 
     def add_class(self, label: Any) -> None:
-        """Let a label join the classes; it can be guessed from the next round on.
+        """Add a label to the classes; it can be guessed from the next round on.
 
-        A learner that has begun keeps what it learned, and its open tickets. Its guarantee counts from here on: for the
-        larger number of classes, and for rounds in which every label, the new one too, was there to be right.
+        The learner keeps its state and its open tickets. Its guarantee starts anew from here, for the larger number of
+        classes and for rounds in which every label, including the new one, could be the right one.
 
         Parameters
         ----------
@@ -95,10 +95,10 @@ class Taught(Run):
     # What is known already.
 
     def learn_from(self, X: Any, guesses: Any, correct: Any, propensities: Any = None) -> Self:
-        """Learn from rounds that somebody else played: which label was tried, and whether it was right.
+        """Learn from rounds that another system played: which label was tried, and whether it was right.
 
-        They are no rounds of this learner: nothing is guessed, and no mistake is counted. What a learner makes of them
-        its docstring says. If one of them is refused, nothing was learned.
+        These are not rounds of this learner: nothing is guessed, and no mistake is counted. Each learner's docstring
+        describes what it learns from them. If one row is refused, nothing is learned.
 
         Parameters
         ----------
@@ -109,13 +109,13 @@ class Taught(Run):
         correct : array of bool of shape (rounds,), or bool
             Whether it was right; one truth value stands for all.
         propensities : array of shape (rounds,), or float, optional
-            The chance with which each label was tried, in (0, 1]; needed by learners that weigh by it.
+            The probability with which each label was tried, in (0, 1]; needed by learners that weight by it.
         """
         rows = check_rows(X)
         labels = check_labels(guesses, rows.shape[0], "guesses")
         answers = _check_answers(correct, len(labels))
         chances = None if propensities is None else _check_chances(propensities, len(labels))
-        # One round is heard or refused, as by `tell`; only of several could some be heard and others not.
+        # A single round is applied or refused as a whole; only with several must a failure be rolled back.
         is_one = len(labels) == 1 and self._started and not self._grows
         with self._lock if is_one else self.all_or_nothing(fresh=False):
             self._check_fit(rows, X)
@@ -130,7 +130,7 @@ class Taught(Run):
         return self
 
     def learn_labels(self, X: Any, y: Any) -> Self:
-        """Learn from rows whose label is known, as `learn_from` would if each had been tried for sure.
+        """Learn from rows whose label is known, as `learn_from` with the right label and propensity 1.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class Taught(Run):
             return self.learn_from(X, labels, True, 1.0)
 
     def _codes_of(self, labels: npt.NDArray[Any], n_features: int, name: str, given: Any) -> Integers:
-        """Return the positions of labels; begins if need be, and lets new labels join where classes grow."""
+        """Return the positions of labels; begin a run if needed, and add new labels where classes grow."""
         if not self._started:
             chosen = infer_classes(labels) if self.classes is None or self._grows else self.classes
             self._begin(n_features, check_classes(chosen), None, given)

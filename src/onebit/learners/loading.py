@@ -1,4 +1,4 @@
-"""Loading a learner from a file that may come from a stranger, may be cut off, or may be from the future."""
+"""Loading a learner from a file that may be untrusted, truncated, or written by a newer version."""
 
 import io
 import os
@@ -27,14 +27,14 @@ _LONGEST_END = 100
 _READABLE = range(1, VERSION + 1)
 _MOST_PARTS = 10_000
 _ROOM = 1 << 26
-"""How many bytes any file may ask for; beyond them eight for each of its own (a matrix needs room to be inverted)."""
+"""Bytes of memory that any file may need, plus eight for each of its own (inverting a matrix needs room)."""
 
 
 def load(path: "str | os.PathLike[str]", *, trusted: Iterable[Any] = ()) -> Learner:
     """Return the learner that was saved there: it plays on exactly as the saved one would have.
 
-    No code from the file runs, and sizes are checked before memory is taken, so a file may come from a stranger. Open
-    tickets can be told to the loaded learner, by their id too.
+    No code from the file runs, and sizes are checked before memory is allocated, so the file may be untrusted. The
+    loaded learner accepts feedback on open tickets, by their id too.
 
     Parameters
     ----------
@@ -47,8 +47,7 @@ def load(path: "str | os.PathLike[str]", *, trusted: Iterable[Any] = ()) -> Lear
     Raises
     ------
     ValueError
-        If the file is cut off, was changed, is no model at all, comes from a newer onebit, or names what is not
-        trusted.
+        If the file is truncated, was changed, is not a model, comes from a newer onebit, or names what is not trusted.
     OSError
         If it cannot be read.
 
@@ -73,7 +72,7 @@ def load(path: "str | os.PathLike[str]", *, trusted: Iterable[Any] = ()) -> Lear
 
 
 def from_bytes(content: bytes, name: Any, trusted: Iterable[Any] = ()) -> Learner:
-    """Return the learner of a file with that content; its name is for the error."""
+    """Return the learner of a file with that content; the name is for error messages."""
     allowed = Trusted(trusted, _known())
     try:
         _check_whole(content)
@@ -82,13 +81,13 @@ def from_bytes(content: bytes, name: Any, trusted: Iterable[Any] = ()) -> Learne
         return _rebuilt(header, arrays, allowed, len(content))
     except (OSError, MemoryBudgetError):
         raise
-    except Exception as error:  # an enemy's file can make anything fail; what it was is in the message
+    except Exception as error:  # a malicious file can make anything fail; the message has the cause
         what = str(error) or type(error).__name__
         raise ValueError(f"{name}: cannot be loaded: {what}") from error
 
 
 def _known() -> dict[str, Any]:
-    """Return what needs no trust: our kernels and learners, by import path."""
+    """Return what is always trusted: our kernels and learners, by import path."""
     ours: dict[str, Any] = {}
     for module, base in ((kernels, Kernel), (sys.modules[OURS], Learner)):
         for name, thing in vars(module).items():
@@ -116,7 +115,7 @@ def _read_parts(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], Ar
     parts = archive.infolist()
     if len(parts) > _MOST_PARTS or len({part.filename for part in parts}) < len(parts):
         raise ValueError("it has too many parts, or two of one name")
-    # Parts that are stored as they are, and not twice, cannot take more memory than the file.
+    # Uncompressed parts without duplicates cannot take more memory than the file.
     if any(part.compress_type != zipfile.ZIP_STORED or part.file_size != part.compress_size for part in parts):
         raise ValueError("its parts must not be compressed")
     if sum(part.file_size for part in parts) > size or archive.getinfo("header.json").file_size > MOST_HEADER:
@@ -143,20 +142,20 @@ def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: Trusted, size: int
     learner.max_open_tickets = header["max_open_tickets"]
     if "in_force" in header:
         _put_back(learner, header, arrays, restore(header["labels"], trusted, values), size)
-        with no_more_than(_ROOM + 8 * size):  # a learner by hand may begin others, which it wraps
+        with no_more_than(_ROOM + 8 * size):  # a learner may start others that it wraps
             _give_own(learner, read(header["own"]))
         learner.set_params(**read(header["settings"]))
     return learner
 
 
 def _put_back(learner: Learner, header: dict[str, Any], arrays: Arrays, labels: Any, size: int) -> None:
-    """Let a learner know what the saved one knew."""
+    """Restore the saved state in a learner."""
     n_features = check_integer("n_features", header["n_features"], low=1)
     counts = {name: check_integer(name, header["counts"][name], low=0, high=MAX_SEED // 2) for name in COUNTS}
-    # Every memory but one by hand has an array as wide as the features: a small file cannot ask for a large memory.
+    # Every state but `ByHand` has an array as wide as the features: a small file cannot need a large state.
     if n_features > size and _part(arrays, "memory"):
         raise ValueError(f"it speaks of {n_features} features, and is too small for that")
-    if not isinstance(labels, np.ndarray):  # a count in a small file could be large
+    if not isinstance(labels, np.ndarray):  # a small file could hold a large count
         raise ValueError(f"its labels are no list: {labels!r:.80}")
     with no_more_than(_ROOM + 8 * size):
         learner._begin(n_features, check_classes(labels), check_seed(header["seed"]))
@@ -176,7 +175,7 @@ def _part(arrays: Arrays, folder: str) -> Arrays:
 
 
 def _give_own(learner: Learner, own: dict[str, Any]) -> None:
-    """Give a learner what it kept beside the rest; our own keep the names of the features, and what they ask for."""
+    """Restore a learner's other attributes; ours keep the feature names and what they declare."""
     if type(learner).__module__.startswith(f"{OURS}."):
         if "feature_names_in_" in own and np.shape(own["feature_names_in_"]) != (learner.n_features_in_,):
             raise ValueError(f"it gives the learner {', '.join(own)}, which do not fit")

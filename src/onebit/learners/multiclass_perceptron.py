@@ -1,4 +1,4 @@
-"""Algorithm 3 of the paper: the Multiclass Perceptron, which is told the label."""
+"""Algorithm 3 of the paper: the Multiclass Perceptron, with full information."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,25 +19,24 @@ from onebit.spaces import Rule, space_for
 class MulticlassPerceptron(SpaceLearner):
     """The full-information floor: on a mistake the right class gains x and the guessed one, the highest, loses it.
 
-    It plays another game, in which every answer is the label itself: ``tell(guess, correct, label=…)``. It is here to
-    show what bandit feedback costs.
+    Its feedback is the label itself: ``tell(guess, correct, label=…)``. It shows what bandit feedback costs.
 
     Parameters
     ----------
     kernel : None, Kernel or callable
         None for the linear space.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
         Not used: the algorithm has no randomness.
 
     Notes
     -----
     Guarantee:
-    At most ⌊2(R/γ)²⌋ mistakes, always, on examples that are weakly separable with margin γ within radius R
-    (Theorem 10). Late feedback keeps the number of updates below it: a late answer is learned from if the class that is
-    highest by then is wrong. It holds with known rounds (`learn_from`), whose updates count in it; and with `among`,
-    and when classes join, as long as the right label of every round is a class already, and allowed.
+    At most ⌊2(R/γ)²⌋ mistakes, always, on examples that are weakly separable with margin γ within radius R (Theorem
+    10). With late feedback it bounds the updates: late feedback leads to an update only if the class that is highest by
+    then is wrong. It holds with known rounds (`learn_from`), whose updates count in it; and with `among` and added
+    classes, as long as the right label of every round is already a class, and allowed.
 
     Examples
     --------
@@ -88,7 +87,8 @@ def _probabilities(scores: Floats, _settings: Any, out: Floats) -> None:
 
 @jit_inline
 def _learn(answer: Answer, scratch: Scratch, _settings: Any) -> bool:
-    # With feedback at once this is the label that was guessed. Late, Theorem 10 bounds steps on mistakes of now.
+    # With immediate feedback this is the guessed label. With late feedback, Theorem 10 bounds mistakes of the current
+    # weights.
     best = highest(scratch.current)
     if best == answer.truth:
         return False

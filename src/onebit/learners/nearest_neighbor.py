@@ -1,4 +1,4 @@
-"""Algorithm 4 of the paper: remember right guesses, and repeat the nearest one's label."""
+"""Algorithm 4 of the paper: store right guesses, and repeat the label of the nearest one."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -30,11 +30,12 @@ class NearestNeighbor(Learner):
     Parameters
     ----------
     radius : float
-        How near is near; greater than 0. Any radius below √2·γ is safe on data with weak margin γ (the paper says γ).
+        The largest distance at which a label is repeated; greater than 0. Any radius below √2·γ is safe on data with
+        weak margin γ (the paper has γ).
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
-        Names the learner's random numbers.
+        Seed of the learner's random numbers.
 
     Notes
     -----
@@ -42,8 +43,8 @@ class NearestNeighbor(Learner):
     With radius γ on examples that are weakly separable with margin γ within radius R of the origin: at most
     (K−1)(2R/γ+1)^d expected mistakes, if every answer comes before the next guess, and at most (2R/γ+1)^d remembered
     examples, always (Theorem 21). Both hold with known rounds (`learn_from`), of which right ones are remembered; the
-    first with `among`, and when classes join, for the K there are at the end, as long as the right label of every round
-    is a class already, and allowed.
+    first with `among` and added classes, for the final K, as long as the right label of every round is already a class,
+    and allowed.
 
     Attributes
     ----------
@@ -76,7 +77,7 @@ class NearestNeighbor(Learner):
         return BOUNDS["21-memory"].claim(**numbers), BOUNDS["21-reach"].claim(n_classes=n_classes, **numbers)
 
     def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
-        """Return what it takes to look at every earlier round in every round: at worst all are remembered."""
+        """Return the cost of comparing every round with every earlier one: at worst all are stored."""
         return rounds * rounds / 2.0 * n_features
 
     @classmethod
@@ -101,31 +102,31 @@ class NearestNeighbor(Learner):
 
 
 class Neighbors(NamedTuple):
-    """The remembered examples; rows from `size` on are room."""
+    """The stored examples; rows from `size` on are spare capacity."""
 
     points: Floats
     labels: Integers
     size: Integers
-    """How many there are, the only entry."""
+    """How many there are; one entry."""
 
 
 class NeighborScratch(NamedTuple):
     """What is known about one round."""
 
     scores: Floats
-    """Empty: there are none."""
+    """Empty: the algorithm has no scores."""
     near: Integers
-    """The nearest remembered label, −1 if none is within the radius; the only entry."""
+    """The label of the nearest stored example, −1 if none is within the radius; one entry."""
     propensities: Floats
 
 
 class NeighborSettings(NamedTuple):
-    """The numbers that the game needs."""
+    """The numbers that the compiled functions need."""
 
     scale: float
-    """What differences are multiplied by: 1, unless the radius is so large or small that its square would be lost."""
+    """Factor of differences: 1, unless the square of the radius would overflow or underflow."""
     radius_squared: float
-    """On that scale."""
+    """The squared radius on that scale."""
 
 
 class _Remembered(DenseState):
@@ -138,22 +139,22 @@ class _Remembered(DenseState):
     )
 
     def __init__(self, radius: float, n_features: int, n_classes: int) -> None:
-        scale = 1.0 / max(unit_of(radius), 2.0**-1000)  # one over the smallest unit is no float
+        scale = 1.0 / max(unit_of(radius), 2.0**-1000)  # the reciprocal of the smallest unit overflows
         self.settings, self.n_classes = NeighborSettings(scale, (scale * radius) ** 2), n_classes
         points, labels = np.zeros((_FIRST_CAPACITY, n_features)), np.zeros(_FIRST_CAPACITY, dtype=np.int64)
         self.arrays = Neighbors(points, labels, np.zeros(1, dtype=np.int64))
         self.scratch = self.new_scratch()
 
     def new_scratch(self) -> NeighborScratch:
-        """Return scratch paper."""
+        """Return empty scratch arrays."""
         return NeighborScratch(np.empty(0), np.empty(1, dtype=np.int64), np.empty(self.n_classes))
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return Algorithm 4; rows are dense by now."""
+        """Return Algorithm 4; rows are already dense."""
         return _ALGORITHM
 
     def narrowed(self, prepared: Rows, row: Rows | str, among: Integers) -> NeighborScratch:
-        """Look for the nearest example among those with an allowed label."""
+        """Return scratch with the nearest example among those with an allowed label."""
         now, (compiled, _, scratch, settings) = self.arrays, self._make_ready(prepared)
         kept = np.flatnonzero(np.isin(now.labels[: now.size[0]], among))
         with_room = np.append(kept, 0)
@@ -165,11 +166,11 @@ class _Remembered(DenseState):
         return NeighborScratch(self.scratch.scores, self.scratch.near.copy(), np.empty(len(among)))
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        """Remember what was right, as if it had been drawn, unless something remembered covers it."""
+        """Store a right round, as if its label had been drawn, unless a stored example is within the radius."""
         return self.learn_as_played(row, label, True, correct, truth)
 
     def make_room(self, rows: Rows, t: int) -> None:
-        """Double the store."""
+        """Double the capacity."""
         now, capacity = self.arrays, 2 * len(self.arrays.labels)
         self.arrays = now._replace(
             points=grown(now.points, (capacity, now.points.shape[1])), labels=grown(now.labels, (capacity,))
@@ -213,13 +214,13 @@ def _score(state: Neighbors, X: Floats, t: int, scratch: NeighborScratch, settin
         return FULL
     for j in range(X.shape[1]):
         total += X[t, j] - X[t, j]
-    # NaN and infinities are near nothing, and must not be remembered.
+    # NaN and infinities are near nothing, and must not be stored.
     if total != 0.0:
         return UNSCORED
     scratch.near[0] = -1
     for s in range(size):
         distance = _square_distance(state.points, s, X, t, settings.scale)
-        # Strictly nearer: of equals the one remembered first stays.
+        # Strictly nearer: of equals the first stored one wins.
         if distance <= settings.radius_squared and distance < best:
             scratch.near[0], best = state.labels[s], distance
     return READY
@@ -245,7 +246,7 @@ def _probabilities(scratch: NeighborScratch, _settings: NeighborSettings) -> Non
 def _update(
     state: Neighbors, X: Floats, t: int, scratch: NeighborScratch, answer: Answer, _settings: NeighborSettings
 ) -> bool:
-    # Late feedback: an example that something remembered since then covers would break the packing of Theorem 21.
+    # Late feedback: an example within the radius of one stored since then would break the packing of Theorem 21.
     if not (answer.explored and answer.correct) or scratch.near[0] >= 0:
         return False
     s = state.size[0]

@@ -1,7 +1,7 @@
-"""What a learner knows as named arrays, for a file: packed without the room to grow, and taken back with care.
+"""A learner's state and tickets as named arrays for a file: packed without spare capacity, checked when unpacked.
 
-Compiled code does not look before it reads, so arrays from a file are checked here as if by an enemy: names, dtypes,
-shapes that fit together, no negative numbers where none can be, and then what each `Memory.check_arrays` asks.
+Compiled code does not check bounds, so arrays from an untrusted file are checked here: names, dtypes, consistent
+shapes, no negative numbers where none can be, and then each `State.check_arrays`.
 """
 
 import math
@@ -20,12 +20,12 @@ from onebit.typed_json import check_position
 
 Arrays = dict[str, npt.NDArray[Any]]
 
-_MOST_REBUILT = 1 << 26  # numbers that a file may leave out, since they follow from others: half a gigabyte
-_MOST = 1 << 56  # of anything that is counted: ten times as many still are a whole number
+_MOST_REBUILT = 1 << 26  # numbers that a file may omit because they follow from others: half a gigabyte
+_MOST = 1 << 56  # largest count: ten times as many still fit in 64 bits
 
 
 def pack_state(state: State) -> Arrays:
-    """Return copies of a memory's arrays by name, without what lies in their room, or follows from the others."""
+    """Return copies of a state's arrays by name, without spare capacity and without what follows from the others."""
     if state.plays_by_hand:
         return {}
     follows = state.follows()
@@ -34,8 +34,8 @@ def pack_state(state: State) -> Arrays:
 
 
 def filled_arrays(state: State) -> Arrays:
-    """Return a memory's arrays by name, themselves, without what lies in their room."""
-    # One place at least, even if it is empty: a file is then as large as the features it speaks of.
+    """Return views of a state's arrays by name, without spare capacity."""
+    # At least one entry, even if unused: then a file is at least as large as its number of features.
     filled = {axis: max(1, size) for axis, size in state.filled().items()}
     found = {}
     for name, array in state.arrays._asdict().items():
@@ -45,7 +45,7 @@ def filled_arrays(state: State) -> Arrays:
 
 
 def unpack_state(state: State, packed: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Let an empty memory know what was packed, or raise ValueError."""
+    """Fill an empty state from packed arrays, or raise ValueError."""
     if state.plays_by_hand:
         return
     empty = state.arrays._asdict()
@@ -86,11 +86,11 @@ def unpack_state(state: State, packed: Mapping[str, npt.NDArray[Any]]) -> None:
     state.renew()
 
 
-# Open tickets. Rows and scores may be of any length, and lie one behind the other.
+# Open tickets. Rows and scores may have any length, and are concatenated.
 
 
 def pack_tickets(tickets: Tickets) -> tuple[list[str], Arrays]:
-    """Return the names of the runs that have open tickets, and all that these say."""
+    """Return the names of the runs that have open tickets, and the tickets' content as arrays."""
     kept, expired = tickets.all_kept(), tickets.all_expired()
     runs = list(dict.fromkeys([*(str(guess.learner) for guess in kept), *(each.run for each in expired)]))
     place = {run: i for i, run in enumerate(runs)}
@@ -125,7 +125,7 @@ def unpack_tickets(
     state: State,
     n: tuple[int, int],
 ) -> Tickets:
-    """Return the book with those open tickets, or raise ValueError; n is the number of features and of rounds."""
+    """Return the packed tickets, or raise ValueError; n is the number of features and of rounds."""
     n_features, n_rounds = n
     _, blank = pack_tickets(Tickets(1))
     if set(arrays) != set(blank):
@@ -133,7 +133,7 @@ def unpack_tickets(
     for name, like in blank.items():
         if arrays[name].dtype.newbyteorder("=") != like.dtype or arrays[name].shape[1:] != like.shape[1:]:
             raise ValueError(f"{name} of its tickets is {arrays[name].dtype} of shape {arrays[name].shape}")
-    arrays = {name: np.asarray(arrays[name], like.dtype) for name, like in blank.items()}  # in this machine's bytes
+    arrays = {name: np.asarray(arrays[name], like.dtype) for name, like in blank.items()}  # in native byte order
     _check_rounds(arrays["round"], n_rounds)
     values, columns, scores = (
         _pieces(arrays[name], arrays[f"{name}_ends"]) for name in ("values", "columns", "scores")
@@ -147,8 +147,8 @@ def unpack_tickets(
             row = SparseRows(values[i].copy(), columns[i].copy(), np.array([0, len(columns[i])]), n_features)
         label = labels[check_position(int(index), len(labels))]
         of_run = runs[check_position(int(run), len(runs))]
-        said = int(round), label, float(propensity), bool(explored), int(index), row, scores[i].copy(), int(version)
-        kept.append(Guess(*said, of_run, token.tobytes()))
+        fields = int(round), label, float(propensity), bool(explored), int(index), row, scores[i].copy(), int(version)
+        kept.append(Guess(*fields, of_run, token.tobytes()))
         if not is_fit(kept[-1], state, n_features):
             raise ValueError(f"its ticket of round {round} has a row or scores that no guess is made from")
     return Tickets.restored(most, kept, _unpack_expired(runs, arrays, n_rounds))
@@ -158,7 +158,7 @@ def _unpack_expired(runs: list[str], arrays: Mapping[str, npt.NDArray[Any]], n_r
     rounds = arrays["expired_round"]
     if len(rounds) and not 0 <= rounds.min() <= rounds.max() < n_rounds:
         raise ValueError("an expired ticket is of a round that was not played")
-    # In the worst case each has a page of its own.
+    # In the worst case each has its own page.
     check_memory(PAGE * len(np.unique(np.column_stack([arrays["expired_run"], rounds // ROUNDS]), axis=0)))
     found = zip(arrays["expired_run"].tolist(), rounds.tolist(), arrays["expired_digest"], strict=True)
     return [Expired(runs[check_position(run, len(runs))], round, digest.tobytes()) for run, round, digest in found]
@@ -174,7 +174,7 @@ def _check_rounds(rounds: npt.NDArray[Any], n_rounds: int) -> None:
 
 
 def _pieces(joined: npt.NDArray[Any], ends: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-    """Cut an array where its pieces end."""
+    """Split an array at the ends of its pieces."""
     starts = np.concatenate([np.zeros(1, np.int64), ends])
     if (starts[1:] < starts[:-1]).any() or starts[-1] != len(joined):
         raise ValueError("the rows of its tickets do not lie one behind the other")

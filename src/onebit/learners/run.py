@@ -1,7 +1,7 @@
-"""What is underneath a learner: the run under way, its lock, its memory, its copies.
+"""The run of a learner: its lock, its state, its copies.
 
-A run begins when the number of features and the classes are known, and ends with the next fresh start. Whatever breaks
-a game off, what was known before is given back.
+A run begins when the number of features and the classes are known, and ends with the next fresh start. If a stream is
+interrupted, the state before it is restored.
 """
 
 import copy
@@ -30,10 +30,10 @@ _FLOAT64 = np.dtype(np.float64)
 
 
 class Run(Estimator):
-    """A learner's run, without the game."""
+    """Starts, copies and restores a learner's run."""
 
     full_information: ClassVar[bool] = False
-    """Whether it plays the full-information game, in which `tell` takes the label."""
+    """Whether its feedback is the label, which `tell` then takes."""
 
     classes: Any
     seed: int
@@ -46,14 +46,14 @@ class Run(Estimator):
 
     @abstractmethod
     def _new_state(self) -> State:
-        """Check the settings and return an empty memory for `n_features_in_` features and the `classes_`."""
+        """Check the settings and return an empty state for `n_features_in_` features and the `classes_`."""
 
     @property
     def _grows(self) -> bool:
         return isinstance(self.classes, str) and self.classes == "grow"
 
     def begin(self, n_features: int, classes: Any = None, *, seed: int | None = None, fresh: bool = True) -> None:
-        """Get ready for a game of that many features; with ``fresh=False`` keep what was learned."""
+        """Prepare for rounds with that many features; with ``fresh=False`` keep what was learned."""
         check_integer("n_features", n_features, low=1)
         if fresh or not self._started:
             chosen = classes if self.classes is None or self._grows else self.classes
@@ -66,13 +66,13 @@ class Run(Estimator):
 
     @contextmanager
     def all_or_nothing(self, fresh: bool = True) -> Iterator[None]:
-        """Give back everything as it was if the game inside is broken off, by an error or by Ctrl-C.
+        """Restore the learner if the block inside is interrupted, by an error or by Ctrl-C.
 
         Parameters
         ----------
         fresh : bool
-            Whether the game starts afresh: then the old memory is left alone, and need not be copied, unless it is the
-            learner itself, played by hand.
+            Whether the block starts a new run: then the old state is not changed, and need not be copied, unless it is
+            a `ByHand`, which is the learner itself.
         """
         with self._lock:
             before = dict(self.__dict__)
@@ -83,7 +83,7 @@ class Run(Estimator):
             try:
                 yield
             except BaseException:
-                self.__dict__.update(before)  # never emptied: other threads wait for the lock that is in there
+                self.__dict__.update(before)  # not cleared first: it holds the lock that other threads wait for
                 for name in self.__dict__.keys() - before.keys():
                     del self.__dict__[name]
                 if bookmark is not None:
@@ -92,11 +92,11 @@ class Run(Estimator):
                 raise
 
     def __copy__(self) -> Self:
-        """Return a learner of its own: two that shared a memory would each learn from the other's rounds."""
+        """Return a deep copy: with a shared state each would learn from the other's rounds."""
         return copy.deepcopy(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return a learner of its own, without open tickets: those are the original's."""
+        """Return a copy without open tickets: those belong to the original."""
         twin = type(self).__new__(type(self))
         memo[id(self)] = twin
         vars(twin).update(copy.deepcopy(self.__getstate__(), memo))
@@ -108,29 +108,29 @@ class Run(Estimator):
         return int(encode_labels(check_labels([label], 1, "label"), self.classes_, "label")[0])
 
     def __new__(cls, *_settings: Any, **_named: Any) -> Self:
-        """Give every learner a lock: a round is one thread's alone, so that many may share a learner."""
+        """Give every learner a lock, so that threads may share it: a round runs in one thread at a time."""
         learner = super().__new__(cls)
         learner._lock = threading.RLock()
         return learner
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy, here or in another process, gets a lock of its own from `__new__`. What others play meanwhile must not
-        # reach what is being saved.
+        # A copy, here or in another process, gets its own lock from `__new__`. Rounds that other threads play meanwhile
+        # must not change what is being saved.
         with self._lock:
             kept = {name: value for name, value in self.__dict__.items() if name != "_lock"}
             return copy.deepcopy(kept, {id(self): self})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._lock = threading.RLock()  # the oldest forms of pickle know nothing of `__new__`
+        self._lock = threading.RLock()  # the oldest pickle protocols do not call `__new__`
         self.__dict__.update(state)
 
     _lock: threading.RLock
     _state: State
     _labels: list[Any]
     _key: int
-    """The seed of the present run."""
+    """The seed of the current run."""
     _in_force: dict[str, Any]
-    """The settings of the present run: others that are set meanwhile count from the next one."""
+    """The settings of the current run: changes made meanwhile apply from the next one."""
     _tickets: Tickets | None = None
     """None before the first guess of a run: whole streams issue no tickets."""
     _max_open_tickets: int = 10_000
@@ -151,7 +151,7 @@ class Run(Estimator):
     def _begin(
         self, n_features: int, known_classes: npt.NDArray[Any] | None, seed: int | None, given: Any = None
     ) -> None:
-        """Forget everything and set up an empty memory; on a bad setting nothing of the old is lost."""
+        """Set up an empty state; on a bad setting the old one is kept."""
         if known_classes is None:
             if self._grows:
                 raise ValueError(
@@ -171,8 +171,8 @@ class Run(Estimator):
             self._row_shape = (n_features,)
             self._check_columns(as_frame(given), reset=True)
             self._state = self._new_state()
-            claim_memory(self._state.n_bytes())  # zeros that nothing was written to take none yet
-            # A setting with settings of its own, a classifier that is wrapped, may be given others later.
+            claim_memory(self._state.n_bytes())  # the system has not allocated untouched zeros yet
+            # A setting with parameters of its own, such as a wrapped classifier, may be changed later.
             settings = self.get_params(deep=False)
             self._in_force = {
                 name: clone(value) if hasattr(value, "get_params") and not isinstance(value, type) else value
@@ -182,7 +182,7 @@ class Run(Estimator):
             self._tickets = None
 
     def n_bytes(self) -> int:
-        """Return roughly how much memory it takes: what it has learned, and its open tickets."""
+        """Return roughly how much memory its state and open tickets take."""
         tickets = 0 if self._tickets is None else self._tickets.n_bytes()
         return tickets + (self._state.n_bytes() if self._started else 0)
 
@@ -193,7 +193,7 @@ class Run(Estimator):
     def _one_row(self, features: Any) -> Rows:
         """Return a copy of one round's features as a matrix of one row; `score` finds NaN and infinities."""
         if type(features) is np.ndarray and features.dtype is _FLOAT64 and features.shape == self._row_shape:
-            return np.array(features, ndmin=2)  # what nearly every call brings
+            return np.array(features, ndmin=2)  # the common case
         if scipy.sparse.issparse(features) or isinstance(features, SparseRows):
             return self._check_width(check_sparse_row(features, "features"))
         features = as_frame(features)
@@ -212,7 +212,7 @@ class Run(Estimator):
         return rows
 
     def _check_fit(self, rows: Rows, given: Any) -> Rows:
-        """Return rows if they are as wide as those before; a frame's columns must have the same names, too."""
+        """Return rows if they have the expected width; a frame's columns must have the same names, too."""
         if self._started and is_frame(given):
             self._check_columns(given, reset=False)
         return self._check_width(rows)

@@ -1,9 +1,9 @@
 """Saving a learner to one file.
 
-The file is a zip that NumPy opens too (npz): ``header.json`` says what it is and holds the settings and counts,
-``memory/…`` is what was learned, ``tickets/…`` the open tickets, ``values/…`` other arrays. Nothing is compressed, so
-nothing grows when it is read. The zip's comment, the last bytes of the file, has the version of the format and a
-checksum of everything before. There is no clock in it: the same learner gives the same bytes. `loading` reads it.
+The file is a zip that NumPy opens too (npz): ``header.json`` holds the class, settings and counts, ``memory/…`` the
+learned state, ``tickets/…`` the open tickets, ``values/…`` other arrays. Nothing is compressed, so reading needs no
+more room than the file. The zip's comment, the last bytes of the file, has the format version and a checksum of
+everything before it. There are no timestamps: the same learner gives the same bytes. `loading` reads it.
 """
 
 import io
@@ -24,23 +24,23 @@ from onebit.typed_json import describe, write
 if TYPE_CHECKING:
     from onebit.learners.base import Learner
 
-VERSION = 2  # 1 held all arrays, also those that follow from others
-"""Of the format: raised when an older onebit could no longer read what this one writes."""
+VERSION = 2  # version 1 also held arrays that follow from others
+"""Format version: raised when an older onebit could no longer read what this one writes."""
 CHECKSUM = 32
-"""Bytes of the checksum, at the very end as twice as many hexadecimal digits."""
+"""Bytes of the checksum; written as hexadecimal digits at the end of the file."""
 MOST_HEADER = 1 << 26
 """The largest header, in bytes."""
 COUNTS = ("n_rounds_", "n_mistakes_", "n_updates_", "n_uniform_guesses_")
 OURS = "onebit.learners"
-"""Where learners live that need no trust."""
+"""The package whose learners are always trusted."""
 KEPT = ("feature_names_in_",)
-"""What all our own learners keep beside settings, counts, memory and tickets."""
+"""Attributes that our own learners keep beside settings, counts, state and tickets."""
 REBUILT = {"_lock", "_state", "_tickets", "_labels", "_key", "_row_shape", "_in_force", "_max_open_tickets"} | {
     *COUNTS,
     "classes_",
     "n_features_in_",
 }
-"""What a loaded learner makes anew, or is told by name."""
+"""Attributes that are rebuilt on loading, or saved under a name of their own."""
 
 
 def comment(version: int, checksum: bytes) -> bytes:
@@ -49,7 +49,7 @@ def comment(version: int, checksum: bytes) -> bytes:
 
 
 def checksum_of(content: Any) -> bytes:
-    """Return the checksum of all that lies before it."""
+    """Return the checksum of the content before it."""
     return blake2b(content, digest_size=CHECKSUM).digest()
 
 
@@ -122,7 +122,7 @@ def _describe_learner(learner: "Learner") -> tuple[dict[str, Any], Arrays]:
 def _described(what: str, named: dict[str, Any], values: list[Any]) -> dict[str, Any]:
     found = {}
     for name, value in named.items():
-        # Frames, dict views: whatever lists the classes is as good as a list of them. A set has no order to keep.
+        # Frames and dict views list the classes as well as a list does. A set has no order to keep.
         plain = (str, int, np.integer, list, tuple, set, frozenset, np.ndarray, type(None))
         if name == "classes" and not isinstance(value, plain):
             value = list(value)

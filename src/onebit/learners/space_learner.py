@@ -1,4 +1,4 @@
-"""What a learner with scores has learned, as people look at it: weights, or examples with coefficients."""
+"""Learned attributes of a learner with scores: weights, or examples with coefficients."""
 
 from onebit.inputs import Floats
 from onebit.kernels import Linear
@@ -6,12 +6,12 @@ from onebit.learners.base import Learner
 
 
 class SpaceLearner(Learner):
-    """Shows what its memory holds.
+    """A learner whose state is a `Space`.
 
     Attributes
     ----------
     weights_ : array of shape (K, n_features)
-        What each class has learned; without a kernel only.
+        The weight vector of each class; without a kernel only.
     support_, coefficients_ : arrays of shapes (n, n_features) and (n, K)
         The stored examples and how much of each every class has gained; with a kernel only.
     """
@@ -38,7 +38,7 @@ class SpaceLearner(Learner):
 
 
 def in_linear_space(learner: Learner) -> bool:
-    """Return whether a margin in R^d is one in the space where the learner plays, so that its promise can be asked."""
+    """Return whether a margin in R^d is also one in the learner's space, so that its promise applies."""
     kernel = getattr(learner, "kernel", None)
-    # A bank, by name or as a list, promises what its linear kernel does, or nothing.
+    # A bank of kernels, by name or as a list, promises what its linear kernel does, or nothing.
     return kernel is None or isinstance(kernel, (Linear, str, list, tuple))

@@ -1,20 +1,19 @@
-"""Tickets: which guesses a learner has issued and not been told about. Each is honoured once, and only as issued.
+"""Tickets: the guesses of a learner that await feedback. Each is accepted once, and only as issued.
 
-A ticket belongs to the learner that issued it. The name of its *run* says which: random, so no two learners share one,
-wherever they are. A ticket is honoured if its run is one that the learner answers for, its round is open there, and it
-says what it said when it was issued; an equal ticket (saved and loaded, or through JSON) is as good as the very object.
+A ticket belongs to the learner that issued it, identified by the random name of its *run*. A ticket is accepted if its
+run is one of the learner's, its round is open there, and its content is unchanged; an equal ticket (saved and loaded,
+or from JSON) is as good as the original object.
 
-- A *restored* learner (a saved file, pickle, or the child of a fork) is the old one's self: it honours the tickets that
-  were open when it was saved, and issues its own under a new name. So it never takes what the original, or another
-  learner restored from the same file, issued later.
-- A *copy* (`copy.copy`, `copy.deepcopy`) is another learner. It knows what the original knew and has no open ticket:
-  one answer is not heard twice.
+- A *restored* learner (a saved file, pickle, or the child of a fork) accepts the tickets that were open when it was
+  saved, and issues its own under a new run name. So it never accepts a ticket that the original, or another learner
+  restored from the same file, issued later.
+- A *copy* (`copy.copy`, `copy.deepcopy`) has the same state but no open tickets: no feedback is used twice.
 - A *fresh start* closes all tickets.
 
-The learner remembers the latest open tickets whole, as many as ``learner.max_open_tickets`` says, and these can be told
-by their `id` alone. When there are more, the oldest *expires*: all that is kept of it are eight bytes, by which the
-ticket itself (the object, or its JSON) is still known for what it was. A ticket that is told before the next guess
-costs nothing. The bytes of 256 expired rounds lie on a page, which goes when its last ticket is told.
+The learner keeps the latest ``learner.max_open_tickets`` open tickets whole; `tell` finds these by their `id`. When
+there are more, the oldest *expires*: only a digest of eight bytes is kept, against which the ticket itself (the object,
+or its JSON) can still be checked. A ticket that is answered before the next guess costs nothing. The digests of 256
+expired rounds form a page, which is freed when its last ticket is closed.
 """
 
 import copy
@@ -36,18 +35,18 @@ from onebit.game import TOKEN, Guess, read_id
 from onebit.inputs import Floats, Rows, SparseRows
 
 _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
-# Whether rows are sparse, rows, columns, scores; round, index, explored, version, propensity, token.
+# Whether the row is sparse; lengths of row, columns and scores; round, index, explored, version, propensity, token.
 _pack_head = struct.Struct(f"<?qqqqqbqd{TOKEN}s").pack
 DIGEST = 8
-"""Bytes kept of an expired ticket: another one has the same in a case of 10¹⁹."""
+"""Bytes kept of an expired ticket; two tickets share a digest with probability about 10⁻¹⁹."""
 ROUNDS = 256
 """Rounds on a page."""
 PAGE = ROUNDS * DIGEST
 """Bytes of a page."""
 _EMPTY_PAGE = bytes(PAGE)
 TICKET_BYTES = 1_000
-"""Of an open ticket beside its numbers."""
-_TOKENS_AT_ONCE = 512  # asking the system for each ticket's would cost a tenth of a guess
+"""Bytes of an open ticket beside its arrays."""
+_TOKENS_AT_ONCE = 512  # one system call per ticket would cost a tenth of a guess
 
 _new_guess = tuple.__new__  # half the time of Guess(…), which calls it
 
@@ -72,30 +71,30 @@ class Expired(NamedTuple):
 
 
 class Tickets:
-    """The book of one learner: what its open tickets say.
+    """The open tickets of one learner.
 
     Parameters
     ----------
     most : int
-        How many open tickets are remembered whole; at least 1.
+        How many open tickets are kept whole; at least 1.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._pages: dict[str, dict[int, bytearray]] = {}
-        """By run, the digests of expired tickets, so many to a page; a place of zeros is not open."""
+        """By run, the pages of digests of expired tickets; a digest of zeros is not open."""
         self._kept: dict[int, Guess] = {}
-        """Open tickets by round, the oldest first; rounds of a book are never used twice."""
+        """Open tickets by round, the oldest first; a round is never used twice."""
         self._n_kept: Counter[str] = Counter()
         """How many of them each run issued."""
         self.latest: Guess | None = None
-        """The latest ticket, until it is told or the next one is issued."""
+        """The latest ticket, until it is closed or the next one is issued."""
         self.own: Guess | None = None
-        """The same with arrays of its own: what a holder does to those of a ticket must not reach the learner."""
+        """A copy of it with its own arrays, so that changes to the caller's ticket do not reach the learner."""
         self._name_run()
 
     def _name_run(self) -> None:
-        # Nothing a seed or a process decides: unique wherever tickets travel.
+        # Independent of seed and process: unique everywhere.
         self.run, self._fork = uuid.uuid4().hex, _forks
         self._pages[self.run] = {}
         self._tokens: list[bytes] = []
@@ -111,7 +110,7 @@ class Tickets:
         scores: Floats,
         version: int,
     ) -> Guess:
-        """Return an open ticket of the present run; the arguments are its fields."""
+        """Return an open ticket of the current run; the arguments are its fields."""
         if self.latest is not None:
             self._file_latest()
             while len(self._kept) >= self.most:
@@ -143,7 +142,7 @@ class Tickets:
         raise _not_open_error(repr(name))
 
     def check(self, guess: Guess, labels: list[Any]) -> Guess:
-        """Return a ticket with arrays of its own, or raise ValueError unless it is open and says what it said.
+        """Return a ticket with its own arrays, or raise ValueError unless it is open and unchanged.
 
         Parameters
         ----------
@@ -152,22 +151,22 @@ class Tickets:
         labels : list
             The label of every index.
         """
-        if type(guess) is not Guess:  # a subclass could say one thing now and another later
+        if type(guess) is not Guess:  # a subclass could change its values between checks
             raise ValueError(f"guess must be what guess(x) returned, or its id; got {guess!r}")
-        said: bytes | None = None
+        content: bytes | None = None
         with suppress(TypeError, ValueError, AttributeError, OverflowError, struct.error):
-            # First the copy, then the look: other threads may write to the holder's arrays in between.
+            # Copy first, then check: other threads may write to the caller's arrays in between.
             guess = _own_form(guess)
-            said = _all_it_says(guess)
-        self._check_filed(guess, said)
-        if not 0 <= guess.index < len(labels):  # what is left of an expired ticket may come from a stranger's file
+            content = _all_it_says(guess)
+        self._check_filed(guess, content)
+        if not 0 <= guess.index < len(labels):  # digests may come from an untrusted file
             raise _edited_error(guess)
         label, issued = guess.label, labels[guess.index]
         if type(label) is not type(issued) or label != issued:
             raise _edited_error(guess)
         return guess
 
-    def _check_filed(self, guess: Guess, said: bytes | None) -> None:
+    def _check_filed(self, guess: Guess, content: bytes | None) -> None:
         t, run = guess.round, guess.learner
         if not isinstance(run, str) or run not in self._pages:
             raise _not_open_error(f"of round {t!r}")
@@ -176,13 +175,13 @@ class Tickets:
         if isinstance(t, (int, np.integer)):
             kept = self._kept.get(int(t))
             if kept is not None and kept.learner == run:
-                if said != _all_it_says(kept):
+                if content != _all_it_says(kept):
                     raise _edited_error(guess)
                 return
             digest = self._digest_at(run, int(t))
             if not any(digest):
                 raise _not_open_error(f"of round {t}")
-            if said is not None and digest == _digest(said):
+            if content is not None and digest == _digest(content):
                 return
         raise _edited_error(guess)
 
@@ -194,7 +193,7 @@ class Tickets:
             self.cross_off(guess)
 
     def cross_off(self, guess: Guess) -> None:
-        """Close a ticket that was found or checked, and filed."""
+        """Close a ticket that was found or checked, other than the latest."""
         run, round = guess.learner, guess.round
         assert run is not None
         pages = self._pages[run]
@@ -209,7 +208,7 @@ class Tickets:
         self._drop_if_done(run)
 
     def retire(self) -> None:
-        """Go on under a new name; open tickets stay open."""
+        """Continue under a new run name; open tickets stay open."""
         if self.latest is not None:
             self._file_latest()
         old = self.run
@@ -223,14 +222,14 @@ class Tickets:
             return 0
         return (len(self._kept) + 1) * (TICKET_BYTES + latest.row.nbytes + latest.scores.nbytes)
 
-    # What a saved file holds of the book.
+    # What a saved file holds.
 
     def all_kept(self) -> list[Guess]:
-        """Return the open tickets that are remembered whole, the oldest first."""
+        """Return the open tickets that are kept whole, the oldest first."""
         return [*self._kept.values()] + ([] if self.own is None else [self.own])
 
     def all_expired(self) -> list[Expired]:
-        """Return what is left of the expired ones."""
+        """Return the rounds and digests of the expired tickets."""
         found = []
         for run, pages in self._pages.items():
             for number, page in pages.items():
@@ -240,7 +239,7 @@ class Tickets:
 
     @classmethod
     def restored(cls, most: int, kept: list[Guess], expired: list[Expired]) -> "Tickets":
-        """Return a book with those open tickets, which goes on under a new name."""
+        """Return an object with those open tickets, which continues under a new run name."""
         book = cls(most)
         for guess in kept:
             assert guess.learner is not None
@@ -249,7 +248,7 @@ class Tickets:
             book._write(book._pages.setdefault(run, {}), round, digest)
         return book
 
-    # What is underneath.
+    # Internals.
 
     def _file_latest(self) -> None:
         assert self.own is not None
@@ -274,7 +273,7 @@ class Tickets:
         self._write(self._pages[guess.learner], guess.round, _digest(_all_it_says(guess)))
 
     def _drop_if_done(self, run: str) -> None:
-        """Forget the name of a run of which nothing is open any more."""
+        """Forget a run that has no open tickets left."""
         if run != self.run and not self._n_kept[run] and not self._pages[run]:
             del self._pages[run], self._n_kept[run]
 
@@ -297,7 +296,7 @@ class Tickets:
         return twin
 
     def __deepcopy__(self, _memo: Any) -> "Tickets":
-        return self.__copy__()  # a bookmark is the same book
+        return self.__copy__()  # used by bookmarks, which keep the same run
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -305,13 +304,13 @@ class Tickets:
 
 
 def is_fit(guess: Guess, state: State, n_features: int) -> bool:
-    """Return whether compiled code can take a ticket in its own form: whoever wrote a file may have made it up."""
+    """Return whether compiled code can take a checked ticket: one from a file may be forged."""
     row = guess.row
     if isinstance(row, SparseRows):
         values, columns, starts, n_columns = row
         if starts.tolist() != [0, len(columns)] or len(columns) != len(values):
             return False
-        # Not by differences, which may overflow.
+        # Not via differences, which may overflow.
         if len(columns) and (columns[0] < 0 or columns[-1] >= n_columns or (columns[1:] <= columns[:-1]).any()):
             return False
     elif row.shape[0] != 1:
@@ -322,7 +321,7 @@ def is_fit(guess: Guess, state: State, n_features: int) -> bool:
 
 
 def _own_form(guess: Guess) -> Guess:
-    """Return a ticket as compiled code takes it, with arrays of its own; raises for what could never be issued."""
+    """Return a ticket with its own arrays, of the types that compiled code takes; raises if it cannot be one."""
     round, label, propensity, explored, index, row, scores, version, run, token = guess
     if type(explored) is not bool:
         raise TypeError("explored is True or False")
@@ -351,7 +350,7 @@ def _copied(array: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 def _all_it_says(guess: Guess) -> bytes:
-    """Return the content of a ticket in its own form, but for its label and run; raises if a number is none."""
+    """Return the content of a ticket as bytes, without its label and run; raises if a field is not a number."""
     round, _, propensity, explored, index, row, scores, version, _, token = guess
     (n_scores,) = scores.shape
     if type(row) is np.ndarray:
@@ -363,13 +362,13 @@ def _all_it_says(guess: Guess) -> bytes:
     return head + values.tobytes() + columns.tobytes() + starts.tobytes() + scores.tobytes()
 
 
-def _digest(said: bytes) -> bytes:
-    digest = blake2b(said, digest_size=DIGEST).digest()
-    return digest if any(digest) else b"\1" * DIGEST  # zeros mean that nothing is open
+def _digest(content: bytes) -> bytes:
+    digest = blake2b(content, digest_size=DIGEST).digest()
+    return digest if any(digest) else b"\1" * DIGEST  # zeros mean: not open
 
 
 def _not_open_error(which: str) -> ValueError:
-    """Return one error for a ticket told before and one of another learner: after loading they cannot be told apart."""
+    """Return the error for a closed ticket or one of another learner; after loading the two look the same."""
     return ValueError(
         f"guess {which} is not open here: it was told before, or is foreign (another learner, another run or a copy of "
         "this one issued it). Each guess is told once, to the learner that issued it"

@@ -14,14 +14,14 @@ from onebit.spaces import Rule, space_for
 
 
 class UniformGuess(SpaceLearner):
-    """Guesses every label with the same chance and never learns.
+    """Guesses every label with the same probability and never learns.
 
     Parameters
     ----------
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
-        Names the learner's random numbers.
+        Seed of the learner's random numbers.
 
     Notes
     -----
@@ -43,11 +43,11 @@ class UniformGuess(SpaceLearner):
         self.seed = seed
 
     def _new_state(self) -> State:
-        # It has a memory all the same, so that features are checked as everyone's are.
+        # It has a state nevertheless, so that features are checked as in other learners.
         return space_for(None, RULE, (), self.n_features_in_, len(self.classes_))
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the same chance for every class: all it knows, and the baseline of a log loss."""
+        """Return the same probability for every class: the baseline of a log loss."""
         scores = self.score_classes(X)
         return np.full(scores.shape, 1.0 / scores.shape[1])
 

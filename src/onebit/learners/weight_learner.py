@@ -5,12 +5,12 @@ from onebit.learners.base import Learner
 
 
 class WeightLearner(Learner):
-    """Shows its weights.
+    """A learner with one weight vector per class.
 
     Attributes
     ----------
     weights_ : array of shape (K, n_features)
-        What each class has learned.
+        The weight vector of each class.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""Any classifier of scikit-learn as a learner: what one would try first."""
+"""Any scikit-learn classifier as a learner."""
 
 import copy
 import math
@@ -21,7 +21,7 @@ _NOT_PUBLIC = ("tests", "conftest", "externals", "experimental")
 
 
 class Wrapped(Learner):
-    """One copy of a scikit-learn classifier for every label, which says whether that label is right; ε-greedy.
+    """One copy of a scikit-learn classifier for every label, which predicts whether that label is right; ε-greedy.
 
     A right answer is an example for its label's copy and a counter-example for all others; a wrong one is a
     counter-example for the label that was guessed. Nothing is weighted by how likely the guess was: each of these is
@@ -34,29 +34,29 @@ class Wrapped(Learner):
     Parameters
     ----------
     estimator : classifier, str, optional
-        Of scikit-learn, or made like those; it is copied, and a `random_state` of None is given by the seed. Or the
-        import path of one of scikit-learn's, such as ``"sklearn.ensemble:RandomForestClassifier"``, which is taken with
-        its defaults. By default ``SGDClassifier(loss="log_loss")``.
+        A scikit-learn classifier; it is cloned, and a `random_state` of None is set from the seed. Or the import path
+        of a scikit-learn class, such as ``"sklearn.ensemble:RandomForestClassifier"``, used with its defaults. By
+        default ``SGDClassifier(loss="log_loss")``.
     exploration : float
         How often a label is drawn uniformly: in [0, 1].
     refit : {"partial", "geometric"}
-        "partial" hands new rows to `partial_fit`, a tenth as many at a time as there were before, 1 at least and 100 at
-        most. "geometric" fits all copies anew whenever there are a quarter more rows: for forests, and whatever has no
+        "partial" passes new rows to `partial_fit`, in batches of a tenth of the rows so far (1 to 100 rows).
+        "geometric" refits all copies whenever the number of rows has grown by a quarter: for forests and others without
         `partial_fit`.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
-        Names the learner's random numbers.
+        Seed of the learner's random numbers.
 
     Notes
     -----
     Guarantee:
-    None. Classes may join: they are tried when they are drawn, or when all others score less. With `among` the chances
-    are those of the allowed labels. Known rounds (`learn_from`) teach what rounds of its own would.
+    None. Classes may be added: they are tried when drawn uniformly, or when all others score less. With `among` the
+    propensities are those of the allowed labels. Known rounds (`learn_from`) are used like the learner's own.
 
-    It is saved without pickle: the rows are, and a loaded one learns from them again, which takes as long as it took.
-    So the classifier must be deterministic once its `random_state` is given. One that is not given by name must be
-    `trusted` when it is loaded, with all that its settings hold (a forest holds a tree).
+    It is saved without pickle: the file holds the rows, and loading refits on them, which takes as long as before. So
+    the classifier must be deterministic given its `random_state`. One that is not given by name must be `trusted` when
+    it is loaded, with every class in its settings (a forest holds a tree).
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Wrapped(Learner):
         self.classes = classes
         self.seed = seed
 
-    # Four methods by hand.
+    # The four methods of a learner.
 
     def _start(self) -> None:
         self._rate = check_number("exploration", self.exploration, at_least=0.0, at_most=1.0)
@@ -137,9 +137,9 @@ class Wrapped(Learner):
 
     def _add_class(self) -> None:
         self._models = [*self._models, None]
-        self._models[-1] = self._taught(len(self._models) - 1, 0, self._learned_size)
+        self._models[-1] = self._fitted(len(self._models) - 1, 0, self._learned_size)
 
-    # What is known, and what is learned from it.
+    # The stored rows, and fitting on them.
 
     def _learn(self, row: Rows, label: int, correct: bool) -> bool:
         n = self._size
@@ -152,7 +152,7 @@ class Wrapped(Learner):
         more = max(1, min(learned // 10, _MOST_AT_ONCE)) if self._is_partial else max(1, learned // 4)
         if n + 1 >= learned + more:
             try:
-                models = [self._taught(i, learned, n + 1) for i in range(len(self._models))]
+                models = [self._fitted(i, learned, n + 1) for i in range(len(self._models))]
             except BaseException:
                 self._rows[n], self._labels_heard[n], self._right[n] = 0.0, 0, False
                 raise
@@ -160,24 +160,24 @@ class Wrapped(Learner):
         self._size = n + 1
         return True
 
-    def _taught(self, i: int, start: int, stop: int) -> Any:
-        """Return label i's copy of the classifier when it has learned from the rows up to `stop`."""
+    def _fitted(self, i: int, start: int, stop: int) -> Any:
+        """Return label i's copy of the classifier, fitted on the rows up to `stop`."""
         model = self._models[i] if self._is_partial else None
-        # A copy that has not begun is given all; it begins when its label has been both right and wrong.
-        places, says = self._known_of(i, start if model is not None else 0, stop)
-        if model is None and (not len(says) or says.min() == says.max()):
+        # An unfitted copy gets all rows; it is first fitted when its label has been both right and wrong.
+        places, answers = self._known_of(i, start if model is not None else 0, stop)
+        if model is None and (not len(answers) or answers.min() == answers.max()):
             return None
-        if not len(says):
+        if not len(answers):
             return model
         model = clone(self._blank) if model is None else copy.deepcopy(model)
         if self._is_partial:
-            model.partial_fit(self._rows[places], says, classes=[0, 1])
+            model.partial_fit(self._rows[places], answers, classes=[0, 1])
         else:
-            model.fit(self._rows[places], says)
+            model.fit(self._rows[places], answers)
         return model
 
     def _known_of(self, i: int, start: int, stop: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the places of the rows for which it is known whether label i is right, and whether it is."""
+        """Return the positions of the rows for which it is known whether label i is right, and whether it is."""
         is_own, is_right = self._labels_heard[start:stop] == i, self._right[start:stop]
         places = np.flatnonzero(is_own | is_right)
         return places + start, (is_own & is_right)[places].astype(np.int64)
@@ -187,11 +187,11 @@ class Wrapped(Learner):
         has_margins = hasattr(self._blank, "decision_function")
         for i, model in enumerate(self._models):
             if model is None:
-                says = self._known_of(i, 0, self._size)[1]
-                right, wrong = says.sum() + 1.0, len(says) - says.sum() + 1.0
+                answers = self._known_of(i, 0, self._size)[1]
+                right, wrong = answers.sum() + 1.0, len(answers) - answers.sum() + 1.0
                 scores[i] = math.log(right / wrong) if has_margins else right / (right + wrong)
             elif type(model).decision_function is _gradient_descent().decision_function if has_margins else False:
-                scores[i] = model.coef_[0] @ rows[0] + model.intercept_[0]  # what it does, without its checks
+                scores[i] = model.coef_[0] @ rows[0] + model.intercept_[0]  # decision_function without its input checks
             elif has_margins:
                 scores[i] = model.decision_function(rows)[0]
             else:
@@ -205,7 +205,7 @@ class Wrapped(Learner):
         return {"rows": self._rows[:n], "labels": self._labels_heard[:n], "right": self._right[:n]}
 
     def _take_back(self, kept: dict[str, Any]) -> None:
-        """Learn again from the rows of a file, as they were learned from."""
+        """Refit on the rows of a file, in the same batches."""
         if set(kept) != {"rows", "labels", "right"}:
             raise ValueError("it lacks the rows that its classifier learned from")
         rows, labels, right = kept["rows"], kept["labels"], kept["right"]
@@ -220,13 +220,13 @@ class Wrapped(Learner):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # As good as its classifier, and its columns are not scaled.
+        # The score depends on the classifier, and columns are not scaled.
         tags.classifier_tags.poor_score = True
         return tags
 
 
 def _named_classifier(path: str) -> Any:
-    """Return one of scikit-learn's public classifiers: a saved file may come from a stranger, and names it."""
+    """Return a public scikit-learn classifier by import path, which may come from an untrusted file."""
     module = path.partition(":")[0]
     is_public = is_import_path(path) and not any(
         part.startswith("_") or part in _NOT_PUBLIC for part in module.split(".")
@@ -234,7 +234,7 @@ def _named_classifier(path: str) -> Any:
     found: Any = None
     if is_public and module.partition(".")[0] == "sklearn":
         found = find_by_import_path(path, "estimator")
-    # Not called before it is known to be theirs: modules show what they import, too.
+    # Checked to be scikit-learn's own before it is called: a module also exposes what it imports.
     is_theirs = isinstance(found, type) and found.__module__.startswith("sklearn.")
     if not is_theirs or not issubclass(found, ClassifierMixin):
         raise ValueError(
@@ -248,6 +248,6 @@ def _named_classifier(path: str) -> Any:
 
 
 def _gradient_descent() -> Any:
-    from sklearn.linear_model import SGDClassifier  # it brings much that `import onebit` does without
+    from sklearn.linear_model import SGDClassifier  # slow to import
 
     return SGDClassifier

@@ -3,7 +3,8 @@
 The hue is the learner's, and relatives have neighbours of it: blue for the support vector machines, green for the
 perceptrons, orange for Banditron, olive and ochre for its second-order kin, purple-red for gradients, reds, sand and
 teal for regressions. A kernel changes the tone, as Banditron's exploration does (the darker, the more); other settings
-change the dashes, and the marker where there is no line. Dots and hollow markers are for those who are told the label.
+change the dashes, and the marker where there is no line. Dots and hollow markers are for learners with full
+information.
 """
 
 import math
@@ -47,7 +48,7 @@ _TONES = {
     "SOBA": ("#5C6B00", "#97A53A", "#333C00"),
     "PNewtron": ("#8A6A00", "#BFA13A", "#4F3D00"),
     "NearestNeighbor": ("#5B2A86", "#9A76C2", "#2F1150"),
-    # Purple-red for those who follow a gradient, mauve, slate and grey for those who keep no weights.
+    # Purple-red for gradient learners, mauve, slate and grey for those without weights.
     "Gaptron": ("#8E2B5F", "#C06A97", "#5A1039"),
     "AdaptiveSurrogate": ("#B5446E", "#DB8FAE", "#7A1F42"),
     "ConservativePassiveAggressive": ("#A8503C", "#D18B77", "#6E2A1A"),
@@ -89,7 +90,7 @@ _DOTS: tuple[Dashes, ...] = (
     (0, (2.0, 1.0)),
 )
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-# Those who are told the label have the markers of those who are not, hollow.
+# Full-information learners have the markers of their bandit counterparts, hollow.
 _FIRST_MARKER = {
     "BanditSVM": 0,
     "FullInformationSVM": 0,
@@ -122,7 +123,7 @@ _FIRST_MARKER = {
     "FullInformationRidge": 0,
 }
 _KERNEL = re.compile(r"kernel=(None)?")
-# The name, the kernel, and what says how rows come rather than who learns.
+# The name, the kernel, and settings of how rows are given rather than of the learner.
 _NO_SETTING = re.compile(r"^[^(\s:]*[(\s:]?|kernel=[^,]*|(radius|scale)=[^,)]*")
 _EXPLORATION = re.compile(r"Banditron\(exploration=([\d.e-]+)")
 # A rival's settings have no names that could be read.
@@ -138,12 +139,12 @@ def looks_of(players: Iterable[Shown]) -> dict[str, Look]:
     """Return everyone's look, by title; no two have the same colour and dashes, nor the same colour and marker.
 
     A look depends on what a learner is, never on its place. Only where two want the same dashes does the later in the
-    alphabet take the next free ones. Up to 18 settings of one learner can be told apart.
+    alphabet take the next free ones. Up to 18 settings of one learner look different.
 
     Parameters
     ----------
     players : iterable of Shown
-        All who are in the figure, or in any figure of the report.
+        All learners in the figure, or in any figure of the report.
 
     Examples
     --------
@@ -154,7 +155,7 @@ def looks_of(players: Iterable[Shown]) -> dict[str, Look]:
     """
     given: dict[str, Look] = {}
     taken: set[tuple[str, int]] = set()
-    # Plain settings first: who has none keeps the solid line.
+    # Plain settings first: a learner without any keeps the solid line.
     for player in sorted(set(players), key=lambda player: (len(player.written), player.written, player.title)):
         tones = _tones(player.written)
         tone, dashes = _wanted(player.written, len(tones))

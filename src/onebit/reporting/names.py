@@ -2,7 +2,7 @@
 
 It may hold line breaks, codes that a terminal obeys, marks that turn the direction of writing, bytes that are no text,
 brackets that Rich takes for markup, dollars that matplotlib takes for formulas, or begin with a sign that makes it a
-formula to a spreadsheet. Whoever shows one asks here; the name itself stays what it is.
+formula to a spreadsheet. All code that shows names uses these functions; the name itself is not changed.
 """
 
 import re

@@ -17,7 +17,7 @@ from onebit.reporting.names import on_screen, printable
 
 @contextmanager
 def progress_bar(console: Console, description: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar with the time left; the function it gives is told how much is done, and of how much.
+    """Show a bar with the time left; call the function it yields with how much is done, and of how much.
 
     Warnings meant for users (`UserWarning`) are shown above it, as one line each.
     """

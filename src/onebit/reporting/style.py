@@ -51,7 +51,7 @@ _LOOKS: dict[Any, Any] = {
     "text.color": INK,
     "hatch.color": "#8C8C8C",
     "hatch.linewidth": 0.6,
-    # Without a salt of our own, ids in an SVG would be drawn anew each time.
+    # Without a fixed salt, ids in an SVG would be random.
     "svg.hashsalt": "onebit",
     # Letters as outlines look the same where the font is missing.
     "svg.fonttype": "path",
@@ -127,7 +127,7 @@ def draw_mean(axes: Axes, rounds: Any, mean: Any, error: Any, color: str, dashes
 
 
 def what_lines_are(n_runs: int) -> str:
-    """Say in a caption what `draw_mean` shows."""
+    """Return the caption for what `draw_mean` shows."""
     return f"the mean of {n_runs} runs with a band of ± 1 standard error" if n_runs > 1 else "a single run"
 
 

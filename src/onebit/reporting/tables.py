@@ -1,4 +1,4 @@
-"""Tables as files: numbers for people, CSV for programs."""
+"""Tables: readable numbers, and CSV files."""
 
 import csv
 import io
@@ -12,7 +12,7 @@ from onebit.reporting.names import in_csv
 
 
 def grouped(number: float, digits: int = 0) -> str:
-    """Return a number as people read it, its thousands set apart: by a space, in every table, figure and text.
+    """Return a number with its thousands separated by a space, as in every table, figure and text.
 
     >>> grouped(5_000_000), grouped(1234.56, 1)
     ('5 000 000', '1 234.6')
@@ -36,7 +36,7 @@ def with_error(mean: float, standard_error: float) -> str:
 
 
 def what_means_are(n_runs: int) -> str:
-    """Say above a table what `with_error` shows."""
+    """Return the caption for what `with_error` shows."""
     if n_runs == 1:
         return "Mistakes of a single run, which has no standard error"
     return "Mistakes: mean over the runs ± standard error"

@@ -48,7 +48,7 @@ def caption(outcomes: list[Outcome]) -> str:
 
 
 def _leaves_unclaimed(outcome: Outcome) -> bool:
-    """Say whether a learner guesses uniformly where no class has a score of at least 0."""
+    """Return whether a learner guesses uniformly where no class has a score of at least 0."""
     return outcome.entry.spec.name == BanditPerceptron.__name__
 
 

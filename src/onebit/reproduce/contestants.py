@@ -1,4 +1,4 @@
-"""Who plays what in the paper's experiments, and our own learner beside them: a comparison on its two streams."""
+"""The entries of the paper's experiments, and our own learner: a comparison on its two streams."""
 
 from onebit.compare.comparison import Comparison
 from onebit.compare.entries import Entry, enter
@@ -15,7 +15,7 @@ QUICK_ROUNDS, QUICK_RUNS = 100_000, 5  # seconds, and the order of the curves is
 
 
 def contestants() -> list[Entry]:
-    """Return everyone who plays, in the order of the tables."""
+    """Return all entries, in the order of the tables."""
     return [
         enter(BanditPerceptron(), "Algorithm 1", "algorithm-1"),
         enter(BanditPerceptron(update="authors"), "Algorithm 1, authors' update", "algorithm-1-authors"),

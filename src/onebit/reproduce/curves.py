@@ -102,22 +102,24 @@ def caption(outcomes: list[Outcome], dataset: str, is_log: bool) -> str:
         return f"Each line is {drawn}. A line that has become flat belongs to a learner that makes no more mistakes."
     ends = [(outcome.mean, outcome.entry) for outcome in mine]
     banditrons = [(end, who.title) for end, who in ends if who.key.startswith("banditron-")]
-    told = [f"{grouped(end)} by {who.title}" for end, who in ends if who.key in ("algorithm-1", "algorithm-2")]
-    told += [
+    ends_by_player = [
+        f"{grouped(end)} by {who.title}" for end, who in ends if who.key in ("algorithm-1", "algorithm-2")
+    ]
+    ends_by_player += [
         f"{grouped(end)} by the best Banditron ({name.partition(', ')[2]})" for end, name in sorted(banditrons)[:1]
     ]
     return (
         f"Each line is {drawn}, and the lower panel enlarges the bottom of the upper one. "
-        f"Mistakes after {grouped(mine[0].rounds[-1])} rounds: {', '.join(told)}."
+        f"Mistakes after {grouped(mine[0].rounds[-1])} rounds: {', '.join(ends_by_player)}."
     )
 
 
 def draw(outcomes: list[Outcome], dataset: str, is_log: bool) -> Figure:
-    """Draw the mistakes of everyone who played a data set, beside the published curves.
+    """Draw the mistakes of all entries on a data set, beside the published curves.
 
-    The linear figure has two panels: the paper's own range, in which the best learners cannot be told from zero, and
-    below it the bottom of that plot, enlarged until they can. The legend has the order in which the lines end; the
-    published curves are grey, behind ours. Bands are ± 1 standard error.
+    The linear figure has two panels: the paper's own range, in which the best learners look like zero, and below it the
+    bottom of that plot, enlarged until they can. The legend has the order in which the lines end; the published curves
+    are grey, behind ours. Bands are ± 1 standard error.
     """
     lines = _lines(outcomes, dataset, is_log)
     with style.looks():
@@ -195,8 +197,8 @@ def _label_ends(axes: Axes, lines: list[_Line]) -> None:
             linestyle=line.look.dashes,
             clip_on=False,
         )
-        told, end = "told the label: " if line.who.full_information else "", float(line.mean[-1])
-        text = f"{line.who.title}\n{told}{grouped(end, 1 if end < 10 else 0)} mistakes"
+        prefix, end = "told the label: " if line.who.full_information else "", float(line.mean[-1])
+        text = f"{line.who.title}\n{prefix}{grouped(end, 1 if end < 10 else 0)} mistakes"
         axes.text(1.08, place, text, transform=axes.transAxes, va="center", fontsize=11, linespacing=1.1)
 
 

@@ -11,7 +11,7 @@ from onebit.reporting.style import PALETTE
 DISC = 0.5**0.5
 """Radius of the disc that the first two features of the paper's data sets lie in."""
 CLASS_COLORS = (PALETTE[1], PALETTE[2], PALETTE[0])
-"""The paper's red, green and blue, as the colour-blind can tell them apart."""
+"""The paper's red, green and blue, in shades that are safe for colour blindness."""
 CLASS_TINTS = ("#F7D3BD", "#BFE7DC", "#BFDCEC")
 """The same at a quarter of their strength."""
 CLASS_MARKERS = ("o", "s", "^")

@@ -1,8 +1,8 @@
 """The table of an experiment: our mistakes beside the published ones, with every difference accounted for.
 
-A mean agrees with the paper if it lies within 5 %. A larger difference gets what `EXPLANATIONS` says about it. Where
-that says nothing, the mean still agrees if it lies within three standard errors of the difference, taking the authors'
-20 runs to spread as ours do; otherwise the difference is called unexplained.
+A mean agrees with the paper if it lies within 5 %. A larger difference is explained by `EXPLANATIONS`. Without an
+explanation, the mean still agrees if it lies within three standard errors of the difference, taking the authors' 20
+runs to spread as ours do; otherwise the difference is called unexplained.
 """
 
 import math

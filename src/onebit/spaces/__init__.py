@@ -1,4 +1,4 @@
-"""Where scores live: linear weights, for dense and sparse rows, and a support set with a kernel."""
+"""Spaces turn features into scores: linear weights, for dense and sparse rows, and a support set with a kernel."""
 
 from onebit.spaces.base import Rule
 from onebit.spaces.linear import LinearSpace, space_for

@@ -1,7 +1,7 @@
-"""A rule, and the space it plays in.
+"""Rules, and the spaces they work in.
 
-A *rule* turns scores into a guess, and feedback into a step; it sees nothing but scores. A *space* is where scores
-live: it turns features into scores, and applies what a rule says each class gains. Every rule works in every space.
+A *rule* turns scores into a guess, and feedback into a step; it sees nothing but scores. A *space* turns features into
+scores, and applies each class's gain. Every rule works in every space.
 """
 
 import importlib
@@ -28,28 +28,28 @@ class Numbers(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """How scores become a guess and feedback becomes a step: three `onebit.engine.jit.inlined` functions.
+    """How scores become a guess and feedback becomes a step: `onebit.engine.jit.jit_inline` functions.
 
-    They compare scores of a round with each other and with zero, no more: rounding, and where scores are beyond a float
-    their unit, differ between engines.
+    They may only compare scores of a round with each other and with zero: rounding, and the scale of scores that
+    overflow, differ between engines.
 
     Attributes
     ----------
     home : str
-        Where the rule is found again when a saved learner is loaded: ``"package.module:NAME"``.
+        The rule's import path, for loading a saved learner: ``"package.module:NAME"``.
     guess : (scores, draw, settings) → (label, explored)
         May call ``uniform(draw)``, once.
     probabilities : (scores, settings, out)
-        Writes the chance that `guess` gives to each label.
+        Writes the propensity of each label.
     learn : (answer, scratch, settings) → changed
         Reads ``scratch.scores`` and ``scratch.current`` and writes to ``scratch.gains`` how much of x each class gains.
     learn_logged : (answer, scratch, settings) → changed, or None
-        The same for a round that somebody else played; the only setting is the chance that its label was tried with.
-        Without it such rounds are refused.
+        The same for a round that another system played; its only setting is the propensity of the label. If None, such
+        rounds are refused.
     full_information : bool
-        Whether the rule belongs to the full-information game.
+        Whether the rule learns from the label itself.
     divides_by_chances : bool
-        Whether `learn_logged` needs the chance.
+        Whether `learn_logged` needs the propensity.
     always_draws : bool
         Whether `guess` calls ``uniform(draw)`` in nearly every round: then the numbers of a stream are drawn together,
         which is faster.
@@ -65,7 +65,7 @@ class Rule(NamedTuple):
     always_draws: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Compiled functions do not travel between processes; a name does.
+        # Compiled functions cannot be pickled; an import path can.
         try:
             found = find_rule(self.home)
         except (ImportError, AttributeError, ValueError):
@@ -78,49 +78,49 @@ class Rule(NamedTuple):
         return find_rule, (self.home,)
 
     def __deepcopy__(self, _memo: Any) -> "Rule":
-        return self  # it never changes
+        return self  # immutable
 
 
 def find_rule(home: str) -> Any:
-    """Return the rule that lives there."""
+    """Return the rule at an import path."""
     module, _, name = home.partition(":")  # importing it defines the rule
     return getattr(importlib.import_module(module), name)
 
 
 class Space(State):
-    """The memory of a learner that follows a rule."""
+    """The state of a learner that follows a rule."""
 
     rule: Rule
 
     def late_scratch(self, scores: Floats) -> Scratch:
-        """Let the rule see the scores of then beside those of now; a class that came later was not allowed then."""
+        """Return scratch with the scores at the time of the guess; classes added since then count as not allowed."""
         then = np.full(self.n_classes, -np.inf)
         then[: len(scores)] = scores
         scratch: Scratch = self.scratch._replace(scores=then)
         return scratch
 
     def takes_scores(self, scores: Floats, label: int) -> bool:
-        """Return whether they are numbers, but for labels that were not allowed, and the label was."""
+        """Return whether a ticket's scores are finite, but for labels not allowed, and its label was allowed."""
         are_scores = bool((scores < np.inf).all())  # NaN is not
         return are_scores and label < len(scores) <= self.n_classes and bool(scores[label] > -np.inf)
 
     @abstractmethod
     def algorithm_of(self, rule: Rule, is_sparse: bool) -> Algorithm:
-        """Return a rule's game in this space, for dense or for sparse rows."""
+        """Return a rule's algorithm in this space, for dense or for sparse rows."""
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return the rule's game."""
+        """Return the algorithm of this space's rule."""
         return self.algorithm_of(self.rule, is_sparse)
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        """Learn what the rule's theorem allows."""
+        """Learn from a round that another system played, by the rule's `learn_logged`."""
         rule = self.rule
         if rule.learn_logged is None:
             raise ValueError("this rule cannot learn from rounds that others played; give it learn_logged")
         if rule.divides_by_chances:
             needed_chance(propensity)
         if rule.full_information and truth < 0:
-            return False  # it learns from labels, and this one is not known
+            return False  # it learns from labels, and this one is unknown
         prepared = self.prepare(row)
         self.score(prepared, row)
         self._scored_round = -1
@@ -141,7 +141,7 @@ def rule_algorithm(rule: Rule, score: Callable[..., Any], step: Callable[..., No
     score : (state, X, t, kernel, out) → READY or why not
         Writes row t's score for every class.
     step : (state, X, t, gains)
-        Lets every class i gain gains[i] times row t.
+        Adds gains[i] times row t to every class i.
     pauses : bool
         As for `Algorithm`.
     """

@@ -1,4 +1,4 @@
-"""Playing a support set in blocks: matrix products for the scores, and still the round-by-round guesses.
+"""Playing a support set in blocks: scores by matrix products, with the same guesses as round by round.
 
 A block of rows is scored at once against the examples stored so far. Walking through the block, each update's effect is
 added to the rows still to come. Such scores differ from those of a single round by rounding (or, where a polynomial
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 # A block must be long enough for a fast product and short enough that few of its rows are changed by its own updates.
 _ROWS = 256
-# A polynomial's scores cost the same however large the store is: there the block only has to hide the Python around it.
+# A polynomial's scores cost the same however large the store is: there a block only amortises the Python overhead.
 _ROWS_WITH_SCREEN = 4096
 # A sum of n products is off by at most n·2⁻⁵³ times the sum of their sizes; 4 covers the product, the kernel and slack.
 _ROUNDING = 4.0 * 2.0**-53
-# Room in the count of terms for what is not counted one by one.
+# Allowance for terms that are not counted one by one.
 _SPARE_TERMS = 64
 
 
@@ -42,13 +42,13 @@ class BlockScores(NamedTuple):
 
     scores: Floats
     margins: Floats
-    """One per class."""
+    """The error bound of each class's score."""
     exact: Integers
-    """The row whose scores are exact, −1 if none is; the only entry."""
+    """The row whose scores are exact, −1 if none is; one entry."""
 
 
 class Block(Playable):
-    """The scores of some rows against a support set that changes under them."""
+    """The scores of some rows against a support set that changes meanwhile."""
 
     def __init__(self, space: "SupportSet", screen: Screen | None, rows: Floats, expect_many_updates: bool) -> None:
         self.space, self.rows, self.scratch = space, rows, space.scratch
@@ -63,13 +63,13 @@ class Block(Playable):
             scores = self._screen.score_rows(rows)
         else:
             scores = space.score_rows(rows)
-        scores[squares < LEAST_SQUARE] = np.nan  # the products are lost, or nearly: such rows are scored exactly
+        scores[squares < LEAST_SQUARE] = np.nan  # the products underflow: such rows are scored exactly
         self.arrays = BlockScores(scores, np.zeros(scores.shape[1]), np.array([-1]))
         self._gram = self._compared(rows, rows) if expect_many_updates else None
         self._score_margins()
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return the rule's game on scores that are known already; only Python can store an example."""
+        """Return the rule's algorithm on precomputed scores; only Python can store an example."""
         return rule_algorithm(self.space.rule, _known_score, _leave_to_python, pauses=True)
 
     def _score_margins(self) -> None:
@@ -89,7 +89,7 @@ class Block(Playable):
                 self.arrays.margins[:] = np.where(totals > 0.0, error * totals, 0.0)
 
     def _settle(self, why: int, rows: Rows, t: int, named: Rows | str) -> None:
-        """Score a row exactly that is in doubt, or take in the change that row t−1 made."""
+        """Score a doubtful row exactly, or apply the update of row t−1."""
         if why == CHANGED:
             self._update(t - 1)
         elif self.arrays.exact[0] != t:
@@ -116,7 +116,7 @@ class Block(Playable):
 
 @jit_inline
 def _known_score(state: BlockScores, _X: Floats, t: int, _kernel: Any, out: Floats) -> int:
-    """Write row t's scores, if they are exact or beyond doubt."""
+    """Write row t's scores, if they are exact or accurate enough."""
     for i in range(out.shape[0]):
         out[i] = state.scores[t, i]
     if t != state.exact[0] and _is_in_doubt(out, state.margins):
@@ -126,7 +126,7 @@ def _known_score(state: BlockScores, _X: Floats, t: int, _kernel: Any, out: Floa
 
 @jit_inline
 def _is_in_doubt(scores: Floats, margins: Floats) -> bool:
-    """Say whether a comparison of two scores, or of one with zero, could go the other way without rounding."""
+    """Return whether a comparison of two scores, or of one with zero, could have another result without rounding."""
     doubt = False  # no early return: without branches the comparisons are vectorised
     for i in range(margins.shape[0]):
         if margins[i] > 0.0:

@@ -1,8 +1,8 @@
 """The linear space: one weight vector per class, kept feature by feature (d × K), for dense and for sparse rows.
 
-Rules only compare scores with each other and with zero. So a row whose scores overflow or vanish, although its features
-and the weights are floats, is scored again, divided by a power of two: the guess that exact scores would give. Where
-even those overflow (weights near the largest float) the row is refused.
+Rules only compare scores with each other and with zero. So a row whose scores overflow or underflow is scored again,
+divided by a power of two, which gives the same guess as exact scores. Where even those overflow (weights near the
+largest float) the row is refused.
 """
 
 from collections.abc import Mapping
@@ -23,20 +23,20 @@ from onebit.spaces.sparse import score as score_sparse
 from onebit.spaces.support_set import SupportSet
 
 # With few features one accumulator per class stays in a register; with many, going through the weights row by row reads
-# them in the order in which they lie in memory. Both add up in the order of the features, to the same bits.
+# them in memory order. Both add up in the order of the features, so the results are identical.
 _FEW_FEATURES = 8
-_NUMBERS = 1 << 14  # drawn together: they stay in the cache until they are used
+_NUMBERS = 1 << 14  # drawn together: few enough to stay in the cache
 
 
 class Weights(NamedTuple):
-    """The memory of a linear learner."""
+    """The arrays of a linear learner."""
 
     weights: Floats
     """One row per feature, one column per class."""
 
 
 class LinearSpace(Space):
-    """One weight per class and feature; memory K × d whatever the number of rounds."""
+    """One weight per class and feature: K × d numbers, whatever the number of rounds."""
 
     may_have_kernel = False
     class_axes: ClassVar[Mapping[str, int]] = MappingProxyType({"weights": 1})
@@ -47,11 +47,11 @@ class LinearSpace(Space):
         self.scratch = self.new_scratch()
 
     def algorithm_of(self, rule: Rule, is_sparse: bool) -> Algorithm:
-        """Return a rule's game on dense or on sparse rows."""
+        """Return a rule's algorithm on dense or on sparse rows."""
         return rule_algorithm(rule, *((sparse.score, sparse.step) if is_sparse else (score, step)))
 
     def run(self, rows: Rows, y: Integers, start: int, seed: Any, first_round: int, record: Record) -> None:
-        """Play prepared rows. A rule that always draws is given, in place of the seed, the numbers of many rounds."""
+        """Play prepared rows. A rule that always draws gets the numbers of many rounds in place of the seed."""
         if not self.rule.always_draws:
             super().run(rows, y, start, seed, first_round, record)
             return
@@ -63,7 +63,7 @@ class LinearSpace(Space):
             super().run(piece, some, start + first, numbers, -(start + first), record)
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return ⟨wᵢ, x⟩ for every row and class, or that divided by a power of two where it is no float."""
+        """Return ⟨wᵢ, x⟩ for every row and class, divided by a power of two where it overflows."""
         if not isinstance(rows, SparseRows):
             with np.errstate(over="ignore", invalid="ignore"):
                 products: Floats = rows @ self.arrays.weights
@@ -78,7 +78,7 @@ class LinearSpace(Space):
         return {"weights": self.arrays.weights.T.copy()}
 
     def takes(self, row: Rows, n_features: int) -> bool:
-        """Return whether a row is as wide as all rows; sparse ones stay sparse."""
+        """Return whether a ticket's row has the right width; sparse rows stay sparse."""
         return bool(row.shape[1] == n_features)
 
 
@@ -146,13 +146,13 @@ def space_for(kernel: Any, rule: Rule, settings: tuple[float, ...], n_features: 
     Parameters
     ----------
     kernel : None, Kernel or callable
-        As learners take it.
+        A learner's `kernel` setting.
     rule : Rule
-        What will be played.
+        The learner's rule.
     settings : tuple of float
         The numbers that the rule's functions need.
     n_features, n_classes : int
-        The size of a round.
+        The numbers of features and classes.
     """
     if kernel is None:  # weights, not examples: time and memory do not grow with the rounds
         return LinearSpace(rule, settings, n_features, n_classes)

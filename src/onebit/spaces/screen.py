@@ -1,8 +1,8 @@
-"""A polynomial that stands in for a support set when few features vary: its cost does not grow with the set.
+"""A polynomial that approximates a support set when few features vary: its cost does not grow with the set.
 
 A kernel close to Σⱼ aⱼ⟨x,x'⟩ʲ makes a class's score close to a polynomial in x, whose coefficient of the monomial x^α
 is a_{|α|}·multinomial(α)·Σₛ cₛ·xₛ^α. In three dimensions degree 8 has 165 monomials, and the error for the rational
-kernel is 2·10⁻⁵ for each unit of coefficient: enough to settle nearly every round without looking at the examples.
+kernel is 2·10⁻⁵ for each unit of coefficient: enough to decide nearly every round without the examples.
 
 Features that are the same in every row, such as a column of ones, need no monomials: with each example xₛ they add the
 same bₛ to ⟨x,xₛ⟩, and Σⱼ aⱼ(z + bₛ)ʲ is a polynomial in the product z of the other features.
@@ -18,7 +18,7 @@ from onebit.engine.jit import jit
 from onebit.inputs import Floats, Integers, unlocked
 from onebit.kernels import Kernel, Series
 
-_MOST_TERMS = 512  # beyond, a few hundred examples are scored faster one by one
+_MOST_TERMS = 512  # with more terms, a few hundred examples are scored faster directly
 _TILE = 128  # rows at once: terms × 128 numbers stay in the second-level cache
 
 
@@ -51,7 +51,7 @@ class Screen:
         Parameters
         ----------
         kernel : Kernel
-            Whose scores are meant.
+            The kernel to approximate.
         rows : array of shape (n, n_features)
             Some rows that will be scored.
         n_classes : int
@@ -68,7 +68,7 @@ class Screen:
         return cls(series, rows[0], varies, n_classes)
 
     def fitting(self, kernel: Kernel, rows: Floats) -> "Screen | None":
-        """Return a screen for these rows and those before: this one, unless a feature varies that did not."""
+        """Return a screen for these rows and those before: this one, unless another feature varies."""
         fixed = ~self._varies
         if (rows[:, fixed] == self._row[fixed]).all():
             return self
@@ -76,7 +76,7 @@ class Screen:
         return Screen.for_kernel(kernel, rows, self._weights.shape[1], varies)
 
     def catch_up(self, points: Floats, coefficients: Floats) -> None:
-        """Take in the examples that were stored since the last time."""
+        """Add the examples that were stored since the last call."""
         for start in range(self._n_points, len(points), _TILE):
             some = points[start : start + _TILE]
             terms = np.empty((self.n_terms, len(some)))
@@ -94,10 +94,10 @@ class Screen:
         return scores
 
     def error(self, radius: float, rounding: float) -> float:
-        """Return the most a score can be off for each unit of coefficient, on a ball of that radius."""
+        """Return the largest error of a score for each unit of coefficient, on a ball of that radius."""
         powers = radius ** (2.0 * np.arange(len(self._series.coefficients)))
         size = float(np.abs(self._series.coefficients) @ powers)
-        # A product of the features that do not vary is in every power of it; 64: spare terms, as in blocks.
+        # The product of the constant features enters every power; 64 is an allowance, as in blocks.
         n_fixed = len(powers) * np.count_nonzero(~self._varies)
         return self._series.error + rounding * float(self.n_terms + self._n_points + n_fixed + 64) * size
 

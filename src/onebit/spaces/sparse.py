@@ -1,7 +1,7 @@
 """The linear space for sparse rows: the same weights, read only where a row has entries.
 
 Features are added up in the same order as for dense rows and a missing entry adds exactly nothing, so a sparse row and
-its dense twin have the same scores to the last bit.
+its dense equivalent have identical scores.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The space of a kernel: examples that were learned from, and how much of each every class has gained.
+"""The space of a kernel: stored examples, and how much of each every class has gained.
 
 One store is shared by all classes: row s holds an example, ``coefficients[s, i]`` what class i gained of it, and class
 i's score is Σₛ coefficients[s, i]·k(xₛ, x). The same example may be stored many times (the paper's sets J are
@@ -21,14 +21,14 @@ from onebit.spaces.base import Numbers, Rule, Space, rule_algorithm
 from onebit.spaces.blocks import Block, rows_in_block
 from onebit.spaces.screen import Screen
 
-_FIRST_ROWS = 256  # which show what features vary; others show later
+_FIRST_ROWS = 256  # rows that show which features vary; others may show later
 _FIRST_CAPACITY = 16  # doubled when full: a copy per doubling, none per round
-# Above one update in sixteen rounds, the kernel's values within a block are had cheaper all at once.
+# Above one update in sixteen rounds, computing all kernel values within a block at once is cheaper.
 _MANY_UPDATES = 1 / 16
 
 
 class Examples(NamedTuple):
-    """The memory of a kernel learner; rows from `size` on are room."""
+    """The arrays of a kernel learner; rows from `size` on are spare capacity."""
 
     points: Floats
     squares: Floats
@@ -36,15 +36,15 @@ class Examples(NamedTuple):
     coefficients: Floats
     """One column per class."""
     totals: Floats
-    """Σₛ |coefficients[s, i]| for every class i: what rounding errors are measured against."""
+    """Σₛ |coefficients[s, i]| for every class i: the scale of rounding errors."""
     radius: Floats
-    """The length of the longest example, the only entry."""
+    """The length of the longest example; one entry."""
     size: Integers
-    """How many examples there are, the only entry."""
+    """The number of examples; one entry."""
 
 
 class SupportSet(Space):
-    """Examples with a coefficient per class, seen through a kernel."""
+    """Examples with a coefficient per class, and a kernel."""
 
     arrays: Examples
     rooms: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
@@ -71,7 +71,7 @@ class SupportSet(Space):
         self.scratch = self.new_scratch()
 
     def algorithm_of(self, rule: Rule, is_sparse: bool) -> Algorithm:
-        """Return a rule's game for one round at a time; streams are played in blocks."""
+        """Return a rule's algorithm for one round at a time; streams are played in blocks."""
         value = type(self.kernel).value
         return rule_algorithm(rule, _filled_score if value is None else _exact_score(value), store)
 
@@ -93,7 +93,7 @@ class SupportSet(Space):
 
     @property
     def coefficients(self) -> Floats:
-        """What each class gained of each."""
+        """How much of each example every class has gained."""
         return self.arrays.coefficients[: self.size]
 
     def prepare(self, rows: Rows) -> Floats:
@@ -104,11 +104,11 @@ class SupportSet(Space):
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return every row's scores by matrix products."""
-        with np.errstate(invalid="ignore", over="ignore"):  # whoever asked looks for scores that are not finite
+        with np.errstate(invalid="ignore", over="ignore"):  # the caller checks for scores that are not finite
             return self.kernel.combine(dense(rows), self.points, self.coefficients)
 
     def make_room(self, rows: Rows, t: int) -> None:
-        """Double the store."""
+        """Double the capacity."""
         now, capacity = self.arrays, 2 * len(self.arrays.squares)
         self.arrays = now._replace(
             points=grown(now.points, (capacity, now.points.shape[1])),
@@ -131,10 +131,10 @@ class SupportSet(Space):
         try:
             super().play(X, y, seed, first_round, record)
         finally:
-            self._screen = None  # it belongs to this stream, not to what was learned
+            self._screen = None  # it belongs to this stream, not to the state
 
     def rows_at_once(self, n_features: int) -> int:
-        """Return the rows of a block."""
+        """Return the number of rows in a block."""
         return rows_in_block(self._screen)
 
     def play_prepared(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
@@ -146,7 +146,7 @@ class SupportSet(Space):
         self._expects_many_updates = block.n_updates > _MANY_UPDATES * len(y)
 
     def bookmark(self) -> Examples:
-        """Return what is needed to come back; the store is shared, because examples are only added behind others."""
+        """Return what `restore` needs; the store is shared, because examples are only appended."""
         now = self.arrays
         return now._replace(totals=now.totals.copy(), radius=now.radius.copy(), size=now.size.copy())
 
@@ -155,7 +155,7 @@ class SupportSet(Space):
         return {"example": self.size}
 
     def check_arrays(self, arrays: Examples) -> None:
-        """Raise unless the store is as large as it says."""
+        """Raise unless the arrays are as long as `size`."""
         check_stored(arrays.size[0], len(arrays.squares))
 
     def learned(self) -> dict[str, Floats]:
@@ -174,7 +174,7 @@ def store(state: Examples, X: Floats, t: int, gains: Floats) -> None:
     for i in range(gains.shape[0]):
         state.coefficients[s, i] = gains[i]
         state.totals[i] += abs(gains[i])
-    # Blocks measure their rounding errors against totals and radius.
+    # Blocks need totals and radius for their error bounds.
     state.radius[0] = max(state.radius[0], square**0.5)
     state.size[0] = s + 1
 
@@ -199,7 +199,7 @@ def _exact_score(value: Value) -> Callable[..., int]:
             return UNSCORED
         for i in range(out.shape[0]):
             out[i] = 0.0
-        for s in range(size):  # in the order of the store, so that every engine gets the same bits
+        for s in range(size):  # in the order of the store, so that every engine gets identical results
             dot = 0.0
             for j in range(X.shape[1]):
                 dot += X[t, j] * state.points[s, j]
@@ -213,7 +213,7 @@ def _exact_score(value: Value) -> Callable[..., int]:
 
 @jit_inline
 def _filled_score(state: Examples, _X: Floats, _t: int, _parameters: Any, out: Floats) -> int:
-    """Take the scores that Python has written, of a kernel that is a function of rows."""
+    """Copy the scores that Python has computed, for a kernel that is a Python function."""
     return FULL if state.size[0] == state.squares.shape[0] else ready_if_finite(out)
 
 

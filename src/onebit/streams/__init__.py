@@ -1,4 +1,4 @@
-"""Where rounds come from."""
+"""Streams: the paper's data, synthetic data, adversaries, files, and changes to any of them."""
 
 from onebit.streams import adversaries
 from onebit.streams.account import describe

@@ -1,4 +1,4 @@
-"""What was read, told to people: rows, label, classes with counts, columns by kind, what was left out."""
+"""A readable summary of a data set: rows, label, classes with counts, columns by kind, what was dropped."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ _LONGEST = 40  # letters of a class's name
 
 
 def describe(data: DataSet) -> dict[str, str]:
-    """Return what a data set holds and what was made of the file it came from, by name.
+    """Return a summary of a data set and of how its file was read, by name.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def describe(data: DataSet) -> dict[str, str]:
     more = f", … and {len(listed) - _MOST} more" if len(listed) > _MOST else ""
     about = dict(data.about)
     kind = "numbers, sparse" if data.is_sparse else "numbers"
-    said = {
+    facts = {
         "read as": about.get("read as", ""),
         "rows": f"{data.X.shape[0]}",
         "label": about.get("label", ""),
@@ -35,11 +35,11 @@ def describe(data: DataSet) -> dict[str, str]:
         "missing": about.get("missing", ""),
         "changed": "; ".join(text for name, text in data.about if name == "changed"),
     }
-    return {name: text for name, text in said.items() if text}
+    return {name: text for name, text in facts.items() if text}
 
 
 def in_lines(about: Mapping[str, str]) -> str:
-    r"""Return what `describe` tells line by line, for a report.
+    r"""Return the summary of `describe` as lines, for a report.
 
     >>> in_lines({"rows": "150", "label": "'species'\n(as asked for)"})
     "rows: 150\nlabel: 'species' (as asked for)"

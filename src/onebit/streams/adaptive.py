@@ -1,4 +1,4 @@
-"""Streams that watch the learner: each round's example may depend on what the learner would guess."""
+"""Adaptive streams: each round's example may depend on the learner's probabilities."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -13,12 +13,12 @@ class LearnerView(NamedTuple):
 
     round: int
     probabilities: Callable[[npt.ArrayLike], Floats]
-    """The chance of every class for given features; looking changes nothing."""
+    """The probability of every class for given features, without side effects."""
 
 
 @runtime_checkable
 class AdaptiveStream(Protocol):
-    """A stream that chooses each example after looking at the learner, but before the guess is drawn.
+    """A stream that chooses each example by the learner's probabilities, before the guess is drawn.
 
     ``onebit.play(learner, stream)`` plays it. `next` returns None when the game is over. A stream is used once; make
     another for another game.

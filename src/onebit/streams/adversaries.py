@@ -9,9 +9,9 @@ construction                    from            expected mistakes, at least     
 `IgnorantAdversary`             Theorem 24      (1/10)(1/(160γ))^((d−2)/4)                 ignorant learners
 ==============================  ==============  =========================================  ====================
 
-The first three draw their labels from a seed and return a `HardSequence`. The last watches the learner while it plays,
-and hands its `HardSequence` over afterwards. Each carries vectors that separate its examples: `proved_margin` checks
-them. K = n_classes, R = radius, γ = margin, d = n_features.
+The first three draw their labels from a seed and return a `HardSequence`. The last adapts to the learner while it
+plays, and returns its `HardSequence` afterwards. Each carries vectors that separate its examples: `proved_margin`
+checks them. K = n_classes, R = radius, γ = margin, d = n_features.
 """
 
 import math
@@ -55,7 +55,7 @@ def bandit_sequence(n_classes: int, margin: float, radius: float = 1.0, seed: in
     radius : float
         R, the length of every example.
     seed : int
-        Names the labels' draw.
+        Seed of the labels.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def one_example_sequence(n_classes: int, margin: float, radius: float = 1.0, see
     radius : float
         R, the length of the example.
     seed : int
-        Names the label's draw.
+        Seed of the label.
 
     Examples
     --------
@@ -147,19 +147,19 @@ def one_example_sequence(n_classes: int, margin: float, radius: float = 1.0, see
 def full_information_sequence(n_classes: int, margin: float, radius: float = 1.0, seed: int = 0) -> HardSequence:
     """Return Theorem 11's examples: orthogonal vectors R·e_t with random labels, about which nothing can be learned.
 
-    T = ⌊(R/γ)²⌋ of them, each shown once. Every learner, told the labels or not, makes T(1−1/K) mistakes on average:
-    no more and no less.
+    T = ⌊(R/γ)²⌋ of them, each shown once. Every learner, with full information or not, makes exactly T(1−1/K) mistakes
+    on average.
 
     Parameters
     ----------
     n_classes : int
-        K, at least 2; with one class nobody errs.
+        K, at least 2.
     margin : float
         γ, the weak margin; at most R.
     radius : float
         R, the length of every example.
     seed : int
-        Names the labels' draw.
+        Seed of the labels.
 
     Examples
     --------

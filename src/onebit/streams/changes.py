@@ -1,11 +1,11 @@
-"""What makes a stream harder: wrong labels, a world that changes, classes that are rare.
+"""Changes that make a stream harder: wrong labels, drift, rare classes.
 
-Each wraps a pair ``(X, y)`` or a `DataSet` and returns the same kind, changed; what was given is left alone. On the
+Each wraps a pair ``(X, y)`` or a `DataSet` and returns the same kind, changed; the input is not modified. On the
 command line they are written before the data: ``noise:0.05:digits``, ``drift:gradual,at=0.3:paper_weak``,
 ``imbalance:20:iris``, or several, ``noise:0.1:imbalance:20:iris``. There noise and drift are drawn anew for every run,
 on its rounds in the order in which they are played.
 
-What happens to a round depends on the seed, the round and its label alone: except where a place is given as a share of
+The change of a round depends on the seed, the round and its label alone: except where a position is given as a share of
 all rounds, a shorter stream is the beginning of a longer one.
 """
 
@@ -35,7 +35,7 @@ class Change(ABC):
     """One change with its settings; the first of its fields may be written without its name."""
 
     name: ClassVar[str]
-    """On the command line."""
+    """Its name on the command line."""
     number: ClassVar[int]
     """Keeps its random numbers apart from those of other changes with the same seed."""
     keeps_rounds: ClassVar[bool] = True
@@ -43,14 +43,14 @@ class Change(ABC):
 
     @property
     def written(self) -> str:
-        """The change with all its settings: what a result is kept under."""
+        """The change with all its settings, as part of a result's key."""
         settings = ",".join(f"{field.name}={getattr(self, field.name)}" for field in fields(self))
         return f"{self.name}:{settings}"
 
     @property
     @abstractmethod
-    def said(self) -> str:
-        """What it does, for people."""
+    def description(self) -> str:
+        """A readable description."""
 
     @abstractmethod
     def applied(self, X: Matrix, y: Integers, n_classes: int, seed: int) -> tuple[Matrix, Integers]:
@@ -72,7 +72,7 @@ class LabelNoise(Change):
         check_number("rate", self.rate, above=0, at_most=1)
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """The share of wrong labels."""
         return f"{100 * self.rate:g} % of the labels replaced by another, at random"
 
@@ -107,14 +107,14 @@ class Drift(Change):
                 check_integer(name, value, low=1)
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """When and what."""
         how = "at once" if self.kind == "sudden" else f"more and more often over {_place(self.width)}"
         what = {"labels": "every class takes another's label", "features": "columns change places and signs"}[self.what]
         return f"{what} from {_place(self.at)} on, {how}"
 
     def applied(self, X: Matrix, y: Integers, n_classes: int, seed: int) -> tuple[Matrix, Integers]:
-        """Return rows and labels, those of the new world changed."""
+        """Return rows and labels, changed after the drift."""
         self._require_two(n_classes)
         start = _round(self.at, len(y))
         if not 0 < start < len(y):
@@ -123,7 +123,7 @@ class Drift(Change):
                 f"which is round {start}"
             )
         generator = change_generator(seed, self.number)
-        # First what changes, then whom: so a round's chance does not depend on how many rounds there are.
+        # First what changes, then which rounds: so a round does not depend on how many rounds there are.
         order = generator.permutation(n_classes if self.what == "labels" else X.shape[1])
         signs = np.where(generator.random(len(order)) < 0.5, -1.0, 1.0)
         is_new = np.arange(len(y)) >= start
@@ -132,7 +132,7 @@ class Drift(Change):
             is_new &= generator.random(len(y)) < risen
         if self.what == "features":
             return _rotated(X, is_new, order, signs), y
-        # Around in one circle: no class keeps its label.
+        # One cycle: no class keeps its label.
         after = np.empty(n_classes, dtype=np.int64)
         after[order] = np.roll(order, -1)
         return X, np.where(is_new, after[y], y)
@@ -149,7 +149,7 @@ class Imbalance(Change):
         check_number("ratio", self.ratio, above=1)
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """How rare."""
         return f"classes thinned out, in random order, down to 1 in {self.ratio:g}"
 
@@ -176,7 +176,7 @@ def with_label_noise(stream: _Stream, rate: float, seed: int = 0) -> _Stream:
     rate : float
         Share of wrong labels, in (0, 1].
     seed : int
-        Names the draw.
+        Seed of the draw.
 
     Examples
     --------
@@ -200,24 +200,23 @@ def with_drift(
     what: str = "labels",
     width: int | float = 0.2,
 ) -> _Stream:
-    """Return a stream of which a later part follows other rules.
+    """Return a stream with concept drift.
 
-    With ``what="labels"`` every class takes the label of another: all of them change around in one random circle. With
-    ``what="features"`` the rows are rotated by quarter turns: columns change places at random, and half of them signs.
-    Lengths, angles between rows of the same world, and the zeros of sparse rows stay as many as they were. Give columns
-    of one scale.
+    With ``what="labels"`` every class takes the label of another: a random cyclic permutation. With ``what="features"``
+    the rows are rotated by quarter turns: columns change places at random, and half of them signs. Lengths, angles
+    between rows on the same side of the drift, and the number of zeros stay the same. Columns should have one scale.
 
     Parameters
     ----------
     stream : pair (X, y) or DataSet
         Rows and labels, in the order in which they are played.
     kind : {"sudden", "gradual"}
-        All rounds from `at` on are of the new world, or the chance that a round is grows there from 0 to 1, linearly,
-        over `width` rounds.
+        All rounds from `at` on are changed, or the probability of a change grows linearly from 0 to 1 over `width`
+        rounds.
     at : int or float
-        The first round that may be of the new world, counted from 0, or a share of all rounds.
+        The first round that may be changed, counted from 0, or a share of all rounds.
     seed : int
-        Names the draw.
+        Seed of the draw.
     what : {"labels", "features"}
         What changes.
     width : int or float
@@ -247,7 +246,7 @@ def with_imbalance(stream: _Stream, ratio: float, seed: int = 0) -> _Stream:
     ratio : float
         More than 1.
     seed : int
-        Names the draw.
+        Seed of the draw.
 
     Examples
     --------
@@ -300,7 +299,7 @@ def _check_order(changes: Sequence[Change]) -> None:
     for change in changes:
         if names.count(change.name) > 1:
             raise ValueError(f"{change.name} is named twice; name it once")
-        # It decides how many rounds there are, which a data set must know before its rows are shuffled.
+        # It decides the number of rounds, which must be known before rows are shuffled.
         if not change.keeps_rounds and change is not changes[-1]:
             raise ValueError(f"{change.name} stands next to the data: write the other changes before it")
 
@@ -309,7 +308,7 @@ def _changed(change: Change, stream: _Stream, seed: int) -> _Stream:
     seed = check_seed(seed)
     if isinstance(stream, DataSet):
         X, y = change.applied(stream.X, stream.y, stream.n_classes, seed)
-        return replace(stream, X=X, y=y, about=(*stream.about, ("changed", change.said)))
+        return replace(stream, X=X, y=y, about=(*stream.about, ("changed", change.description)))
     if not isinstance(stream, tuple) or len(stream) != 2:
         raise ValueError(f"stream must be a pair (X, y), or a DataSet; got {type(stream).__name__}")
     rows = as_matrix(check_rows(stream[0]))
@@ -331,7 +330,7 @@ def _rotated(X: Matrix, is_new: npt.NDArray[np.bool_], order: Integers, signs: n
     """Return rows of which some have column ``order[j]`` where column j was, times its sign."""
     if not scipy.sparse.issparse(X):
         rotated = X.copy()
-        # Without the zero a −0.0 would be left.
+        # Adding zero turns −0.0 into 0.0.
         rotated[is_new] = X[is_new][:, order] * signs + 0.0
         return rotated
     of_new = np.repeat(is_new, np.diff(X.indptr))

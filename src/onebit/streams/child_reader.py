@@ -1,6 +1,6 @@
-"""Files that are read in a child process: what ends the child, or takes too much memory, is one error here.
+"""Reads files in a child process: a crash of the child, or too much memory, becomes one error here.
 
-Polars meets some damaged Parquet files by ending the process, and a small file may unpack to gigabytes.
+Polars aborts the process on some damaged Parquet files, and a small file may decompress to gigabytes.
 """
 
 import json
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _PROGRAM = Path(__file__).with_name("child_reader_program.py")
 _STARTING = 60  # seconds, for a child on a busy machine
 _SLOWEST = 1_000_000  # bytes of a Parquet file in a second
-_SHOWN = 200  # letters of what a child wrote last
+_SHOWN = 200  # characters of a child's last output
 
 
 def read_parquet_in_child(path: Path) -> "pl.DataFrame":
@@ -38,7 +38,7 @@ def read_parquet_in_child(path: Path) -> "pl.DataFrame":
     seconds = _STARTING + path.stat().st_size // _SLOWEST
     with _answer(path, {"kind": "parquet"}, seconds, "is not a whole Parquet file") as (_, folder):
         check_memory((folder / "frame.arrow").stat().st_size)
-        return pl.read_ipc((folder / "frame.arrow").read_bytes())  # a mapped file could not be removed everywhere
+        return pl.read_ipc((folder / "frame.arrow").read_bytes())  # a mapped file cannot be removed on every system
 
 
 def read_text_in_child(path: Path, reading: Reading, seconds: int) -> "TableColumns":
@@ -49,9 +49,9 @@ def read_text_in_child(path: Path, reading: Reading, seconds: int) -> "TableColu
     path : Path
         The file.
     reading : Reading
-        What the user has said about it.
+        The user's reading options.
     seconds : int
-        What it may take.
+        The time limit.
     """
     from onebit.streams.columns import TableColumns
 
@@ -63,14 +63,14 @@ def read_text_in_child(path: Path, reading: Reading, seconds: int) -> "TableColu
 
 @contextmanager
 def _answer(path: Path, job: dict[str, Any], seconds: int, damage: str) -> Iterator[tuple[dict[str, Any], Path]]:
-    """Run a child, and yield its answer and the folder with its arrays; or raise what became of it."""
+    """Run a child, and yield its answer and the folder with its arrays; or raise the error that ended it."""
     n_bytes = int(min(memory(), sys.maxsize // 2))
     with tempfile.TemporaryDirectory(prefix="onebit-") as name:
         folder = Path(name)
         limits = {"bytes": n_bytes, "seconds": seconds}
         described = {**job, **limits, "path": os.path.abspath(path), "sys_path": [*map(os.path.abspath, sys.path)]}
         (folder / "job.json").write_text(json.dumps(described), encoding="utf-8")
-        command = [sys.executable, "-P", str(_PROGRAM), str(folder)]  # -P: nothing is imported from beside it
+        command = [sys.executable, "-P", str(_PROGRAM), str(folder)]  # -P: no imports from the program's folder
         try:
             child = subprocess.run(
                 command,
@@ -96,7 +96,7 @@ def _answer(path: Path, job: dict[str, Any], seconds: int, damage: str) -> Itera
 
 
 def _what_ended(path: Path, child: "subprocess.CompletedProcess[str]", seconds: int, n_bytes: int) -> Exception:
-    """Return the error that says what ended a child."""
+    """Return the error for how a child ended."""
     asked = re.search(r"memory allocation of (\d+) bytes failed", child.stderr)
     if asked:
         at_once, allowed = int(asked[1]) / 2**30, n_bytes / 2**30
@@ -107,5 +107,5 @@ def _what_ended(path: Path, child: "subprocess.CompletedProcess[str]", seconds: 
             return ValueError(f"{path}: could not be read in {seconds} s; the file may be damaged")
         end = signal.Signals(-child.returncode).name
     last = (child.stderr.strip().splitlines() or [""])[-1][:_SHOWN]
-    said = f" ({last})" if last else ""
-    return ValueError(f"{path}: could not be read: the reader ended with {end}{said}; the file may be damaged")
+    ending = f" ({last})" if last else ""
+    return ValueError(f"{path}: could not be read: the reader ended with {end}{ending}; the file may be damaged")

@@ -15,7 +15,7 @@ from typing import Any
 
 
 def main(folder: Path) -> None:
-    """Do the job that is described in a folder; leave arrays there and print the rest of the answer as JSON."""
+    """Run the job described in a folder; write arrays there and print the rest of the answer as JSON."""
     job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     sys.path[:] = job["sys_path"]
     read: Callable[[dict[str, Any], Path], dict[str, Any]] = _parquet if job["kind"] == "parquet" else _text

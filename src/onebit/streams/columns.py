@@ -1,7 +1,7 @@
-"""What the columns of a table mean: numbers, dates, words; and which one is the label.
+"""Interprets the columns of a table as numbers, dates or words, and finds the label.
 
-The same rules for every kind of file. Nothing is guessed in silence: what can be read in two ways, or would become
-hundreds of columns, is refused with a remedy, and the data set tells what was made of each column.
+The same rules hold for every file format. Nothing is guessed silently: what is ambiguous, or would become hundreds of
+columns, is refused with a remedy, and the data set records how each column was read.
 """
 
 import re
@@ -15,13 +15,13 @@ from onebit.machine_memory import check_memory
 from onebit.streams.reading import MAX_WORDS, Reading, option
 from onebit.streams.table import LABEL_NAMES, Table, shorten
 
-# What spreadsheets, R, pandas and UCI files write for a missing value, in any case.
+# Missing values as spreadsheets, R, pandas and UCI files write them, case-insensitive.
 _MISSING = ("", "?", "nan", "na", "n/a", "null")
 _EXPONENT = "(?:[eE][+-]?[0-9]+)?"
 _INFINITE = "(?i:[+-]?inf(?:inity)?)"
 _POINT = rf"^(?:[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+){_EXPONENT}|{_INFINITE})$"
 _COMMA = rf"^(?:[+-]?(?:[0-9]+,?[0-9]*|,[0-9]+){_EXPONENT}|{_INFINITE})$"
-# 1,234 is a thousand or a little more than one.
+# Ambiguous: 1,234 may be 1234 or 1.234.
 _THOUSAND_OR_DECIMAL = r"^[+-]?[1-9][0-9]{0,2},[0-9]{3}$"
 _THOUSANDS = r"^[+-]?[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]+)?$"
 _WITH_SIGN = r"^(?:[+-]?[$€£¥] ?[+-]?[0-9][0-9.,]*|[+-]?[0-9][0-9.,]* ?[%‰$€£¥])$"
@@ -33,7 +33,7 @@ _DATE = (
 )
 _OTHER_DATE = r"^(?:[0-9]{1,2}([./-])[0-9]{1,2}([./-])(?:[0-9]{4}|[0-9]{2})|[0-9]{4}[./][0-9]{1,2}[./][0-9]{1,2})\b"
 _CELLS_AT_ONCE = 1_000_000  # of dates: more take more memory
-_FEW_ROWS = 20  # in fewer, numbers that count rows and words that never repeat are chance
+_FEW_ROWS = 20  # in fewer rows, a column that counts rows or never repeats may be coincidence
 
 _SECONDS = 86_400.0  # of a day
 _UNITS_IN_A_DAY = {None: 1.0, "ms": 1e3 * _SECONDS, "us": 1e6 * _SECONDS, "ns": 1e9 * _SECONDS}  # None: a date
@@ -53,9 +53,9 @@ class _Encoded(NamedTuple):
     endings: tuple[str, ...]
     """For each of them, what its name has after that of the column."""
     kind: str
-    """For people: "numbers"."""
+    """The kind as shown in summaries: "numbers"."""
     note: str = ""
-    """What to say about it, such as how many words there are."""
+    """A note for the summary, such as the number of words."""
 
 
 class TableColumns(NamedTuple):
@@ -67,7 +67,7 @@ class TableColumns(NamedTuple):
     where: str
     """The column of labels, for an error."""
     about: dict[str, str]
-    """For people."""
+    """The summary, by name."""
     feature_names: tuple[str, ...]
 
 
@@ -79,7 +79,7 @@ def read_columns(table: Table, reading: Reading) -> TableColumns:
     table : Table
         From any kind of file.
     reading : Reading
-        What the user has said about it.
+        The user's reading options.
     """
     target, why = _label_column(table, reading)
     features = _feature_columns(table, reading, target)
@@ -97,7 +97,7 @@ def read_columns(table: Table, reading: Reading) -> TableColumns:
     names = [f"{table.names[j]}{end}" for j, column in encoded.items() for end in column.endings]
     unused = sorted(set(range(len(table.names))).difference([target, *features]))
     about = {
-        "read as": table.said,
+        "read as": table.description,
         "label": f"{table.names[target]!r} ({why})",
         "columns": _say_columns(table, encoded),
         "dropped": shorten([table.names[j] for j in unused]) or "nothing",
@@ -168,7 +168,7 @@ def _find_missing(table: Table, used: list[int], target: int, reading: Reading) 
     return table._replace(frame=frame), n_missing
 
 
-# What a column means.
+# Interpreting columns.
 
 
 class _TextKinds(NamedTuple):
@@ -243,7 +243,7 @@ def _count_matches(table: Table, columns: list[int], pattern: str) -> dict[int, 
 
 
 def _check_decimal_commas(table: Table, with_commas: list[int], with_points: list[int]) -> None:
-    """Raise if commas may as well stand between thousands, or if some numbers of the file have points instead."""
+    """Raise if commas may be thousands separators, or if some numbers of the file have points instead."""
     cells = table.frame.select([f"{j}" for j in with_commas])
     has_comma = pl.all().str.contains(",", literal=True)
     unclear = (has_comma & pl.all().str.contains(_THOUSAND_OR_DECIMAL)).sum()
@@ -276,7 +276,7 @@ def _dates(table: Table, n_numbers: dict[int, int], reading: Reading) -> dict[in
     n_numbers : dict
         How many cells are numbers, for each column of text in which not all are.
     reading : Reading
-        What the user has said about the file.
+        The user's reading options.
     """
     columns = list(n_numbers)
     n_given = {j: table.frame.height - table.frame.to_series(j).null_count() for j in columns}
@@ -303,7 +303,7 @@ def _first_match(table: Table, j: int, pattern: str) -> tuple[int, str]:
 
 
 def _check_slips(table: Table, mostly_numbers: list[int], reading: Reading) -> None:
-    """Raise for a word among mostly numbers: it is a slip, and one column per number would hide it."""
+    """Raise for a word among mostly numbers: it is a typing error, which one column per number would hide."""
     for j in mostly_numbers:
         column = table.frame.to_series(j)
         pattern = _COMMA if reading.decimal == "," else _POINT
@@ -315,7 +315,7 @@ def _check_slips(table: Table, mostly_numbers: list[int], reading: Reading) -> N
 
 
 def _check_decimal_as_asked(table: Table, n_given: dict[int, int], decimal: str) -> None:
-    """Raise if a column would be numbers, had the user not said that decimals are written in the other way."""
+    """Raise if a column would be numbers with the other decimal sign than the user gave."""
     other, pattern = (".", _POINT) if decimal == "," else (",", _COMMA)
     for j, count in _count_matches(table, list(n_given), pattern).items():
         if count == n_given[j]:
@@ -330,7 +330,7 @@ def _days(table: Table, columns: list[int]) -> dict[int, pl.Series]:
     """Return days since 1970, UTC, of dates written as ISO 8601 does."""
     days: dict[int, pl.Series] = {}
     height = table.frame.height
-    at_once = max(1, _CELLS_AT_ONCE // height)  # one below the other: thousands of columns are thousands of plans
+    at_once = max(1, _CELLS_AT_ONCE // height)  # stacked: thousands of columns would be thousands of query plans
     for start in range(0, len(columns), at_once):
         some = columns[start : start + at_once]
         found = _days_of(pl.concat([table.frame.to_series(j) for j in some], rechunk=True))
@@ -344,7 +344,7 @@ def _days(table: Table, columns: list[int]) -> dict[int, pl.Series]:
 
 
 def _days_of(column: pl.Series) -> pl.Series:
-    """Return days since 1970; null for what is no date."""
+    """Return days since 1970; null for what is not a date."""
     part = [pl.col("text").str.extract(_DATE, group) for group in range(1, 7)]
     hours, minutes, seconds = (each.cast(pl.Float64).fill_null(0.0) for each in part[1:4])
     shift_hours, shift_minutes = (each.cast(pl.Float64).fill_null(0.0) for each in part[4:6])
@@ -356,10 +356,10 @@ def _days_of(column: pl.Series) -> pl.Series:
 
 
 def _numbers(table: Table, j: int, column: pl.Series, kind: str = _NUMBERS) -> _Encoded:
-    """Return a column of numbers; missing ones are the mean, and a second column says where they were."""
+    """Return a column of numbers; missing ones are the mean, and a second column marks them."""
     values = column.to_numpy().astype(np.float64)
     n_missing = table.frame.to_series(j).null_count()
-    is_missing = np.isnan(values) if n_missing else np.zeros(len(values), np.bool_)  # a null: nothing else is nan
+    is_missing = np.isnan(values) if n_missing else np.zeros(len(values), np.bool_)  # only a null gives NaN
     is_wrong = ~np.isfinite(values) & ~is_missing
     if is_wrong.any():
         row = int(is_wrong.argmax())
@@ -368,7 +368,7 @@ def _numbers(table: Table, j: int, column: pl.Series, kind: str = _NUMBERS) -> _
         return _Encoded(values[:, None], ("",), kind)
     with np.errstate(over="ignore"):
         mean = values[~is_missing].mean()
-    # The mean of huge numbers may be beyond all numbers; the middle one never is.
+    # The mean of huge numbers may overflow; the median cannot.
     values[is_missing] = mean if np.isfinite(mean) else np.median(values[~is_missing] / 2.0) * 2.0
     return _Encoded(np.column_stack([values, is_missing]), ("", _IS_MISSING), kind)
 
@@ -444,7 +444,7 @@ def _labels(table: Table, target: int) -> Any:
         if values.null_count() == 0 and values.n_unique() == column.n_unique():
             _check_whole(table, target, values.to_numpy())
             return values.to_numpy()
-    # NumPy gives every label as much room as the longest one takes.
+    # NumPy strings all take as much room as the longest one.
     labels = column.to_list()
     check_memory(4 * len(labels) * max(map(len, labels)))
     return np.array(labels)
@@ -460,7 +460,7 @@ def _check_whole(table: Table, target: int, values: Floats) -> None:
         )
 
 
-# What to tell.
+# The summary.
 
 
 def _say_columns(table: Table, encoded: dict[int, _Encoded]) -> str:

@@ -1,4 +1,4 @@
-"""A data set: rows with labels, in no particular order, known by their content."""
+"""A data set: rows with labels, in no particular order, identified by their content."""
 
 import hashlib
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class DataSet:
         Positions in `label_names`.
     label_names : tuple of str
     about : tuple of pairs of str
-        What was made of the file it came from, as `onebit.streams.describe` tells it; no part of the content.
+        How the file was read, as in `onebit.streams.describe`; not part of the content.
     feature_names : tuple of str
         What each column of X is, where a table was read: "amount", "amount is missing", "channel=mail"; otherwise
         empty. No part of the content.
@@ -44,7 +44,7 @@ class DataSet:
     feature_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "X", as_matrix(check_rows(self.X)))  # scipy shuffles rows without looking
+        object.__setattr__(self, "X", as_matrix(check_rows(self.X)))  # scipy does not check indices
 
     @property
     def n_classes(self) -> int:
@@ -71,7 +71,7 @@ class DataSet:
             digest.update(f"{array.dtype.kind}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
         digest.update(f"{self.X.shape} {self.n_classes}".encode())
-        # 80 bits: no two data sets of anybody's collection will share them.
+        # 80 bits: collisions are practically impossible.
         return digest.hexdigest()[:20]
 
 
@@ -87,7 +87,7 @@ def make_data_set(name: str, X: Any, y: Any, where: str, label_names: Sequence[s
     y : array
         Its labels, of any kind.
     where : str
-        What to name in an error: a path.
+        The name for error messages: a path.
     label_names : sequence of str, optional
         Names of the labels 0, 1, …; by default the labels are their own names.
     """
@@ -100,7 +100,7 @@ def make_data_set(name: str, X: Any, y: Any, where: str, label_names: Sequence[s
     codes = encode_labels(labels, names)
     if len(names) < 2:
         raise ValueError(f"{where}: all {len(labels)} rows have the label {names[0]!s}; at least two labels are needed")
-    # An identifier or a measurement taken for the label: every guess would be a mistake.
+    # An identifier or a measurement was taken for the label.
     if len(names) == len(labels) > 2:
         raise ValueError(f"{where}: every row has a label of its own ({names[0]!s}, {names[1]!s}, …); is it the label?")
     shown = _names(names, label_names)

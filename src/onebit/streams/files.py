@@ -63,7 +63,7 @@ def read_table(
     max_words: int | None = None,
     max_gib: float | None = None,
 ) -> DataSet:
-    r"""Read a data set from a file; its ending says which kind it is.
+    r"""Read a data set from a file; its ending determines the format.
 
     Tables (CSV and other delimited text, Parquet, ARFF) have columns: numbers stay numbers, dates become days since
     1970, words become one column each, and one column is the label. svmlight files give sparse rows. npz files hold
@@ -81,10 +81,9 @@ def read_table(
         Columns of a table to leave out; the only ones to take.
     missing : {"refuse", "indicator"}
         A missing value is an error; or it becomes the mean of its column (a word of its own among words), and a column
-        of 0 and 1 beside it says where.
+        of 0 and 1 beside it marks where.
     delimiter, decimal, encoding : str, optional
-        Of text: what stands between cells, what stands before decimals ("." or ","), how letters are written. Found
-        out if they are not given.
+        Of text: the delimiter between cells, the decimal sign ("." or ","), the encoding. Detected if not given.
     max_words : int, optional
         The most different words a column may have; 100 by default.
     max_gib : float, optional
@@ -94,7 +93,7 @@ def read_table(
     Returns
     -------
     DataSet
-        Rows, labels as 0…K−1, and the labels' names; `describe` tells what was read.
+        Rows, labels as 0…K−1, and the labels' names; `describe` summarises what was read.
 
     Examples
     --------
@@ -127,21 +126,21 @@ def read_table(
 
 
 def understand_table(path: Path, reading: Reading, understand: "Callable[[Table, Reading], Made]") -> "Made":
-    """Read a file of named columns and return what is made of it, or raise a ValueError that names the file.
+    """Read a file of named columns and return the result of `understand`, or raise a ValueError that names the file.
 
     Parameters
     ----------
     path : Path
         A CSV or other delimited text, Parquet or ARFF file.
     reading : Reading
-        What the user has said about it, checked.
+        The user's reading options, checked.
     understand : callable
-        Given the table and the reading, makes something of its columns.
+        Called with the table and the reading; its result is returned.
     """
     kind = _kind_of(path)
     if kind not in TABLES:
         raise ValueError(f"{path}: must be a table (CSV, Parquet, ARFF), which has named columns; it is {kind}")
-    # Polars is a large library: whoever reads no table does without it.
+    # Polars is a large library: import it only to read a table.
     from polars.exceptions import PanicException, PolarsError
 
     with _reading_errors(path, reading):
@@ -164,7 +163,7 @@ def _kind_of(path: Path) -> str:
 
 @contextmanager
 def _reading_errors(path: Path, reading: Reading) -> Iterator[None]:
-    """Allow a file so much memory, and turn what goes wrong with it into a ValueError that names it."""
+    """Limit the memory for reading a file, and turn any error into a ValueError that names the file."""
     try:
         with no_more_than(reading.most_bytes(path.stat().st_size)):
             yield
@@ -173,10 +172,10 @@ def _reading_errors(path: Path, reading: Reading) -> Iterator[None]:
         remedy = f"keep fewer rows or columns of it{more}"
         raise ValueError(f"{path}: does not fit into memory ({error}); {remedy}") from error
     except ValueError as error:
-        said = str(error)  # a cell or a name may have megabytes; the remedy is at the end
-        if len(said) > _LONGEST_ERROR:
+        message = str(error)  # a cell or name in it may be megabytes long; the remedy is at the end
+        if len(message) > _LONGEST_ERROR:
             half = _LONGEST_ERROR // 2
-            raise ValueError(f"{said[:half]} … {said[-half:]}") from None
+            raise ValueError(f"{message[:half]} … {message[-half:]}") from None
         raise
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
@@ -184,7 +183,7 @@ def _reading_errors(path: Path, reading: Reading) -> Iterator[None]:
 
 
 def ending(path: Path) -> str | None:
-    """Return the ending that says what a file is, or None.
+    """Return the ending that determines a file's format, or None.
 
     >>> ending(Path("a.b.CSV")), ending(Path("a.csv.gz")), ending(Path("a.gz"))
     ('.csv', '.csv.gz', None)
@@ -199,7 +198,7 @@ def plain_name(path: Path) -> str:
     >>> plain_name(Path("sets/letters_csr.npz")), plain_name(Path("sets/flowers.csv.gz"))
     ('letters', 'flowers')
     """
-    # Sparse npz files are commonly marked so; the mark is no part of the name.
+    # A common suffix of sparse npz files, which is not part of the name.
     return path.name[: -len(ending(path) or path.suffix) or None].removesuffix("_csr")
 
 
@@ -217,16 +216,16 @@ def _named_data_set(name: str, found: "TableColumns") -> DataSet:
 def read_strangers_text(path: Path, reading: Reading, seconds: int) -> DataSet:
     """Read delimited text as `read_table` does, but in a child process.
 
-    What it takes is limited by `reading.max_gib` and by the clock, so that no file can end or block this process.
+    Memory and time are limited, so that no file can end or block this process.
 
     Parameters
     ----------
     path : Path
         A CSV or TSV file.
     reading : Reading
-        What is said about it.
+        The reading options.
     seconds : int
-        What it may take.
+        The time limit.
     """
     from onebit.streams.child_reader import read_text_in_child
 
@@ -248,7 +247,7 @@ def _read_table(path: Path, kind: str, reading: Reading) -> "Table":
 
 
 def _content(path: Path) -> bytes:
-    """Return what is in a file, unpacked if it is packed."""
+    """Return the content of a file, decompressed if needed."""
     with path.open("rb") as file:
         if path.suffix.lower() != ".gz":
             check_memory(_ROOM * path.stat().st_size)
@@ -297,7 +296,7 @@ def _read_npz(path: Path, name: str) -> DataSet:
         with zipfile.ZipFile(path) as archive:
             found = [entry.removesuffix(".npy") for entry in archive.namelist() if entry.endswith(".npy")]
             wanted = [part for part in ("X", "y", "classes", *_SPARSE_PARTS) if part in found]
-            # Before any memory is taken: a small file can ask for more than there is.
+            # Before any memory is allocated: a small file can ask for more than there is.
             check_memory(sum(n_bytes(archive, part) for part in wanted))
             held = {part: read_array(archive, part) for part in wanted}
         check_memory(8 * held["X"].size if "X" in held else 0)  # which becomes floats

@@ -1,4 +1,4 @@
-"""What a lower bound hands over: labelled examples, vectors that separate them, and the mistakes they force."""
+"""The example sequence of a lower bound: labelled examples, vectors that separate them, and the mistakes they force."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -17,7 +17,7 @@ _MOST_NUMBERS = 250_000_000
 
 @dataclass(frozen=True)
 class Challenge:
-    """What is known of a lower bound's game before it is played: its size, its margin, and the mistakes it forces."""
+    """A lower bound's sequence before it is drawn: its size, its margin, and the mistakes it forces."""
 
     name: str
     """Where it comes from: "Theorem 3"."""
@@ -31,9 +31,9 @@ class Challenge:
     margin: float
     """γ, the margin with which the examples are separable, at least."""
     stated: Claim
-    """The theorem as stated: expected mistakes over the labels' and the learner's random numbers, and whom it binds."""
+    """The theorem as stated: expected mistakes over all random numbers, and the learners it covers."""
     forced: Claim
-    """The most that the same construction forces on everyone it binds."""
+    """The most that the same construction forces on every learner it covers."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class HardSequence:
     challenge : Challenge
         Its size, and the theorem's numbers.
     X, y : arrays of shape (rounds, features) and (rounds,)
-        The examples, in order. A label may never occur: tell the learner ``classes=challenge.n_classes``.
+        The examples, in order. A label may never occur: give the learner ``classes=challenge.n_classes``.
     separators : array of shape (classes, features)
-        The vectors of the proof, Σ‖wᵢ‖² ≤ 1; `proved_margin` says how large a margin they prove.
+        The vectors of the proof, Σ‖wᵢ‖² ≤ 1; `proved_margin` returns the margin they prove.
     """
 
     challenge: Challenge

@@ -18,8 +18,8 @@ _FIRST, _SECOND = 0, 1
 class IgnorantAdversary:
     """Shows direction after direction as label 0 until the learner is nearly sure of it, then insists on label 1.
 
-    Phase 1: while the learner guesses label 1 with a chance of more than q₀ = 1/√T, the next direction has label 0;
-    each such round costs more than q₀ mistakes. Phase 2: as soon as the chance is at most q₀, that direction has label
+    Phase 1: while the learner guesses label 1 with a probability above q₀ = 1/√T, the next direction has label 0; each
+    such round costs more than q₀ mistakes. Phase 2: as soon as the probability is at most q₀, that direction has label
     1, now and for the rest of the T rounds; a learner that does not change after a mistake errs until the q₀ comes up.
     With a single direction (T = 1) it takes the less likely label. It is an `AdaptiveStream`, made for one game.
 
@@ -65,7 +65,7 @@ class IgnorantAdversary:
         t, T = len(self._shown), len(self.packing)
         if t == T:
             return None
-        # In phase 2 it need not look any more: an ignorant learner stays as it was.
+        # In phase 2 it need not ask the learner any more: an ignorant learner does not change.
         if self._turned is None:
             chances = learner.probabilities(self.packing.v[t])
             if len(chances) != self.classes:

@@ -1,6 +1,7 @@
 """Streams whose weak margin is known: rows close to the borders between classes, but never closer than the margin.
 
-With rows spread evenly, few would feel the margin, and a smaller one would hardly be harder. Here every row does.
+With evenly spread rows few would be near the margin, and a smaller margin would hardly be harder. Here every row is
+near it.
 """
 
 import numpy as np
@@ -28,11 +29,11 @@ def weak_margin(
     rounds : int
         How many rounds, at least 1.
     seed : int
-        Names the directions and the rows. A shorter stream is the beginning of a longer one.
+        Seed of the directions and the rows. A shorter stream is the beginning of a longer one.
     n_classes : int
         K, at least 2.
     margin : float
-        γ, above 0: what the directions prove. The rows' largest weak margin is a little larger.
+        γ, above 0: the margin of the directions. The rows' largest weak margin is a little larger.
     n_features : int
         At least 2.
 

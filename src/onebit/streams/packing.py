@@ -1,4 +1,4 @@
-"""Lemma 25, built: many vectors of which each can be cut off from all the others by a hyperplane, with a margin.
+"""Lemma 25, constructed: many vectors, each separable from all others by a hyperplane, with a margin.
 
 Unit vectors z₁…z_N in R^(d−1), any two at an angle of at least θ = √(40γ), have ⟨z_i, z_j⟩ ≤ 1 − 8γ. Then
 v_i = (½z_i, ½) and u_i = (½z_i, −½(1−4γ)) satisfy ⟨u_i, v_i⟩ = γ and ⟨u_i, v_j⟩ ≤ −γ for i ≠ j.
@@ -64,7 +64,7 @@ def pack_directions(margin: float, n_features: int, directions: int | None = Non
     directions : int, optional
         How many, at most `most_directions` and at most 100 000; all of them by default.
     seed : int
-        Names the draw of the directions.
+        Seed of the directions.
 
     Examples
     --------

@@ -1,10 +1,10 @@
 """The two data sets of the paper's experiments (Section 6, Figure 3).
 
 Three classes meet at the rows of W = (1, 0), (cos 30°, ±sin 30°): the label is the largest entry of Wx, and a point is
-drawn again while its two largest entries differ by less than 0.05. With probability 0.8, settled before any drawing
-again, the angle is uniform within ±15°, otherwise in [15°, 345°]: 80 % of the points are red, as the caption says. The
-strong set lies on the circle, the weak set's radius is uniform in (0, 1). The features are (x₁, x₂, 1)/√2. (Drawn as in
-the authors' published script; the caption alone is not enough.)
+drawn again while its two largest entries differ by less than 0.05. With probability 0.8, decided before any redrawing,
+the angle is uniform within ±15°, otherwise in [15°, 345°]: 80 % of the points are red, as in the caption. The strong
+set lies on the circle, the weak set's radius is uniform in (0, 1). The features are (x₁, x₂, 1)/√2. (Drawn as in the
+authors' published script; the caption alone is not enough.)
 
 Round t of seed s depends on s and t alone: a shorter stream is the beginning of a longer one.
 """
@@ -36,7 +36,7 @@ def paper_strong(rounds: int = 5_000_000, seed: int = 0) -> tuple[Floats, Intege
     rounds : int
         How many rounds, at least 1. The paper plays 5 000 000.
     seed : int
-        Names the draw.
+        Seed of the draw.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def paper_weak(rounds: int = 5_000_000, seed: int = 0) -> tuple[Floats, Integers
     rounds : int
         How many rounds, at least 1. The paper plays 5 000 000.
     seed : int
-        Names the draw.
+        Seed of the draw.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def _fill(seed: int, on_circle: bool, X: Floats, y: Integers) -> None:
         is_main = False
         while True:
             u0, u1, u2, _ = philox(seed, STREAM, t, attempt)
-            # Settled before any drawing again; else fewer than 80 % would be red.
+            # Decided before any redrawing; otherwise fewer than 80 % would be red.
             if attempt == 0:
                 is_main = to_unit(u0) < _MAIN_SHARE
             attempt += 1

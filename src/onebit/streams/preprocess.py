@@ -1,8 +1,8 @@
-"""Rows made ready to be learned from, the same for every learner: standardised, a constant added, of length 1 if asked.
+"""Preprocessing of rows, the same for every learner: standardise, add a constant, scale to length 1 if asked.
 
-`standardize` looks at all rows that will be played, as one can in hindsight. `standardize_online` uses, for each row,
-only the rows up to it, as one must in earnest. Sparse rows are not centred, since that would fill them: each column
-is divided by its root mean square instead.
+`standardize` uses all rows of the stream, also later ones. `standardize_online` uses, for each row, only the rows up to
+it, as a deployed learner must. Sparse rows are not centred, since that would fill them: each column is divided by its
+root mean square instead.
 """
 
 from typing import Any
@@ -20,12 +20,12 @@ METHODS = ("standardize", "online", "none")
 
 
 def preprocess(X: Any, method: str, unit_length: bool = False) -> Any:
-    """Return rows, in the order in which they are played, made ready.
+    """Return preprocessed rows, in the order in which they are played.
 
     Parameters
     ----------
     X : array or scipy sparse matrix of shape (rounds, features)
-        Left as it is.
+        The rows; not modified.
     method : {"standardize", "online", "none"}
         Over all rows, over the rows so far, or not at all (then no constant is added either).
     unit_length : bool
@@ -45,15 +45,17 @@ def preprocess(X: Any, method: str, unit_length: bool = False) -> Any:
 
 
 def describe_preprocessing(method: str, unit_length: bool, is_sparse: bool) -> str:
-    """Say in words what `preprocess` does."""
+    """Return a description of what `preprocess` does."""
     seen = {"standardize": "all rows played", "online": "the rows so far", "none": ""}[method]
     if method == "none":
-        said = "rows as they are"
+        description = "rows as they are"
     elif is_sparse:
-        said = f"sparse: columns not centred, divided by their root mean square over {seen}, a constant column added"
+        description = (
+            f"sparse: columns not centred, divided by their root mean square over {seen}, a constant column added"
+        )
     else:
-        said = f"columns standardised over {seen}, a constant column added"
-    return f"{said}, then rows divided by their length" if unit_length else said
+        description = f"columns standardised over {seen}, a constant column added"
+    return f"{description}, then rows divided by their length" if unit_length else description
 
 
 def standardize(X: Any) -> Any:
@@ -65,7 +67,7 @@ def standardize(X: Any) -> Any:
         scaled = X.tocsc()[:, used] @ scipy.sparse.diags_array(1.0 / sizes[used])
         return _with_ones(scaled)
     deviations = X.std(axis=0)
-    # Both: rounding gives a constant column a tiny deviation, and underflow a varying one a deviation of 0.
+    # Check both: rounding gives a constant column a tiny deviation, and underflow gives a varying one 0.
     varies = (np.ptp(X, axis=0) > 0) & (deviations > 0)
     standard = (X[:, varies] - X[:, varies].mean(axis=0)) / deviations[varies]
     return np.column_stack([standard, np.ones(len(X))])

@@ -1,4 +1,4 @@
-"""How a file of columns is to be read: what the user may say about it."""
+"""The user's options for reading a file with columns."""
 
 import shlex
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from onebit.inputs import check_choice, check_integer, check_number
 
 MISSING = ("refuse", "indicator")
-"""What may be done about missing values."""
+"""The ways to treat missing values."""
 MAX_WORDS = 100
 """A column with more different words than this is a name, a code or free text."""
 _SMALL, _TIMES = 2 * 2**30, 200  # bytes; times the size of a file
@@ -25,10 +25,10 @@ class Reading(NamedTuple):
         Columns to leave out; the only columns to take. A text may name several, with commas between.
     missing : {"refuse", "indicator"}
         A missing value is an error; or it becomes the mean of its column (a word of its own among words), and a column
-        of 0 and 1 beside it says where.
+        of 0 and 1 beside it marks where.
     delimiter, decimal, encoding : str, optional
-        Of text: what stands between cells, what stands before decimals ("." or ","), how letters are written. Found out
-        if they are not given; the encoding is UTF-8, or what a mark at the beginning says.
+        Of text: the delimiter between cells, the decimal sign ("." or ","), the encoding. Detected if not given; the
+        encoding is UTF-8 unless a byte order mark names another.
     max_words : int, optional
         The most different words a column may have, each of which becomes a column. By default 100, and a column in
         which no word comes twice is refused.
@@ -79,7 +79,7 @@ class Reading(NamedTuple):
 
 
 def option(name: str, value: Any) -> str:
-    """Return how to say something about a file, in Python and on the command line, for an error's remedy.
+    """Return an option as written in Python and on the command line, for an error's remedy.
 
     >>> option("drop", ["ticket no"]), option("max_words", 300)
     ("drop=['ticket no'] (--drop 'ticket no')", 'max_words=300 (--max-words 300)')
@@ -93,4 +93,4 @@ def _several(names: Sequence[str | int] | str | int) -> tuple[str | int, ...]:
 
 
 PLAIN = Reading()
-"""Nothing was said."""
+"""All defaults."""

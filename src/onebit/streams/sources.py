@@ -1,4 +1,4 @@
-"""Where rounds come from, by name: the one registry of data sets and streams for all commands.
+"""The registry of data sets and streams by name, for all commands.
 
 A source is a file, a set that comes with scikit-learn or with onebit, or a stream that is drawn anew for every seed. Of
 onebit's own there is no list: every function that `onebit.streams` exports is known by its name, as a stream if it
@@ -24,21 +24,21 @@ from onebit.streams.data_set import DataSet, Matrix, as_matrix, make_data_set
 from onebit.streams.files import BUNDLED, SUFFIXES, TABLES, bundled, ending, plain_name, read_table
 from onebit.streams.reading import PLAIN, Reading
 
-# A stream tells how many classes it has by its labels; in so many rounds rare ones occur too.
+# The number of classes of a stream is found from its labels; in so many rounds rare ones occur too.
 _ENOUGH_ROUNDS = 10_000
-# Of a stream that is thinned out so many rounds are drawn for each that is played, at most.
+# The most rounds drawn for each one played, where a change leaves rounds out.
 _MOST_DRAWN = 1000
 
 
 class Source(NamedTuple):
-    """Where rounds come from; a worker reads or draws them again from there."""
+    """A data set or stream by name; a worker reads or draws its rounds again from this."""
 
     name: str
     """In tables and figures; its changes are written before it."""
     path: Path | None = None
     """Of a file; None for a set or stream that is known by its name."""
     reading: Reading = PLAIN
-    """What the user has said about a file with columns."""
+    """The user's options for reading a file with columns."""
     stream: str | None = None
     """The name or import path of a stream that is drawn; None for a data set."""
     changes: tuple[Change, ...] = ()
@@ -59,7 +59,7 @@ def find_sources(given: Sequence[str], reading: Reading = PLAIN) -> list[Source]
         Paths of files, of folders (every data set in them, by name), names of sets and streams that come with onebit,
         or import paths of functions ``stream(rounds, seed)``.
     reading : Reading
-        What the user has said about files with columns.
+        The user's options for reading files with columns.
     """
     found: list[Source] = []
     for text in given:
@@ -88,12 +88,12 @@ def find_source(text: str, reading: Reading = PLAIN) -> Source:
 
 
 def _check_reading(sources: Sequence[Source], reading: Reading) -> None:
-    """Raise if something is said about columns, and none of the sources has any that could be chosen."""
+    """Raise if reading options are given, and none of the sources has columns."""
     if reading != PLAIN and all(source.reading == PLAIN for source in sources):
-        said = ", ".join(name for name, value in reading._asdict().items() if value != Reading._field_defaults[name])
+        options = ", ".join(name for name, value in reading._asdict().items() if value != Reading._field_defaults[name])
         raise ValueError(
             f"{', '.join(source.name for source in sources)}: only tables (CSV, Parquet, ARFF) have columns to choose "
-            f"and ways to be read; leave out {said}"
+            f"and ways to be read; leave out {options}"
         )
 
 
@@ -120,7 +120,7 @@ def _find_plain(text: str, reading: Reading) -> Source:
     if text in _exported(["rounds", "seed"]):
         return Source(text, stream=text)
     if is_import_path(text):
-        # Found now rather than by a worker.
+        # Fails here rather than in a worker.
         draw_function(text)
         return Source(text, stream=text)
     if path.is_dir():
@@ -152,7 +152,7 @@ def _exported(parameters: list[str]) -> dict[str, Callable[..., Any]]:
 
 
 def _file(path: Path, reading: Reading) -> Source:
-    # Files without columns may lie in the same folder: what chooses columns is not meant for them.
+    # Files without columns may be in the same folder: column options do not apply to them.
     has_columns = SUFFIXES.get(ending(path) or "") in TABLES
     return Source(plain_name(path), path.resolve(), reading if has_columns else PLAIN)
 
@@ -209,13 +209,13 @@ def draw(stream: str, rounds: int, seed: int) -> tuple[Any, Integers, int]:
 @lru_cache  # the same for every run of a comparison
 def _kind(stream: str) -> tuple[int, bool]:
     """Return how many classes a stream has, by one draw for all seeds, and whether its rows are sparse."""
-    # For all seeds: so all runs are the same game.
+    # For all seeds, so that all runs have the same number of classes.
     X, y = _drawn(stream, _ENOUGH_ROUNDS, seed=0)
     return int(y.max()) + 1, bool(scipy.sparse.issparse(X))
 
 
 def is_sparse_stream(stream: str) -> bool:
-    """Say whether a stream's rows are sparse.
+    """Return whether a stream's rows are sparse.
 
     >>> is_sparse_stream("syn_sep"), is_sparse_stream("paper_weak")
     (True, False)
@@ -224,7 +224,7 @@ def is_sparse_stream(stream: str) -> bool:
 
 
 def _drawn(stream: str, rounds: int, seed: int) -> tuple[Any, Integers]:
-    """Return what the function draws, checked: a stranger's may return anything."""
+    """Return what the function draws, checked: a user's function may return anything."""
     drawn = draw_function(stream)(rounds, seed)
     if not isinstance(drawn, tuple) or len(drawn) != 2:
         raise ValueError(f"stream {stream}: must return X, y; returned {type(drawn).__name__}")
@@ -266,7 +266,7 @@ def changed(source: Source, X: Matrix, y: Integers, n_classes: int, seed: int) -
     return X, y
 
 
-@lru_cache(maxsize=2)  # a worker plays the runs of one data set one after the other; all sets at once need not fit
+@lru_cache(maxsize=2)  # a worker plays the runs of one data set in sequence; all sets at once may not fit in memory
 def load(source: Source) -> DataSet:
     """Read a data set, kept for the next call. It is thinned out if that is asked for; other changes are for rounds."""
     plain = source.name.removeprefix(_before(source))
@@ -300,5 +300,7 @@ def as_data_set(source: Source, rounds: int) -> DataSet:
 
 
 def say_changes(source: Source) -> dict[str, str]:
-    """Return what is done to a source, for people: a line, or none."""
-    return {"changed": "; then ".join(change.said for change in reversed(source.changes))} if source.changes else {}
+    """Return a readable description of a source's changes, or nothing."""
+    return (
+        {"changed": "; then ".join(change.description for change in reversed(source.changes))} if source.changes else {}
+    )

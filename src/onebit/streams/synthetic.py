@@ -1,7 +1,7 @@
 """The two synthetic sets of the bandit literature: documents as bags of words, separable and not.
 
 Each of nine topics has a code, 20 to 40 of the first 120 words. A document has the words of its topic's code except
-five of them, and 20 of the other 280 words, which mean nothing. All is drawn by the seed: the codes too.
+five of them, and 20 of the other 280 words, which are noise. Everything, also the codes, is drawn from the seed.
 
 Rows are sparse (scipy CSR): some 45 of 400 words occur. Linear learners play them three to four times as fast as dense
 ones, and a million rounds take 0.7 GB instead of 3.2. (BanditSVM is faster on dense ones: ``X.toarray()``.)
@@ -21,23 +21,23 @@ N_CLASSES, N_WORDS = 9, 400
 _CODE_WORDS = 120  # the first words, of which codes are made
 _SHORTEST, _LONGEST = 20, 40  # of a code
 _MISSING = 5  # words of its code that a document lacks
-_NOISE_WORDS = 20  # words of a document that mean nothing
+_NOISE_WORDS = 20  # noise words of a document
 _WRONG_LABELS = 0.05  # of the set that is not separable
-_FAR = 2**32  # a document needs 26 numbers: those of the codes are beyond all of them
+_FAR = 2**32  # a document needs 26 numbers: the numbers of the codes start far beyond
 
 
 def syn_sep(rounds: int = 1_000_000, seed: int = 0) -> tuple[scipy.sparse.csr_array, Integers]:
     """Return SynSep: nine classes of sparse binary rows, strongly separable.
 
-    Codes are drawn again until each has more than five words that another lacks. Then the words of a class's own code,
-    weighed alike, separate it from all others; the meaningless words, always 20, serve as the constant.
+    Codes are drawn again until each has more than five words that another lacks. Then equal weights on the words of a
+    class's own code separate it from all others; the noise words, always 20, serve as the constant.
 
     Parameters
     ----------
     rounds : int
         How many rounds, at least 1. The literature plays 1 000 000.
     seed : int
-        Names the draw.
+        Seed of the draw.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def syn_non_sep(rounds: int = 1_000_000, seed: int = 0) -> tuple[scipy.sparse.cs
     rounds : int
         How many rounds, at least 1. The literature plays 1 000 000.
     seed : int
-        Names the draw.
+        Seed of the draw.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def _choose(seed: int, counter: int, i: int, n: int, chosen: Integers) -> None:
         for other in range(k):
             if chosen[other] == one:
                 one = bound
-        # In its place among those before it.
+        # Insert it in order.
         at = k
         while at > 0 and chosen[at - 1] > one:
             chosen[at] = chosen[at - 1]

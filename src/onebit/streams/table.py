@@ -1,4 +1,4 @@
-"""A table as it was found in a file: columns with names, before anything is made of them."""
+"""A table as read from a file: named columns, not yet interpreted."""
 
 import re
 from collections import Counter
@@ -15,7 +15,7 @@ from onebit.streams.reading import Reading, option
 
 LABEL_NAMES = ("label", "class", "target", "y")
 """A column of this name is the label unless another is asked for; without one it is the last column."""
-# ASCII digits alone: Python takes 1_0 and ٣ for numbers, a file that has them means words.
+# ASCII digits only: Python accepts 1_0 and ٣ as numbers, but in a file they are words.
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity)")
 _DATE_ATTRIBUTE = re.compile(r"""(?im)^([^\S\n]*@attribute\s+(?:'[^'\n]*'|"[^"\n]*"|\S+))\s+date\b.*$""")
 _ATTRIBUTE = re.compile(r"(?im)^[^\S\n]*@attribute\b")
@@ -24,15 +24,15 @@ _BYTES_OF_A_CELL = 64  # as a Python object, a cell of a column and a number
 
 
 class Table(NamedTuple):
-    """Columns by position; text is not yet understood."""
+    """Columns by position; text is not yet interpreted."""
 
     path: Path
     frame: pl.DataFrame
     names: list[str]
-    said: str
-    """How the file was read, for people."""
+    description: str
+    """How the file was read, for the summary."""
     place: Callable[[int], str]
-    """Where a row is, for people."""
+    """Where a row is, for error messages."""
 
     def at(self, row: int, j: int) -> str:
         """Return where a cell is, for an error."""
@@ -70,7 +70,7 @@ class Table(NamedTuple):
 
 
 def header_is_first(cells: pl.DataFrame, reading: Reading) -> bool:
-    """Tell whether the first row names the columns.
+    """Return whether the first row names the columns.
 
     It does if one of its cells is a name that the user gave; or is a usual name of labels and comes nowhere else in its
     column; or if none of its cells is a number, and none comes again or there are only numbers below one of them.
@@ -93,7 +93,7 @@ def header_is_first(cells: pl.DataFrame, reading: Reading) -> bool:
 
 
 def column_names(path: Path, line: str, header: Sequence[Any], reading: Reading) -> list[str]:
-    """Return the names in a header, or raise if a column that will be used cannot be told by its name."""
+    """Return the names in a header, or raise if a column that will be used has no unique name."""
     names = [str(cell) for cell in header]
     dropped = {f"{name}" for name in reading.drop}
     for j, name in enumerate(names):
@@ -116,16 +116,16 @@ def read_parquet(path: Path) -> Table:
 
 def read_arff(path: Path, text: str) -> Table:
     """Read an ARFF file: numbers, nominal values, strings and dates."""
-    from sklearn.externals import _arff  # scipy's does not know quotes or line numbers
+    from sklearn.externals import _arff  # scipy's reader supports neither quotes nor line numbers
 
-    # Sparse rows are filled up: a row of two letters has as many cells as there are attributes.
+    # Sparse rows are made dense: a row of two letters has as many cells as there are attributes.
     head = _DATA.search(text)
     n_rows = text.count("\n", head.end()) if head else 0
     check_memory(_BYTES_OF_A_CELL * len(_ATTRIBUTE.findall(text)) * n_rows)
     try:
-        # Dates are text that `columns` understands.
+        # Dates are text that `columns` parses.
         found = _arff.loads(_DATE_ATTRIBUTE.sub(r"\1 string", text))
-    except Exception as error:  # it meets damage with whatever its parts raise
+    except Exception as error:  # a damaged file may raise anything
         raise ValueError(f"{path}: is not a whole ARFF file ({_first_line(error)})") from error
     columns = []
     for j, (name, kind) in enumerate(found["attributes"]):
@@ -137,13 +137,13 @@ def read_arff(path: Path, text: str) -> Table:
     return _typed(path, pl.DataFrame(columns), "ARFF")
 
 
-def _typed(path: Path, frame: pl.DataFrame, said: str) -> Table:
+def _typed(path: Path, frame: pl.DataFrame, description: str) -> Table:
     names = list(frame.columns)
     if frame.height == 0 or not names:
         raise ValueError(f"{path}: the file is empty")
     frame.columns = [f"{j}" for j in range(len(names))]
     frame = frame.with_columns(pl.col(pl.String).str.strip_chars())
-    return Table(path, frame, names, said, lambda row: f"row {row + 1}")
+    return Table(path, frame, names, description, lambda row: f"row {row + 1}")
 
 
 def shorten(names: Sequence[str], most: int = 12) -> str:
@@ -156,9 +156,9 @@ def shorten(names: Sequence[str], most: int = 12) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """Return what an error says, in short; an error of ARFF may fail to say it where the file has a percent sign."""
+    """Return the short message of an error; ``str`` of an ARFF error may fail where the file has a percent sign."""
     try:
-        said = str(error).strip()
+        message = str(error).strip()
     except Exception:
-        said = str(getattr(error, "message", ""))
-    return (said or type(error).__name__).splitlines()[0][:200]
+        message = str(getattr(error, "message", ""))
+    return (message or type(error).__name__).splitlines()[0][:200]

@@ -1,7 +1,7 @@
-"""Text with one row a line and a sign between cells, read as text: what a cell means is decided in `columns`.
+"""Delimited text, one row per line, read as text cells; `columns` interprets them.
 
-Polars reads it. What Polars reads in a way of its own, or refuses without a line number, is read once more by Python's
-csv module: quotes inside cells, blanks before quotes, rows of the wrong length, lone carriage returns.
+Polars reads it. What Polars reads differently, or refuses without a line number, is read again by Python's csv module:
+quotes inside cells, blanks before quotes, rows of the wrong length, lone carriage returns.
 """
 
 import codecs
@@ -19,10 +19,10 @@ from onebit.streams.reading import Reading
 from onebit.streams.table import Table, column_names, header_is_first
 
 DELIMITERS = ",;\t|"
-"""Found without being told."""
-# Measured: what Polars takes for text of one letter, and for a column of a few rows.
+"""Delimiters that are detected."""
+# Measured: the memory Polars takes for text of one letter, and for a column of a few rows.
 _BYTES_OF_A_CELL, _BYTES_OF_A_COLUMN = 48, 10_000
-_SAMPLE = 1 << 16  # bytes that tell what stands between cells
+_SAMPLE = 1 << 16  # bytes in which the delimiter is detected
 _SAMPLE_LINES = 100
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -32,13 +32,13 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _SHOWN = {"\t": "tabs", " ": "blanks", ",": "commas", ";": "semicolons"}
-_ZLIB = (b"x^", b"x\x01")  # Polars unpacks what begins like this, even where it is the name of a column, x^2
+_ZLIB = (b"x^", b"x\x01")  # Polars decompresses what begins like this, even a column name such as x^2
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
 
 
 class _Record(NamedTuple):
     line: int
-    """Where it begins, counted from 1 as editors do."""
+    """The line where it begins, counted from 1."""
     cells: list[str]
 
 
@@ -48,11 +48,11 @@ def read_text_table(path: Path, data: bytes, reading: Reading) -> Table:
     Parameters
     ----------
     path : Path
-        What to name in errors.
+        The name for error messages.
     data : bytes
         The content of the file.
     reading : Reading
-        What the user has said about it.
+        The user's reading options.
     """
     text = as_utf8(path, data, reading.encoding)
     if not text.strip():
@@ -66,7 +66,8 @@ def read_text_table(path: Path, data: bytes, reading: Reading) -> Table:
     if cells.height == 0:
         raise ValueError(f"{path}: the file is empty")
     if (cells.to_series(-1) == "").any():
-        # Polars fills rows that are too short: only the careful way tells them from rows that end with an empty cell.
+        # Polars pads rows that are too short: only the csv module distinguishes them from rows that end with an empty
+        # cell.
         for _ in _records(path, text, delimiter):
             pass
 
@@ -79,12 +80,12 @@ def read_text_table(path: Path, data: bytes, reading: Reading) -> Table:
         raise ValueError(f"{path}: has a header and no rows")
     names = column_names(path, line(0), cells.row(0), reading) if has_header else None
     between = _SHOWN.get(delimiter, repr(delimiter))
-    said = f"text with {between} between cells, {f'names in {line(0)}' if has_header else 'no header'}"
+    description = f"text with {between} between cells, {f'names in {line(0)}' if has_header else 'no header'}"
     return Table(
         path,
         cells.slice(int(has_header)),
         names or [f"column {j}" for j in range(cells.width)],
-        said,
+        description,
         lambda row: line(row + has_header),
     )
 
@@ -106,7 +107,7 @@ def _check_size(text: bytes, delimiter: bytes) -> None:
 
 
 def as_utf8(path: Path, data: bytes, encoding: str | None) -> bytes:
-    """Return text in UTF-8 without a mark, or raise if it is in another encoding than was said."""
+    """Return text in UTF-8 without a byte order mark, or raise if it is not in the given encoding."""
     mark, found = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", "utf-8"))
     try:
         if encoding is not None:
@@ -122,16 +123,16 @@ def as_utf8(path: Path, data: bytes, encoding: str | None) -> bytes:
             f"encoding must be one that Python knows, such as cp1252 or utf-16; got {encoding!r}"
         ) from None
     except UnicodeError as error:
-        said, place = str(error), ""
+        message, place = str(error), ""
         if isinstance(error, UnicodeDecodeError):
             line = error.object[: error.start].count(b"\n") + 1
-            said, place = error.reason, f" at byte {error.start}, line {line}"
+            message, place = error.reason, f" at byte {error.start}, line {line}"
         named = (encoding or found).upper()
         raise ValueError(
-            f"{path}: is not {named} text ({said}{place}); name its encoding, such as --encoding cp1252, "
+            f"{path}: is not {named} text ({message}{place}); name its encoding, such as --encoding cp1252, "
             "or save it as UTF-8"
         ) from error
-    while text.startswith(codecs.BOM_UTF8):  # some programs mark what is marked already
+    while text.startswith(codecs.BOM_UTF8):  # some programs write the mark twice
         text = text[len(codecs.BOM_UTF8) :]
     if b"\0" in text:
         line = text[: text.index(b"\0")].count(b"\n") + 1
@@ -142,9 +143,9 @@ def as_utf8(path: Path, data: bytes, encoding: str | None) -> bytes:
 
 
 def find_delimiter(sample: str, is_whole: bool = True) -> str:
-    r"""Return what stands between cells.
+    r"""Return the delimiter between cells.
 
-    It is the sign that comes equally often in every line. Of two such signs it is the one that comes more often, but
+    It is the character that occurs equally often in every line. Of two such characters it is the more frequent one, but
     never a comma that is a decimal comma: ``5,1;3,5`` are two cells.
 
     Parameters
@@ -159,7 +160,7 @@ def find_delimiter(sample: str, is_whole: bool = True) -> str:
     >>> find_delimiter("a,b;c,d\n"), find_delimiter("5,1;3,5;x\n4,9;3;y\n"), find_delimiter("1,2,3;4\n")
     (',', ';', ',')
     """
-    bare = re.sub(r'"[^"]*"', "q", sample)  # what is quoted stands between nothing
+    bare = re.sub(r'"[^"]*"', "q", sample)  # quoted text contains no delimiters
     lines = [line for line in re.split(r"[\r\n]+", bare) if line.strip()]
     lines = lines[: -1 if not is_whole and len(lines) > 1 else None][:_SAMPLE_LINES]
     even = [sign for sign in DELIMITERS if lines[0].count(sign) and len({line.count(sign) for line in lines}) == 1]
@@ -174,7 +175,7 @@ def find_delimiter(sample: str, is_whole: bool = True) -> str:
 
 
 def _read_quickly(text: bytes, delimiter: str) -> pl.DataFrame | None:
-    """Return all cells by Polars, or None where it would read them in another way than the csv module."""
+    """Return all cells by Polars, or None where it would read them differently from the csv module."""
     if delimiter == " " or not delimiter.isascii() or text.count(b"\r") != text.count(b"\r\n"):
         return None
     has_quotes = b'"' in text
@@ -196,7 +197,7 @@ def _read_quickly(text: bytes, delimiter: str) -> pl.DataFrame | None:
 
 
 def _records(path: Path, text: bytes, delimiter: str) -> Iterator[_Record]:
-    """Yield the rows that have anything in them, by Python's csv module, or raise at the first that is wrong."""
+    """Yield the rows that are not empty, by Python's csv module, or raise at the first malformed one."""
     lines = io.TextIOWrapper(io.BytesIO(text), encoding="utf-8", newline="")
     blanks = delimiter == " "
     source = (re.sub(r"[ \t]+", " ", line.strip(" \t")).replace(" \n", "\n") for line in lines) if blanks else lines
@@ -221,7 +222,7 @@ def _frame(rows: list[list[str]]) -> pl.DataFrame:
 
 
 def _without_blanks(cells: pl.DataFrame) -> pl.DataFrame:
-    """Return cells without blanks at their ends, and without rows in which nothing is left."""
+    """Return stripped cells, without rows that are empty then."""
     if cells.width == 0:
         return cells
     cells.columns = [f"{j}" for j in range(cells.width)]

@@ -1,4 +1,4 @@
-"""Where cells are computed: on the workers of a Dask cluster. This process alone writes the store.
+"""The executor on the workers of a Dask cluster. Only this process writes the store.
 
 Batches are handed out from here, one to each thread of each worker, and cell by cell: a task plays one cell, bound to
 the worker that has begun its batch. So a worker that dies takes with it no more than the cells it was playing, which go
@@ -33,32 +33,32 @@ from onebit.arena.store import Result
 
 CONNECTING = 30.0  # seconds for a scheduler to answer
 RECONNECTING = 120.0  # seconds for a scheduler that was there to come back: as long as a machine takes to start
-HOPING = 10.0  # seconds for a worker to come that may play, when all there are were refused
-_GLANCE = 1.0  # seconds between two looks at who is there
+HOPING = 10.0  # seconds to wait for an acceptable worker when all others were refused
+_GLANCE = 1.0  # seconds between two checks of the workers
 _COLLECTING = 10.0  # seconds for a result that is there to arrive
-_LEAVING = 5.0  # seconds to say goodbye
+_LEAVING = 5.0  # seconds to disconnect
 _MOST_DEATHS = 3  # a cell that ends so many workers will end the next one too
-_PART_OF_FILE = 2**24  # bytes that travel at once
+_PART_OF_FILE = 2**24  # bytes sent at once
 
 
 class ClusterError(RuntimeError):
-    """The cluster cannot be reached, or none of its workers may play; the message says what to do."""
+    """The cluster cannot be reached, or none of its workers may play; the message has a remedy."""
 
 
 class DaskCluster:
     """Plays on the workers of a Dask cluster, each of which plays as many batches at once as it has threads.
 
-    A worker plays only if its code, Python and libraries are those of this process. Data sets travel to it from here,
-    each at most once. Workers may come and go; while there are none, it waits. This process stores what is played, so
-    the results are those of one machine.
+    A worker plays only if its code, Python and libraries are those of this process. Data sets are sent to it from here,
+    each at most once. Workers may come and go; while there are none, it waits. The results are the same as on one
+    machine.
 
     Parameters
     ----------
     address : str
         Of the scheduler, such as ``tcp://10.0.0.1:8786``, or the path of its scheduler file.
     say : callable, optional
-        Told what a person should know: where the dashboard is, who was refused, who was lost. Written to the standard
-        error output by default.
+        Called with messages for the user: the dashboard's address, workers refused or lost. By default they are written
+        to standard error.
     """
 
     def __init__(self, address: str, say: Callable[[str], None] | None = None) -> None:
@@ -68,7 +68,7 @@ class DaskCluster:
             raise ValueError("the address of the Dask scheduler is empty; give one such as tcp://10.0.0.1:8786")
         self.address = address
         self.bytes_sent = 0
-        """How much of files has travelled."""
+        """Bytes of files sent."""
         self._say = say or _to_standard_error
         self._client: Any = None
 
@@ -96,7 +96,7 @@ class DaskCluster:
         )
 
     def results(self) -> Iterator[Played]:
-        """Yield what the workers give, and hand out what is left."""
+        """Yield the workers' results, and assign what is left."""
         while self._n_left:
             if time.monotonic() - self._looked_at > _GLANCE:
                 self._look_around()
@@ -105,14 +105,14 @@ class DaskCluster:
                 yield from self._take(self._finished.get(timeout=_GLANCE))
 
     def stop(self) -> None:
-        """Let go of the workers: they end what they play, and remove what they have of this run."""
+        """Release the workers: they stop playing and remove what they have of this run."""
         client, self._client = self._client, None
         _close(client)
 
     def _connect(self, patience: float) -> None:
         Client: Any = importlib.import_module("distributed").Client
 
-        # What is worth knowing is said here, in words of ours.
+        # Silence Dask's messages: this class reports what matters.
         for name in ("distributed.client", "distributed.core", "distributed.comm", "distributed.batched"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         deadline = time.monotonic() + patience
@@ -121,7 +121,7 @@ class DaskCluster:
             # for the lock that a client holds when it starts, and takes when it is collected.
             gc.collect()
             try:
-                # The file of a scheduler that is started again is not there for a while.
+                # The scheduler file is missing for a while during a restart.
                 where = scheduler_at(self.address)
                 self._client = Client(where, timeout=CONNECTING, set_as_default=False, name="onebit")
                 self._scheduler = self._identity()["id"]
@@ -136,7 +136,7 @@ class DaskCluster:
                 time.sleep(min(_GLANCE, patience))
 
     def _look_around(self) -> None:
-        """Take note of workers that have come, and take back what those who are gone were playing."""
+        """Register new workers, and take back the work of lost ones."""
         while (present := self._present()) is None:
             self._reconnect()
         self._looked_at = time.monotonic()
@@ -150,12 +150,12 @@ class DaskCluster:
         self._check_hope()
 
     def _present(self) -> dict[str, Any] | None:
-        """Return the workers that the scheduler knows, or None if it is gone."""
+        """Return the scheduler's workers, or None if it is gone."""
         try:
             info = self._identity()
         except Exception:
             return None
-        # One that was started again has the old address, and knows nothing of this run.
+        # A restarted scheduler has the old address, but does not know this run.
         if self._client.status != "running" or info.get("id") != self._scheduler:
             return None
         workers: dict[str, Any] = info["workers"]
@@ -179,7 +179,7 @@ class DaskCluster:
             self._say(f"{self.address} has no worker now; waiting for one")
 
     def _reconnect(self) -> None:
-        """Begin anew with a scheduler that was lost; what it knew of this run is lost with it."""
+        """Reconnect to a lost scheduler and start over: its knowledge of this run is lost."""
         self._say(
             f"the Dask scheduler at {self.address} is gone; waiting up to {RECONNECTING:.0f} s for it to come back"
         )
@@ -193,7 +193,7 @@ class DaskCluster:
         self._say(f"the Dask scheduler at {self.address} is back")
 
     def _lose(self, worker: "_Worker", is_death: bool) -> None:
-        """Take back what a worker was playing."""
+        """Take back a worker's work."""
         del self._workers[worker.address]
         for key in [key for key, task in self._tasks.items() if task.worker is worker]:
             task = self._tasks.pop(key)
@@ -214,7 +214,7 @@ class DaskCluster:
 
     def _take_back(self, job: "_Job | None") -> None:
         if job is not None:
-            # First: it was handed out before those who wait.
+            # To the front: it was assigned before those that wait.
             self._waiting.appendleft(job)
 
     def _refuse(self, worker: "_Worker", reason: str) -> None:
@@ -288,7 +288,7 @@ class DaskCluster:
         return future
 
     def _take(self, future: Any) -> Iterator[Played]:
-        """Deal with a task that has ended."""
+        """Handle a finished task."""
         task = self._tasks.pop(future.key, None)
         if task is None:  # of a worker or scheduler that was lost
             return
@@ -308,8 +308,8 @@ class DaskCluster:
             self._take_back(job)
             self._count_death(job.cells[0], f"a process of worker {worker.shown} died ({rest[0]})")
         elif word == FAILED:
-            said, traceback = rest
-            raise CellError(said) from InWorkerError(traceback)
+            reason, traceback = rest
+            raise CellError(reason) from InWorkerError(traceback)
         elif word == PLAYED:
             yield self._played(worker, job, rest[0])
 
@@ -319,7 +319,7 @@ class DaskCluster:
             played: Played = pickle.loads(packed)
         except Exception as error:
             raise CellError(f"{cell.label} gave something that cannot be read here: {error}") from error
-        # What a worker says is not taken on trust: the store has one place for each cell that was asked for.
+        # Workers' replies are checked: only the requested cell is stored.
         if not isinstance(played, Played) or played.cell.key != cell.key or not isinstance(played.result, Result):
             raise CellError(f"{cell.label}: worker {worker.shown} answered with something else; start it again")
         if job.cells:
@@ -367,7 +367,7 @@ class _Worker:
     files: set[str] = field(default_factory=set)
     """Those that it has."""
     joined: Any = None
-    """Held as long as the run lasts: without it, the worker removes all that it has of the run."""
+    """Held as long as the run lasts: when released, the worker removes all that it has of the run."""
 
     @property
     def shown(self) -> str:
@@ -378,12 +378,12 @@ class _Worker:
 class _Task:
     worker: _Worker
     job: _Job | None
-    """None if it is to get ready."""
+    """None for the task that prepares a worker."""
     future: Any
 
 
 class _Call:
-    """What is pickled here as a value becomes a call where it is unpickled.
+    """A value that becomes a call when it is unpickled.
 
     So tasks consist of Python's own functions, and the scheduler, which unpickles tasks too, needs no onebit.
     """
@@ -396,15 +396,15 @@ class _Call:
 
 
 class _RemovedError(Exception):
-    """A worker has removed what it had of the run, since it was cut off for a while: it must join again."""
+    """A worker has removed what it had of the run after losing the connection: it must join again."""
 
 
 class _NotSentError(Exception):
-    """A file could not be brought to a worker."""
+    """A file could not be sent to a worker."""
 
 
 def scheduler_at(address: str) -> str:
-    """Return the address of a scheduler, read from its file if it is one, or raise an error that says what is wrong.
+    """Return the address of a scheduler, read from its file if it is one, or raise an error with the reason.
 
     A client that is given a bad one ends with a traceback, a minute later.
 
@@ -428,7 +428,7 @@ def scheduler_at(address: str) -> str:
 
 
 def _close(client: Any) -> None:
-    """Let go of a scheduler, whether it still answers or not."""
+    """Disconnect from a scheduler, whether it still answers or not."""
     if client is not None:
         with suppress(Exception):
             client.close(timeout=_LEAVING)

@@ -15,7 +15,7 @@ from onebit.strangers import import_path_of, is_import_path
 Described: TypeAlias = tuple[str, ...]
 """Code, Python, libraries and rivals, each with its version."""
 _VERSION = "version"
-"""The setting in which a rival says what plays; without it, it says what is installed."""
+"""The setting with a rival's version; by default the installed one."""
 _WRAPPED = "scikit-learn"  # learners may wrap its classifiers
 
 
@@ -25,7 +25,7 @@ class Needs(NamedTuple):
     modules: tuple[str, ...]
     """Whose code decides the games, with all that they import."""
     rivals: tuple[tuple[str, dict[str, JSON]], ...]
-    """Names and settings of players that say which version of another program plays; one of each."""
+    """Names and settings of players that depend on the version of another program; one of each."""
     described: Described
     """The environment of the process that writes the store."""
 
@@ -36,7 +36,7 @@ def needs_of(play_batch: PlayBatch, todo: Sequence[Batch]) -> Needs:
     Parameters
     ----------
     play_batch : callable
-        Who plays them.
+        The function that plays them.
     todo : sequence of Batch
         What is played: users' own code is named in there by import path.
     """
@@ -66,7 +66,7 @@ def describe_environment(modules: Iterable[str], rivals: Iterable[tuple[str, dic
 
 
 def difference(theirs: Described, ours: Described) -> str:
-    """Say what differs between two environments.
+    """Return a message on what differs between two environments.
 
     >>> difference(("code 12ab", "python 3.12", "numpy 2.4.6"), ("code 12ab", "python 3.11", "numpy 2.4.6"))
     'it has python 3.12, this run needs python 3.11'
@@ -99,6 +99,6 @@ def _texts(value: JSON) -> Iterable[str]:
 
 
 def _installed(name: str, settings: dict[str, JSON]) -> str:
-    """Return the version that a rival finds by itself."""
+    """Return a rival's installed version."""
     given = {setting: value for setting, value in settings.items() if setting != _VERSION}
     return str(player_from(Spec(name, given)).spec.settings[_VERSION])

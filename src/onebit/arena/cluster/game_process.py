@@ -15,7 +15,7 @@ from onebit.arena.executors import CellError, Played, in_order
 from onebit.arena.orphans import ask_kernel, exit_after
 from onebit.arena.scratch import enter_folder
 
-# The first word of an answer; what follows is plain, since another version may have to read it.
+# The first word of an answer; the rest has plain types, since another version may read it.
 READY, PLAYED, FAILED, REFUSED = "ready", "played", "failed", "refused"
 FILES, SCRATCH = "files", "scratch"
 """The folders of a run on a worker."""
@@ -23,7 +23,7 @@ FILES, SCRATCH = "files", "scratch"
 
 def main() -> None:
     """Play what comes through the pipe until it closes."""
-    # Ctrl-C may reach the whole process group; the process that writes the store alone decides what it means.
+    # Ctrl-C may reach the whole process group; only the process that writes the store handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if not ask_kernel():
         threading.Thread(target=exit_after, args=(sys.stdin.buffer.read,), daemon=True).start()
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def why_not(needs: Needs) -> str | None:
-    """Say why this process may not play, or None if it may."""
+    """Return why this process may not play, or None if it may."""
     try:
         described = describe_environment(needs.modules, needs.rivals)
     except (Exception, SystemExit) as error:

@@ -29,16 +29,16 @@ Answer: TypeAlias = tuple[Any, ...]
 """A word and what belongs to it, in plain types."""
 
 DIED, GONE = "died", "gone"
-_GLANCE = 0.5  # seconds between two looks at whether a run is still wanted
+_GLANCE = 0.5  # seconds between two checks whether a run is still active
 _PATIENCE = 1.0  # seconds for a process to end whose pipe has closed
 CODE = code_version([__name__]).partition(",")[0]
-"""The version of this module as it was loaded: a worker that is not started again after an update keeps what it had."""
+"""The version of this module as loaded: a worker that is not restarted after an update keeps the old one."""
 _RUNS: "dict[tuple[str, str], _Run]" = {}
 _LOCK = threading.Lock()
 
 
 def join(run: str, needs: tuple[Any, ...], code: str) -> Answer:
-    """Get ready for a run; refused unless what is installed here is what the run needs.
+    """Prepare for a run; refused unless the installed code and libraries are those of the run.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def join(run: str, needs: tuple[Any, ...], code: str) -> Answer:
     if code != CODE:
         return REFUSED, "it runs another version of onebit or Python, or was started before that was installed"
     worker = get_worker()
-    # Another folder each time: who was lost may join again while what it had is still being removed.
+    # A new folder each time: a lost worker may join again while its old folder is being removed.
     folder = Path(worker.local_directory) / f"onebit-{run}-{secrets.token_hex(4)}"
     joined = _Run(worker, worker.get_current_task(), folder, needs)
     answer = joined.start_process()
@@ -68,7 +68,7 @@ def join(run: str, needs: tuple[Any, ...], code: str) -> Answer:
 
 
 def receive(run: str, name: str, start: int, content: bytes, dask_worker: Any = None) -> bool:
-    """Keep a part of a file, and say whether the run is still here.
+    """Store a part of a file, and return whether the run is still here.
 
     Parameters
     ----------
@@ -128,10 +128,10 @@ class _Run:
             (folder / part).mkdir(parents=True)
 
     def start_process(self) -> Answer:
-        """Start a process, and return what it says of itself."""
+        """Start a process, and return its report."""
         process = _GameProcess(self.folder, self._needs)
         with self._lock:
-            # Known from the start: were the run to end now, so would the process.
+            # Registered first: if the run ends now, so does the process.
             self._idle.append(process)
             if self._is_closed:
                 process.end()
@@ -176,7 +176,7 @@ class _Run:
         return (GONE,) if self._is_closed else answer
 
     def watch(self) -> None:
-        """Wait until nobody wants the run any more, then remove it."""
+        """Wait until the run is released, then remove it."""
         while self._is_wanted():
             time.sleep(_GLANCE)
         self.close()
@@ -213,13 +213,13 @@ class _GameProcess:
             | {"PYTHONPATH": os.pathsep.join(part or os.getcwd() for part in sys.path)},
             pass_fds=[theirs.fileno()],
         )
-        # Were it open here too, the pipe would not close with the process.
+        # If it stayed open here, the pipe would not close with the process.
         theirs.close()
         with suppress(OSError):
             self._pipe.send((str(folder), tuple(needs)))
 
     def send(self, job: bytes) -> bool:
-        """Say whether the process could still be told."""
+        """Return whether the message could be sent to the process."""
         try:
             self._pipe.send_bytes(job)
         except OSError:
@@ -230,15 +230,15 @@ class _GameProcess:
         try:
             answer: Answer = self._pipe.recv()
         except (EOFError, OSError):
-            # By itself, if it can, so that it is known how.
+            # Let it exit by itself first, so that its exit status is known.
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_PATIENCE)
             return DIED, self.end()
         return answer
 
     def end(self) -> str:
-        """End it at once, and say how it ended."""
-        # The pipe stays open: another thread may wait for it, and hears that it broke.
+        """End it at once, and return how it ended."""
+        # The pipe stays open: another thread may wait for it, and gets an error when it breaks.
         self._process.kill()
         self._process.wait()
         return f"status {self._process.returncode}"

@@ -1,4 +1,4 @@
-"""What travels with a batch: the batch itself in a few bytes, and the files it reads, each known by its content."""
+"""The payload of a batch: the batch itself in a few bytes, and the files it reads, each identified by its content."""
 
 import io
 import pickle
@@ -15,7 +15,7 @@ _DIGITS = 32  # 128 bits: no two files of a run have the same
 
 
 class Luggage(NamedTuple):
-    """A batch and who plays it, ready to travel."""
+    """A pickled batch and its player function."""
 
     job: bytes
     files: dict[str, Path]
@@ -30,7 +30,7 @@ def pack(play_batch: PlayBatch, batch: Batch) -> Luggage:
     Parameters
     ----------
     play_batch : callable
-        If it has a method ``only_for(batch)``, that returns who plays this one batch, and names no other files.
+        If it has a method ``only_for(batch)``, that returns the function for this one batch, without other files.
     batch : Batch
         What is played.
     """
@@ -41,7 +41,7 @@ def pack(play_batch: PlayBatch, batch: Batch) -> Luggage:
 
 
 def only_for(play_batch: PlayBatch, batch: Batch) -> PlayBatch:
-    """Return who plays one batch, with nothing that it does not need."""
+    """Return the function that plays one batch, without data that it does not need."""
     narrowed: Callable[[Batch], PlayBatch] | None = getattr(play_batch, "only_for", None)
     if narrowed is not None:
         return narrowed(batch)
@@ -52,7 +52,7 @@ def only_for(play_batch: PlayBatch, batch: Batch) -> PlayBatch:
 
 
 def unpack(job: bytes, folder: Path) -> tuple[PlayBatch, Batch]:
-    """Return who plays and what is played, with the paths of the copies.
+    """Return the function and the batch, with the paths of the copies.
 
     Parameters
     ----------

@@ -11,11 +11,11 @@ from onebit.learners.weight_learner import WeightLearner
 class AdaptiveSurrogate(WeightLearner):
     """Draws from the softmax where that is unsure, from all labels now and then, and takes steps of its own size.
 
-    Let p be the largest entry of softmax(Wx). With chance q = 2B√(K/T) a label is drawn uniformly. Otherwise the label
-    with the highest score is guessed, or with chance min(1, 2(1 − p)) one drawn from the softmax. A right answer is
-    worth a step along −G, G = (softmax(Wx) − e)xᵀ/P, where e marks the label and P is the chance it was guessed with:
-    2B/√(2Σ‖G‖²) times G, the sum over all G so far. Weights that leave the ball ‖W‖ ≤ B are brought back to its edge. A
-    wrong answer is worth none.
+    Let p be the largest entry of softmax(Wx). With probability q = 2B√(K/T) a label is drawn uniformly. Otherwise the
+    label with the highest score is guessed, or with probability min(1, 2(1 − p)) one drawn from the softmax. A right
+    guess leads to a step along −G, G = (softmax(Wx) − e)xᵀ/P, where e marks the label and P is its propensity:
+    2B/√(2Σ‖G‖²) times G, the sum over all G so far. Weights outside the ball ‖W‖ ≤ B are projected onto it. A wrong
+    guess leads to no step.
 
     Parameters
     ----------
@@ -26,19 +26,19 @@ class AdaptiveSurrogate(WeightLearner):
         T, the number of rounds. By default it is not known: round t explores with the q of T = t, where t counts the
         answers so far. No doubling is needed: that q falls, and adds up to no more than twice what a known T gives.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
-        Names the learner's random numbers.
+        Seed of the learner's random numbers.
 
     Notes
     -----
     Guarantee:
     For any weights U in the ball and rows no longer than R, E[M] ≤ Σ ℓ(U) + Σ qₜ + 19·B²R²K/q in T rounds fixed
-    beforehand, where ℓ is the logistic loss in base 2 and q the last qₜ: with R = 1, at most (2 + 9.5)·B√(KT) above
-    Σ ℓ(U) for a known T, and (4 + 9.5)·B√(KT) without. A decoded label is wrong with a chance of at most ln 2·ℓ, which
-    leaves 0.3·ℓ to pay for the variance of the steps, ‖∇ℓ‖² ≤ 2R²ℓ/ln 2 divided by a chance of q/K or more. When
-    classes join it counts from there, for the larger K; with `among` the right label must be allowed. Steps on known
-    rounds (`learn_from`) are right on average if the propensities are those that the labels were tried with.
+    beforehand, where ℓ is the logistic loss in base 2 and q the last qₜ: with R = 1, at most (2 + 9.5)·B√(KT) above Σ
+    ℓ(U) for a known T, and (4 + 9.5)·B√(KT) without. A decoded label is wrong with a chance of at most ln 2·ℓ, which
+    leaves 0.3·ℓ to pay for the variance of the steps, ‖∇ℓ‖² ≤ 2R²ℓ/ln 2 divided by a chance of q/K or more. When a
+    class is added it holds from there on, for the larger K; with `among` the right label must be allowed. Steps on
+    known rounds (`learn_from`) are unbiased if the propensities are those that the labels were tried with.
 
     Examples
     --------

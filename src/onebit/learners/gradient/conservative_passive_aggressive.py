@@ -12,7 +12,7 @@ from onebit.learners.weight_learner import WeightLearner
 
 
 class ConservativePassiveAggressive(WeightLearner):
-    """One binary learner per class; the highest score is guessed, and only its learner hears the answer.
+    """One binary learner per class; the highest score is guessed, and only its learner is updated.
 
     With s = 1 for right and s = −1 for wrong, the guessed class gains s·τ·x, τ = min(C, max(0, 1 − s⟨w, x⟩)/‖x‖²): the
     shortest step after which s⟨w, x⟩ ≥ 1, but never more than C (PA-I). It never explores.
@@ -22,7 +22,7 @@ class ConservativePassiveAggressive(WeightLearner):
     C : float
         The largest step: above 0, or ``math.inf`` for the plain passive-aggressive step.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
         Not used: the algorithm has no randomness.
 
@@ -32,8 +32,8 @@ class ConservativePassiveAggressive(WeightLearner):
     On examples that are strongly separable with margin γ within radius R, at most 4·max(R², 1/C)/γ² mistakes in rounds
     whose highest score is 0 or more, always: with uᵢ = 2wᵢ/γ every step brings Σ‖wᵢ − uᵢ‖², at first 4/γ², down by
     τ·loss or more, and after such a mistake the loss is 1 or more. Nothing is known of rounds in which every score is
-    negative: where all are below −1 the same mistake can be made for ever. It holds for late answers (steps are taken
-    from the weights of now), when classes join, with known rounds (`learn_from`), and with `among`.
+    negative: where all are below −1 the same mistake can repeat forever. It holds for late answers (steps start from
+    the current weights), for added classes, with known rounds (`learn_from`), and with `among`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Online multinomial logistic regression, which is told the label."""
+"""Online multinomial logistic regression, with full information."""
 
 from typing import Any, ClassVar
 
@@ -11,17 +11,16 @@ from onebit.learners.weight_learner import WeightLearner
 class FullInformationLogistic(WeightLearner):
     """The floor under `AdaptiveSurrogate` and `Gaptron`: their gradient in every round, and nothing to explore.
 
-    It plays another game, in which every answer is the label itself: ``tell(guess, correct, label=…)``. The highest
-    score is guessed. Every answer is worth a step along −G, G = (softmax(Wx) − e)xᵀ/ln 2, where e marks the right
-    label: 2B/√(2Σ‖G‖²) times G, the sum over all G so far, as in `AdaptiveSurrogate`. Weights that leave the ball
-    ‖W‖ ≤ B are brought back to its edge.
+    Its feedback is the label itself: ``tell(guess, correct, label=…)``. The highest score is guessed. Every answer
+    leads to a step along −G, G = (softmax(Wx) − e)xᵀ/ln 2, where e marks the right label: 2B/√(2Σ‖G‖²) times G, the sum
+    over all G so far, as in `AdaptiveSurrogate`. Weights outside the ball ‖W‖ ≤ B are projected onto it.
 
     Parameters
     ----------
     norm_bound : float
         B: the weights that it is to compete with are no longer (all classes together); from 1e-30 to 1e100.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
         Not used: the algorithm has no randomness.
 
@@ -31,8 +30,8 @@ class FullInformationLogistic(WeightLearner):
     For any weights U in the ball and rows no longer than R, M ≤ S + a√S + a², always, where S = Σ ℓ(U), ℓ is the
     logistic loss in base 2 and a = 4BR/√(ln 2). A mistake has a loss of 1 or more, so M is at most the sum L of the
     losses on the way; steps of that size give L ≤ S + 2B·√(2Σ‖G‖²), which is at most S + a√L since ‖G‖² ≤ 2R²ℓ/ln 2;
-    and that solved for L is the bound. With late answers it bounds those that find the right label not ahead. When
-    classes join it counts from there; it holds with `among` as long as the right label is allowed, and known rounds
+    and that solved for L is the bound. With late answers it bounds those that find the right label not ahead. When a
+    class is added it holds from there on; it holds with `among` as long as the right label is allowed, and known rounds
     (`learn_from`) count in both sums.
 
     Examples

@@ -1,4 +1,4 @@
-"""The multiclass passive-aggressive algorithm, which is told the label."""
+"""The multiclass passive-aggressive algorithm, with full information."""
 
 from typing import ClassVar
 
@@ -10,16 +10,16 @@ from onebit.learners.gradient.weights import PASSIVE_AGGRESSIVE
 class FullInformationPassiveAggressive(ConservativePassiveAggressive):
     """The floor under `ConservativePassiveAggressive`: the shortest step that puts the right label ahead by 1.
 
-    It plays another game, in which every answer is the label itself: ``tell(guess, correct, label=…)``. The highest
-    score is guessed. With y the right label and r the best other one, y gains τ·x and r loses it, τ = min(C,
-    max(0, 1 − ⟨w_y − w_r, x⟩)/(2‖x‖²)) (PA-I). So it learns from right guesses too, where they were narrow.
+    Its feedback is the label itself: ``tell(guess, correct, label=…)``. The highest score is guessed. With y the right
+    label and r the best other one, y gains τ·x and r loses it, τ = min(C, max(0, 1 − ⟨w_y − w_r, x⟩)/(2‖x‖²)) (PA-I).
+    So it learns from right guesses too, where they were narrow.
 
     Parameters
     ----------
     C : float
         The largest step: above 0, or ``math.inf`` for the plain passive-aggressive step.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
         Not used: the algorithm has no randomness.
 
@@ -31,8 +31,8 @@ class FullInformationPassiveAggressive(ConservativePassiveAggressive):
     at first 1/γ², down by τ·loss or more, and after a mistake the loss is 1 or more. On any examples, and for any U
     with losses ℓ(U) of the same kind, max(2R², 1/C)·(‖U‖² + 2C·Σ ℓ(U)) (Crammer et al., Theorem 4). With late answers
     it bounds the answers that find the right label not ahead. It holds with known rounds (`learn_from`), which are
-    examples too; and with `among`, and when classes join, as long as the right label of every round is a class already,
-    and allowed.
+    examples too; and with `among` and added classes, as long as the right label of every round is already a class, and
+    allowed.
 
     Examples
     --------

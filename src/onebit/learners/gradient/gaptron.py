@@ -1,4 +1,4 @@
-"""Gaptron: explores as much as the logistic loss has to spare over the chance of a mistake."""
+"""Gaptron: explores as much as the gap between the logistic loss and the probability of a mistake allows."""
 
 from typing import Any
 
@@ -11,23 +11,23 @@ from onebit.learners.weight_learner import WeightLearner
 class Gaptron(WeightLearner):
     """Gradient descent on the logistic loss (in base 2), exploring by the gap between it and a mistake.
 
-    Let p be the largest entry of softmax(Wx). The label with the highest score is guessed, but with chance max(a, g) a
-    label is drawn uniformly instead: g is `exploration`, and a, the gap map of the logistic loss, is 1 − p where p ≥ ½,
-    else 1. A right answer is worth the step −η(softmax(Wx) − e)xᵀ/(ln 2 · P), where e marks the label and P is the
-    chance it was guessed with; a wrong one is worth none.
+    Let p be the largest entry of softmax(Wx). The label with the highest score is guessed, but with probability max(a,
+    g) a label is drawn uniformly instead: g is `exploration`, and a, the gap map of the logistic loss, is 1 − p where p
+    ≥ ½, else 1. A right guess leads to the step −η(softmax(Wx) − e)xᵀ/(ln 2 · P), where e marks the label and P is its
+    propensity; a wrong guess to none.
 
     Parameters
     ----------
     exploration : float
-        The least chance of a uniform draw, g: from 1e-50 to 1.
+        The least probability of a uniform draw, g: from 1e-50 to 1.
     learning_rate : float, optional
         η, up to 1e30. By default the theorem's, g·(ln 2)²/(2K²R²).
     longest : float, optional
         R, the length of the longest row, from 1e-50 to 1e50. By default that of the longest one learned from so far.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
-        Names the learner's random numbers.
+        Seed of the learner's random numbers.
 
     Notes
     -----
@@ -37,9 +37,9 @@ class Gaptron(WeightLearner):
     The proof: a guess is wrong with a chance of at most g + (1 − a)·1[the highest is wrong] + a(K−1)/K. What ℓ has to
     spare over the last two is 1/(2K) or more where the highest is wrong or p < ½, and (1 − p)(1/ln 2 − 1 + 1/K) or more
     elsewhere; and that pays for the variance of the step, (η/2)‖∇ℓ‖²/P, since ‖∇ℓ‖² ≤ 2R²(1 − σ)²/(ln 2)² with σ the
-    right label's softmax, and P ≥ g/K. The hinge loss, which the paper has too, is not offered. When classes join it
-    counts from there, for the larger K; with `among` the right label must be allowed. Steps on known rounds
-    (`learn_from`) are right on average if the propensities are those that the labels were tried with.
+    right label's softmax, and P ≥ g/K. The paper's variant with the hinge loss is not offered. When a class is added it
+    holds from there on, for the larger K; with `among` the right label must be allowed. Steps on known rounds
+    (`learn_from`) are unbiased if the propensities are those that the labels were tried with.
 
     Examples
     --------

@@ -13,22 +13,22 @@ class Majority(Learner):
 
     The share is (right + 1)/(tried + 1), as if every label had been right once before: so each label is tried, in the
     order of the classes, before any that has failed is tried again. With probability `exploration` the label is drawn
-    uniformly, lest the commonest be passed over for ever because of a bad start. Features are checked, and ignored.
+    uniformly, so that the commonest label is not missed forever after a bad start. Features are checked, and ignored.
 
     Parameters
     ----------
     exploration : float
         How often a label is drawn uniformly: in [0, 1].
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
-        Names the learner's random numbers.
+        Seed of the learner's random numbers.
 
     Notes
     -----
     Guarantee:
-    None. If labels are drawn independently, every share comes to its label's frequency with exploration above 0, and
-    the guesses to the commonest one's. A class that joins is tried next. Known rounds (`learn_from`) count as tried;
+    None. If labels are drawn independently and exploration is above 0, every share converges to its label's frequency,
+    and the guesses to the commonest label. An added class is tried next. Known rounds (`learn_from`) count as tried;
     with `among` the best of the allowed labels is guessed.
 
     Attributes

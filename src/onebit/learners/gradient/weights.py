@@ -1,7 +1,7 @@
-"""One weight vector per class, and the game of those who draw a guess from scores and step along a gradient.
+"""One weight vector per class, for learners that draw a guess from scores and step along a gradient.
 
-A guess is uniform with some chance u; otherwise it is drawn from the softmax of the scores with some chance m;
-otherwise it is the label with the highest score. A learner is its u and m, and its step.
+A guess is uniform with probability u; otherwise it is drawn from the softmax of the scores with probability m;
+otherwise it is the label with the highest score. Learners differ in u, m and the step.
 """
 
 import math
@@ -20,17 +20,17 @@ from onebit.game import Answer, Guess
 from onebit.inputs import Floats, Rows, SparseRows, unlocked
 
 CONSERVATIVE, PASSIVE_AGGRESSIVE, MAJORITY, GAPTRON, SURROGATE, LOGISTIC = range(6)
-"""Who plays: `ConservativePassiveAggressive`, `FullInformationPassiveAggressive`, `Majority`, `Gaptron`,
+"""The learner: `ConservativePassiveAggressive`, `FullInformationPassiveAggressive`, `Majority`, `Gaptron`,
 `AdaptiveSurrogate` or `FullInformationLogistic`."""
-TOLD = (PASSIVE_AGGRESSIVE, LOGISTIC)
-"""Who is told the label."""
+FULL_INFORMATION = (PASSIVE_AGGRESSIVE, LOGISTIC)
+"""The learners with full information."""
 
 TRIED, RIGHT = range(2)
 """Rows of `Weights.counts`."""
-HEARD, SQUARES, LONGEST, LENGTH = range(4)
-"""Places in `Weights.sums`: answers heard, Σ‖G‖² of the steps, the square of the longest row learned from, ‖W‖²."""
+ANSWERS, SQUARES, LONGEST, LENGTH = range(4)
+"""Positions in `Weights.sums`: answers so far, Σ‖G‖² of the steps, the largest ‖x‖² learned from, ‖W‖²."""
 SQUARE, COUNT, UNIFORM, SOFT, CHANCE = range(5)
-"""Places in `Sight.known`: ‖x‖², answers heard before, u, m, and the chance that the guessed label had."""
+"""Positions in `Scratch.known`: ‖x‖², answers so far, u, m, and the propensity of the guessed label."""
 
 LN2 = math.log(2.0)
 
@@ -41,7 +41,7 @@ class Weights(NamedTuple):
     weights: Floats
     """One row per feature, one column per class."""
     counts: Floats
-    """How often each label was tried, and right; of `Majority` only."""
+    """How often each label was tried, and right; for `Majority` only."""
     sums: Floats
 
 
@@ -58,15 +58,15 @@ class Scratch(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """The settings of a learner; what they mean depends on who plays."""
+    """The settings of a learner; their meaning depends on its kind."""
 
     kind: int
     exploration: float
-    """The least chance of a uniform guess; for `AdaptiveSurrogate` the horizon, 0 for none."""
+    """The least probability of a uniform guess; for `AdaptiveSurrogate` the horizon, 0 for none."""
     step: float
-    """The largest step, or the learning rate, or 0 for the theorem's; from `AdaptiveSurrogate` on the norm bound."""
+    """The largest step, the learning rate (0 for the theorem's), or the norm bound."""
     longest: float
-    """No row is longer; 0 if that is not known."""
+    """The largest ‖x‖; 0 if unknown."""
 
 
 class GradientState(State):
@@ -84,31 +84,31 @@ class GradientState(State):
         self.scratch = self.new_scratch()
 
     def new_scratch(self) -> Scratch:
-        """Return scratch paper."""
+        """Return empty scratch arrays."""
         scores, soft, gains, propensities = np.zeros((4, self.n_classes))
         return Scratch(scores, soft, gains, propensities, np.zeros(5))
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return the one game, for dense or sparse rows, with or without the label."""
-        return _ALGORITHMS[is_sparse]._replace(full_information=self.settings.kind in TOLD)
+        """Return the shared algorithm, for dense or sparse rows, with or without full information."""
+        return _ALGORITHMS[is_sparse]._replace(full_information=self.settings.kind in FULL_INFORMATION)
 
     def update(self, guess: Guess, correct: bool, truth: int) -> bool:
-        """Learn from an answer; a late one is a step from the weights of now, with the chance of then."""
+        """Learn from an answer; a late one steps from the current weights, with the propensity of the guess."""
         if self._scored_round != guess.round:
             self.score(guess.row, guess.row)
         return self._update_scored(guess.row, guess.index, correct, truth, guess.propensity)
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn as if the label had been guessed with that propensity."""
-        if truth < 0 and self.settings.kind in TOLD:
-            return False  # it learns from labels, and this one is not known
+        if truth < 0 and self.settings.kind in FULL_INFORMATION:
+            return False  # it learns from labels, and this one is unknown
         self.score(row, row)
         divides = self.settings.kind in (GAPTRON, SURROGATE)
-        heard, chance = self.arrays.sums[HEARD], divisible_chance(propensity, row) if divides else 1.0
+        n_answers, chance = self.arrays.sums[ANSWERS], divisible_chance(propensity, row) if divides else 1.0
         try:
             return self._update_scored(unlocked(row), label, correct, truth, chance)
         finally:
-            self.arrays.sums[HEARD] = heard  # exploration fades with the rounds that were played
+            self.arrays.sums[ANSWERS] = n_answers  # exploration decays with rounds played, not with known ones
 
     def _update_scored(self, row: Rows, label: int, correct: bool, truth: int, chance: float) -> bool:
         compiled, state, scratch, settings = self._ready[type(row)]
@@ -117,7 +117,7 @@ class GradientState(State):
         return compiled.update(state, row, scratch, label, False, correct, truth, settings)
 
     def check_arrays(self, arrays: Weights) -> None:
-        """Raise unless counts are, and sums of squares can be."""
+        """Raise unless counts and sums of squares are possible."""
         check_finite(arrays.weights, arrays.counts, arrays.sums[:LENGTH])
         if (arrays.counts < 0.0).any() or (arrays.sums[:LENGTH] < 0.0).any():
             raise ValueError("a count, or a sum of squares, is below 0")
@@ -135,7 +135,7 @@ class GradientState(State):
         return products
 
     def takes(self, row: Rows, n_features: int) -> bool:
-        """Return whether a row is as wide as all rows; sparse ones stay sparse."""
+        """Return whether a ticket's row has the right width; sparse rows stay sparse."""
         return bool(row.shape[1] == n_features)
 
     def learned(self) -> dict[str, Floats]:
@@ -180,7 +180,7 @@ def _finish_scoring(state: Weights, square: float, scratch: Scratch, settings: N
         off += scores[i] - scores[i]
     if settings.kind >= GAPTRON and square > LARGEST_SQUARE:
         return UNSCORED
-    scratch.known[SQUARE], scratch.known[COUNT] = square, state.sums[HEARD]
+    scratch.known[SQUARE], scratch.known[COUNT] = square, state.sums[ANSWERS]
     return READY if off == 0.0 else UNSCORED
 
 
@@ -189,7 +189,7 @@ def _finish_scoring(state: Weights, square: float, scratch: Scratch, settings: N
 
 @jit_inline
 def _mix(scratch: Scratch, settings: Numbers) -> int:
-    """Write softmax, u and m to the scratch paper, and return the label with the highest score."""
+    """Write softmax, u and m to the scratch, and return the label with the highest score."""
     scores, soft, known, kind = scratch.scores, scratch.soft, scratch.known, settings.kind
     greedy, n_classes = highest(scores), scores.shape[0]
     known[UNIFORM], known[SOFT] = 0.0, 0.0
@@ -225,7 +225,7 @@ def _choose(scratch: Scratch, draw: Draw, settings: Numbers) -> tuple[int, bool]
     label, explored, u, m = greedy, False, scratch.known[UNIFORM], scratch.known[SOFT]
     if u > 0.0 or m > 0.0:
         number = uniform(draw)
-        # One number serves all choices: below a chance it is, once stretched, uniform again, and so it is above.
+        # One number serves all choices: on either side of a threshold it is uniform again after rescaling.
         if number < u:
             label, explored = uniform_label(number / u, scratch.scores.shape[0]), True
         elif m > 0.0:
@@ -253,7 +253,7 @@ def _probabilities(scratch: Scratch, settings: Numbers) -> None:
 
 @jit_inline
 def _passive_aggressive(score: float, sign: float, square: float, largest: float) -> float:
-    """Return the step that lifts sign·score to 1, or as far as the largest step does."""
+    """Return the step that raises sign·score to 1, or the largest step."""
     loss = 1.0 - sign * score
     if loss <= 0.0 or square == 0.0:
         return 0.0
@@ -271,7 +271,7 @@ def _learn_conservatively(answer: Answer, scratch: Scratch, settings: Numbers) -
 
 @jit_inline
 def _as_guessed(answer: Answer) -> Answer:
-    """Return what is heard by one who guesses the right label: to be told it is worth as much."""
+    """Return the answer to a right guess of the true label, which carries the same information."""
     return Answer(answer.truth, answer.explored, True, answer.truth)
 
 
@@ -284,7 +284,7 @@ def _learn_aggressively(answer: Answer, scratch: Scratch, settings: Numbers) -> 
             rival = i
     if rival < 0:
         return False
-    # One class gains what another loses: the step is as long as one along a row of twice the square.
+    # One class gains what another loses, so the squared length of the direction is 2‖x‖².
     size = _passive_aggressive(scores[label] - scores[rival], 1.0, 2.0 * scratch.known[SQUARE], settings.step)
     gains[label], gains[rival] = size, -size
     return size != 0.0
@@ -298,16 +298,16 @@ def _count(state: Weights, answer: Answer) -> None:
 
 @jit_inline
 def _descend(state: Weights, answer: Answer, scratch: Scratch, settings: Numbers) -> bool:
-    """Write the step along minus the gradient of the logistic loss, in base 2, divided by the label's chance."""
+    """Write the step along minus the gradient of the base-2 logistic loss, divided by the label's propensity."""
     sums, gains, soft, square = state.sums, scratch.gains, scratch.soft, scratch.known[SQUARE]
-    sums[HEARD] += 1.0
+    sums[ANSWERS] += 1.0
     if not answer.correct or square == 0.0:
         return False
     n_classes, chance, length = gains.shape[0], scratch.known[CHANCE], 0.0
     for i in range(n_classes):
         gains[i] = (1.0 - soft[i] if i == answer.label else -soft[i]) / (chance * LN2)
         length += gains[i] * gains[i]
-    if not length * square < math.inf:  # of a ticket whose chance somebody made up
+    if not length * square < math.inf:  # a forged ticket may have any propensity
         return False
     if settings.kind == GAPTRON:
         sums[LONGEST] = max(sums[LONGEST], square)
@@ -357,7 +357,7 @@ def _step_sparse(state: Weights, X: SparseRows, t: int, gains: Floats) -> None:
 
 @jit_internal
 def _project(state: Weights, bound: float) -> None:
-    """Bring the weights back into the ball; their length is kept up to date, and added up anew only at its edge."""
+    """Project the weights onto the ball; their norm is updated incrementally and recomputed only at its edge."""
     weights, sums = state.weights, state.sums
     if sums[LENGTH] <= bound * bound:
         return

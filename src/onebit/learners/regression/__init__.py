@@ -1,8 +1,8 @@
 """Learners that regress "right" or "wrong" on the features, one regression for every class.
 
-The map: `ridge` is the regressions; `exploring` turns what they predict into chances, `winning` does so for Thompson
-sampling; `state` puts them into the one game that all play, so that they are compiled once; `learner` is what the
-classes share. Then one file for each.
+`ridge` has the regressions; `exploring` turns predictions into propensities, `winning` does so for Thompson sampling;
+`state` is the one algorithm that all share, so that it is compiled once; `learner` is the base class. Each learner has
+its own file.
 """
 
 from onebit.learners.regression.confidit import Confidit

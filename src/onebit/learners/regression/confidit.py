@@ -12,10 +12,10 @@ from onebit.learners.regression.learner import RegressionLearner, ridge
 class Confidit(RegressionLearner):
     """Guesses the label with the highest upper confidence bound on a prediction that is projected to [−`alpha`, 1].
 
-    The model: label i is right with chance (α + uᵢ·x)/(1 + α). So the mean of a target that is 1 for right and −α for
-    wrong is uᵢ·x, which lies in [−α, 1]. In each round every wᵢ is projected to w′ᵢ, the nearest in the metric of Aᵢ
-    whose prediction lies there: only the prediction changes. The guess ŷ has the highest w′ᵢ·x + √(`eta`·xᵀAᵢ⁻¹x). It
-    alone learns: w ← A_new⁻¹(A_old·w′ + target·x), A ← A + xxᵀ, starting at A = (1 + α)²I.
+    The model: label i is right with probability (α + uᵢ·x)/(1 + α). So the mean of a target that is 1 for right and −α
+    for wrong is uᵢ·x, which lies in [−α, 1]. In each round every wᵢ is projected to w′ᵢ, the nearest in the metric of
+    Aᵢ whose prediction lies there: only the prediction changes. The guess ŷ has the highest w′ᵢ·x + √(`eta`·xᵀAᵢ⁻¹x).
+    It alone learns: w ← A_new⁻¹(A_old·w′ + target·x), A ← A + xxᵀ, starting at A = (1 + α)²I.
 
     With α < 1 the paper tosses a coin for wrong guesses, +x or −x with mean −α·x; here the mean itself is taken, which
     has the same expectation and less variance. With the default α = 1 there is no coin in either. That "right" proves
@@ -30,18 +30,18 @@ class Confidit(RegressionLearner):
     diagonal : bool
         Whether to keep only the diagonal of each Aᵢ, in the same formula: O(d) for each class and round.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
-        Names the learner's random numbers; it draws none.
+        Not used: the algorithm has no randomness.
 
     Notes
     -----
     Guarantee:
     If rows have length 1 and labels are drawn by the model, then with the theorem's own growing η it makes O(√T·log T)
-    more mistakes in T rounds than the best labels would, with high probability, whoever chooses rows and model (Crammer
-    and Gentile). With a fixed `eta`, other labels or the diagonal form nothing is proved. A class that joins starts
-    without rounds, and the guarantee from there; with `among` the allowed labels must follow the model; known rounds
-    (`learn_from`) leave it as it is.
+    more mistakes in T rounds than the best labels would, with high probability, for any choice of rows and model
+    (Crammer and Gentile). With a fixed `eta`, other labels or the diagonal form nothing is proved. An added class
+    starts without rounds, and the guarantee holds from there on; with `among` the allowed labels must follow the model;
+    known rounds (`learn_from`) leave it as it is.
 
     Examples
     --------

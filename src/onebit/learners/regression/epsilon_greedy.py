@@ -13,7 +13,7 @@ from onebit.learners.regression.state import check_regularization
 
 
 def chosen_regression(scores: Any, diagonal: Any, regularization: Any, learning_rate: Any) -> Regression:
-    """Check the settings of a regression that has a name, and return its numbers."""
+    """Check the settings of a named regression, and return it."""
     rate = check_number("learning_rate", learning_rate, above=0.0, at_most=MOST)
     if check_choice("scores", scores, ("ridge", "logistic")) == "ridge":
         return ridge(diagonal, regularization)
@@ -23,7 +23,7 @@ def chosen_regression(scores: Any, diagonal: Any, regularization: Any, learning_
 
 
 class EpsilonGreedy(RegressionLearner):
-    """Guesses the label that a regression predicts to be right most likely, and now and then any label.
+    """Guesses the label that a regression predicts to be most likely right, and now and then any label.
 
     Class i regresses 1 for right and 0 for wrong on the rounds in which it was guessed. That "right" proves the other
     labels wrong is not used. There is no intercept: give rows a column of ones.
@@ -41,18 +41,18 @@ class EpsilonGreedy(RegressionLearner):
     learning_rate : float
         Of logistic: what gradients are multiplied by before they are divided by the root of those sums; up to 1e100.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
-        Names the learner's random numbers.
+        Seed of the learner's random numbers.
 
     Notes
     -----
     Guarantee:
     `exploration`·(K−1)/K mistakes per round from exploring, at least, if there is always one right label. With a rate
-    of order (K/T)^(1/3), a chance of each label that is linear in x and rows that are drawn independently, Õ(T^(2/3))
-    more mistakes than the best labels would make (Langford and Zhang, for a relative that explores in epochs). When
-    classes join it counts from there, for the larger K; with `among` for the labels allowed; known rounds
-    (`learn_from`) leave it as it is.
+    of order (K/T)^(1/3), a probability of each label that is linear in x and rows that are drawn independently,
+    Õ(T^(2/3)) more mistakes than the best labels would make (Langford and Zhang, for a relative that explores in
+    epochs). When a class is added it holds from there on, for the larger K; with `among` for the labels allowed; known
+    rounds (`learn_from`) leave it as it is.
 
     Examples
     --------

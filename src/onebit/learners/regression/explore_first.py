@@ -11,7 +11,7 @@ from onebit.learners.regression.learner import RegressionLearner
 
 
 class ExploreFirst(RegressionLearner):
-    """Draws labels uniformly until it has heard `n_first` answers, then guesses what its regression says is best.
+    """Draws labels uniformly for the first `n_first` answers, then guesses the label with the highest prediction.
 
     It goes on learning after that. Class i regresses 1 for right and 0 for wrong on the rounds in which it was guessed.
     That "right" proves the other labels wrong is not used. There is no intercept: give rows a column of ones.
@@ -19,21 +19,21 @@ class ExploreFirst(RegressionLearner):
     Parameters
     ----------
     n_first : int
-        How many answers to hear before it stops exploring; 0 or more.
+        The number of answers after which it stops exploring; 0 or more.
     scores, diagonal, regularization, learning_rate
         As for `EpsilonGreedy`.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
-        Names the learner's random numbers.
+        Seed of the learner's random numbers.
 
     Notes
     -----
     Guarantee:
-    (K−1)/K mistakes per round while it explores, if there is always one right label. With `n_first` of order
-    T^(2/3), a chance of each label that is linear in x and rows that are drawn independently, Õ(T^(2/3)) more mistakes
-    than the best labels would make (Langford and Zhang). A class that joins later is hardly ever tried,
-    and nothing is promised for it; with `among` it explores among those; known rounds (`learn_from`) count as answers.
+    (K−1)/K mistakes per round while it explores, if there is always one right label. With `n_first` of order T^(2/3), a
+    probability of each label that is linear in x and rows that are drawn independently, Õ(T^(2/3)) more mistakes than
+    the best labels would make (Langford and Zhang). A class that is added later is hardly ever tried, and has no
+    guarantee; with `among` it explores among those; known rounds (`learn_from`) count as answers.
 
     Examples
     --------
@@ -74,5 +74,5 @@ class ExploreFirst(RegressionLearner):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Yield one that soon stops."""
+        """Yield one that soon stops exploring."""
         yield cls(n_first=40)

@@ -1,6 +1,6 @@
-"""From predictions and their widths to the chance of each label: the ways to explore.
+"""From predictions and their widths to the propensity of each label: the ways to explore.
 
-All learners on regressions share one compiled game; which of these ways it goes is one of its numbers.
+All regression learners share one compiled algorithm; the way to explore is one of its settings.
 """
 
 import math
@@ -16,38 +16,38 @@ OPTIMISTIC, CONFIDENT, ELIMINATING, MIXED, FIRST, GAPS, SAMPLING = range(7)
 
 
 class Exploring(NamedTuple):
-    """The numbers of a way to explore."""
+    """A way to explore and its settings."""
 
     way: int
     strength: float
-    """How much: what it means is the way's own."""
+    """How much to explore; its meaning depends on the way."""
     n_first: int
-    """Until so many answers were heard, `ExploreFirst` explores."""
+    """The number of answers for which `ExploreFirst` explores."""
 
 
 class RegressionScratch(NamedTuple):
     """What is known about one round."""
 
     scores: Floats
-    """What each class's regression predicts, more being better."""
+    """The prediction of each class's regression; higher is better."""
     projected: Floats
-    """The same, projected to where `Confidit`'s predictions can lie."""
+    """The same, projected to the range of `Confidit`'s model."""
     widths: Floats
-    """√(xᵀAᵢ⁻¹x); 0 where nobody asks for it."""
+    """√(xᵀAᵢ⁻¹x); 0 where it is not needed."""
     square: Floats
     """‖x‖², the only entry."""
     heard: Integers
-    """How many answers there were, the only entry."""
+    """The number of answers so far; one entry."""
     image: Floats
-    """Scratch paper: one number per feature."""
+    """Work space: one number per feature."""
     below: Floats
-    """Scratch paper for `winning_chances`: one number per class."""
+    """Work space of `winning_chances`: one number per class."""
     propensities: Floats
 
 
 @jit_no_refcount
 def probabilities(scratch: RegressionScratch, exploring: Exploring) -> None:
-    """Write the chance of each label."""
+    """Write the propensity of each label."""
     propensities, n = scratch.propensities, scratch.propensities.shape[0]
     for i in range(n):
         propensities[i] = 0.0
@@ -72,7 +72,7 @@ def probabilities(scratch: RegressionScratch, exploring: Exploring) -> None:
 
 @jit_inline
 def is_uncertain(scratch: RegressionScratch) -> bool:
-    """Say whether all widths are above 0: those of a row of zeros, or of next to nothing, are not."""
+    """Return whether all widths are above 0: those of a row of (nearly) zeros are not."""
     least = math.inf
     for i in range(scratch.widths.shape[0]):
         least = min(least, scratch.widths[i])
@@ -91,13 +91,13 @@ def _most_promising(scratch: RegressionScratch, factor: float) -> int:
 
 @jit_inline
 def _within(score: float) -> float:
-    """Return minus a cost, cut off where costs end: at −1 and 0."""
+    """Return minus a cost, clipped to [−1, 0]."""
     return min(max(score, -1.0), 0.0)
 
 
 @jit_inline
 def _among_the_plausible(scratch: RegressionScratch, exploring: Exploring) -> None:
-    """Share the chance among the labels with the best upper bound, or among those with any hope to be the best."""
+    """Spread the propensity evenly over the labels with the best upper bound, or over those that may be the best."""
     propensities, n = scratch.propensities, scratch.propensities.shape[0]
     factor = math.sqrt(exploring.strength * math.log(n * (scratch.heard[0] + 1.0)))
     bar, sign = -math.inf, 1.0 if exploring.way == CONFIDENT else -1.0
@@ -114,7 +114,7 @@ def _among_the_plausible(scratch: RegressionScratch, exploring: Exploring) -> No
 
 @jit_inline
 def _by_gaps(scratch: RegressionScratch, gamma: float) -> None:
-    """Give label i the chance 1/(K + γ·gap) and the rest to the best. Scores are minus costs."""
+    """Give label i the propensity 1/(K + γ·gap) and the rest to the best. Scores are minus costs."""
     propensities, n, best = scratch.propensities, scratch.propensities.shape[0], highest(scratch.scores)
     top, rest = _within(scratch.scores[best]), 1.0
     for i in range(n):
@@ -126,11 +126,11 @@ def _by_gaps(scratch: RegressionScratch, gamma: float) -> None:
 
 @jit_inline
 def drawn_label(propensities: Floats, number: float) -> int:
-    """Turn a uniform number in [0, 1) into a label that has its chance."""
+    """Draw a label by its propensity from a uniform number in [0, 1)."""
     total, last = 0.0, 0
     for i in range(propensities.shape[0]):
         if propensities[i] > 0.0:
             total, last = total + propensities[i], i
             if number < total:
                 return i
-    return last  # rounding: the chances add up to a little less than 1
+    return last  # rounding: the propensities add up to a little less than 1

@@ -1,4 +1,4 @@
-"""Ridge regression of every class, which is told the label."""
+"""Ridge regression of every class, with full information."""
 
 from typing import Any, ClassVar
 
@@ -10,9 +10,8 @@ from onebit.learners.regression.learner import RegressionLearner, ridge
 class FullInformationRidge(RegressionLearner):
     """The floor under `LinUCB`, `SquareCB` and their kin: every class learns in every round, and nothing is explored.
 
-    It plays another game, in which every answer is the label itself: ``tell(guess, correct, label=…)``. Class i
-    regresses 1 on the rounds whose label it is, and 0 on all others. The highest prediction is guessed. There is no
-    intercept: give rows a column of ones.
+    Its feedback is the label itself: ``tell(guess, correct, label=…)``. Class i regresses 1 on the rounds whose label
+    it is, and 0 on all others. The highest prediction is guessed. There is no intercept: give rows a column of ones.
 
     Parameters
     ----------
@@ -21,7 +20,7 @@ class FullInformationRidge(RegressionLearner):
     regularization : float
         λ in Aᵢ = λI + Σxxᵀ; greater than 0.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
         Not used: the algorithm has no randomness.
 
@@ -31,9 +30,9 @@ class FullInformationRidge(RegressionLearner):
     For any weights U and rows no longer than R, M ≤ 2(1 + R²/λ)·(λ‖U‖² + Σ‖Ux − e‖²), always, where e marks the right
     label. For the sum of ‖Wx − e‖²/(1 + xᵀA⁻¹x), with W and A as they are before the round, is the least of λ‖U‖² +
     Σ‖Ux − e‖² over all U (Zhdanov and Kalnishkan); xᵀA⁻¹x is R²/λ at most; and where another label is not behind the
-    right one, ‖Wx − e‖² is ½ or more. With late answers it bounds those that find the right label not ahead. A class
-    that joins starts without rounds, and the guarantee from there; it holds with `among` as long as the right label is
-    allowed; known rounds (`learn_from`) count in the sum. The diagonal form has no guarantee.
+    right one, ‖Wx − e‖² is ½ or more. With late answers it bounds those that find the right label not ahead. An added
+    class starts without rounds, and the guarantee holds from there on; it holds with `among` as long as the right label
+    is allowed; known rounds (`learn_from`) count in the sum. The diagonal form has no guarantee.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the learners on regressions share: their weights, and how their memory is made."""
+"""The base class of regression learners."""
 
 import math
 from typing import Any
@@ -20,16 +20,16 @@ def ridge(
     high: float = math.inf,
     drops_products: bool = False,
 ) -> Regression:
-    """Check the settings of ridge regression, and return its numbers."""
+    """Check the settings of ridge regression, and return it."""
     kind = DIAGONAL_RIDGE if check_switch("diagonal", diagonal) else FULL_RIDGE
     return Regression(kind, check_regularization(regularization), right, wrong, low, high, 1.0, drops_products)
 
 
 class RegressionLearner(WeightLearner):
-    """Regresses right or wrong on the features, for each class on the rounds in which it was heard of."""
+    """Regresses right or wrong on the features, for each class on the rounds whose answers concern it."""
 
     def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
-        """Return what a matrix for every class takes, where it is kept whole."""
+        """Return the cost of a matrix for every class, 0 for the diagonal."""
         is_full = not getattr(self, "diagonal", True) and getattr(self, "scores", "ridge") == "ridge"
         return float(rounds) * n_classes * n_features**2 if is_full else 0.0
 

@@ -1,4 +1,4 @@
-"""LinUCB: ridge regression of every class, and optimism."""
+"""LinUCB: ridge regression of every class with upper confidence bounds."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from onebit.learners.regression.learner import RegressionLearner, ridge
 
 
 class LinUCB(RegressionLearner):
-    """Guesses the label whose chance to be right may be the highest: ridge regression plus a confidence width.
+    """Guesses the label whose probability to be right may be the highest: ridge regression plus a confidence width.
 
     Class i regresses 1 for right and 0 for wrong on the features of the rounds in which it was guessed. The guess is
     the label with the highest wᵢ·x + `alpha`·√(xᵀAᵢ⁻¹x), the first of equals; nothing is drawn. That "right" proves the
@@ -19,25 +19,25 @@ class LinUCB(RegressionLearner):
     Parameters
     ----------
     alpha : float
-        How many widths to hope for; 0 or more, up to 1e100.
+        How many widths to add to the prediction; 0 or more, up to 1e100.
     diagonal : bool
         Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
     regularization : float
         λ in Aᵢ = λI + Σxxᵀ; greater than 0.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
-        Names the learner's random numbers; it draws none.
+        Not used: the algorithm has no randomness.
 
     Notes
     -----
     Guarantee:
-    If the chance that label i is right is linear in x, with a weight vector of length at most 1 and rows of length at
-    most 1, a variant that learns in stages makes at most Õ(√(KdT)) more mistakes in T rounds than the best labels
-    would, for `alpha` of order √log(KT/δ), with chance 1 − δ (Chu et al.). This is the plain form, which
-    they could not analyse, and which is what everybody runs. The diagonal form has no guarantee. A class that joins
-    starts without rounds, and the guarantee from there; `among` and known rounds (`learn_from`) leave it as it is,
-    since widths hold however rounds were chosen.
+    If the probability that label i is right is linear in x, with a weight vector of length at most 1 and rows of length
+    at most 1, a variant that learns in stages makes at most Õ(√(KdT)) more mistakes in T rounds than the best labels
+    would, for `alpha` of order √log(KT/δ), with probability 1 − δ (Chu et al.). This is the plain form, which is used
+    in practice and which they could not analyse. The diagonal form has no guarantee. An added class starts without
+    rounds, and the guarantee holds from there on; `among` and known rounds (`learn_from`) do not affect it, since
+    widths hold however rounds were chosen.
 
     Examples
     --------

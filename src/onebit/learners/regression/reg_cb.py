@@ -10,14 +10,14 @@ from onebit.learners.regression.learner import RegressionLearner, ridge
 
 
 class RegCB(RegressionLearner):
-    """Bounds every label's cost by what all regressions say that fit nearly as well as the best one.
+    """Bounds every label's cost by the predictions of all regressions that fit nearly as well as the best one.
 
     Class i regresses its cost, 1 for wrong and 0 for right, on the rounds in which it was guessed. A regression is
     plausible if its penalised squared error exceeds the least by at most β = `mellowness`·log(Kt), after t − 1 answers.
     "optimistic" guesses the label whose lowest plausible cost is lowest, uniformly among equals; "elimination" guesses
     uniformly among the labels that may be best: whose lowest plausible cost is at most the lowest highest one. That
     "right" proves the other labels wrong is not used, as in the paper. There is no intercept: rows need a column of
-    ones, or no regression can say that a label is wrong nearly everywhere.
+    ones, or no regression can predict that a label is wrong nearly everywhere.
 
     Parameters
     ----------
@@ -30,9 +30,9 @@ class RegCB(RegressionLearner):
     regularization : float
         λ in Aᵢ = λI + Σxxᵀ; greater than 0.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
-        Names the learner's random numbers.
+        Seed of the learner's random numbers.
 
     Notes
     -----
@@ -43,9 +43,9 @@ class RegCB(RegressionLearner):
     Guarantee:
     If the cost of each label is, on average, a linear function of x with values in [0, 1], and rows are drawn
     independently, then with β of order K·d·log(T/δ) the optimistic form makes Õ(√T) times a coefficient of disagreement
-    more mistakes in T rounds than the best labels would, with chance 1 − δ (Foster et al.). The default explores far
-    less. The diagonal form has no guarantee. A class that joins starts without rounds, and the guarantee from there;
-    `among` and known rounds (`learn_from`, which count as answers) leave it as it is.
+    more mistakes in T rounds than the best labels would, with probability 1 − δ (Foster et al.). The default explores
+    far less. The diagonal form has no guarantee. An added class starts without rounds, and the guarantee holds from
+    there on; `among` and known rounds (`learn_from`, which count as answers) leave it as it is.
 
     Examples
     --------
@@ -80,6 +80,6 @@ class RegCB(RegressionLearner):
     def _new_state(self) -> State:
         mellowness = check_number("mellowness", self.mellowness, at_least=0.0, at_most=MOST)
         variant = check_choice("variant", self.variant, ("optimistic", "elimination"))
-        # Minus the costs: more is better, as everywhere.
+        # Minus the costs, so that higher scores are better.
         regression = ridge(self.diagonal, self.regularization, right=0.0, wrong=-1.0)
         return self._remember(regression, CONFIDENT if variant == "optimistic" else ELIMINATING, mellowness)

@@ -1,10 +1,10 @@
-"""One regression per class, on the rounds in which it was heard of: the home of all of them.
+"""One regression per class, on the rounds whose answers concern it.
 
 Ridge regression of class i keeps Aᵢ = λI + Σxxᵀ and bᵢ = Σ(target)x. A round changes the guessed class alone (every
-class, where the label is told): Aᵢ⁻¹ by Sherman and Morrison's formula, and wᵢ = Aᵢ⁻¹bᵢ with it, in O(d²). Rounding
-adds up in that, so Aᵢ is factorised anew by Cholesky after every `2d` steps (64 at least), which costs O(d²) for each
-of them, and after a step so steep that half the digits go. No pivot of Aᵢ is below λ: where rounding says so it is set
-to λ (or to the size of the rounding, if that is larger), so Aᵢ⁻¹ stays positive definite.
+class, with full information): Aᵢ⁻¹ by Sherman and Morrison's formula, and wᵢ = Aᵢ⁻¹bᵢ with it, in O(d²). Rounding
+errors accumulate, so Aᵢ is factorised again by Cholesky after every `2d` steps (64 at least), at an amortised O(d²),
+and after a step so steep that half the digits are lost. No pivot of Aᵢ is below λ: where rounding makes one smaller it
+is set to λ (or to the size of the rounding, if that is larger), so Aᵢ⁻¹ stays positive definite.
 
 The diagonal form keeps the diagonal of Aᵢ alone and takes the same step with it, in O(d). The logistic form is of first
 order: its steps are divided by the root of the summed squares of the gradients (AdaGrad).
@@ -22,13 +22,13 @@ FULL_RIDGE, DIAGONAL_RIDGE, LOGISTIC = range(3)
 _STEEP = 1e8
 _FEWEST_STEPS = 64
 SLACK = 1e-6
-"""What rounding may add to a bound."""
+"""Tolerance for rounding in a bound."""
 # A pivot this small beside what it was before the elimination is rounding.
 _NOISE = 1e-14
 
 
 class Regressions(NamedTuple):
-    """What was learned: K regressions on d features. The last axis of the squares is 1 in all but the full form."""
+    """The state of K regressions on d features; `grams` and `inverses` end in an axis of 1 in all but the full form."""
 
     weights: Floats
     """wᵢ (K × d)."""
@@ -39,9 +39,9 @@ class Regressions(NamedTuple):
     responses: Floats
     """bᵢ (K × d)."""
     steps: Integers
-    """How many steps each class has made since it was factorised."""
+    """Steps of each class since it was factorised."""
     heard: Integers
-    """How many answers there were, the only entry."""
+    """The number of answers so far; one entry."""
 
 
 class Regression(NamedTuple):
@@ -51,10 +51,10 @@ class Regression(NamedTuple):
     regularization: float
     """λ."""
     right: float
-    """What a right guess is regressed to."""
+    """The target of a right guess."""
     wrong: float
     low: float
-    """What predictions are projected to; −∞ and ∞ for no projection."""
+    """Predictions are projected to [low, high]; −∞ and ∞ for no projection."""
     high: float
     learning_rate: float
     """Of the logistic form."""
@@ -90,7 +90,7 @@ def squared_width(
     total = _product(x, image)
     if total > 0.0 or square == 0.0:
         return min(total, square / numbers.regularization)
-    # Rounding: it is at least what the largest eigenvalue, which is below the trace, leaves of ‖x‖².
+    # Against rounding: xᵀA⁻¹x is at least ‖x‖² over the largest eigenvalue of A, which is below the trace.
     trace = 0.0
     for j in range(x.shape[0]):
         trace += state.grams[label, j, j if numbers.kind == FULL_RIDGE else 0]
@@ -107,7 +107,7 @@ def _product(x: Floats, image: Floats) -> float:
 
 @jit_inline
 def _is_sound(x: Floats, image: Floats, numbers: Regression) -> bool:
-    """Say whether A⁻¹x may be trusted: all eigenvalues of A⁻¹ lie between 0 and 1/λ, so ‖A⁻¹x‖² ≤ xᵀA⁻¹x/λ."""
+    """Return whether A⁻¹x is plausible: all eigenvalues of A⁻¹ lie between 0 and 1/λ, so ‖A⁻¹x‖² ≤ xᵀA⁻¹x/λ."""
     return _product(image, image) * numbers.regularization <= _product(x, image) * (1.0 + SLACK)
 
 
@@ -115,7 +115,7 @@ def _is_sound(x: Floats, image: Floats, numbers: Regression) -> bool:
 def absorb(
     state: Regressions, label: int, x: Floats, square: float, correct: bool, image: Floats, numbers: Regression
 ) -> None:
-    """Let a class's regression take one round in."""
+    """Update a class's regression with one round."""
     if square == 0.0:
         return
     target, score = numbers.right if correct else numbers.wrong, predicted(state, label, x)
@@ -124,7 +124,7 @@ def absorb(
         return
     width = squared_width(state, label, x, square, image, numbers)
     if width == 0.0:
-        return  # a row so small that its square is lost
+        return  # the square of the row underflows
     projected = min(max(score, numbers.low), numbers.high)
     back = (projected - score) / width  # w + back·A⁻¹x is the nearest to w, as A measures it, that predicts it
     if numbers.drops_products and numbers.kind == DIAGONAL_RIDGE:
@@ -140,7 +140,7 @@ def absorb(
     is_sound = _is_sound(x, image, numbers)
     _add_products(state, label, x, width, image)
     state.steps[label] += 1
-    # An inverse with an eigenvalue below 0 would run off: each step along it multiplies that.
+    # An inverse with a negative eigenvalue would diverge: each step along it multiplies the error.
     if not is_sound or width > _STEEP or state.steps[label] >= max(_FEWEST_STEPS, 2 * x.shape[0]):
         factorise(state, label, image, numbers.regularization)
 
@@ -164,7 +164,7 @@ def _add_squares(state: Regressions, label: int, x: Floats) -> None:
 
 @jit_inline
 def _separate_step(state: Regressions, label: int, x: Floats, target: float, back: float, image: Floats) -> None:
-    """Let w be A⁻¹(A w′ + target·x) with diagonal matrices, the new and the old one; w′ is w projected."""
+    """Set w to A_new⁻¹(A_old·w′ + target·x) with diagonal matrices; w′ is w projected."""
     for j in range(x.shape[0]):
         response = state.grams[label, j, 0] * (state.weights[label, j] + back * image[j]) + target * x[j]
         state.weights[label, j] = response / (state.grams[label, j, 0] + x[j] * x[j])
@@ -185,7 +185,7 @@ def _add_products(state: Regressions, label: int, x: Floats, width: float, image
 
 @jit_internal
 def factorise(state: Regressions, label: int, scratch: Floats, regularization: float) -> None:
-    """Compute a class's A⁻¹ and A⁻¹b anew."""
+    """Recompute a class's A⁻¹ and A⁻¹b."""
     noise = _NOISE
     # No eigenvalue of A⁻¹ is above 1/λ: where one seems to be, it comes from a pivot of mere rounding.
     while not _invert(state, label, scratch, regularization, noise) and noise < 1.0:
@@ -200,7 +200,7 @@ def factorise(state: Regressions, label: int, scratch: Floats, regularization: f
 
 @jit_internal
 def _invert(state: Regressions, label: int, scratch: Floats, least_pivot: float, noise: float) -> bool:
-    """Compute A = UᵀU, V = U⁻¹ and A⁻¹ = VVᵀ, each in the place of the last; say whether that can be A⁻¹."""
+    """Compute A = UᵀU, V = U⁻¹ and A⁻¹ = VVᵀ in place; return whether the result is plausible."""
     d, gram, out = scratch.shape[0], state.grams, state.inverses
     for i in range(d):
         for j in range(i, d):

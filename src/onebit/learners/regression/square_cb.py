@@ -10,13 +10,13 @@ from onebit.learners.regression.learner import RegressionLearner, ridge
 
 
 class SquareCB(RegressionLearner):
-    """Guesses each label with a chance that falls with the gap between its predicted cost and the lowest one.
+    """Guesses each label with a probability that falls with the gap between its predicted cost and the lowest one.
 
     Class i regresses its cost, 1 for wrong and 0 for right, on the rounds in which it was guessed; fᵢ is the
-    prediction, projected to [0, 1]. The label with the lowest cost is the best; any other one has the chance 1/(K +
+    prediction, projected to [0, 1]. The label with the lowest cost is the best; any other one has the propensity 1/(K +
     γ(fᵢ − f_best)), and the best has the rest. γ is `gamma_scale`·√t after t − 1 answers. That "right" proves the other
     labels wrong is not used, as in the paper. There is no intercept: rows need a column of ones, or no regression can
-    say that a label is wrong nearly everywhere.
+    predict that a label is wrong nearly everywhere.
 
     Parameters
     ----------
@@ -27,18 +27,18 @@ class SquareCB(RegressionLearner):
     regularization : float
         λ in Aᵢ = λI + Σxxᵀ; greater than 0.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
-        Names the learner's random numbers.
+        Seed of the learner's random numbers.
 
     Notes
     -----
     Guarantee:
     If the cost of each label is, on average, a linear function of x with values in [0, 1], then with γ of order
     √(KT/R), where R bounds the regression's regret (of order K·d·log T for ridge), it makes O(√(KT·R)) more mistakes in
-    T rounds than the best labels would, whatever the order of the rows (Foster and Rakhlin). The diagonal
-    form bounds no such regret. When classes join it counts from there, for the larger K; with `among` K is the number
-    of those; known rounds (`learn_from`) count as answers and leave it as it is.
+    T rounds than the best labels would, whatever the order of the rows (Foster and Rakhlin). The diagonal form bounds
+    no such regret. When a class is added it holds from there on, for the larger K; with `among` K is the number of
+    allowed labels; known rounds (`learn_from`) count as answers and leave it as it is.
 
     Examples
     --------
@@ -70,6 +70,6 @@ class SquareCB(RegressionLearner):
 
     def _new_state(self) -> State:
         scale = check_number("gamma_scale", self.gamma_scale, above=0.0, at_most=MOST)
-        # Minus the costs: more is better, as everywhere.
+        # Minus the costs, so that higher scores are better.
         regression = ridge(self.diagonal, self.regularization, right=0.0, wrong=-1.0)
         return self._remember(regression, GAPS, scale)

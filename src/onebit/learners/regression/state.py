@@ -1,4 +1,4 @@
-"""The memory and the game of all learners on regressions."""
+"""The state and the algorithm of all regression learners."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -43,16 +43,16 @@ _WITH_WIDTHS = (OPTIMISTIC, CONFIDENT, ELIMINATING, SAMPLING)
 
 
 class RegressionNumbers(NamedTuple):
-    """The numbers that the game needs."""
+    """The numbers that the compiled functions need."""
 
     regression: Regression
     exploring: Exploring
     has_widths: bool
-    """Whether `score` computes them: in the full form that takes the longest."""
+    """Whether `score` computes widths, its most expensive part in the full form."""
     most_square: float
-    """The largest ‖x‖² that is taken."""
+    """The largest ‖x‖² that is accepted."""
     full_information: bool
-    """Whether the label is told: then every class learns from every round."""
+    """Whether the feedback is the label: then every class learns from every round."""
 
 
 def check_regularization(value: Any) -> float:
@@ -78,7 +78,7 @@ class RegressionState(DenseState):
         n_classes: int,
         full_information: bool = False,
     ) -> None:
-        most = MOST * min(1.0, regression.regularization)  # then A⁻¹b and xᵀA⁻¹x are floats
+        most = MOST * min(1.0, regression.regularization)  # then A⁻¹b and xᵀA⁻¹x do not overflow
         has_widths = exploring.way in _WITH_WIDTHS
         self.settings = RegressionNumbers(regression, exploring, has_widths, most, full_information)
         self.n_classes = n_classes
@@ -101,7 +101,7 @@ class RegressionState(DenseState):
         self.scratch = self.new_scratch()
 
     def _start(self, label: int) -> None:
-        """Let a class's A be λI."""
+        """Set a class's A to λI."""
         regularization = self.settings.regression.regularization
         for squares, value in ((self.arrays.grams, regularization), (self.arrays.inverses, 1.0 / regularization)):
             own = squares[label]
@@ -111,32 +111,32 @@ class RegressionState(DenseState):
                 np.fill_diagonal(own, value)
 
     def add_class(self) -> None:
-        """Let a class join that has seen nothing."""
+        """Add a class without rounds."""
         super().add_class()
         self._start(self.n_classes - 1)
 
     def new_scratch(self) -> RegressionScratch:
-        """Return scratch paper."""
+        """Return empty scratch arrays."""
         n, n_features = self.arrays.weights.shape
         scores, projected, widths, below, propensities = np.empty((5, n))
         square, heard, image = np.empty(1), np.empty(1, np.int64), np.empty(n_features)
         return RegressionScratch(scores, projected, widths, square, heard, image, below, propensities)
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return the game; rows are dense by now."""
+        """Return the algorithm; rows are already dense."""
         return _ALGORITHM._replace(full_information=self.settings.full_information)
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        """Take the round in as one of its own; the chance is not needed: which rows were tried does not bias a fit."""
+        """Learn as from its own round; the propensity is not needed: the choice of rows does not bias a regression."""
         if truth < 0 and self.settings.full_information:
-            return False  # it learns from labels, and this one is not known
+            return False  # it learns from labels, and this one is unknown
         return self.learn_as_played(row, label, False, correct, truth)
 
     def check_arrays(self, arrays: Regressions) -> None:
-        """Raise unless every A is no less than at the start, and its inverse no more.
+        """Raise unless every A is at least its start, and its inverse at most.
 
-        In the full form nothing else is asked of an inverse: long rows after short ones can cost an honest one all its
-        digits, until it is made anew from A. So it is soon enough, whatever a file says.
+        In the full form nothing else is checked of an inverse: long rows after short ones can make a genuine one
+        inaccurate, and it is soon recomputed from A in any case.
         """
         check_finite(arrays.weights, arrays.grams, arrays.inverses, arrays.responses)
         regression, grams, inverses = self.settings.regression, arrays.grams, arrays.inverses
@@ -153,13 +153,13 @@ class RegressionState(DenseState):
             raise ValueError("the inverse of a regression's diagonal is another diagonal's")
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return what each class's regression predicts."""
+        """Return the prediction of each class's regression."""
         with np.errstate(over="ignore", invalid="ignore"):
             scores: Floats = dense(rows) @ self.arrays.weights.T
         return scores
 
     def learned(self) -> dict[str, Floats]:
-        """Return the weights, A⁻¹ (or its diagonal; or the summed squares of gradients), and the answers heard."""
+        """Return the weights, A⁻¹ (or its diagonal; or the summed squares of gradients), and the number of answers."""
         is_first_order = self.settings.regression.kind == LOGISTIC
         squares = self.arrays.grams if is_first_order else self.arrays.inverses
         name = "squares" if is_first_order else "inverses"
@@ -169,7 +169,7 @@ class RegressionState(DenseState):
 
 
 @jit_internal
-def _look_at(state: Regressions, x: Floats, scratch: RegressionScratch, settings: RegressionNumbers) -> int:
+def _score_row(state: Regressions, x: Floats, scratch: RegressionScratch, settings: RegressionNumbers) -> int:
     square = 0.0
     for j in range(x.shape[0]):
         square += x[j] * x[j]
@@ -188,7 +188,7 @@ def _look_at(state: Regressions, x: Floats, scratch: RegressionScratch, settings
 
 @jit_inline
 def _score(state: Regressions, X: Floats, t: int, scratch: RegressionScratch, settings: RegressionNumbers) -> int:
-    return _look_at(state, X[t], scratch, settings)
+    return _score_row(state, X[t], scratch, settings)
 
 
 @jit_inline
@@ -198,7 +198,7 @@ def _probabilities(scratch: RegressionScratch, settings: RegressionNumbers) -> N
 
 @jit_no_refcount
 def _draw_label(scratch: RegressionScratch, draw: Draw, exploring: Exploring) -> int:
-    # Quadrature in every round would take most of its time.
+    # Quadrature would take most of the time of a round.
     if exploring.way == SAMPLING and is_uncertain(scratch):
         return drawn_winner(scratch.scores, scratch.widths, exploring.strength, draw)
     probabilities(scratch, exploring)

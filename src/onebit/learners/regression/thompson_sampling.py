@@ -14,9 +14,9 @@ class ThompsonSampling(RegressionLearner):
 
     Class i regresses 1 for right and 0 for wrong on the rounds in which it was guessed; its posterior is normal with
     mean wᵢ and covariance `spread`²·Aᵢ⁻¹. Only the predictions ⟨wᵢ, x⟩ matter, which are independent and normal, so K
-    normal numbers are drawn, from the round's own random words. `probabilities` are the chances that each is the
+    normal numbers are drawn, from the round's own random words. `probabilities` are the probabilities that each is the
     largest, by quadrature to twelve digits; for ten labels that takes ten times as long as a round, so streams, which
-    only draw, leave it out. That "right" proves the other labels wrong is not used. There is no intercept: give rows a
+    only draw, skip it. That "right" proves the other labels wrong is not used. There is no intercept: give rows a
     column of ones.
 
     Parameters
@@ -28,17 +28,17 @@ class ThompsonSampling(RegressionLearner):
     regularization : float
         λ in Aᵢ = λI + Σxxᵀ, the prior's precision; greater than 0.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
-        Names the learner's random numbers.
+        Seed of the learner's random numbers.
 
     Notes
     -----
     Guarantee:
-    If the chance that label i is right is linear in x, with weights and rows of length at most 1, then with `spread` of
-    order √(D·log(T/δ)), where D = Kd, it makes at most Õ(D^(3/2)·√T) more mistakes in T rounds than the best labels
-    would, with chance 1 − δ (Agrawal and Goyal). The default explores far less than that asks for. The diagonal form
-    has no guarantee. A class that joins starts from the prior, and the guarantee from there; `among` and known rounds
+    If the probability that label i is right is linear in x, with weights and rows of length at most 1, then with
+    `spread` of order √(D·log(T/δ)), where D = Kd, it makes at most Õ(D^(3/2)·√T) more mistakes in T rounds than the
+    best labels would, with probability 1 − δ (Agrawal and Goyal). The default explores far less. The diagonal form has
+    no guarantee. An added class starts from the prior, and the guarantee holds from there on; `among` and known rounds
     (`learn_from`) leave it as it is.
 
     Examples

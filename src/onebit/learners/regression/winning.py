@@ -1,8 +1,8 @@
-"""Who of several independent normal numbers is the largest: one draw of them, and each one's chance.
+"""Which of several independent normal numbers is the largest: one draw of them, and each one's probability.
 
-Label i wins with chance ∫ φᵢ(z) ∏ⱼ≠ᵢ Φⱼ(z) dz. For two labels that is Φ of a difference. For more it is computed by
-Gauss and Legendre's rule on panels, each of them at most two of the deviations wide of those labels that still change
-there, however different these are. Against adaptive integration the error was below 10⁻¹¹.
+Label i wins with probability ∫ φᵢ(z) ∏ⱼ≠ᵢ Φⱼ(z) dz. For two labels that is Φ of a difference. For more it is computed
+by Gauss-Legendre quadrature on panels, each at most two deviations wide for every label whose Φⱼ still varies there.
+Compared with adaptive integration the error was below 10⁻¹¹.
 """
 
 import math
@@ -14,10 +14,10 @@ from onebit.engine.loop import highest
 from onebit.engine.randomness import LEARNER, Draw, philox, to_unit
 from onebit.inputs import Floats
 
-_NORMALS = LEARNER + 2  # second word of the key: these numbers are nobody else's
-_FAR = 8.3  # beyond so many deviations a normal number lies with a chance below 10⁻¹⁶
-_STRIDE = 2.0  # how many of the least deviation at hand a panel is wide
-# Tuples of floats: arrays would keep the compiled code from being kept on disk.
+_NORMALS = LEARNER + 2  # second word of the key: independent of all other draws
+_FAR = 8.3  # a normal number lies beyond so many deviations with probability below 10⁻¹⁶
+_STRIDE = 2.0  # width of a panel, in units of the smallest deviation in it
+# Tuples of floats: with global arrays the compiled code could not be cached on disk.
 _NODES, _SHARES = (tuple(numbers.tolist()) for numbers in np.polynomial.legendre.leggauss(10))
 
 
@@ -31,7 +31,7 @@ def _two_normals(first: int, second: int) -> tuple[float, float]:
 
 @jit_no_refcount
 def drawn_winner(means: Floats, deviations: Floats, scale: float, draw: Draw) -> int:
-    """Draw a normal number for each label, and return the label of the largest, the first of them if all are equal."""
+    """Draw a normal number for each label and return the label of the largest; the first of equals."""
     best, top = 0, -math.inf
     for i in range(0, means.shape[0], 4):
         w0, w1, w2, w3 = philox(draw.seed, _NORMALS, draw.round, i // 4)
@@ -52,13 +52,13 @@ def _below(z: float) -> float:
 
 @jit_no_refcount
 def winning_chances(means: Floats, deviations: Floats, scale: float, scratch: Floats, out: Floats) -> None:
-    """Write each label's chance to win; all deviations are above 0. `scratch` has room for a number per label."""
+    """Write each label's probability to win; all deviations are above 0. `scratch` has one number per label."""
     n = means.shape[0]
     apart = scale * math.hypot(deviations[0], deviations[1]) if n == 2 else 0.0
     if apart > 0.0:
         out[0], out[1] = _below((means[0] - means[1]) / apart), _below((means[1] - means[0]) / apart)
         return
-    # Below the highest of the lower ends nobody wins: some number is larger.
+    # Below the highest of the lower ends no label wins: some number is larger.
     z, end = -math.inf, -math.inf
     for i in range(n):
         out[i] = 0.0
@@ -67,7 +67,7 @@ def winning_chances(means: Floats, deviations: Floats, scale: float, scratch: Fl
     while z < end:
         half = 0.5 * (_panel_end(means, deviations, scale, z, end) - z)
         if not z + half > z:
-            break  # what is left is less than rounding
+            break  # the rest is below rounding
         for k in range(len(_NODES)):
             _add_node(means, deviations, scale, z + half * (1.0 + _NODES[k]), half * _SHARES[k], scratch, out)
         z += 2.0 * half
@@ -82,11 +82,11 @@ def winning_chances(means: Floats, deviations: Floats, scale: float, scratch: Fl
 
 @jit_inline
 def _panel_end(means: Floats, deviations: Floats, scale: float, start: float, end: float) -> float:
-    """Return how far a panel may go: less than a few deviations of whoever changes in it."""
+    """Return the end of a panel: within a few deviations of every label that varies in it."""
     for i in range(means.shape[0]):
         deviation = scale * deviations[i]
         if start < means[i] + _FAR * deviation:
-            # All who change at all do so here: `start` is behind everyone's lower end.
+            # `start` is above every lower end, so every label that still varies does so here.
             end = min(end, start + _STRIDE * deviation)
     return end
 
@@ -95,7 +95,7 @@ def _panel_end(means: Floats, deviations: Floats, scale: float, start: float, en
 def _add_node(
     means: Floats, deviations: Floats, scale: float, z: float, share: float, scratch: Floats, out: Floats
 ) -> None:
-    """Add what one point contributes to every label's chance."""
+    """Add the contribution of one node to every label's probability."""
     product = share
     for i in range(means.shape[0]):
         away = (z - means[i]) / (scale * deviations[i])

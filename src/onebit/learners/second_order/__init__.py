@@ -1,7 +1,7 @@
-"""Learners that remember how often each direction was tried, in one matrix over all classes and features.
+"""Second-order learners: one matrix over all classes and features records the directions tried.
 
-`joint` is the memory that they share, `full` its matrix with the inverse at hand, `diagonal` the diagonal alone;
-`secular` finds the nearest point of a ball. `soba` and `p_newtron` are the learners.
+`joint` is the state that they share, `full` keeps the matrix and its inverse, `diagonal` the diagonal alone; `secular`
+projects onto a ball. `soba` and `p_newtron` are the learners.
 """
 
 from onebit.learners.second_order.p_newtron import PNewtron

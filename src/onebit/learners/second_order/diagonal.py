@@ -1,4 +1,4 @@
-"""The diagonal form: of the matrix only the diagonal is kept, so that a step takes O(Kd)."""
+"""The diagonal form: only the diagonal of the matrix is kept, so that a step takes O(Kd)."""
 
 import math
 from typing import NamedTuple
@@ -65,22 +65,22 @@ FORM = Form("diagonal", _reach, _absorb)
 
 
 class DiagonalState(JointState):
-    """Three numbers for every class and feature."""
+    """The diagonal form: three numbers for every class and feature."""
 
     arrays: Diagonal
     form = FORM
 
     def new_arrays(self, n: int) -> Diagonal:
-        """Return arrays that know nothing, for n weights."""
+        """Return initial arrays for n weights."""
         diagonal = np.full(n, self.settings.floor)
         return Diagonal(np.zeros(n), np.zeros(n), diagonal, np.zeros(TALLIES), np.zeros(1, dtype=np.int64))
 
     def check_arrays(self, arrays: Diagonal) -> None:
-        """Raise if something is worn, which would be made anew for ever."""
+        """Raise if `worn` is not 0, which would stop the loop forever."""
         super().check_arrays(arrays)
         if arrays.worn[0] != 0:
             raise ValueError("a diagonal is never worn")
 
     def scratch_size(self) -> int:
-        """Return 0: a step needs no scratch paper."""
+        """Return 0: a step needs no scratch vectors."""
         return 0

@@ -1,4 +1,4 @@
-"""Both forms of the memory by name."""
+"""Chooses between the two forms of the state."""
 
 from typing import Any
 
@@ -9,6 +9,6 @@ from onebit.learners.second_order.joint import JointRule, JointSettings, JointSt
 
 
 def joint_state(rule: JointRule, settings: JointSettings, diagonal: Any, n_features: int, n_classes: int) -> JointState:
-    """Return an empty memory: the diagonal, or the whole matrix."""
+    """Return an empty state: the diagonal, or the whole matrix."""
     form = DiagonalState if check_switch("diagonal", diagonal) else FullState
     return form(rule, settings, n_features, n_classes)

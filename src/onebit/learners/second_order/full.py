@@ -1,16 +1,16 @@
-"""The full form: the whole matrix A, and its inverse at hand, so that a step takes O((Kd)²).
+"""The full form: the whole matrix A and its inverse, so that a step takes O((Kd)²).
 
-The inverse follows by the formula of Sherman and Morrison, (A + zzᵀ)⁻¹ = A⁻¹ − hhᵀ/(1 + zᵀh) with h = A⁻¹z; it is
-kept symmetric to the last bit. Where z lives in two of the K classes, h needs but two blocks of A⁻¹, and A gains in
-four. Rounding adds up, so the inverse is only a convenience: A and θ are added up beside it, and every so many steps,
-or when a step was so steep that digits were lost, the inverse is made anew from A by Cholesky's factors. Where those do
-not exist, or exist by rounding alone, eigenvalues below the floor, from which A started, are put back to it.
+The inverse follows by the formula of Sherman and Morrison, (A + zzᵀ)⁻¹ = A⁻¹ − hhᵀ/(1 + zᵀh) with h = A⁻¹z; it is kept
+exactly symmetric. Where z is nonzero in two of the K classes, h needs only two blocks of A⁻¹, and A changes in four.
+Rounding errors accumulate, so A and θ are summed separately, and the inverse is recomputed from A by Cholesky
+factorisation every so many steps, or when a step was so steep that digits were lost. Where the factorisation fails, or
+succeeds by rounding alone, eigenvalues below the floor, from which A started, are set to the floor.
 
-With a ball, what is at hand is H = (A + λ₀I)⁻¹ for a λ₀ near the λ of the weights, and c = Hθ. The weights solve
-(I + δH)w = c with δ = λ − λ₀. Each step of the iteration w ← c − δHw, with the δ for which the new w has the ball's
+With a ball, the stored inverse is H = (A + λ₀I)⁻¹ for a λ₀ near the λ of the weights, and c = Hθ. The weights solve (I
++ δH)w = c with δ = λ − λ₀. Each step of the iteration w ← c − δHw, with the δ for which the new w has the ball's
 radius, makes the error smaller by about |δ|/(floor + λ₀), of which no more than a tenth is allowed: beyond it, A's
-eigenvectors are found, λ with them (see `secular`), and λ₀ becomes that λ. That δ is the smaller root of
-‖c‖² − 2δ·cᵀHw + δ²‖Hw‖² = D². As λ changes by about its t-th part in round t, this happens ever more seldom.
+eigenvectors are found, λ with them (see `secular`), and λ₀ becomes that λ. That δ is the smaller root of ‖c‖² − 2δ·cᵀHw
++ δ²‖Hw‖² = D². As λ changes by about its t-th part in round t, this happens ever more seldom.
 """
 
 import math
@@ -37,12 +37,12 @@ from onebit.learners.second_order.secular import TOLERANCE, multiplier
 from onebit.machine_memory import check_memory
 
 STALE = 1 << 40
-"""More steps than any inverse lasts."""
+"""More steps than any inverse is used for."""
 _STEEP = 1e8  # a step with a larger zᵀA⁻¹z costs more than half of the digits
 _WINDOW = 0.1
 _SLACK = 1e-6
 _MOST_STEPS = 30
-_COPIES = 6  # A and its inverse, both again in a bookmark, and what Cholesky and the eigenvectors need
+_COPIES = 6  # A and its inverse, both again in a bookmark, and the work space of Cholesky and eigenvectors
 
 
 class Full(NamedTuple):
@@ -59,7 +59,7 @@ class Full(NamedTuple):
     """(A + λ₀I)⁻¹; λ₀ is 0 where there is no ball."""
     tallies: Floats
     worn: Integers
-    """Steps since the inverse was made anew."""
+    """Steps since the inverse was recomputed."""
 
 
 @jit_inline
@@ -111,7 +111,7 @@ def _absorb(
 
 @jit_internal
 def _follows(state: Full, solved: Floats, reach: float, weight: float, pull: float, settings: JointSettings) -> bool:
-    """Let inverse, center and weights follow a step; say whether they can still be trusted."""
+    """Update inverse, center and weights for a step; return whether they are still accurate."""
     grows, square, n = 1.0 + weight * reach, 0.0, solved.shape[0]
     for k in range(n):
         square += solved[k] * solved[k]
@@ -131,7 +131,7 @@ def _follows(state: Full, solved: Floats, reach: float, weight: float, pull: flo
 
 @jit_internal
 def _project(state: Full, seen: Floats, radius: float, floor: float) -> bool:
-    """Set the weights; say whether they could be found. `seen` is for scratch."""
+    """Set the weights; return whether the iteration converged. `seen` is scratch."""
     weights, center, inverse, n = state.weights, state.center, state.inverse, state.weights.shape[0]
     shift, square = state.tallies[SHIFT], 0.0
     for k in range(n):
@@ -173,13 +173,13 @@ FORM = Form("full", _reach, _absorb)
 
 
 class FullState(JointState):
-    """Twice the square of as many numbers as there are classes times features."""
+    """The full form: 2(Kd)² numbers."""
 
     arrays: Full
     form = FORM
 
     def new_arrays(self, n: int) -> Full:
-        """Return arrays that know nothing, for n weights; raises ValueError if the machine is too small for them."""
+        """Return initial arrays for n weights; raises ValueError if they do not fit in memory."""
         try:
             check_memory(_COPIES * 8 * n * n)
         except MemoryError as error:
@@ -192,7 +192,7 @@ class FullState(JointState):
         return Full(weights, target, center, matrix, inverse, np.zeros(TALLIES), np.zeros(1, dtype=np.int64))
 
     def check_arrays(self, arrays: Full) -> None:
-        """Raise unless the inverse is one, or so worn that it is made anew before anybody reads it."""
+        """Raise unless the inverse is valid, or marked to be recomputed before it is used."""
         super().check_arrays(arrays)
         if arrays.worn[0] < renew_after(len(arrays.weights)):
             check_inverse(arrays.matrix + arrays.tallies[SHIFT] * np.eye(len(arrays.weights)), arrays.inverse)
@@ -202,14 +202,14 @@ class FullState(JointState):
         return len(self.arrays.weights)
 
     def add_class(self) -> None:
-        """Let the matrix have a block more; in the inverse its eigenvalues are shifted like the others."""
+        """Add a block to the matrix; in the inverse its eigenvalues are shifted like the others."""
         n_before = len(self.arrays.weights)
         super().add_class()
         new = np.arange(n_before, len(self.arrays.weights))
         self.arrays.inverse[new, new] = 1.0 / (self.settings.floor + self.arrays.tallies[SHIFT])
 
     def renew_inverse(self) -> None:
-        """Make the inverse, λ and the weights anew from A and θ."""
+        """Recompute the inverse, λ and the weights from A and θ."""
         now = self.arrays
         inverse, center, shift = _solved(now.matrix, now.target, self.settings, now.tallies[LAMBDA])
         now.inverse[:], now.center[:], now.weights[:] = inverse, center, center
@@ -223,7 +223,7 @@ def _solved(matrix: Floats, target: Floats, settings: JointSettings, start: floa
         with suppress(LinAlgError):
             factors = cho_factor(matrix, lower=True)
             inverse = cho_solve(factors, np.eye(len(target)))
-            # No direction is known less than at the start; where one seems to be, it is a pivot of mere rounding.
+            # No eigenvalue of A is below the floor; where one seems to be, it is a pivot of mere rounding.
             if inverse.diagonal().max() <= (1.0 + _SLACK) / settings.floor:
                 return (inverse + inverse.T) / 2.0, cho_solve(factors, target), 0.0
     values, vectors = eigh(matrix)

@@ -1,11 +1,11 @@
-"""One memory for second-order learners: weights w over all classes and features, and a matrix A over the same.
+"""The state of second-order learners: weights w over all classes and features, and a matrix A over the same.
 
 Every step has a direction z = v ⊗ x, an outer product of a vector v over the classes (in SOBA one class gains and one
 loses, in PNewtron all take part) with the features x. A gains weight·zzᵀ, the target θ loses pull·z, and the weights
 become the point of the ball ‖w‖ ≤ D (the whole space, if D is infinite) where ½wᵀAw − θᵀw is smallest. A starts as a
 multiple of the identity, the *floor*, and only grows: it is always positive definite.
 
-A *rule* says which step an answer asks for; a *form* (`full`, `diagonal`) knows how to take it.
+A *rule* defines the step for an answer; a *form* (`full`, `diagonal`) takes it.
 """
 
 from abc import abstractmethod
@@ -25,52 +25,52 @@ from onebit.learners.weight_learner import WeightLearner
 from onebit.spaces.base import find_rule
 
 LAMBDA, SHIFT, MARGINS = range(3)
-"""In `tallies`: the λ of the weights, the λ₀ of the inverse at hand, and the sum that a rule may keep."""
+"""In `tallies`: the λ of the weights, the λ₀ of the stored inverse, and a sum for the rule."""
 TALLIES = 3
 RENEW_EVERY = 1000
-"""Steps after which the inverse is made anew; or after as many as there are weights, if these are more."""
+"""Steps after which the inverse is recomputed; or the number of weights, if larger."""
 
 
 @jit_inline
 def renew_after(n_weights: int) -> int:
-    """Return after how many steps the inverse is made anew."""
+    """Return after how many steps the inverse is recomputed."""
     return max(RENEW_EVERY, n_weights)
 
 
 class JointScratch(NamedTuple):
-    """Scratch paper for one round."""
+    """Scratch arrays of one round."""
 
     scores: Floats
     current: Floats
     propensities: Floats
     shares: Floats
-    """v: what part each class has in the step's direction."""
+    """v: each class's share in the step's direction."""
     solved: Floats
     """A⁻¹z, and beside it room for one more vector; empty in the diagonal form."""
     spare: Floats
 
 
 class JointSettings(NamedTuple):
-    """The numbers that the game needs."""
+    """The numbers that the compiled functions need."""
 
     rule: Any
     floor: float
     radius: float
     least_chance: float
-    """Of a label, times the number of classes."""
+    """The smallest propensity of a label, times the number of classes."""
 
 
 class JointRule(NamedTuple):
-    """How a learner guesses, and what step an answer asks for: `onebit.engine.jit.jit_inline` functions.
+    """How a learner guesses, and which step it takes on an answer: `onebit.engine.jit.jit_inline` functions.
 
     Attributes
     ----------
     home : str
-        Where the rule is found again when a saved learner is loaded: ``"package.module:NAME"``.
-    decide, weigh
+        The rule's import path, for loading a saved learner: ``"package.module:NAME"``.
+    choose, probabilities
         As in `Algorithm`.
     chance : (scratch, answer, settings) → float
-        The chance that the label had when it was guessed.
+        The propensity of the label when it was guessed.
     plan : (scratch, answer, chance, settings) → (weight, pull)
         Writes ``scratch.shares``; a weight of 0 means that there is nothing to learn.
     accept : (state, scratch, weight, reach) → bool
@@ -85,10 +85,10 @@ class JointRule(NamedTuple):
     accept: Callable[..., bool] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return find_rule, (self.home,)  # compiled functions do not travel between processes; a name does
+        return find_rule, (self.home,)  # compiled functions cannot be pickled; an import path can
 
     def __deepcopy__(self, _memo: Any) -> "JointRule":
-        return self  # it never changes
+        return self  # immutable
 
 
 class Form(NamedTuple):
@@ -154,7 +154,7 @@ def _learns(rule: JointRule, form: Form) -> Callable[..., bool]:
 
 @cache
 def joint_algorithm(rule: JointRule, form: Form) -> Algorithm:
-    """Return a rule's game in a form."""
+    """Return the algorithm of a rule in a form."""
     learn, chance = _learns(rule, form), rule.chance
 
     def update(state: Any, X: Floats, t: int, scratch: JointScratch, answer: Answer, settings: JointSettings) -> bool:
@@ -164,7 +164,7 @@ def joint_algorithm(rule: JointRule, form: Form) -> Algorithm:
 
 
 class JointState(DenseState):
-    """What both forms share; the inverse of the full one is renewed before anybody sees it worn."""
+    """What both forms share. The inverse of the full form is renewed before it is used."""
 
     form: ClassVar[Form]
     may_have_kernel = False
@@ -177,46 +177,46 @@ class JointState(DenseState):
 
     @abstractmethod
     def new_arrays(self, n: int) -> Any:
-        """Return arrays that know nothing, for n weights."""
+        """Return initial arrays for n weights."""
 
     @abstractmethod
     def scratch_size(self) -> int:
-        """Return the length of the vectors on the scratch paper."""
+        """Return the length of the scratch vectors."""
 
     def new_scratch(self) -> JointScratch:
-        """Return scratch paper."""
+        """Return empty scratch arrays."""
         scores, propensities, shares = np.empty((3, self.n_classes))
         solved, spare = np.empty((2, self.scratch_size()))
         return JointScratch(scores, scores, propensities, shares, solved, spare)
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return the rule's game; rows are dense by now."""
+        """Return the rule's algorithm; rows are already dense."""
         return joint_algorithm(self.rule, self.form)
 
     def late_scratch(self, scores: Floats) -> JointScratch:
-        """Let the rule see the scores of then beside those of now; a class that came later was not allowed then."""
+        """Return scratch with the scores at the time of the guess; classes added since then count as not allowed."""
         then = np.full(self.n_classes, -np.inf)
         then[: len(scores)] = scores
         scratch: JointScratch = self.scratch._replace(scores=then)
         return scratch
 
     def takes_scores(self, scores: Floats, label: int) -> bool:
-        """Return whether they are numbers, but for labels that were not allowed, and the label was."""
+        """Return whether a ticket's scores are finite, but for labels not allowed, and its label was allowed."""
         are_scores = bool((scores < np.inf).all())  # NaN is not
         return are_scores and label < len(scores) <= self.n_classes and bool(scores[label] > -np.inf)
 
     def check_arrays(self, arrays: Any) -> None:
-        """Raise unless A is no less than at the start, and the sums are not below 0."""
+        """Raise if A is below its start, or a sum is negative."""
         check_finite(*(array for array in arrays if array.dtype.kind == "f"))
         diagonal = arrays.matrix if arrays.matrix.ndim == 1 else arrays.matrix.diagonal()
         if not (diagonal >= self.settings.floor).all() or not (arrays.tallies >= 0.0).all():
             raise ValueError("its matrix is less than at the start, or a sum is below 0")
 
     def renew_inverse(self) -> None:
-        """Make what rounding has worn anew."""
+        """Recompute what rounding has degraded."""
 
     def make_room(self, rows: Rows, t: int) -> None:
-        """Make the inverse anew: that is what the loop stops for."""
+        """Recompute the inverse: the loop stops for this."""
         self.renew_inverse()
 
     def _tidy(self) -> None:
@@ -236,7 +236,7 @@ class JointState(DenseState):
         self._tidy()
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        """Learn from a round that somebody else played, with the chance that its label had."""
+        """Learn from a round that another system played, with the propensity of its label."""
         prepared = dense(row)
         self.score(prepared, row)
         self._scored_round = -1
@@ -257,7 +257,7 @@ class JointState(DenseState):
         return {"weights": self.arrays.weights.reshape(self.n_classes, self.n_features).copy()}
 
     def add_class(self) -> None:
-        """Let the matrix have a block more, which is what all of it was in the beginning."""
+        """Add a block to the matrix, a multiple of the identity."""
         blank = self.new_arrays(self.n_features * (self.n_classes + 1))._asdict()
         for name, array in self.arrays._asdict().items():
             blank[name][tuple(slice(n) for n in array.shape)] = array
@@ -267,8 +267,8 @@ class JointState(DenseState):
 
 
 class SecondOrderLearner(WeightLearner):
-    """Has a matrix over all classes, or its diagonal."""
+    """A learner with one matrix over all classes, or its diagonal."""
 
     def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
-        """Return what one matrix over all classes takes, where it is kept whole."""
+        """Return the cost of one matrix over all classes, 0 for the diagonal."""
         return 0.0 if getattr(self, "diagonal", True) else float(rounds) * (n_classes * n_features) ** 2

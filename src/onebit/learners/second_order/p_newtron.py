@@ -16,9 +16,9 @@ from onebit.learners.second_order.joint import JointRule, JointScratch, JointSet
 class PNewtron(SecondOrderLearner):
     """Draws labels by the softmax of its scores, and follows the leader on a quadratic model of the logistic loss.
 
-    With p the softmax of α·Wx and q = (1 − exploration)·p + exploration/K the chances, a right guess y gives the
-    gradient G = (1 − p_y)/q_y · (1/K − e_y) ⊗ x with κ = q_y, a wrong one G = p_y/q_y · (e_y − 1/K) ⊗ x with κ = 1.
-    On average G is (p − e) ⊗ x with e for the right label: the gradient of the logistic loss of α·Wx, divided by α. The
+    With p the softmax of α·Wx and q = (1 − exploration)·p + exploration/K the propensities, a right guess y gives the
+    gradient G = (1 − p_y)/q_y · (1/K − e_y) ⊗ x with κ = q_y, a wrong one G = p_y/q_y · (e_y − 1/K) ⊗ x with κ = 1. On
+    average G is (p − e) ⊗ x with e for the right label: the gradient of the logistic loss of α·Wx, divided by α. The
     weights minimise the sum of G·(W − Wₜ) + ½κβ(G·(W − Wₜ))² over all rounds and ‖W‖²/(2D), within the ball ‖W‖ ≤ D:
     where the free minimum lies outside, they are its nearest point in the norm of the matrix, found by one equation in
     one unknown. Sparse rows are made dense one by one.
@@ -36,24 +36,24 @@ class PNewtron(SecondOrderLearner):
     curvature : float
         β: how much the model bends along a gradient; from 1e-30 to 1e30.
     radius : float
-        D: the length of the weights, all classes together; from 1e-15 to 1e15.
+        D: the largest norm of the weights, all classes together; from 1e-15 to 1e15.
     diagonal : bool
         Whether only the diagonal of the matrix is kept. Then a round takes O(Kd); the whole matrix takes O((Kd)²), and
-        is refused where the machine has no room for it.
+        is refused if it does not fit in memory.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
-        Names the learner's random numbers.
+        Seed of the learner's random numbers.
 
     Notes
     -----
     Guarantee:
     None for these settings (the P is for practical). Newtron, the same with the whole matrix and with a β and an
     exploration that its theorem chooses, has a logistic loss beyond that of the best weights in the ball of O(log T) if
-    α is a constant, O(√T) if it grows as log T, and at most O(T^⅔), on examples of bounded length. Classes that join
-    had no weights in the rounds before; with `among` a round is played as if there were no other labels. Known rounds
-    (`learn_from`) give gradients that are right on average if the propensities are those that the labels were tried
-    with. A late answer gives the gradient of then.
+    α is a constant, O(√T) if it grows as log T, and at most O(T^⅔), on examples of bounded length. Added classes had no
+    weights in earlier rounds; with `among` a round is played as if there were no other labels. Known rounds
+    (`learn_from`) give unbiased gradients if the propensities are those that the labels were tried with. A late answer
+    gives the gradient at the time of the guess.
 
     Attributes
     ----------
@@ -123,14 +123,14 @@ def _soften(scores: Floats, sharpness: float, out: Floats) -> None:
 
 @jit_inline
 def _mixed(chance: float, exploration: float, n_classes: int) -> float:
-    # So written, one label alone has a chance of exactly 1.
+    # Written this way, a single label has propensity exactly 1.
     return chance + exploration * (1.0 / n_classes - chance)
 
 
 @jit_inline
 def _choose(scratch: JointScratch, draw: Draw, settings: JointSettings) -> tuple[int, bool]:
     number, exploration, n_classes = uniform(draw), settings.rule[0], scratch.current.shape[0]
-    # One number serves both choices: on either side of the rate it is, once stretched, uniform again.
+    # One number serves both choices: on either side of the rate it is uniform again after rescaling.
     if number < exploration:
         return uniform_label(number / exploration, n_classes), True
     _soften(scratch.current, settings.rule[1], scratch.shares)

@@ -1,4 +1,4 @@
-"""SOBA: Banditron with a memory of how often each direction was tried."""
+"""SOBA: Banditron with a second-order matrix of the directions tried."""
 
 import math
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from onebit.learners.second_order.joint import MARGINS, JointRule, JointScratch,
 class SOBA(SecondOrderLearner):
     """The second-order Banditron: steps only when it was right, the shorter the better a direction is known.
 
-    It guesses as `Banditron` does. A right guess y, which had the chance p, takes a step away from the best other label
+    It guesses as `Banditron` does. A right guess y, which had propensity p, takes a step away from the best other label
     towards y, divided by p: g = (e_other − e_y) ⊗ x/p. The matrix A gains p·ggᵀ, the target θ loses g, and the weights
     are A⁻¹θ. With z = √p·g, a step has m = ((w·z)² + 2w·g)/(1 + zᵀA⁻¹z), and is only taken if the sum of m over the
     steps taken stays at least 0: so it is taken wherever the best other label was not behind. Sparse rows are made
@@ -36,11 +36,11 @@ class SOBA(SecondOrderLearner):
         What A starts from, times the identity: from 1e-30 to 1e30.
     diagonal : bool
         Whether only the diagonal of A is kept. Then a round takes O(Kd), as in the paper's experiments; the whole
-        matrix takes O((Kd)²), and is refused where the machine has no room for it.
+        matrix takes O((Kd)²), and is refused if it does not fit in memory.
     classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
+        The labels, or how many; `play` and `fit` infer them from y.
     seed : int
-        Names the learner's random numbers.
+        Seed of the learner's random numbers.
 
     Notes
     -----
@@ -51,10 +51,10 @@ class SOBA(SecondOrderLearner):
     Guarantee:
     With the whole matrix, and exploration of order 1/√T but for logarithms, K and d: expected mistakes beyond the loss
     of any fixed linear classifier grow as √T/η, but for logarithms. The loss lies between the hinge loss (η = 0) and
-    its square (η = 1), and the bound holds for all η at once that the classifier's norm allows. For the
-    diagonal nothing is proved. When classes join it counts from there, for the larger K; with `among` the right label
-    must be allowed. Of known rounds (`learn_from`) the right ones teach, with the propensity that they were tried
-    with. A late answer teaches as if the round were played now, with the chance of then.
+    its square (η = 1), and the bound holds for all η at once that the classifier's norm allows. For the diagonal
+    nothing is proved. When a class is added it holds from there on, for the larger K; with `among` the right label must
+    be allowed. Of known rounds (`learn_from`) only the right ones are used, with the propensity that they were tried
+    with. A late answer is used as if the round were played now, with the propensity at the time of the guess.
 
     Attributes
     ----------
