@@ -72,7 +72,7 @@ class NoLog:
     def wait(self, batch: Batch) -> None:
         """Return at once."""
 
-    def forget_line(self) -> None:
+    def discard_pending(self) -> None:
         """Do nothing."""
 
     def events(self, after: int = 0) -> Iterator[Event]:
@@ -133,7 +133,7 @@ class VowpalWabbitDesk:
         self._chance = np.random.default_rng(0)
 
     @contextmanager
-    def together(self) -> Iterator[list[Batch]]:
+    def batch(self) -> Iterator[list[Batch]]:
         """Yield no batch: nothing is written."""
         yield []
 
@@ -175,7 +175,7 @@ def serve(folder: str, port: int, which: str, learner: str) -> None:
 
     set_up_process()
     app = create_app(Path(folder), rate=0.0, opener=OPENERS[which])
-    app.state.service.desks.create(*NAME.split("/"), {"classes": CLASSES, "learner": own_learner(learner)})
+    app.state.service.workers.create(*NAME.split("/"), {"classes": CLASSES, "learner": own_learner(learner)})
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False, proxy_headers=False, ws="none")
 
 

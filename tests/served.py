@@ -41,7 +41,7 @@ class Served:
         self._runner = asyncio.Runner()
         self._lifespan = self.app.router.lifespan_context(self.app)
         self._runner.run(self._lifespan.__aenter__())
-        for _, _, desk in self.service.desks:
+        for _, _, desk in self.service.workers:
             desk.opened.wait()
         return self
 

@@ -531,7 +531,7 @@ def test_a_request_that_could_not_be_written_is_tried_anew(place: Place, monkeyp
 
 def test_calls_together_wait_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     with begun(place) as desk:
-        with desk.together() as batches:
+        with desk.batch() as batches:
             tickets = [desk.guess(x) for x in PROBLEM.X[:5]]
             assert [desk.tell(ticket, True) for ticket in tickets] == [True] * 5
             assert not batches[-1].is_done
@@ -540,7 +540,7 @@ def test_calls_together_wait_once(place: Place, monkeypatch: pytest.MonkeyPatch)
         assert sum(right for _, right, _ in desk.by_class().values()) == 5
         with monkeypatch.context() as patched:
             unwritable(patched, desk)
-            with pytest.raises(LogWriteError), desk.together() as batches:
+            with pytest.raises(LogWriteError), desk.batch() as batches:
                 desk.guess(PROBLEM.X[5])
             assert batches[-1].error is not None
         assert desk.status().guesses == 5

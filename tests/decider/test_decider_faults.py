@@ -87,7 +87,7 @@ def test_what_is_written_is_not_said_to_be_lost(path: Path) -> None:
     with begun(path) as desk:
         log: Any = desk._log
         log._connection = Interrupted(log._connection, "INSERT")
-        with pytest.raises(KeyboardInterrupt), desk.together() as batches:
+        with pytest.raises(KeyboardInterrupt), desk.batch() as batches:
             desk.guess({"x": 1.0})
         assert [batch.is_done and batch.error is None for batch in batches] == [True]
 
@@ -96,7 +96,7 @@ def test_ctrl_c_before_anything_is_written_leaves_no_gap(path: Path) -> None:
     with begun(path) as desk:
         play(desk, 3)
         log: Any = desk._log
-        with pytest.raises(LogWriteError), desk.together() as batches:  # noqa: PT012 -- it is raised at the end
+        with pytest.raises(LogWriteError), desk.batch() as batches:  # noqa: PT012 -- it is raised at the end
             desk.guess({"x": 1.0})
             log._lining = Interrupted(log._lining, "exit")
             with pytest.raises(KeyboardInterrupt):
@@ -375,7 +375,7 @@ def test_records_of_which_one_is_refused_leave_no_tickets(path: Path) -> None:
 def test_a_key_that_waits_in_a_long_line_is_known(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onebit.decider.decider._RECENT", 3)
     with begun(path) as desk:
-        with desk.together():
+        with desk.batch():
             tickets = [desk.guess({"x": 1.0}, key=f"k{i}") for i in (*range(6), 0)]
         assert tickets[0] == tickets[6]
         assert desk.status().guesses == 6

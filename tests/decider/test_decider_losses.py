@@ -24,8 +24,8 @@ from onebit.decider.owner import OwnerFile
 from onebit.decider.quick_json import of_json
 from onebit.decider.sqlite import LostJournalWarning
 from onebit.files import make_folder
-from onebit.service.desks import Desks
 from onebit.service.stores import Folder
+from onebit.service.workers import WorkerPool
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_a_service_goes_on_with_a_file_whose_loss_was_accepted(tmp_path: Path) -
     backup = path.read_bytes()
     begun(path).close()
     path.write_bytes(backup)
-    desks = Desks(Folder(tmp_path))
+    desks = WorkerPool(Folder(tmp_path))
     try:
         desks.open_all()
         desk = desks.get("shop", "routing")
@@ -470,7 +470,7 @@ def test_what_is_another_processs_is_not_answered_from_memory(path: Path, look: 
 
 def test_what_another_process_has_written_is_read(path: Path) -> None:
     """Its owner file was tidied away, and another process opened it."""
-    with begun(path) as desk, desk.together():
+    with begun(path) as desk, desk.batch():
         ticket = desk.guess({"x": 1.0})
         desk._log.wait(desk._log.pending())
         beside(path, ".owner").unlink()

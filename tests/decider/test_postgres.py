@@ -147,13 +147,13 @@ def test_a_commit_that_was_cut_off_when_another_took_over(
                     write(log, event(2))
         (other,) = others
         with pytest.raises(OwnedError):
-            log.forget_line()
+            log.discard_pending()
         write(other, event(3 if is_committed else 2))
         other.close()
         with pytest.raises(LogWriteError):
             write(log, event(3))
         until(lambda: log.refusal is None)
-        log.forget_line()
+        log.discard_pending()
         assert log.last_seq == (3 if is_committed else 2)
         write(log, event(log.last_seq + 1))
     assert seqs(in_database) == list(range(1, log.last_seq + 1))
@@ -463,7 +463,7 @@ def test_services_share_a_database(
     pytest.importorskip("fastapi")
     from served import Served
 
-    monkeypatch.setattr("onebit.service.desks.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("onebit.service.workers.LOOK_SECONDS", 0.05)
     url, name = in_database
     desk = f"/v1/{name}"
     with Served(tmp_path / "b", log=url) as standby:

@@ -19,7 +19,7 @@ from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from onebit.encoding.encoder import Encoder, Looked, record_from_json, record_to_json
+from onebit.encoding.encoder import Encoded, Encoder, record_from_json, record_to_json
 from onebit.encoding.fields import MOST_LETTERS, MOST_VALUES
 from onebit.encoding.hashing import text_tokens
 from onebit.inputs import SparseRows, check_sparse_row
@@ -504,14 +504,14 @@ encoders = st.builds(
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def logged(looked: Looked) -> Looked:
+def logged(looked: Encoded) -> Encoded:
     """Return what comes back from a log."""
     row = looked.row
     if isinstance(row, SparseRows):
         row = SparseRows(row.values.copy(), row.columns.copy(), row.starts.copy(), row.n_columns)
     else:
         row = np.frombuffer(row.tobytes())[None]
-    return Looked(row, json.loads(json.dumps(looked.additions, allow_nan=False)))
+    return Encoded(row, json.loads(json.dumps(looked.additions, allow_nan=False)))
 
 
 @quick
@@ -696,7 +696,7 @@ def test_strange_additions_are_refused_and_change_nothing(
     before = written(encoder)
     path = data.draw(st.sampled_from(paths(looked.additions)))
     try:
-        encoder.take(Looked(looked.row, changed(looked.additions, path, junk)))
+        encoder.take(Encoded(looked.row, changed(looked.additions, path, junk)))
     except ValueError:
         assert written(encoder) == before
     else:
@@ -709,7 +709,7 @@ def test_a_strange_row_is_refused(row: Any) -> None:
     told(encoder, {"x": 1.0})
     looked = encoder.look({"x": 1.0})
     with pytest.raises(ValueError, match=r"row must be one of|finite numbers"):
-        encoder.take(Looked(row, looked.additions))
+        encoder.take(Encoded(row, looked.additions))
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_wide_rows_are_projected_along_what_varies_most() -> None:
     X = np.column_stack([hidden @ generator.normal(size=(2, 6)), np.ones(200)])
     picture = widest_picture(X)
     assert picture.rows(picture.places(X)) == pytest.approx(X)  # two dimensions were all there was
-    assert "100%" in picture.says
+    assert "100%" in picture.caption
     assert picture.grid(8).shape == (64, 7)
 
 
@@ -209,8 +209,8 @@ def test_a_table_that_ends_its_reader_leaves_the_playground_as_it_was(
 
 def test_a_table_of_one_column_is_shown_as_that() -> None:
     scene = scene_from_table("x.csv", b"a,class\n1,u\n2,v\n4,u\n", seed=0)
-    assert "3 rows, 1 column, 2 classes" in scene.says
-    assert scene.picture.says == "the one column that varies, from left to right"
+    assert "3 rows, 1 column, 2 classes" in scene.description
+    assert scene.picture.caption == "the one column that varies, from left to right"
 
 
 def test_a_learner_that_would_take_gigabytes_is_refused() -> None:
@@ -274,14 +274,14 @@ def test_promises_are_those_of_the_theorems() -> None:
     promise = promised(perceptron, strong)
     (claim,) = [each for each in strong.promises if each.theorem == "2"]
     assert promise.mistakes == claim.value
-    assert "Theorem 2" in promise.says
+    assert "Theorem 2" in promise.text
     weak = measure(*onebit.streams.wedges(), 3)
     assert weak is not None
-    assert promised(perceptron, weak).says == "nothing: these rows are not strongly separable"
-    assert "Theorem 10" in promised(onebit.MulticlassPerceptron(), weak).says
-    assert promised(onebit.UniformGuess(), strong).says == "no theorem speaks of it"
-    assert promised(onebit.BanditPerceptron(Gaussian()), strong).says == "no theorem speaks of it"
-    assert "Corollary 6" in promised(CATALOGUE["rational"].learner, weak).says
+    assert promised(perceptron, weak).text == "nothing: these rows are not strongly separable"
+    assert "Theorem 10" in promised(onebit.MulticlassPerceptron(), weak).text
+    assert promised(onebit.UniformGuess(), strong).text == "no theorem speaks of it"
+    assert promised(onebit.BanditPerceptron(Gaussian()), strong).text == "no theorem speaks of it"
+    assert "Corollary 6" in promised(CATALOGUE["rational"].learner, weak).text
     assert measure(X, y, 3, patience=-1.0) is None
 
 

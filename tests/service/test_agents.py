@@ -17,7 +17,7 @@ import onebit
 from in_process import onebit as command
 from onebit.decider.client import RemoteDecider
 from onebit.decider.decider import Decider
-from onebit.service.agents import VERBS, _told, answer, create_server, serve_stdio
+from onebit.service.agents import VERBS, _error_text, answer, create_server, serve_stdio
 from onebit.service.tokens import add_token
 from onebit.service.web import LARGEST_BODY
 from served import serving_here
@@ -170,7 +170,7 @@ def test_what_the_client_of_the_sdk_does_not_send(desk: Decider) -> None:
     ):
         with pytest.raises((ValueError, RecursionError)) as found:
             answer(desk, "guess", {"record": {"x": value}})
-        assert expected in _told("guess", found.value)
+        assert expected in _error_text("guess", found.value)
     assert desk.status() == before
 
 

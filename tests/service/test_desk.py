@@ -187,7 +187,7 @@ def test_a_ticket_and_its_life(served: Served) -> None:
 def test_a_busy_decider_keeps_the_list_waiting_half_a_second(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onebit.service.watching._PATIENCE_SECONDS", 0.05)
     served.ask("PUT", "/v1/shop/busy", LIGHT)
-    busy, is_free = served.service.desks.get("shop", "busy").open_decider(), threading.Event()
+    busy, is_free = served.service.workers.get("shop", "busy").open_decider(), threading.Event()
     is_held = threading.Event()
 
     def hold() -> None:

@@ -13,7 +13,7 @@ pytest.importorskip("fastapi")
 import onebit
 from live_places import Place
 from onebit.decider import keeper, log, runs
-from onebit.decider.runs import Runs
+from onebit.decider.runs import ReplayBatcher
 from onebit.decider.state import named_among, places_of
 from onebit.service import bodies
 from served import Served
@@ -168,14 +168,14 @@ def test_rounds_that_are_replayed_together_are_bounded_in_bytes(place: Place, mo
             desk.tell(desk.guess([float(i)] * 100).id, True)
         n_bytes = desk._state.encoder.width * 8
     played: list[int] = []
-    play = Runs._play
+    play = ReplayBatcher._play
 
-    def noted(self: Runs) -> None:
+    def noted(self: ReplayBatcher) -> None:
         played.append(len(self._run))
         play(self)
 
     monkeypatch.setattr(runs, "_MOST_BYTES", 5 * n_bytes)
-    monkeypatch.setattr(Runs, "_play", noted)
+    monkeypatch.setattr(ReplayBatcher, "_play", noted)
     with place.open() as desk:
         assert max(played) == 5
         assert desk.status().right == 30

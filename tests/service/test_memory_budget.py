@@ -99,7 +99,7 @@ def test_a_decider_that_comes_from_a_snapshot_is_refused_the_same_way(tmp_path: 
     with Served(tmp_path) as served:
         assert served.ask("PUT", "/v1/shop/desk", FULL).status == 201
         assert guess(served, "desk").status == 200
-        served.service.desks.get("shop", "desk").open_decider().snapshot()
+        served.service.workers.get("shop", "desk").open_decider().snapshot()
     with Served(tmp_path, memory=AT_LEAST + 50_000) as served:
         assert is_refused(guess(served, "desk"), "shop/desk")
     with Served(tmp_path) as served:
@@ -149,7 +149,7 @@ def test_one_list_of_guesses_takes_no_more_than_is_left(tmp_path: Path, settings
         replies = served.ask("POST", f"{desk}/guess", [{"record": record}] * 400).json
         tickets = [first, *(each for each in replies if "id" in each)]
         assert replies[-1].get("status") == 409, "each takes 9 kB"
-        decider = served.service.desks.get("shop", "desk").open_decider()
+        decider = served.service.workers.get("shop", "desk").open_decider()
         assert AT_LEAST + 9_000 * len(tickets) < decider.n_bytes() < memory + 10_000
         answers = [{"id": each["id"], "correct": True} for each in tickets]
         assert served.ask("POST", f"{desk}/tell", answers).json == [{"news": True}] * len(answers)

@@ -26,8 +26,8 @@ from onebit.decider.client import Client
 from onebit.decider.decider import Decider
 from onebit.inputs import SparseRows
 from onebit.service.app import create_app
-from onebit.service.desks import Desks
 from onebit.service.stores import Folder
+from onebit.service.workers import WorkerPool
 from served import Served, running_here
 
 LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
@@ -83,7 +83,7 @@ def test_a_service_is_not_ready_while_it_compiles(
 def test_a_decider_that_is_made_is_compiled_before_the_answer_and_keeps_no_others_waiting(
     tmp_path: Path, compiler: threading.Event
 ) -> None:
-    desks = Desks(Folder(tmp_path), warms=True)
+    desks = WorkerPool(Folder(tmp_path), warms=True)
     desks.open_all()
     told = {"classes": ["a", "b"], "learner": onebit.BanditPerceptron()}
     try:
@@ -94,7 +94,7 @@ def test_a_decider_that_is_made_is_compiled_before_the_answer_and_keeps_no_other
         for maker in makers:
             maker.start()
         end = time.monotonic() + 5.0
-        while ("shop", "second") not in desks._desks and time.monotonic() < end:
+        while ("shop", "second") not in desks._workers and time.monotonic() < end:
             time.sleep(0.01)
         time.sleep(0.1)
         assert (made, desks.awaited) == ([], "")
@@ -126,7 +126,7 @@ def test_a_service_that_compiles_stops_at_once(tmp_path: Path, compiler: threadi
         assert served.ask("PUT", DESK, LIGHT).status == 201
     compiler.clear()
     app, replies = create_app(tmp_path, warms=True), list[int]()
-    desks = app.state.service.desks
+    desks = app.state.service.workers
     with running_here(app, on_stop=desks.stop_compiling) as (url, _):
         said = json.dumps({"record": {"x": 1.0}}).encode()
         asked = urllib.request.Request(f"{url}{DESK}/guess", said, {"content-type": "application/json"})
@@ -157,7 +157,7 @@ def test_a_service_that_opens_deciders_stops_at_once(tmp_path: Path, caplog: pyt
         may_open.wait(20)
         return Decider.open(*where, **told)
 
-    desks = Desks(Folder(tmp_path, open_late))
+    desks = WorkerPool(Folder(tmp_path, open_late))
     desks.open_all()
     began = time.monotonic()
     desks.close()

@@ -26,12 +26,12 @@ from onebit.decider.decider import Decider
 from onebit.decider.log_errors import UnreachableError
 from onebit.service.app import create_app
 from onebit.service.bodies import own_learner
-from onebit.service.desks import Desk, Desks, Load
 from onebit.service.limits import MOST_READERS, MOST_WAITING, Allowance
 from onebit.service.metrics import _OfDeciders
 from onebit.service.stores import Folder
 from onebit.service.tokens import FILE, Tokens, add_token, read_tokens, remove_token
 from onebit.service.web import LARGEST_BODY, Problem
+from onebit.service.workers import DeciderWorker, Load, WorkerPool
 from served import Reply, Served, running_here
 
 LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
@@ -120,7 +120,7 @@ def test_lists_answer_for_every_item(served: Served) -> None:
 
 
 def test_many_at_once_share_commits_and_all_is_in_the_log(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    n_commits, log = 0, served.service.desks.get("shop", "routing").open_decider()._log
+    n_commits, log = 0, served.service.workers.get("shop", "routing").open_decider()._log
     write_line = log._write_line  # type: ignore[attr-defined]
 
     def counted() -> None:
@@ -181,7 +181,7 @@ def test_what_cannot_be_written_is_said_and_may_be_tried_again(served: Served, m
 def test_a_slow_decider_keeps_only_its_own_callers_waiting(served: Served) -> None:
     served.ask("PUT", "/v1/shop/slow", LIGHT)
     served.ask_all([("POST", f"/v1/shop/{name}/guess", {"record": {"x": 1.0}}) for name in ("slow", "routing")])
-    slow, is_free = served.service.desks.get("shop", "slow"), threading.Event()
+    slow, is_free = served.service.workers.get("shop", "slow"), threading.Event()
 
     async def both() -> Any:
         waiting = asyncio.create_task(slow.submit(lambda _desk: is_free.wait(10), 0))
@@ -201,7 +201,7 @@ def test_slow_deciders_leave_threads_to_read_others(served: Served) -> None:
     with ExitStack() as held:
         for path in paths:
             assert served.ask("PUT", path, LIGHT).status == 201
-            held.enter_context(served.service.desks.get("shop", path.rpartition("/")[2]).open_decider()._lock)
+            held.enter_context(served.service.workers.get("shop", path.rpartition("/")[2]).open_decider()._lock)
 
         async def ask() -> Any:
             waiting = [asyncio.create_task(served._ask("GET", f"{path}/status", None, {})) for path in 4 * paths]
@@ -215,14 +215,14 @@ def test_slow_deciders_leave_threads_to_read_others(served: Served) -> None:
 
 
 def test_a_line_that_is_too_long(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.desks.MOST_WAITING", 0)
+    monkeypatch.setattr("onebit.service.workers.MOST_WAITING", 0)
     reply = served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}})
     assert is_problem(reply, 503, "in line")
     assert MOST_WAITING > 0
 
 
 def test_a_line_that_is_too_large(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.desks.MOST_BYTES_WAITING", 100)
+    monkeypatch.setattr("onebit.service.workers.MOST_BYTES_WAITING", 100)
     small, large = {"record": {"x": 1.0}}, {"record": {"x": 1.0}, "key": "k" * 100}
     for _ in range(10):  # what is answered is in line no more
         assert served.ask("POST", f"{DESK}/guess", small).status == 200
@@ -230,9 +230,9 @@ def test_a_line_that_is_too_large(served: Served, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_decider_that_is_busy_takes_not_all_the_room_in_line(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.desks.MOST_BYTES_FOR_ONE", 100)
+    monkeypatch.setattr("onebit.service.workers.MOST_BYTES_FOR_ONE", 100)
     small, large = {"record": {"x": 1.0}}, {"record": {"x": 1.0}, "key": "k" * 100}
-    desk = served.service.desks.get("shop", "routing")
+    desk = served.service.workers.get("shop", "routing")
     for _ in range(5):
         assert served.ask("POST", f"{DESK}/guess", small).status == 200
         assert is_problem(served.ask("POST", f"{DESK}/guess", large), 503, "are in line for shop/routing; try again")
@@ -250,7 +250,7 @@ def test_metrics_do_not_wait_for_a_decider_that_is_busy(served: Served, monkeypa
     free = scraped()
     busy = [name for name in free if name.startswith("onebit_decider_busy")]
     assert [free[name] for name in busy] == ["0.0"]
-    with served.service.desks.get("shop", "routing").open_decider()._lock:
+    with served.service.workers.get("shop", "routing").open_decider()._lock:
         assert scraped() == free | {busy[0]: "1.0"}
 
 
@@ -298,7 +298,7 @@ def test_what_is_refused_when_the_service_stops_is_never_written(tmp_path: Path)
             reply = connection.getresponse()
             return Reply(reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read())
 
-        desk = app.state.service.desks.get("shop", "routing")
+        desk = app.state.service.workers.get("shop", "routing")
         with desk.open_decider()._lock:  # it is busy
             begun = threads.submit(ask, "POST", f"{DESK}/guess", {"record": {"x": 1.0}, "key": "begun"})
             wait_until(lambda: desk._n_bytes > 0 and desk._line.empty())
@@ -341,7 +341,7 @@ def test_one_that_is_being_opened_keeps_no_other_from_being_made(tmp_path: Path)
         return Decider.open(path, *given, **told)
 
     Folder(tmp_path).open("shop/slow", MADE).close()
-    desks = Desks(Folder(tmp_path, opener))
+    desks = WorkerPool(Folder(tmp_path, opener))
     desks.open_all()
     with ThreadPoolExecutor(2) as threads:
         try:
@@ -378,7 +378,7 @@ class Elsewhere:
 @pytest.mark.parametrize("is_away", [False, True])
 def test_many_who_ask_for_what_is_not_there_look_together(is_away: bool) -> None:
     store = Elsewhere(*[UnreachableError("it is away")] * 9 * is_away)
-    desks = Desks(store)
+    desks = WorkerPool(store)
 
     async def ask() -> list[Any]:
         return await asyncio.gather(*(desks.find("shop", f"none-{i}") for i in range(50)), return_exceptions=True)
@@ -388,8 +388,8 @@ def test_many_who_ask_for_what_is_not_there_look_together(is_away: bool) -> None
 
 
 def test_a_standby_goes_on_looking_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.desks.LOOK_SECONDS", 0.01)
-    desks = Desks(Elsewhere(RuntimeError("can't start new thread")))
+    monkeypatch.setattr("onebit.service.workers.LOOK_SECONDS", 0.01)
+    desks = WorkerPool(Elsewhere(RuntimeError("can't start new thread")))
     desks.open_all()
     end = time.monotonic() + 5.0
     while desks.awaited and time.monotonic() < end:
@@ -648,7 +648,7 @@ def test_a_file_of_tokens_that_is_a_link_to_nothing_lets_nobody_in(tmp_path: Pat
 def test_a_look_at_a_decider_that_was_closed_says_that_the_service_stops(tmp_path: Path) -> None:
     with Served(tmp_path) as served:
         assert served.ask("PUT", DESK, LIGHT).status == 201
-        desk = served.service.desks.get("shop", "routing")
+        desk = served.service.workers.get("shop", "routing")
         desk.stop()
         desk.join()
         for method, path in (("GET", f"{DESK}/status"), ("GET", f"{DESK}/log")):
@@ -704,7 +704,7 @@ def test_oversized_deep_and_broken(shared: Served) -> None:
 
 def test_it_still_works(shared: Served) -> None:
     """After all that was sent by the tests before."""
-    desk = shared.service.desks.get("shop", "routing").open_decider()
+    desk = shared.service.workers.get("shop", "routing").open_decider()
     assert desk.verify()
 
 
@@ -811,7 +811,7 @@ def test_what_breaks_while_it_is_written_breaks_no_later_request() -> None:
         refusal = None
 
         @contextmanager
-        def together(self) -> Iterator[list[Any]]:
+        def batch(self) -> Iterator[list[Any]]:
             yield []
             raise RuntimeError("a bug")
 
@@ -822,7 +822,7 @@ def test_what_breaks_while_it_is_written_breaks_no_later_request() -> None:
             pass
 
     async def ask() -> None:
-        desk = Desk("shop/routing", Broken, Load())  # type: ignore[arg-type]
+        desk = DeciderWorker("shop/routing", Broken, Load())  # type: ignore[arg-type]
         desk.opened.wait()
         try:
             for _ in range(2):

@@ -182,9 +182,9 @@ def fuzz(folder: Path, n_requests: int) -> Counter[int]:
 
         one()
         assert served.ask("GET", "/v1/vault/secret/log", **owner).json == before
-        for _, _, desk in served.service.desks:
+        for _, _, desk in served.service.workers:
             assert desk.open_decider().verify(), desk.title
-        assert served.service.desks.get("shop", "routing").open_decider().status().events > n_requests / 20
+        assert served.service.workers.get("shop", "routing").open_decider().status().events > n_requests / 20
     for path in folder.rglob("*.onebit"):
         with Decider.open(path) as decider:
             assert decider.verify()

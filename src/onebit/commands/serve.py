@@ -105,7 +105,7 @@ def serve_command(
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    deciders = app.state.service.desks
+    deciders = app.state.service.workers
     try:
         Server(guard(config, places), on_stop=deciders.stop_compiling).run()
     except (KeyboardInterrupt, SystemExit) as ended:  # SIGTERM has ended the process when all was closed

@@ -1,16 +1,16 @@
-"""Refusals that name a remedy in the words of the caller: a method of Python, a request over HTTP, an agent's tool."""
+"""Errors that name a remedy, formatted for Python, HTTP requests, or agents' tools."""
 
 import json
 from collections.abc import Callable
 from typing import Any
 
-_METHODS = {"correct": "correct_answer"}  # where Python's name is another
+_METHODS = {"correct": "correct_answer"}  # where the Python name differs
 _LONGEST_LABEL = 200
-_ROUTES = {"add_class": "classes"}  # where the name in the address is another
+_ROUTES = {"add_class": "classes"}  # where the name in the URL differs
 
 
 def in_python(verb: str, arguments: dict[str, Any]) -> str:
-    """Return a call as it is written in Python.
+    """Format a call as Python.
 
     >>> in_python("correct", {"id": "5-9f86", "correct": False})
     "correct_answer('5-9f86', False)"
@@ -19,7 +19,7 @@ def in_python(verb: str, arguments: dict[str, Any]) -> str:
 
 
 def in_http(verb: str, arguments: dict[str, Any]) -> str:
-    """Return a call as a request of the service.
+    """Format a call as an HTTP request.
 
     >>> in_http("add_class", {"label": "refund"})
     'POST …/classes {"label": "refund"}'
@@ -28,7 +28,7 @@ def in_http(verb: str, arguments: dict[str, Any]) -> str:
 
 
 def in_tools(verb: str, arguments: dict[str, Any]) -> str:
-    """Return a call as an agent makes it.
+    """Format a call as an agent's tool call.
 
     >>> in_tools("correct", {"id": "5-9f86", "correct": False})
     'correct {"id": "5-9f86", "correct": false}'
@@ -41,16 +41,16 @@ def _as_json(arguments: dict[str, Any]) -> str:
 
 
 class AdvisedError(ValueError):
-    """Something is refused, and another call is the remedy.
+    """An error whose remedy is another call.
 
     Parameters
     ----------
     problem : str
         What is wrong.
     verb : str, optional
-        What to call instead, by its name among the agents' tools; nothing, if there is no remedy.
+        The call that is the remedy, by the name of the agents' tool; None if there is no remedy.
     **arguments : str, int or bool
-        What to call it with.
+        Arguments of that call.
 
     Examples
     --------
@@ -66,16 +66,16 @@ class AdvisedError(ValueError):
         super().__init__(self.worded(in_python))
 
     def worded(self, call: Callable[[str, dict[str, Any]], str]) -> str:
-        """Return the message, with the remedy in the words of a caller."""
+        """Return the message, with the remedy formatted by `call`."""
         return self.problem if self.verb is None else f"{self.problem}: {call(self.verb, self.arguments)}"
 
     def described(self) -> dict[str, Any]:
-        """Return it as JSON can write it; `of_description` reads it again."""
+        """Return the error as plain JSON values, the inverse of `of_description`."""
         return {"problem": self.problem, "verb": self.verb, "arguments": self.arguments}
 
     @classmethod
     def of_description(cls, description: Any) -> "AdvisedError | None":
-        """Return the error that was described, or None if that is no description of one."""
+        """Rebuild an error from `described`, or return None for other values."""
         try:
             return cls(str(description["problem"]), description["verb"], **description["arguments"])
         except (KeyError, TypeError):
@@ -83,7 +83,7 @@ class AdvisedError(ValueError):
 
 
 def no_class_error(problem: str, label: Any) -> AdvisedError:
-    """Return the error about a label that is no class: it can join, if it is a plain one."""
+    """Return the error for an unknown label; the remedy is to add it, if it is a short text or number."""
     if not isinstance(label, (str, int)) or len(str(label)) > _LONGEST_LABEL:
         return AdvisedError(problem)
     return AdvisedError(f"{problem}. A new label can join", "add_class", label=label)

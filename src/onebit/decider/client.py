@@ -1,8 +1,8 @@
-"""The two verbs from another process or machine: a client of ``onebit serve``.
+"""HTTP client of ``onebit serve``.
 
-It needs nothing beside Python's own library: ``http.client`` keeps connections open, and that is all that is wanted
-here. A request is sent again when nobody knows whether it arrived. That cannot count twice: a guess and a shadow have
-a key, and an answer that is known is no news. A new class is not sent again.
+It depends only on the standard library: ``http.client`` with connections kept open. Requests are retried if their
+outcome is unknown. This is safe: guesses and shadows have an idempotency key, and repeated feedback has no effect.
+Adding a class is not retried.
 """
 
 import json
@@ -27,7 +27,7 @@ from onebit.inputs import check_integer, check_number
 
 MOST_AT_ONCE = 1_000
 """Guesses or answers in one request."""
-_PATIENCE = 120.0  # a service that has just begun may compile for a minute before its first guess
+_PATIENCE = 120.0  # the first guess of a new service may compile for a minute
 _CONNECT_SECONDS = 10.0
 _TRY_AGAIN = (429, 502, 503, 504)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
@@ -43,42 +43,40 @@ _ERRORS: dict[str, type[Exception]] = {
 
 class _Reply(NamedTuple):
     status: int
-    said: Any
+    body: Any
     retry_after: float
 
 
 class Client:
-    """A service of deciders.
-
-    Any number of threads may share it.
+    """Client of a service. Thread-safe.
 
     Parameters
     ----------
     url : str
-        Where it is: ``"http://127.0.0.1:8018"``.
+        URL of the service: ``"http://127.0.0.1:8018"``.
     token : str, optional
-        What ``onebit tokens add`` printed.
+        The token printed by ``onebit tokens add``.
     timeout : float
-        Seconds to wait for an answer, each time it is tried. The first guess of a decider may take a minute, while its
-        learner is compiled. A connection must be there after 10 seconds.
+        Seconds to wait for each response. The first guess of a decider may take a minute, while its learner is
+        compiled. The timeout for connecting is 10 seconds.
     retries : int
-        How often a request is sent again.
+        Maximum number of retries of a request.
 
     Raises
     ------
     ValueError, LogError, LogWriteError, OwnedError
-        As the library itself.
+        As in the library itself.
     PermissionError
-        If the token is missing or wrong, or may not do that.
+        If the token is missing, wrong, or lacks the role.
     ConnectionError, TimeoutError
         If the service cannot be reached, or is too busy, after all retries.
 
     Examples
     --------
     >>> client = Client("http://127.0.0.1:8018")
-    >>> desk = client.decider("shop/routing")
-    >>> ticket = desk.guess({"channel": "mail", "length": 212})  # doctest: +SKIP
-    >>> desk.tell(ticket.id, correct=False)  # doctest: +SKIP
+    >>> decider = client.decider("shop/routing")
+    >>> ticket = decider.guess({"channel": "mail", "length": 212})  # doctest: +SKIP
+    >>> decider.tell(ticket.id, correct=False)  # doctest: +SKIP
     True
     """
 
@@ -98,46 +96,46 @@ class Client:
         return f"Client({self._parts.geturl()!r})"  # not the token
 
     def decider(self, name: str) -> "RemoteDecider":
-        """Return a decider by its namespace and name, ``"shop/routing"``; nothing is asked yet."""
+        """Return a decider by its namespace and name, ``"shop/routing"``; sends no request."""
         namespace, slash, own = name.partition("/")
         if not slash or not namespace or not own or "/" in own:
             raise ValueError(f"name must be a namespace and a name, such as shop/routing; got {name!r}")
         return RemoteDecider(self, f"/v1/{quote(namespace, safe='')}/{quote(own, safe='')}", name)
 
     def create(self, name: str, classes: Any, learner: str | None = None, **settings: Any) -> "RemoteDecider":
-        """Make a decider, or go on with it if it is there; it must be the same then.
+        """Create a decider; if it exists, it must have the same settings.
 
         Parameters
         ----------
         name : str
             Its namespace and name.
         classes : int or list
-            The labels: texts or whole numbers.
+            The labels: strings or integers.
         learner : str
-            One of onebit's own as commands write it: ``"Banditron:exploration=0.02"``.
+            One of onebit's own learners, in the syntax of the commands: ``"Banditron:exploration=0.02"``.
         **settings
             `kinds`, `deadline`, `silence`, `exploration_floor`, `max_open` and `seed`, as for `Decider.open`.
         """
-        desk = self.decider(name)
-        said = {"classes": classes} | settings | ({} if learner is None else {"learner": learner})
-        self.ask("PUT", desk.path, said)
-        return desk
+        decider = self.decider(name)
+        body = {"classes": classes} | settings | ({} if learner is None else {"learner": learner})
+        self.ask("PUT", decider.path, body)
+        return decider
 
     def deciders(self) -> list[str]:
         """Return the names of the deciders that the token may see."""
         return list(self.ask("GET", "/v1")["deciders"])
 
     def ask(self, method: str, path: str, said: Any = None, *, again: bool = True) -> Any:
-        """Send a request, again if need be, and return what is answered.
+        """Send a request, with retries, and return the response.
 
         Parameters
         ----------
         method, path : str
-            What is asked.
+            HTTP method and path.
         said : object
-            Its body, as JSON can write it.
+            The body, as plain JSON values.
         again : bool
-            Whether it may be sent again when nobody knows whether it arrived.
+            Whether to retry if it is unknown whether the request arrived.
         """
         body = None if said is None else json.dumps(said, allow_nan=False).encode()
         for n_tries in range(self._retries + 1):
@@ -146,7 +144,7 @@ class Client:
             pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**n_tries) * random.uniform(0.5, 1.0)
             try:
                 reply = self._once(method, path, body, is_reusing=again)
-            except ConnectionRefusedError as error:  # it did not arrive for certain
+            except ConnectionRefusedError as error:  # it certainly did not arrive
                 failure = error
             except (OSError, HTTPException) as error:
                 if not again:
@@ -156,16 +154,16 @@ class Client:
                 if is_last:
                     raise _unreachable(self, failure) from failure
             elif reply.status < 400:
-                return reply.said
+                return reply.body
             elif is_last or reply.status not in _TRY_AGAIN or not (again or reply.status in (429, 503)):
-                raise error_of(reply.said, reply.status)
+                raise error_of(reply.body, reply.status)
             else:
                 pause = max(pause, min(reply.retry_after, _LONGEST_PAUSE))
             time.sleep(pause)
         raise AssertionError("the last try returns or raises")
 
     def _once(self, method: str, path: str, body: bytes | None, is_reusing: bool) -> _Reply:
-        """Send a request once; one that may not be sent again needs a new connection: others may be closed by now."""
+        """Send a request once; reusing a connection is only safe with retries, since it may be closed."""
         headers = {} if body is None else {"Content-Type": "application/json"}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
@@ -173,7 +171,7 @@ class Client:
         try:
             if connection.sock is None:
                 connection.connect()
-                # Two small packets go out for a request; the second must not wait for the first to be acknowledged.
+                # A request is two small packets; the second must not wait for the acknowledgement of the first.
                 opened: socket.socket = connection.sock  # type: ignore[assignment]
                 opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 opened.settimeout(self._timeout)
@@ -181,16 +179,16 @@ class Client:
             response = connection.getresponse()
             content = response.read()
         except BaseException:
-            connection.close()  # whatever comes on it now is no answer to the next request
+            connection.close()  # a late response must not be read as that of the next request
             raise
         with self._lock:
             self._idle.append(connection)
         try:
-            said = json.loads(content) if content else None
+            parsed = json.loads(content) if content else None
         except ValueError:
-            said = None
+            parsed = None
         wait = response.getheader("Retry-After", "0")
-        return _Reply(response.status, said, float(wait) if wait.isdigit() else 0.0)
+        return _Reply(response.status, parsed, float(wait) if wait.isdigit() else 0.0)
 
     def _connection(self, is_reusing: bool) -> HTTPConnection:
         with self._lock:
@@ -201,7 +199,7 @@ class Client:
         return kind(str(self._parts.hostname), self._parts.port, timeout=seconds)
 
     def close(self) -> None:
-        """Close the connections that nobody uses; a later request opens one again."""
+        """Close idle connections; later requests open new ones."""
         with self._lock:
             while self._idle:
                 self._idle.pop().close()
@@ -214,7 +212,7 @@ class Client:
 
 
 class RemoteDecider:
-    """A decider of a service; `Client.decider` returns one. Its verbs are those of `Decider`."""
+    """A decider of a service, returned by `Client.decider`, with the methods of `Decider`."""
 
     def __init__(self, client: Client, path: str, name: str) -> None:
         self._client, self.path, self.name = client, path, name
@@ -223,24 +221,24 @@ class RemoteDecider:
         return f"{self._client!r}.decider({self.name!r})"
 
     def guess(self, record: Any, among: Any = None, *, key: str | None = None) -> Ticket:
-        """Name a label for a record, and hand out a ticket for `tell`.
+        """Guess a label for a record; return a ticket for `tell`.
 
-        Without a key it has one of its own, so that it may be sent again; with one of yours (an order's number) another
-        process may ask again, and gets the same ticket.
+        By default the key is random, for retries of this call. With a key of your own, such as an order number, another
+        process can repeat the request and gets the same ticket.
         """
         return _ticket_of(self._post("guess", _guess_item(record, among, key)))
 
     def tell(self, ticket: "str | Ticket", correct: bool) -> bool:
-        """Say whether a guess was right; returns whether it was news."""
+        """Record whether a guess was right; return whether the feedback is new."""
         return bool(self._post("tell", _answer_item(ticket, correct))["news"])
 
     def guess_many(self, records: Iterable[Any], among: Any = None) -> list[Ticket]:
-        """Name a label for each of many records, up to 1 000 in a request."""
+        """Guess a label for each record, up to 1 000 in a request."""
         items = [_guess_item(record, among, None) for record in records]
         return [_ticket_of(each) for each in self._in_lists("guess", items)]
 
     def tell_many(self, answers: "Iterable[tuple[str | Ticket, bool]]") -> list[bool]:
-        """Say whether guesses were right, by pairs of a ticket and an answer."""
+        """Record feedback for many guesses, given as (ticket, correct) pairs."""
         items = [_answer_item(ticket, correct) for ticket, correct in answers]
         return [bool(each["news"]) for each in self._in_lists("tell", items)]
 
@@ -253,48 +251,48 @@ class RemoteDecider:
         propensity: float | None = None,
         key: str | None = None,
     ) -> Shadow:
-        """Say what was decided without it, and hear what it would have done; the key is as for `guess`."""
+        """Send a decision of the application; return what the decider would have guessed."""
         item = {"record": record_to_json(record), "label": label, "correct": correct, "propensity": propensity}
-        said = self._post("shadow", item | {"key": _key(key)})
-        return Shadow(said["label"], said["agrees"])
+        reply = self._post("shadow", item | {"key": _key(key)})
+        return Shadow(reply["label"], reply["agrees"])
 
     def add_class(self, label: Any) -> None:
-        """Let a label join the classes. It is not sent again by itself."""
+        """Add a label to the classes; the request is not retried."""
         self._post("classes", {"label": label}, again=False)
 
-    def change(self, **told: Any) -> None:
-        """Change settings, from now on: deadline, silence, exploration_floor, max_open."""
-        self._post("settings", told)
+    def change(self, **settings: Any) -> None:
+        """Change settings from now on: deadline, silence, exploration_floor, max_open."""
+        self._post("settings", settings)
 
     def correct_answer(self, ticket: "str | Ticket", correct: bool) -> None:
-        """Say that an answer was a mistake, and what it should have been."""
+        """Replace feedback that was mistaken."""
         self._post("correct", _answer_item(ticket, correct))
 
     def withdraw(self, ticket: "str | Ticket") -> None:
-        """Say that an answer was a mistake, and that nothing is known instead."""
+        """Withdraw feedback that was mistaken."""
         self._post("withdraw", {"id": _name_of(ticket)})
 
     @property
     def classes(self) -> list[Any]:
-        """The labels it may guess, as they are now."""
+        """The current labels."""
         return list(self.status()["classes"])
 
     def status(self) -> dict[str, Any]:
-        """Return how it fares, in numbers."""
+        """Return the status: counts and settings."""
         return dict(self._client.ask("GET", f"{self.path}/status"))
 
     def report(self) -> dict[str, Any]:
-        """Return how it fares, with intervals and alarms."""
+        """Return the report, with confidence intervals and alarms."""
         return dict(self._client.ask("GET", f"{self.path}/report"))
 
     def events(self, after: int = 0) -> Iterator[dict[str, Any]]:
-        """Yield the events of the log after that one, in order."""
+        """Yield the events of the log with numbers above `after`, in order."""
         while found := self._client.ask("GET", f"{self.path}/log?{urlencode({'after': after})}")["events"]:
             yield from found
             after = found[-1]["seq"]
 
-    def _post(self, verb: str, said: Any, *, again: bool = True) -> Any:
-        return self._client.ask("POST", f"{self.path}/{verb}", said, again=again)
+    def _post(self, verb: str, body: Any, *, again: bool = True) -> Any:
+        return self._client.ask("POST", f"{self.path}/{verb}", body, again=again)
 
     def _in_lists(self, verb: str, items: list[Any]) -> list[Any]:
         answers: list[Any] = []
@@ -316,27 +314,27 @@ def _key(key: str | None) -> str:
 
 
 def _answer_item(ticket: "str | Ticket", correct: Any) -> dict[str, Any]:
-    said = bool(correct) if type(correct).__name__ == "bool_" else correct  # NumPy's
-    return {"id": _name_of(ticket), "correct": said}
+    value = bool(correct) if type(correct).__name__ == "bool_" else correct  # NumPy's bool
+    return {"id": _name_of(ticket), "correct": value}
 
 
 def _name_of(ticket: "str | Ticket") -> str:
     return ticket.id if isinstance(ticket, Ticket) else ticket
 
 
-def _ticket_of(said: Any) -> Ticket:
-    return Ticket(said["id"], said["label"], said["propensity"], datetime.fromisoformat(said["time"]))
+def _ticket_of(reply: Any) -> Ticket:
+    return Ticket(reply["id"], reply["label"], reply["propensity"], datetime.fromisoformat(reply["time"]))
 
 
-def error_of(said: Any, status: int) -> Exception:
-    """Return the exception that a problem stands for."""
-    if not isinstance(said, dict):
-        said = {}
+def error_of(problem: Any, status: int) -> Exception:
+    """Return the exception for a problem+json response."""
+    if not isinstance(problem, dict):
+        problem = {}
     kind = TicketConflictError if status == HTTPStatus.CONFLICT else AdvisedError
-    if (advised := kind.of_description(said.get("remedy"))) is not None:
+    if (advised := kind.of_description(problem.get("remedy"))) is not None:
         return advised
-    detail = str(said.get("detail", f"the service answered {status}"))
-    return _ERRORS.get(str(said.get("error")), RuntimeError)(detail)
+    detail = str(problem.get("detail", f"the service answered {status}"))
+    return _ERRORS.get(str(problem.get("error")), RuntimeError)(detail)
 
 
 def _unreachable(client: Client, error: Exception) -> OSError:

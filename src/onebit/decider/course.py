@@ -1,14 +1,14 @@
-"""How a decider's mistakes went since it began, in a few hundred moments, however many answers there were."""
+"""The learning curve of a decider, in at most 512 points."""
 
 from collections import Counter
 from typing import Any, NamedTuple
 
 _MOST = 512
-"""Moments that are kept; beyond, every second one goes, and new ones are taken half as often."""
+"""Maximum number of points; beyond it every second one is dropped and the stride doubles."""
 
 
 class Moment(NamedTuple):
-    """What was known when an answer had come."""
+    """One point of the learning curve: the counts after some feedback."""
 
     time: float
     """Seconds since 1970."""
@@ -17,17 +17,17 @@ class Moment(NamedTuple):
     wrong: int
 
 
-class Course:
-    """The moments, evenly spaced by answers.
+class LearningCurve:
+    """Points of a learning curve, evenly spaced by feedback.
 
     Parameters
     ----------
     answered, wrong : int
-        What is known already, of which there are no moments.
+        Initial counts, for which there are no points.
 
     Examples
     --------
-    >>> course = Course()
+    >>> course = LearningCurve()
     >>> for second in range(1000):
     ...     course.add(second % 4 > 0, float(second), Counter(a=second + 1))
     >>> len(course.moments), course.moments[-1]
@@ -40,7 +40,7 @@ class Course:
         self._stride = 1
 
     def add(self, correct: bool, time: float, guessed: "Counter[Any]") -> None:
-        """Count an answer; `guessed` says how many guesses there were of each label."""
+        """Count feedback; `guessed` holds the number of guesses of each label."""
         self.answered += 1
         self.wrong += not correct
         if self.answered % self._stride:
@@ -51,12 +51,12 @@ class Course:
             self.moments = [each for each in self.moments if each.answered % self._stride == 0]
 
     def state(self) -> list[Any]:
-        """Return it as JSON can write it."""
+        """Return the curve as plain JSON values."""
         return [self.answered, self.wrong, self._stride, [list(each) for each in self.moments]]
 
     @classmethod
-    def of_state(cls, state: list[Any]) -> "Course":
-        """Return what `state` returned."""
+    def of_state(cls, state: list[Any]) -> "LearningCurve":
+        """Rebuild a curve from the result of `state`."""
         answered, wrong, stride, moments = state
         course = cls(int(answered), int(wrong))
         course._stride = max(int(stride), 1)

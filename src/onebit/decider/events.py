@@ -1,7 +1,7 @@
-"""What can happen to a decider, as it is written down.
+"""Events of a decider, and how they are stored.
 
-An event is never changed. Everything a decider knows follows from its events in their order, so each holds whatever
-cannot be computed again: the clock, chance, and what an application said.
+Events are immutable. The state follows from the events in order, so each event holds all that a replay cannot compute:
+time, random draws, and input of the application.
 """
 
 from enum import StrEnum
@@ -14,54 +14,54 @@ from onebit.decider.quick_json import of_json, to_json
 from onebit.inputs import Rows, SparseRows
 
 CHECKSUM = 8
-"""Bytes of an event's checksum: a damaged one passes in a case of 10¹⁹."""
+"""Bytes of an event's checksum: damage is missed with probability 10⁻¹⁹."""
 
 
 class Kind(StrEnum):
-    """What happened."""
+    """Kinds of events."""
 
     OPENED = "opened"
-    """A process took the decider over: which onebit, on what."""
+    """A process opened the decider; holds versions and platform."""
     GUESSED = "guessed"
     TOLD = "told"
     SILENT = "silent"
-    """No answer came in time, or too many tickets were open."""
+    """A ticket was closed without feedback: its deadline passed, or too many tickets were open."""
     CORRECTED = "corrected"
-    """An answer was a mistake: it was the other way round, or nothing at all."""
+    """Feedback was reversed or withdrawn."""
     CHANGED = "changed"
-    """Settings were changed, those that are named."""
+    """Some settings were changed."""
     JOINED = "joined"
-    """A class joined."""
+    """A class was added."""
     WATCHED = "watched"
-    """Shadow mode: the application decided, and says what and whether it was right."""
+    """Shadow mode: a decision of the application, with its feedback."""
 
 
 class Event(NamedTuple):
-    """One line of the log."""
+    """One event of the log."""
 
     seq: int
-    """Its number; they follow each other without a gap."""
+    """The event's number; consecutive, from 1."""
     time: float
-    """Seconds since 1970; never less than the event's before."""
+    """Seconds since 1970; never decreases."""
     kind: str
     ticket: str | None
-    """Which guess it is about."""
+    """The ticket id of the guess that it belongs to."""
     body: dict[str, Any]
     row: Rows | None = None
-    """What the learner saw, in a guess."""
+    """The encoded record of a guess or shadow decision."""
     key: str | None = None
-    """What the caller calls the request, so that a second try is not a second guess."""
+    """The idempotency key of the request."""
 
 
 def packed(event: Event) -> tuple[Any, ...]:
-    """Return an event as a log keeps it: with its body as text, its row as bytes, and a checksum of all that."""
+    """Return an event as a row of the log: body as text, row as bytes, and a checksum."""
     seq, time, kind, ticket, body, row, key = event
     kind, text, data = str(kind), to_json(body), None if row is None else row_to_bytes(row)
     return seq, time, kind, ticket, text.decode(), data, key, checksum((seq, time, kind, ticket, key), text, data)
 
 
 def unpacked(line: tuple[Any, ...]) -> Event:
-    """Return an event as it was, or raise ValueError if its line was damaged."""
+    """Rebuild an event from a row of the log, or raise ValueError if it is damaged."""
     seq, time, kind, ticket, text, data, key, check = line
     if checksum((seq, time, kind, ticket, key), text.encode(), data) != check:
         raise ValueError(f"event {seq} is damaged: its checksum does not fit")
@@ -69,7 +69,7 @@ def unpacked(line: tuple[Any, ...]) -> Event:
 
 
 def row_to_bytes(row: Rows) -> bytes:
-    """Return one row: a dense one as it is; a sparse one with its width before it, and its columns behind."""
+    """Return one row as bytes: dense as values; sparse as width, values and columns."""
     if not isinstance(row, SparseRows):
         return b"D" + row.astype("<f8", copy=False).tobytes()
     width = int(row.n_columns).to_bytes(8, "little")
@@ -77,7 +77,7 @@ def row_to_bytes(row: Rows) -> bytes:
 
 
 def row_of_bytes(data: bytes) -> Rows:
-    """Return the row of which `row_to_bytes` returned the bytes."""
+    """Rebuild a row from the result of `row_to_bytes`."""
     if data[:1] == b"D":
         return np.frombuffer(data, "<f8", offset=1)
     n = (len(data) - 9) // 16
@@ -85,9 +85,9 @@ def row_of_bytes(data: bytes) -> Rows:
     return SparseRows(np.frombuffer(data, "<f8", n, 9), columns, np.array([0, n]), int.from_bytes(data[1:9], "little"))
 
 
-def checksum(said: tuple[Any, ...], content: bytes, more: bytes | None = None) -> bytes:
-    """Return what tells a damaged line from a whole one: plain values, and one or two contents."""
-    head = repr((said, len(content), None if more is None else len(more))).encode()
+def checksum(values: tuple[Any, ...], content: bytes, more: bytes | None = None) -> bytes:
+    """Return a checksum of plain values and one or two byte strings."""
+    head = repr((values, len(content), None if more is None else len(more))).encode()
     digest = blake2b(head, digest_size=CHECKSUM)
     digest.update(content)
     if more:

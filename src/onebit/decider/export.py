@@ -1,4 +1,4 @@
-"""The guesses of a log as a table for people and other programs."""
+"""Export the guesses of a log as a table."""
 
 import io
 import os
@@ -13,7 +13,7 @@ from onebit.typed_json import write
 
 
 def check_table(path: "str | os.PathLike[str]") -> Path:
-    """Return the place of a table, or raise ValueError unless its name says of which kind it is."""
+    """Return the path of a table, or raise ValueError unless it ends in .csv or .parquet."""
     place = Path(path)
     if place.suffix not in (".csv", ".parquet"):
         raise ValueError(f"path must end in .csv or .parquet; got {os.fspath(path)!r}")
@@ -21,7 +21,7 @@ def check_table(path: "str | os.PathLike[str]") -> Path:
 
 
 def write_guesses(place: Path, events: Iterable[Event], classes: list[Any]) -> int:
-    """Write every guess to a CSV or Parquet file, one line each, with the answer as it was last told."""
+    """Write every guess to a CSV or Parquet file, one row each, with its latest feedback."""
     import polars
 
     lines: dict[str, dict[str, Any]] = {}

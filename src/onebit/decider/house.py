@@ -1,4 +1,4 @@
-"""What keeps a decider in order: snapshots, compacting, forgetting, exporting, checking."""
+"""Maintenance of a decider: snapshots, compaction, erasure, export, verification."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 from onebit.decider.events import Kind
 from onebit.decider.export import check_table, write_guesses
-from onebit.decider.looks import Looks
+from onebit.decider.looks import DeciderQueries
 from onebit.decider.replay import replay
 from onebit.decider.settings import NOTHING
 from onebit.decider.state import same_state
@@ -15,14 +15,14 @@ from onebit.encoding.record_json import named_parts, record_from_json, record_to
 from onebit.inputs import brief
 
 
-class House(Looks):
-    """A keeper that is kept in order."""
+class DeciderMaintenance(DeciderQueries):
+    """Maintenance operations of a decider."""
 
     def warm_up(self) -> None:
-        """Compile what the first guess and answer would wait for: some ten seconds for `BanditSVM`, once.
+        """Compile the learner's code before the first guess; takes about ten seconds for `BanditSVM`, once.
 
-        Another learner with the same settings plays two rounds, with dense and with sparse rows if it is not known yet
-        what records become; of this one nothing is changed.
+        A new learner with the same settings plays two rounds, with dense and sparse rows before the first record. The
+        state does not change.
         """
         for row in self._state.encoder.example_rows():
             twin = self._settings.new_learner(self._trusted)
@@ -30,17 +30,17 @@ class House(Looks):
                 twin.tell(twin.guess(row), correct)  # type: ignore[arg-type]
 
     def snapshot(self) -> None:
-        """Write down what is known, so that opening takes no replay; it happens by itself from time to time."""
+        """Write a snapshot of the state, so that opening needs no replay; also done automatically."""
         with self._lock:
             self._make_ready()
             self._snapshot()
 
     def compact(self) -> int:
-        """Remove the events that a snapshot makes needless, with the records in them; return how many.
+        """Remove all events covered by a new snapshot, with their records; return how many.
 
-        What stays is what the learner knows (numbers: `BanditSVM` keeps up to `budget` rows as it saw them), what the
-        columns became (names of columns and categories), the counts, and the events of open tickets. Answers from
-        before cannot be corrected any more, nor the learner replayed from its beginning.
+        Kept are the learner's state (`BanditSVM` stores up to `budget` rows), the encoder's (names of columns and
+        categories), the counts, and the events of open tickets. Earlier feedback can no longer be corrected, and the
+        log can no longer be replayed from its beginning.
         """
         with self._lock:
             self._make_ready()
@@ -48,19 +48,19 @@ class House(Looks):
             return self._log.compact(set(self._state.open))
 
     def forget(self, tickets: "Iterable[str | Ticket]" = (), where: Mapping[str, Any] | None = None) -> int:
-        """Erase what was recorded of some guesses, a person's for instance; return how many events are gone.
+        """Erase the events of some guesses, such as those of one person; return how many.
 
-        Their open tickets are closed without an answer. The events are erased from the file, not only marked. What the
-        learner made of them stays in its numbers (`BanditSVM` keeps up to `budget` rows as it saw them), and so do the
-        names of columns and categories. As after `compact`, nothing from before can be corrected or replayed.
+        Open tickets among them are closed without feedback. The events are overwritten on disk. The learner's state is
+        kept (`BanditSVM` stores up to `budget` rows), and so are the names of columns and categories. As after
+        `compact`, earlier events can no longer be corrected or replayed.
 
         Parameters
         ----------
         tickets : list of str or Ticket
-            Which guesses.
+            The guesses.
         where : mapping
-            And all whose records, and those of shadow mode, have these values: ``{"customer": "c-17"}``. A dot leads
-            into a mapping or a list, as in the names of columns: ``{"customer.id": 17}``, ``{"tags.0": "late"}``.
+            Also all guesses and shadow decisions whose records have these values: ``{"customer": "c-17"}``. A dot
+            selects from a mapping or list, as in names of columns: ``{"customer.id": 17}``, ``{"tags.0": "late"}``.
         """
         if isinstance(tickets, (str, Ticket)):
             raise ValueError(f"tickets must be a list of tickets or their ids; got {brief(tickets)}")
@@ -80,14 +80,14 @@ class House(Looks):
             gone = alone + [event.seq for name in sorted(names) for event in self._log.about_ticket(name)]
             for name in names:
                 self._answers.pop(name, None)
-            self._requests.clear()  # the log knows those that are left
+            self._requests.clear()  # the remaining ones are found in the log
             self._log.erase(gone)
             return len(gone)
 
     def export(self, path: "str | os.PathLike[str]") -> int:
-        """Write every guess that is still in the log to a CSV or Parquet file, one line each; return how many.
+        """Write every guess in the log to a CSV or Parquet file, one row each; return how many.
 
-        Columns: ticket, time, label, propensity, correct (empty where nobody said), answered, and the record as JSON.
+        Columns: ticket, time, label, propensity, correct (empty without feedback), answered, and the record as JSON.
         """
         place = check_table(path)
         with self._lock:
@@ -95,9 +95,9 @@ class House(Looks):
             return write_guesses(place, self._log.events(), list(self._state.classes))
 
     def verify(self) -> bool:
-        """Replay the whole log, and return whether that gives what is known now, to the last bit.
+        """Replay the whole log; return whether the result equals the current state to the last bit.
 
-        Raises LogError if the file is damaged, also where no guess depends on it.
+        Raises LogError if any part of the file is damaged.
         """
         with self._lock:
             self._make_ready()
@@ -111,7 +111,7 @@ class House(Looks):
 
 
 def _wanted(where: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the values by which records are found, by their names, as the log keeps them."""
+    """Return the values of `where` by column name, as they are stored in the log."""
     if where is None:
         return {}
     if not isinstance(where, Mapping):

@@ -1,7 +1,7 @@
-"""What is under a decider: the log, what is known, and the lock that keeps them the same.
+"""The core of a decider: its event log, its state, and the lock that keeps them consistent.
 
-Whatever happens is an event: it changes what is known and is put in line for the log, both or neither. If one of them
-fails, what is known is made anew from the log before anybody is answered.
+Every change is an event, which is applied to the state and appended to the log. If either fails, the state is stale and
+is rebuilt from the log before the next call returns.
 """
 
 import os
@@ -32,34 +32,34 @@ from onebit.inputs import check_choice
 
 _EVENTS_PER_SNAPSHOT = 50_000
 _BYTES_PER_SNAPSHOT = 256 << 20
-_WORTH_A_SNAPSHOT = 1_000  # events when it is closed: fewer are replayed in no time
+_WORTH_A_SNAPSHOT = 1_000  # events at closing: fewer are replayed quickly
 _BYTES_WORTH_A_SNAPSHOT = 16 << 20
 _FLUSH_SECONDS = 0.02
-_SECRET = 8  # bytes of a ticket's name that nobody can guess
+_SECRET = 8  # random bytes in a ticket's id
 _SECRETS_AT_ONCE = 256
 
 
 class ReplayWarning(UserWarning):
-    """Guesses of the log that this onebit would have made otherwise; the message says how many."""
+    """The replay of the log made other guesses than those recorded; the message gives their number."""
 
 
-class Keeper:
-    """Holds a log and what is known by it; `Decider` says what may happen.
+class DeciderCore:
+    """Event log and state of a decider; `Decider` adds the operations.
 
     Parameters
     ----------
     log : Log
-        The log, which nobody else has open.
+        The log, opened by this process.
     settings : Settings
-        What the decider was told when it was begun.
+        The settings with which the decider was created.
     durability : "full" or "batch"
-        Whether an event is on the disk before its call returns.
+        Whether an event is on disk before its call returns.
     trusted : list
-        What the learner's file may name.
+        Classes that may be loaded, as in `onebit.load`.
     clock : callable
-        Seconds since 1970.
+        Returns the time in seconds since 1970.
     check : callable, optional
-        Raises if what the log says is not what was to be opened; then nothing is written.
+        Called with the replayed state; raises if it is not the expected one, before anything is written.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Keeper:
         self._is_stale, self._is_closed = False, False
         self._lost: LogWriteError | None = None
         self._set_back: tuple[float, float] | None = None
-        """The time of the log, and of a clock that cannot be set, when the clock was found behind it."""
+        """The log's last time and the monotonic time when the clock was first found behind the log."""
         self._pid = os.getpid()
         _deciders.add(self)
         self._secrets: list[str] = []
@@ -87,7 +87,7 @@ class Keeper:
         self._last_snapshot = self._n_snapshot = 0
         """The event of the latest snapshot, and the log's `n_appended` at that time."""
         self._kept: Snapshot | None = None
-        """What was known when a write failed, in memory: the next one that fails takes no replay."""
+        """In-memory snapshot from after a failed write: the next failure needs no full replay."""
         self._opened = check_time(clock())
         self._state = self._replayed()
         check(self._state)
@@ -102,11 +102,11 @@ class Keeper:
             self._flusher.start()
 
     @contextmanager
-    def together(self) -> Iterator[list[Batch]]:
-        """Let what this thread calls in the block wait for the disk once, at its end: nothing is certain before.
+    def batch(self) -> Iterator[list[Batch]]:
+        """Context in which this thread's calls share one wait for the disk, at the end of the block.
 
-        Yields the batches in which the events are written; after the block each says whether it was. `LogWriteError` is
-        raised if one was not.
+        Yields the batches in which the events are written; their `error` is set after the block. Raises
+        `LogWriteError` at the end if a batch could not be written.
         """
         held: list[Batch] = []
         self._held.batches = held
@@ -125,22 +125,22 @@ class Keeper:
 
     @property
     def refusal(self) -> LogError | None:
-        """Why its log is not this process's any more, if it is not: another took it over, or it cannot be reached."""
+        """Why this process lost the log, if it did: another process took it over, or it is unreachable."""
         return self._log.refusal
 
     @property
     def lost(self) -> dict[str, int] | None:
-        """The last event that was "acknowledged" and the last that was "found", if `open` was told to accept a loss."""
+        """Numbers of the last "acknowledged" and the last "found" event, if opened with `accept_loss`."""
         return self._log.lost
 
     @property
     def settings(self) -> Settings:
-        """What it was told, when it was begun or later."""
+        """The settings in force."""
         return self._state.settings
 
     def close(self) -> None:
-        """Write a snapshot if it is worth it, and let go of the file."""
-        if os.getpid() != self._pid:  # a fork's: not to be touched, nor its lock
+        """Close the log, after writing a snapshot if a replay would be long."""
+        if os.getpid() != self._pid:  # a fork: neither the log nor the lock may be touched
             return
         with self._lock:
             if self._is_closed:
@@ -165,24 +165,23 @@ class Keeper:
     def __exit__(self, _kind: type[BaseException] | None, _error: Any, _trace: TracebackType | None) -> None:
         self.close()
 
-    # What the verbs are made of.
+    # Building blocks of the operations.
 
     def _make_ready(self) -> None:
-        """Let what is known be what the log says, and keep deadlines; whoever calls has the lock.
+        """Rebuild the state from the log if it is stale, and close tickets past their deadline.
 
-        The lock is taken by a plain ``with``: Ctrl-C may come at the first line of any context of our own, which would
-        then keep it for ever.
+        The caller holds the lock, taken by a plain ``with``: in a custom context manager Ctrl-C could leave it locked.
         """
         if os.getpid() != self._pid:
             raise ValueError("the decider belongs to the process that opened it, of which this is a fork")
         if self._is_closed:
             raise ValueError("the decider is closed; open it again: Decider.open(path)")
         if self._is_stale or self._log.is_behind:
-            failed, self._is_stale = self._log.is_behind, True  # until all of it is read
-            with suppress(LogWriteError):  # whoever waits for it is told
+            failed, self._is_stale = self._log.is_behind, True  # until the replay is complete
+            with suppress(LogWriteError):  # raised to the callers that wait for it
                 self._log.wait(self._log.pending())
-            self._log.forget_line()
-            self._requests.clear()  # what was not written did not happen
+            self._log.discard_pending()
+            self._requests.clear()  # they may hold unwritten events
             self._answers.clear()
             self._state = self._replayed()
             self._is_stale = False
@@ -202,19 +201,19 @@ class Keeper:
                 self._close_beyond(len(self._state.open) - 1)
 
     def _make_sure(self) -> None:
-        """Make ready to answer from memory: first ask the log whether it is still this process's."""
+        """Like `_make_ready`, after checking that this process still owns the log; for answers from memory."""
         if not self._is_closed and os.getpid() == self._pid:
             self._log.check_owned()
         self._make_ready()
 
     def _since(self, waiting: Open) -> float:
-        """Return from when on a ticket waits: since the decider was opened, where its own time cannot be."""
+        """Return the time of a ticket; the opening time of the decider if the recorded one is impossible."""
         return waiting.time if waiting.time <= LATEST else self._opened
 
     def _replayed(self) -> State:
         kept = self._kept
         if kept is not None and not self._log.compacted <= kept.seq <= self._log.last_seq:
-            kept = None  # events are gone that came after it, or in it
+            kept = None  # the log was compacted beyond it, or lost events that it contains
         state = replay(self._log, self._settings, self._trusted, kept=kept)
         if kept is None:
             self._note_snapshot(state.restored, self._log.bytes_after(state.restored))
@@ -229,44 +228,43 @@ class Keeper:
         return state
 
     def _now(self) -> float:
-        """Return the time, which never runs backwards: a clock that is set back must not reopen a deadline.
+        """Return the time, at least that of the last event: deadlines must not move when the clock is set back.
 
-        It goes on all the same: one that was years ahead when something was written, and is right again, must not keep
-        tickets open for years.
+        While the clock is behind the log, a monotonic clock advances the time, so that deadlines still pass.
         """
         now, last = check_time(self._clock()), self._log.last_time
-        if now >= last or last > LATEST:  # a log of before may hold what a clock said in milliseconds
+        if now >= last or last > LATEST:  # an old log may hold times in milliseconds
             self._set_back = None
             return now
         at, since = self._set_back = self._set_back or (last, time.monotonic())
         return max(last, at + time.monotonic() - since)
 
     def _add(self, kind: Kind, ticket: str | None, body: dict[str, Any]) -> None:
-        """Write an event down, and let it be known."""
+        """Apply an event to the state and append it to the log."""
         event = Event(self._log.last_seq + 1, self._now(), kind, ticket, body)
         with self._stale_if_it_fails():
-            self._state.apply(event)  # first: what cannot be learned must not be in the log
+            self._state.apply(event)  # first: an event that cannot be applied must not be in the log
             self._log.append(event)
 
     def _stale_if_it_fails(self) -> "_StaleIfItFails":
-        """Return a context that lets the state be made anew from the log if something fails half-way."""
+        """Return a context that marks the state as stale if the block raises."""
         return _StaleIfItFails(self)
 
     def _next_secret(self) -> str:
-        """Return what nobody can guess; asking the system each time would let other threads in between."""
+        """Return a random hex string; drawn in blocks, since each system call releases the GIL."""
         if not self._secrets:
             drawn = secrets.token_hex(_SECRET * _SECRETS_AT_ONCE)
             self._secrets = [drawn[i : i + 2 * _SECRET] for i in range(0, len(drawn), 2 * _SECRET)]
         return self._secrets.pop()
 
     def _close_beyond(self, most: int) -> None:
-        """Close the oldest tickets until so many are open."""
+        """Close the oldest tickets until at most `most` are open."""
         while len(self._state.open) > most:
-            # With what it says: that may be changed later.
+            # Record the setting in force: it may be changed later.
             self._add(Kind.SILENT, next(iter(self._state.open)), {"says": self._state.settings.silence})
 
     def _wait(self, batch: Batch) -> None:
-        """Return when events are on the disk, if that is promised."""
+        """Wait until a batch is on disk, if durability is "full"; in a `batch` block, at its end."""
         held = getattr(self._held, "batches", None)
         if held is not None:
             held += [batch] if batch not in held[-1:] else []
@@ -284,22 +282,22 @@ class Keeper:
                 self._log.wait(self._log.pending())
             except LogWriteError as error:
                 with self._lock:
-                    # Whoever called has gone on: the next one is told.
+                    # The calls have returned already: the next one raises.
                     self._is_stale, self._lost = True, error
 
     def _snapshot_if_possible(self) -> None:
-        """Write a snapshot that nobody asked for: whoever happened to call must not hear that it could not be."""
+        """Write a periodic snapshot; a failure only warns, since the current call did not ask for it."""
         try:
             self._snapshot()
         except LogWriteError:
-            pass  # events that could not be written are told to those who wait for them
+            pass  # raised to the callers that wait for those events
         except Exception as error:
             warnings.warn(
                 f"no snapshot could be written ({error!r:.200}): events are safe, and opening replays them",
                 RuntimeWarning,
                 stacklevel=4,
             )
-        self._note_snapshot(self._state.seq)  # the next is due as late as if it had been
+        self._note_snapshot(self._state.seq)  # also after a failure: the next is tried after the usual interval
 
     def _snapshot(self) -> None:
         self._log.save_snapshot(Snapshot(self._state.seq, self._state.to_bytes()))
@@ -309,34 +307,34 @@ class Keeper:
         self._last_snapshot, self._n_snapshot = seq, self._log.n_appended - n_bytes_since
 
     def _is_long(self, n_events: int, n_bytes: int) -> bool:
-        """Return whether a replay from the latest snapshot would read so many events, or bytes."""
+        """Return whether a replay from the latest snapshot would read at least so many events or bytes."""
         log = self._log
         return log.last_seq - self._last_snapshot >= n_events or log.n_appended - self._n_snapshot >= n_bytes
 
 
 class _StaleIfItFails:
-    """What a decider knows is made anew if something fails in the block."""
+    """Context that marks a decider's state as stale if the block raises."""
 
-    __slots__ = ("_desk",)
+    __slots__ = ("_decider",)
 
-    def __init__(self, desk: Keeper) -> None:
-        self._desk = desk
+    def __init__(self, decider: DeciderCore) -> None:
+        self._decider = decider
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, _error: Any, _trace: TracebackType | None) -> None:
         if kind is not None:
-            self._desk._is_stale = True
+            self._decider._is_stale = True
 
 
-_deciders: "weakref.WeakSet[Keeper]" = weakref.WeakSet()
+_deciders: "weakref.WeakSet[DeciderCore]" = weakref.WeakSet()
 
 
 def _renew_locks() -> None:
-    """In a fork, let nobody wait for a thread that is not there: the decider refuses by itself."""
-    for desk in list(_deciders):
-        desk._lock = threading.RLock()
+    """Replace all locks after a fork: the threads that hold them do not exist in the child."""
+    for decider in list(_deciders):
+        decider._lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -344,7 +342,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _surroundings() -> dict[str, Any]:
-    """Return what guesses may depend on beside the log."""
+    """Return versions and platform, which may influence guesses."""
     return {
         "onebit": version("onebit"),
         "python": platform.python_version(),

@@ -1,9 +1,9 @@
-"""The log of a decider: the words, and what logs in databases share; `sqlite.py` and `postgres.py` are two.
+"""The event log of a decider: its interface, and the base class of logs in `sqlite.py` and `postgres.py`.
 
-Appending only puts an event in line. Whoever waits first writes all that are in line in one transaction, so that many
-threads share one commit; what `wait` has returned for is on the disk, where a crash or a loss of power later finds it.
+Appending only queues an event. The first thread that waits writes all pending events in one transaction, so that many
+threads share one commit. When `wait` returns, the batch is on disk and survives crashes and power failures.
 
-A snapshot is what a decider knew after some event. It saves time, and nothing else depends on it.
+A snapshot is the state of a decider after some event. It only shortens the replay.
 """
 
 import threading
@@ -16,29 +16,29 @@ from onebit.decider.events import Event, checksum, packed, unpacked
 from onebit.decider.log_errors import LogError, LogWriteError, OwnedError, UnreachableError
 from onebit.typed_json import parse, write
 
-FORMAT_VERSION = 2  # 1 had other checksums, and was never released
+FORMAT_VERSION = 2  # 1 had other checksums and was never released
 COLUMNS = "seq, time, kind, ticket, body, row, key, checksum"
-_COMPACTED, _CHECKSUM = "compacted", "checksum"  # what a log says about itself, beside the settings
+_COMPACTED, _CHECKSUM = "compacted", "checksum"  # rows of the table `about` beside the settings
 AT_ONCE = 1000
-"""Events that are read together."""
+"""Maximum number of events read at once."""
 BYTES_AT_ONCE = 4 << 20
-"""Of them, unless one alone has more: a record may have megabytes."""
+"""Maximum bytes of events read at once, unless a single event is larger."""
 _SNAPSHOTS = 2
-"""How many are kept: the last may be the one that a fault has spoilt."""
+"""Number of snapshots kept: the latest may be damaged."""
 _PART = 1 << 26
-"""Bytes of a snapshot that are kept in one row: databases take no more than a gigabyte."""
+"""Maximum bytes of a snapshot in one row: databases allow at most a gigabyte."""
 
 
 class Snapshot(NamedTuple):
-    """What a decider knew."""
+    """The serialized state of a decider."""
 
     seq: int
-    """After which event."""
+    """The last event that it includes."""
     content: bytes
 
 
 class Batch:
-    """Events that are written together; `Log.wait` returns when they are."""
+    """Events written in one transaction; `Log.wait` waits for it."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[Any, ...]] = []
@@ -47,13 +47,13 @@ class Batch:
 
 
 def about_rows(about: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what a new log says about itself, by name and as JSON, and a checksum of that."""
-    told = {name: write(value) for name, value in about.items()}
-    return [*told.items(), (_CHECKSUM, _about_checksum(told))]
+    """Return the rows of a new log's table `about`: names, JSON values, and a checksum."""
+    texts = {name: write(value) for name, value in about.items()}
+    return [*texts.items(), (_CHECKSUM, _about_checksum(texts))]
 
 
 def check_version(path: Any, version: int) -> None:
-    """Raise LogError unless this onebit reads logs of that format."""
+    """Raise LogError unless this onebit can read logs of that format."""
     if version == FORMAT_VERSION:
         return
     what = "a newer onebit" if version > FORMAT_VERSION else "an onebit from before deciders were released"
@@ -61,115 +61,115 @@ def check_version(path: Any, version: int) -> None:
     raise LogError(f"{path}: was written by {what} (format {version}, this one knows {FORMAT_VERSION}): {remedy}")
 
 
-def _about_checksum(told: dict[str, str]) -> str:
-    """Return the checksum of what never changes."""
-    return checksum(tuple(sorted(row for row in told.items() if row[0] != _COMPACTED)), b"").hex()
+def _about_checksum(texts: dict[str, str]) -> str:
+    """Return the checksum of the rows that never change."""
+    return checksum(tuple(sorted(row for row in texts.items() if row[0] != _COMPACTED)), b"").hex()
 
 
 class Log(Protocol):
-    """What a decider needs of a log; `DatabaseLog` keeps one in tables."""
+    """Interface of an event log; `DatabaseLog` implements it with tables."""
 
     last_seq: int
-    """The number of the last event, of those in line too; 0 if there is none."""
+    """The number of the last event, pending ones included; 0 if there is none."""
     last_time: float
-    """Its time."""
+    """The time of the last event."""
     compacted: int
-    """Up to this event, those are gone that a snapshot makes needless."""
+    """Events up to this number were removed by compaction."""
     n_appended: int
-    """Roughly the bytes of all that was appended here."""
+    """Approximate bytes of all events appended by this process."""
 
     refusal: "LogError | None"
-    """Why the log is not this process's any more, if it is not; it may become so again."""
+    """Why this process does not own the log any more, if so; ownership may be regained."""
 
     lost: dict[str, int] | None
-    """The last event that was "acknowledged" and the last that was "found", if it was opened with a loss accepted."""
+    """Numbers of the last "acknowledged" and the last "found" event, if opened with `accept_loss`."""
 
     @property
     def is_behind(self) -> bool:
-        """Whether it holds other events than were appended here: they must be read anew."""
+        """Whether the log differs from what was appended here, so that it must be read again."""
 
     def check_owned(self) -> None:
-        """Raise `LogError` if the log is another's by now, or out of reach; `is_behind` says if others have written."""
+        """Raise `LogError` if the log is lost or unreachable; set `is_behind` if others have written."""
 
     def about(self) -> dict[str, Any]:
-        """Return what the log says about itself: the decider's settings."""
+        """Return the decider's settings and other metadata of the log."""
 
     def append(self, event: Event) -> None:
-        """Put an event in line; it is not on the disk yet."""
+        """Queue an event; it is not on disk yet."""
 
     def pending(self) -> Batch:
-        """Return what must be on the disk for all that was appended to be there."""
+        """Return the batch to wait for so that all appended events are on disk."""
 
     def wait(self, batch: Batch) -> None:
-        """Return when a batch, and all before, is on the disk; raises `LogWriteError` if that cannot be."""
+        """Wait until a batch and all before it are on disk; raises `LogWriteError` on failure."""
 
-    def forget_line(self) -> None:
-        """Forget what could not be written, and go on from what is on the disk."""
+    def discard_pending(self) -> None:
+        """Discard events that could not be written, and continue from the last event on disk."""
 
     def events(self, after: int = 0) -> Iterator[Event]:
-        """Yield the events after that one, in order; those in line are written first."""
+        """Yield the events with numbers above `after`, in order; pending ones are written first."""
 
     def bytes_after(self, after: int) -> int:
-        """Return how many bytes the events after that one have, as far as they are written."""
+        """Return the bytes of all written events with numbers above `after`."""
 
     def about_ticket(self, ticket: str) -> list[Event]:
-        """Return all events about a ticket, in order."""
+        """Return all events of a ticket, in order."""
 
     def of_kind(self, kind: str) -> list[Event]:
         """Return all events of a kind, in order."""
 
     def with_key(self, key: str) -> Event | None:
-        """Return the event of a request that is on the disk, if there is one."""
+        """Return the written event of a request by its key, if there is one."""
 
     def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Keep a snapshot; older ones may go."""
+        """Save a snapshot; older ones may be deleted."""
 
     def snapshots(self) -> Iterator[Snapshot]:
-        """Yield the snapshots that are whole, the latest first."""
+        """Yield the undamaged snapshots, latest first."""
 
     def check(self) -> None:
-        """Raise `LogError` if what finds tickets and requests is damaged, which reading all events does not show."""
+        """Raise `LogError` if any part is damaged, including indexes."""
 
     def compact(self, keep: set[str]) -> int:
-        """Remove all events before the latest snapshot, but for those about tickets to keep; return how many."""
+        """Remove all events up to the latest snapshot, except those of tickets in `keep`; return how many."""
 
     def erase(self, seqs: list[int]) -> None:
-        """Remove events before the latest snapshot, by their numbers."""
+        """Remove events, all up to the latest snapshot, by their numbers."""
 
     def close(self) -> None:
-        """Write what is in line, and let go."""
+        """Write pending events and close the log."""
 
 
 class LogReader(ABC):
-    """What can be read of a log in the tables of a database.
+    """A log in the tables of a database, for reading.
 
-    There are about (name, value), events, snapshots (seq, content, checksum), and what does not fit there of a large
-    snapshot, snapshot_parts (seq, part, content). Conditions are written with a question mark for each value.
+    Tables: about (name, value), events, snapshots (seq, content, checksum), and snapshot_parts (seq, part, content) for
+    the rest of large snapshots. Conditions have a question mark for each value.
 
     Parameters
     ----------
     path : object
-        What errors call it.
+        The name of the log in error messages.
     """
 
     errors: ClassVar[type[Exception]]
-    """What its database raises."""
+    """The base class of the database driver's errors."""
     size: ClassVar[str]
-    """How its database counts the bytes of an event."""
+    """SQL expression for the bytes of an event."""
 
     def __init__(self, path: Any) -> None:
         self.path = path
         self._writing = threading.RLock()
-        """Who has it uses the connection."""
+        """Protects the connection."""
         self.last_seq = self.compacted = 0
 
     @abstractmethod
     def _rows(self, columns: str, table: str, where: str, values: tuple[Any, ...]) -> list[Any]:
-        """Return some rows of a table; a condition may go on with an order."""
+        """Select rows of a table; `where` may contain ORDER BY and LIMIT."""
 
     @abstractmethod
     def flush(self) -> None:
-        """Write all that is in line."""
+        """Write all pending events."""
 
     def _find(self, columns: str, table: str, where: str = "TRUE", *values: Any) -> list[Any]:
         try:
@@ -182,12 +182,12 @@ class LogReader(ABC):
         return LogError(f"{self.path}: cannot be read ({error}); put a backup in its place")
 
     def about(self) -> dict[str, Any]:
-        """Return what the log says about itself."""
-        told = dict(self._find("name, value", "about"))
-        check = told.pop(_CHECKSUM, None)  # a log of an older onebit has none
+        """Return the metadata of the log."""
+        texts = dict(self._find("name, value", "about"))
+        check = texts.pop(_CHECKSUM, None)  # absent in logs of older versions
         try:
-            found = {name: parse(value) for name, value in told.items()}
-            is_damaged = check not in (None, _about_checksum(told))
+            found = {name: parse(value) for name, value in texts.items()}
+            is_damaged = check not in (None, _about_checksum(texts))
         except (ValueError, TypeError) as error:
             raise LogError(f"{self.path}: its settings cannot be read ({error}); put a backup in its place") from error
         if is_damaged:
@@ -198,7 +198,7 @@ class LogReader(ABC):
         return int(self.about().get(_COMPACTED, 0))
 
     def events(self, after: int = 0) -> Iterator[Event]:
-        """Yield the events after that one, in order; those in line are written first."""
+        """Yield the events with numbers above `after`, in order; pending ones are written first."""
         self.flush()
         last = max(after, self.compacted)
         while lines := self._lines_after(after):
@@ -213,10 +213,10 @@ class LogReader(ABC):
 
     @abstractmethod
     def _lines_after(self, after: int) -> list[Any]:
-        """Return the next events as they are kept, no more than `AT_ONCE` and `BYTES_AT_ONCE` say."""
+        """Return the next stored events, within the limits `AT_ONCE` and `BYTES_AT_ONCE`."""
 
     def bytes_after(self, after: int) -> int:
-        """Return how many bytes the events after that one have, as far as they are written."""
+        """Return the bytes of all written events with numbers above `after`."""
         ((n_bytes,),) = self._find(f"coalesce(sum({self.size}), 0)", "events", "seq > ?", after)
         return int(n_bytes)
 
@@ -230,7 +230,7 @@ class LogReader(ABC):
             raise LogError(f"{self.path}: {error}; put a backup in its place") from error
 
     def about_ticket(self, ticket: str) -> list[Event]:
-        """Return all events about a ticket, in order."""
+        """Return all events of a ticket, in order."""
         self.flush()
         return self._read("ticket = ? ORDER BY seq", ticket)
 
@@ -240,24 +240,24 @@ class LogReader(ABC):
         return self._read("kind = ? ORDER BY seq", str(kind))
 
     def with_key(self, key: str) -> Event | None:
-        """Return the event of a request that is on the disk, if there is one."""
+        """Return the written event of a request by its key, if there is one."""
         found = self._read("key = ?", key)
         return found[0] if found else None
 
     def snapshots(self) -> Iterator[Snapshot]:
-        """Yield the snapshots that are whole, the latest first."""
+        """Yield the undamaged snapshots, latest first."""
         for (seq,) in self._find("seq", "snapshots", "TRUE ORDER BY seq DESC"):
             try:
                 content, check = self._snapshot(seq)
             except (UnreachableError, OwnedError):
                 raise
             except (LogError, TypeError):
-                continue  # its pages are damaged
+                continue  # damaged
             if checksum((seq,), content) == check:
                 yield Snapshot(seq, content)
 
     def _snapshot(self, seq: int) -> tuple[bytes, Any]:
-        """Return the content of a snapshot, and its checksum."""
+        """Return the content and checksum of a snapshot."""
         ((first, check),) = self._find("content, checksum", "snapshots", "seq = ?", seq)
         parts = [first]
         while len(parts[-1]) == _PART:  # there may be more
@@ -267,25 +267,25 @@ class LogReader(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go."""
+        """Close the log."""
 
 
 class DatabaseLog(LogReader):
-    """A log in the tables of a database, which is written too.
+    """A log in the tables of a database, for reading and writing.
 
     Parameters
     ----------
     path : object
-        What errors call it.
+        The name of the log in error messages.
     """
 
     remedy: ClassVar[str]
-    """What to do when it cannot be written."""
+    """Advice in the error message when writing fails."""
 
     def __init__(self, path: Any) -> None:
         super().__init__(path)
         self._lining = threading.Lock()
-        """Who has it changes the line."""
+        """Protects the pending batch."""
         self._line, self._written = Batch(), Batch()
         self._broken: LogWriteError | None = None
         self.last_time, self.n_appended = 0.0, 0
@@ -294,52 +294,52 @@ class DatabaseLog(LogReader):
 
     @property
     def is_behind(self) -> bool:
-        """Whether something could not be written, or others have written since: `forget_line` goes on from there."""
+        """Whether a write failed, or another process has written; `discard_pending` resets this."""
         return self._broken is not None
 
     def _fall_behind(self) -> None:
-        """Let nothing be appended before all is read anew."""
+        """Refuse further appends until the log is read again."""
         with self._lining:
             self._broken = self._broken or LogWriteError(
                 f"{self.path}: another process had the decider meanwhile; nothing of this happened. The decider goes "
                 "on from what is there"
             )
 
-    # What a database does.
+    # To be implemented for each database.
 
     @abstractmethod
     def check_owned(self) -> None:
-        """Raise LogError if the log is another's by now, or out of reach; fall behind if others have written."""
+        """Raise LogError if the log is lost or unreachable; set `is_behind` if others have written."""
 
     @abstractmethod
     def _commit(self, lines: list[tuple[Any, ...]]) -> None:
-        """Write events, all or none."""
+        """Write events atomically."""
 
     @abstractmethod
     def _transaction(self) -> AbstractContextManager[None]:
-        """Let all that is put and deleted in the block happen, or nothing."""
+        """Return a context whose insertions and deletions are one transaction."""
 
     @abstractmethod
     def _put(self, table: str, row: tuple[Any, ...]) -> None:
-        """Add a row to a table."""
+        """Insert a row into a table."""
 
     @abstractmethod
     def _delete(self, table: str, where: str, rows: list[tuple[Any, ...]]) -> None:
-        """Delete what a condition finds, with each of several values."""
+        """Delete the rows that match a condition, for each of several values."""
 
     @abstractmethod
     def _wipe(self) -> None:
-        """Let what was deleted be gone from the disk."""
+        """Remove deleted data from the disk."""
 
     @abstractmethod
     def _let_go(self) -> None:
-        """Close the connection, and let others own the log."""
+        """Close the connection and release ownership of the log."""
 
     # Writing.
 
     def append(self, event: Event) -> None:
-        """Put an event in line; it is not on the disk yet."""
-        line = packed(event)  # now: what cannot be written must not spoil the others in line
+        """Queue an event; it is not on disk yet."""
+        line = packed(event)  # now: a bad event must not affect the rest of the batch
         with self._lining:
             if self._broken is not None:
                 raise self._broken
@@ -350,31 +350,31 @@ class DatabaseLog(LogReader):
             self.last_seq, self.last_time = event.seq, event.time
 
     def pending(self) -> Batch:
-        """Return what must be on the disk for all that was appended to be there."""
+        """Return the batch to wait for so that all appended events are on disk."""
         with self._lining:
             return self._line if self._line.lines else self._written
 
     def wait(self, batch: Batch) -> None:
-        """Return when a batch, and all before, is on the disk."""
+        """Wait until a batch and all before it are on disk."""
         if not batch.is_done:
             with self._writing:
-                if not batch.is_done:  # whoever had the lock before may have written it
+                if not batch.is_done:  # another thread may have written it meanwhile
                     self._write_line()
         if batch.error is not None:
             raise batch.error
 
     def flush(self) -> None:
-        """Write all that is in line."""
+        """Write all pending events."""
         self.wait(self.pending())
 
     def _write_line(self) -> None:
         batch = self._line
-        try:  # from here on: Ctrl-C may come before anything is written, and the next line must not be written then
+        try:  # before the swap: if Ctrl-C comes first, the batch fails and later ones must not be written
             with self._lining:
                 self._line, self._written, batch.error = Batch(), batch, self._broken
             if batch.error is None:
                 self._commit(batch.lines)
-        except BaseException as error:  # also Ctrl-C: nobody may think that it is written
+        except BaseException as error:  # also Ctrl-C: the batch must not count as written
             is_known = isinstance(error, (self.errors, LogWriteError))
             if is_known or not self._holds(batch):
                 with self._lining:
@@ -385,17 +385,17 @@ class DatabaseLog(LogReader):
             batch.is_done = True
 
     def _holds(self, batch: Batch) -> bool:
-        """Return whether a batch is on the disk for certain: Ctrl-C may have come just after."""
+        """Return whether a batch is certainly on disk: Ctrl-C may have come just after the commit."""
         return False
 
     def _unwritten(self, error: BaseException) -> LogWriteError:
-        """Return what to say when events could not be written."""
+        """Return the error for events that could not be written."""
         if isinstance(error, LogWriteError):
             return error
         return LogWriteError(f"{self.path}: cannot be written ({error!r}); nothing of this happened. {self.remedy}")
 
-    def forget_line(self) -> None:
-        """Forget what could not be written, and go on from what is on the disk."""
+    def discard_pending(self) -> None:
+        """Discard events that could not be written, and continue from the last event on disk."""
         with self._writing:
             ((last,),) = self._find("max(seq)", "events")
             times = self._find("time", "events", "seq = ?", last)
@@ -409,14 +409,14 @@ class DatabaseLog(LogReader):
                 self.last_time = times[0][0] if times else 0.0
 
     def check(self) -> None:
-        """Raise LogError if something is damaged; a database that others look after is not looked at beyond that."""
+        """Raise LogError if an event is damaged; indexes are checked by the database itself."""
         for _ in self.events():
             pass
 
     # Snapshots.
 
     def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Keep a snapshot, and the one before: a fault may spoil the last."""
+        """Save a snapshot, and keep the previous one in case this is damaged."""
         seq, content = snapshot
         self.flush()
         try:
@@ -432,9 +432,9 @@ class DatabaseLog(LogReader):
             raise LogWriteError(f"{self.path}: the snapshot cannot be written ({error}); events are safe") from error
 
     def compact(self, keep: set[str]) -> int:
-        """Remove all events before the latest snapshot, but for those about tickets to keep; return how many.
+        """Remove all events up to the latest snapshot, except those of tickets in `keep`; return how many.
 
-        The decider cannot be replayed from its beginning any more.
+        The log can then no longer be replayed from its beginning.
         """
         up_to = self._latest_snapshot()
         found = self._find("seq, ticket", "events", "seq <= ?", up_to)
@@ -443,7 +443,7 @@ class DatabaseLog(LogReader):
         return len(gone)
 
     def erase(self, seqs: list[int]) -> None:
-        """Remove events before the latest snapshot, by their numbers."""
+        """Remove events, all up to the latest snapshot, by their numbers."""
         up_to = self._latest_snapshot()
         if any(seq > up_to for seq in seqs):
             raise ValueError(f"events after the latest snapshot, {up_to}, cannot be erased")
@@ -458,7 +458,7 @@ class DatabaseLog(LogReader):
     def _remove(self, seqs: list[int], up_to: int) -> None:
         with self._transaction():
             self._delete("events", "seq = ?", [(seq,) for seq in seqs])
-            self._delete_snapshots("seq < ?", up_to)  # could not be gone on from
+            self._delete_snapshots("seq < ?", up_to)  # cannot be replayed from
             self._delete("about", "name = ?", [(_COMPACTED,)])
             self._put("about", (_COMPACTED, write(up_to)))
         self.compacted = up_to
@@ -472,7 +472,7 @@ class DatabaseLog(LogReader):
         return int(up_to)
 
     def close(self) -> None:
-        """Write what is in line, and let go."""
+        """Write pending events and close the log."""
         try:
             if self._broken is None:
                 self.flush()

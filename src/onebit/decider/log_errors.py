@@ -1,37 +1,37 @@
-"""What can be wrong with the log of a decider."""
+"""Errors of a decider's event log."""
 
 
 class LogError(ValueError):
-    """The file cannot be used as a log; the message says why, and what to do."""
+    """The log cannot be used; the message gives the cause and the remedy."""
 
 
 class LostEventsError(LogError):
-    """Events that were acknowledged are not in the log; the message says how many, and what to do."""
+    """Acknowledged events are missing from the log; the message gives their number and the remedy."""
 
 
 class LogWriteError(OSError):
-    """Something could not be written, and did not happen; the message says what to do."""
+    """An event could not be written and has no effect; the message gives the remedy."""
 
 
 class LogUnsureError(LogWriteError):
-    """The connection to the database broke, and nobody knows whether something was written: ask again."""
+    """The connection to the database broke during a write, whose outcome is unknown: retry."""
 
 
 class UnreachableError(LogError):
-    """The database of a log cannot be reached; it is tried again with the next call."""
+    """The database of a log cannot be reached; the next call tries again."""
 
 
 class OwnedError(LogError):
-    """Another process has the decider open; the message says which.
+    """Another process has the decider open; the message names it.
 
     Parameters
     ----------
     message : str
-        What is said.
+        The error message.
     owner : str
-        Who has it.
+        Description of the owning process.
     epoch : int
-        The how many-th owner that is, where they are counted.
+        The owner's epoch in a database; 0 for files.
     """
 
     def __init__(self, message: str, owner: str = "another process", epoch: int = 0) -> None:

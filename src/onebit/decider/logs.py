@@ -1,4 +1,4 @@
-"""Where logs are: a file, or a database that keeps many."""
+"""Open logs in SQLite files or in a PostgreSQL database."""
 
 import importlib.util
 import os
@@ -12,12 +12,12 @@ _SCHEMES = ("postgresql://", "postgres://")
 
 
 def is_database(path: Any) -> bool:
-    """Say whether a log is to be in a database, and not in a file."""
+    """Return whether a path is the URL of a database."""
     return isinstance(path, str) and path.startswith(_SCHEMES)
 
 
 def has_password(url: str) -> bool:
-    """Say whether the URL of a database tells a password, in the places where libpq looks for one.
+    """Return whether the URL of a database contains a password, in any form that libpq accepts.
 
     >>> has_password("postgresql://app@db.example:5432/decisions"), has_password("postgresql://app:se#cret@db/decisions")
     (False, True)
@@ -29,18 +29,18 @@ def has_password(url: str) -> bool:
 def open_log(
     path: "str | os.PathLike[str]", name: str | None, about: dict[str, Any] | None, accept_loss: bool = False
 ) -> DatabaseLog:
-    """Open a log, a new one if there is none.
+    """Open a log, creating it if necessary.
 
     Parameters
     ----------
     path : str or path-like
         A file, or the URL of a database.
     name : str
-        Which one of the database.
+        Name of the decider in the database.
     about : dict, optional
-        What a new log says about itself; without it there must be one.
+        Metadata of a new log; without it the log must exist.
     accept_loss : bool
-        Whether to go on with a file that has lost events.
+        Whether to open a file that has lost events.
     """
     within = _within_database(path, name)
     if within is None:
@@ -53,14 +53,14 @@ def open_log(
 
 
 def open_to_read(path: "str | os.PathLike[str]", name: str | None) -> LogReader:
-    """Open a log that is there, for who writes nothing; one in a database may be open elsewhere.
+    """Open an existing log for reading; in a database it may be open elsewhere.
 
     Parameters
     ----------
     path : str or path-like
         A file, which must not be open elsewhere, or the URL of a database.
     name : str
-        Which one of the database.
+        Name of the decider in the database.
     """
     within = _within_database(path, name)
     if within is None:
@@ -71,7 +71,7 @@ def open_to_read(path: "str | os.PathLike[str]", name: str | None) -> LogReader:
 
 
 def _within_database(path: "str | os.PathLike[str]", name: str | None) -> str | None:
-    """Return which decider of a database is meant, or None for a file."""
+    """Return the name of the decider in a database, or None for a file."""
     if not is_database(path):
         if name is not None:
             raise ValueError(f"name={name!r:.80} is for deciders in a database; a file has one, leave it out")
@@ -83,6 +83,6 @@ def _within_database(path: "str | os.PathLike[str]", name: str | None) -> str | 
 
 
 def check_database_is_supported() -> None:
-    """Raise RuntimeError if what speaks to databases is not installed; it is an extra."""
+    """Raise RuntimeError if psycopg, an optional dependency, is not installed."""
     if importlib.util.find_spec("psycopg") is None:
         raise RuntimeError("psycopg must be installed for this: pip install 'onebit[postgres]'")

@@ -1,4 +1,4 @@
-"""What can be asked of a decider without changing anything."""
+"""Read-only operations of a decider."""
 
 import math
 from collections.abc import Iterator
@@ -8,33 +8,33 @@ from typing import Any
 from onebit.decider.bank import kernel_weights
 from onebit.decider.course import Moment
 from onebit.decider.events import Event
-from onebit.decider.keeper import Keeper
+from onebit.decider.keeper import DeciderCore
 from onebit.decider.tickets import Status, Ticket, moment, name_of, number_of
 
 AT_LEAST = 8 << 20
-"""Bytes of memory that an open decider takes: its log's cache, its thread, what it met of columns and words."""
+"""Memory of an open decider without learner and tickets, in bytes: log cache, thread, encoder."""
 OF_A_CLASS = 1_000
-"""Bytes of memory that each label takes."""
+"""Memory of one class, in bytes."""
 
 
-class Looks(Keeper):
-    """A keeper that shows what it knows."""
+class DeciderQueries(DeciderCore):
+    """Read-only operations of a decider."""
 
     @property
     def classes(self) -> list[Any]:
-        """The labels it may guess."""
+        """The labels that can be guessed."""
         with self._lock:
             self._make_sure()
             return list(self._state.classes)
 
     def columns(self) -> list[Any]:
-        """Return what each column of the records became."""
+        """Return how each column of the records is encoded."""
         with self._lock:
             self._make_sure()
             return self._state.encoder.columns()
 
     def status(self) -> Status:
-        """Return how it fares."""
+        """Return counts of guesses, feedback and tickets, and the settings."""
         with self._lock:
             self._make_ready()
             state, counts = self._state, self._state.counts
@@ -57,7 +57,7 @@ class Looks(Keeper):
             )
 
     def status_within(self, seconds: float) -> Status | None:
-        """Return how it fares, or None if that is not known so soon: a correction may be replayed for minutes."""
+        """Return the status, or None if it takes longer than `seconds`: a correction may be replayed for minutes."""
         if not self._lock.acquire(timeout=seconds):
             return None
         try:
@@ -66,16 +66,16 @@ class Looks(Keeper):
             self._lock.release()
 
     def n_bytes(self) -> int:
-        """Return roughly how much memory it takes: labels, what was learned, open tickets, and some for the rest."""
+        """Return the approximate memory use in bytes: classes, learner, open tickets, and a constant."""
         state = self._state
         return AT_LEAST + OF_A_CLASS * len(state.classes) + state.learner.n_bytes() + state.row_bytes
 
     def ticket_bytes(self) -> int:
-        """Return roughly how much memory one more open ticket takes: as much as the latest."""
+        """Return the approximate memory of one more open ticket in bytes, estimated by the latest."""
         return self._state.ticket_bytes
 
     def by_class(self) -> dict[Any, tuple[int, int, int]]:
-        """Return how often each label was guessed, right and wrong."""
+        """Return for each label how often it was guessed, right, and wrong."""
         with self._lock:
             self._make_sure()
             counts = self._state.counts
@@ -85,27 +85,27 @@ class Looks(Keeper):
             }
 
     def course(self) -> list[Moment]:
-        """Return how mistakes went since it began: some hundred moments, evenly spaced by answers, and now."""
+        """Return the learning curve: up to 512 points, evenly spaced by feedback, and the current one."""
         with self._lock:
             self._make_sure()
             course, guesses = self._state.course, self._state.counts.guessed.total()
             return [*course.moments, Moment(self._log.last_time, guesses, course.answered, course.wrong)]
 
     def kernel_weights(self) -> list[tuple[str, float]]:
-        """Return what each kernel counts in the vote of a `BanditSVM`, the most trusted first; none for others."""
+        """Return the weights of a `BanditSVM`'s kernels, largest first; empty for other learners."""
         with self._lock:
             self._make_sure()
             return kernel_weights(self._state.learner)
 
     def open_tickets(self, older_than: str | None = None, limit: int = 100) -> list[Ticket]:
-        """Return tickets that wait for an answer, the newest first.
+        """Return tickets without feedback, newest first.
 
         Parameters
         ----------
         older_than : str
-            The id of a ticket, which need not be open any more: only those of before.
+            Return only tickets before the one with this id, which may be closed.
         limit : int
-            How many at most.
+            Maximum number of tickets.
         """
         end = math.inf if older_than is None else number_of(older_than)
         with self._lock:
@@ -119,7 +119,7 @@ class Looks(Keeper):
             ]
 
     def look_up(self, ticket: "str | Ticket") -> list[Event]:
-        """Return all events about a ticket that are still in the log, by its id or by the key of its request."""
+        """Return all events of a ticket in the log, by its id or the key of its request."""
         name = name_of(ticket)
         with self._lock:
             self._make_ready()
@@ -129,7 +129,7 @@ class Looks(Keeper):
         return found
 
     def events(self, after: int = 0) -> Iterator[Event]:
-        """Yield the events after that one which are still in the log, in order."""
+        """Yield the events in the log with numbers above `after`, in order."""
         with self._lock:
             self._make_ready()
         yield from self._log.events(after)

@@ -1,10 +1,10 @@
-"""How far a log was acknowledged, in a small file beside it.
+"""The number of the last acknowledged event, in a small file beside a SQLite log.
 
-SQLite reads a journal that was cut, damaged or deleted as if the events behind the damage had never been written. So
-the number of the last acknowledged event is kept here too, with its checksum: a log that ends before it has lost some.
+If SQLite's journal is truncated, damaged or deleted, SQLite silently drops the events after the damage. Comparing the
+end of the log with this file, which also holds the event's checksum, detects the loss.
 
-The file is not synced with every event: it outlives the process as it is, and after a loss of power it may be behind
-the log, never ahead of it. It has two slots that are written in turn, so that a torn write leaves the other one.
+The file is not synced with every event: it survives a crash of the process, and after a power failure it may be behind
+the log, never ahead of it. Its two slots are written alternately, so that a torn write leaves one intact.
 """
 
 import errno
@@ -24,15 +24,15 @@ _MOST_BYTES = 2 * _SLOT
 
 
 class Mark(NamedTuple):
-    """The last event that was acknowledged."""
+    """The last acknowledged event."""
 
     seq: int
     checksum: bytes
-    """Of that event, as the log has it."""
+    """Checksum of that event in the log."""
 
 
 class MarkFile:
-    """The file of a log's mark.
+    """The file with a log's mark.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class MarkFile:
         self._n_written, self._is_there = 0, False
 
     def read(self) -> Mark | None:
-        """Return the mark, or None if there is none; raises ValueError if it holds none, OSError for a link or pipe."""
+        """Return the mark, None if there is no file; raises ValueError if damaged, OSError for a link or pipe."""
         try:
             with open(self.path, "rb", opener=_open_plain) as file:
                 content = file.read(_MOST_BYTES)
@@ -60,14 +60,14 @@ class MarkFile:
         return mark
 
     def write(self, mark: Mark) -> None:
-        """Move the mark."""
+        """Write a new mark."""
         self._n_written += 1
         line = _line(self._n_written, mark)
         if self._file is not None and not is_in_place(self._file.fileno(), self.path):
             self.close()
             self._is_there = False
         if self._file is None:
-            if not self._is_there:  # or cannot be read
+            if not self._is_there:  # or was unreadable
                 replace_file(self.path, line.ljust(_MOST_BYTES, b"\n"), mode=0o600)
                 self._is_there = True
             self._file = open(self.path, "r+b", buffering=0, opener=_open_plain)  # noqa: SIM115 -- `close` closes it
@@ -75,16 +75,16 @@ class MarkFile:
         self._file.write(line)
 
     def close(self) -> None:
-        """Let the mark survive a loss of power, and let go."""
+        """Sync and close the file."""
         if self._file is not None:
-            with suppress(OSError):  # an older mark does no harm
+            with suppress(OSError):  # an older mark is harmless
                 os.fsync(self._file.fileno())
             self._file.close()
             self._file = None
 
 
 def _open_plain(path: str, flags: int) -> int:
-    opened = os.open(path, flags | NO_LINK | getattr(os, "O_NONBLOCK", 0))  # a pipe would keep us waiting
+    opened = os.open(path, flags | NO_LINK | getattr(os, "O_NONBLOCK", 0))  # opening a pipe would block
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
         raise OSError(errno.EINVAL, "is no plain file")
@@ -92,12 +92,12 @@ def _open_plain(path: str, flags: int) -> int:
 
 
 def _line(n_written: int, mark: Mark) -> bytes:
-    said = f"{n_written:020d} {mark.seq:020d} {mark.checksum.hex()}"
-    return f"{said} {checksum((said,), b'').hex()}\n".encode()
+    text = f"{n_written:020d} {mark.seq:020d} {mark.checksum.hex()}"
+    return f"{text} {checksum((text,), b'').hex()}\n".encode()
 
 
 def _parsed(slot: bytes) -> tuple[int, Mark] | None:
-    """Return how many marks were written up to that of a slot, and the mark; None for a slot that is not whole."""
+    """Return the write count and mark of a slot, or None if it is damaged."""
     try:
         n_written, seq, event, _ = slot.split(b"\n")[0].decode().split(" ")
         found = int(n_written), Mark(int(seq), bytes.fromhex(event))

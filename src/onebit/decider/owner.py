@@ -1,4 +1,4 @@
-"""Who has a log open, and the lock on a log that is a file."""
+"""The process that has a log open, and the lock on a log file."""
 
 import json
 import os
@@ -17,11 +17,11 @@ try:
 except ImportError:  # Windows: SQLite's own lock is all there is
     fcntl = None  # type: ignore[assignment]
 
-_LONGEST = 1000  # bytes of the file that names the owner
+_LONGEST = 1000  # bytes of the owner file
 
 
 class Owner(NamedTuple):
-    """Who has a log open."""
+    """A process that has a log open."""
 
     pid: int
     host: str
@@ -29,7 +29,7 @@ class Owner(NamedTuple):
 
     @classmethod
     def here(cls) -> "Owner":
-        """Return this process, from now on."""
+        """Return this process, as owner from now on."""
         return cls(os.getpid(), socket.gethostname(), datetime.now(UTC).isoformat(timespec="seconds"))
 
     def __str__(self) -> str:
@@ -39,13 +39,13 @@ class Owner(NamedTuple):
 
 
 class OwnerFile:
-    """The lock on a log, in a file beside it that names the owner; it goes with the process, however that ends."""
+    """The lock on a log file: a locked file beside it that names the owner; released when the process ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.with_name(path.name + ".owner")
         self._file: int | None = None
         self.was_left = self._path.exists()
-        """Whether the last owner did not let go by itself."""
+        """Whether the last owner did not close the log."""
         if fcntl is not None:
             try:
                 self._file = self._claim(path)
@@ -73,7 +73,7 @@ class OwnerFile:
             os.close(opened)
 
     def _write(self, opened: int) -> None:
-        """Name the owner, unless the file is another program's."""
+        """Write this process into the owner file; raise LogError if the file is another program's."""
         found = os.fstat(opened)
         is_empty = not os.pread(opened, _LONGEST, 0).strip(b"\0")
         if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or not (is_empty or _owner_in(opened)):
@@ -87,16 +87,16 @@ class OwnerFile:
         return str(_owner_in(opened) or "another process")
 
     def let_go(self) -> None:
-        """Let others own the log."""
+        """Release the lock."""
         if self._file is not None:
-            if is_in_place(self._file, self._path):  # it may have been removed, and be another's by now
+            if is_in_place(self._file, self._path):  # it may have been removed, and replaced by another process
                 self._path.unlink(missing_ok=True)
             os.close(self._file)
             self._file = None
 
 
 def _owner_in(opened: int) -> Owner | None:
-    """Return who is named in an owner's file, if it is one."""
+    """Return the owner named in an owner file, or None if it has another format."""
     with suppress(ValueError, TypeError):
         return Owner(**json.loads(os.pread(opened, _LONGEST, 0)))
     return None

@@ -1,15 +1,14 @@
 """The logs of many deciders in one PostgreSQL database, for several machines.
 
-**One owner.** Whoever has a decider open holds an advisory lock on its number, which goes with the session. The server
-ends a session that has been silent for `PATIENCE_SECONDS`, so the lock of a machine that is dead or cut off comes free;
-an owner says something sooner than that.
+**One owner.** The process that has a decider open holds an advisory lock on its id, bound to its session. The server
+ends sessions that are idle for `PATIENCE_SECONDS`, which frees the lock of a dead or disconnected machine; an owner
+sends a heartbeat more often.
 
-**Fencing.** To own a decider is also to have its last epoch, a number that grows with every owner. Each append is one
-statement that writes only if epoch and last event are still what the writer thinks. So whatever a former owner sends,
-however late, the database refuses it.
+**Fencing.** Each owner gets the next epoch of the decider. An append is one statement that writes only if the epoch and
+the last event are those of the writer. So the database refuses late writes of a former owner.
 
-**A commit that was cut off.** The owner connects anew, takes the lock and the next epoch, and looks whether the events
-are there: nobody can write them any more. Only if the database stays out of reach is that not known, and said.
+**Interrupted commits.** The owner reconnects, takes the lock and the next epoch, and checks whether the events were
+written; the old session can no longer write them. If the database stays unreachable, `LogUnsureError` is raised.
 """
 
 import threading
@@ -43,15 +42,15 @@ from onebit.decider.postgres_place import (
 )
 
 BEAT_SECONDS = 2.5
-"""How often an owner says something."""
-_REGAIN_SECONDS = 5.0  # how long an owner whose connection broke tries to come back before it gives up for now
+"""Interval of the owner's heartbeat."""
+_REGAIN_SECONDS = 5.0  # how long an owner tries to reconnect
 _PAUSE_SECONDS = 0.1
-_REFUSED_SECONDS = 1.0  # how long a database that could not be reached is not asked again
+_REFUSED_SECONDS = 1.0  # pause before trying an unreachable database again
 _TRIES = 3
-_LONG_SECONDS = 600.0  # what snapshots and sweeping may take
-_LONG_MESSAGES = "SET LOCAL idle_in_transaction_session_timeout = '60s'"  # a snapshot may be on its way so long
+_LONG_SECONDS = 600.0  # timeout of snapshots and VACUUM
+_LONG_MESSAGES = "SET LOCAL idle_in_transaction_session_timeout = '60s'"  # sending a snapshot may take so long
 _VACUUM = "VACUUM onebit.events, onebit.snapshots, onebit.snapshot_parts"
-_BEGINNING = "SELECT pg_advisory_xact_lock(%s, 0)"  # others begin too
+_BEGINNING = "SELECT pg_advisory_xact_lock(%s, 0)"  # other processes may create tables at the same time
 _CLAIM = """
 UPDATE onebit.deciders SET epoch = epoch + 1, pid = %s, host = %s, since = %s WHERE id = %s RETURNING epoch, last_seq
 """
@@ -74,12 +73,12 @@ class PostgresLog(DatabaseLog):
     Parameters
     ----------
     url : str
-        The database: ``postgresql://user@host/database``. Libpq's other ways to give a password (its file, PGPASSWORD)
-        work too.
+        The database: ``postgresql://user@host/database``. Passwords from libpq's password file or PGPASSWORD are used
+        too.
     name : str
-        Which decider: a text of at most 200 characters.
+        Name of the decider: at most 200 characters.
     about : dict, optional
-        What a new log says about itself; without it the decider must be there.
+        Metadata of a new log; without it the decider must exist.
     """
 
     errors, size = psycopg.Error, EVENT_SIZE
@@ -92,7 +91,7 @@ class PostgresLog(DatabaseLog):
         self._name = name
         self._connection: Connection | None = None
         self._session: tuple[int, Any] | None = None
-        """Process and start of the session that was last ours."""
+        """Process id and start time of our latest session on the server."""
         self._id, self._epoch = 0, -1
         self._is_changing = False
         self._refused = 0.0
@@ -104,7 +103,7 @@ class PostgresLog(DatabaseLog):
         except psycopg.Error as error:
             raise self._unreachable(error) from None
         try:
-            self.forget_line()
+            self.discard_pending()
         except BaseException:
             self._let_go()
             raise
@@ -114,7 +113,7 @@ class PostgresLog(DatabaseLog):
     # Opening.
 
     def _begin(self, connection: Connection, about: dict[str, Any] | None) -> int:
-        """Return the number of the decider, a new one's if there is none."""
+        """Return the id of the decider, creating it if necessary."""
         try:
             number = number_of(connection, self.path, self._name)
             if number is None and about is not None:
@@ -143,8 +142,8 @@ class PostgresLog(DatabaseLog):
             "INSERT INTO onebit.deciders (name) VALUES (%s) ON CONFLICT DO NOTHING RETURNING id", [self._name]
         ).fetchone()
         if made is not None:
-            told = [(made[0], *row) for row in about_rows(about)]
-            connection.cursor().executemany("INSERT INTO onebit.about VALUES (%s, %s, %s)", told)
+            rows = [(made[0], *row) for row in about_rows(about)]
+            connection.cursor().executemany("INSERT INTO onebit.about VALUES (%s, %s, %s)", rows)
 
     # Owning.
 
@@ -152,7 +151,7 @@ class PostgresLog(DatabaseLog):
         """Take the lock in a new session, and the next epoch."""
         connection = self._place.connect()
         try:
-            if self._session is not None:  # our own, which the server may still think alive
+            if self._session is not None:  # end our old session, which the server may consider alive
                 connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s",
                     self._session,
@@ -172,7 +171,7 @@ class PostgresLog(DatabaseLog):
             raise
         is_first, is_ours = self._epoch < 0, claimed[0] == self._epoch + 1
         if not (is_first or is_ours):
-            self._fall_behind()  # before anybody is let in
+            self._fall_behind()  # before the connection can be used
         self._connection, self.refusal, self._epoch = connection, None, claimed[0]
         self.compacted = 0 if compacted is None else int(compacted[0])
 
@@ -183,24 +182,24 @@ class PostgresLog(DatabaseLog):
         return OwnedError(f"{self.path}: is open in {owner}; one process at a time", owner, epoch)
 
     def check_owned(self) -> None:
-        """Ask the server for nothing: without a connection the decider must be regained first."""
+        """Run an empty query, which regains ownership if the connection is lost."""
         self._find("seq", "snapshots", "FALSE")
 
     def _drop(self) -> None:
-        """Close a connection that is of no use any more."""
+        """Close a broken connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(psycopg.Error):
                 connection.close()
 
     def _regain(self) -> None:
-        """Own the decider again after a connection broke; raises LogError if that cannot be now."""
+        """Regain ownership after the connection broke, or raise LogError."""
         if self._stop.is_set():
             raise LogError(f"{self.path}: is closed; open it again")
         self._drop()
         now = time.monotonic()
         if self.refusal is not None and now < self._refused + _REFUSED_SECONDS:
-            raise self.refusal.with_traceback(None)  # one that is raised often would remember every time
+            raise self.refusal.with_traceback(None)  # a traceback would grow with every raise
         give_up = now + (_REGAIN_SECONDS if self.refusal is None else 0.0)
         while True:
             try:
@@ -218,7 +217,7 @@ class PostgresLog(DatabaseLog):
         return UnreachableError(f"{self.path}: cannot be reached ({words(error)}); it is tried again")
 
     def _owning(self) -> Connection:
-        """Return the connection that has the lock."""
+        """Return the connection that holds the lock, regaining ownership if necessary."""
         if self._connection is None:
             if self._is_changing:
                 raise psycopg.OperationalError("the connection is gone")
@@ -227,16 +226,16 @@ class PostgresLog(DatabaseLog):
         return self._connection
 
     def _beat(self) -> None:
-        """Say something from time to time: the server must not think that we are gone."""
+        """Send heartbeats, so that the server does not end the session."""
         while not self._stop.wait(BEAT_SECONDS):
-            if self._writing.acquire(blocking=False):  # otherwise somebody speaks
+            if self._writing.acquire(blocking=False):  # otherwise the connection is in use
                 try:
                     with suppress(LogError):
                         self.check_owned()
                 finally:
                     self._writing.release()
 
-    # What `DatabaseLog` asks for.
+    # Implementation of `DatabaseLog`.
 
     def _rows(self, columns: str, table: str, where: str, values: tuple[Any, ...]) -> list[Any]:
         if any(isinstance(value, str) and "\0" in value for value in values):
@@ -247,7 +246,7 @@ class PostgresLog(DatabaseLog):
         return lines_after(self._find, after)
 
     def _tried_again(self, work: Callable[[Connection], _Value]) -> _Value:
-        """Do what changes nothing; once more if the connection turns out to be broken."""
+        """Run a read-only query; retry once if the connection is broken."""
         try:
             return self._used(work)
         except psycopg.Error as error:
@@ -260,7 +259,7 @@ class PostgresLog(DatabaseLog):
                 raise (again if self._connection is not None else self._unreachable(error)) from None
 
     def _used(self, work: Callable[[Connection], _Value]) -> _Value:
-        """Use the connection, and let go of it if it is broken then."""
+        """Use the connection, and drop it if it is broken afterwards."""
         connection = self._owning()
         try:
             return work(connection)
@@ -283,7 +282,7 @@ class PostgresLog(DatabaseLog):
                 n_written = self._used(lambda connection: self._insert(connection, lines))
             except psycopg.Error:
                 if self._connection is not None:
-                    raise  # it is the database that said no
+                    raise  # the database refused the statement
                 if self._are_written(lines):
                     return
                 if n_tries == _TRIES:
@@ -291,7 +290,7 @@ class PostgresLog(DatabaseLog):
             else:
                 if n_written == len(lines):
                     return
-                # Somebody else has an epoch, or the log is not what it was.
+                # Another process has taken a later epoch, or has written events.
                 self._drop()
                 self._fall_behind()
         assert self._broken is not None
@@ -303,12 +302,12 @@ class PostgresLog(DatabaseLog):
         return connection.execute(_INSERT, [last, self._id, self._epoch, first - 1, *columns]).rowcount
 
     def _are_written(self, lines: list[tuple[Any, ...]]) -> bool:
-        """Say whether events are there whose commit was cut off; from now on nobody can write them."""
+        """Return whether the events of an interrupted commit were written; fences the old session."""
         try:
             self._regain()
             return self._are_there(self._owning(), lines)
         except OwnedError as error:
-            if error.epoch != self._epoch:  # of the next owner: ours are refused
+            if error.epoch != self._epoch:  # there is a next owner: our writes are refused
                 with suppress(LogError, psycopg.Error), self._place.connect() as connection:
                     if not self._are_there(connection, lines):
                         raise LogWriteError(f"{error}; nothing of this happened") from None
@@ -359,36 +358,38 @@ class PostgresLog(DatabaseLog):
         self._owning().cursor().executemany(statement, [(self._id, *row) for row in rows])
 
     def _wipe(self) -> None:
-        """Let the server sweep what was deleted out of its tables; its journal, replicas and backups are its own."""
+        """Vacuum the tables; the server's write-ahead log, replicas and backups are not affected."""
         with _patient(self._owning()):
             self._used(lambda connection: connection.execute(_VACUUM))
 
-    def forget_line(self) -> None:
-        """Forget what could not be written, and go on from what the database holds."""
+    def discard_pending(self) -> None:
+        """Discard events that could not be written, and continue from the last event in the database."""
         with self._writing:
-            find, epoch, said = "SELECT last_seq FROM onebit.deciders WHERE id = %s", -1, 0
-            while epoch != self._epoch:  # else the connection broke meanwhile
+            find, epoch, noted = "SELECT last_seq FROM onebit.deciders WHERE id = %s", -1, 0
+            while epoch != self._epoch:  # repeat if ownership was regained meanwhile
                 self._owning()
                 epoch = self._epoch
-                super().forget_line()
-                (said,) = self._tried_again(lambda connection: one_row(connection, find, [self._id]))
-            if said != self.last_seq:
-                raise LogError(f"{self.path}: event {said} is missing; put a backup in its place")
+                super().discard_pending()
+                (noted,) = self._tried_again(lambda connection: one_row(connection, find, [self._id]))
+            if noted != self.last_seq:
+                raise LogError(f"{self.path}: event {noted} is missing; put a backup in its place")
 
     def _let_go(self) -> None:
         self._stop.set()
         if self._connection is not None:
             with suppress(psycopg.Error):
-                nobody = "UPDATE onebit.deciders SET pid = NULL, host = NULL, since = NULL WHERE id = %s AND epoch = %s"
-                self._connection.execute(nobody, [self._id, self._epoch])
-                # Now: the server may notice later that the connection is gone, and the next owner would be refused.
+                release = (
+                    "UPDATE onebit.deciders SET pid = NULL, host = NULL, since = NULL WHERE id = %s AND epoch = %s"
+                )
+                self._connection.execute(release, [self._id, self._epoch])
+                # Explicitly: the server may notice the closed connection late, and would refuse the next owner.
                 self._connection.execute("SELECT pg_advisory_unlock_all()")
         self._drop()
 
 
 @contextmanager
 def _patient(connection: Connection) -> Iterator[None]:
-    """Let statements take long."""
+    """Context with a longer timeout for statements."""
     before, connection.patience = connection.patience, _LONG_SECONDS
     try:
         yield

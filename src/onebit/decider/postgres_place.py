@@ -1,4 +1,4 @@
-"""A PostgreSQL database that keeps deciders: its tables, its sessions, and who owns what."""
+"""A PostgreSQL database with deciders: tables, connections and owners."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,11 +12,11 @@ from onebit.decider.log_errors import LogError, UnreachableError
 from onebit.decider.owner import Owner
 
 PATIENCE_SECONDS = 10.0
-"""How long a server or an owner that says nothing is waited for."""
+"""Timeout for a silent server, and for idle sessions of owners."""
 LOCKS = 0x31424445
-"""The first of two numbers of a lock ("1BDE"); the second is a decider's."""
+"""The first key of advisory locks ("1BDE"); the second is the decider's id."""
 EVENT_SIZE = "octet_length(body) + coalesce(octet_length(row), 0)"
-"""The bytes of an event."""
+"""SQL expression for the bytes of an event."""
 _OLDEST_SERVER = 14_00_00
 _LONGEST_NAME = 200
 SCHEMA = f"""
@@ -70,7 +70,7 @@ CREATE TABLE IF NOT EXISTS onebit.snapshot_parts (
     PRIMARY KEY (decider, seq, part)
 )
 """
-"""What the tables of an older onebit lack."""
+"""Created if absent, as in databases of older versions."""
 _SESSION = """
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') <> 'remote_apply';
 SET idle_session_timeout = '{0}s';
@@ -92,34 +92,34 @@ _REACHING = {
 
 
 class Connection(psycopg.Connection[Any]):
-    """A connection that does not wait for ever."""
+    """A connection with a timeout for statements."""
 
     patience = PATIENCE_SECONDS
-    """Seconds that a statement may take."""
+    """Timeout of a statement in seconds."""
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-        """Wait for the server, as psycopg does, but only so long."""
+        """Wait for the server as psycopg does, with a timeout."""
         return super().wait(gen, interval, self.patience if timeout is None else timeout)
 
 
 class Place(NamedTuple):
-    """A database, without what nobody may see."""
+    """A database, with a name for messages that contains no password."""
 
     url: str
-    """How to reach it: it may hold a password."""
+    """The URL, which may contain a password."""
     shown: str
-    """What errors call it."""
+    """The name in error messages."""
 
     @classmethod
     def of_url(cls, url: str) -> "Place":
-        """Return the database at a URL, or raise ValueError if that is none."""
+        """Return the database at a URL, or raise ValueError for an invalid one."""
         try:
             parts = conninfo_to_dict(url)
-            # Else a piece of a password would be taken for the host, the port or the database, which are shown.
+            # Otherwise a part of a password could be parsed as host, port or database, which are shown.
             where, _, database = url.partition("?")[0].partition("//")[2].partition("/")
             ports = str(parts.get("port") or "")
             is_plain = where.count("@") < 2 and "@" not in database and set(ports) <= set("0123456789,")
-        except psycopg.Error:  # its words may have the password in them
+        except psycopg.Error:  # its message may contain the password
             is_plain = False
         if not is_plain:
             raise ValueError(
@@ -131,7 +131,7 @@ class Place(NamedTuple):
         return cls(url, f"postgresql://{where}/{parts.get('dbname') or ''}")
 
     def connect(self) -> Connection:
-        """Return a new connection, in which every statement is a transaction unless said otherwise."""
+        """Return a new connection in autocommit mode."""
         given = conninfo_to_dict(self.url)
         settings = _REACHING | {name: value for name, value in given.items() if value} | {"client_encoding": "UTF8"}
         try:
@@ -157,7 +157,7 @@ class Place(NamedTuple):
         return connection
 
     def deciders(self) -> dict[str, str | None]:
-        """Return the names of all deciders, and who has each open, if anybody."""
+        """Return the names of all deciders and their owners, None for those that are not open."""
         statement = """
             SELECT name, pid, host, since, id IN (
                 SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND classid = %s AND granted
@@ -175,39 +175,39 @@ class Place(NamedTuple):
 
 
 def named(owner: list[Any]) -> str:
-    """Return who an owner is, if it said so."""
+    """Format an owner for messages."""
     return "another process" if owner[0] is None else str(Owner(*owner))
 
 
 def one_row(connection: Connection, statement: Any, values: list[Any]) -> tuple[Any, ...]:
-    """Return the row that a statement always has."""
+    """Return the first row of a statement that always returns one."""
     found = connection.execute(statement, values).fetchone()
     assert found is not None
     return tuple(found)
 
 
 def version_of(connection: Connection) -> int:
-    """Return the format of the tables, 0 if there are none."""
+    """Return the format version of the tables, 0 if there are none."""
     return (
         int(one_row(connection, "SELECT version FROM onebit.format", [])[0]) if has_table(connection, "format") else 0
     )
 
 
 def has_table(connection: Connection, name: str) -> bool:
-    """Say whether there is a table of that name."""
-    # Not to_regclass: in a transaction it may remember that there was none.
+    """Return whether a table exists."""
+    # Not to_regclass: within a transaction its result may be outdated.
     find = "SELECT count(*) FROM pg_tables WHERE schemaname = 'onebit' AND tablename = %s"
     return bool(one_row(connection, find, [name])[0])
 
 
 def check_decider_name(name: Any) -> None:
-    """Raise ValueError unless a decider may have that name."""
+    """Raise ValueError for an invalid name of a decider."""
     if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
         raise ValueError(f"name must be a text of 1 to {_LONGEST_NAME} printable characters; got {name!r:.80}")
 
 
 def number_of(connection: Connection, path: str, name: str) -> int | None:
-    """Return the number of a decider, if there is one; errors call it by its path."""
+    """Return the id of a decider, None if there is none; `path` is used in errors."""
     version = version_of(connection)
     if not version:
         return None
@@ -219,13 +219,13 @@ def number_of(connection: Connection, path: str, name: str) -> int | None:
 def selected(
     connection: Connection, decider: int, columns: str, table: str, where: str, values: tuple[Any, ...]
 ) -> list[Any]:
-    """Return some rows of a decider's table, by a condition with a question mark for each value."""
+    """Select rows of a decider's table by a condition with a question mark for each value."""
     statement = f"SELECT {columns} FROM onebit.{table} WHERE decider = %s AND {where.replace('?', '%s')}"
     return connection.execute(statement, [decider, *values]).fetchall()
 
 
 def lines_after(find: Callable[..., list[Any]], after: int) -> list[Any]:
-    """Return the next events of a log as they are kept, by its `_find`: first how large they are, which is cheap."""
+    """Return the next stored events by the log's `_find`; queries their sizes first, to limit memory."""
     up_to, n_bytes = after, 0
     for seq, size in find(f"seq, {EVENT_SIZE}", "events", "seq > ? ORDER BY seq LIMIT ?", after, log.AT_ONCE):
         n_bytes += size
@@ -236,5 +236,5 @@ def lines_after(find: Callable[..., list[Any]], after: int) -> list[Any]:
 
 
 def words(error: BaseException) -> str:
-    """Return what the server says, on one line."""
+    """Return an error message on one line."""
     return " ".join(str(error).split()) or type(error).__name__

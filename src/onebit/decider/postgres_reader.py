@@ -1,4 +1,4 @@
-"""A log in PostgreSQL as it is at one moment, for who only reads: whoever has the decider open is left alone."""
+"""Read a consistent view of a log in PostgreSQL, without disturbing its owner."""
 
 from contextlib import suppress
 from typing import Any
@@ -22,17 +22,17 @@ _ONE_MOMENT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class PostgresReader(LogReader):
-    """A log among others in a PostgreSQL database, to be read and closed soon.
+    """A log in a PostgreSQL database, for reading within a short time.
 
-    It takes no lock and no epoch, and the server itself refuses it to write: the right to read is all it needs. While
-    it is open the server keeps what others delete.
+    It takes neither lock nor epoch, and needs only the right to read: the transaction is read-only. While it is open,
+    the server cannot vacuum rows that others delete.
 
     Parameters
     ----------
     url : str
-        The database, as `onebit.decider.postgres.PostgresLog` takes it.
+        The database, as in `onebit.decider.postgres.PostgresLog`.
     name : str
-        Which decider.
+        Name of the decider.
     """
 
     errors, size = psycopg.Error, EVENT_SIZE
@@ -43,31 +43,31 @@ class PostgresReader(LogReader):
         super().__init__(f"{place.shown} {name!r}")
         self._connection = place.connect()
         try:
-            self._id, said = self._begin(name)
+            self._id, noted = self._begin(name)
             self.compacted = self._compacted_now()
             ((last,),) = self._find("coalesce(max(seq), 0)", "events")
             self.last_seq = max(last, self.compacted)
-            if said != self.last_seq:
-                raise LogError(f"{self.path}: event {said} is missing; put a backup in its place")
+            if noted != self.last_seq:
+                raise LogError(f"{self.path}: event {noted} is missing; put a backup in its place")
         except BaseException:
             self.close()
             raise
 
     def _begin(self, name: str) -> tuple[int, int]:
-        """Return the number of the decider, and of its last event as its owner noted it."""
+        """Return the id of the decider, and the number of its last event as recorded by its owner."""
         try:
             self._connection.execute(_ONE_MOMENT)
             number = number_of(self._connection, self.path, name)
             if number is None:
                 raise LogError(f"{self.path}: there is no decider of that name; there are {self._names()}")
-            (said,) = one_row(self._connection, "SELECT last_seq FROM onebit.deciders WHERE id = %s", [number])
+            (noted,) = one_row(self._connection, "SELECT last_seq FROM onebit.deciders WHERE id = %s", [number])
         except psycopg.Error as error:
             raise LogError(f"{self.path}: cannot be read ({words(error)}); may you read there?") from None
-        return number, said
+        return number, noted
 
     def _names(self) -> str:
         found: list[Any] = []
-        with suppress(psycopg.Error):  # a database without deciders has no such table
+        with suppress(psycopg.Error):  # no such table without deciders
             found = self._connection.execute("SELECT name FROM onebit.deciders ORDER BY name").fetchall()
         return f"{', '.join(repr(name) for (name,) in found) or 'none':.200}"
 
@@ -83,9 +83,9 @@ class PostgresReader(LogReader):
         return lines_after(self._find, after)
 
     def flush(self) -> None:
-        """Do nothing: who only reads has nothing in line."""
+        """Do nothing: a reader has no pending events."""
 
     def close(self) -> None:
-        """Let go."""
+        """Close the connection."""
         with suppress(psycopg.Error):
             self._connection.close()

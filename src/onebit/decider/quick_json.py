@@ -1,6 +1,6 @@
-"""JSON that is written and read thousands of times a second: the bodies of events, requests and answers.
+"""Fast JSON for the bodies of events, requests and responses.
 
-Numbers come back as they were: whole ones of any size, and floats to the last bit.
+Numbers are preserved: integers of any size, and floats to the last bit.
 """
 
 import json
@@ -20,12 +20,12 @@ def to_json(value: Any) -> bytes:
     """
     try:
         return _encode(value)
-    except UnicodeEncodeError:  # half a pair of surrogates, which JSON can write but UTF-8 cannot
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can encode but UTF-8 cannot
         return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
 def of_json(text: str | bytes) -> Any:
-    """Return the value that a JSON text says, or raise ValueError.
+    """Parse JSON, or raise ValueError.
 
     >>> of_json('{"label": 3}')
     {'label': 3}
@@ -34,6 +34,6 @@ def of_json(text: str | bytes) -> Any:
         return _decode(text)
     except (msgspec.DecodeError, RecursionError):
         try:
-            return json.loads(text)  # it knows half a pair of surrogates, and says where a text is wrong
+            return json.loads(text)  # it accepts lone surrogates, and its errors give the position
         except RecursionError:
             raise ValueError("the JSON is nested too deep") from None

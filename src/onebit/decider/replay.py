@@ -1,4 +1,4 @@
-"""A decider's state from its log."""
+"""Rebuild a decider's state from its event log."""
 
 from functools import partial
 from itertools import chain
@@ -7,7 +7,7 @@ from typing import Any
 from onebit.decider.events import Event, Kind
 from onebit.decider.log import Log, Snapshot
 from onebit.decider.log_errors import LogError
-from onebit.decider.runs import Runs
+from onebit.decider.runs import ReplayBatcher
 from onebit.decider.settings import Settings
 from onebit.decider.state import State
 from onebit.machine_memory import MemoryBudgetError
@@ -16,23 +16,23 @@ from onebit.machine_memory import MemoryBudgetError
 def replay(
     log: Log, settings: Settings, trusted: Any = (), *, from_snapshot: bool = True, kept: Snapshot | None = None
 ) -> State:
-    """Return what a decider knows after all events of its log.
+    """Return the state of a decider after all events of its log.
 
-    A corrected answer is taken for what it should have been from the moment it was given: the learner is what it would
-    be had nobody erred, with the guesses that were made. So only a snapshot from before that answer still holds.
+    Corrected feedback is applied at its original position: the learner's state is the one it would have without the
+    mistake, for the recorded guesses. So a snapshot is valid only if it was taken before the feedback it corrects.
 
     Parameters
     ----------
     log : Log
         The log.
     settings : Settings
-        The decider's.
+        The settings with which the decider was created.
     trusted : list
-        What the learner's file may name.
+        Classes that may be loaded, as in `onebit.load`.
     from_snapshot : bool
-        Whether to go on from the latest snapshot that still holds.
+        Whether to start from the latest valid snapshot.
     kept : Snapshot
-        One that is in memory, and later than those of the log.
+        A snapshot in memory, later than those in the log.
     """
     corrections = log.of_kind(Kind.CORRECTED)
     corrected = {str(event.ticket): event.body["correct"] for event in corrections}
@@ -45,13 +45,13 @@ def replay(
             )
         state = State(settings, trusted)
     noted = {event.seq for event in corrections}
-    runs = Runs(state, corrected, partial(state.apply, corrected=corrected))
+    batcher = ReplayBatcher(state, corrected, partial(state.apply, corrected=corrected))
     try:
         for event in log.events(state.seq):
             if event.kind == Kind.CORRECTED and event.seq not in noted:
                 raise LogError(f"event {event.seq} is not where corrections are looked up; put a backup in its place")
-            runs.take(event)
-        runs.finish()
+            batcher.take(event)
+        batcher.finish()
     except (LogError, MemoryBudgetError):
         raise
     except (ValueError, KeyError, TypeError, AssertionError) as error:
@@ -66,7 +66,7 @@ def replay(
 def _latest(
     log: Log, settings: Settings, trusted: Any, corrections: list[Event], kept: Snapshot | None
 ) -> State | None:
-    """Return the state of the latest snapshot that no later correction reaches behind."""
+    """Return the state of the latest snapshot not invalidated by a later correction, if there is one."""
     for snapshot in chain([] if kept is None else [kept], log.snapshots()):
         later = [event for event in corrections if event.seq > snapshot.seq]
         if all(event.body["answered"] > snapshot.seq for event in later):
@@ -75,5 +75,5 @@ def _latest(
             except MemoryBudgetError:
                 raise
             except ValueError:
-                continue  # events are the truth
+                continue  # fall back to an older snapshot or the events
     return None

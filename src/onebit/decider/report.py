@@ -1,7 +1,7 @@
-"""How a decider fares, with what chance may do to the numbers, and alarms with a likely cause.
+"""Report on a decider: mistakes with confidence intervals, and alarms with a likely cause.
 
-The learner's rival here is whoever always says one label. After "right" the label is known; after "wrong" only one is
-ruled out. So how often the rival would have been right lies between two numbers, and both are told.
+The baseline always guesses the same label. After "right" the true label is known; after "wrong" only one is excluded.
+So the report gives a lower and an upper bound on how often the baseline would have been right.
 """
 
 import math
@@ -16,23 +16,23 @@ from onebit.decider.events import Kind
 from onebit.decider.state import silence_answer
 
 RECENT_EVENTS = 10_000
-"""How far back alarms look."""
+"""Number of events that alarms are based on."""
 _RECENT_ANSWERS = 200
-_FEWEST_ANSWERS = 50  # on both sides, before anything is said about a change
+_FEWEST_ANSWERS = 50  # before and after a change
 _UNLIKELY = 0.001
 _MANY_UNANSWERED = 100
-_LONGER = 2  # than any wait before
+_LONGER = 2  # times the longest wait before
 _MANY_ALIKE = 100
 _FEWEST_MISTAKES = 20
 _SAME_MISTAKE = 0.9
-_DEVIATIONS = 1.959963984540054  # of a normal distribution, between which 95 % lie
+_DEVIATIONS = 1.959963984540054  # standard deviations of a central 95 % interval
 
 
 class Share(NamedTuple):
-    """A share of many, and where the chance lies with 95 % confidence (Wilson).
+    """A share, with a 95 % confidence interval for the probability (Wilson).
 
-    The chance of a mistake moves while a learner learns; the interval is about its mean over these rounds. It holds for
-    one look: of those who look again and again many will see it miss once.
+    The probability of a mistake changes while a learner learns; the interval is for its mean over these rounds. It is
+    not corrected for repeated reports.
     """
 
     number: int
@@ -43,7 +43,7 @@ class Share(NamedTuple):
 
 
 class OfClass(NamedTuple):
-    """How guesses of one label went."""
+    """Guesses and mistakes of one label."""
 
     label: Any
     guessed: int
@@ -51,7 +51,7 @@ class OfClass(NamedTuple):
 
 
 class Constant(NamedTuple):
-    """Always saying the label that was right most often: how many answered guesses it would have had right."""
+    """The baseline that always guesses the label that was right most often: bounds on its right guesses."""
 
     label: Any
     right_at_least: int
@@ -59,20 +59,20 @@ class Constant(NamedTuple):
 
 
 class Alarm(NamedTuple):
-    """Something that wants looking at."""
+    """A likely problem."""
 
     kind: str
-    """drift, one label, same mistake, all wrong, or no answers."""
+    """One of: drift, one label, same mistake, all wrong, no answers."""
     says: str
     likely_cause: str
 
 
 class Report(NamedTuple):
-    """What `report` returns."""
+    """Result of `report`."""
 
     guesses: int
     answered: int
-    """With the silent ones, where silence says wrong."""
+    """Includes tickets closed without feedback that count as wrong."""
     open: int
     silent: int
     mistakes: Share
@@ -84,12 +84,12 @@ class Report(NamedTuple):
 
 class _Round(NamedTuple):
     label: int | None
-    """None where the guess is too long ago."""
+    """None if the guess is not among the recent events."""
     correct: bool
 
 
 class _Seen(NamedTuple):
-    """What alarms need of an event: of its record they know nothing."""
+    """The parts of an event that alarms need."""
 
     seq: int
     kind: str
@@ -99,40 +99,40 @@ class _Seen(NamedTuple):
 
 
 class Recent:
-    """The last events of a decider: whoever reports again and again reads each of them once.
+    """Cache of a decider's last events, so that repeated reports read each event once.
 
-    A silence that says wrong is an answer here, as it is to the learner.
+    Missing feedback that counts as wrong is treated as feedback.
     """
 
     def __init__(self) -> None:
         self._seen: deque[_Seen] = deque(maxlen=RECENT_EVENTS)
         self._last = 0
 
-    def of(self, desk: Decider, last: int) -> list[_Seen]:
-        """Return them, with those that are new; `last` is the number of the last event."""
-        for event in desk.events(max(self._last, last - RECENT_EVENTS)):
-            kind, said, correct = event.kind, event.body, event.body.get("correct")
-            if kind == Kind.SILENT and silence_answer(event, desk.settings.silence) is False:
+    def of(self, decider: Decider, last: int) -> list[_Seen]:
+        """Read the new events and return the last ones; `last` is the number of the last event."""
+        for event in decider.events(max(self._last, last - RECENT_EVENTS)):
+            kind, body, correct = event.kind, event.body, event.body.get("correct")
+            if kind == Kind.SILENT and silence_answer(event, decider.settings.silence) is False:
                 kind, correct = Kind.TOLD, False
-            self._seen.append(_Seen(event.seq, kind, event.ticket, said.get("label"), correct))
+            self._seen.append(_Seen(event.seq, kind, event.ticket, body.get("label"), correct))
             self._last = event.seq
         return list(self._seen)
 
 
-def report(desk: Decider, recent_events: Recent | None = None) -> Report:
-    """Return how a decider fares.
+def report(decider: Decider, recent_events: Recent | None = None) -> Report:
+    """Return a report on a decider.
 
-    Mistakes are those of all answers. What is recent, and what alarms are about, is found in the last 10 000 events.
+    `mistakes` covers all feedback; recent mistakes and alarms are based on the last 10 000 events.
 
     Parameters
     ----------
-    desk : Decider
+    decider : Decider
         The decider.
     recent_events : Recent
-        Its last events, as far as an earlier report has read them.
+        Cache of events from earlier reports.
     """
-    status, by_class = desk.status(), desk.by_class()
-    recent = (recent_events or Recent()).of(desk, status.events)
+    status, by_class = decider.status(), decider.by_class()
+    recent = (recent_events or Recent()).of(decider, status.events)
     rounds = _answered(recent)
     last = rounds[-_RECENT_ANSWERS:]
     found = [
@@ -159,7 +159,7 @@ def report(desk: Decider, recent_events: Recent | None = None) -> Report:
 
 
 def share_of(count: int, of: int) -> Share:
-    """Return a share with its interval.
+    """Return a share with its confidence interval.
 
     >>> share = share_of(1, 10)
     >>> share.share, round(share.low, 4), round(share.high, 4)
@@ -185,7 +185,7 @@ def _constant(by_class: dict[Any, tuple[int, int, int]]) -> Constant | None:
 
 
 def _answered(events: Iterable[_Seen]) -> list[_Round]:
-    """Return the answered rounds in the order of their answers; corrections count, withdrawn answers do not."""
+    """Return rounds with feedback, in its order; corrected feedback counts, withdrawn does not."""
     labels: dict[str | None, int | None] = {}
     answers: dict[str | None, bool | None] = {}
     for event in events:
@@ -216,7 +216,7 @@ def _drift(rounds: list[_Round]) -> Alarm | None:
 
 
 def _all_wrong(rounds: list[_Round], n_classes: int) -> Alarm | None:
-    # Among many labels chance alone is seldom right.
+    # With many labels even uniform guesses are seldom right.
     by_chance = math.ceil(math.log(_UNLIKELY) / math.log1p(-1.0 / n_classes)) if n_classes > 1 else 0
     last = rounds[-max(_RECENT_ANSWERS, by_chance) :]
     if len(last) < max(_FEWEST_ANSWERS, by_chance) or any(each.correct for each in last):
@@ -230,14 +230,14 @@ def _all_wrong(rounds: list[_Round], n_classes: int) -> Alarm | None:
 
 
 def _one_label(recent: Sequence[_Seen], n_classes: int) -> Alarm | None:
-    said = [event for event in recent if event.kind == Kind.GUESSED]
-    since = next((at for at, event in enumerate(reversed(said)) if event.label != said[-1].label), len(said))
+    guesses = [event for event in recent if event.kind == Kind.GUESSED]
+    since = next((at for at, event in enumerate(reversed(guesses)) if event.label != guesses[-1].label), len(guesses))
     if n_classes < 2 or since < _MANY_ALIKE:
         return None
-    # Answers that came since may be about guesses of before.
-    alike = {event.ticket for event in said[-since:]}
+    # Only feedback on these guesses: later feedback may belong to earlier ones.
+    alike = {event.ticket for event in guesses[-since:]}
     mistakes = _mistakes(_answered(event for event in recent if event.ticket in alike)[-_MANY_ALIKE:])
-    if mistakes.number < _FEWEST_MISTAKES:  # it may well be right
+    if mistakes.number < _FEWEST_MISTAKES:  # the label may be right
         return None
     return Alarm(
         "one label",
@@ -268,13 +268,13 @@ def _no_answers(recent: Sequence[_Seen], last: int, oldest_open: Any) -> Alarm |
     for event in recent:
         if event.kind in (Kind.TOLD, Kind.CORRECTED):
             longest, n_since = max(longest, n_since), 0
-        elif event.seq > before + 1:  # there may have been answers that were compacted
+        elif event.seq > before + 1:  # feedback may have been removed by compaction
             n_since = 0
         n_since += event.kind == Kind.GUESSED
         before = event.seq
     if before < last:
         n_since = 0
-    # Where few guesses are answered, or many at a time, waiting is nothing new.
+    # No alarm where feedback is rare or comes in batches.
     if n_since < _MANY_UNANSWERED or n_since <= _LONGER * longest:
         return None
     since = "" if oldest_open is None else f"; the oldest open ticket is of {oldest_open:%Y-%m-%d %H:%M} UTC"

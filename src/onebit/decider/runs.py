@@ -1,7 +1,7 @@
-"""Rounds that were answered before the next guess: a replay plays them together, by the loop that plays whole streams.
+"""Fast replay of runs: consecutive rounds in which feedback follows its guess directly.
 
-Most logs are such runs, and the loop plays them several times as fast as one event after the other. What is known
-afterwards is the same to the last bit.
+Most logs consist of such runs. The compiled loop plays them several times as fast as single events, with the identical
+resulting state.
 """
 
 from collections.abc import Callable, Container, Iterator
@@ -13,35 +13,35 @@ from onebit.decider.events import Event, Kind
 from onebit.decider.state import State
 from onebit.inputs import Floats
 
-_MOST = 2_000  # rounds that are played together
-_MOST_BYTES = 16 << 20  # of their rows
-_FEWEST = 16  # before a run all that the learner knows is copied: fewer are not worth it
-_FEWEST_AT_FIRST = 256  # nor is compiling the loop, which takes seconds once on a machine
-_BYTES_A_ROUND = 1 << 18  # that are copied in the time that a round of a run saves
-_PLAIN = {"at", "met"}, {"at", "met", "numbers"}  # of a record that brings nothing new
+_MOST = 2_000  # maximum rounds in a run
+_MOST_BYTES = 16 << 20  # maximum bytes of a run's rows
+_FEWEST = 16  # minimum rounds in a run: the learner's state is copied before each
+_FEWEST_AT_FIRST = 256  # minimum for the first run, which may compile the loop for seconds
+_BYTES_A_ROUND = 1 << 18  # bytes that can be copied in the time that one round of a run saves
+_PLAIN = {"at", "met"}, {"at", "met", "numbers"}  # additions of a record with nothing new to the encoder
 
 
-class Runs:
-    """Lets events be known in their order, runs of rounds at once.
+class ReplayBatcher:
+    """Applies events in order, runs of rounds at once.
 
     Parameters
     ----------
     state : State
-        What is known.
+        The state.
     corrected : container of str
-        Tickets whose answers were mistakes.
+        Tickets whose feedback was corrected.
     apply : callable
-        Lets one event be known.
+        Applies one event to the state.
     """
 
     def __init__(self, state: State, corrected: Container[str], apply: Callable[[Event], None]) -> None:
         self._state, self._corrected, self._apply = state, corrected, apply
         self._run, self._has_played = _Run(), False
         self._guess: Event | None = None
-        """The latest event, if it is a guess whose answer may come next."""
+        """The latest event, if it is a guess whose feedback may come next."""
 
     def take(self, event: Event) -> None:
-        """Let an event be known, now or with those that follow."""
+        """Apply an event, now or together with the following ones."""
         guess, self._guess = self._guess, None
         if guess is not None:
             if event.ticket == guess.ticket and self._is_plain_answer(event):
@@ -58,7 +58,7 @@ class Runs:
             self._apply(event)
 
     def finish(self) -> None:
-        """Let all that was taken be known."""
+        """Apply all remaining events."""
         guess, self._guess = self._guess, None
         self._play()
         if guess is not None:
@@ -82,14 +82,14 @@ class Runs:
         return n_rounds >= fewest and n_rounds * _BYTES_A_ROUND >= n_bytes
 
     def _is_plain_guess(self, event: Event) -> bool:
-        """Return whether it is the learner's own, among all labels, of a record with nothing new in it."""
-        said, row, state = event.body, event.row, self._state
-        additions = said.get("additions")
+        """Return whether it is the learner's own guess, from all labels, for a record with nothing new."""
+        body, row, state = event.body, event.row, self._state
+        additions = body.get("additions")
         return (
             not state.is_altered
-            and said.get("among") is None
-            and type(said.get("label")) is int
-            and said["label"] == said.get("wanted")
+            and body.get("among") is None
+            and type(body.get("label")) is int
+            and body["label"] == body.get("wanted")
             and type(additions) is dict
             and additions.keys() in _PLAIN
             and type(row) is np.ndarray
@@ -97,40 +97,40 @@ class Runs:
         )
 
     def _is_plain_answer(self, event: Event) -> bool:
-        is_told = event.kind == Kind.TOLD and event.ticket not in self._corrected
-        return is_told and type(event.body.get("correct")) is bool
+        is_feedback = event.kind == Kind.TOLD and event.ticket not in self._corrected
+        return is_feedback and type(event.body.get("correct")) is bool
 
 
 class _Run:
-    """Rounds one after the other, as lists: so many events, if they were kept, would be work for Python's collector."""
+    """Consecutive rounds as lists: so many Event objects would slow down the garbage collector."""
 
     def __init__(self) -> None:
         self._heads: list[Any] = []
-        """Number, time and ticket of a guess, and number and time of its answer, one after the other."""
+        """Five entries a round: number, time and ticket of the guess, number and time of the feedback."""
         self._rows: list[Floats] = []
         self._additions: list[dict[str, Any]] = []
         self._labels: list[int] = []
         self._chances: list[float] = []
         self._answers: list[bool] = []
         self.n_bytes = 0
-        """Of the rows."""
+        """Bytes of the rows."""
 
     def __len__(self) -> int:
         return len(self._labels)
 
     def add(self, guess: Event, answer: Event) -> None:
         """Add a round."""
-        said = guess.body
+        body = guess.body
         self._heads += guess.seq, guess.time, guess.ticket, answer.seq, answer.time
         self._rows.append(guess.row)  # type: ignore[arg-type]  # dense ones only
         self.n_bytes += self._rows[-1].nbytes
-        self._additions.append(said["additions"])
-        self._labels.append(said["label"])
-        self._chances.append(said["propensity"])
+        self._additions.append(body["additions"])
+        self._labels.append(body["label"])
+        self._chances.append(body["propensity"])
         self._answers.append(answer.body["correct"])
 
     def play(self, state: State) -> bool:
-        """Let all of it be known, and return True; or nothing, if the learner guesses otherwise now."""
+        """Apply the whole run and return True; or nothing and False, if the learner makes other guesses."""
         rows, labels, answers = np.array(self._rows), self._labels, self._answers
         if not state.learner.play_again(rows, np.array(labels), np.array(answers)):
             return False
@@ -144,15 +144,15 @@ class _Run:
         return True
 
     def events(self) -> Iterator[Event]:
-        """Yield the events again, with all that a state needs of them."""
+        """Yield the events of the run, with all that the state needs."""
         for i, (label, chance, correct) in enumerate(zip(self._labels, self._chances, self._answers, strict=True)):
             seq, time, ticket, answer_seq, answer_time = self._heads[5 * i : 5 * i + 5]
-            said = {
+            body = {
                 "label": label,
                 "wanted": label,
                 "propensity": chance,
                 "among": None,
                 "additions": self._additions[i],
             }
-            yield Event(seq, time, Kind.GUESSED, ticket, said, self._rows[i])
+            yield Event(seq, time, Kind.GUESSED, ticket, body, self._rows[i])
             yield Event(answer_seq, answer_time, Kind.TOLD, ticket, {"correct": correct})

@@ -1,4 +1,4 @@
-"""What a decider is told when it is made, and what of it may be changed later; both are in the log."""
+"""Settings of a decider, which are stored in its log; some can be changed later."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,51 +14,51 @@ from onebit.typed_json import Trusted, describe, restore
 
 NOTHING, WRONG = SILENCES = ("nothing", "wrong")
 CHANGEABLE = ("deadline", "silence", "exploration_floor", "max_open")
-"""What of the settings may be changed later."""
+"""The settings that can be changed later."""
 
 
 class Settings(NamedTuple):
-    """How a decider decides."""
+    """Settings of a decider, described in `Decider.open`."""
 
     classes: list[Any]
-    """The labels it began with."""
+    """The initial labels."""
     learner: bytes
-    """The learner that began, as its file."""
+    """The initial learner, serialized."""
     kinds: dict[str, str]
-    """What columns are, where the user says so."""
+    """Kinds of columns given by the user."""
     deadline: float | None
-    """After so many seconds a ticket without an answer is closed."""
+    """Seconds after which a ticket without feedback is closed."""
     silence: str
-    """What that says: "nothing", or that the guess was "wrong"."""
+    """How a ticket closed without feedback counts: "nothing" or "wrong"."""
     exploration_floor: float
-    """The share of guesses that are drawn evenly among the labels, whatever the learner says."""
+    """Share of guesses drawn uniformly from the labels."""
     max_open: int
-    """How many tickets may be open; when there are more the oldest is closed, as if its deadline had come."""
+    """Maximum number of open tickets; beyond it the oldest is closed."""
     seed: int
-    """Names the draws of those guesses."""
+    """Seed of the uniform draws."""
 
     def described(self) -> dict[str, Any]:
-        """Return them as a log keeps them."""
+        """Return the settings as they are stored in the log."""
         return {name: describe(value) for name, value in self._asdict().items()}
 
-    def changed(self, told: dict[str, Any]) -> "Settings":
-        """Return them with others in place of some; raises ValueError for what cannot be one."""
-        for name in told:
+    def changed(self, changes: dict[str, Any]) -> "Settings":
+        """Return the settings with some changed; raises ValueError for invalid ones."""
+        for name in changes:
             if name not in CHANGEABLE:
                 raise ValueError(f"{name!r:.80} cannot be changed; {', '.join(CHANGEABLE)} can. Begin another decider")
-        return self._replace(**{name: _CHECKS[name](value) for name, value in told.items()})
+        return self._replace(**{name: _CHECKS[name](value) for name, value in changes.items()})
 
     def changeable(self) -> dict[str, Any]:
-        """Return those that may be changed."""
+        """Return the settings that can be changed."""
         return {name: getattr(self, name) for name in CHANGEABLE}
 
     def new_learner(self, trusted: Any = ()) -> Learner:
-        """Return the learner that began."""
+        """Return a copy of the initial learner."""
         return from_bytes(self.learner, "the decider's learner", trusted)
 
 
 def settings_of(described: dict[str, Any], trusted: Any = ()) -> Settings:
-    """Return settings that a log keeps; raises ValueError for what could never have been described."""
+    """Return the settings stored in a log; raises ValueError for invalid ones."""
     missing = [name for name in Settings._fields if name not in described]
     if missing:
         raise LogError(f"the log does not say its decider's {', '.join(missing)}; put a backup in its place")
@@ -78,7 +78,7 @@ def new_settings(
     max_open: int = 100_000,
     seed: int = 0,
 ) -> Settings:
-    """Check settings; `Decider.open` says what they mean."""
+    """Check settings, which are described in `Decider.open`."""
     if isinstance(learner, type) or not isinstance(learner, Learner | None):
         raise ValueError(f"learner must be a learner such as onebit.BanditSVM(); got {brief(learner)}")
     made = BanditSVM() if learner is None else learner
@@ -89,7 +89,7 @@ def new_settings(
     labels = check_classes(classes).tolist()
     if made.classes is not None and check_classes(made.classes).tolist() != labels:
         raise ValueError(f"classes={labels!r:.80} are not the learner's, {made.classes!r:.80}; give them once")
-    Encoder(dict(kinds or {}))  # says what is wrong before there is a file
+    Encoder(dict(kinds or {}))  # raises before a file is created
     fresh = type(made)(**made.get_params(deep=False)).set_params(classes=labels)
     return Settings(
         labels,
@@ -112,21 +112,21 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
 
 
 def check_same(
-    path: Any, settings: Settings, told: dict[str, Any], trusted: Any = (), classes: list[Any] | None = None
+    path: Any, settings: Settings, given: dict[str, Any], trusted: Any = (), classes: list[Any] | None = None
 ) -> None:
-    """Raise LogError if a decider that goes on was to be another; what is left out is what it was.
+    """Raise LogError if settings given on reopening differ from the stored ones; defaults always match.
 
-    `classes` are those of now: they may be named instead of those that it began with.
+    `classes` are the current ones, which are accepted as well as the initial ones.
     """
     was = new_settings(settings.classes, settings.new_learner(trusted))
-    for name, value in told.items():
-        if value is None:  # left out
+    for name, value in given.items():
+        if value is None:  # not given
             continue
         old, new = getattr(settings, name), value
         if name == "classes":
             new = check_classes(value).tolist()
             old = classes if classes is not None and repr(new) == repr(classes) else old
-        elif value == getattr(was, name):  # left out, too
+        elif value == getattr(was, name):  # the default
             continue
         elif name == "learner":
             old, new = (
@@ -134,9 +134,9 @@ def check_same(
                 for each in (settings.new_learner(trusted), value)
             )
         if repr(old) != repr(new):
-            was_told, remedy = "was begun with", "begin another decider"
+            verb, remedy = "was begun with", "begin another decider"
             if name in CHANGEABLE:
-                was_told, remedy = "has", f"call change({name}={new!r})"
+                verb, remedy = "has", f"call change({name}={new!r})"
             raise LogError(
-                f"{path}: {was_told} {name}={old!r:.200}, and is opened with {new!r:.200}; leave it out, or {remedy}"
+                f"{path}: {verb} {name}={old!r:.200}, and is opened with {new!r:.200}; leave it out, or {remedy}"
             )

@@ -1,4 +1,4 @@
-"""The log of a decider in one SQLite file, which one process owns at a time."""
+"""The event log of a decider in one SQLite file, owned by one process at a time."""
 
 import os
 import sqlite3
@@ -40,15 +40,15 @@ _PARTS = """
 CREATE TABLE IF NOT EXISTS snapshot_parts (
     seq INTEGER NOT NULL, part INTEGER NOT NULL, content BLOB NOT NULL, PRIMARY KEY (seq, part)
 )
-"""  # which a file of an older onebit does not have
+"""  # absent in files of older versions
 _AT_ONCE = 64
-"""The most events of one statement. In each, Python gives other threads their turn, and waits for its own again."""
+"""Maximum events of one INSERT. Each statement releases and reacquires the GIL."""
 _INSERT = f"INSERT INTO events ({COLUMNS}) VALUES "
 _ONE = "(?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class LostJournalWarning(UserWarning):
-    """What came last may be lost, and nothing tells whether it is."""
+    """The latest events may be lost, and it cannot be checked whether they are."""
 
 
 class SQLiteLog(DatabaseLog):
@@ -59,9 +59,9 @@ class SQLiteLog(DatabaseLog):
     path : path-like
         The file; its folder must exist.
     about : dict, optional
-        What a new log says about itself; without it the file must be there.
+        Metadata of a new log; without it the file must exist.
     accept_loss : bool
-        Whether to go on although events that were acknowledged are gone; `lost` says which.
+        Whether to open the log although acknowledged events are missing; `lost` holds their numbers.
     """
 
     errors = sqlite3.Error
@@ -72,14 +72,14 @@ class SQLiteLog(DatabaseLog):
         self, path: "str | os.PathLike[str]", about: dict[str, Any] | None = None, accept_loss: bool = False
     ) -> None:
         super().__init__(Path(path))
-        self._file = Path(path).resolve()  # SQLite, too, has its other files beside what a link leads to
+        self._file = Path(path).resolve()  # SQLite too puts its other files beside the target of a link
         self._journal = self._beside("-wal")
         self._mark = MarkFile(self._file)
         if about is None and self._is_empty() and (accept_loss or not os.path.lexists(self._mark.path)):
             raise LogError(f"{self.path}: there is no decider; give its classes to begin one")
         self._owner = OwnerFile(self._file)
         try:
-            mark = self._marked()  # not before: the last owner may have moved it
+            mark = self._marked()  # after locking: the last owner may have written it
             if mark is not None:
                 self.lost = self._check_end(mark, accept_loss)
             elif self._owner.was_left and (self._journal.exists() or not self._is_empty()):
@@ -98,13 +98,13 @@ class SQLiteLog(DatabaseLog):
             self._owner.let_go()
             raise
 
-    # Nothing that was acknowledged is lost in silence.
+    # Detection of lost events.
 
     def _beside(self, suffix: str) -> Path:
         return self._file.with_name(self._file.name + suffix)
 
     def _marked(self) -> Mark | None:
-        """Return up to where events were acknowledged, if that is known."""
+        """Return the last acknowledged event, if known."""
         try:
             return self._mark.read()
         except ValueError:
@@ -114,7 +114,7 @@ class SQLiteLog(DatabaseLog):
             raise LogError(f"{self._mark.path}: cannot be read ({error}); move it away") from error
 
     def _check_end(self, mark: Mark, accept_loss: bool) -> dict[str, int] | None:
-        """Raise LostEventsError if the log ends before its mark, or return what was lost if that is accepted."""
+        """Raise LostEventsError if the log ends before its mark; with `accept_loss` return the loss."""
         last, event = self._end(mark.seq)
         if last >= mark.seq and event in (None, mark.checksum):
             return None
@@ -134,9 +134,9 @@ class SQLiteLog(DatabaseLog):
         )
 
     def _end(self, seq: int) -> tuple[int, bytes | None]:
-        """Return the number of the last event, 0 if there is none, and the checksum of that one, if it is there.
+        """Return the number of the last event, 0 if there is none, and the checksum of event `seq`, if present.
 
-        The journal is left as it is: a connection that may write would remove what it cannot read of it.
+        The journal is not modified: a writing connection would truncate its unreadable part.
         """
         if self._is_empty():
             return 0, None
@@ -154,9 +154,9 @@ class SQLiteLog(DatabaseLog):
             raise self._unusable(error) from error
 
     def _note_end(self, lines: list[tuple[Any, ...]]) -> None:
-        """Note that events are acknowledged from now on."""
+        """Record that events are acknowledged."""
         if lines:
-            with suppress(OSError):  # they are in the log all the same, and the next ones are noted again
+            with suppress(OSError):  # the events are in the log, and the next write records a later mark
                 self._mark.write(Mark(lines[-1][0], lines[-1][-1]))
 
     # Opening.
@@ -166,7 +166,7 @@ class SQLiteLog(DatabaseLog):
 
     def _connect(self, create: bool) -> sqlite3.Connection:
         try:
-            make_private(self._file, create=create)  # SQLite gives its other files the same permissions
+            make_private(self._file, create=create)  # SQLite copies the permissions to its other files
             for suffix in ("-wal", "-shm"):
                 make_private(self._beside(suffix))
             return sqlite3.connect(
@@ -199,7 +199,7 @@ class SQLiteLog(DatabaseLog):
             self._connection.execute(_PARTS)
         except sqlite3.Error as error:
             raise self._unusable(error) from error
-        self.forget_line()
+        self.discard_pending()
         found = os.stat(self.path)
         self._place = found.st_dev, found.st_ino
 
@@ -231,17 +231,17 @@ class SQLiteLog(DatabaseLog):
                 raise
 
     def _roll_back(self) -> None:
-        """Undo what was begun and not finished, also by one whom a second Ctrl-C kept from undoing it."""
+        """Roll back an unfinished transaction, for example after a second Ctrl-C."""
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
-    def forget_line(self) -> None:
-        """Forget what could not be written, and go on from what the file holds."""
+    def discard_pending(self) -> None:
+        """Discard events that could not be written, and continue from the last event in the file."""
         with self._writing:
             self._roll_back()
-            super().forget_line()
+            super().discard_pending()
 
-    # What `DatabaseLog` asks for.
+    # Implementation of `DatabaseLog`.
 
     def _rows(self, columns: str, table: str, where: str, values: tuple[Any, ...]) -> list[Any]:
         return self._connection.execute(f"SELECT {columns} FROM {table} WHERE {where}", values).fetchall()
@@ -265,7 +265,7 @@ class SQLiteLog(DatabaseLog):
         with self._writing:
             self._check_place()
             if len(lines) <= _AT_ONCE and not self._connection.in_transaction:
-                self._insert(lines)  # one statement is a transaction of its own
+                self._insert(lines)  # a single statement is a transaction
             else:
                 with self._transaction():
                     for start in range(0, len(lines), _AT_ONCE):
@@ -278,7 +278,7 @@ class SQLiteLog(DatabaseLog):
             self._connection.execute(_INSERT + values, [*chain.from_iterable(lines)])
 
     def _check_place(self) -> None:
-        """Raise unless the file is still where it was: what is written to one that was removed is lost."""
+        """Raise if the file was removed or replaced: writes to it would be lost."""
         try:
             found = os.stat(self.path)
             is_there = (found.st_dev, found.st_ino) == self._place
@@ -288,7 +288,7 @@ class SQLiteLog(DatabaseLog):
             raise sqlite3.OperationalError("the file was removed or replaced while it was open")
 
     def check_owned(self) -> None:
-        """Look whether the file is still there, and whether it ends where this process has written last."""
+        """Check that the file still exists and ends with the last event of this process."""
         with self._writing:
             try:
                 self._check_place()
@@ -314,7 +314,7 @@ class SQLiteLog(DatabaseLog):
         self._connection.executemany(f"DELETE FROM {table} WHERE {where}", rows)
 
     def _wipe(self) -> None:
-        """Write what was deleted over with zeros; the pages of the old file go too, and what lies in the journal."""
+        """Overwrite deleted data with zeros, compact the file, and truncate the journal."""
         self._connection.execute("VACUUM")
         is_busy, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if is_busy:

@@ -1,4 +1,4 @@
-"""What a decider knows. It changes by events alone, the same live and in a replay."""
+"""The state of a decider. It changes only by events, identically live and in a replay."""
 
 import json
 from collections import Counter
@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onebit.decider.advice import no_class_error
-from onebit.decider.course import Course
+from onebit.decider.course import LearningCurve
 from onebit.decider.events import Event, Kind, row_of_bytes, row_to_bytes
 from onebit.decider.settings import WRONG, Settings
-from onebit.encoding.encoder import Encoder, Looked
+from onebit.encoding.encoder import Encoded, Encoder
 from onebit.engine.randomness import decider_number, uniform_label
 from onebit.inputs import Rows, brief
 from onebit.learners.loading import from_bytes
@@ -22,38 +22,38 @@ from onebit.learners.saving import to_bytes
 from onebit.learners.tickets import TICKET_BYTES
 from onebit.typed_json import Trusted, describe, parse, restore
 
-_HEAD = 8  # bytes that say how long the header of a snapshot is
-_MOST_SHOWN = 100  # labels: of more than 200 letters in all
+_HEAD = 8  # bytes for the length of a snapshot's header
+_MOST_SHOWN = 100  # labels in an error message, which is cut to 200 characters
 
 
 class Open(NamedTuple):
-    """A ticket that waits for its answer."""
+    """An open ticket."""
 
     seq: int
-    """The event of its guess."""
+    """The number of its guess event."""
     time: float
     label: int
-    """The position of the guessed label among the classes."""
+    """Index of the guessed label."""
     own: str | None
-    """The learner's own ticket; None where the label is not the learner's."""
+    """The learner's ticket; None if the label was not chosen by the learner."""
     propensity: float
     row: Rows | None
-    """What was seen, where the label is not the learner's."""
+    """The encoded record, if the label was not chosen by the learner."""
 
 
 class Decision(NamedTuple):
-    """A guess before it is an event."""
+    """A guess, before it becomes an event."""
 
     label: int
     propensity: float
     wanted: int
-    """What the learner would have guessed: another label where chance decided, for an exploration floor."""
+    """The learner's own guess; differs from `label` when the exploration floor drew another."""
     own: str
-    looked: Looked
+    encoded: Encoded
 
 
 class Counts:
-    """How guesses went, by label."""
+    """Counts of guesses and feedback by label."""
 
     def __init__(self) -> None:
         self.guessed: Counter[int] = Counter()
@@ -63,12 +63,12 @@ class Counts:
         self.watched = 0
 
     def state(self) -> list[Any]:
-        """Return them as JSON can write them."""
+        """Return the counts as plain JSON values."""
         return [[sorted(each.items()) for each in (self.guessed, self.right, self.wrong)], self.silent, self.watched]
 
     @classmethod
     def of_state(cls, state: list[Any]) -> "Counts":
-        """Return what `state` returned."""
+        """Rebuild counts from the result of `state`."""
         counts = cls()
         by_label, counts.silent, counts.watched = state
         counts.guessed, counts.right, counts.wrong = (Counter({int(i): int(n) for i, n in each}) for each in by_label)
@@ -76,75 +76,75 @@ class Counts:
 
 
 class State:
-    """The encoder, the learner, the open tickets and the counts.
+    """Encoder, learner, open tickets and counts of a decider.
 
     Parameters
     ----------
     settings : Settings
-        How the decider decides.
+        The initial settings.
     trusted : list
-        What the learner's file may name, as for `onebit.load`.
+        Classes that may be loaded, as in `onebit.load`.
     """
 
     def __init__(self, settings: Settings, trusted: Any = ()) -> None:
         self.settings = settings
-        """Those in force."""
+        """The settings in force."""
         self._trusted = trusted
         self.learner = settings.new_learner(trusted)
         self.learner.max_open_tickets = settings.max_open + 1
-        # A learner that scales columns itself sees them as they come.
+        # Learners with a `scale` parameter scale columns themselves.
         self.encoder = Encoder(settings.kinds, scale="scale" not in self.learner.get_params(deep=False))
         self.open: dict[str, Open] = {}
         self.row_bytes = 0
-        """Bytes of open tickets whose labels are not the learner's; those of the others the learner counts."""
+        """Bytes of open tickets whose rows are kept here; the learner counts the others."""
         self.ticket_bytes = TICKET_BYTES
-        """Bytes of the latest ticket, about."""
+        """Approximate bytes of the latest ticket."""
         self.counts = Counts()
-        self.course = Course()
+        self.course = LearningCurve()
         self.classes: list[Any] = list(settings.classes)
         self.places: dict[Any, int] = places_of(self.classes)
-        """The position of each class."""
+        """Index of each class."""
         self.seq = 0
-        """The last event that is in it."""
+        """The number of the last applied event."""
         self.is_altered = False
-        """Whether an answer was corrected: since then the learner is not the one that guessed."""
+        """Whether feedback was corrected: since then the learner differs from the one that guessed."""
         self.differences = 0
-        """How many guesses of the log this onebit would have made otherwise."""
+        """Number of guesses in the log that the replay made differently."""
         self.restored = 0
-        """The event after which it was written down, if it comes from a snapshot."""
+        """The last event of the snapshot it was loaded from; 0 without snapshot."""
         self.first_difference: int | None = None
 
-    # What an application asks; nothing but the learner's round is changed.
+    # Guesses; only the learner's round counter and tickets change.
 
     def decide(self, record: Any, allowed: list[int] | None) -> Decision:
-        """Guess a label for a record, among some positions or all; `take_guess` makes it part of what is known."""
-        looked = self.encoder.look(record)
+        """Guess a label for a record, from some indices or all; `take_guess` applies the guess."""
+        encoded = self.encoder.look(record)
         among = None if allowed is None else [self.classes[i] for i in allowed]
-        row: Any = looked.row
+        row: Any = encoded.row
         floor = self.settings.exploration_floor
         chances = self.learner.probabilities(as_rows(row), among)[0] if floor > 0.0 else None
         guess = self.learner.guess(row, among)
         if chances is None:
-            return Decision(guess.index, guess.propensity, guess.index, guess.id, looked)
+            return Decision(guess.index, guess.propensity, guess.index, guess.id, encoded)
         places = range(len(self.classes)) if allowed is None else allowed
         number, label = decider_number(self.settings.seed, guess.round), guess.index
         if number < floor:
             label = int(places[uniform_label(number / floor, len(places))])
         propensity = (1.0 - floor) * float(chances[label]) + floor / len(places)
-        return Decision(label, propensity, guess.index, guess.id, looked)
+        return Decision(label, propensity, guess.index, guess.id, encoded)
 
-    def would_guess(self, record: Any) -> tuple[Looked, int]:
-        """Return what is seen of a record, and the likeliest guess; nothing is changed."""
-        looked = self.encoder.look(record)
-        return looked, int(np.argmax(self.learner.probabilities(as_rows(looked.row))[0]))
+    def would_guess(self, record: Any) -> tuple[Encoded, int]:
+        """Return the encoded record and the most probable guess, without changing the state."""
+        encoded = self.encoder.look(record)
+        return encoded, int(np.argmax(self.learner.probabilities(as_rows(encoded.row))[0]))
 
     # Events.
 
     def take_guess(self, event: Event, decision: Decision) -> None:
-        """Let a guess that was decided now be known."""
-        label, propensity, wanted, own, looked = decision
-        self.encoder.take(looked)
-        self._open(event, label, own if label == wanted else None, propensity, looked.row)
+        """Apply a new guess to the state."""
+        label, propensity, wanted, own, encoded = decision
+        self.encoder.take(encoded)
+        self._open(event, label, own if label == wanted else None, propensity, encoded.row)
         if label != wanted:
             self.learner.drop(own)
         self.seq = event.seq
@@ -157,35 +157,35 @@ class State:
         self.counts.guessed[label] += 1
 
     def apply(self, event: Event, corrected: dict[str, bool | None] | None = None) -> None:
-        """Let an event be known that is in the log.
+        """Apply an event to the state.
 
         Parameters
         ----------
         event : Event
-            The event after the last one.
+            The event after the last applied one.
         corrected : dict
-            Answers that were mistakes, by ticket: what they should have been, None for none at all.
+            Corrected feedback by ticket; None if withdrawn.
         """
         _TAKERS[event.kind](self, event, corrected or {})
         self.seq = event.seq
 
     def _take_nothing(self, event: Event, corrected: dict[str, bool | None]) -> None:
-        """Let an event be known that says nothing to the learner."""
+        """Apply an event that does not change the state."""
 
     def _take_old_guess(self, event: Event, _corrected: dict[str, bool | None]) -> None:
-        """Let a guess of the log be known: the learner guesses again, and it is seen whether it guesses the same."""
+        """Apply a guess of the log: the learner guesses again, and differences are counted."""
         assert event.row is not None
-        said = event.body
+        body = event.body
         row: Any = event.row
-        self.encoder.take(Looked(row, said["additions"]))
-        among = None if said["among"] is None else [self.classes[i] for i in said["among"]]
+        self.encoder.take(Encoded(row, body["additions"]))
+        among = None if body["among"] is None else [self.classes[i] for i in body["among"]]
         guess = self.learner.guess(row, among)
-        is_same = guess.index == said["wanted"]
+        is_same = guess.index == body["wanted"]
         if not is_same and not self.is_altered:
             self.differences += 1
             self.first_difference = self.first_difference or event.seq
-        own = guess.id if is_same and said["label"] == said["wanted"] else None
-        self._open(event, said["label"], own, said["propensity"], row)
+        own = guess.id if is_same and body["label"] == body["wanted"] else None
+        self._open(event, body["label"], own, body["propensity"], row)
         if own is None:
             self.learner.drop(guess)
 
@@ -194,15 +194,15 @@ class State:
         correct: bool | None = event.body["correct"]
         if event.ticket in corrected:
             correct, self.is_altered = corrected[event.ticket], True
-        self._hear(event, correct)
+        self._close_ticket(event, correct)
 
     def _take_silence(self, event: Event, _corrected: dict[str, bool | None]) -> None:
         assert event.ticket is not None
         self.counts.silent += 1
-        self._hear(event, silence_answer(event, self.settings.silence))
+        self._close_ticket(event, silence_answer(event, self.settings.silence))
 
-    def _hear(self, event: Event, correct: bool | None) -> None:
-        """Close a ticket: right, wrong, or without an answer."""
+    def _close_ticket(self, event: Event, correct: bool | None) -> None:
+        """Close a ticket: right, wrong, or without feedback."""
         closed = self.open.pop(str(event.ticket))
         _, _, label, own, propensity, row = closed
         self.row_bytes -= _bytes_of(closed)
@@ -232,17 +232,17 @@ class State:
 
     def _take_watched(self, event: Event, _corrected: dict[str, bool | None]) -> None:
         assert event.row is not None
-        said = event.body
-        if said["correct"] is not None:  # first: what the learner refuses must change nothing
-            label, chance = self.classes[said["label"]], said["propensity"]
-            self.learner.learn_from(as_rows(event.row), [label], said["correct"], chance)
-        self.encoder.take(Looked(event.row, said["additions"]))
+        body = event.body
+        if body["correct"] is not None:  # first: a refusal by the learner must change nothing
+            label, chance = self.classes[body["label"]], body["propensity"]
+            self.learner.learn_from(as_rows(event.row), [label], body["correct"], chance)
+        self.encoder.take(Encoded(event.row, body["additions"]))
         self.counts.watched += 1
 
     # Snapshots.
 
     def to_bytes(self) -> bytes:
-        """Return all of it."""
+        """Serialize the state."""
         waiting = [
             [ticket, *each[:5], None if each.row is None else row_to_bytes(each.row).hex()]
             for ticket, each in self.open.items()
@@ -263,11 +263,11 @@ class State:
 
     @classmethod
     def of_bytes(cls, settings: Settings, content: bytes, trusted: Any = ()) -> "State":
-        """Return what `to_bytes` returned; raises ValueError for what it could not have."""
+        """Rebuild a state from the result of `to_bytes`; raises ValueError for other bytes."""
         end = _HEAD + int.from_bytes(content[:_HEAD], "little")
         state, header = cls(settings, trusted), parse(content[_HEAD:end])
         try:
-            state.settings = settings.changed(header.get("settings", {}))  # a snapshot from before had none
+            state.settings = settings.changed(header.get("settings", {}))  # absent in old snapshots
             state.learner = from_bytes(content[end:], "the snapshot's learner", trusted)
             state.encoder = Encoder.from_state(header["encoder"])
             state.classes = restore(header["classes"], Trusted(trusted))
@@ -278,8 +278,8 @@ class State:
             state.row_bytes = sum(map(_bytes_of, state.open.values()))
             state.counts = counts = Counts.of_state(header["counts"])
             wrong = counts.wrong.total()
-            before = [counts.right.total() + wrong, wrong, 1, []]  # of a snapshot without one
-            state.course = Course.of_state(header.get("course", before))
+            before = [counts.right.total() + wrong, wrong, 1, []]  # absent in old snapshots
+            state.course = LearningCurve.of_state(header.get("course", before))
             state.seq, state.is_altered = header["seq"], header["is_altered"]
             state.differences, state.first_difference = header["differences"]
             state.restored = state.seq
@@ -301,48 +301,48 @@ _TAKERS: dict[str, Callable[[State, Event, dict[str, bool | None]], None]] = {
 
 
 def silence_answer(event: Event, silence: str) -> bool | None:
-    """Return what a ticket that was closed by silence counts as: False for wrong, or None for no answer.
+    """Return how a ticket closed without feedback counts: False for wrong, None for not at all.
 
     Parameters
     ----------
     event : Event
-        Of the kind `SILENT`.
+        An event of kind `SILENT`.
     silence : str
-        The setting in force at that event, for logs whose silences do not say what they mean.
+        The setting in force at that event, for old logs whose events do not hold it.
     """
     return False if event.body.get("says", silence) == WRONG else None
 
 
 def _bytes_of(ticket: Open) -> int:
-    """Return how much memory an open ticket takes that is not the learner's."""
+    """Return the bytes of an open ticket beyond those that the learner counts."""
     return 0 if ticket.row is None else TICKET_BYTES + ticket.row.nbytes
 
 
 def as_rows(row: Any) -> Any:
-    """Return one row as learners take many."""
+    """Return one row as a matrix of one row."""
     return row[None] if isinstance(row, np.ndarray) and row.ndim == 1 else row
 
 
 def places_of(classes: list[Any]) -> dict[Any, int]:
-    """Return the position of each class."""
+    """Return the index of each class."""
     return {label: place for place, label in enumerate(classes)}
 
 
 def place_of(places: dict[Any, int], label: Any) -> int | None:
-    """Return the position of a label among the classes, None for what is no class."""
+    """Return the index of a label among the classes, None for unknown labels."""
     try:
         return places.get(label)
-    except TypeError:  # it cannot be hashed
+    except TypeError:  # not hashable
         return None
 
 
 def some_of(classes: Iterable[Any]) -> str:
-    """Return classes as an error shows them; not all are looked at, since there may be many."""
+    """Format classes for an error message; only the first ones, since there may be many."""
     return f"{list(islice(classes, _MOST_SHOWN))!r:.200}"
 
 
 def named_among(places: dict[Any, int], among: Any) -> list[int] | None:
-    """Return the positions of allowed labels, in order and once each; raises ValueError if one is no class."""
+    """Return the sorted indices of allowed labels; raises ValueError for unknown labels."""
     if among is None:
         return None
     if isinstance(among, (str, bytes)) or not isinstance(among, Collection):
@@ -359,15 +359,15 @@ def named_among(places: dict[Any, int], among: Any) -> list[int] | None:
 
 
 def same_state(one: State, other: State) -> bool:
-    """Return whether two states are the same to the last bit, but for the names of the learner's own tickets."""
+    """Return whether two states are equal to the last bit, except for the ids of the learner's tickets."""
     if one.encoder.state() != other.encoder.state() or one.counts.state() != other.counts.state():
         return False
     if list(one.open) != list(other.open) or one.classes != other.classes or one.settings != other.settings:
         return False
     if not one.learner._started or not other.learner._started:
         return one.learner._started == other.learner._started
-    if one.learner._state.plays_by_hand:  # what it keeps only its file says; copies have no tickets
+    if one.learner._state.plays_by_hand:  # its state is opaque: compare the serialized copies, which have no tickets
         return bytes(to_bytes(copy(one.learner))) == bytes(to_bytes(copy(other.learner)))
-    # Without their room: there is less of it after a snapshot.
+    # Without spare capacity, which is smaller after loading a snapshot.
     mine, theirs = (filled_arrays(each.learner._state) for each in (one, other))
     return all(np.array_equal(array, theirs[name], equal_nan=True) for name, array in mine.items())

@@ -1,4 +1,4 @@
-"""The words of a decider: what it hands out, and what it says of itself."""
+"""Types that a decider returns, and checks of tickets, feedback and times."""
 
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -14,30 +14,30 @@ class UnknownTicketError(ValueError):
 
 
 class TicketConflictError(AdvisedError):
-    """The ticket is there, and its answer is not what the call needs: told otherwise, not told, or closed."""
+    """The call does not fit the ticket: it has other feedback, none, or is closed."""
 
 
 class Ticket(NamedTuple):
-    """A guess that waits for its answer."""
+    """A guess, for which feedback can be given."""
 
     id: str
-    """For `tell`: it names the guess, and nobody can guess it."""
+    """Unpredictable id of the guess, for `tell`."""
     label: Any
     propensity: float
-    """The chance with which this label was drawn; it does not say how likely the label is to be right."""
+    """Probability with which this label was drawn; not the probability that it is right."""
     time: datetime
 
 
 class Shadow(NamedTuple):
-    """What a decider would have done."""
+    """What a decider would have guessed."""
 
     label: Any
     agrees: bool
-    """Whether the application did the same."""
+    """Whether the application chose the same label."""
 
 
 class Status(NamedTuple):
-    """How a decider fares; `Decider.status` returns it."""
+    """Result of `Decider.status`."""
 
     path: str
     learner: str
@@ -52,23 +52,23 @@ class Status(NamedTuple):
     events: int
     oldest_open: datetime | None
     differences: int
-    """How many guesses of the log this onebit would have made otherwise."""
+    """Number of guesses in the log that the replay made differently."""
     since: datetime
 
 
 LATEST = 32_503_680_000.0
-"""The year 3000: a clock that says more does not count seconds."""
+"""The year 3000: later times are not in seconds."""
 
 
 def check_time(seconds: Any) -> float:
-    """Return what a clock says, or raise ValueError unless that can be seconds since 1970.
+    """Return the time of a clock, or raise ValueError unless it can be in seconds since 1970.
 
     >>> check_time(1_794_960_000_000)
     Traceback (most recent call last):
     ...
     ValueError: clock must return seconds since 1970, before the year 3000; got 1794960000000. Are they milliseconds?
     """
-    # Not below 0 or NaN either; a plain comparison, since every event comes here.
+    # Fast path, taken for every event; also false for negative numbers and NaN.
     if type(seconds) is float and 0.0 <= seconds <= LATEST:
         return seconds
     try:
@@ -83,7 +83,7 @@ def check_time(seconds: Any) -> float:
 
 
 def moment(seconds: float) -> datetime:
-    """Return a time of the log; the last that there is for one that is beyond all, which a log of before may hold."""
+    """Convert a time of the log; impossible times, which old logs may hold, become the latest datetime."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
@@ -91,7 +91,7 @@ def moment(seconds: float) -> datetime:
 
 
 def name_of(ticket: "str | Ticket") -> str:
-    """Return the id of a ticket, or raise ValueError if it is none."""
+    """Return the id of a ticket, or raise ValueError for other objects."""
     name = ticket.id if isinstance(ticket, Ticket) else ticket
     if not isinstance(name, str):
         raise ValueError(f"ticket must be a ticket or its id; got {brief(ticket)}")
@@ -99,7 +99,7 @@ def name_of(ticket: "str | Ticket") -> str:
 
 
 def number_of(name: str) -> int:
-    """Return the number of a ticket's guess, with which its id begins, or raise ValueError."""
+    """Return the number of a ticket's guess event, the first part of its id, or raise ValueError."""
     number = name.partition("-")[0]
     if not (number.isascii() and number.isdigit() and len(number) < 20):
         raise ValueError(f"ticket {name!r:.80} is no ticket's id")
@@ -107,7 +107,7 @@ def number_of(name: str) -> int:
 
 
 def check_answer(correct: Any) -> bool:
-    """Return whether a guess was right, or raise ValueError if that is not said."""
+    """Return feedback as a bool, or raise ValueError."""
     if not isinstance(correct, (bool, np.bool_)):
         raise ValueError(f"correct must be True or False; got {brief(correct)}")
     return bool(correct)

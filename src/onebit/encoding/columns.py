@@ -1,4 +1,4 @@
-"""What an encoder keeps of each column: its places in the row, how often it was there, and its running means."""
+"""What an encoder stores of each column: its slots in the row, and counts."""
 
 import math
 from datetime import date, datetime
@@ -8,7 +8,7 @@ from onebit.encoding.fields import LONGEST_NAME, shown
 from onebit.inputs import check_integer, check_switch
 
 SHARED = -1
-"""The place of what has none of its own."""
+"""Marks a value without a slot of its own."""
 _EPOCH = datetime(1970, 1, 1)
 _SECONDS = 86_400  # of a day
 _DAYS = 365.25  # of a year
@@ -21,29 +21,29 @@ DATE_PARTS = (
     "time of year (sin)",
     "time of year (cos)",
 )
-"""The numbers that a date becomes."""
+"""The numbers that encode a date."""
 
 
 class ColumnInfo(NamedTuple):
-    """What a column became."""
+    """How a column is encoded."""
 
     name: str
     kind: str
-    """All that was met in it: "number", "date", "category", "tags", "text", joined by "+"; "unknown" if nothing was."""
+    """Kinds of its values: "number", "date", "category", "tags", "text", joined by "+"; "unknown" if empty."""
     places: tuple[int, ...]
-    """The positions in the row that are its own."""
+    """Its own slots in the row."""
     categories: tuple[str, ...]
-    """The words that have places of their own, in the order in which they came."""
+    """The categories with slots of their own, in order of appearance."""
     seen: int
-    """In how many records it had a value."""
+    """Number of records with a value."""
     missing: int
-    """In how many it had none, since it joined."""
+    """Number of records without a value, since its first appearance."""
     shared: int
-    """In how many its value, or a part of it, went to places that it shares with others, for want of room."""
+    """Number of records whose value, or a part of it, went to shared slots."""
 
 
 class Column:
-    """One column of the records, with its places; a place that is None was not needed yet."""
+    """One column of the records, with its slots; None for slots not needed yet."""
 
     __slots__ = (
         "absent",
@@ -64,14 +64,14 @@ class Column:
         self.seen = self.missing = self.shared = 0
         self.number: int | None = None
         self.date: int | None = None
-        """The first of the places of a date, which follow each other."""
+        """The first of the consecutive slots of a date."""
         self.absent: int | None = None
-        """Where it says that there is no value."""
+        """The slot that indicates a missing value."""
         self.words: dict[str, int] = {}
         self.has_text = self.has_lists = False
 
     def copy(self) -> "Column":
-        """Return another one that can grow by itself."""
+        """Return an independent copy."""
         copy = Column(self.index, self.name)
         for slot in Column.__slots__:
             setattr(copy, slot, getattr(self, slot))
@@ -79,12 +79,12 @@ class Column:
         return copy
 
     def measured(self) -> list[int]:
-        """Return its places for numbers."""
+        """Return its slots for numbers."""
         number = [] if self.number is None else [self.number]
         return [place for place in number + date_places(self.date) if place != SHARED]
 
     def places(self) -> dict[int, str]:
-        """Return the places that are its own, with what each of them means."""
+        """Return its own slots with their names."""
         found = {} if self.number is None else {self.number: self.name}
         found |= {
             place: f"{self.name}: {part}" for place, part in zip(date_places(self.date), DATE_PARTS, strict=False)
@@ -96,7 +96,7 @@ class Column:
         return found
 
     def info(self, is_tags: bool) -> ColumnInfo:
-        """Return what it became, for people."""
+        """Return how the column is encoded."""
         kinds = {
             "number": self.number is not None,
             "date": self.date is not None,
@@ -111,7 +111,7 @@ class Column:
         )
 
     def state(self) -> dict[str, Any]:
-        """Return all that is kept of it, as JSON can write it."""
+        """Return the column as plain JSON values."""
         return {
             "name": self.name,
             "counts": [self.seen, self.missing, self.shared],
@@ -125,7 +125,7 @@ class Column:
 
     @classmethod
     def from_state(cls, index: int, state: Any) -> "Column":
-        """Return the column that a state describes, or raise ValueError; places are only whole numbers yet."""
+        """Rebuild a column from `state`, or raise ValueError; slots are only checked to be integers."""
         if type(state) is not dict or set(state) != set(Column(0, "").state()):
             raise ValueError(f"column {index} must have a name, counts and places; got {state!r:.80}")
         column = cls(index, check_name(state["name"]))
@@ -146,7 +146,7 @@ class Column:
 
 
 def shared_column(name: str) -> Column:
-    """Return a column of which nothing is kept: all of it goes to places that it shares."""
+    """Return a temporary column whose values all go to shared slots."""
     column = Column(SHARED, check_name(name))
     column.number = column.date = column.absent = SHARED
     column.has_lists = True
@@ -154,22 +154,22 @@ def shared_column(name: str) -> Column:
 
 
 def date_places(first: int | None) -> list[int]:
-    """Return the places of a date, given the first of them."""
+    """Return the slots of a date, given the first."""
     return [] if first is None or first == SHARED else list(range(first, first + len(DATE_PARTS)))
 
 
 def check_name(name: Any) -> str:
-    """Return a column's name, or raise if it is none, or too long to be kept."""
+    """Return a column's name, or raise ValueError if it is not a string or too long."""
     if type(name) is not str or len(name) > LONGEST_NAME:
         raise ValueError(f"names of columns are texts of at most {LONGEST_NAME} letters; got {name!r:.80}. Rename it")
     return name
 
 
 def date_numbers(moment: date) -> tuple[float, ...]:
-    """Return the numbers of a date: days since 1970, and where it stands on the circles of a day, a week and a year.
+    """Return the numbers of a date: days since 1970, and sine and cosine of the time of day, week and year.
 
-    The days of a moment with a time zone are those of UTC, the circles those of its own clock. A date without a time
-    says nothing about the time of day.
+    With a time zone, days are in UTC and the other numbers in local time. Without a time, those of the time of day
+    are 0.
     """
     days_in_year = moment.toordinal() - date(moment.year, 1, 1).toordinal()
     weekday = moment.weekday()

@@ -1,8 +1,7 @@
-"""Records as rows: named values of any kind become numbers at fixed places.
+"""Encode records as rows: named values of several kinds become numbers in fixed slots.
 
-Learners have a fixed number of features, and an application meets new columns and new words for as long as it runs. So
-a row has places that are given away one by one, to whatever comes, and places that all the rest shares by hashing. The
-first record decides how many.
+Learners have a fixed number of features, but new columns and categories keep appearing. So some slots of a row are
+assigned in order of appearance, and the rest are shared by hashing. The first record determines their numbers.
 """
 
 from collections import Counter
@@ -13,62 +12,61 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onebit.encoding.columns import DATE_PARTS, SHARED, Column, ColumnInfo, check_name, date_places
-from onebit.encoding.fast_path import SameNumbers, same_numbers
-from onebit.encoding.fields import KINDS, MOST_VALUES, Cells, Text, read_cells, shown
+from onebit.encoding.fast_path import NumericFastPath, numeric_fast_path
+from onebit.encoding.fields import KINDS, MOST_VALUES, FieldValues, Text, read_fields, shown
 from onebit.encoding.record_json import record_from_json, record_to_json
 from onebit.encoding.row_writing import CROWDED, DATE, MET, MISSING, NUMBER, IsNewError, RowWriter, guessed
-from onebit.encoding.slots import WIDEST, Places, check_size
+from onebit.encoding.slots import WIDEST, FeatureSlots, check_size
 from onebit.encoding.statistics import Running
 from onebit.engine.lengths import MOST
 from onebit.inputs import Floats, Integers, Rows, SparseRows, check_choice, check_integer, check_switch
 
-__all__ = ["ColumnInfo", "Encoder", "Looked", "record_from_json", "record_to_json"]
+__all__ = ["ColumnInfo", "Encoded", "Encoder", "record_from_json", "record_to_json"]
 
 _VERSION = 1
 _WIDEST_DENSE = 1_024
-# What the first record makes room for.
+# Slots reserved at the first record: per category column, per empty column, spare, shared.
 _WORDS, _UNKNOWN, _SPARE, _TO_SHARE = 8, 4, 8, 8
-_MOST_TALLIED = 100  # kinds of records
+_MOST_TALLIED = 100  # distinct patterns of met columns
 
 
-class Looked(NamedTuple):
-    """A record as an encoder sees it."""
+class Encoded(NamedTuple):
+    """An encoded record."""
 
     row: Rows
-    """One dense row, of one dimension; or, if it is wide, a sparse one."""
+    """A dense row of one dimension, or a sparse one if it is wide."""
     additions: dict[str, Any]
-    """What it adds to the encoder, as JSON can write it."""
+    """What it adds to the encoder, as plain JSON values."""
 
 
 class Encoder:
-    """Turns records into rows, for as long as an application runs.
+    """Online encoder of records as rows of fixed width.
 
-    Numbers and truth values take one place, dates seven (days, and the time of day, week and year on circles), every
-    word of a category or a list of tags one, and a place of its own says that a column has no value; a number that is
-    missing, there or not at all, is the mean so far. Texts are hashed: words, and pieces of words. A column can hold
-    several of these: a word among numbers is a category of that column. Whatever a column is taken for can be read
-    (`columns`).
+    Numbers and bools take one slot, dates seven (days, and sine and cosine of the time of day, week and year), each
+    category or tag one, and a missing value has an indicator slot; missing numbers are replaced by the mean so far.
+    Texts are hashed: words and character n-grams. A column can hold several kinds: a string among numbers is a category
+    of that column. `columns` returns how each column is encoded.
 
-    The first record decides how wide rows are, with room for columns and words met later. When all places are given
-    away, what is new shares some by hashing. So memory is bounded, whatever comes.
+    The first record determines the width of rows, with spare slots for later columns and categories. When all slots are
+    assigned, new ones share slots by hashing, so memory is bounded.
 
-    `look` changes nothing; `take` does, and all it needs is what `look` returned. So whoever keeps that can make the
-    same encoder again, bit for bit, without the records.
+    `look` encodes a record without changing the encoder; `take` updates the encoder, from the result of `look` alone.
+    So the encoder can be rebuilt exactly from stored results of `look`, without the records.
 
     Parameters
     ----------
     kinds : mapping of column to {"number", "category", "text", "tags", "date", "ignore"}, optional
-        What columns are, where a guess from the values would be wrong: a number that is a code, a text of one word.
-        What cannot be read as its kind is a category.
+        Kinds of columns that would be inferred wrongly: numbers that are codes, texts of one word. Values that do
+        not fit the kind become categories.
     width : int, optional
-        How many places a row has; by default the first record decides.
+        Number of slots in a row; by default determined by the first record.
     max_categories : int
-        The most words of one column that get places of their own.
+        Maximum number of categories of one column with slots of their own.
     text_width : int
-        How many places texts share, if the first record or `kinds` has any.
+        Number of slots shared by texts, if the first record or `kinds` has any.
     scale : bool
-        Standardise numbers and dates by mean and variance of the records before, at most √n deviations from 0 after n
-        of them. For learners that do not scale columns themselves.
+        Standardise numbers and dates by the mean and variance of earlier records, clipped to ±√n after n of them. For
+        learners that do not scale columns themselves.
 
     Examples
     --------
@@ -101,16 +99,16 @@ class Encoder:
         self._set_size(0, 0)
 
     def _set_size(self, own: int, to_share: int) -> None:
-        self._places = Places(own, to_share, self._max_categories)
+        self._places = FeatureSlots(own, to_share, self._max_categories)
         self._running = Running(own + to_share)
-        # The row of a record in which nothing is met: all numbers at their means.
+        # The row of an empty record: all numbers at their means.
         self._at_rest = np.zeros(own + to_share) if self._scale else self._running.means
         self._last_met: tuple[str, Integers] = "", np.zeros(0, np.int64)
-        self._same: SameNumbers | None = None
-        self._latest: tuple[Looked, Integers, Floats] | None = None
-        """The latest record of nothing but numbers: what `look` returned, and its numbers by place."""
+        self._fast_path: NumericFastPath | None = None
+        self._latest: tuple[Encoded, Integers, Floats] | None = None
+        """The latest purely numeric record: the result of `look`, its slots and its numbers."""
         self._tally: Counter[str] = Counter()
-        """What was met, and how often: the columns' counts are made of it when somebody asks."""
+        """Number of records by pattern of met columns; added to the columns' counts when these are read."""
 
     def __repr__(self) -> str:
         places = self._places
@@ -119,52 +117,52 @@ class Encoder:
 
     @property
     def width(self) -> int:
-        """How many places a row has; 0 before the first record."""
+        """Number of slots in a row; 0 before the first record."""
         return len(self._at_rest)
 
     def example_rows(self) -> list[Rows]:
-        """Return a small row of each kind that records become: dense, sparse, or both before the first record."""
+        """Return a small example row: dense or sparse, as records are encoded; both before the first record."""
         rows: list[Rows] = [np.zeros(2), _as_sparse(np.ones(2))]
         return rows if not self.width else rows[:1] if self.width <= _WIDEST_DENSE else rows[1:]
 
-    # Looking.
+    # Encoding.
 
-    def look(self, record: Any) -> Looked:
-        """Return a record as a row, and what it would add; nothing is changed.
+    def look(self, record: Any) -> Encoded:
+        """Encode a record, without changing the encoder.
 
         Parameters
         ----------
         record : mapping, frame of one row, row of a pandas frame, or list or array of numbers
-            Mappings in it are flattened, as ``"a.b"``. None, NaN, NA, NaT and blank texts are missing values.
+            Mappings in it are flattened, as ``"a.b"``. None, NaN, NA, NaT and blank strings are missing values.
 
         Raises
         ------
         ValueError
-            For what is no record, what no learner takes (infinities), and too much of anything; it names the column.
+            For invalid records, infinite numbers, and too many values; the message names the column.
         """
-        same = self._same
-        if same is not None and len(same.places) == len(self._places.columns):
-            numbers = same.numbers_of(record)
+        fast_path = self._fast_path
+        if fast_path is not None and len(fast_path.places) == len(self._places.columns):
+            numbers = fast_path.numbers_of(record)
             if numbers is not None:
-                return self._finished_numbers(same, numbers)
-        cells = read_cells(record, self._kinds)
+                return self._finished_numbers(fast_path, numbers)
+        fields = read_fields(record, self._kinds)
         if not self.width:
-            fresh, size = self._copy(), self._first_size(cells)
+            fresh, size = self._copy(), self._first_size(fields)
             fresh._set_size(*size)
-            row, additions = fresh._encoded(cells.values, [])
-            return Looked(row, {**additions, "size": list(size)})
+            row, additions = fresh._encoded(fields.values, [])
+            return Encoded(row, {**additions, "size": list(size)})
         try:
-            looked = self._encoded(cells.values, None)
+            encoded = self._encoded(fields.values, None)
         except IsNewError:
-            return self._copy()._encoded(cells.values, [])
+            return self._copy()._encoded(fields.values, [])
         if not self._kinds:
             by_name = self._places.by_name
-            places = [by_name[name].number if name in by_name else None for name in cells.values]
-            self._same = same_numbers(record, cells.values, places)
-        return looked
+            places = [by_name[name].number if name in by_name else None for name in fields.values]
+            self._fast_path = numeric_fast_path(record, fields.values, places)
+        return encoded
 
-    def _encoded(self, values: dict[str, Any], new: list[Any] | None) -> Looked:
-        """Return the row of a record, and its additions; what is new is added to the encoder, and noted in `new`."""
+    def _encoded(self, values: dict[str, Any], new: list[Any] | None) -> Encoded:
+        """Encode values; new entries are added to this encoder and to `new`, unless that is None."""
         writer = RowWriter(self._places, self._at_rest.copy(), new)
         additions: dict[str, Any] = {"at": self._n_records, "met": writer.write_all(values)}
         if new:
@@ -173,38 +171,38 @@ class Encoder:
             additions["others"] = writer.n_others
         return self._finished(writer.row, additions)
 
-    def _finished_numbers(self, same: SameNumbers, numbers: Floats) -> Looked:
-        """Return a row that has a number in every column, and nothing else."""
+    def _finished_numbers(self, fast_path: NumericFastPath, numbers: Floats) -> Encoded:
+        """Encode a record with a number in every column and nothing else."""
         row = self._at_rest.copy()
-        row[same.where] = numbers
-        looked = self._finished(row, {"at": self._n_records, "met": NUMBER * len(numbers)})
-        self._latest = looked, same.places, numbers
-        return looked
+        row[fast_path.where] = numbers
+        encoded = self._finished(row, {"at": self._n_records, "met": NUMBER * len(numbers)})
+        self._latest = encoded, fast_path.places, numbers
+        return encoded
 
-    def _finished(self, row: Floats, additions: dict[str, Any]) -> Looked:
-        """Return a row with its numbers scaled, if they are."""
+    def _finished(self, row: Floats, additions: dict[str, Any]) -> Encoded:
+        """Scale the numbers of a row if necessary, and make wide rows sparse."""
         if self._scale:
             places = self._places_met(additions["met"])
             numbers = row[places]
             additions["numbers"] = numbers.tolist()
             row[places] = self._running.standardized(places, numbers)
-        return Looked(row if len(row) <= _WIDEST_DENSE else _as_sparse(row), additions)
+        return Encoded(row if len(row) <= _WIDEST_DENSE else _as_sparse(row), additions)
 
     def _copy(self) -> "Encoder":
-        """Return another encoder that can grow by itself; it must not take anything."""
+        """Return a copy with slots of its own, for encoding only; the statistics are shared."""
         self._count_columns()
         copy = object.__new__(Encoder)
         copy.__dict__.update(self.__dict__)
         copy._places = self._places.copy()
         return copy
 
-    def _first_size(self, cells: Cells) -> tuple[int, int]:
-        """Return how many places there will be to give away, and how many to share."""
-        if not cells.values and self._wished is None:
+    def _first_size(self, fields: FieldValues) -> tuple[int, int]:
+        """Return the numbers of individual and of shared slots for the first record."""
+        if not fields.values and self._wished is None:
             raise ValueError("the first record decides how wide rows are, and has no value: give one, or give width")
         has_text = "text" in self._kinds.values()
         needed = 0
-        for name, value in cells.values.items():
+        for name, value in fields.values.items():
             read = guessed(Column(0, name), value) if type(value) is str else value
             has_text = has_text or type(read) is Text
             if isinstance(read, tuple):
@@ -217,28 +215,28 @@ class Encoder:
         if self._wished is not None:
             to_share = max(1, min(to_share, self._wished // (2 if has_text else 4)))
             return self._wished - to_share, to_share
-        n_named = len(cells.values) - cells.n_listed
-        return needed + (needed - cells.n_listed) // 4 + n_named // 2 + _SPARE, to_share
+        n_named = len(fields.values) - fields.n_listed
+        return needed + (needed - fields.n_listed) // 4 + n_named // 2 + _SPARE, to_share
 
-    # Taking.
+    # Learning.
 
-    def take(self, looked: Looked) -> None:
-        """Make what `look` returned part of the encoder.
+    def take(self, encoded: Encoded) -> None:
+        """Update the encoder with an encoded record.
 
         Parameters
         ----------
-        looked : Looked
-            Of the encoder as it is now, or as it was when it stood here. Its row may have one dimension, or be a
-            matrix of one row.
+        encoded : Encoded
+            Result of `look` of this encoder, or of an identical one. Its row may be a vector or a matrix of one
+            row.
 
         Raises
         ------
         ValueError
-            If another record was taken since, or if `look` could not have returned this; then nothing is changed.
+            If another record was taken since, or `look` could not have returned this; the encoder is unchanged.
         """
-        row, additions = looked
-        if self._latest is not None and looked is self._latest[0] and additions["at"] == self._n_records:
-            self._count(additions["met"], *self._latest[1:])  # as it was looked at a moment ago
+        row, additions = encoded
+        if self._latest is not None and encoded is self._latest[0] and additions["at"] == self._n_records:
+            self._count(additions["met"], *self._latest[1:])  # the latest numeric record
             return
         if type(additions) is not dict or additions.get("at") != self._n_records:
             at = additions.get("at") if type(additions) is dict else additions
@@ -259,7 +257,7 @@ class Encoder:
         self._count(met, places, numbers)
 
     def _count(self, met: str, places: Integers, numbers: Floats) -> None:
-        """Count a record, by what was met in it."""
+        """Update statistics and counts with a record."""
         self._running.take(places, numbers[None])
         self._n_records += 1
         self._tally[met] += 1
@@ -267,14 +265,14 @@ class Encoder:
             self._count_columns()
 
     def take_many(self, rows: Floats, additions: list[dict[str, Any]]) -> None:
-        """Take what `look` returned for records that brought nothing new, one after the other.
+        """Update the encoder with consecutive records that add no columns or categories.
 
         Parameters
         ----------
         rows : array
-            Their rows.
+            The rows of the records.
         additions : list
-            What each adds; if one cannot be, `take` says why, and those before it are taken.
+            Their additions; an invalid one raises as in `take`, after those before it were applied.
         """
         met = self._check_met(additions[0].get("met"))
         places = self._places_met(met)
@@ -285,14 +283,14 @@ class Encoder:
         )
         if not is_same or not (abs(numbers) <= MOST).all():
             for row, each in zip(rows, additions, strict=True):
-                self.take(Looked(row, each))
+                self.take(Encoded(row, each))
             return
         self._running.take(places, numbers)
         self._n_records += len(rows)
         self._tally[met] += len(rows)
 
     def _check_met(self, met: Any) -> str:
-        """Return what was met in the columns, or raise ValueError if it could not be."""
+        """Return the pattern of met columns, or raise ValueError if invalid."""
         if type(met) is not str or met not in self._tally:
             n_columns = len(self._places.columns)
             if type(met) is not str or len(met) != n_columns or not MET.issuperset(met):
@@ -300,7 +298,7 @@ class Encoder:
         return met
 
     def _count_columns(self) -> None:
-        """Let the columns' counts say all that was met."""
+        """Add the tally to the columns' counts."""
         for met, times in self._tally.items():
             for column, letter in zip(self._places.columns, met, strict=True):
                 if letter == MISSING:
@@ -322,7 +320,7 @@ class Encoder:
             self._places.grow(entry)
 
     def _places_met(self, met: str) -> Integers:
-        """Return the places of the numbers that were met, column by column."""
+        """Return the slots of the numbers in a pattern, column by column."""
         last, places = self._last_met
         if met == last:
             return places
@@ -334,12 +332,12 @@ class Encoder:
                 if not here or here[0] == SHARED:
                     raise ValueError(f"column {shown(column.name)} cannot have met a number: it has no place for one")
                 found += here
-        # Most records are like the one before. What a text of letters means never changes.
+        # Cached: most records have the pattern of the one before, and its meaning never changes.
         self._last_met = met, np.array(found, np.int64)
         return self._last_met[1]
 
     def _numbers_in(self, row: Any, places: Integers, raw: Any) -> Floats:
-        """Return the numbers of a record, as they were before they were scaled."""
+        """Return the numbers of a record before scaling."""
         values = self._values_of(row)
         if self._scale:
             if type(raw) is not list or len(raw) != len(places) or not all(type(value) is float for value in raw):
@@ -354,7 +352,7 @@ class Encoder:
         return numbers
 
     def _values_of(self, row: Any) -> Floats:
-        """Return a row's numbers, one for each place, or raise ValueError."""
+        """Return a row as a dense vector, or raise ValueError."""
         try:
             if isinstance(row, SparseRows):
                 values = np.zeros(row.n_columns if row.n_columns == self.width else 0)
@@ -368,13 +366,12 @@ class Encoder:
             raise ValueError(f"the row must be one of {self.width} numbers; got shape {np.shape(row)}")
         return values
 
-    # Reading.
+    # Inspection.
 
     def columns(self) -> list[ColumnInfo]:
-        """Return what each column became, in the order in which they came.
+        """Return how each column is encoded, in order of appearance.
 
-        The last one, ``"(others)"``, stands for all columns that came when no place was left: `seen` counts their
-        values.
+        The last one, ``"(others)"``, stands for all columns without slots of their own: `seen` counts their values.
         """
         self._count_columns()
         found = [column.info(self._kinds.get(column.name) == "tags") for column in self._places.columns]
@@ -383,18 +380,18 @@ class Encoder:
         return found
 
     def feature_names(self) -> list[str]:
-        """Return what each place of a row means."""
+        """Return the name of each slot of a row."""
         return self._places.names()
 
     def explain(self, row: Rows) -> dict[str, float]:
-        """Return what a row holds, by name; zeros are left out."""
+        """Return the nonzero values of a row by slot name."""
         values = self._values_of(row).tolist()
         return {name: value for name, value in zip(self.feature_names(), values, strict=True) if value}
 
-    # Keeping.
+    # Serialization.
 
     def state(self) -> dict[str, Any]:
-        """Return all that the encoder is, as JSON can write it; floats come back from JSON as they were."""
+        """Return the encoder as plain JSON values; floats survive JSON exactly."""
         self._count_columns()
         return {
             "version": _VERSION,
@@ -413,12 +410,12 @@ class Encoder:
 
     @classmethod
     def from_state(cls, state: Any) -> "Encoder":
-        """Return the encoder that `state` described.
+        """Rebuild an encoder from the result of `state`.
 
         Raises
         ------
         ValueError
-            For all that `state` could not have returned.
+            For values that `state` could not have returned.
         """
         if type(state) is not dict or set(state) != set(Encoder().state()):
             raise ValueError(f"an encoder's state has settings, size, counts, columns, …; got {state!r:.80}")

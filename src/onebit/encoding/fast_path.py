@@ -1,4 +1,4 @@
-"""Records that are like the one before, and hold nothing but numbers: they take a short way into a row."""
+"""Fast path for purely numeric records with the same columns as the one before."""
 
 from typing import Any
 
@@ -12,17 +12,17 @@ from onebit.inputs import Floats, Integers
 _FLOAT64 = np.dtype(np.float64)
 
 
-class SameNumbers:
-    """How the numbers of such a record are named, and where they go.
+class NumericFastPath:
+    """Column names and slots of a purely numeric record.
 
     Parameters
     ----------
     names : tuple of str
         The columns, in the order of the record.
     is_listed : bool
-        Whether a record is a list or array of numbers, and the names are their positions.
+        Whether records are lists or arrays, named by position.
     places : array
-        Where each number goes in a row.
+        The slot of each number.
     """
 
     def __init__(self, names: tuple[str, ...], is_listed: bool, places: Integers) -> None:
@@ -30,15 +30,15 @@ class SameNumbers:
         self.places = places
         first, n = int(places[0]), len(places)
         self.where = slice(first, first + n) if np.array_equal(places, np.arange(first, first + n)) else places
-        """The same, in the way in which NumPy is fastest to write there."""
+        """The slots as a slice if they are consecutive, which is faster to assign to."""
 
     def numbers_of(self, record: Any) -> Floats | None:
-        """Return the numbers of a record in an array of its own, or None if it is not like that."""
+        """Return the numbers of a record in a new array, or None if it has another form."""
         kind = type(record)
         if kind is np.ndarray:
             if not self._is_listed or record.dtype is not _FLOAT64 or record.shape != self.places.shape:
                 return None
-            numbers: Floats = record.copy()  # whoever gave it may write to it meanwhile
+            numbers: Floats = record.copy()  # the caller may modify it meanwhile
         else:
             if kind is dict:
                 if self._is_listed or tuple(record) != self._names:
@@ -52,22 +52,22 @@ class SameNumbers:
                 return None
             try:
                 numbers = np.array([*values], np.float64)
-            except OverflowError:  # a whole number that is no float
+            except OverflowError:  # an integer too large for float
                 return None
         return numbers if all_within(numbers, MOST) else None
 
 
-def same_numbers(record: Any, values: dict[str, Any], places: list[int | None]) -> SameNumbers | None:
-    """Return how the next record may be like this one, if it holds nothing but numbers.
+def numeric_fast_path(record: Any, values: dict[str, Any], places: list[int | None]) -> NumericFastPath | None:
+    """Return a fast path for records like this one, or None if it is not purely numeric.
 
     Parameters
     ----------
     record : object
         The record.
     values : dict
-        What it holds, by column.
+        Its values by column.
     places : list
-        Where each column's numbers go, for all columns there are; None for one that has no place of its own for them.
+        The number slot of each of all columns; None for a column without one.
     """
     if not values or len(places) != len(values) or not NUMBERS.issuperset(map(type, values.values())):
         return None
@@ -75,4 +75,4 @@ def same_numbers(record: Any, values: dict[str, Any], places: list[int | None]) 
     is_listed = type(record) in (list, np.ndarray)
     if (known < 0).any() or not (is_listed or (type(record) is dict and tuple(record) == tuple(values))):
         return None
-    return SameNumbers(tuple(values), is_listed, known)
+    return NumericFastPath(tuple(values), is_listed, known)

@@ -1,7 +1,7 @@
-"""What a record holds: named values of a few kinds, however it came.
+"""Read the values of a record from mappings, frames, lists or arrays.
 
-A value is a number, a truth value, a word, a date, several words (tags), or missing. Whatever else a record holds, or
-too much of it, is refused with an error that names the column, the value and the remedy.
+A value is a number, a bool, a string, a date, several strings (tags), or missing. Other values, and too many of them,
+raise an error that names the column, the value and the remedy.
 """
 
 import math
@@ -20,35 +20,35 @@ from onebit.frames import is_frame, is_missing
 from onebit.inputs import brief
 
 MOST_VALUES = 10_000
-"""Of one record."""
+"""Maximum number of values in a record."""
 MOST_LETTERS = 1_000_000
-"""Of one value."""
+"""Maximum number of characters in a value."""
 LONGEST_NAME = 200
-"""Letters of a column's name, and of a word that is kept."""
-_DEEPEST = 10  # mappings in mappings
+"""Maximum characters of a column's name, and of a category with its own slot."""
+_DEEPEST = 10  # maximum depth of nested mappings
 
 KINDS = ("number", "category", "text", "tags", "date", "ignore")
-"""What the user can say that a column is."""
+"""Kinds of columns that the user can choose."""
 
 _AS_THEY_ARE = frozenset((float, int, bool, str, type(None)))
 
 
 class Text(str):
-    """What is to be read as text, even if it is a single word."""
+    """A string to be encoded as text, even if it is a single word."""
 
     __slots__ = ()
 
 
-class Cells(NamedTuple):
-    """The values of a record, by the names of their columns."""
+class FieldValues(NamedTuple):
+    """The values of a record by column name."""
 
     values: dict[str, Any]
-    """Each a float, int, bool, str, `Text`, date or datetime, None if it is missing, or a tuple of words."""
+    """Each a float, int, bool, str, `Text`, date, datetime, None if missing, or a tuple of strings."""
     n_listed: int
-    """How many of them came as numbers in a list: there will hardly be more of those."""
+    """Number of values that came from lists of numbers, whose length hardly grows."""
 
 
-def read_cells(record: Any, kinds: Mapping[str, str]) -> Cells:
+def read_fields(record: Any, kinds: Mapping[str, str]) -> FieldValues:
     """Return the values of a record.
 
     Parameters
@@ -56,12 +56,12 @@ def read_cells(record: Any, kinds: Mapping[str, str]) -> Cells:
     record : mapping, frame of one row, row of a pandas frame, or list or array of numbers
         Mappings in it are flattened: ``{"a": {"b": 1}}`` has a column ``"a.b"``. So are numbers in a list: ``"a.0"``.
     kinds : mapping
-        What columns are, where the user says so.
+        Kinds of columns given by the user.
 
     Raises
     ------
     ValueError
-        For what is no record, what cannot be a value, and too much of anything.
+        For invalid records, unsupported values, and too many values.
     """
     reader = _Reader(kinds)
     if isinstance(record, Mapping):
@@ -79,11 +79,11 @@ def read_cells(record: Any, kinds: Mapping[str, str]) -> Cells:
                 values.pop(name, None)
             elif name in values:
                 values[name] = _as_kind(kind, name, values[name])
-    return Cells(values, reader.n_listed)
+    return FieldValues(values, reader.n_listed)
 
 
 def named_values(record: Any) -> Mapping[Any, Any] | None:
-    """Return the row of a frame, or None for what has no names."""
+    """Return the row of a frame or series by name, or None for other objects."""
     if nw.dependencies.is_pandas_series(record):
         named = dict(record.items())
         if len(named) < len(record):
@@ -94,7 +94,7 @@ def named_values(record: Any) -> Mapping[Any, Any] | None:
     try:
         table = nw.from_native(record, eager_only=True)
         n_rows, names = len(table), table.columns
-    except Exception as error:  # each kind of frame has errors of its own
+    except Exception as error:  # frame libraries raise different errors
         raise ValueError(f"the record is no frame that can be read: {error}") from error
     if n_rows != 1:
         raise ValueError(f"a record is one row; got a frame of {n_rows}. Give its rows one by one, as frame[i : i + 1]")
@@ -109,7 +109,7 @@ class _Reader:
         self._kinds = kinds
 
     def read_mapping(self, prefix: str, mapping: Mapping[Any, Any], depth: int) -> None:
-        """Note all values of a mapping, with a prefix before their names."""
+        """Read all values of a mapping, with a prefix for their names."""
         if depth > _DEEPEST:
             raise ValueError(
                 f"{prefix!r:.80} lies more than {_DEEPEST} mappings deep; leave it out, or name its values at the top"
@@ -143,7 +143,7 @@ class _Reader:
             self._note(name, plain(name, value))
 
     def read_numbers(self, prefix: str, items: list[Any]) -> None:
-        """Note the values of a list, which have no names but their positions."""
+        """Read the values of a list, named by their positions."""
         self._check_room(len(items))
         self.n_listed += len(items)
         for i, item in enumerate(items):
@@ -155,14 +155,14 @@ class _Reader:
         self.found[name] = value
 
     def _check_room(self, n_more: int) -> None:
-        # Mappings count too: one that is there many times over is read as often.
+        # Mappings count too: one that occurs repeatedly is read each time.
         self._n_read += n_more
         if self._n_read > MOST_VALUES:
             raise ValueError(f"a record has at most {MOST_VALUES} values; got {self._n_read} or more. Leave some out")
 
 
 def key_of(key: Any) -> str:
-    """Return the name of a column: a text, or a whole number as one."""
+    """Return the name of a column: a string, or an integer converted to one."""
     if isinstance(key, str):
         return str.__str__(key)
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
@@ -178,13 +178,13 @@ def _clash(name: str) -> ValueError:
 
 
 def items_of(values: Any, name: str) -> list[Any]:
-    """Return the items of a list, set or array of one dimension (or of one row)."""
+    """Return the items of a list, a set, or an array of one dimension (or one row)."""
     if isinstance(values, np.ndarray):
         if name == "the record" and values.ndim == 2 and len(values) == 1:
             values = values[0]
         if values.ndim != 1:
             raise ValueError(f"{name} must have one dimension; got shape {values.shape}. Give ravel() of it")
-        # What is masked becomes None; dates must not become whole numbers.
+        # Masked items become None; tolist() would turn dates into integers.
         return values.tolist() if values.dtype.kind in "biufUO" else list(values)
     if not isinstance(values, list | tuple | set | frozenset):
         hint = "{'text': record}" if isinstance(values, str) else "a mapping of named values"
@@ -195,7 +195,7 @@ def items_of(values: Any, name: str) -> list[Any]:
 
 
 def in_order(items: list[Any], name: str) -> list[Any]:
-    """Return the items of a set in an order of their own: that of a set differs from process to process."""
+    """Return the items of a set in a fixed order, since that of a set differs between processes."""
     try:
         return sorted(items, key=repr)
     except RecursionError:
@@ -203,7 +203,7 @@ def in_order(items: list[Any], name: str) -> list[Any]:
 
 
 def _are_numbers(items: list[Any]) -> bool:
-    """Say whether items are numbers, some of which may be missing."""
+    """Return whether items are numbers, some of which may be missing."""
     if any(isinstance(item, str) for item in items[:1]):
         return False
     is_number = [isinstance(item, numbers.Real | Decimal | np.bool_) for item in items]
@@ -213,7 +213,7 @@ def _are_numbers(items: list[Any]) -> bool:
 
 
 def _words_of(name: str, items: Iterable[Any]) -> tuple[str, ...]:
-    """Return items as words, each once; missing ones are left out."""
+    """Return items as distinct strings, without missing ones."""
     found = (item if type(item) is str else plain(name, item) for item in items)
     return tuple(dict.fromkeys(word(name, item) for item in found if item is not None and item == item))
 
@@ -240,7 +240,7 @@ def plain(name: str, value: Any) -> Any:
         try:
             return float(value)
         except OverflowError:
-            return math.inf  # a fraction of huge whole numbers
+            return math.inf  # a fraction of huge integers
     raise ValueError(
         f"column {shown(name)} holds {brief(value)}, a {type(value).__name__}; give a number, a word, a date, a list "
         f"of words or of numbers, or a mapping, or leave it out with kinds={{{shown(name)}: 'ignore'}}"
@@ -250,7 +250,7 @@ def plain(name: str, value: Any) -> Any:
 def _is_missing(value: Any) -> bool:
     try:
         return is_missing(value)
-    except Exception:  # a stranger's comparison may raise anything
+    except Exception:  # comparisons of user-defined classes may raise anything
         return False
 
 
@@ -263,7 +263,7 @@ def _without_numpy(value: Any) -> Any:
 
 
 def _as_kind(kind: str, name: str, value: Any) -> Any:
-    """Return a value as its column's kind wants it; what cannot be that is a word."""
+    """Convert a value to its column's kind; values that do not fit become categories."""
     if value is None or value != value or (type(value) is str and (not value or value.isspace())):
         return None
     is_tags = type(value) is tuple
@@ -281,7 +281,7 @@ def _as_kind(kind: str, name: str, value: Any) -> Any:
 
 
 def word(name: str, value: Any) -> str:
-    """Return a value as a word: whole numbers are the same word with and without a decimal point."""
+    """Return a value as a category: integral floats and integers give the same string."""
     if type(value) is str:
         return value
     if isinstance(value, date):
@@ -292,7 +292,7 @@ def word(name: str, value: Any) -> str:
 
 
 def moment_of(text: str) -> date | None:
-    """Return the date, or date and time, that a text says as ISO 8601 does; None for any other."""
+    """Parse a date or datetime in ISO 8601 format; return None for other strings."""
     if len(text) < 10 or text[4] != "-" or text[7] != "-" or not text[:4].isdigit():
         return None
     try:
@@ -302,7 +302,7 @@ def moment_of(text: str) -> date | None:
 
 
 def too_large(name: str, value: Any) -> ValueError:
-    """Return the error for a number that no learner takes."""
+    """Return the error for a number that is too large for the learners."""
     what = f"{value:.3g}" if isinstance(value, float) else f"a whole number of {value.bit_length()} bits"
     return ValueError(
         f"column {shown(name)} holds {what}; numbers must be finite and at most {MOST:g} in size. Give None if it is "
@@ -311,5 +311,5 @@ def too_large(name: str, value: Any) -> ValueError:
 
 
 def shown(name: str) -> str:
-    """Return a column's name for an error: in quotes, and short."""
+    """Return a column's name for an error message: quoted and shortened."""
     return repr(name if len(name) <= 60 else f"{name[:59]}…")

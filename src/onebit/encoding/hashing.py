@@ -1,4 +1,4 @@
-"""Places that many things share: found by hashing, the same on every machine and in every process."""
+"""Hashing into shared slots, identical on every machine and in every process."""
 
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -9,20 +9,20 @@ from sklearn.utils import murmurhash3_32
 from onebit.inputs import Floats, Integers
 
 MOST_READ = 10_000
-"""Letters of a text that are read."""
-_CHARACTERS = (3, 4)  # the lengths of the pieces of words that are looked at
+"""Maximum number of characters of a text that are used."""
+_CHARACTERS = (3, 4)  # range of character n-grams
 
 
 def shared_place(token: str, n_places: int) -> tuple[int, int]:
-    """Return the place of a token among so many, and the sign of what is put there: those of scikit-learn's hashers."""
+    """Return the slot and the sign of a token, as scikit-learn's FeatureHasher computes them."""
     hashed = murmurhash3_32(token.encode("utf-8", "surrogatepass"))
     return abs(hashed) % n_places, 1 if hashed >= 0 else -1
 
 
 def text_places(column: str, text: str, n_places: int) -> tuple[Integers, Floats]:
-    """Return the places of a column's text among so many, and what is put there: a row of length 1.
+    """Return the slots of a column's text and their values, a vector of norm 1.
 
-    Its words count, and their pieces of three and four letters. The words of two columns are different ones.
+    Counts words and their character 3- and 4-grams; tokens of different columns are distinct.
     """
     counts: dict[int, int] = {}
     for token in text_tokens(column, text):
@@ -30,19 +30,19 @@ def text_places(column: str, text: str, n_places: int) -> tuple[Integers, Floats
         counts[place] = counts.get(place, 0) + sign
     places = np.fromiter(counts.keys(), np.int64, len(counts))
     values = np.fromiter(counts.values(), np.float64, len(counts))
-    length = np.sqrt(values @ values)  # of whole numbers: exact in every order
+    length = np.sqrt(values @ values)  # a sum of integers: exact in any order
     return places, values / length if length > 0.0 else values
 
 
 def text_tokens(column: str, text: str) -> Iterable[str]:
-    """Return what is counted of a column's text."""
+    """Return the tokens of a column's text."""
     read = text[:MOST_READ]
     return [f"{column}:{token}" for analyze in _analyzers() for token in analyze(read)]
 
 
 @cache
 def _analyzers() -> tuple[Callable[[str], list[str]], ...]:
-    from sklearn.feature_extraction.text import HashingVectorizer  # a tenth of a second that most need not wait for
+    from sklearn.feature_extraction.text import HashingVectorizer  # slow import, needed only for texts
 
     words = HashingVectorizer(analyzer="word")
     pieces = HashingVectorizer(analyzer="char_wb", ngram_range=_CHARACTERS)

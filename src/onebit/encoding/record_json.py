@@ -1,7 +1,6 @@
-"""Records as JSON, and back: a log keeps them, and what comes back makes the same row.
+"""Convert records to JSON and back, so that a record from the log is encoded to the same row.
 
-Most records are JSON as they are. What JSON has no word for is a mapping with one name that begins with a dollar:
-``{"$date": "2026-11-16"}``.
+Values that JSON cannot represent become a mapping with one key that begins with a dollar: ``{"$date": "2026-11-16"}``.
 """
 
 import math
@@ -15,17 +14,17 @@ from onebit.encoding.fields import MOST_LETTERS, MOST_VALUES, in_order, items_of
 
 _DEEPEST = 20
 NUMBERS = frozenset((float, int))
-"""Types of plain numbers."""
+"""Types of numbers that need no conversion."""
 _PLAIN = frozenset((float, int, bool, str, type(None)))
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def record_to_json(record: Any) -> Any:
-    """Return a record as a value that JSON can write.
+    """Return a record as plain JSON values.
 
-    Numbers, words, truth values, None, NaN, dates, datetimes, sets, lists and mappings come back as they were; tuples
-    and arrays as lists, frames and series as mappings, and NumPy's and other numbers as Python's. What cannot be a
-    value, and so stands in a column that is ignored, comes back as None.
+    Numbers, strings, bools, None, NaN, dates, datetimes, sets, lists and mappings are preserved. Tuples and arrays
+    become lists, frames and series become mappings, and NumPy and other numbers become Python numbers. Unsupported
+    values, which can only stand in ignored columns, become None.
 
     Examples
     --------
@@ -41,7 +40,7 @@ def record_to_json(record: Any) -> Any:
 
 
 def _only_numbers(record: Any) -> Any:
-    """Return a record of finite numbers as it can be written, in a tenth of the time; None for any other."""
+    """Fast path: return a record of finite numbers as plain values, or None for other records."""
     kind = type(record)
     if kind is np.ndarray and record.dtype == np.float64 and record.ndim == 1:
         record, kind = record.tolist(), list
@@ -55,14 +54,14 @@ def _only_numbers(record: Any) -> Any:
             and (kind is list or "$" not in "".join(record))
         ):
             return record.copy()
-    except (TypeError, OverflowError):  # a name that is no text, a whole number that is no float
+    except (TypeError, OverflowError):  # a key that is not a string, an integer too large for float
         pass
     return None
 
 
 class _Writer:
     def __init__(self) -> None:
-        self._left = 2 * MOST_VALUES  # every mapping and list counts as well
+        self._left = 2 * MOST_VALUES  # mappings and lists count as well
 
     def write(self, value: Any, depth: int) -> Any:
         kind = type(value)
@@ -118,7 +117,7 @@ def _unreadable(value: Any) -> dict[str, str]:
 
 
 def record_from_json(described: Any) -> Any:
-    """Return a record that `record_to_json` described; raises ValueError for what it could not have.
+    """Invert `record_to_json`; raises ValueError for invalid input.
 
     Examples
     --------
@@ -155,7 +154,7 @@ def _read(described: Any, depth: int) -> Any:
 
 
 def named_parts(record: Any, prefix: str = "") -> dict[str, Any]:
-    """Return all that a record holds, mappings and lists too, by the names that columns have.
+    """Return all values of a record by column name, including nested mappings and lists.
 
     >>> named_parts({"customer": {"id": 17}, "tags": ["late"]})
     {'customer': {'id': 17}, 'customer.id': 17, 'tags': ['late'], 'tags.0': 'late'}

@@ -1,4 +1,4 @@
-"""One record on its way into a row: which place each of its values takes, and what is new in it."""
+"""Write the values of one record into a row, and note what is new to the encoder."""
 
 import math
 from datetime import date
@@ -7,44 +7,44 @@ from typing import Any
 from onebit.encoding.columns import DATE_PARTS, SHARED, Column, check_name, date_numbers, shared_column
 from onebit.encoding.fields import MOST_LETTERS, Text, moment_of, shown, too_large
 from onebit.encoding.hashing import shared_place, text_places
-from onebit.encoding.slots import Places
+from onebit.encoding.slots import FeatureSlots
 from onebit.engine.lengths import MOST
 from onebit.inputs import Floats
 
-_SENTENCE = 3  # spaces: what has so many is text
-_LONG_WORD = 40  # letters: so is what has more
+_SENTENCE = 3  # a string with so many spaces is text
+_LONG_WORD = 40  # and so is one with more characters
 
 NUMBER, DATE, OTHER, CROWDED, MISSING = "ndos-"
-"""What was met in a column: a number, a date, anything else, something for which there was no place, nothing."""
+"""What a column held: a number, a date, another value, a value in shared slots, nothing."""
 MET = frozenset("ndos-")
 
 
 class IsNewError(Exception):
-    """A record holds something that has no place yet."""
+    """A record holds something that has no slot yet."""
 
 
 class RowWriter:
-    """Writes the values of one record.
+    """Writes the values of one record into a row.
 
     Parameters
     ----------
-    places : Places
-        Who has which place.
+    places : FeatureSlots
+        The slots.
     row : array
-        The row of a record in which nothing is met; it is written to.
+        The row of an empty record; modified in place.
     new : list or None
-        Where to note what is new, which then gets its place; None if nothing may be.
+        List to which new entries are added, after they got slots; None to raise `IsNewError` instead.
     """
 
-    def __init__(self, places: Places, row: Floats, new: list[Any] | None) -> None:
+    def __init__(self, places: FeatureSlots, row: Floats, new: list[Any] | None) -> None:
         self._places, self.row, self._new = places, row, new
         self.n_others = 0
-        """How many values are of columns that have no place of their own."""
+        """Number of values in columns without slots of their own."""
 
     def write_all(self, values: dict[str, Any]) -> str:
-        """Write a record's values; return what was met, a letter for each column.
+        """Write a record's values; return what each column held, as one letter a column.
 
-        Raises `IsNewError` where something new is met and must not be.
+        Raises `IsNewError` for new entries if `new` is None.
         """
         by_name, columns = self._places.by_name, self._places.columns
         met = [MISSING] * len(columns)
@@ -65,7 +65,7 @@ class RowWriter:
         return "".join(met)
 
     def _write(self, column: Column, value: Any) -> str:
-        """Write a value; return what was met."""
+        """Write a value; return its letter."""
         kind = type(value)
         if kind is str:
             place = column.words.get(value)
@@ -142,11 +142,11 @@ class RowWriter:
         self.row[self._places.own + place] += sign * value
 
     def _share_number(self, token: str, value: float) -> None:
-        # Beside words, which are 1, a large number would be all that counts.
+        # Logarithm: categories have the value 1, which large numbers would dominate.
         self._share(token, math.copysign(math.log1p(abs(value)), value))
 
     def _newcomer(self, name: str) -> Column:
-        """Return a column that was not there before; if all places are given away, one that shares them."""
+        """Add a new column; if no slots are left, return one that uses shared slots."""
         if not self._places.has_place_for_column():
             return shared_column(name)
         self._add(["column", check_name(name)])
@@ -160,7 +160,7 @@ class RowWriter:
 
 
 def guessed(column: Column, text: str) -> Any:
-    """Return a string of which nothing is known as None, a date, `Text`, or a word."""
+    """Infer the kind of a string: return None, a date, `Text`, or a tuple of one category."""
     if not text or text.isspace():
         return None
     moment = moment_of(text)

@@ -1,4 +1,4 @@
-"""Who has which place of a row: given away one by one, from the first on, and never taken back."""
+"""Assignment of a row's slots to columns and categories: in order of appearance, and permanent."""
 
 from typing import Any
 
@@ -7,20 +7,20 @@ from onebit.encoding.fields import LONGEST_NAME, shown
 from onebit.inputs import check_integer
 
 WIDEST = 1 << 20
-_KEPT_FOR_COLUMNS = 8  # words do not take the last eighth of the places
+_KEPT_FOR_COLUMNS = 8  # the last eighth of the slots is reserved for columns, not categories
 
 
-class Places:
-    """The columns that came so far, and their places.
+class FeatureSlots:
+    """The columns met so far, and their slots.
 
     Parameters
     ----------
     own : int
-        How many places there are to give away.
+        Number of slots that are assigned individually.
     to_share : int
-        How many follow for all the rest.
+        Number of slots after them that are shared by hashing.
     max_categories : int
-        The most words of one column that get one.
+        Maximum number of categories of one column with slots of their own.
     """
 
     def __init__(self, own: int, to_share: int, max_categories: int) -> None:
@@ -30,27 +30,27 @@ class Places:
         self.by_name: dict[str, Column] = {}
         self._max_categories = max_categories
 
-    def copy(self) -> "Places":
-        """Return another one that can grow by itself."""
-        copy = Places(self.own, self.to_share, self._max_categories)
+    def copy(self) -> "FeatureSlots":
+        """Return an independent copy."""
+        copy = FeatureSlots(self.own, self.to_share, self._max_categories)
         copy.n_given = self.n_given
         copy.columns = [column.copy() for column in self.columns]
         copy.by_name = {column.name: column for column in copy.columns}
         return copy
 
     def grow(self, entry: Any) -> None:
-        """Give something new its place.
+        """Assign a slot to a new column, category or kind of value.
 
         Parameters
         ----------
         entry : list
             ``["column", name]``, ``["word", column, word]``, or one of number, date, missing, text, lists with the
-            position of its column.
+            index of its column.
 
         Raises
         ------
         ValueError
-            If it has one, or if there is none for it.
+            If it has a slot already, or cannot have one.
         """
         if type(entry) is not list or len(entry) != (3 if entry[:1] == ["word"] else 2):
             raise ValueError(f"{entry!r:.80} is no addition")
@@ -83,18 +83,18 @@ class Places:
         self.by_name[name] = column
 
     def _give(self, n_places: int) -> int:
-        """Give so many places away; return the first of them, or SHARED if there are not enough."""
+        """Assign `n_places` slots; return the first, or SHARED if there are not enough."""
         if self.own - self.n_given < n_places:
             return SHARED
         self.n_given += n_places
         return self.n_given - n_places
 
     def has_place_for_column(self) -> bool:
-        """Say whether a column can still join."""
+        """Return whether a column can be added."""
         return self.n_given < self.own and len(self.columns) < self.own
 
     def has_place_for_word(self, column: Column, word: Any) -> bool:
-        """Say whether a word can have a place of its own."""
+        """Return whether a category can have a slot of its own."""
         return (
             column.index >= 0
             and len(column.words) < self._max_categories
@@ -104,28 +104,28 @@ class Places:
         )
 
     def measured(self) -> list[int]:
-        """Return the places of numbers, column by column."""
+        """Return the slots of numbers, column by column."""
         return [place for column in self.columns for place in column.measured()]
 
     def names(self) -> list[str]:
-        """Return what each place means, each by another name."""
+        """Return a unique name for each slot."""
         known = {self.own + i: f"(shared {i})" for i in range(self.to_share)}
         for column in self.columns:
             known |= column.places()
         found: dict[str, None] = {}
         for place in range(self.own + self.to_share):
             name = known.get(place, f"(free {place})")
-            while name in found:  # a column "a=b" beside the word "b" of a column "a"
+            while name in found:  # a column "a=b" beside the category "b" of a column "a"
                 name += f" (place {place})"
             found[name] = None
         return list(found)
 
     def state(self) -> list[Any]:
-        """Return all columns, as JSON can write them."""
+        """Return all columns as plain JSON values."""
         return [column.state() for column in self.columns]
 
     def set_state(self, state: Any) -> None:
-        """Set the columns, or raise ValueError unless places were given away from the first on, each once."""
+        """Set the columns, or raise ValueError unless the first slots are assigned, each once."""
         if type(state) is not list or len(state) > self.own:
             raise ValueError(f"the state must have a list of at most {self.own} columns; got {state!r:.80}")
         self.columns = [Column.from_state(index, each) for index, each in enumerate(state)]
@@ -146,7 +146,7 @@ class Places:
 
 
 def check_size(size: Any) -> tuple[int, int]:
-    """Return how many places there are to give away and how many to share, or raise ValueError."""
+    """Return the numbers of individual and of shared slots, or raise ValueError."""
     if type(size) is not list or len(size) != 2:
         raise ValueError(f"the size must be two numbers of places; got {size!r:.80}")
     own, to_share = (check_integer("a number of places", n, low=1, high=WIDEST) for n in size)

@@ -1,4 +1,4 @@
-"""Running means and variances of the places of a row, each of the numbers that were there."""
+"""Running means and variances of the slots of a row, over the numbers present."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _MOST_SQUARE = 16.0 * MOST * MOST
 
 
 class Running:
-    """The mean and the squared deviations of the numbers at each place."""
+    """Mean and sum of squared deviations of the numbers in each slot."""
 
     def __init__(self, n_places: int) -> None:
         self.means = np.zeros(n_places)
@@ -20,30 +20,30 @@ class Running:
         self._squares = np.zeros(n_places)
 
     def take(self, places: Integers, values: Floats) -> None:
-        """Count a number at each of some places, row after row (Welford's method)."""
+        """Add numbers to some slots, row by row (Welford's method)."""
         _take(self._counts, self.means, self._squares, places, values)
 
     def standardized(self, places: Integers, values: Floats) -> Floats:
-        """Return numbers by mean and variance so far; 0 at places that have not varied.
+        """Return standardised numbers, by mean and variance so far; 0 for constant slots.
 
-        No number among n is farther from their mean than √n deviations; a later one that is would drown the others.
+        Clipped to ±√n, the maximum for any of the n numbers so far, so that outliers do not dominate.
         """
         counts, means = self._counts[places], self.means[places]
         deviations = np.sqrt(self._squares[places] / np.maximum(counts, 1.0))
-        varies = deviations > 1e-12 * abs(means)  # rounding leaves a constant column a speck of variance
+        varies = deviations > 1e-12 * abs(means)  # rounding leaves a constant column a tiny variance
         limits = np.sqrt(counts)
         scaled = (values - means) / np.where(varies, deviations, 1.0)
         return np.where(varies, np.minimum(np.maximum(scaled, -limits), limits), 0.0)
 
     def state(self, places: list[int]) -> list[Any]:
-        """Return what is kept of some places: how many numbers, their mean, their squared deviations."""
+        """Return count, mean and sum of squared deviations of some slots."""
         kept = zip(
             self._counts[places].tolist(), self.means[places].tolist(), self._squares[places].tolist(), strict=True
         )
         return [[int(count), mean, squares] for count, mean, squares in kept]
 
     def set_state(self, places: list[int], state: Any) -> None:
-        """Set what is kept of some places, or raise ValueError."""
+        """Set the statistics of some slots, or raise ValueError."""
         if type(state) is not list or len(state) != len(places):
             raise ValueError(f"the state must have statistics of {len(places)} places; got {state!r:.80}")
         for place, each in zip(places, state, strict=True):
@@ -58,7 +58,7 @@ class Running:
 
 @jit_no_refcount
 def all_within(values: Floats, most: float) -> bool:
-    """Return whether all numbers are at most so large; NaN is not. NumPy takes several times as long for a few."""
+    """Return whether all |values| ≤ most, false for NaN; several times as fast as NumPy for few values."""
     is_within = True
     for i in range(values.shape[0]):
         is_within &= abs(values[i]) <= most

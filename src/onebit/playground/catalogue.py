@@ -1,4 +1,4 @@
-"""Who can play in the playground: a few learners with settings, each with a sentence."""
+"""The learners of the playground, with settings and a description each."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,8 +17,8 @@ from onebit.learners import (
 from onebit.reporting.learner_looks import Look, Shown, looks_of
 
 MOST_LEARNERS = 4
-"""Of a session."""
-# So many stored examples keep a session to some megabytes, and a picture to some tenths of a second.
+"""Maximum number of learners in a session."""
+# This budget limits a session to some megabytes, and a picture to some tenths of a second.
 _BUDGET = 300
 
 
@@ -26,11 +26,11 @@ class Entry(NamedTuple):
     """One learner of the catalogue."""
 
     learner: Learner
-    """With its settings; it is not played itself."""
+    """Template with the settings."""
     title: str
-    says: str
+    description: str
     is_square: bool = False
-    """Whether it keeps a matrix of columns × columns for each class."""
+    """Whether it stores a matrix of columns × columns for each class."""
 
 
 CATALOGUE: dict[str, Entry] = {
@@ -55,12 +55,12 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "chance": Entry(UniformGuess(), "UniformGuess", "guesses at random and learns nothing."),
 }
-"""All who can play, by key."""
+"""All learners by key."""
 
 
 def looks() -> dict[str, Look]:
-    """Return everyone's colour and dashes, by key."""
-    # A budget changes how much is kept, not who it is.
+    """Return colour and dashes of each learner by key."""
+    # The same style for all budgets.
     found = looks_of(
         Shown(key, repr(entry.learner).replace(f"budget={_BUDGET}", ""), type(entry.learner).full_information)
         for key, entry in CATALOGUE.items()
@@ -69,7 +69,7 @@ def looks() -> dict[str, Look]:
 
 
 def new_learner(key: str, classes: Sequence[str | int], seed: int) -> Learner:
-    """Return a fresh learner of the catalogue.
+    """Return a new learner of the catalogue.
 
     >>> new_learner("banditron", ["a", "b"], seed=3).classes
     ['a', 'b']

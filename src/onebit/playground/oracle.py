@@ -1,4 +1,4 @@
-"""You are the oracle: digits are shown one by one, a person knows the rule, and says right or wrong."""
+"""A person as oracle: digits are shown one by one, and the person gives the feedback."""
 
 import threading
 from collections import deque
@@ -14,29 +14,29 @@ from onebit.reporting.names import printable
 from onebit.streams import bundled
 
 MOST_ANSWERS = 2000
-"""Of one oracle."""
+"""Maximum number of answers in a session."""
 MOST_NAMES, LONGEST_NAME = 10, 40
 
-_SHELF = 40  # digits that are sorted by what the learner thinks of them now
-_REMEMBERED = 12  # answers that are shown
+_SHELF = 40  # digits shown sorted by the learner's current guess
+_REMEMBERED = 12  # answers shown
 _LATELY = 10
 
 
 class StaleError(ValueError):
-    """An answer to a round that is over."""
+    """Feedback for a round that is over."""
 
 
 class Oracle:
-    """A learner that asks a person about digits; every method may be called from any thread.
+    """A learner that asks a person about digits. Thread-safe.
 
     Parameters
     ----------
     classes : sequence of str
-        The names that the learner may guess: two to ten different ones.
+        The labels: two to ten different ones.
     learner : str
-        A key of `CATALOGUE`; one that hears right or wrong only.
+        A key of `CATALOGUE`, of a learner with one-bit feedback.
     seed : int
-        Of the order of the digits, and of the learner's random numbers.
+        Seed of the order of digits and of the learner.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Oracle:
         self._guess: Guess | None = None
 
     def answer(self, round: int, correct: bool) -> None:
-        """Say whether the guess of a round was right; raises StaleError for a round that is not the present one."""
+        """Give feedback for a round; raises StaleError unless it is the current one."""
         with self._lock:
             if round != self._round:
                 raise StaleError(f"round must be {self._round}, the present one; got {round}. It was answered already")
@@ -84,7 +84,7 @@ class Oracle:
             self._round, self._guess = self._round + 1, None
 
     def frame(self) -> dict[str, Any]:
-        """Return all that a page shows, as plain values."""
+        """Return the data of the page as plain values."""
         with self._lock:
             is_over = self._round > MOST_ANSWERS
             scores = self._learner.score_classes(self._shelf)

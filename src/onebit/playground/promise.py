@@ -1,4 +1,4 @@
-"""What the theorems promise a learner on the rows of a session."""
+"""Bounds of the theorems for a learner on the rows of a session."""
 
 import math
 import time
@@ -14,16 +14,16 @@ from onebit.reporting.tables import grouped
 from onebit.theory import Margin, Progress, margin
 
 _PATIENCE = 20.0  # seconds
-# Their theorems need no more than a weak margin.
+# Learners whose theorems need only a weak margin.
 _WEAK = (MulticlassPerceptron, NearestNeighbor)
-_LONG = 10**7  # from here on powers of ten say more
+_LONG = 10**7  # larger numbers are shown as powers of ten
 
 
 class Promise(NamedTuple):
-    """A number of mistakes that a theorem promises not to exceed, or why there is none."""
+    """A theorem's bound on the number of mistakes, or why there is none."""
 
     mistakes: float | None
-    says: str
+    text: str
 
 
 class _TooLongError(Exception):
@@ -33,7 +33,7 @@ class _TooLongError(Exception):
 def measure(
     X: Floats, y: Integers, n_classes: int, patience: float = _PATIENCE, is_wanted: Callable[[], bool] = lambda: True
 ) -> Margin | None:
-    """Return the margins of some rows, or None if that takes too long, or is not wanted any more."""
+    """Return the margins of rows, or None if it takes too long or is cancelled."""
     start = time.monotonic()
 
     def look_at_clock(_progress: Progress) -> None:
@@ -47,39 +47,39 @@ def measure(
 
 
 def promised(learner: Learner, found: Margin) -> Promise:
-    """Return what is promised on rows with these margins: in expectation, or in every game.
+    """Return the bound for rows with these margins: in expectation, or for every sequence.
 
     >>> from onebit import BanditPerceptron
-    >>> promised(BanditPerceptron(), margin([[1, 0, 0], [0, 1, 0], [0, 0, 1]], [0, 1, 2])).says
+    >>> promised(BanditPerceptron(), margin([[1, 0, 0], [0, 1, 0], [0, 0, 1]], [0, 1, 2])).text
     'at most 18 on average (Theorem 2)'
     """
     if isinstance(getattr(learner, "kernel", None), Rational):
-        return _said([claim for claim in found.promises if claim.theorem == "6"])
+        return _promise_of([claim for claim in found.promises if claim.theorem == "6"])
     if not in_linear_space(learner):
         return Promise(None, "no theorem speaks of it")
     kind, size, limit = ("weak", found.weak, found.weak_limit)
     if not isinstance(learner, _WEAK):
         kind, size, limit = ("strong", found.strong, found.strong_limit)
-    # Any margin will do to learn whether a theorem speaks at all.
+    # Any margin shows whether there is a theorem.
     numbers = {"n_classes": len(found.classes), "n_features": found.n_features}
     radius = math.nextafter(found.radius, math.inf)
     claims = learner.promise(**numbers, radius=radius, margin=math.nextafter(size, 0.0) if size > 0.0 else radius / 2)
     if not claims:
         return Promise(None, "no theorem speaks of it")
     if size > 0.0:
-        return _said(claims)
+        return _promise_of(claims)
     why = f"these rows are not {kind}ly separable" if limit == 0.0 else f"no {kind} margin was found"
     return Promise(None, f"nothing: {why}")
 
 
-def _said(claims: "list[Claim] | tuple[Claim, ...]") -> Promise:
+def _promise_of(claims: "list[Claim] | tuple[Claim, ...]") -> Promise:
     of_mistakes = [claim for claim in claims if claim.about in ("mistakes", "expected mistakes")]
     spoken = [claim for claim in of_mistakes if claim.log2 is not None]
     if not spoken:
         why = next((claim.silent_because for claim in of_mistakes if claim.silent_because), "")
         return Promise(None, f"nothing: {why}" if why else "no theorem speaks of it")
     best = min(spoken, key=lambda claim: claim.log2 or 0.0)
-    # A number that no session can reach is told, but not drawn.
+    # Bounds beyond any session are shown as text, but not drawn.
     drawn = float(best.value) if best.value is not None and best.value < _LONG else None
     number = grouped(math.floor(drawn)) if drawn is not None else _power(best.log2 or 0.0)
     on_average = " on average" if best.about == "expected mistakes" else ""

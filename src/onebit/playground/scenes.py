@@ -1,4 +1,4 @@
-"""Where the rounds of a session come from: the paper's sets, a table of the user's own, points that somebody draws."""
+"""Sources of a session's rounds: data sets of the paper, tables of the user, drawn points."""
 
 import tempfile
 import threading
@@ -18,29 +18,29 @@ from onebit.streams.files import ending, read_strangers_text
 from onebit.streams.reading import Reading
 
 MOST_ROUNDS = 5000
-"""Of a session."""
+"""Maximum number of rounds in a session."""
 MOST_CELLS = 500_000
-"""Rows times columns of a table, after words have become columns."""
+"""Maximum rows × columns of a table, after one-hot encoding."""
 MOST_COLUMNS = 1000
-"""Of a table: a picture has thousands of such rows."""
+"""Maximum columns of a table: a picture has thousands of such rows."""
 MOST_CLASSES = 20
 MOST_POINTS = 300
-"""That can be drawn."""
+"""Maximum number of drawn points."""
 DRAWN_LABELS = ("blue", "orange", "green", "pink")
-"""What a person can draw."""
+"""Labels of drawn points."""
 
 _LONGEST_NAME = 40
-# For a table of two million letters, which takes some 100 MB and a second or two.
+# A table of two million characters takes about 100 MB and two seconds.
 _MOST_GIB, _MOST_SECONDS = 0.25, 30
 _ONE_AT_A_TIME = threading.Lock()
 
 
 class Scene(ABC):
-    """Rounds, what they are called, and how they are shown."""
+    """Rounds, with title, description and picture."""
 
     title: str
-    says: str
-    """What one sees, in a sentence."""
+    description: str
+    """One sentence for the page."""
     labels: tuple[str, ...]
     picture: Picture
     n_features: int
@@ -48,20 +48,27 @@ class Scene(ABC):
 
     @abstractmethod
     def take(self, start: int, count: int) -> tuple[Floats, Integers]:
-        """Return the rows and labels of the rounds from `start` on: at most `count`, fewer if there are no more now."""
+        """Return rows and labels of at most `count` rounds from `start` on; fewer if there are no more."""
 
     @abstractmethod
     def all_rows(self) -> tuple[Floats, Integers]:
-        """Return every row that is played, and its label, once or oftener: what a margin is measured on."""
+        """Return all rows and labels, possibly repeated, to measure the margin on."""
 
 
 class Prepared(Scene):
-    """Rounds that are known from the start; a small set is played again and again, each time in another order."""
+    """Rounds of a fixed set; a small one is repeated, reshuffled each time."""
 
     def __init__(
-        self, title: str, says: str, X: Floats, y: Integers, labels: Sequence[str], picture: Picture, order: Integers
+        self,
+        title: str,
+        description: str,
+        X: Floats,
+        y: Integers,
+        labels: Sequence[str],
+        picture: Picture,
+        order: Integers,
     ) -> None:
-        self.title, self.says, self.picture = title, says, picture
+        self.title, self.description, self.picture = title, description, picture
         self.labels = tuple(shortened(printable(label), _LONGEST_NAME) for label in labels)
         self._X, self._y, self._order = X, y, order
         self.n_features, self.most_rounds = X.shape[1], len(order)
@@ -72,12 +79,12 @@ class Prepared(Scene):
         return self._X[chosen], self._y[chosen]
 
     def all_rows(self) -> tuple[Floats, Integers]:
-        """Return the set."""
+        """Return the rows and labels of the set."""
         return self._X, self._y
 
 
 class Drawn(Scene):
-    """Points that a person draws: a new one comes next, otherwise one of the old ones by chance.
+    """Points drawn by a person: new points come first, then old ones at random.
 
     Examples
     --------
@@ -88,7 +95,7 @@ class Drawn(Scene):
     """
 
     title = "Points you draw"
-    says = (
+    description = (
         "Choose a colour and put points into the square; the learners name the colour of each, and hear only right or "
         "wrong."
     )
@@ -105,23 +112,23 @@ class Drawn(Scene):
 
     @property
     def points(self) -> list[tuple[float, float, int]]:
-        """What was drawn: two coordinates and the position of the label."""
+        """The points: two coordinates and the index of the label."""
         return [(x, y, code) for (x, y, _), code in zip(self._rows, self._codes, strict=True)]
 
     def add(self, x: float, y: float, label: str) -> None:
-        """Draw one point; raises ValueError if it is outside the square, or one too many."""
+        """Add a point; raises ValueError if it is outside the square, or there are too many."""
         place = tuple(check_number(name, value, above=-1.0000001, at_most=1.0) for name, value in (("x", x), ("y", y)))
         if label not in DRAWN_LABELS:
             raise ValueError(f"label must be one of {', '.join(DRAWN_LABELS)}; got {label!r}")
         if len(self._rows) >= MOST_POINTS:
             raise ValueError(f"at most {MOST_POINTS} points can be drawn; start again with an empty square")
         self._waiting.append(len(self._rows))
-        # A constant column lets linear learners place their borders anywhere.
+        # The constant column is an intercept for linear learners.
         self._rows.append((place[0], place[1], 1.0))
         self._codes.append(DRAWN_LABELS.index(label))
 
     def take(self, start: int, count: int) -> tuple[Floats, Integers]:
-        """Return the next rounds; none while nothing is drawn."""
+        """Return the next rounds; none without points."""
         n = min(count, self.most_rounds - start) if self._rows else 0
         chosen = [
             self._waiting.popleft() if self._waiting else int(self._generator.integers(len(self._rows)))
@@ -158,17 +165,17 @@ _SHOWN = {
     ),
     "iris": ("Iris flowers", f"Each round is a flower. A learner names its kind from four lengths, {_HEARS}."),
     "csv": ("Your CSV", f"Each round is a row of your table. A learner names its class, {_HEARS}."),
-    "drawn": (Drawn.title, Drawn.says),
+    "drawn": (Drawn.title, Drawn.description),
 }
 
 
 def scene_titles() -> dict[str, str]:
-    """Return the titles of all scenes, by name; "csv" and "drawn" need a person's help."""
+    """Return the titles of all scenes, by name; "csv" and "drawn" need input of the user."""
     return {name: title for name, (title, _) in _SHOWN.items()}
 
 
 def make_scene(name: str, seed: int) -> Scene:
-    """Return one of the scenes that need nothing but a seed, or an empty square to draw in.
+    """Return a scene that needs only a seed, or an empty one to draw in.
 
     >>> make_scene("wedges", seed=1).take(0, 2)[0].shape
     (2, 2)
@@ -195,38 +202,38 @@ def make_scene(name: str, seed: int) -> Scene:
 def scene_from_table(
     file_name: str, text: bytes, seed: int, label: str | None = None, drop: Sequence[str] = ()
 ) -> Scene:
-    r"""Return the rounds of a table that somebody has sent: standardised, with a constant, shuffled by the seed.
+    r"""Return the rounds of an uploaded table: standardised, with an intercept, shuffled by the seed.
 
-    It is read in a child process with little memory, one table at a time: no file can end or block the playground.
+    It is parsed in a child process with limited memory, one at a time, so that no file can crash the playground.
 
     Parameters
     ----------
     file_name : str
-        Its ending says what it is; otherwise it is only shown.
+        Its extension determines the format; otherwise used only in messages.
     text : bytes
-        What is in the file.
+        Content of the file.
     seed : int
-        Of the order.
+        Seed of the order.
     label, drop
-        As `onebit.streams.read_table` takes them.
+        As in `onebit.streams.read_table`.
 
     Examples
     --------
     >>> scene_from_table("fruit.csv", b"weight,class\n1,apple\n2,pear\n3,apple\n", seed=0).labels
     ('apple', 'pear')
     """
-    from onebit.streams.text_table import count_columns  # which imports Polars, a large library
+    from onebit.streams.text_table import count_columns  # imports Polars, a large library
 
     check_seed(seed)
     if ending(Path(file_name)) not in (".csv", ".tsv"):
         raise ValueError(f"{printable(file_name)}: the table must be a .csv or .tsv file")
     with tempfile.TemporaryDirectory(prefix="onebit-") as folder:
-        # Never under the name that was sent: that may be a path.
+        # Not under the uploaded name, which may be a path.
         path = Path(folder) / f"table{ending(Path(file_name))}"
         path.write_bytes(text)
         reading = Reading(label, tuple(drop), max_gib=_MOST_GIB)
         try:
-            # From the first line, before all others: the label and what is dropped are not counted.
+            # Checked on the first line; the label and dropped columns do not count.
             n_named = sum(len(names.split(",")) for names in drop) + 1
             _check_size(file_name, "columns", count_columns(path, text, reading) - n_named, MOST_COLUMNS)
             with _ONE_AT_A_TIME:
@@ -238,12 +245,14 @@ def scene_from_table(
     _check_size(file_name, "rows × columns", n_rows * n_columns, MOST_CELLS)
     _check_size(file_name, "classes", data.n_classes, MOST_CLASSES)
     X = preprocess(data.X.toarray() if scipy.sparse.issparse(data.X) else data.X, "standardize")
-    title, says = _SHOWN["csv"]
+    title, description = _SHOWN["csv"]
     columns = "1 column" if n_columns == 1 else f"{n_columns} columns"
     size = f"{n_rows} rows, {columns}, {data.n_classes} classes"
-    says = f"{says} {size}; columns are standardised, and a constant is added."
+    description = f"{description} {size}; columns are standardised, and a constant is added."
     shown = shortened(printable(file_name), _LONGEST_NAME)
-    return Prepared(f"{title}: {shown}", says, X, data.y, data.label_names, _picture_of(X), _passes(n_rows, seed))
+    return Prepared(
+        f"{title}: {shown}", description, X, data.y, data.label_names, _picture_of(X), _passes(n_rows, seed)
+    )
 
 
 def _check_size(file_name: str, what: str, size: int, most: int) -> None:
@@ -261,7 +270,7 @@ def _picture_of(X: Floats) -> Picture:
 
 
 def _passes(n: int, seed: int) -> Integers:
-    """Return every row's position again and again, each time in another order."""
+    """Return repeated random permutations of the row indices."""
     generator = np.random.default_rng(seed)
     n_passes = -(-MOST_ROUNDS // n)
     return np.concatenate([generator.permutation(n) for _ in range(n_passes)])[:MOST_ROUNDS]

@@ -1,7 +1,7 @@
-"""The playground over HTTP, on this machine only: a page, and a small JSON API behind it.
+"""The playground over HTTP, on this machine only: a page and its JSON API.
 
-No page of another site can use it. Errors are problem+json (RFC 9457) in the words of the library; what went wrong
-inside is logged here and never sent.
+Requests of other sites are refused. Errors are problem+json (RFC 9457) with the library's messages; internal errors are
+only logged.
 """
 
 import logging
@@ -42,7 +42,7 @@ PAGE = Path(__file__).parent / "page"
 MOST_SESSIONS, MOST_ORACLES = 12, 12
 IDLE_SECONDS = 2 * 3600.0
 LARGEST_TABLE = 2_000_000
-"""Letters of a table that is sent."""
+"""Maximum characters of an uploaded table."""
 
 _HEADERS = [*HEADERS, *PAGE_HEADERS]
 _LOG = logging.getLogger("onebit.playground")
@@ -53,18 +53,18 @@ class _Body(BaseModel):
 
 
 class Table(_Body):
-    """A table of the user's own."""
+    """A table of the user."""
 
     name: str = Field(max_length=200)
     text: str = Field(max_length=LARGEST_TABLE)
     label: str = Field(default="", max_length=200)
-    """Its label column; the usual ones if it is empty."""
+    """The label column; the default ones if empty."""
     drop: list[Annotated[str, Field(max_length=200)]] = Field(default=[], max_length=100)
     """Columns to leave out."""
 
 
 class NewSession(_Body):
-    """What a session is made of."""
+    """Settings of a new session."""
 
     stream: str = Field(max_length=40)
     learners: list[Annotated[str, Field(max_length=40)]] = Field(min_length=1, max_length=MOST_LEARNERS)
@@ -73,13 +73,13 @@ class NewSession(_Body):
 
 
 class Advance(_Body):
-    """How far to play."""
+    """Number of rounds to play."""
 
     rounds: int = Field(ge=1, le=MOST_AT_ONCE)
 
 
 class Point(_Body):
-    """A point that somebody drew."""
+    """A drawn point."""
 
     x: FiniteFloat
     y: FiniteFloat
@@ -87,13 +87,13 @@ class Point(_Body):
 
 
 class Points(_Body):
-    """Points that somebody drew."""
+    """Drawn points."""
 
     points: list[Point] = Field(min_length=1, max_length=MOST_POINTS)
 
 
 class NewOracle(_Body):
-    """What a person wants to be asked about."""
+    """Settings of a new oracle session."""
 
     classes: list[Annotated[str, Field(max_length=LONGEST_NAME)]] = Field(min_length=2, max_length=MOST_NAMES)
     learner: str = Field(default="svm", max_length=40)
@@ -101,7 +101,7 @@ class NewOracle(_Body):
 
 
 class OracleAnswer(_Body):
-    """Right or wrong."""
+    """Feedback for a round."""
 
     round: int = Field(ge=1)
     correct: bool
@@ -123,7 +123,7 @@ def create_app() -> FastAPI:
     return app
 
 
-# Plain functions, which FastAPI runs in threads: a learner at work keeps nobody waiting.
+# Not async: FastAPI runs these functions in threads, so that learners do not block other requests.
 
 
 def _add_sessions(app: FastAPI, sessions: Sessions[Session]) -> None:
@@ -135,7 +135,7 @@ def _add_sessions(app: FastAPI, sessions: Sessions[Session]) -> None:
                 {
                     "key": key,
                     "title": entry.title,
-                    "says": entry.says,
+                    "says": entry.description,
                     "full_information": type(entry.learner).full_information,
                 }
                 for key, entry in CATALOGUE.items()
@@ -239,13 +239,13 @@ def _add_errors(app: FastAPI) -> None:
 
 
 class Gate:
-    """What every request passes: who asks, how much is sent, and the headers of every answer."""
+    """Middleware for every request: origin, size limits, and response headers."""
 
     def __init__(self, app: Application) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request in, or answer it here."""
+        """Pass a request on, or answer it with a problem."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -1,4 +1,4 @@
-"""A session: some learners on the same rounds, played as far as somebody asks, and what there is to see of it."""
+"""A session: some learners on the same rounds, played step by step, and the data of its page."""
 
 import logging
 import threading
@@ -18,24 +18,24 @@ from onebit.playground.scenes import Drawn, Scene
 
 WARMING_UP, READY, FINISHED, FAILED = "warming up", "ready", "finished", "failed"
 MOST_AT_ONCE = 500
-"""Rounds that one call of `Session.advance` plays, at most."""
+"""Maximum number of rounds in one call of `Session.advance`."""
 LARGEST_GRID = 80
 """Cells along one side of a picture."""
 
-_SHOWN_ROUNDS = 250  # as dots in the picture
-_LISTED_ROUNDS = 8  # in words
-_LATELY = 100  # rounds, whose mistakes are shown beside all
+_SHOWN_ROUNDS = 250  # points in the picture
+_LISTED_ROUNDS = 8  # rounds listed as text
+_LATELY = 100  # rounds of the recent mistakes
 _CURVE_POINTS = 300
 _SHOWN_FACTS = 300
-_SECONDS = 0.15  # after which `advance` answers, if it has played at least one round
+_SECONDS = 0.15  # after which `advance` returns, but not before one round
 _LOCK_SECONDS = 30.0
-_MEASURED_CELLS = 200_000  # rows times columns, beyond which no margin is measured
-_MOST_SQUARED = 500_000  # columns × columns × classes of a learner that keeps as many numbers: a round in half a second
+_MEASURED_CELLS = 200_000  # rows × columns up to which the margin is measured
+_MOST_SQUARED = 500_000  # maximum columns × columns × classes of second-order learners: half a second a round
 _LOG = logging.getLogger("onebit.playground")
 
 
 class BusyError(RuntimeError):
-    """Somebody else plays this session, and is not done."""
+    """The session is in use by another request."""
 
 
 class _Round(NamedTuple):
@@ -46,7 +46,7 @@ class _Round(NamedTuple):
 
 
 class _Curve:
-    """Mistakes so far, at rounds that get rarer as there are more of them."""
+    """Cumulative mistakes, at rounds that are thinned out as they grow in number."""
 
     def __init__(self, n_learners: int) -> None:
         self.rounds: list[int] = [0]
@@ -67,7 +67,7 @@ class _Curve:
 
 
 class Session:
-    """One to four learners on the same rounds; every method may be called from any thread.
+    """One to four learners on the same rounds. Thread-safe.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Session:
     learners : sequence of str
         Keys of `CATALOGUE`, each at most once.
     seed : int
-        Of the learners' random numbers.
+        Seed of the learners.
 
     Examples
     --------
@@ -120,10 +120,10 @@ class Session:
     def _fresh(self, key: str) -> Learner:
         return new_learner(key, self._classes, self._seed)
 
-    # Getting ready.
+    # Preparation.
 
     def prepare(self, in_background: bool = True) -> None:
-        """Compile what the learners need, and measure the margins that their promises depend on."""
+        """Compile the learners, and measure the margins for their bounds."""
         self._state = WARMING_UP
         if in_background:
             threading.Thread(target=self._prepare, name="onebit-playground", daemon=True).start()
@@ -139,7 +139,7 @@ class Session:
                 twin.play_stream(X, y, classes=self._classes)
                 twin.score_classes(X)
                 twin.probabilities(X[0])
-        except Exception as error:  # a thread has nobody else to tell
+        except Exception as error:  # in a thread: no caller can catch it
             _LOG.error("a session cannot be prepared", exc_info=error)
             self._state, self._why_failed = FAILED, "something went wrong inside; the terminal says what"
             return
@@ -147,10 +147,10 @@ class Session:
         self._measure()
 
     def _measure(self) -> None:
-        while self._measured != self._n_rows() and not self._is_over:  # points may join while others are measured
+        while self._measured != self._n_rows() and not self._is_over:  # points may be added during the measurement
             try:
                 promises = self._promises_now()
-            except Exception as error:  # whoever plays needs no promises
+            except Exception as error:  # play goes on without bounds
                 _LOG.error("margins cannot be measured", exc_info=error)
                 promises = [Promise(None, "not measured: something went wrong")] * len(self._keys)
             self._promises = list(promises)
@@ -172,13 +172,13 @@ class Session:
         return [Promise(None, "not measured: it would take too long")] * len(self._keys)
 
     def end(self) -> None:
-        """Stop measuring: nobody will look any more."""
+        """Stop measuring, when the session ends."""
         self._is_over = True
 
     # Playing.
 
     def advance(self, rounds: int) -> int:
-        """Play some rounds with every learner, and return how many: fewer if time is up, or if there are no more."""
+        """Play rounds with every learner; return how many: fewer if time is up, or there are no more."""
         check_integer("rounds", rounds, low=1, high=MOST_AT_ONCE)
         self._check_ready()
         self._take_lock()
@@ -203,21 +203,21 @@ class Session:
             self._lock.release()
 
     def _play(self, X: Floats, y: Integers) -> None:
-        """Play rounds with every learner, and note what happened."""
+        """Play rounds with every learner, and record the results."""
         guesses = np.column_stack(
             [learner.play_stream(X, y, fresh=False, keep_guesses=True).guesses for learner in self._learners]
         )
         places = self._scene.picture.places(X)
-        for t, (truth, said, place) in enumerate(zip(y.tolist(), guesses.tolist(), places.tolist(), strict=True)):
-            wrong = tuple(guess != truth for guess in said)
+        for t, (truth, guessed, place) in enumerate(zip(y.tolist(), guesses.tolist(), places.tolist(), strict=True)):
+            wrong = tuple(guess != truth for guess in guessed)
             self._mistakes += wrong
             self._lately.append(wrong)
-            self._shown.append(_Round(self._round + t + 1, (place[0], place[1]), truth, tuple(said)))
+            self._shown.append(_Round(self._round + t + 1, (place[0], place[1]), truth, tuple(guessed)))
             self._curve.note(self._round + t + 1, self._mistakes.tolist())
         self._round += len(y)
 
     def add_points(self, points: Sequence[tuple[float, float, str]]) -> None:
-        """Draw points into the square of a session that is about drawn points: all of them, or none."""
+        """Add points to a session of drawn points: all or none."""
         scene = self._scene
         if not isinstance(scene, Drawn):
             raise ValueError(f"points can be drawn only where the stream is drawn; this one is {scene.title!r}")
@@ -246,10 +246,10 @@ class Session:
         if not self._lock.acquire(timeout=_LOCK_SECONDS):
             raise BusyError("the session is still busy with an earlier request; ask again in a moment")
 
-    # Looking.
+    # Data of the page.
 
     def frame(self) -> dict[str, Any]:
-        """Return all that a page shows, as plain values."""
+        """Return the data of the page as plain values."""
         self._take_lock()
         try:
             scene = self._scene
@@ -261,9 +261,9 @@ class Session:
                 "seed": self._seed,
                 "stream": {
                     "title": scene.title,
-                    "says": scene.says,
+                    "says": scene.description,
                     "labels": list(scene.labels),
-                    "picture": scene.picture.says,
+                    "picture": scene.picture.caption,
                     "box": list(scene.picture.box),
                     "points": [list(point) for point in scene.points] if isinstance(scene, Drawn) else None,
                 },
@@ -284,7 +284,7 @@ class Session:
         return {
             "key": key,
             "title": entry.title,
-            "says": entry.says,
+            "says": entry.description,
             "color": look.color,
             "dashes": list(look.dashes[1]),
             "mistakes": int(self._mistakes[at]),
@@ -292,7 +292,7 @@ class Session:
             "n_lately": len(self._lately),
             "updates": learner.n_updates_,
             "explored": learner.n_uniform_guesses_,
-            "promise": None if promise is None else {"mistakes": promise.mistakes, "says": promise.says},
+            "promise": None if promise is None else {"mistakes": promise.mistakes, "says": promise.text},
         }
 
     def _curve_rounds(self) -> list[int]:
@@ -305,9 +305,9 @@ class Session:
         return [[*line, int(now)] for line, now in zip(self._curve.mistakes, self._mistakes, strict=True)]
 
     def regions(self, learner: int, size: int) -> dict[str, Any]:
-        """Return every class's score all over the picture, cell by cell, and the facts that the learner has stored.
+        """Return every class's score in each cell of the picture, and the learner's stored examples.
 
-        Scores rather than labels: between cells they can be interpolated, so a coarse grid gives fine borders.
+        Scores rather than labels, since they can be interpolated: a coarse grid gives smooth boundaries.
         """
         chosen = self._chosen(learner)
         check_integer("size", size, low=4, high=LARGEST_GRID)
@@ -328,7 +328,7 @@ class Session:
             self._lock.release()
 
     def _facts(self, learner: Learner) -> dict[str, Any]:
-        """Return where the latest stored examples are, and what is proved of each: which label it is, or is not."""
+        """Return the positions of the latest stored examples, with the label that each has or does not have."""
         if not isinstance(learner, BanditSVM) or learner.n_rounds_ == 0:
             return {"facts": None, "n_facts": None}
         support, proved = learner.support_, learner.proved_
@@ -345,14 +345,14 @@ class Session:
         return {"facts": facts, "n_facts": len(support)}
 
     def opinions(self, learner: int, x: float, y: float) -> dict[str, Any]:
-        """Return who says what about a place in the picture: every kernel of a bank, or the learner's chances."""
+        """Return the guesses at a point of the picture: of each kernel, or the learner's propensities."""
         chosen = self._chosen(learner)
         self._check_ready()
         self._take_lock()
         try:
             row = self._scene.picture.rows(np.array([[x, y]]))[0]
             chances = chosen.probabilities(row)
-            said = {"learner": learner, "guess": int(np.argmax(chances)), "chances": chances.round(4).tolist()}
+            found = {"learner": learner, "guess": int(np.argmax(chances)), "chances": chances.round(4).tolist()}
             voices = []
             if isinstance(chosen, BanditSVM):
                 for opinion in chosen.opinions(row):
@@ -365,7 +365,7 @@ class Session:
                             "scores": scores,
                         }
                     )
-            return {**said, "voices": voices}
+            return {**found, "voices": voices}
         finally:
             self._lock.release()
 

@@ -1,4 +1,4 @@
-"""All sessions of a server: so many at most, each for so long, none knowing of another."""
+"""The sessions of a server, limited in number and idle time."""
 
 import secrets
 import threading
@@ -11,22 +11,22 @@ _Kept = TypeVar("_Kept")
 
 
 class NoSuchSessionError(LookupError):
-    """A session that never was, or is over."""
+    """There is no session with this id, or it is over."""
 
 
 class Sessions(Generic[_Kept]):
-    """Keeps things under ids that cannot be guessed; the one that was left alone longest makes room.
+    """Stores objects under random ids; the least recently used is dropped when full.
 
     Parameters
     ----------
     most : int
-        How many are kept.
+        Maximum number of objects.
     idle_seconds : float
-        After which one that nobody asks for is dropped.
+        Idle time after which an object is dropped.
     clock : callable
         Returns seconds.
     let_go : callable
-        Is told of each that is dropped.
+        Called with each dropped object.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Sessions(Generic[_Kept]):
             return len(self._kept)
 
     def add(self, thing: _Kept) -> str:
-        """Keep a thing and return its id."""
+        """Store an object and return its id."""
         name = secrets.token_urlsafe(16)
         with self._lock:
             self._drop_old()
@@ -63,7 +63,7 @@ class Sessions(Generic[_Kept]):
         return name
 
     def get(self, name: str) -> _Kept:
-        """Return what is kept under an id, and remember that somebody asked for it."""
+        """Return the object with an id, and mark it as used."""
         with self._lock:
             self._drop_old()
             if name not in self._kept:
@@ -73,12 +73,12 @@ class Sessions(Generic[_Kept]):
             return thing
 
     def drop(self, name: str) -> None:
-        """Forget what is kept under an id, if anything is."""
+        """Drop the object with an id, if there is one."""
         with self._lock:
             self._forget(name)
 
     def _drop_old(self) -> None:
-        # In the order in which they were asked for: the first is the oldest.
+        # In order of use: the first is the oldest.
         now = self._clock()
         while self._kept:
             name, (_, asked) = next(iter(self._kept.items()))

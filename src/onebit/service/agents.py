@@ -1,7 +1,7 @@
-"""The verbs of a decider as tools for AI agents, over MCP: ``onebit mcp``.
+"""The methods of a decider as tools for AI agents, over MCP: ``onebit mcp``.
 
-What a tool is given is read by the same functions as a request of the service, so limits and words are the same. The
-decider works in a thread; the protocol is never kept waiting by the disk.
+Arguments are parsed by the same functions as requests of the service, so limits and messages are the same. The decider
+runs in a thread, so that the protocol does not wait for the disk.
 """
 
 import json
@@ -19,14 +19,14 @@ from onebit.decider.report import report
 from onebit.service import bodies
 from onebit.service.web import LARGEST_BODY
 
-Desk = Decider | RemoteDecider
+AnyDecider = Decider | RemoteDecider
 _LOG = logging.getLogger("onebit.mcp")
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 _UNREADABLE = (
     "the message cannot be read ({}): it must be JSON-RPC, nested at most some 100 deep, with finite numbers, and with "
     "texts that have no half of a pair of surrogates"
 )
-_MOST_LABELS = 50  # that are named when a session begins
+_MOST_LABELS = 50  # labels listed in the instructions
 
 _INSTRUCTIONS = (
     "onebit picks one of several labels (a tool, a prompt, a model, a route) for a record, and learns from being told "
@@ -38,15 +38,15 @@ _INSTRUCTIONS = (
 class Verb(NamedTuple):
     """A tool."""
 
-    says: str
+    description: str
     fields: dict[str, Any]
     needed: list[str]
     call_of: Callable[[Any], Callable[[Any], Any]]
-    """What is asked of a decider, by what the agent said; raises ValueError."""
+    """Returns the call of a decider for the agent's arguments; raises ValueError."""
     hints: dict[str, bool]
 
     def schema(self) -> dict[str, Any]:
-        """Return what may be said, as JSON Schema."""
+        """Return the JSON Schema of the arguments."""
         return {
             "type": "object",
             "properties": self.fields,
@@ -55,20 +55,20 @@ class Verb(NamedTuple):
         }
 
 
-def _nothing_said(call: Callable[[Any], Any]) -> Callable[[Any], Callable[[Any], Any]]:
-    def call_of(said: Any) -> Callable[[Any], Any]:
-        bodies.fields_of(said, [])
+def _no_arguments(call: Callable[[Any], Any]) -> Callable[[Any], Callable[[Any], Any]]:
+    def call_of(arguments: Any) -> Callable[[Any], Any]:
+        bodies.fields_of(arguments, [])
         return call
 
     return call_of
 
 
-def _status(desk: Desk) -> Any:
-    return bodies.status_call(desk) if isinstance(desk, Decider) else desk.status()
+def _status(decider: AnyDecider) -> Any:
+    return bodies.status_call(decider) if isinstance(decider, Decider) else decider.status()
 
 
-def _report(desk: Desk) -> Any:
-    return bodies.described_report(report(desk)) if isinstance(desk, Decider) else desk.report()
+def _report(decider: AnyDecider) -> Any:
+    return bodies.described_report(report(decider)) if isinstance(decider, Decider) else decider.report()
 
 
 _LABEL = {"type": ["string", "integer"]}
@@ -163,63 +163,63 @@ VERBS = {
         "Return the labels there are, and how many guesses were right, wrong, and still wait for an answer.",
         {},
         [],
-        _nothing_said(_status),
+        _no_arguments(_status),
         _LOOKS,
     ),
     "report": Verb(
         "Return how well it does: mistakes with 95 % intervals, by label and recently, and alarms with a likely cause.",
         {},
         [],
-        _nothing_said(_report),
+        _no_arguments(_report),
         _LOOKS,
     ),
 }
-"""By the names that agents call them by."""
+"""Tools by name."""
 
 
-def answer(desk: Desk, name: str, arguments: Any) -> Any:
-    """Return what a tool answers; raises ValueError and whatever the library raises.
+def answer(decider: AnyDecider, name: str, arguments: Any) -> Any:
+    """Call a tool and return its result; raises ValueError and the exceptions of the library.
 
     Parameters
     ----------
-    desk : Decider or RemoteDecider
-        Who is asked.
+    decider : Decider or RemoteDecider
+        The decider.
     name : str
         One of `VERBS`.
     arguments : object
-        What the agent said.
+        The agent's arguments.
     """
     body = json.dumps({} if arguments is None else arguments).encode()
     if len(body) > LARGEST_BODY:
         raise ValueError(f"the call is larger than {LARGEST_BODY} bytes; send less at once")
-    return VERBS[name].call_of(bodies.read_json(body))(desk)
+    return VERBS[name].call_of(bodies.read_json(body))(decider)
 
 
-def instructions(desk: Desk, about: str | None) -> str:
-    """Return what an agent is told when a session begins; raises ValueError for labels that it cannot be told."""
-    said = [_INSTRUCTIONS] if about is None else [_INSTRUCTIONS, f"This decider decides: {about}"]
-    if isinstance(desk, Decider):
-        labels = desk.classes
+def instructions(decider: AnyDecider, about: str | None) -> str:
+    """Return the instructions for a new session; raises ValueError for labels that JSON cannot represent."""
+    lines = [_INSTRUCTIONS] if about is None else [_INSTRUCTIONS, f"This decider decides: {about}"]
+    if isinstance(decider, Decider):
+        labels = decider.classes
         try:
             json.dumps(labels, ensure_ascii=False, allow_nan=False).encode()
         except (TypeError, ValueError) as error:
             raise ValueError(f"labels for agents must be texts or numbers; the decider's are {labels!r:.80}") from error
         more = ", …" if len(labels) > _MOST_LABELS else ""
-        said.append(f"Labels: {json.dumps(labels[:_MOST_LABELS], ensure_ascii=False)[1:-1]}{more}.")
-    return "\n".join(said)
+        lines.append(f"Labels: {json.dumps(labels[:_MOST_LABELS], ensure_ascii=False)[1:-1]}{more}.")
+    return "\n".join(lines)
 
 
-def create_server(desk: Desk, about: str | None = None) -> Any:
+def create_server(decider: AnyDecider, about: str | None = None) -> Any:
     """Return a server of the official SDK for a decider.
 
     Parameters
     ----------
-    desk : Decider or RemoteDecider
-        Who is asked.
+    decider : Decider or RemoteDecider
+        The decider.
     about : str, optional
-        What is decided, in words for the agent.
+        Description of the decision, for the agent.
     """
-    # A large library, and an extra: only who asks for it needs it.
+    # Imported here: a large optional dependency.
     import anyio
     import mcp_types as types
     from mcp.server import Server
@@ -229,7 +229,7 @@ def create_server(desk: Desk, about: str | None = None) -> Any:
         tools = [
             types.Tool(
                 name=name,
-                description=verb.says,
+                description=verb.description,
                 input_schema=verb.schema(),
                 annotations=types.ToolAnnotations(**verb.hints),
             )
@@ -241,23 +241,25 @@ def create_server(desk: Desk, about: str | None = None) -> Any:
         if params.name not in VERBS:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r:.80}; there are {', '.join(VERBS)}")
         try:
-            said = await anyio.to_thread.run_sync(answer, desk, params.name, params.arguments)
+            result = await anyio.to_thread.run_sync(answer, decider, params.name, params.arguments)
         except Exception as error:
-            return types.CallToolResult(content=[types.TextContent(text=_told(params.name, error))], is_error=True)
-        text = json.dumps(said, ensure_ascii=False)
-        return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=said)
+            return types.CallToolResult(
+                content=[types.TextContent(text=_error_text(params.name, error))], is_error=True
+            )
+        text = json.dumps(result, ensure_ascii=False)
+        return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=result)
 
     return Server(
         "onebit",
         version=__version__,
-        instructions=instructions(desk, about),
+        instructions=instructions(decider, about),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
 
 
-def _told(name: str, error: Exception) -> str:
-    """Return what an agent is told of an error: the library's words, but nothing of a bug."""
+def _error_text(name: str, error: Exception) -> str:
+    """Return the error message for an agent: the library's own, but no details of internal errors."""
     if isinstance(error, UnicodeError):
         return "the call has text that is no Unicode: half of a pair of surrogates"
     if isinstance(error, RecursionError):
@@ -270,12 +272,12 @@ def _told(name: str, error: Exception) -> str:
     return "something went wrong inside; onebit's standard error says what"
 
 
-def serve_stdio(desk: Desk, about: str | None = None) -> None:
-    """Speak MCP on standard input and output until the input ends."""
+def serve_stdio(decider: AnyDecider, about: str | None = None) -> None:
+    """Serve MCP on standard input and output until the input ends."""
     import anyio
     from mcp.server.stdio import stdio_server
 
-    server = create_server(desk, about)
+    server = create_server(decider, about)
 
     async def serve() -> None:
         async with stdio_server() as (incoming, outgoing):
@@ -286,14 +288,14 @@ def serve_stdio(desk: Desk, about: str | None = None) -> None:
 
 
 class _Readable:
-    """A stream of messages; those that cannot be read are answered with an error.
+    """A stream of messages that answers unreadable ones with an error.
 
-    The SDK only logs them, and whoever sent one would wait for ever.
+    The SDK only logs them, so that the sender would wait forever.
 
     Parameters
     ----------
     incoming, outgoing : streams of the SDK
-        What `stdio_server` yields.
+        The streams of `stdio_server`.
     """
 
     def __init__(self, incoming: Any, outgoing: Any) -> None:
@@ -313,8 +315,8 @@ class _Readable:
             if isinstance(asked, str) and not asked.strip():
                 continue  # an empty line
             error = types.ErrorData(code=types.PARSE_ERROR, message=_UNREADABLE.format(fault["msg"]))
-            said = types.JSONRPCError(jsonrpc="2.0", id=request_id(asked), error=error)
-            await self._outgoing.send(SessionMessage(said))
+            reply = types.JSONRPCError(jsonrpc="2.0", id=request_id(asked), error=error)
+            await self._outgoing.send(SessionMessage(reply))
         return item
 
     async def aclose(self) -> None:
@@ -339,13 +341,12 @@ class _Readable:
 
 
 def request_id(message: Any) -> str | int | None:
-    r"""Return the id of a message that cannot be read, or None if it has none.
+    r"""Return the id of an unreadable message, or None if it has none.
 
     Parameters
     ----------
     message : object
-        What was read of it; or its text, which may be nested so deep, or have such numbers and texts, that no reader of
-        JSON takes it.
+        The parsed message, or its text if it is not valid JSON, or nested too deep.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The API as a plain page: it loads nothing, from here or elsewhere."""
+"""The API documentation as a static HTML page without external resources."""
 
 from html import escape
 from typing import Any
@@ -16,7 +16,7 @@ _PAGE = """<!doctype html>
 
 
 def api_page(api: dict[str, Any]) -> str:
-    """Return the page of an OpenAPI document."""
+    """Render an OpenAPI document as HTML."""
     verbs = [
         f"<dt><code>{escape(method.upper())} {escape(path)}</code></dt>\n<dd>{escape(verb.get('description', ''))}</dd>"
         for path, methods in api["paths"].items()

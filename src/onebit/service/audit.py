@@ -1,9 +1,9 @@
-"""Who did what: a file of JSON lines beside the deciders, which a thread of its own writes.
+"""The audit log: JSON lines in a file beside the deciders, written by a thread.
 
-A request is only counted. A few times a second the thread writes a line for each caller, verb, decider and status, with
-how many there were. Guesses and answers that were taken are written once a minute: a service that is asked thousands of
-times a second must not push out of its bounded files what an admin did days ago. A kill loses the last moments of the
-audit log, up to a minute of those counts, and never an event of a decider, whose own log has each of them.
+Requests are only counted. A few times a second the thread writes a line for each caller, verb, decider and status, with
+the number of requests. Successful guesses and feedback are written once a minute, so that they do not push older lines
+out of the bounded files. A kill loses the last moments, up to a minute of those counts; the deciders' own event logs
+are not affected.
 """
 
 import logging
@@ -22,14 +22,14 @@ from onebit.service.names import PATTERN
 
 FILE = "audit.jsonl"
 LARGEST_FILE = 64 << 20
-"""Bytes after which another file is begun."""
+"""Bytes after which a new file is started."""
 N_FILES = 8
-"""How many are kept: ``audit.jsonl``, and ``audit.jsonl.1`` to ``audit.jsonl.7``, the oldest."""
+"""Number of files kept: ``audit.jsonl``, and ``audit.jsonl.1`` to ``audit.jsonl.7``, the oldest."""
 _WRITE_SECONDS = 0.2
 _OFTEN = frozenset({"guess", "tell", "shadow"})
-_OFTEN_SECONDS = 60.0  # between lines about these
-_MOST_WAITING = 100_000  # lines; beyond them, while the disk is full, requests are only counted
-_MOST_REFUSED_NAMES = 5  # each time; beyond them refused requests share lines: their names are the caller's choice
+_OFTEN_SECONDS = 60.0  # between lines about frequent verbs
+_MOST_WAITING = 100_000  # lines kept while the disk is full; further requests are only counted
+_MOST_REFUSED_NAMES = 5  # per write; further refused requests share lines, since callers choose their names
 _LONGEST_PATH = 200
 _decider_of = re.compile(f"/v1/({PATTERN}/{PATTERN})(?:/.*)?", re.ASCII).fullmatch
 _LOG = logging.getLogger("onebit.serve")
@@ -44,7 +44,7 @@ class _What(NamedTuple):
 
     @property
     def is_often(self) -> bool:
-        """Whether it is one of the verbs that are asked all the time, and was done."""
+        """Whether it is a successful request with a frequent verb."""
         return self.verb in _OFTEN and self.status < 400
 
     def described(self, first: float, n_requests: int) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class _What(NamedTuple):
 
 
 class AuditLog:
-    """Lines that say who did what, in files that only this user may read.
+    """Writes the audit log, in files readable by this user only.
 
     Parameters
     ----------
@@ -73,16 +73,16 @@ class AuditLog:
         self._path = folder / FILE
         self._counting = threading.Lock()
         self._waiting: dict[_What, tuple[float, int]] = {}
-        """When the first was, and how many there were since the last time that lines were written."""
+        """Time of the first request and number of requests since the last write."""
         self._n_refused_names, self._n_lost, self._is_failing = 0, 0, False
         self._unwritten = b""
-        """What could not be written; it comes first when the disk has room again."""
+        """Lines that could not be written; retried first."""
         self._writing = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._write_in_turn, name="onebit audit", daemon=True)
 
     def start(self) -> None:
-        """Begin to write; raises OSError if that cannot be done."""
+        """Start the thread; raises OSError if the file cannot be written."""
         self.check()
         self._thread.start()
 
@@ -92,8 +92,8 @@ class AuditLog:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             os.close(self._open())
         except OSError as error:
-            says = f"the audit log cannot be written ({error.strerror}): mend that, or serve with --no-audit"
-            raise OSError(error.errno, says, str(self._path)) from error
+            message = f"the audit log cannot be written ({error.strerror}): mend that, or serve with --no-audit"
+            raise OSError(error.errno, message, str(self._path)) from error
 
     def note(self, token: str | None, verb: str, path: str, status: int, address: str) -> None:
         """Count a request.
@@ -103,11 +103,11 @@ class AuditLog:
         token : str or None
             The name of the caller's token.
         verb, path : str
-            What was asked, and where.
+            Verb and path of the request.
         status : int
-            What was answered.
+            Status of the response.
         address : str
-            Where the request came from.
+            Client address.
         """
         what = _What(token, verb, path[:_LONGEST_PATH], status, address)
         with self._counting:
@@ -121,11 +121,11 @@ class AuditLog:
                 self._waiting[what] = time.time(), 1
             else:
                 self._n_lost += 1
-        if self._stop.is_set():  # an answer that came when all was closed
+        if self._stop.is_set():  # a response after closing
             self._write()
 
     def close(self) -> None:
-        """Write what waits, and end the thread."""
+        """Write remaining lines and end the thread."""
         self._stop.set()
         self._thread.join()
 
@@ -135,7 +135,7 @@ class AuditLog:
         self._write()
 
     def _write(self) -> None:
-        """Write all lines that wait, or keep them until it can be done."""
+        """Write all pending lines, or keep them for the next try."""
         with self._writing:
             try:
                 self._write_out()
@@ -144,7 +144,7 @@ class AuditLog:
                     self._write_out()
                 self._is_failing = False
             except OSError as error:
-                if not self._is_failing:  # once, not every time
+                if not self._is_failing:  # log only once
                     _LOG.error("the audit log cannot be written (%s); lines wait in memory", error)
                 self._is_failing = True
 

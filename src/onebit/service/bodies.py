@@ -1,4 +1,4 @@
-"""What requests may say, and what is answered: JSON in, calls of a decider, JSON out."""
+"""Parse request bodies into calls of a decider, and convert results to JSON."""
 
 import json
 import math
@@ -25,149 +25,149 @@ from onebit.service.problems import problem_of
 from onebit.typed_json import parse
 
 Call = Callable[[Decider], Any]
-"""What a request asks of a decider; what it returns can be written as JSON."""
+"""A call of a decider with a result of plain JSON values."""
 
 _LONGEST_LABEL = 200
-_LARGEST_LABEL = 2**53  # beyond it JSON's readers disagree
+_LARGEST_LABEL = 2**53  # larger integers are not exact in all JSON parsers
 _BEGUN_WITH = ("kinds", "deadline", "silence", "exploration_floor", "max_open", "seed")
 
 
 def read_json(body: bytes) -> Any:
-    """Return what a body says, or raise ValueError."""
+    """Parse a JSON body, or raise ValueError."""
     with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return msgspec.json.decode(body)
-    try:  # whatever is wrong with it is said here
-        said = parse(body.decode())
+    try:  # all errors of the body become ValueError
+        value = parse(body.decode())
         if b"\\ud" in body or b"\\uD" in body:
-            json.dumps(said, ensure_ascii=False).encode()  # half a pair of surrogates can be stored nowhere
+            json.dumps(value, ensure_ascii=False).encode()  # lone surrogates cannot be stored
     except UnicodeDecodeError as error:
         raise ValueError("the body must be JSON in UTF-8") from error
     except json.JSONDecodeError as error:
         raise ValueError(f"the body must be JSON: {error}") from error
-    return said
+    return value
 
 
-def fields_of(said: Any, needed: Iterable[str], allowed: Iterable[str] = ()) -> dict[str, Any]:
+def fields_of(body: Any, needed: Iterable[str], allowed: Iterable[str] = ()) -> dict[str, Any]:
     """Return the fields of an object, or raise ValueError if one is missing or unknown."""
-    if not isinstance(said, dict):
-        raise ValueError(f"a JSON object with {', '.join(needed or allowed)} is needed; got {type(said).__name__}")
+    if not isinstance(body, dict):
+        raise ValueError(f"a JSON object with {', '.join(needed or allowed)} is needed; got {type(body).__name__}")
     for name in needed:
-        if name not in said:
+        if name not in body:
             raise ValueError(f"{name} is missing; needed: {', '.join(needed)}")
     known = (*needed, *allowed)
-    for name in said:
+    for name in body:
         if name not in known:
             raise ValueError(f"there is no field {name!r:.80}; there are {', '.join(known)}")
-    return said
+    return body
 
 
-def one_or_many(said: Any, call_of: Callable[[Any], Call]) -> tuple[Call, int]:
-    """Return the call for one item, or for a list of them, and how many they are.
+def one_or_many(body: Any, call_of: Callable[[Any], Call]) -> tuple[Call, int]:
+    """Return the call for one item or a list of items, and the number of items.
 
-    In a list every item is answered for itself: what cannot be done is a problem in its place.
+    In a list, each item has its own result; failed ones are problems.
     """
-    if not isinstance(said, list):
-        return call_of(said), 1
-    if not 0 < len(said) <= MOST_AT_ONCE:
-        raise ValueError(f"a list must have 1 to {MOST_AT_ONCE} items; got {len(said)}")
+    if not isinstance(body, list):
+        return call_of(body), 1
+    if not 0 < len(body) <= MOST_AT_ONCE:
+        raise ValueError(f"a list must have 1 to {MOST_AT_ONCE} items; got {len(body)}")
 
-    def all_of_them(desk: Decider) -> list[Any]:
+    def all_of_them(decider: Decider) -> list[Any]:
         answers = []
-        for item in said:
+        for item in body:
             try:
-                answers.append(call_of(item)(desk))
+                answers.append(call_of(item)(decider))
             except (ValueError, OSError, RecursionError) as error:
                 answers.append(problem_of(error).described())
         return answers
 
-    return all_of_them, len(said)
+    return all_of_them, len(body)
 
 
-# One function for every verb.
+# One function for each verb.
 
 
-def guess_call(said: Any) -> Call:
-    """Return a guess."""
-    fields = fields_of(said, ["record"], ["among", "key"])
+def guess_call(body: Any) -> Call:
+    """Return the call for a guess."""
+    fields = fields_of(body, ["record"], ["among", "key"])
     record, key = _record(fields["record"]), fields.get("key")
     among = None if fields.get("among") is None else _labels("among", fields["among"])
 
-    def guess(desk: Decider) -> dict[str, Any]:
-        if isinstance(desk, Decider):  # agents may ask one of a service, which counts for itself
-            claim_memory(desk.ticket_bytes(), more=True)  # it stays open until it is answered
-        return described_ticket(desk.guess(record, among, key=key))
+    def guess(decider: Decider) -> dict[str, Any]:
+        if isinstance(decider, Decider):  # a RemoteDecider's service checks memory itself
+            claim_memory(decider.ticket_bytes(), more=True)  # until the ticket is closed
+        return described_ticket(decider.guess(record, among, key=key))
 
     return guess
 
 
-def tell_call(said: Any) -> Call:
-    """Return an answer."""
-    fields = fields_of(said, ["id", "correct"])
-    return lambda desk: {"news": desk.tell(fields["id"], fields["correct"])}
+def tell_call(body: Any) -> Call:
+    """Return the call for feedback."""
+    fields = fields_of(body, ["id", "correct"])
+    return lambda decider: {"news": decider.tell(fields["id"], fields["correct"])}
 
 
-def correct_call(said: Any) -> Call:
-    """Return the correction of an answer."""
-    fields = fields_of(said, ["id", "correct"])
+def correct_call(body: Any) -> Call:
+    """Return the call for a correction of feedback."""
+    fields = fields_of(body, ["id", "correct"])
 
-    def correct(desk: Decider) -> dict[str, bool]:
-        desk.correct_answer(fields["id"], fields["correct"])
+    def correct(decider: Decider) -> dict[str, bool]:
+        decider.correct_answer(fields["id"], fields["correct"])
         return {"done": True}
 
     return correct
 
 
-def withdraw_call(said: Any) -> Call:
-    """Return the withdrawal of an answer."""
-    fields = fields_of(said, ["id"])
+def withdraw_call(body: Any) -> Call:
+    """Return the call for a withdrawal of feedback."""
+    fields = fields_of(body, ["id"])
 
-    def withdraw(desk: Decider) -> dict[str, bool]:
-        desk.withdraw(fields["id"])
+    def withdraw(decider: Decider) -> dict[str, bool]:
+        decider.withdraw(fields["id"])
         return {"done": True}
 
     return withdraw
 
 
-def shadow_call(said: Any) -> Call:
-    """Return what the application decided itself."""
-    fields = fields_of(said, ["record", "label", "correct"], ["propensity", "key"])
+def shadow_call(body: Any) -> Call:
+    """Return the call for a shadow decision."""
+    fields = fields_of(body, ["record", "label", "correct"], ["propensity", "key"])
     record, label, chance = _record(fields["record"]), fields["label"], fields.get("propensity")
     correct, key = fields["correct"], fields.get("key")
     if chance is not None and (isinstance(chance, bool) or not isinstance(chance, (int, float)) or not 0 < chance <= 1):
         raise ValueError(f"propensity must be above 0 and at most 1; got {chance!r:.80}")
     _labels("label", [label])
-    return lambda desk: described_shadow(desk.shadow(record, label, correct, propensity=chance, key=key))
+    return lambda decider: described_shadow(decider.shadow(record, label, correct, propensity=chance, key=key))
 
 
-def class_call(said: Any) -> Call:
-    """Return a class that joins."""
-    (label,) = _labels("label", [fields_of(said, ["label"])["label"]])
+def class_call(body: Any) -> Call:
+    """Return the call for a new class."""
+    (label,) = _labels("label", [fields_of(body, ["label"])["label"]])
 
-    def add(desk: Decider) -> Any:
-        if len(desk.classes) >= MOST_CLASSES:
+    def add(decider: Decider) -> Any:
+        if len(decider.classes) >= MOST_CLASSES:
             raise ValueError(f"a decider of the service may have {MOST_CLASSES} classes; it has as many")
-        desk.add_class(label)
-        return {"classes": desk.classes}
+        decider.add_class(label)
+        return {"classes": decider.classes}
 
     return add
 
 
-def change_call(said: Any) -> Call:
-    """Return a change of settings."""
-    told = fields_of(said, [], CHANGEABLE)
+def change_call(body: Any) -> Call:
+    """Return the call for a change of settings."""
+    changes = fields_of(body, [], CHANGEABLE)
 
-    def change(desk: Decider) -> dict[str, Any]:
-        desk.change(**told)
-        return desk.settings.changeable()
+    def change(decider: Decider) -> dict[str, Any]:
+        decider.change(**changes)
+        return decider.settings.changeable()
 
     return change
 
 
-def settings_of(said: Any) -> dict[str, Any]:
-    """Return what `Decider.open` is told for a new decider."""
-    fields = fields_of(said, ["classes"], ["learner", *_BEGUN_WITH])
+def settings_of(body: Any) -> dict[str, Any]:
+    """Return the arguments of `Decider.open` for a new decider."""
+    fields = fields_of(body, ["classes"], ["learner", *_BEGUN_WITH])
     classes, seed = fields["classes"], fields.get("seed", 0)
-    if classes is None:  # to `Decider.open` that means: go on with the one that is there
+    if classes is None:  # in `Decider.open`, None means an existing decider
         raise ValueError("classes must be a count or a list of labels; got null")
     if isinstance(classes, list):
         classes = _labels("classes", classes)
@@ -181,7 +181,7 @@ def settings_of(said: Any) -> dict[str, Any]:
 
 
 def own_learner(text: Any, seed: int = 0) -> Learner:
-    """Return one of onebit's own learners: a request may not name what else could be imported.
+    """Return one of onebit's own learners; requests cannot import other classes.
 
     >>> own_learner("Banditron:exploration=0.1")
     Banditron(exploration=0.1)
@@ -204,16 +204,16 @@ def own_learner(text: Any, seed: int = 0) -> Learner:
     return made.set_params(seed=seed) if "seed" in made.get_params(deep=False) else made
 
 
-def _record(said: Any) -> Any:
-    """Return a record, or raise ValueError for what is none."""
-    record = record_from_json(said)
+def _record(value: Any) -> Any:
+    """Return a record, or raise ValueError."""
+    record = record_from_json(value)
     if not isinstance(record, (dict, list)):
         raise ValueError(f"record must be an object with named values, or a list of numbers; got {record!r:.80}")
     return record
 
 
 def _labels(what: str, labels: Any) -> list[Any]:
-    """Return labels, which in the service are words or whole numbers."""
+    """Return labels, which must be strings or integers in the service."""
     if not isinstance(labels, list):
         raise ValueError(f"{what} must be a list of labels; got {labels!r:.80}")
     if len(labels) > MOST_CLASSES:
@@ -229,7 +229,7 @@ def _labels(what: str, labels: Any) -> list[Any]:
     return labels
 
 
-# Answers.
+# Results.
 
 
 def described_ticket(ticket: Ticket) -> dict[str, Any]:
@@ -238,17 +238,17 @@ def described_ticket(ticket: Ticket) -> dict[str, Any]:
 
 
 def described_shadow(shadow: Shadow) -> dict[str, Any]:
-    """Return what the decider would have done as JSON."""
+    """Return a shadow result as JSON."""
     return {"label": shadow.label, "agrees": shadow.agrees}
 
 
-def status_call(desk: Decider) -> dict[str, Any]:
+def status_call(decider: Decider) -> dict[str, Any]:
     """Return a decider's status, without its path."""
-    status = desk.status()
-    said = status._asdict() | {"since": status.since.isoformat()}
-    said["oldest_open"] = None if status.oldest_open is None else status.oldest_open.isoformat()
-    del said["path"]
-    return said
+    status = decider.status()
+    described = status._asdict() | {"since": status.since.isoformat()}
+    described["oldest_open"] = None if status.oldest_open is None else status.oldest_open.isoformat()
+    del described["path"]
+    return described
 
 
 def described_report(report: Report) -> dict[str, Any]:
@@ -265,23 +265,29 @@ def _plain(value: Any) -> Any:
 
 
 def described_event(event: Event, classes: list[Any]) -> dict[str, Any]:
-    """Return an event as JSON: labels by name, and without what only a replay needs."""
+    """Return an event as JSON, with labels by name and without data for replays."""
     body = {name: value for name, value in event.body.items() if name != "additions"}
     for name in ("label", "wanted", "would"):
         if type(body.get(name)) is int and event.kind != "joined":
             body[name] = classes[body[name]]
     if body.get("among") is not None:
         body["among"] = [classes[i] for i in body["among"]]
-    said = {"seq": event.seq, "time": event.time, "kind": str(event.kind), "ticket": event.ticket, "key": event.key}
-    return said | {"body": body}
+    described = {
+        "seq": event.seq,
+        "time": event.time,
+        "kind": str(event.kind),
+        "ticket": event.ticket,
+        "key": event.key,
+    }
+    return described | {"body": body}
 
 
 def described_page(events: Iterable[Event], classes: list[Any], after: int) -> dict[str, Any]:
-    """Return events as a page of JSON, as many as it has room for and at least one; `next` is the last one's number."""
+    """Return events as a page of JSON, limited in size but at least one; `next` is the last number."""
     written: list[msgspec.Raw] = []
     n_bytes = 0
     for event in events:
-        text = to_json(described_event(event, classes))  # one at a time: as objects they take many times as much
+        text = to_json(described_event(event, classes))  # one at a time, to save memory
         n_bytes += len(text)
         if written and n_bytes > MOST_BYTES_A_PAGE:
             break
@@ -291,7 +297,7 @@ def described_page(events: Iterable[Event], classes: list[Any], after: int) -> d
 
 
 def page_size(text: str | None, name: str, default: int, most: float = math.inf) -> int:
-    """Return a whole number of a query, or raise ValueError."""
+    """Parse an integer query parameter, or raise ValueError."""
     if text is None:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 17 and int(text) <= most):

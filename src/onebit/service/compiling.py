@@ -1,4 +1,4 @@
-"""What the first guess of a decider needs is compiled before the service is ready, and left when the service stops."""
+"""Compile a decider's learner before the service is ready; abandoned when the service stops."""
 
 import contextvars
 import logging
@@ -11,14 +11,14 @@ _LOG = logging.getLogger("onebit.serve")
 
 
 class Compiling:
-    """Compiles for one decider, in a thread of its own: the compiler cannot be stopped, only left.
+    """Compiles for one decider in its own thread, since compilation cannot be interrupted.
 
     Parameters
     ----------
     title : str
         The decider's namespace and name.
     is_wanted : bool
-        Whether to compile in advance at all.
+        Whether to compile in advance.
     """
 
     def __init__(self, title: str, is_wanted: bool) -> None:
@@ -28,7 +28,7 @@ class Compiling:
         self._thread: threading.Thread | None = None
 
     def wait(self, decider: Decider) -> None:
-        """Compile what the first guess needs, and return when that is done, or the service stops."""
+        """Compile, and return when done or when the service stops."""
         if self.is_done or self._may_go_on.is_set():
             return
         within_budget = contextvars.copy_context().run
@@ -38,21 +38,21 @@ class Compiling:
         self._may_go_on.wait()
 
     def leave(self) -> None:
-        """Wait for it no longer."""
+        """Stop waiting for the compilation."""
         self._may_go_on.set()
 
     @property
     def is_alive(self) -> bool:
-        """Whether the thread is still there, waited for or not."""
+        """Whether the thread is still running."""
         return self._thread is not None and self._thread.is_alive()
 
     def _compile(self, decider: Decider) -> None:
-        said, began = {"decider": self._title}, time.monotonic()
-        _LOG.info("compiling what its first guess needs", extra=said)
+        extra, began = {"decider": self._title}, time.monotonic()
+        _LOG.info("compiling what its first guess needs", extra=extra)
         try:
             decider.warm_up()
-            _LOG.info("is ready: compiled in %.1f seconds", time.monotonic() - began, extra=said)
-        except Exception as error:  # it may guess all the same; else the first caller is told what is wrong
-            _LOG.warning("cannot be compiled in advance: %s", error, extra=said)
+            _LOG.info("is ready: compiled in %.1f seconds", time.monotonic() - began, extra=extra)
+        except Exception as error:  # guesses may still work; otherwise the first caller gets the error
+            _LOG.warning("cannot be compiled in advance: %s", error, extra=extra)
         self.is_done = True
         self._may_go_on.set()

@@ -1,7 +1,7 @@
-"""How many connections there may be: in all, and from one address.
+"""Limits on connections: in total, and from one address.
 
-Whoever opens many and sends slowly would otherwise take all open files of the process, and with them the deciders' own.
-Half of the files that the process may open are for connections, the others for logs and the database.
+Without them, many slow connections could use up the process's file descriptors, which the deciders need too. Half of
+the descriptors are for connections, the others for logs and the database.
 """
 
 import ipaddress
@@ -13,9 +13,9 @@ from collections.abc import Callable
 from onebit.inputs import check_integer
 
 MOST_CONNECTIONS = 1_000
-"""Unless the operator says otherwise, or the process may not open twice as many files."""
-_SHARE_OF_ONE = 4  # one address has at most this part of all places
-_SHARE_KEPT = 4  # this part of all places is for addresses that are known
+"""Default limit, unless the process can open fewer than twice as many files."""
+_SHARE_OF_ONE = 4  # one address may have this fraction of all connections
+_SHARE_KEPT = 4  # this fraction is reserved for known addresses
 _KNOWN_SECONDS = 600.0
 _MOST_KNOWN = 10_000
 _SAY_AGAIN_SECONDS = 10.0
@@ -23,20 +23,19 @@ _LOG = logging.getLogger("onebit.serve")
 
 
 class Connections:
-    """Places for connections.
+    """Counts connections and enforces the limits.
 
-    A connection takes a place when it is made, and keeps it until it ends. The last quarter of all places is kept for
-    addresses that are known: a request from there, with a valid token where one is needed, was answered within the last
-    ten minutes.
+    The last quarter of all connections is reserved for known addresses: those with a successful request in the last ten
+    minutes, with a valid token where one is required.
 
     Parameters
     ----------
     most : int
-        Places in all.
+        Maximum number of connections.
     most_of_address : int
-        Places of one address. The addresses of an IPv6 network of 64 bits, which one machine may have, count as one.
+        Maximum number from one address. An IPv6 /64 network counts as one address.
     clock : callable
-        Seconds, which never run backwards.
+        Monotonic time in seconds.
 
     Examples
     --------
@@ -51,12 +50,12 @@ class Connections:
         self._taken: Counter[str] = Counter()
         self._n_taken = 0
         self._known: OrderedDict[str, float] = OrderedDict()
-        self._n_refused, self._said = 0, -_SAY_AGAIN_SECONDS
+        self._n_refused, self._last_warning = 0, -_SAY_AGAIN_SECONDS
         self.most_refused = max(16, most // 4)
-        """How many that were refused are kept open at once, until their clients have read so."""
+        """Maximum number of refused connections kept open until their clients have read the response."""
 
     def take(self, address: str) -> str | None:
-        """Take a place; return None, or why there is none."""
+        """Count a new connection; return None, or the reason for a refusal."""
         if self._taken[address] >= self._most_of_address:
             return self._refused(f"there are {self._most_of_address} connections from this address; try again")
         if self._n_taken >= self._most - (0 if self._is_known(address) else self._n_kept):
@@ -66,14 +65,14 @@ class Connections:
         return None
 
     def give_back(self, address: str) -> None:
-        """Give a place back."""
+        """Count the end of a connection."""
         self._n_taken -= 1
         self._taken[address] -= 1
         if not self._taken[address]:
             del self._taken[address]
 
     def know(self, address: str) -> None:
-        """Note that a request from an address was answered."""
+        """Record a successful request from an address."""
         self._known[address] = self._clock()
         self._known.move_to_end(address)
         if len(self._known) > _MOST_KNOWN:
@@ -82,23 +81,23 @@ class Connections:
     def _is_known(self, address: str) -> bool:
         return self._known.get(address, -_KNOWN_SECONDS) + _KNOWN_SECONDS > self._clock()
 
-    def _refused(self, says: str) -> str:
+    def _refused(self, message: str) -> str:
         self._n_refused += 1
-        if self._clock() - self._said >= _SAY_AGAIN_SECONDS:  # not once for each
-            _LOG.warning("%d connections were refused: %s", self._n_refused, says)
-            self._n_refused, self._said = 0, self._clock()
-        return says
+        if self._clock() - self._last_warning >= _SAY_AGAIN_SECONDS:  # at intervals, not for each
+            _LOG.warning("%d connections were refused: %s", self._n_refused, message)
+            self._n_refused, self._last_warning = 0, self._clock()
+        return message
 
 
 def places_for(most: int | None, most_of_address: int | None, n_files: int) -> Connections:
-    """Return places for connections, or raise ValueError if there cannot be so many.
+    """Return the limits on connections, or raise ValueError if they are too high.
 
     Parameters
     ----------
     most, most_of_address : int, optional
-        What the operator said.
+        Limits chosen by the operator.
     n_files : int
-        How many files this process may open.
+        Limit on open files of this process.
     """
     if most is None:
         most = max(1, min(MOST_CONNECTIONS, n_files // 2))
@@ -113,14 +112,14 @@ def places_for(most: int | None, most_of_address: int | None, n_files: int) -> C
 
 
 def counted_as(host: str) -> str:
-    """Return what an address is counted as.
+    """Return the address or network under which an address is counted.
 
     >>> counted_as("192.0.2.7"), counted_as("::ffff:192.0.2.7"), counted_as("2001:db8:1:2:3:4:5:6"), counted_as("::1")
     ('192.0.2.7', '192.0.2.7', '2001:db8:1:2::', '::1')
     """
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:  # of a socket of another kind
+    except ValueError:  # not an IP socket
         return host
     if isinstance(address, ipaddress.IPv4Address) or address.is_loopback:
         return str(address)

@@ -1,4 +1,4 @@
-"""The desk: pages on which people watch deciders and answer tickets, and what they ask behind them."""
+"""The web pages for watching deciders and giving feedback, and their JSON endpoints."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI, Request, Response
 
 from onebit.service import bodies
-from onebit.service.routes import add_route, said
+from onebit.service.routes import add_route, json_response
 from onebit.service.tickets import MOST_LISTED, one_ticket, open_tickets
 from onebit.service.tokens import ANYBODY, ROLES, Caller
 from onebit.service.watching import Watching, columns_call
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from onebit.service.app import Service
 
 PAGE = Path(__file__).parent / "page"
-_UP = b"{up}"  # in the page: the way back to where the service is, which a proxy may keep under a path of its own
+_UP = b"{up}"  # placeholder in pages for the relative path to the service's root, which a proxy may move
 _LISTED = 10
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 def add_desk_page(app: FastAPI, service: "Service") -> None:
-    """Add the pages, and what they ask."""
+    """Add the routes of the pages and their endpoints."""
     watching = Watching()
 
     files = {"page": files_of(PAGE), "parts": files_of(PAGE_PARTS)}
@@ -31,7 +31,7 @@ def add_desk_page(app: FastAPI, service: "Service") -> None:
     async def listing(_request: Request) -> Response:
         return Response(page.replace(_UP, b"./"), media_type=kind)
 
-    async def one_desk(_request: Request) -> Response:
+    async def one_decider(_request: Request) -> Response:
         return Response(page.replace(_UP, b"../../"), media_type=kind)
 
     async def part(request: Request) -> Response:
@@ -45,7 +45,7 @@ def add_desk_page(app: FastAPI, service: "Service") -> None:
 
     async def me(request: Request) -> Response:
         caller: Caller = request.scope["state"]["caller"]
-        return said(
+        return json_response(
             {
                 "name": caller.name,
                 "roles": [role for role in ROLES if caller.has_role(role)],
@@ -57,35 +57,35 @@ def add_desk_page(app: FastAPI, service: "Service") -> None:
     async def overview(request: Request) -> Response:
         caller = service.allow(request, "read")
         service.charge(request, caller, 1)
-        seen = [desk for namespace, _, desk in service.desks if caller.sees(namespace)]
-        return said({"deciders": await watching.overview(seen)})
+        seen = [worker for namespace, _, worker in service.workers if caller.sees(namespace)]
+        return json_response({"deciders": await watching.overview(seen)})
 
     async def frame(request: Request) -> Response:
-        desk, caller = await service.desk(request, "read")
+        worker, caller = await service.worker(request, "read")
         service.charge(request, caller, 1)
-        return Response(await watching.frame(desk), media_type="application/json")
+        return Response(await watching.frame(worker), media_type="application/json")
 
     async def waiting(request: Request) -> Response:
-        desk, caller = await service.desk(request, "read")
+        worker, caller = await service.worker(request, "read")
         older_than = request.query_params.get("older_than")
         limit = bodies.page_size(request.query_params.get("limit"), "limit", _LISTED, MOST_LISTED)
         service.charge(request, caller, 1)
-        return said(await desk.read(lambda decider: open_tickets(decider, older_than, limit)))
+        return json_response(await worker.read(lambda decider: open_tickets(decider, older_than, limit)))
 
     async def ticket(request: Request) -> Response:
-        desk, caller = await service.desk(request, "read")
+        worker, caller = await service.worker(request, "read")
         name = request.query_params.get("id", "")
         service.charge(request, caller, 1)
-        return said(await desk.read(lambda decider: one_ticket(decider, name)))
+        return json_response(await worker.read(lambda decider: one_ticket(decider, name)))
 
     async def columns(request: Request) -> Response:
-        desk, caller = await service.desk(request, "read")
+        worker, caller = await service.worker(request, "read")
         service.charge(request, caller, 1)
-        return said(await desk.read(columns_call))
+        return json_response(await worker.read(columns_call))
 
     one = "/v1/{namespace}/{name}"
     add_route(app, "GET", "/", listing, "The desk: deciders, and how they fare, for people.")
-    add_route(app, "GET", "/desk/{namespace}/{name}", one_desk, "The desk of one decider.")
+    add_route(app, "GET", "/desk/{namespace}/{name}", one_decider, "The desk of one decider.")
     add_route(app, "GET", "/v1/me", me, "Whose token it is, and what it may do.")
     add_route(app, "GET", "/v1/overview", overview, "The deciders that you may see, with numbers. Role: read.")
     add_route(app, "GET", f"{one}/desk", frame, "Status, report, course of mistakes, weights of kernels. Role: read.")
@@ -97,7 +97,7 @@ def add_desk_page(app: FastAPI, service: "Service") -> None:
 
 
 def files_of(folder: Path) -> dict[str, tuple[bytes, str]]:
-    """Return the files of a page, with their types, by their paths: what is not in it cannot be asked for."""
+    """Return content and media type of all files of a folder by path; only these are served."""
     return {
         path.relative_to(folder).as_posix(): (
             path.read_bytes(),

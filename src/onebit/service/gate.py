@@ -1,6 +1,6 @@
-"""What every request passes: who asks, how much is sent, the headers of every answer, and its line in the journal.
+"""Middleware for every request: authentication, size limits, response headers, and logging.
 
-Where no token is needed, only this machine may ask, and no page of another site may do so through somebody's browser.
+Where no token is required, only requests from this machine are accepted, and none of other sites through a browser.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from onebit.service.web import (
 
 PUBLIC = frozenset({"/", "/api", "/healthz", "/readyz", "/openapi.json"})
 PAGES = ("/desk/", "/page/", "/parts/")
-"""What may be asked without a token, and how it begins: nothing of it is about a decider."""
+"""Path prefixes that need no token: static files without data of deciders."""
 VERBS = frozenset(
     {"guess", "tell", "shadow", "correct", "withdraw", "settings", "classes", "status", "report", "log", "metrics"}
     | {"desk", "open", "ticket", "columns", "overview"}
@@ -48,28 +48,28 @@ _LOG = logging.getLogger("onebit.serve")
 
 
 class Gate:
-    """Lets requests in, with their caller and body in the scope's state.
+    """ASGI middleware that puts caller and body into the scope's state.
 
     Parameters
     ----------
     app : application
-        What is behind it.
+        The wrapped application.
     tokens : Tokens
-        Who may ask.
+        The valid tokens.
     metrics : Metrics
-        Where requests are counted.
+        Counters of requests.
     audit : AuditLog, optional
-        Where it is noted who did what.
+        The audit log.
     """
 
     def __init__(self, app: Application, tokens: Tokens, metrics: Metrics, audit: AuditLog | None = None) -> None:
         self._app, self._tokens, self._metrics, self._audit = app, tokens, metrics, audit
         self._failures = Allowance(FAILURES_PER_SECOND)
         self._n_held = 0
-        """Bytes of large requests that are not answered yet."""
+        """Bytes of large requests in progress."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request in, or answer it here."""
+        """Pass a request on, or answer it with a problem."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -87,7 +87,7 @@ class Gate:
         state["caller"] = None
         try:
             await self._let_in(scope, receive, send_with_headers)
-        except asyncio.CancelledError:  # the server stops, and waits no longer
+        except asyncio.CancelledError:  # the server stops
             if is_begun:
                 raise
             await _STOPPED.response()(scope, receive, send_with_headers)
@@ -114,7 +114,7 @@ class Gate:
             await self._app(scope, receive, send)
 
     def _caller(self, scope: Scope, headers: dict[bytes, str]) -> Caller | None:
-        """Return who asks, or raise Problem."""
+        """Return the caller of a request, or raise Problem."""
         caller = self._tokens.caller(headers.get(b"authorization"))
         if not self._tokens.are_required:
             check_own_page(headers, "without tokens the service")
@@ -124,7 +124,7 @@ class Gate:
         if caller is not None and not caller.is_expired:
             return caller
         is_public = scope["path"] in PUBLIC or scope["path"].startswith(PAGES)
-        if is_public and scope["method"] not in ("POST", "PUT"):  # which would be read, and may be large
+        if is_public and scope["method"] not in ("POST", "PUT"):  # whose bodies would be read
             return None
         wait = self._failures.take(address_of(scope))
         if wait:
@@ -146,12 +146,12 @@ class Gate:
             self._audit.note(token, verb, scope["path"], status, address_of(scope))
         level = logging.INFO if status >= 400 else logging.DEBUG
         if _LOG.isEnabledFor(level):
-            said = {"method": scope["method"], "path": scope["path"], "status": status, "seconds": round(seconds, 6)}
-            said |= {"caller": None if caller is None else caller.name, "address": address_of(scope)}
-            _LOG.log(level, "request", extra=said)
+            extra = {"method": scope["method"], "path": scope["path"], "status": status, "seconds": round(seconds, 6)}
+            extra |= {"caller": None if caller is None else caller.name, "address": address_of(scope)}
+            _LOG.log(level, "request", extra=extra)
 
 
 def address_of(scope: Scope) -> str:
-    """Return where a request comes from."""
+    """Return the client address of a request."""
     client = scope.get("client")
     return client[0] if client else ""

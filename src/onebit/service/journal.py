@@ -1,4 +1,4 @@
-"""What the service says to its operator: one JSON object a line, on standard error. Records never are in it."""
+"""The service's log for the operator: JSON lines on standard error, without records."""
 
 import json
 import logging
@@ -10,23 +10,23 @@ _EXTRAS = ("method", "path", "status", "seconds", "caller", "address", "decider"
 
 
 class JsonLines(logging.Formatter):
-    """A line of the journal as JSON."""
+    """Formats log records as JSON lines."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
-        said = {
+        """Return a log record as a JSON line."""
+        line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "says": record.getMessage(),
         }
-        said |= {name: getattr(record, name) for name in _EXTRAS if hasattr(record, name)}
+        line |= {name: getattr(record, name) for name in _EXTRAS if hasattr(record, name)}
         if record.exc_info:
-            said["trace"] = self.formatException(record.exc_info)
-        return json.dumps(said, default=repr)
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=repr)
 
 
 def keep_journal(with_requests: bool) -> None:
-    """Write the journal to standard error; with every request in it, or only those that were refused."""
+    """Log to standard error; with all requests, or only refused ones."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.captureWarnings(True)

@@ -1,4 +1,4 @@
-"""How much one caller may ask for: requests in a list, requests in a second."""
+"""Limits on requests: sizes, queues and rates."""
 
 import math
 import threading
@@ -8,35 +8,35 @@ from collections.abc import Callable
 
 MOST_CLASSES = 100_000
 MOST_DECIDERS = 200
-"""Each has a thread and a file of its own."""
+"""Maximum number of deciders; each has a thread and a file."""
 MOST_WAITING = 10_000
-"""Requests in line for one decider."""
+"""Maximum number of queued requests for one decider."""
 MOST_BYTES_WAITING = 64 << 20
-"""Bytes of all requests in line; read, they take several times as much."""
+"""Maximum bytes of all queued requests; parsed, they take several times as much."""
 MOST_BYTES_FOR_ONE = 16 << 20
-"""Of them those for one decider: while it replays, the others are still asked."""
+"""Maximum bytes of requests queued for one decider, so that one that replays does not block others."""
 MOST_BYTES_HELD = 128 << 20
-"""Bytes of all large requests that arrive, are in line or are answered: whoever sends them slowly keeps them here."""
+"""Maximum bytes of all large requests in progress, including those still arriving slowly."""
 MOST_READERS = 4
-"""Reports and pages of the log that are made at once for one decider."""
+"""Maximum number of concurrent reads of one decider."""
 MOST_THREADS = 64
-"""Threads that read: they wait for deciders that are busy, and others must not wait for them."""
+"""Number of threads for reads, which may wait for busy deciders."""
 MOST_BYTES_A_PAGE = 4 << 20
-"""Of the log, unless one event alone has more."""
+"""Maximum bytes of a page of the log, unless a single event is larger."""
 FAILURES_PER_SECOND = 20.0
-"""Wrong tokens from one address."""
+"""Maximum rate of wrong tokens from one address."""
 _MOST_CALLERS = 10_000
 
 
 class Allowance:
-    """So many a second for every caller, and a burst of as many.
+    """Rate limit for each caller, with a burst of one second.
 
     Parameters
     ----------
     per_second : float
-        How many; 0 for any number.
+        Rate; 0 for no limit.
     clock : callable
-        Seconds, which never run backwards.
+        Monotonic time in seconds.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Allowance:
         self._lock = threading.Lock()
 
     def take(self, caller: str, cost: int = 1) -> float:
-        """Return 0 if the caller may go on, otherwise after how many seconds; something larger than a burst may too."""
+        """Return 0 if the request is allowed, else the seconds to wait; a cost above the burst is allowed when idle."""
         if not self._rate:
             return 0.0
         with self._lock:

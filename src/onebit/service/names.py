@@ -1,4 +1,4 @@
-"""Names of namespaces, deciders and tokens: what is safe in an address and as a file, on every system."""
+"""Names of namespaces, deciders and tokens, safe in URLs and as file names on every system."""
 
 import re
 from typing import Any
@@ -8,7 +8,7 @@ _is_name = re.compile(PATTERN, re.ASCII).fullmatch
 
 
 def check_name(what: str, name: Any) -> str:
-    """Return a name, or raise ValueError.
+    """Return a valid name, or raise ValueError.
 
     >>> check_name("namespace", "shop-2")
     'shop-2'

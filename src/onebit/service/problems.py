@@ -1,4 +1,4 @@
-"""What to say about an exception, in the words of the library; what went wrong inside never leaves the process."""
+"""Convert exceptions to problems; details of internal errors are never sent."""
 
 from onebit.decider.advice import AdvisedError, in_http
 from onebit.decider.log_errors import LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
@@ -6,17 +6,17 @@ from onebit.decider.tickets import TicketConflictError, UnknownTicketError
 from onebit.machine_memory import MemoryBudgetError
 from onebit.service.web import Problem
 
-# Not the error's own words: they name a path of the machine.
+# Not the error's own message, which names a path.
 _UNWRITTEN = "the log cannot be written, and nothing of this happened; try again, with the same key"
 
 _UNSURE = "the database went away, and nobody knows yet whether this happened; try again, with the same key"
 
 
 def problem_of(error: BaseException) -> Problem:
-    """Return what to say about an exception: a bug's own words are not told."""
+    """Return the problem for an exception; internal errors get a generic message."""
     if isinstance(error, Problem):
         return error
-    if isinstance(error, LogUnsureError):  # not 503: that may be sent again by everybody
+    if isinstance(error, LogUnsureError):  # not 503, which clients may retry for any request
         return Problem(504, _UNSURE, "LogWriteError", retry_after=1)
     if isinstance(error, LogWriteError):
         return Problem(503, _UNWRITTEN, "LogWriteError", retry_after=1)

@@ -1,33 +1,33 @@
-"""How the process of a service is set up."""
+"""Process-wide settings of a service."""
 
 import gc
 import sys
 from contextlib import suppress
 
 _MOST_FILES = 65_536
-_SWITCH_SECONDS = 0.001  # threads of deciders must not keep the one that reads requests waiting
-_OBJECTS = (50_000, 20, 50)  # new ones between two collections, and collections between two larger ones
+_SWITCH_SECONDS = 0.001  # the event loop must not wait long for worker threads
+_OBJECTS = (50_000, 20, 50)  # thresholds of the garbage collector
 
 
 def raise_file_limit() -> int:
-    """Let this process open as many files as it is allowed to, within reason, and return how many those are."""
+    """Raise the limit on open files as far as allowed, within reason; return the limit."""
     try:
         import resource
-    except ImportError:  # Windows, where connections are no files
+    except ImportError:  # Windows, where sockets are not files
         return _MOST_FILES
     now, allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_FILES if allowed == resource.RLIM_INFINITY else min(allowed, _MOST_FILES)
     if now != resource.RLIM_INFINITY and now < wanted:
-        with suppress(ValueError, OSError):  # some systems allow less than they say
+        with suppress(ValueError, OSError):  # some systems allow less than the hard limit
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, allowed))
             now = wanted
     return _MOST_FILES if now == resource.RLIM_INFINITY else now
 
 
 def set_up_process() -> None:
-    """Let threads take turns quickly, and the collector not look at all that was imported over and over again.
+    """Shorten the thread switch interval, and exclude imported modules from garbage collection.
 
-    Each of its whole rounds takes a tenth of a second, in which nobody is answered.
+    A full collection would block all requests for a tenth of a second.
     """
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.collect()

@@ -1,4 +1,4 @@
-"""What uvicorn leaves open: too many connections, bytes that are no HTTP, headers without end, answers never read."""
+"""Limits that uvicorn lacks: number of connections, invalid HTTP, large or slow headers, unread responses."""
 
 import asyncio
 from typing import Any
@@ -9,28 +9,28 @@ from onebit.service.connections import Connections, counted_as
 from onebit.service.web import HEADERS, Problem
 
 LARGEST_HEAD = 64_000
-"""Bytes of a request's first line and headers."""
+"""Maximum bytes of a request line and headers."""
 HEAD_SECONDS = 30.0
-"""How long they may take."""
+"""Maximum time for them to arrive."""
 KEEP_ALIVE_SECONDS = 30
-"""How long a connection may be idle after an answer."""
+"""Maximum idle time of a connection after a response."""
 SEND_SECONDS = 30.0
-"""How long a client may take to read `LEAST_READ` bytes of an answer, or the rest of it."""
+"""Maximum time for a client to read `LEAST_READ` bytes of a response, or the rest."""
 LEAST_READ = 1 << 16
 REFUSED_SECONDS = 1.0
-"""How long a connection that was refused is kept, so that its client can read why."""
+"""How long a refused connection stays open, so that its client can read the reason."""
 _RETRY_SECONDS = 5
 
 
 def guard(config: Config, places: Connections) -> Config:
-    """Return a server's settings, with connections that answer such requests with problems and let go of them.
+    """Return a server's settings, with a protocol class that enforces these limits.
 
     Parameters
     ----------
     config : uvicorn.Config
         The server's settings.
     places : Connections
-        How many connections there may be.
+        The limits on connections.
     """
     config.load()
     config.http_protocol_class = _guarded(config.http_protocol_class, places)
@@ -38,7 +38,7 @@ def guard(config: Config, places: Connections) -> Config:
 
 
 def _guarded(base: Any, places: Connections) -> Any:
-    n_refused = 0  # that are still open
+    n_refused = 0  # refused connections that are still open
 
     class Guarded(base):  # type: ignore[misc]
         _n_unread = 0
@@ -50,7 +50,7 @@ def _guarded(base: Any, places: Connections) -> Any:
             nonlocal n_refused
             super().connection_made(transport)
             self._read_no_further_than_needed()
-            transport.set_write_buffer_limits(0)  # so that `pause_writing` is told of whatever is not read
+            transport.set_write_buffer_limits(0)  # call `pause_writing` for any unread bytes
             self._address = counted_as(self.client[0] if self.client else "")
             refusal = places.take(self._address)
             if refusal is None:
@@ -62,13 +62,13 @@ def _guarded(base: Any, places: Connections) -> Any:
             if n_refused > places.most_refused or not transport.can_write_eof():
                 transport.close()
                 return
-            # Not closed at once: what the client still sends would be answered by a reset, and it might not read this.
+            # Not closed at once: further data of the client would cause a reset before it reads the response.
             transport.write_eof()
             self._patience = self.loop.call_later(REFUSED_SECONDS, transport.close)
 
         def _read_no_further_than_needed(self) -> None:
-            """Let nothing more be read while requests wait in this connection; each answer would read some more."""
-            resume, waiting = self.flow.resume_reading, getattr(self, "pipeline", ())  # h11's has no such queue
+            """Stop reading while pipelined requests wait in this connection."""
+            resume, waiting = self.flow.resume_reading, getattr(self, "pipeline", ())  # the h11 protocol has none
             self.flow.resume_reading = lambda: None if waiting else resume()
 
         def connection_lost(self, exc: Exception | None) -> None:
@@ -117,7 +117,7 @@ def _guarded(base: Any, places: Connections) -> Any:
             if cycle is not None and not cycle.response_complete:
                 self._wait_no_more()
             elif not self.transport.is_closing():
-                if cycle is None or not cycle.more_body:  # else it is the rest of what was answered before it all came
+                if cycle is None or not cycle.more_body:  # else the rest of a body that was answered early
                     self._n_unread += len(data)
                 if self._patience is None:
                     self._wait()
@@ -126,11 +126,11 @@ def _guarded(base: Any, places: Connections) -> Any:
 
         def on_message_complete(self) -> None:
             super().on_message_complete()
-            self.cycle.more_body = False  # httptools' own does not note it once there is an answer
+            self.cycle.more_body = False  # httptools does not set it after the response
 
         def send_400_response(self, msg: str) -> None:
             cycle = self.cycle
-            # In the middle of an answer nothing else can be said.
+            # No second response can be sent in the middle of one.
             if cycle is None or cycle.response_complete or (cycle.more_body and not cycle.response_started):
                 self._refuse(Problem(400, "this is no request of HTTP/1.1"))
             else:
@@ -161,7 +161,7 @@ def _guarded(base: Any, places: Connections) -> Any:
 
 
 def _written(problem: Problem) -> bytes:
-    """Return an answer as it is sent, by a connection that ends with it."""
+    """Return the bytes of a response that closes the connection."""
     response = problem.response()
     headers = [*response.raw_headers, *HEADERS]
     headers += [] if b"connection" in dict(headers) else [(b"connection", b"close")]

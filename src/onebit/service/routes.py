@@ -1,4 +1,4 @@
-"""How a route is added: what it answers, what goes wrong, and what OpenAPI says of it."""
+"""Add routes with error handling and OpenAPI documentation."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -15,8 +15,8 @@ from onebit.service.web import Problem
 _LOG = logging.getLogger("onebit.serve")
 
 
-def add_route(app: FastAPI, method: str, path: str, work: Endpoint, says: str, example: Any = None) -> Endpoint:
-    """Add a route, and what OpenAPI says of it; return what answers it."""
+def add_route(app: FastAPI, method: str, path: str, work: Endpoint, description: str, example: Any = None) -> Endpoint:
+    """Add a route with its OpenAPI documentation; return its endpoint."""
     endpoint = _answered(work)
     extra: dict[str, Any] = {}
     if example is not None:
@@ -30,7 +30,7 @@ def add_route(app: FastAPI, method: str, path: str, work: Endpoint, says: str, e
         path,
         endpoint,
         methods=[method],
-        description=says,
+        description=description,
         name=f"{method} {path}",
         openapi_extra=extra,
         response_class=Response,
@@ -40,7 +40,7 @@ def add_route(app: FastAPI, method: str, path: str, work: Endpoint, says: str, e
 
 
 def _answered(work: Callable[[Request], Awaitable[Response]]) -> Endpoint:
-    """Let whatever goes wrong be answered as a problem."""
+    """Wrap an endpoint so that exceptions become problem responses."""
 
     async def endpoint(request: Request) -> Response:
         try:
@@ -54,6 +54,6 @@ def _answered(work: Callable[[Request], Awaitable[Response]]) -> Endpoint:
     return endpoint
 
 
-def said(value: Any, status: int = 200) -> Response:
-    """Return an answer."""
+def json_response(value: Any, status: int = 200) -> Response:
+    """Return a JSON response."""
     return Response(to_json(value), status, media_type="application/json")

@@ -1,4 +1,4 @@
-"""The server of ``onebit serve``: uvicorn's, which says where it listens, and ends when what it began is answered."""
+"""The server of ``onebit serve``: uvicorn with a log line at startup and graceful shutdown."""
 
 import asyncio
 import logging
@@ -12,14 +12,14 @@ _LOG = logging.getLogger("onebit.serve")
 
 
 class Server(uvicorn.Server):
-    """A server whose connections `protocol.guard` has set up.
+    """A server for a configuration from `protocol.guard`.
 
     Parameters
     ----------
     config : uvicorn.Config
         Its settings.
     on_stop : callable, optional
-        Called when it begins to stop, before it waits for the requests that it has.
+        Called when it starts to stop, before it waits for running requests.
     """
 
     def __init__(self, config: uvicorn.Config, on_stop: Callable[[], None] | None = None) -> None:
@@ -27,7 +27,7 @@ class Server(uvicorn.Server):
         self._on_stop = on_stop
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen."""
+        """Start listening."""
         await super().startup(sockets)
         for server in self.servers:
             for listening in server.sockets:
@@ -36,7 +36,7 @@ class Server(uvicorn.Server):
                 _LOG.info("listening on http://%s:%d", shown, where[1])
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop; requests that deciders had begun when the grace was over are answered once they are written."""
+        """Stop; requests that workers have started are still answered after the grace period."""
         if self._on_stop is not None:
             self._on_stop()
         await super().shutdown(sockets)

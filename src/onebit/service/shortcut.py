@@ -1,4 +1,4 @@
-"""A short way to what is asked thousands of times a second: to find a route, FastAPI takes longer than a guess."""
+"""Fast routing of the most frequent requests: FastAPI's routing takes longer than a guess."""
 
 from collections.abc import Awaitable, Callable
 
@@ -11,21 +11,21 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Shortcut:
-    """Answers ``POST /v1/{namespace}/{name}/{verb}`` itself, and leaves all else to the application.
+    """ASGI middleware that routes ``POST /v1/{namespace}/{name}/{verb}``; other requests go to the application.
 
     Parameters
     ----------
     app : application
-        What is behind it.
+        The wrapped application.
     verbs : dict
-        The endpoints, by verb: the same that the application has.
+        The application's endpoints by verb.
     """
 
     def __init__(self, app: Application, verbs: dict[str, Endpoint]) -> None:
         self._app, self._verbs = app, verbs
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or let it go on."""
+        """Handle a request, or pass it on."""
         if scope["type"] == "http" and scope["method"] == "POST":
             parts = scope["path"].split("/")
             if len(parts) == 5 and parts[1] == "v1" and parts[4] in self._verbs:

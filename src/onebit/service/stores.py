@@ -1,4 +1,4 @@
-"""Where a service keeps its deciders: in files of a folder, or in a database that several machines share."""
+"""Storage of a service's deciders: files in a folder, or a database shared by several machines."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,20 +12,20 @@ from onebit.files import make_folder
 SUFFIX = ".onebit"
 
 Opener = Callable[..., Decider]
-"""`Decider.open`, or something with the same arguments."""
+"""`Decider.open`, or a function with the same parameters."""
 
 
 class Store(Protocol):
-    """What a service needs of the place where deciders are."""
+    """Interface of the storage of deciders."""
 
     is_shared: bool
-    """Whether other services use it too."""
+    """Whether several services can use it."""
 
     def deciders(self) -> dict[str, str | None]:
-        """Return all deciders by ``namespace/name``, and who has each open, if that is known."""
+        """Return all deciders by ``namespace/name``, with their owners if known."""
 
-    def open(self, title: str, told: dict[str, Any]) -> Decider:
-        """Open one; a new one if there is none and it is told what it is."""
+    def open(self, title: str, settings: dict[str, Any]) -> Decider:
+        """Open a decider; with settings, create it if necessary."""
 
 
 class Folder:
@@ -37,17 +37,17 @@ class Folder:
         self._folder, self._opener = folder, opener
 
     def deciders(self) -> dict[str, str | None]:
-        """Return all; nobody knows who has them."""
+        """Return all deciders; owners are unknown."""
         return {f"{path.parent.name}/{path.stem}": None for path in sorted(self._folder.glob(f"*/*{SUFFIX}"))}
 
-    def open(self, title: str, told: dict[str, Any]) -> Decider:
-        """Open one."""
+    def open(self, title: str, settings: dict[str, Any]) -> Decider:
+        """Open a decider."""
         path = self._folder / f"{title}{SUFFIX}"
         make_folder(path.parent)
         try:
-            return self._opener(path, **told)
+            return self._opener(path, **settings)
         except BaseException:
-            with suppress(OSError):  # it has other deciders
+            with suppress(OSError):  # not empty
                 path.parent.rmdir()
             raise
 
@@ -64,9 +64,9 @@ class Database:
         self._place = Place.of_url(url)
 
     def deciders(self) -> dict[str, str | None]:
-        """Return all, and who has each open."""
+        """Return all deciders with their owners."""
         return self._place.deciders()
 
-    def open(self, title: str, told: dict[str, Any]) -> Decider:
-        """Open one."""
-        return Decider.open(self._place.url, name=title, **told)
+    def open(self, title: str, settings: dict[str, Any]) -> Decider:
+        """Open a decider."""
+        return Decider.open(self._place.url, name=title, **settings)

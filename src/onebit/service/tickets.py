@@ -1,4 +1,4 @@
-"""Tickets as a page shows them: what was seen, in words, and what happened to each since."""
+"""Tickets for the web pages: records as text, and the history of each."""
 
 import json
 from typing import Any
@@ -9,39 +9,39 @@ from onebit.service.bodies import described_ticket
 from onebit.service.web import Problem
 
 MOST_LISTED = 50
-"""Open tickets on a page."""
+"""Maximum number of open tickets on a page."""
 _LISTED_VALUES, _LISTED_LETTERS = 12, 160  # of a record in a list
 _SHOWN_VALUES, _SHOWN_LETTERS = 200, 4_000  # of the record of one ticket
 _NAME_LETTERS = 80
 
 
-def open_tickets(desk: Decider, older_than: str | None, limit: int) -> dict[str, Any]:
-    """Return tickets that wait for an answer, the newest first, with their records."""
-    found = desk.open_tickets(older_than, limit + 1)
+def open_tickets(decider: Decider, older_than: str | None, limit: int) -> dict[str, Any]:
+    """Return open tickets, newest first, with their records."""
+    found = decider.open_tickets(older_than, limit + 1)
     listed = []
     for ticket in found[:limit]:
-        asked = next((event for event in desk.look_up(ticket) if event.kind == Kind.GUESSED), None)
+        asked = next((event for event in decider.look_up(ticket) if event.kind == Kind.GUESSED), None)
         record = None if asked is None else asked.body["record"]
         listed.append(described_ticket(ticket) | {"record": shown_record(record, _LISTED_VALUES, _LISTED_LETTERS)})
     return {"tickets": listed, "has_more": len(found) > limit}
 
 
-def one_ticket(desk: Decider, name: str) -> dict[str, Any]:
-    """Return all about a ticket, by its id or its request's key; raises Problem if there is none."""
-    events = desk.look_up(name)
+def one_ticket(decider: Decider, name: str) -> dict[str, Any]:
+    """Return the details of a ticket, by its id or the key of its request; raises Problem if unknown."""
+    events = decider.look_up(name)
     asked = next((event for event in events if event.kind == Kind.GUESSED), None)
     if asked is None:
         raise Problem(404, f"there is no ticket {name!r:.80}, nor a request with that key, or it was compacted away")
-    said, classes = asked.body, desk.classes
+    body, classes = asked.body, decider.classes
     return {
         "id": asked.ticket,
         "key": asked.key,
         "time": asked.time,
-        "label": classes[said["label"]],
-        "propensity": said["propensity"],
-        "is_explored": said["label"] != said["wanted"],
-        "among": None if said["among"] is None else [classes[i] for i in said["among"]][:_SHOWN_VALUES],
-        "record": shown_record(said["record"], _SHOWN_VALUES, _SHOWN_LETTERS),
+        "label": classes[body["label"]],
+        "propensity": body["propensity"],
+        "is_explored": body["label"] != body["wanted"],
+        "among": None if body["among"] is None else [classes[i] for i in body["among"]][:_SHOWN_VALUES],
+        "record": shown_record(body["record"], _SHOWN_VALUES, _SHOWN_LETTERS),
         "state": state_of(events),
         "history": [
             {"time": event.time, "kind": str(event.kind), "correct": event.body.get("correct")} for event in events
@@ -50,7 +50,7 @@ def one_ticket(desk: Decider, name: str) -> dict[str, Any]:
 
 
 def state_of(events: list[Event]) -> str:
-    """Return how a ticket stands: open, right, wrong, withdrawn, or closed without an answer."""
+    """Return the state of a ticket: open, right, wrong, withdrawn, or closed without feedback."""
     last = events[-1]
     if last.kind == Kind.SILENT:
         return "silent"
@@ -60,7 +60,7 @@ def state_of(events: list[Event]) -> str:
 
 
 def shown_record(record: Any, most: int, longest: int) -> dict[str, Any]:
-    """Return a record of the log as pairs of texts, and how many more it has; nothing longer than a page can show.
+    """Return the first values of a record as pairs of short strings, and the number of the others.
 
     >>> shown_record({"subject": "lost", "sent": {"$date": "2026-11-16"}, "tags": ["a", "b"], "zip": None}, 3, 160)
     {'values': [['subject', 'lost'], ['sent', '2026-11-16'], ['tags', 'a, b']], 'n_more': 1}

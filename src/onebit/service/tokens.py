@@ -1,4 +1,4 @@
-"""Who may ask: bearer tokens with roles and namespaces. The file keeps their hashes, so it tells nobody a token."""
+"""Bearer tokens with roles and namespaces. The file stores only their hashes."""
 
 import hmac
 import json
@@ -19,7 +19,7 @@ from onebit.files import claimed, make_folder, replace_file
 from onebit.service.names import check_name
 
 ROLES = ("play", "read", "admin")
-"""play: guess, tell, shadow. read: status, report, log, metrics. admin: all of it, and whatever changes a decider."""
+"""play: guess, tell, shadow. read: status, report, log, metrics. admin: all of these, and changes of deciders."""
 EVERYWHERE = "*"
 FILE = "tokens.json"
 _PREFIX = "onebit_"
@@ -30,34 +30,34 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 class Caller(NamedTuple):
-    """Who asks."""
+    """The caller of a request."""
 
     name: str
     roles: frozenset[str]
     namespaces: frozenset[str]
     expires: float = math.inf
-    """When its token ends, in seconds since 1970."""
+    """Expiry of the token, in seconds since 1970."""
 
     @property
     def is_expired(self) -> bool:
-        """Whether its token has ended."""
+        """Whether the token has expired."""
         return self.expires <= time.time()
 
     def has_role(self, role: str) -> bool:
-        """Say whether it may do what that role may; admin may do everything."""
+        """Return whether the caller has a role; admin includes all."""
         return role in self.roles or "admin" in self.roles
 
     def sees(self, namespace: str) -> bool:
-        """Say whether a namespace is there for it."""
+        """Return whether the caller may access a namespace."""
         return EVERYWHERE in self.namespaces or namespace in self.namespaces
 
 
 ANYBODY = Caller("anybody on this machine", frozenset(ROLES), frozenset({EVERYWHERE}))
-"""Who asks where no tokens are needed."""
+"""The caller where no tokens are required."""
 
 
 def expiry(text: str, now: datetime) -> datetime:
-    """Return when a token ends: after so many minutes, hours, days or weeks, or at a date (UTC, as it begins).
+    """Parse the expiry of a token: minutes, hours, days or weeks from now, or a date (its start in UTC).
 
     >>> now = datetime(2026, 11, 17, 12, tzinfo=UTC)
     >>> expiry("90d", now).isoformat(), expiry("2027-01-01", now).isoformat()
@@ -83,18 +83,18 @@ def expiry(text: str, now: datetime) -> datetime:
 def add_token(
     folder: Path, name: str, roles: Iterable[str], namespaces: Iterable[str], expires: str | None = None
 ) -> str:
-    """Add a token and return it; it cannot be read again.
+    """Create a token and return it; only its hash is stored.
 
     Parameters
     ----------
     folder : Path
         The service's.
     name : str
-        Whose it is.
+        Name of the token.
     roles, namespaces : iterables of str
-        What it may do, and where; ``"*"`` is every namespace.
+        Its roles and namespaces; ``"*"`` is every namespace.
     expires : str, optional
-        When it ends, as `expiry` reads it; never, if not given.
+        Expiry in the syntax of `expiry`; never by default.
     """
     check_name("name", name)
     now = datetime.now(UTC)
@@ -126,7 +126,7 @@ def add_token(
 
 
 def remove_token(folder: Path, name: str) -> int:
-    """Remove a token, and return how many are left; a running service knows within a second."""
+    """Remove a token; return how many are left. A running service notices within a second."""
     if not folder.is_dir():
         raise _missing(name, [])
     with _changing(folder) as known:
@@ -143,7 +143,7 @@ def _missing(name: str, known: list[dict[str, Any]]) -> ValueError:
 
 
 def read_tokens(folder: Path) -> list[dict[str, Any]]:
-    """Return all tokens, without what they are; raises ValueError for a file that is something else."""
+    """Return the stored tokens, which hold hashes; raises ValueError for an invalid file."""
     path = folder / FILE
     try:
         found = json.loads(path.read_bytes())
@@ -176,7 +176,7 @@ def _moment(text: str) -> datetime:
 
 @contextmanager
 def _changing(folder: Path) -> Iterator[list[dict[str, Any]]]:
-    """Give all tokens to whoever changes them; another who wants to waits, lest it writes over what it did not see."""
+    """Context to change the tokens under a file lock, so that concurrent changes are not lost."""
     lock = folder / f"{FILE}.lock"
     with claimed(lock):
         try:
@@ -186,7 +186,7 @@ def _changing(folder: Path) -> Iterator[list[dict[str, Any]]]:
 
 
 def _write(folder: Path, tokens: list[dict[str, Any]]) -> None:
-    before = os.umask(0o077)  # hashes tell nothing, but who has which role is nobody's business
+    before = os.umask(0o077)  # names and roles are private, though hashes reveal nothing
     try:
         replace_file(folder / FILE, (json.dumps(tokens, indent=1) + "\n").encode())
     finally:
@@ -194,7 +194,7 @@ def _write(folder: Path, tokens: list[dict[str, Any]]) -> None:
 
 
 def _hash(token: str) -> bytes:
-    # One round is enough: a token is 32 bytes of chance, which nobody can try out.
+    # One round suffices: a token is 32 random bytes, too many to search.
     return sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
@@ -206,8 +206,8 @@ class Tokens:
     folder : Path
         The service's.
     required : bool
-        Whether a token is needed even if there is no file of tokens. A file that exists means that one is needed, also
-        when all tokens in it were removed, or the file was while the service runs.
+        Whether a token is required even without a file of tokens. With a file, one is always required, also if all
+        tokens are removed from it, or the file is removed while the service runs.
     """
 
     def __init__(self, folder: Path, required: bool) -> None:
@@ -219,14 +219,14 @@ class Tokens:
 
     @property
     def are_required(self) -> bool:
-        """Whether a token is needed."""
+        """Whether a token is required."""
         return self._required
 
     def __len__(self) -> int:
         return len(self._known)
 
     def caller(self, authorization: str | None) -> Caller | None:
-        """Return who has the token of an ``Authorization`` header, or None; the token may have expired."""
+        """Return the caller of an ``Authorization`` header, or None; the token may have expired."""
         if time.monotonic() - self._looked > _LOOK_AGAIN_SECONDS:
             self._look()
         if not self._required:
@@ -235,19 +235,19 @@ class Tokens:
         if kind.lower() != "bearer":
             return None
         shown, found = _hash(token.strip()), None
-        for known, caller in self._known:  # all of them: how long it takes tells nothing
+        for known, caller in self._known:  # compare all: constant time
             if hmac.compare_digest(known, shown):
                 found = caller
         return found
 
     def _look(self) -> None:
-        """Read the file again if it is another; one that cannot be read lets nobody in."""
+        """Reload the file if it has changed; an unreadable file denies all access."""
         with self._lock:
             self._looked = time.monotonic()
             try:
                 found = (self._folder / FILE).stat()
                 stamp = (found.st_mtime_ns, found.st_ino)
-            except FileNotFoundError:  # a link that leads nowhere is no missing file: what it leads to may come back
+            except FileNotFoundError:  # a broken link does not count as a missing file: its target may come back
                 stamp = _UNREADABLE if (self._folder / FILE).is_symlink() else _NO_FILE
             except OSError:
                 stamp = _UNREADABLE
@@ -267,5 +267,5 @@ class Tokens:
                     )
                     for each in read_tokens(self._folder)
                 ]
-            except (ValueError, OSError):  # it is tried again: rights can change, and the file stay the same
+            except (ValueError, OSError):  # retried: permissions can change without a change of the file
                 self._known, self._stamp = [], _UNREADABLE

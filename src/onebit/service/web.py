@@ -1,7 +1,7 @@
-"""What the service and the playground share: errors as problem+json, and who may ask on this machine.
+"""Shared by service and playground: errors as problem+json, and protection of local servers.
 
-No page of another site may ask through somebody's browser. The host must be this machine's own name (else a name that
-an attacker points at 127.0.0.1 would do), and a request that says where it comes from must come from here.
+Requests of other sites through a browser are refused: the Host header must name this machine, against DNS rebinding,
+and the Origin header, if present, must be this server's.
 """
 
 import asyncio
@@ -22,23 +22,23 @@ HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 ]
-"""Of every answer; what else it may load is for each to say."""
+"""Headers of every response; each adds its own content security policy."""
 _PAGE_POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 PAGE_HEADERS = [(b"content-security-policy", _PAGE_POLICY), (b"cross-origin-opener-policy", b"same-origin")]
-"""Of a page with scripts: only files of this server, and nothing that stands in the page itself."""
+"""Headers of pages with scripts: only files of this server, no inline scripts."""
 PAGE_PARTS = Path(__file__).parent / "page_parts"
-"""What the pages share, at ``/parts``: uPlot, the look, and small helpers."""
+"""Files shared by the pages, served at ``/parts``: uPlot, styles, and helpers."""
 LARGEST_BODY = 4_000_000
-"""Bytes of a request."""
+"""Maximum bytes of a request body."""
 SMALL_BODY = 1 << 16
-"""Bytes that each connection may keep in any case."""
+"""Bytes of a body below which `hold` is not called."""
 BODY_SECONDS = 30.0
-"""How long the sending of a request may take."""
-_LONGEST = 2_000  # letters of what is said
-_SAID_ONCE = (b"authorization", b"host", b"origin", b"content-type", b"content-length", b"sec-fetch-site")
+"""Maximum time to receive a request body."""
+_LONGEST = 2_000  # characters of an error message
+_SINGLE_HEADERS = (b"authorization", b"host", b"origin", b"content-type", b"content-length", b"sec-fetch-site")
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -48,21 +48,21 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Problem(Exception):  # noqa: N818 -- the name that RFC 9457 gives it
-    """A request that cannot be done: its status, and what to say.
+    """A refused request, with status and message.
 
     Parameters
     ----------
     status : int
-        The status of the answer.
+        The HTTP status.
     detail : str
-        What is wrong, and what to do.
+        The problem and its remedy.
     error : str
-        Which exception the library itself would have raised; `onebit.Client` raises it.
+        Name of the exception that the library would raise, and `onebit.Client` raises.
     retry_after : int, optional
-        After how many seconds it may be tried again.
+        Seconds after which to retry.
     remedy : dict, optional
-        What is wrong without the remedy, and which call is the remedy: `onebit.Client` and the page have other words
-        for it.
+        The problem without its remedy, and the call that is the remedy, which `onebit.Client` and the page format
+        in their own way.
     """
 
     def __init__(
@@ -78,27 +78,27 @@ class Problem(Exception):  # noqa: N818 -- the name that RFC 9457 gives it
         self.remedy = remedy
 
     def described(self) -> dict[str, Any]:
-        """Return it as JSON can write it."""
+        """Return the problem as plain JSON values."""
         title = HTTPStatus(self.status).phrase
-        said = {"title": title, "status": self.status, "detail": self.detail[:_LONGEST], "error": self.error}
-        return said if self.remedy is None else said | {"remedy": self.remedy}
+        described = {"title": title, "status": self.status, "detail": self.detail[:_LONGEST], "error": self.error}
+        return described if self.remedy is None else described | {"remedy": self.remedy}
 
     def response(self) -> Response:
-        """Return it as an answer."""
+        """Return the problem as a response."""
         headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         if self.status == HTTPStatus.UNAUTHORIZED:
             headers["WWW-Authenticate"] = "Bearer"
         if self.status == HTTPStatus.REQUEST_TIMEOUT:
-            headers["Connection"] = "close"  # whatever comes now is no next request
+            headers["Connection"] = "close"  # the unread rest of the body is not the next request
         return Response(json.dumps(self.described()), self.status, headers, MEDIA_TYPE)
 
 
 def headers_of(scope: Scope) -> dict[bytes, str]:
-    """Return what a request says about itself, by names of small letters; raises Problem if it says two things."""
+    """Return the headers by lower-case name; raises Problem if an important one is repeated."""
     headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-    if len(headers) < len(scope["headers"]):  # whoever stands before the service may have looked at the other one
+    if len(headers) < len(scope["headers"]):  # a proxy may have used the other one
         names = Counter(name for name, _ in scope["headers"])
-        for name in _SAID_ONCE:
+        for name in _SINGLE_HEADERS:
             if names[name] > 1:
                 raise Problem(400, f"the header {name.decode()} must be given once; it is there {names[name]} times")
     return headers
@@ -115,7 +115,7 @@ def host_name(host: str) -> str:
 
 
 def check_own_page(headers: Mapping[bytes, str], who: str) -> None:
-    """Raise Problem if another site asks through a browser on this machine; `who` is asked."""
+    """Raise Problem for requests of other sites through a browser; `who` names the server in the message."""
     host, origin = headers.get(b"host", ""), headers.get(b"origin")
     if host_name(host) not in OWN_HOSTS:
         raise Problem(421, f"{who} answers only to localhost, 127.0.0.1 and [::1]; ask it under one of them")
@@ -127,9 +127,9 @@ def check_own_page(headers: Mapping[bytes, str], who: str) -> None:
 async def read_body(
     method: str, headers: Mapping[bytes, str], receive: Receive, hold: Callable[[int], None] | None = None
 ) -> bytes:
-    """Return the whole body, or raise Problem: its length need not be what its header says.
+    """Return the whole body, or raise Problem; the Content-Length header is not trusted.
 
-    While a body of more than `SMALL_BODY` bytes comes, `hold` is told how many there are, and may raise Problem.
+    For bodies above `SMALL_BODY` bytes, `hold` is called with the bytes so far, and may raise Problem.
     """
     if method not in ("POST", "PUT"):
         return b""
@@ -145,7 +145,7 @@ async def read_body(
         async with asyncio.timeout(BODY_SECONDS):
             while has_more:
                 message = await receive()
-                if message["type"] == "http.disconnect":  # what came may look whole, and is not
+                if message["type"] == "http.disconnect":  # the body is incomplete, though it may look complete
                     raise Problem(400, "the request was cut off before its end")
                 body += message.get("body", b"")
                 has_more = message.get("more_body", False)

@@ -1,10 +1,10 @@
-"""The deciders of a service: one log and one thread each.
+"""The workers of a service: one log and one thread for each decider.
 
-A decider's thread takes all requests that are in line for it, lets the decider do them, waits for the disk once, and
-only then answers them. So many callers share one commit, and a decider that is slow keeps only its own callers waiting.
+A worker takes all queued requests of its decider, executes them, waits for the disk once, and then answers them. So
+many callers share one commit, and a slow decider delays only its own callers.
 
-Where several services share a database, each decider is open in one of them. The others look every `LOOK_SECONDS`
-whether its owner has let go, and the first that sees it takes it over.
+If several services share a database, each decider is open in one of them. The others check every `LOOK_SECONDS` whether
+it is free, and the first one takes it over.
 """
 
 import asyncio
@@ -31,8 +31,8 @@ from onebit.service.stores import Store
 from onebit.service.web import Problem
 
 LOOK_SECONDS = 2.0
-"""How often a service looks whether a decider of another one has come free."""
-_OPENING_SECONDS = 1.0  # that a service which stops waits for deciders that it opens
+"""Interval at which a service checks for free deciders."""
+_OPENING_SECONDS = 1.0  # how long a stopping service waits for deciders that are being opened
 _MOST_TOGETHER = 500  # requests between two commits
 _REMEDY = (
     "answer open tickets, give fewer columns or classes or a learner that keeps less (diagonal=True), or start the "
@@ -42,22 +42,22 @@ _LOG = logging.getLogger("onebit.serve")
 
 
 class Load:
-    """What all deciders take together.
+    """Resources used by all deciders.
 
     Parameters
     ----------
     memory : float
-        Bytes of memory that they may take.
+        Maximum memory in bytes.
     """
 
     def __init__(self, memory: float = math.inf) -> None:
         self.n_bytes = 0
-        """Of what is in line; only the service's loop looks at it."""
+        """Bytes of all queued requests; accessed only by the event loop."""
         self.budget = Budget(memory, _REMEDY)
         self.closing = threading.Lock()
-        """Held by the one that is being closed: a snapshot is a copy of all that it knows."""
+        """Deciders are closed one at a time, since each may copy its state for a snapshot."""
         self.is_stopping = False
-        """Whether the service is about to stop, and nothing need be compiled any more."""
+        """Whether the service is stopping, so that compilation is pointless."""
 
 
 class _Job(NamedTuple):
@@ -66,10 +66,10 @@ class _Job(NamedTuple):
     answer: "asyncio.Future[Any]"
     loop: asyncio.AbstractEventLoop
     begun: threading.Lock
-    """Held for good by the first to take it: the thread, which then does the job, or the request, which gave it up."""
+    """Acquired once: by the thread when it starts the job, or by the request when it is cancelled."""
 
 
-class Desk:
+class DeciderWorker:
     """A decider with its thread.
 
     Parameters
@@ -77,13 +77,13 @@ class Desk:
     title : str
         Its namespace and name.
     opener : callable
-        Opens it.
+        Opens the decider.
     load : Load
-        What is in line here and elsewhere.
+        Resources shared with the other workers.
     warms : bool
-        Whether to compile what a first guess needs before there is one.
+        Whether to compile the learner before the first guess.
     is_new : bool
-        Whether a request has just made it.
+        Whether the decider was just created by a request.
     """
 
     def __init__(
@@ -93,36 +93,36 @@ class Desk:
         self.decider: Decider | None = None
         self.fault: Exception | None = None
         self.opened = threading.Event()
-        """Set when it is open, or cannot be."""
+        """Set when the decider is open, or opening failed."""
         self.ready = threading.Event()
-        """Set when its first guess need not wait for the compiler either."""
+        """Set when compilation is done as well."""
         self._line: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._n_bytes = 0
-        """Of what is in line here; only the service's loop looks at it."""
+        """Bytes of requests queued here; accessed only by the event loop."""
         self._reading = threading.BoundedSemaphore(MOST_READERS)
         self._lining = threading.Lock()
         self._is_closed = False
         self.compiling = Compiling(title, warms)
-        # The process may end while it is being opened, which takes a replay: nothing of that is lost.
+        # Daemon: the process may end during a replay without loss.
         self._thread = threading.Thread(target=self._work_within_budget, name=f"onebit {title}", daemon=True)
         self._thread.start()
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is open, and no other process's."""
+        """Whether the decider is open and owned by this process."""
         return self.decider is not None and self.decider.refusal is None
 
     @property
     def may_come_free(self) -> bool:
-        """Whether it could not be opened, and might be later."""
+        """Whether opening failed, but may succeed later."""
         return isinstance(self.fault, (OwnedError, UnreachableError, LogWriteError))
 
-    # What requests call.
+    # Called by requests.
 
     async def submit(self, call: Call, n_bytes: int) -> Any:
-        """Put a request of so many bytes in line, and return what it returned once that is on the disk.
+        """Queue a call, and return its result once its events are on disk.
 
-        If the task is cancelled, a request that the thread has not begun never is. One that it has begun is waited for:
+        If the task is cancelled before the thread starts the call, it is dropped; otherwise its end is awaited, since
         it will be written.
         """
         job = self._put_in_line(call, n_bytes)
@@ -141,11 +141,11 @@ class Desk:
         if self._line.qsize() >= MOST_WAITING:
             raise Problem(503, f"{MOST_WAITING} requests are in line for {self.title}; try again", "BusyError", 1)
         if self._n_bytes + n_bytes > MOST_BYTES_FOR_ONE:
-            says = f"requests of {MOST_BYTES_FOR_ONE >> 20} MB are in line for {self.title}; try again"
-            raise Problem(503, says, "BusyError", 1)
+            message = f"requests of {MOST_BYTES_FOR_ONE >> 20} MB are in line for {self.title}; try again"
+            raise Problem(503, message, "BusyError", 1)
         if self._load.n_bytes + n_bytes > MOST_BYTES_WAITING:
-            says = f"requests of {MOST_BYTES_WAITING >> 20} MB are in line; try again"
-            raise Problem(503, says, "BusyError", 1)
+            message = f"requests of {MOST_BYTES_WAITING >> 20} MB are in line; try again"
+            raise Problem(503, message, "BusyError", 1)
         with self._lining:
             if self._is_closed:
                 raise _stopping()
@@ -159,31 +159,31 @@ class Desk:
         self._load.n_bytes += n_bytes
 
     async def read(self, call: Call) -> Any:
-        """Return what a call says that changes nothing, beside the requests in line."""
+        """Return the result of a read-only call, concurrently with the queue."""
         decider = self.open_decider()
         if not self._reading.acquire(blocking=False):
             raise Problem(503, f"{MOST_READERS} reports of {self.title} are being made; try again", "BusyError", 1)
         try:
             return await asyncio.to_thread(call, decider)
         except ValueError:
-            if self._is_closed:  # the decider was closed meanwhile, which is not the caller's mistake
+            if self._is_closed:  # closed meanwhile: not the caller's mistake
                 raise _stopping() from None
             raise
         finally:
             self._reading.release()
 
     def open_decider(self) -> Decider:
-        """Return the decider, or raise what there is to say if it is not open."""
+        """Return the decider, or raise Problem if it is not open."""
         if self.decider is None:
             if self.fault is not None:
                 raise problem_of(self.fault)
             raise Problem(503, f"{self.title} is being opened; try again", "BusyError", 1)
-        if (refusal := self.decider.refusal) is not None:  # it tries by itself to become ours again
+        if (refusal := self.decider.refusal) is not None:  # it tries to regain ownership by itself
             raise problem_of(refusal)
         return self.decider
 
     def stop(self) -> None:
-        """Let the thread end when it has done what is in line; `join` waits for it."""
+        """Let the thread end after all queued requests; `join` waits for it."""
         with self._lining:
             if not self._is_closed:
                 self._is_closed = True
@@ -196,10 +196,10 @@ class Desk:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has a thread still, its own or the compiler's."""
+        """Whether its thread, or that of the compiler, is still running."""
         return self._thread.is_alive() or self.compiling.is_alive
 
-    # What its thread does.
+    # Run by the thread.
 
     def _work_within_budget(self) -> None:
         with self._load.budget.shared_by(self.title, beside=AT_LEAST):
@@ -212,7 +212,7 @@ class Desk:
         except OwnedError as error:
             self.fault = error
             _LOG.info("is open in %s", error.owner, extra={"decider": self.title})
-        except (ValueError, OSError) as error:  # in the library's words, which say all
+        except (ValueError, OSError) as error:  # the message is sufficient, without traceback
             self.fault = error
             _LOG.warning("cannot be opened: %s", error, extra={"decider": self.title})
         except Exception as error:
@@ -221,7 +221,7 @@ class Desk:
         finally:
             self.opened.set()
         if self.decider is not None and not self._load.is_stopping:
-            self.compiling.wait(self.decider)  # while requests wait in line
+            self.compiling.wait(self.decider)  # while requests are queued
         self.ready.set()
         if self.decider is None:
             return
@@ -240,7 +240,7 @@ class Desk:
 
     def _opened_within_budget(self) -> Decider:
         decider = self._opener()
-        try:  # what it learned, and its open tickets, may take more than was claimed when it began
+        try:  # its state may need more than was claimed at creation
             self._load.budget.claim(self.title, decider.n_bytes())
         except MemoryBudgetError:
             decider.close()
@@ -248,7 +248,7 @@ class Desk:
         return decider
 
     def _next_jobs(self) -> list[_Job]:
-        """Return all that is in line, at least one; nothing when it is time to stop."""
+        """Return all queued jobs, waiting for at least one; none when stopping."""
         first = self._line.get()
         if first is None:
             return []
@@ -267,11 +267,11 @@ class Desk:
     def _do(self, decider: Decider, jobs: list[_Job]) -> None:
         outcomes: list[tuple[Any, BaseException | None, list[Batch]]] = []
         try:
-            with decider.together() as batches:
+            with decider.batch() as batches:
                 for job in jobs:
                     n_before = max(len(batches) - 1, 0)
                     if not job.begun.acquire(blocking=False):
-                        outcomes.append((None, None, []))  # the request was given up
+                        outcomes.append((None, None, []))  # the request was cancelled
                         continue
                     try:
                         outcomes.append((job.call(decider), None, []))
@@ -280,7 +280,7 @@ class Desk:
                     outcomes[-1][2].extend(batches[n_before:])
         except LogWriteError as error:
             _LOG.error("cannot be written", extra={"decider": self.title}, exc_info=error)
-        except Exception as error:  # a bug: nobody may think that it is written, and the next in line are answered too
+        except Exception as error:  # a bug: nothing counts as written, and the thread goes on
             _LOG.error("cannot be written", extra={"decider": self.title}, exc_info=error)
             outcomes = [(None, error, [])] * len(jobs)
         self._note_memory(decider)
@@ -290,12 +290,12 @@ class Desk:
         self._load.budget.settle(self.title, decider.n_bytes())
 
     def _deliver(self, jobs: list[_Job], outcomes: list[tuple[Any, BaseException | None]]) -> None:
-        """Hand the answers over to whoever waits for them."""
+        """Set the results of jobs, in the event loop."""
 
         def hand_over() -> None:
             for job, (value, error) in zip(jobs, outcomes, strict=True):
                 self._note_bytes(-job.n_bytes)
-                if job.answer.done():  # nobody waits any more
+                if job.answer.done():  # cancelled
                     continue
                 if error is None:
                     job.answer.set_result(value)
@@ -304,13 +304,13 @@ class Desk:
 
         try:
             jobs[0].loop.call_soon_threadsafe(hand_over)
-        except RuntimeError:  # the loop is gone: the service was ended while it waited
+        except RuntimeError:  # the event loop is closed
             _LOG.warning("%d answers came too late", len(jobs))
 
 
-def n_classes_of(told: dict[str, Any]) -> int:
-    """Return how many classes a new decider is told of, 0 for what are none."""
-    classes = told.get("classes")
+def n_classes_of(settings: dict[str, Any]) -> int:
+    """Return the number of classes in the settings of a new decider, 0 if invalid."""
+    classes = settings.get("classes")
     return classes if isinstance(classes, int) else len(classes) if isinstance(classes, list) else 0
 
 
@@ -322,22 +322,22 @@ def _unwritten(batches: list[Batch]) -> LogWriteError | None:
     return next((batch.error for batch in batches if batch.error is not None), None)
 
 
-class Desks:
-    """All deciders of a store.
+class WorkerPool:
+    """The workers of all deciders of a store.
 
     Parameters
     ----------
     store : Store
-        Where they are.
+        Where the deciders are stored.
     warms : bool
-        As for `Desk`.
+        As for `DeciderWorker`.
     memory : float
-        Bytes of memory that they may take together.
+        Maximum memory of all deciders in bytes.
     """
 
     def __init__(self, store: Store, warms: bool = False, memory: float = math.inf) -> None:
         self._store, self._warms, self._load = store, warms, Load(memory)
-        self._desks: dict[tuple[str, str], Desk] = {}
+        self._workers: dict[tuple[str, str], DeciderWorker] = {}
         self._creating = threading.Lock()
         self._left_alone: set[str] = set()
         self._has_looked = False
@@ -347,28 +347,28 @@ class Desks:
         self._looker = threading.Thread(target=self._look_in_turn, name="onebit standby")
 
     def open_all(self) -> None:
-        """Begin to open all that are there; where others use them too, go on looking."""
+        """Start opening all deciders; with a shared store, keep checking for free ones."""
         if self._store.is_shared:
             self._looker.start()
         else:
             self.look()
 
     def _look_in_turn(self) -> None:
-        said = ""
+        last = ""
         while True:
             trouble = ""
             try:
                 self.look()
-            except Exception as error:  # whatever it is: who does not look takes nothing over
+            except Exception as error:  # any error: the standby thread must go on
                 trouble = str(error) or repr(error)
-            if trouble != said:  # once, not every time
+            if trouble != last:  # log changes only
                 _LOG.warning("%s", trouble or "the database can be reached again")
-            said = trouble
+            last = trouble
             if self._stop.wait(LOOK_SECONDS):
                 return
 
     def look(self) -> None:
-        """Begin to open what is new, and what was another process's and has come free."""
+        """Start opening deciders that are new, or were released by another process."""
         found = self._store.deciders()
         with self._creating:
             for title, owner in found.items():
@@ -380,29 +380,29 @@ class Desks:
                         self._left_alone.add(title)
                         _LOG.warning("%s is left alone: %s", title, error)
                     continue
-                desk = self._desks.get(key)
-                if not self._stop.is_set() and (desk is None or (desk.may_come_free and owner is None)):
-                    self._desks[key] = self._desk(title, {})
+                worker = self._workers.get(key)
+                if not self._stop.is_set() and (worker is None or (worker.may_come_free and owner is None)):
+                    self._workers[key] = self._new_worker(title, {})
             self._has_looked = True
 
-    def _desk(self, title: str, told: dict[str, Any]) -> Desk:
-        return Desk(title, lambda: self._store.open(title, told), self._load, self._warms, bool(told))
+    def _new_worker(self, title: str, settings: dict[str, Any]) -> DeciderWorker:
+        return DeciderWorker(title, lambda: self._store.open(title, settings), self._load, self._warms, bool(settings))
 
-    def get(self, namespace: str, name: str) -> Desk:
-        """Return a decider, or raise Problem if there is none."""
-        desk = self._desks.get((namespace, name))
-        if desk is None:
+    def get(self, namespace: str, name: str) -> DeciderWorker:
+        """Return the worker of a decider, or raise Problem if there is none."""
+        worker = self._workers.get((namespace, name))
+        if worker is None:
             raise Problem(
                 404, f"there is no decider {namespace}/{name}; PUT /v1/{namespace}/{name} makes one", "LogError"
             )
-        return desk
+        return worker
 
-    async def find(self, namespace: str, name: str) -> Desk:
-        """Return a decider, one that another service has just made too, or raise Problem if there is none."""
-        if (namespace, name) not in self._desks and self._store.is_shared:
+    async def find(self, namespace: str, name: str) -> DeciderWorker:
+        """Like `get`, but also find deciders just created by another service."""
+        if (namespace, name) not in self._workers and self._store.is_shared:
             asked = time.monotonic()
-            async with self._asking:  # one at a time, whoever asks for what is not there
-                if asked >= self._asked:  # else somebody has looked since, for all who waited
+            async with self._asking:  # one search at a time
+                if asked >= self._asked:  # else another request has searched meanwhile
                     self._asked, self._trouble = time.monotonic(), None
                     try:
                         await asyncio.to_thread(self.look)
@@ -412,81 +412,81 @@ class Desks:
                     raise problem_of(self._trouble)
         return self.get(namespace, name)
 
-    def __iter__(self) -> Iterator[tuple[str, str, Desk]]:
-        for (namespace, name), desk in sorted(self._desks.items()):
-            yield namespace, name, desk
+    def __iter__(self) -> Iterator[tuple[str, str, DeciderWorker]]:
+        for (namespace, name), worker in sorted(self._workers.items()):
+            yield namespace, name, worker
 
     @property
     def awaited(self) -> str:
-        """What is still to be done before all can be asked, in words; empty when they can.
+        """Message on what is pending before the service is ready; empty if it is.
 
-        Those that were made by a request are not waited for: their own callers wait, and no others.
+        Deciders created by a request do not count: only their own callers wait for them.
         """
         if not self._has_looked:
             return "deciders are being looked for"
-        waiting = [desk for desk in list(self._desks.values()) if not desk.ready.is_set() and not desk.is_new]
-        n_compiling = sum(desk.opened.is_set() for desk in waiting)
+        waiting = [worker for worker in list(self._workers.values()) if not worker.ready.is_set() and not worker.is_new]
+        n_compiling = sum(worker.opened.is_set() for worker in waiting)
         what = f"{len(waiting) - n_compiling} deciders are being opened, {n_compiling} are being compiled"
         return what if waiting else ""
 
-    def create(self, namespace: str, name: str, told: dict[str, Any]) -> bool:
-        """Begin a decider, wait until it is ready, and return whether it is new; one that is there must be the same."""
-        is_new = self._created(namespace, name, told)
-        self.get(namespace, name).ready.wait()  # without the lock: that may take a minute
+    def create(self, namespace: str, name: str, settings: dict[str, Any]) -> bool:
+        """Create a decider and wait until it is ready; return whether it is new. An existing one must match."""
+        is_new = self._created(namespace, name, settings)
+        self.get(namespace, name).ready.wait()  # without the lock: may take a minute
         return is_new
 
-    def _created(self, namespace: str, name: str, told: dict[str, Any]) -> bool:
-        before = self._desks.get((namespace, name))
+    def _created(self, namespace: str, name: str, settings: dict[str, Any]) -> bool:
+        before = self._workers.get((namespace, name))
         if before is not None:
-            before.opened.wait()  # without the lock: that may take long, and others are made meanwhile
+            before.opened.wait()  # without the lock: may take long
         with self._creating:
             if self._stop.is_set():
                 raise _stopping()
-            before = self._desks.get((namespace, name))
+            before = self._workers.get((namespace, name))
             if before is not None and before.fault is None:
                 decider = before.open_decider()
                 classes = decider.classes
                 try:
-                    check_same(before.title, decider.settings, told, classes=classes)
+                    check_same(before.title, decider.settings, settings, classes=classes)
                 except LogError as error:
                     raise Problem(409, str(error), "LogError") from error
                 return False
-            if before is None and len(self._desks) >= MOST_DECIDERS:
+            if before is None and len(self._workers) >= MOST_DECIDERS:
                 raise Problem(409, f"the service has {MOST_DECIDERS} deciders, and takes no more", "LogError")
             title = f"{namespace}/{name}"
-            # Here, before there is a file; how wide its rows will be only the first record says.
-            self._load.budget.claim(title, AT_LEAST + OF_A_CLASS * n_classes_of(told))
-            desk = self._desk(title, told)
-            desk.opened.wait()
-            if desk.fault is not None:
-                desk.join()
-                raise desk.fault
-            self._desks[namespace, name] = desk
+            # Before a file is created; the width of rows is known only after the first record.
+            self._load.budget.claim(title, AT_LEAST + OF_A_CLASS * n_classes_of(settings))
+            worker = self._new_worker(title, settings)
+            worker.opened.wait()
+            if worker.fault is not None:
+                worker.join()
+                raise worker.fault
+            self._workers[namespace, name] = worker
             return before is None
 
     def stop_compiling(self) -> None:
-        """Wait for the compiler no longer: the service is about to stop, and need not be ready first."""
+        """Stop waiting for compilation: the service is stopping."""
         self._load.is_stopping = True
-        for desk in list(self._desks.values()):
-            desk.compiling.leave()
+        for worker in list(self._workers.values()):
+            worker.compiling.leave()
 
     @property
     def has_left_threads(self) -> bool:
-        """Whether threads still open deciders or compile for them, though they are waited for no longer."""
-        return any(desk.is_alive for desk in list(self._desks.values()))
+        """Whether abandoned threads are still opening or compiling deciders."""
+        return any(worker.is_alive for worker in list(self._workers.values()))
 
     def close(self) -> None:
-        """Finish what is in line, and close all."""
+        """Finish all queued requests and close all deciders."""
         self._stop.set()
         if self._looker.is_alive():
             self._looker.join()
-        with self._creating:  # nothing is added from now on
-            desks = list(self._desks.values())
-        for desk in desks:
-            desk.stop()
+        with self._creating:  # no more workers are added
+            workers = list(self._workers.values())
+        for worker in workers:
+            worker.stop()
         end = time.monotonic() + _OPENING_SECONDS
-        for desk in desks:
-            if desk.opened.wait(max(0.0, end - time.monotonic())):
-                desk.join()
+        for worker in workers:
+            if worker.opened.wait(max(0.0, end - time.monotonic())):
+                worker.join()
             else:
-                _LOG.warning("is left while it is being opened", extra={"decider": desk.title})
+                _LOG.warning("is left while it is being opened", extra={"decider": worker.title})
