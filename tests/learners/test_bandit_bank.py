@@ -3,6 +3,7 @@
 import copy
 import itertools
 import math
+import pickle
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -262,6 +263,32 @@ def test_the_example_makes_room_whose_projection_loses_least(kernel: Any) -> Non
         rest = np.diag(gram) - others.max(axis=1) ** 2 / np.diag(gram)[nearest]
         lost += trust[k] / np.max(np.asarray(trust)[is_kernel]) * norms * rest
     assert lost[place_to_free(arrays, state.scratch, state.settings)] == pytest.approx(lost.min(), rel=1e-6, abs=1e-12)
+
+
+def test_what_makes_room_does_not_depend_on_when_it_was_looked_for() -> None:
+    """Whole rows have equal kernel values; a learner that is pickled in every round finds the nearest ones anew."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, y = rng.integers(-2, 3, size=(150, 3)).astype(float), rng.integers(3, size=150)
+        whole, pickled = (guarded(Polynomial(2), budget=8, classes=3) for _ in range(2))
+        onebit.play(whole, X, y)
+        for x, label in zip(X, y, strict=True):
+            guess = pickled.guess(x)
+            pickled.tell(guess, bool(guess.label == label))
+            pickled = pickle.loads(pickle.dumps(pickled))
+        assert np.array_equal(whole.support_, pickled.support_), seed
+
+
+def test_the_importance_of_an_example_is_a_number_where_squares_overflow(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X, y = 1e-140 * rng.normal(size=(300, 3)), rng.integers(3, size=300)
+    learner = guarded(Linear(), C=math.inf, budget=8, classes=3)
+    onebit.play(learner, X, y)
+    state: Any = learner._state
+    assert np.abs(state.arrays.coefficients).max() > 1e154
+    assert np.isfinite(state.arrays.importance).all()
+    learner.save(tmp_path / "large.onebit")
+    onebit.load(tmp_path / "large.onebit")
 
 
 @pytest.mark.parametrize("kernel", ["auto", None])

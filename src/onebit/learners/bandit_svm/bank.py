@@ -297,6 +297,11 @@ class BankState(State):
         self._ready, self._scored_round = {}, -1  # first: broken off, nothing must go on with the old arrays
         self.arrays = now._replace(**found)
 
+    def restore(self, bookmark: Any) -> None:
+        """Come back to the moment of a bookmark."""
+        self.scratch.nearest[:] = 0  # first: broken off, the stored examples are others
+        super().restore(bookmark)
+
     def add_class(self) -> None:
         """Make room for one more class, which is not right where another is; the regression on rows may be given up."""
         self.do_what_is_due()  # as it would be in another call meanwhile
@@ -469,6 +474,8 @@ class BankState(State):
             is_last, is_column = np.arange(width) == last, np.arange(width) < last
             if (last < 0).any() or ((arrays.columns[:size] == n_columns - 1) != is_last)[is_last | is_column].any():
                 raise ValueError("a scaled example lacks its constant, or has it among its columns")
+        if not np.isfinite(arrays.importance).all():
+            raise ValueError("the importance of an example is NaN or infinite")
         members = arrays.members
         if not (np.isfinite(members) & (members >= 0.0)).all() or members[: len(self.kernels), TRUST].max() != 1.0:
             raise ValueError(f"losses must not be negative, and one member's trust be 1; got {members.tolist()}")

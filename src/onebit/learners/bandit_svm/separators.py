@@ -33,6 +33,8 @@ _MUCH = 0.8
 _TRIGGER = 0.3
 # A thousandth of the margin: closer than guesses can tell, and replays need not go on.
 TOLERANCE = 1e-3
+# Squares of coefficients beyond this would overflow in sums.
+_LARGE = 1e300
 
 TOTAL, SUPPORT = range(2)
 """`sums`: of each class, the sum of its coefficients, and how many are above 0."""
@@ -122,6 +124,12 @@ def change_coefficient(sums: Floats, i: int, old: float, new: float) -> None:
     """Keep the sum of class i's coefficients, and the number of those above 0."""
     sums[TOTAL, i] += new - old
     sums[SUPPORT, i] += (1.0 if new > 0.0 else 0.0) - (1.0 if old > 0.0 else 0.0)
+
+
+@jit_internal
+def bounded(number: float) -> float:
+    """Return a number, or the nearest that is far from overflow."""
+    return max(-_LARGE, min(_LARGE, number))
 
 
 # Kernel values.
@@ -373,7 +381,7 @@ def replay(
             amount = new - old if targets[s] > 0.0 else old - new
             alphas[s], coefficients[s, i] = new, before + amount
             change_coefficient(sums, i, old, new)
-            importance[s] += amount * (2.0 * before + amount)
+            importance[s] = bounded(importance[s] + amount * (2.0 * before + amount))
             for e in range(int(examples[N_ENTRIES, s]) if weights.shape[0] > 0 else 0):
                 j = store_columns[s, e]
                 weights[j, i] += amount * (units[j, s] if units.shape[0] > 0 else store_values[s, e])

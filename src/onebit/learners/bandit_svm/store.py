@@ -22,6 +22,7 @@ from onebit.learners.bandit_svm.separators import (
     TOLERANCE,
     VALUES,
     add_up,
+    bounded,
     change_coefficient,
     compare,
     lack,
@@ -79,8 +80,11 @@ def note_nearest(gram: Floats, place: int, size: int, nearest: Integers) -> None
     for s in range(size):
         if nearest[s] == place + 1:
             nearest[s] = 0
-        elif nearest[s] > 0 and line[s] > gram[s, nearest[s] - 1]:
-            nearest[s] = place + 1
+        elif nearest[s] > 0:
+            most = gram[s, nearest[s] - 1]
+            # Of equals the first, as `find_nearest` has it: which one it is must not depend on when it was looked for.
+            if line[s] > most or (line[s] == most and place + 1 < nearest[s]):
+                nearest[s] = place + 1
 
 
 @jit_internal
@@ -159,7 +163,7 @@ def project(
                 scores[i, r] += moved * other[r] - share * line[r]
             if moved != 0.0:
                 old, before = alphas[i, nearest], coefficients[nearest, i]
-                importance[nearest] += moved * (2.0 * before + moved)
+                importance[nearest] = bounded(importance[nearest] + moved * (2.0 * before + moved))
                 coefficients[nearest, i] = before + moved
                 # It counts as the nearest example's own only where it has its sign.
                 target = targets[i, nearest]
