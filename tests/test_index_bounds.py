@@ -12,17 +12,17 @@ from onebit.learners import all_learners
 HERE = Path(__file__).parent
 BEYOND = """
 import numpy as np
-from onebit.engine.jit import compiled, frugal, inlined
+from onebit.engine.jit import jit, jit_inline, jit_no_refcount
 
-@inlined
+@jit_inline
 def read(values, i):
     return values[i]
 
-@compiled
+@jit
 def read_compiled(values, i):
     return read(values, i)
 
-@frugal
+@jit_no_refcount
 def write_frugal(values, i):
     values[i] = 1.0
     return 0.0

@@ -72,7 +72,7 @@ class _FewPasses(CompilerBase):
 
     def define_pipelines(self) -> list[PassManager]:
         """Return what is done, in order."""
-        few = _passes("frugal")
+        few = _passes("no_refcount")
         for made, purpose in cast(Any, DefaultPassBuilder).define_nopython_pipeline(self.state).passes:
             if made.__name__ not in _NEEDLESS_PASSES:
                 few.add_pass(made, purpose)
