@@ -280,7 +280,7 @@ def jit_inline(function: _Function) -> _Function:
     """Compile a small function that only compiled code calls; its body is copied into each caller.
 
     A call across compiled functions costs more than a whole round of Algorithm 1 in three dimensions, so every step of
-    the game's inner loop (score, guess, learn, update) is inlined.
+    the round loop (score, choose, update) is inlined.
     """
     return cast(_Function, _jit(inline="always", error_model="numpy")(function))
 

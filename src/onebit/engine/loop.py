@@ -58,12 +58,12 @@ def inline_into_loop(algorithm: Algorithm) -> Algorithm:
 
 
 READY, FULL, UNSCORED, CHANGED, ENDED = range(5)
-"""Why the loop stops: at the end; before a round for which memory must grow; before a row that cannot be scored (or, in
-blocks, not surely enough); after a change, if the game pauses; because a stream that watches the learner has ended."""
+"""Why the loop stops: at the end; before a round for which the arrays must grow; before a row that cannot be scored (or, in
+blocks, not surely enough); after a change, if the algorithm pauses; because a stream that watches the learner has ended."""
 
 
 class CompiledAlgorithm(NamedTuple):
-    """A game's functions as Python calls them: the loop with named tuples, the others with plain ones.
+    """An algorithm's functions as Python calls them: the loop with named tuples, the others with plain ones.
 
     Handing a named tuple to compiled code costs half a microsecond, a plain one next to nothing; so the functions that
     are called in every round get plain ones, and name the fields again inside.
@@ -77,8 +77,8 @@ class CompiledAlgorithm(NamedTuple):
     """(state, row, scratch, label, explored, correct, truth, settings) → changed."""
 
     def score(self, state: Any, row: Rows, scratch: Any, settings: Any) -> int:
-        """Write what is known about a row to `scratch`, chances too; return READY or why not."""
-        # Compiling a move of its own takes longer than a million needless draws.
+        """Write the scores and propensities of a row to `scratch`; return READY or why not."""
+        # Compiling another function takes longer than a million needless draws.
         return self.guess(state, row, scratch, 0, 0, settings)[0]
 
 
@@ -86,7 +86,7 @@ class CompiledAlgorithm(NamedTuple):
 def compile_algorithm(
     algorithm: Algorithm, state_of: Any = tuple, scratch_of: Any = tuple, settings_of: Any = tuple
 ) -> CompiledAlgorithm:
-    """Return a game's moves, compiled once; the types are those of its named tuples."""
+    """Return an algorithm's compiled functions, compiled once; the types are those of its named tuples."""
     score, choose, probabilities, update, full_information, pauses, is_compiled = algorithm
     # A stranger's functions may make arrays; ours do not, and need not pay for counting them.
     finished = jit_no_refcount if all(is_ours(function) for function in (score, choose, probabilities, update)) else jit

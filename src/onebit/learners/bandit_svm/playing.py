@@ -130,7 +130,7 @@ def _learn(
 
 
 ALGORITHM = CompiledAlgorithm(_loop, _look, _learn)
-"""The moves of `onebit.engine.state.State`."""
+"""The compiled functions that `onebit.engine.state.State` calls."""
 
 
 def run_in_blocks(
