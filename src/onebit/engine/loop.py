@@ -58,8 +58,8 @@ def inline_into_loop(algorithm: Algorithm) -> Algorithm:
 
 
 READY, FULL, UNSCORED, CHANGED, ENDED = range(5)
-"""Why the loop stops: at the end; before a round for which the arrays must grow; before a row that cannot be scored (or, in
-blocks, not surely enough); after a change, if the algorithm pauses; because a stream that watches the learner has ended."""
+"""Why the loop stops: at the end; before a round for which the arrays must grow; before a row that cannot be scored
+(or, in blocks, not surely enough); after a change, if the algorithm pauses; because an adaptive stream has ended."""
 
 
 class CompiledAlgorithm(NamedTuple):
