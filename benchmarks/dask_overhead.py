@@ -19,10 +19,10 @@ from typing import Any
 import distributed
 from rich.console import Console
 
-from onebit.arena import Executor, LocalProcesses
-from onebit.arena.cluster.dask_cluster import DaskCluster
-from onebit.compare.comparison import Comparison, run_comparison
-from onebit.compare.entries import default_entries, enter
+from onebit.experiments import Executor, LocalProcesses
+from onebit.experiments.cluster.dask_cluster import DaskCluster
+from onebit.experiments.comparison import Comparison, run_comparison
+from onebit.experiments.entries import default_entries, enter
 from onebit.streams.sources import find_sources
 
 GOAL = 1.15

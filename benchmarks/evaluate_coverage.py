@@ -17,8 +17,8 @@ import numpy as np
 from rich.console import Console
 
 import onebit
-from onebit.evaluate import Candidate, LoggedRounds, evaluate, logged_rounds, play_with_floor
-from onebit.evaluate.estimates import METHODS
+from onebit.experiments.evaluate import Candidate, LoggedRounds, evaluate, logged_rounds, play_with_floor
+from onebit.experiments.evaluate.estimates import METHODS
 from onebit.reporting.progress import progress_bar
 from onebit.reporting.tables import grouped, with_error
 

@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.table import Table
 
 import onebit
-from onebit.arena.players import LearnerPlayer, Player
-from onebit.arena.vowpal_wabbit import VowpalWabbit
 from onebit.checks.problems import noisy_problem
+from onebit.experiments.players import LearnerPlayer, Player
+from onebit.experiments.vowpal_wabbit import VowpalWabbit
 from onebit.learners import Learner, all_learners
 from onebit.reporting.tables import grouped
 

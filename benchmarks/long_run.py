@@ -23,8 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 from long_run_games import PIECES, STREAMS, SYNTHETIC, WINDOW, Game, Played, file_of, play_all, player_of, read
-from onebit.arena.executors import THREAD_VARIABLES
-from onebit.arena.players import build
+from onebit.experiments.players import build
+from onebit.experiments.run import THREAD_VARIABLES
 from onebit.files import replace_file
 from onebit.inputs import check_integer
 from onebit.reporting import style

@@ -23,9 +23,9 @@ import numpy as np
 from rich.console import Console
 
 import onebit
-from onebit.arena.code import code_version, reachable
-from onebit.arena.grammar import parse_player
-from onebit.arena.players import LearnerPlayer, build
+from onebit.code_version import code_version, reachable
+from onebit.experiments.player_syntax import parse_player
+from onebit.experiments.players import LearnerPlayer, build
 from onebit.files import replace_file
 from onebit.reporting.progress import progress_bar
 from onebit.streams import preprocess, read_table

@@ -18,7 +18,7 @@ from rich.table import Table
 from sklearn.datasets import load_digits
 
 import onebit
-from onebit.arena.vowpal_wabbit import LEARNING_RATES, play_rounds, require, write_rounds
+from onebit.experiments.vowpal_wabbit import LEARNING_RATES, play_rounds, require, write_rounds
 from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
 from onebit.reporting.tables import grouped

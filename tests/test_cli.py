@@ -19,8 +19,8 @@ import pytest
 
 from in_process import onebit
 from onebit import __version__
-from onebit.arena.grammar import kernel_names
 from onebit.cli import main
+from onebit.experiments.player_syntax import kernel_names
 from onebit.learners import all_learners
 from onebit.streams.sources import known_names
 
@@ -242,7 +242,7 @@ def test_a_foreign_store_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("always::onebit.arena.store.DamageWarning")
+@pytest.mark.filterwarnings("always::onebit.experiments.store.DamageWarning")
 def test_what_a_truncated_store_still_holds_is_kept(finished: Path, tmp_path: Path) -> None:
     whole = (finished / "arena.sqlite").read_bytes()
     (tmp_path / "arena.sqlite").write_bytes(whole[: len(whole) // 2])

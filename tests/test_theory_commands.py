@@ -144,7 +144,7 @@ def test_a_bound_beyond_a_float_is_a_power_of_two() -> None:
 def test_adversary_writes_its_table(tmp_path: Path, plays: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if plays == "a few":  # others would have to be compiled first
         few = [onebit.UniformGuess(), onebit.BanditPerceptron(), onebit.MulticlassPerceptron()]
-        monkeypatch.setattr("onebit.duels.duel.contestants", lambda _margin: few)
+        monkeypatch.setattr("onebit.experiments.duels.contestants", lambda _margin: few)
     answer = run("adversary", "remark", "--runs", "20", "--out", str(tmp_path))
     assert answer.returncode == 0, answer.stderr
     with (tmp_path / "adversaries.csv").open() as file:

@@ -11,10 +11,10 @@ import pytest
 
 from in_process import onebit
 from onebit.commands import warm_up
-from onebit.compare.entries import default_entries
 from onebit.engine import code_cache
 from onebit.engine.code_cache import NOT_KEPT
 from onebit.engine.compile_notice import CompileNotice
+from onebit.experiments.entries import default_entries
 from onebit.learners import all_learners
 
 LATER = """

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from onebit.strangers import find_by_import_path, import_path_of
+from onebit.import_paths import find_by_import_path, import_path_of
 
 Arrays = list[npt.NDArray[Any]]
 

@@ -17,8 +17,8 @@ from onebit.commands.decider_log import is_decider, read_decider
 from onebit.commands.evaluate import describe_log
 from onebit.decider.events import Kind
 from onebit.decider.log_errors import LogError, OwnedError, UnreachableError
-from onebit.evaluate import Candidate, evaluate
-from onebit.evaluate.estimates import known
+from onebit.experiments.evaluate import Candidate, evaluate
+from onebit.experiments.evaluate.estimates import known
 from postgres_server import require_server
 
 

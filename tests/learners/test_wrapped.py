@@ -18,10 +18,10 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import onebit
-from onebit.arena.grammar import parse_player
 from onebit.checks import LEARNER_CHECKS
 from onebit.checks.problems import guesses_of, noisy_problem, snapshot
 from onebit.engine.randomness import Draw, uniform
+from onebit.experiments.player_syntax import parse_player
 
 QUICK = (
     "check_a_class_may_join",

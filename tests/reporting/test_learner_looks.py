@@ -8,16 +8,16 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
-from onebit.compare.comparison import Outcome
-from onebit.compare.entries import Entry, default_entries, enter
-from onebit.compare.figures import draw_curves, draw_overview, shown
-from onebit.duels import duel
-from onebit.duels.figures import draw_growth
-from onebit.duels.table import DuelRow
+from onebit.experiments import duels as duel
+from onebit.experiments.compare_figures import draw_curves, draw_overview, shown
+from onebit.experiments.comparison import Outcome
+from onebit.experiments.duel_figures import draw_growth
+from onebit.experiments.duel_table import DuelRow
+from onebit.experiments.entries import Entry, default_entries, enter
+from onebit.experiments.reproduce import curves
+from onebit.experiments.reproduce.contestants import contestants
 from onebit.learners import BanditPerceptron, Banditron, BanditSVM, MulticlassPerceptron
 from onebit.reporting.learner_looks import Look, Shown, looks_of
-from onebit.reproduce import curves
-from onebit.reproduce.contestants import contestants
 from onebit.streams.adversaries import IgnorantAdversary, pack_directions
 
 LEARNERS = [BanditSVM(), BanditPerceptron(), Banditron(0.01), MulticlassPerceptron()]

@@ -7,9 +7,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from onebit.duels.duel import duel, duel_by_dimension, paper_adversaries
-from onebit.duels.figures import draw_duel, draw_growth
-from onebit.duels.table import DuelRow, short_name, write_duel
+from onebit.experiments.duel_figures import draw_duel, draw_growth
+from onebit.experiments.duel_table import DuelRow, short_name, write_duel
+from onebit.experiments.duels import duel, duel_by_dimension, paper_adversaries
 from onebit.inputs import check_integer
 from onebit.reporting.names import on_screen
 from onebit.reporting.progress import prepare_folder, say_where

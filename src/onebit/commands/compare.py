@@ -6,15 +6,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from onebit.arena.players import PATIENCE
 from onebit.commands.what_was_read import reading_words, say_what_was_read
 from onebit.commands.workers import executor_for
-from onebit.compare.comparison import ROUNDS, RUNS, Comparison, run_comparison
-from onebit.compare.entries import Entry, Rivals, check_distinct, default_entries, enter, find_rivals
-from onebit.compare.figures import drawings
-from onebit.compare.hindsight import settle_in_hindsight
-from onebit.compare.statistics import compare, tally
-from onebit.compare.tables import print_tables, write_report, write_tables
+from onebit.experiments.compare_figures import drawings
+from onebit.experiments.compare_tables import print_tables, write_report, write_tables
+from onebit.experiments.comparison import ROUNDS, RUNS, Comparison, run_comparison
+from onebit.experiments.entries import Entry, Rivals, check_distinct, default_entries, enter, find_rivals
+from onebit.experiments.hindsight import settle_in_hindsight
+from onebit.experiments.players import PATIENCE
+from onebit.experiments.statistics import compare, tally
 from onebit.reporting.names import in_shell, on_screen
 from onebit.reporting.progress import prepare_folder, progress_bar, say_where
 from onebit.reporting.style import draw_files

@@ -7,19 +7,19 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from onebit.arena.grammar import parse_player
-from onebit.arena.players import LearnerPlayer, build
 from onebit.commands.compare import wide_console
 from onebit.commands.decider_log import is_decider, read_decider
 from onebit.commands.what_was_read import reading_words, say_what_was_read
 from onebit.decider.logs import has_password, is_database
-from onebit.evaluate.answer_rates import describe_answers
-from onebit.evaluate.evaluation import evaluate
-from onebit.evaluate.figures import drawings
-from onebit.evaluate.log_file import USUAL, LogColumns, read_log
-from onebit.evaluate.logged_rounds import RIGHT, WRONG, LoggedRounds
-from onebit.evaluate.replay import HEARS, Candidate
-from onebit.evaluate.tables import print_table, write_report, write_table
+from onebit.experiments.evaluate.answer_rates import describe_answers
+from onebit.experiments.evaluate.evaluation import evaluate
+from onebit.experiments.evaluate.figures import drawings
+from onebit.experiments.evaluate.log_file import USUAL, LogColumns, read_log
+from onebit.experiments.evaluate.logged_rounds import RIGHT, WRONG, LoggedRounds
+from onebit.experiments.evaluate.replay import HEARS, Candidate
+from onebit.experiments.evaluate.tables import print_table, write_report, write_table
+from onebit.experiments.player_syntax import parse_player
+from onebit.experiments.players import LearnerPlayer, build
 from onebit.inputs import check_choice, check_seed
 from onebit.learners import load
 from onebit.reporting.names import in_shell, on_screen

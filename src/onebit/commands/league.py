@@ -14,8 +14,8 @@ from onebit.commands.compare import (
     wide_console,
 )
 from onebit.commands.workers import executor_for
-from onebit.compare.entries import check_distinct, enter, find_rivals
-from onebit.league.field import (
+from onebit.experiments.entries import check_distinct, enter, find_rivals
+from onebit.experiments.league import (
     RUNS,
     SECONDS,
     Absence,
@@ -27,9 +27,9 @@ from onebit.league.field import (
     whole_field,
     with_diagonals,
 )
-from onebit.league.pages import Results, write_pages
-from onebit.league.standings import standings
-from onebit.league.tables import print_tables, write_tables
+from onebit.experiments.league_pages import Results, write_pages
+from onebit.experiments.league_tables import print_tables, write_tables
+from onebit.experiments.standings import standings
 from onebit.reporting.progress import prepare_folder, progress_bar, say_where
 
 

@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from onebit.arena.grammar import parse_kernel
 from onebit.bounds import Claim
 from onebit.commands.what_was_read import say_what_was_read
+from onebit.experiments.player_syntax import parse_kernel
 from onebit.kernels import as_kernel
 from onebit.reporting.names import on_screen
 from onebit.reporting.progress import progress_bar

@@ -14,9 +14,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from onebit.arena.grammar import parse_player
-from onebit.arena.players import LearnerPlayer, build
 from onebit.commands.what_was_read import reading_words, say_what_was_read
+from onebit.experiments.player_syntax import parse_player
+from onebit.experiments.players import LearnerPlayer, build
 from onebit.files import replace_file
 from onebit.game import Trace
 from onebit.inputs import check_choice, check_integer, check_seed

@@ -7,13 +7,19 @@ from rich.console import Console
 from rich.table import Table
 
 from onebit.commands.workers import executor_for
-from onebit.compare.comparison import Comparison, run_comparison
+from onebit.experiments.comparison import Comparison, run_comparison
+from onebit.experiments.reproduce.contestants import (
+    PAPER_ROUNDS,
+    PAPER_RUNS,
+    QUICK_ROUNDS,
+    QUICK_RUNS,
+    paper_comparison,
+)
+from onebit.experiments.reproduce.report import drawings, write_report
+from onebit.experiments.reproduce.summary import SummaryRow, summarize, write_curves, write_summary
 from onebit.reporting.progress import prepare_folder, progress_bar, say_where
 from onebit.reporting.style import draw_files
 from onebit.reporting.tables import filled, grouped, what_means_are, with_error
-from onebit.reproduce.contestants import PAPER_ROUNDS, PAPER_RUNS, QUICK_ROUNDS, QUICK_RUNS, paper_comparison
-from onebit.reproduce.report import drawings, write_report
-from onebit.reproduce.summary import SummaryRow, summarize, write_curves, write_summary
 
 # Apart, so that a quick look does not overwrite the tables of a full run.
 _FULL_FOLDER, _QUICK_FOLDER = Path("results"), Path("results/quick")

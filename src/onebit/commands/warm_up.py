@@ -12,12 +12,12 @@ import scipy.sparse
 from numba.core import config
 from rich.console import Console
 
-from onebit.arena.grammar import parse_player
-from onebit.arena.players import LearnerPlayer, build
-from onebit.compare.entries import default_entries
 from onebit.decider.decider import Decider
 from onebit.engine.code_cache import NOT_KEPT, place
 from onebit.engine.compile_notice import NOTICE
+from onebit.experiments.entries import default_entries
+from onebit.experiments.player_syntax import parse_player
+from onebit.experiments.players import LearnerPlayer, build
 from onebit.learners import BanditSVM, all_learners
 from onebit.play import play
 from onebit.reporting.names import on_screen

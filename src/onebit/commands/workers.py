@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from onebit.arena.executors import Executor, check_jobs
+from onebit.experiments.run import Executor, check_jobs
 from onebit.reporting.progress import say_note
 
 
@@ -27,6 +27,6 @@ def executor_for(dask: str | None, jobs: int | None, console: Console) -> Execut
             "threads; give one of the two"
         )
     # Nobody else waits for it.
-    from onebit.arena.cluster.dask_cluster import DaskCluster
+    from onebit.experiments.cluster.dask_cluster import DaskCluster
 
     return DaskCluster(dask, lambda text: say_note(console, text))

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.lib import format as npy
 
 from onebit.files import replace_file
+from onebit.import_paths import import_path_of
 from onebit.learners.packing import Arrays, pack_state, pack_tickets
-from onebit.strangers import import_path_of
 from onebit.typed_json import describe, write
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from sklearn.base import ClassifierMixin, clone, is_classifier
 from onebit.engine.loop import highest
 from onebit.engine.state import grown
 from onebit.game import Answer, Guess
+from onebit.import_paths import find_by_import_path, is_import_path
 from onebit.inputs import Floats, Rows, check_choice, check_number, dense
 from onebit.learners.base import Learner
-from onebit.strangers import find_by_import_path, is_import_path
 
 _FIRST_CAPACITY = 16  # doubled when full
 _MOST_AT_ONCE = 100

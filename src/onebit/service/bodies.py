@@ -8,8 +8,6 @@ from typing import Any
 
 import msgspec
 
-from onebit.arena.grammar import kernel_names, parse_player
-from onebit.arena.players import build
 from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
 from onebit.decider.events import Event
@@ -18,6 +16,8 @@ from onebit.decider.report import Report
 from onebit.decider.settings import CHANGEABLE
 from onebit.decider.tickets import Shadow, Ticket
 from onebit.encoding.record_json import record_from_json
+from onebit.experiments.player_syntax import kernel_names, parse_player
+from onebit.experiments.players import build
 from onebit.learners import Learner, all_learners
 from onebit.machine_memory import claim_memory
 from onebit.service.limits import MOST_BYTES_A_PAGE, MOST_CLASSES

@@ -19,11 +19,11 @@ import numpy.typing as npt
 import scipy.sparse
 
 from onebit.engine.randomness import change_generator
+from onebit.import_paths import did_you_mean
 from onebit.inputs import Integers, check_choice, check_integer, check_number, check_rows, check_seed
 from onebit.labels import check_labels, encode_labels, infer_classes
-from onebit.strangers import did_you_mean
+from onebit.settings_syntax import once, read_setting, read_value
 from onebit.streams.data_set import DataSet, Matrix, as_matrix
-from onebit.written import once, read_setting, read_value
 
 _Stream = TypeVar("_Stream", DataSet, tuple[Any, Any])
 KINDS = ("sudden", "gradual")

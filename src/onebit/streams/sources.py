@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import scipy.sparse
 
 import onebit.streams
+from onebit.import_paths import did_you_mean, find_by_import_path, is_import_path
 from onebit.inputs import Integers, check_rows
 from onebit.labels import check_labels
-from onebit.strangers import did_you_mean, find_by_import_path, is_import_path
 from onebit.streams.changes import CHANGES, Change, split_changes
 from onebit.streams.data_set import DataSet, Matrix, as_matrix, make_data_set
 from onebit.streams.files import BUNDLED, SUFFIXES, TABLES, bundled, ending, plain_name, read_table

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from onebit.import_paths import did_you_mean
 from onebit.machine_memory import check_memory
-from onebit.strangers import did_you_mean
 from onebit.streams.child_reader import read_parquet_in_child
 from onebit.streams.reading import Reading, option
 

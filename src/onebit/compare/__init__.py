@@ -1,1 +1,0 @@
-"""Learners and rivals on the same shuffles of a user's data."""

@@ -1,1 +1,0 @@
-"""Learners against the adversaries of the lower bounds: the duels, the table, the figures."""

@@ -1,0 +1,329 @@
+"""Players on the same rounds of the same data sets: the comparison and its outcomes.
+
+Run r plays the rows ``np.random.default_rng(seed + r).permutation(n)[:rounds]`` of a data set; streams are drawn anew
+with seed + r instead. All players get the same rows in the same order, preprocessed in the same way; learners that
+scale columns themselves get them unprocessed. A cell is keyed by the content of the data set or the code of the stream,
+the preprocessing, the rounds, the player's settings and the player's code.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache, cached_property, partial
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from onebit.code_version import code_version, reachable
+from onebit.engine.loop import default_checkpoints
+from onebit.experiments import games
+from onebit.experiments.entries import Entry
+from onebit.experiments.grid import JSON, Batch, Cell, Spec
+from onebit.experiments.players import MOST_PATIENCE, PATIENCE, learned_arrays, player_from
+from onebit.experiments.run import Executor, OnFailure, OnProgress, PlayBatch, Played, check_jobs, run
+from onebit.experiments.store import Store
+from onebit.inputs import MAX_SEED, Floats, Integers, check_choice, check_integer, check_number, check_seed
+from onebit.streams import describe
+from onebit.streams.preprocess import METHODS
+from onebit.streams.sources import Source, draw, draw_function, is_sparse_stream, load, say_changes
+
+# Ten thousand rounds show how learners differ. Twelve runs are enough for significance in a hundred comparisons where
+# one learner is better in every run, and in seven where it is in all but one (`onebit.experiments.statistics`).
+ROUNDS, RUNS = 10_000, 12
+# More is a typing error: the list of games alone would fill the memory.
+MAX_ROUNDS, MAX_RUNS = 10**12, 100_000
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is played."""
+
+    sources: tuple[Source, ...]
+    entries: tuple[Entry, ...]
+    rounds: int = ROUNDS
+    """At most this many rounds; fewer where a data set has fewer rows."""
+    runs: int = RUNS
+    seed: int = 0
+    """Run r plays data and random numbers of seed + r."""
+    preprocessing: str = "standardize"
+    unit_length: bool = False
+    rival_seconds: float = PATIENCE
+    """Time limit of a rival's program for a game, in seconds."""
+    keep_learned: bool = False
+    """Whether to store the learned arrays at the end."""
+
+    def __post_init__(self) -> None:
+        check_integer("rounds", self.rounds, low=1, high=MAX_ROUNDS)
+        check_integer("runs", self.runs, low=1, high=MAX_RUNS)
+        check_seed(self.seed)
+        check_integer("seed + runs", self.seed + self.runs, low=1, high=MAX_SEED)
+        check_choice("preprocessing", self.preprocessing, METHODS)
+        check_number("rival_seconds", self.rival_seconds, above=0.0, at_most=MOST_PATIENCE)
+
+    @property
+    def streams(self) -> dict[Source, Spec]:
+        """Every source with all that its rounds depend on, except code."""
+        return {source: read.stream for source, read in self._read.items()}
+
+    @property
+    def sparse(self) -> dict[str, bool]:
+        """Whether the rows of each source are sparse, by its name."""
+        return {source.name: read.is_sparse for source, read in self._read.items()}
+
+    @property
+    def about(self) -> dict[str, dict[str, str]]:
+        """The summary of every source by `onebit.streams.describe`, by its name."""
+        return {source.name: read.about for source, read in self._read.items()}
+
+    def size_of(self, source: Source) -> tuple[int, int, int]:
+        """Return how many rounds, features (before preprocessing) and classes a game on a source has."""
+        stream, _, _, n_features, n_classes = self._read[source]
+        rounds = int(str(stream.settings["rounds"]))
+        if n_features is None or n_classes is None:
+            X, _, n_classes = draw(stream.name, 1, self.seed)
+            n_features = X.shape[1]
+        return rounds, n_features, n_classes
+
+    def entries_on(self, source: Source) -> tuple[Entry, ...]:
+        """Return the entries that play a source: all."""
+        return self.entries
+
+    @cached_property
+    def _read(self) -> "dict[Source, _Read]":
+        """Every data set is read once here, and once more by the workers that play it."""
+        both: dict[str, JSON] = {"preprocessing": self.preprocessing, "unit_length": self.unit_length}
+        specs = {}
+        for source in self.sources:
+            written: list[JSON] = [change.written for change in source.changes]
+            settings = {**both, "changes": written} if written else both
+            if source.stream is not None:
+                stream = Spec(source.stream, {"rounds": self.rounds, **settings})
+                about = {"rows": "drawn anew for every run"} | say_changes(source)
+                specs[source] = _Read(stream, is_sparse_stream(source.stream), about)
+            else:
+                data = load(source)
+                content: dict[str, JSON] = {"content": data.content, "rounds": min(self.rounds, len(data.y))}
+                known = _DataSetSpec("data set", {**content, **settings}, source.name)
+                about = describe(data) | say_changes(source)
+                specs[source] = _Read(known, data.is_sparse, about, data.X.shape[1], data.n_classes)
+        return specs
+
+    def cells(self) -> list[Cell]:
+        """Return every entry on every source in every run; once, where two data sets have the same content."""
+        code_of = cache(lambda player: player_from(player).code())
+        # Games stored without learned arrays must be played again where these are needed.
+        kept = ", with what was learned" if self.keep_learned else ""
+        cells = []
+        for source, stream in self.streams.items():
+            of_rounds, rest = _code_of_rounds(source), _checkpoints_version(stream) + kept
+            players = dict.fromkeys(entry.spec for entry in self.entries_on(source))
+            versions = {player: code_version(code_of(player) | of_rounds) + rest for player in players}
+            for seed in range(self.seed, self.seed + self.runs):
+                # Every other run backwards: two workers that start together then compile different learners, and each
+                # finds on disk what the other has compiled meanwhile.
+                order = list(versions.items())[:: 1 if (seed - self.seed) % 2 == 0 else -1]
+                cells += [Cell(stream, player, seed, version) for player, version in order]
+        return list(dict.fromkeys(cells))
+
+
+class _Read(NamedTuple):
+    """What is known of a source once it has been read."""
+
+    stream: Spec
+    is_sparse: bool
+    about: dict[str, str]
+    n_features: int | None = None
+    """None for a stream, which is not read but drawn."""
+    n_classes: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _DataSetSpec(Spec):
+    """A data set is identified by its content, whatever its file is called."""
+
+    shown: str = ""
+
+    @property
+    def label(self) -> str:
+        """The spec under the name of the data set, for errors."""
+        return Spec(self.shown, self.settings).label
+
+
+def _code_of_rounds(source: Source) -> set[str]:
+    """Return the modules that decide the rounds. A data set is identified by its content, not by its reader."""
+    # Alone: it names the rows and their order. What else it imports stores or plays, and players bring the code that
+    # they play with.
+    of_all = ["onebit.streams.preprocess", *(["onebit.streams.changes"] if source.changes else [])]
+    if source.stream is None:
+        return {games.__name__} | reachable("onebit.streams.data_set", *of_all)
+    module, path, _ = source.stream.partition(":")
+    drawn = reachable(module if path else draw_function(source.stream).__module__, *of_all)
+    # Alone too: it counts the classes of a stream, and imports the readers of all files.
+    return {games.__name__, "onebit.streams.sources"} | drawn
+
+
+def _checkpoints_version(stream: Spec) -> str:
+    """Return a key of the checkpoints at which curves are recorded.
+
+    The rounds themselves, not the code that names them: that is in the module of our learners' loop, and other players'
+    games outlive changes there.
+    """
+    points = default_checkpoints(int(str(stream.settings["rounds"])))
+    return f", curve at {sha256(str(points.tolist()).encode()).hexdigest()[:8]}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All runs of one entry on one data set."""
+
+    dataset: str
+    entry: Entry
+    rounds: Integers
+    """The checkpoints, increasing; the last is the number of rounds."""
+    mistakes: Integers
+    """Cumulative mistakes, one row per run, one column per checkpoint."""
+    seconds: Floats
+    """How long each run took; NaN where that is not known."""
+    remark: str = ""
+    explored: Floats = field(default_factory=lambda: np.empty(0))
+    """The share of its guesses that each run drew to explore; empty, or NaN, where that is not known."""
+    learned: dict[str, Floats] = field(default_factory=dict)
+    """What the first run had learned at the end, by name, if that was kept."""
+
+    @property
+    def exploration(self) -> float:
+        """The mean share of guesses drawn to explore; NaN if that is not known."""
+        return float(self.explored.mean()) if len(self.explored) else math.nan
+
+    @property
+    def final(self) -> Integers:
+        """Mistakes of each run after the last round."""
+        last: Integers = self.mistakes[:, -1]
+        return last
+
+    @property
+    def mean(self) -> float:
+        """Mean number of mistakes."""
+        return float(self.final.mean())
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the mean; NaN if there was one run, which has none."""
+        return float(self.errors[-1])
+
+    @property
+    def means(self) -> Floats:
+        """The mean curve."""
+        curve: Floats = self.mistakes.mean(axis=0)
+        return curve
+
+    @property
+    def errors(self) -> Floats:
+        """The standard error of the mean curve; NaN if there was one run, which has none."""
+        n_runs = len(self.mistakes)
+        if n_runs == 1:
+            return np.full(len(self.rounds), np.nan)
+        spread: Floats = self.mistakes.std(axis=0, ddof=1) / np.sqrt(n_runs)
+        return spread
+
+    @property
+    def microseconds_per_round(self) -> float:
+        """Time per round, the mean over the runs whose time is known; NaN if none is."""
+        known = self.seconds[~np.isnan(self.seconds)]
+        return float(known.mean() / self.rounds[-1] * 1e6) if len(known) else math.nan
+
+
+class Failure(NamedTuple):
+    """An entry without an outcome on a source, and why."""
+
+    dataset: str
+    entry: Entry
+    reason: str
+
+
+OnEntryFailure: TypeAlias = Callable[[Failure], None]
+
+
+def run_comparison(
+    comparison: Comparison,
+    folder: Path,
+    *,
+    jobs: int | None = None,
+    on_progress: OnProgress | None = None,
+    executor: Executor | None = None,
+    on_failure: OnEntryFailure | None = None,
+) -> list[Outcome]:
+    """Play what is not stored in the folder yet, and return all outcomes: by source, then by entry.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What to play.
+    folder : Path
+        Where ``arena.sqlite`` is, or will be.
+    jobs, on_progress, executor
+        As for `onebit.experiments.run`.
+    on_failure : callable, optional
+        Called with every entry that failed on a source, in one run or more: it has no outcome there, and the others
+        play on. Without it the first failure stops all.
+    """
+    check_jobs(jobs)  # before any file is read
+    cells, path = comparison.cells(), folder / "arena.sqlite"
+    sources = {stream.canonical: source for source, stream in comparison.streams.items()}
+    play = PlayComparison(sources, comparison.keep_learned, comparison.rival_seconds)
+    failed: dict[tuple[Spec, Spec], str] = {}
+
+    def note(cell: Cell, reason: str) -> None:
+        failed.setdefault((cell.stream, cell.player), f"{reason} (seed {cell.seed})")
+
+    noting: OnFailure | None = None if on_failure is None else note
+    run(cells, path, play, jobs=jobs, on_progress=on_progress, executor=executor, on_failure=noting)
+    of_entry: dict[tuple[Spec, Spec], list[Cell]] = {}
+    for cell in cells:
+        of_entry.setdefault((cell.stream, cell.player), []).append(cell)
+    outcomes = []
+    with Store(path) as store:
+        for source, stream in comparison.streams.items():
+            for entry in comparison.entries_on(source):
+                game = stream, entry.spec
+                if game not in failed:
+                    outcomes.append(_outcome(source.name, entry, of_entry[game], store))
+                elif on_failure is not None:
+                    on_failure(Failure(source.name, entry, failed[game]))
+    return outcomes
+
+
+@dataclass(frozen=True)
+class PlayComparison:
+    """Plays the batches of a comparison."""
+
+    sources: dict[str, Source]
+    """By the canonical spec of their streams."""
+    keep_learned: bool
+    rival_seconds: float
+
+    def __call__(self, batch: Batch) -> Iterator[Played]:
+        """Play a batch."""
+        return games.play_batch(self.sources, self.keep_learned, self.rival_seconds, batch)
+
+    def only_for(self, batch: Batch) -> PlayBatch:
+        """Return the function for one batch, with its own data set only, for another machine."""
+        stream = batch.stream.canonical
+        return partial(games.play_batch, {stream: self.sources[stream]}, self.keep_learned, self.rival_seconds)
+
+
+def _outcome(dataset: str, entry: Entry, cells: list[Cell], store: Store) -> Outcome:
+    results = [store.get(cell) for cell in cells]
+    seconds = [store.seconds(cell) for cell in cells]
+    rounds = int(str(cells[0].stream.settings["rounds"]))
+    return Outcome(
+        dataset,
+        entry,
+        default_checkpoints(rounds),
+        np.stack([result.arrays["curve"] for result in results]),
+        np.array([np.nan if taken is None else taken for taken in seconds]),
+        explored=np.array([result.numbers.get("uniform_guesses", np.nan) for result in results]) / rounds,
+        learned=learned_arrays(results[0]),
+    )

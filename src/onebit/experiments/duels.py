@@ -1,0 +1,185 @@
+"""Every learner against every adversary: the mistakes they make beside those they cannot avoid.
+
+`duel` plays the constructions of `onebit.streams.adversaries` and returns a table; `duel_by_dimension` plays Theorem
+24's in more and more dimensions. The pictures are in `onebit.experiments.duel_figures`.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+from sklearn.base import clone
+
+from onebit.bounds import Claim, at_most
+from onebit.experiments.duel_table import DuelRow
+from onebit.experiments.ignorance import is_ignorant
+from onebit.inputs import check_integer
+from onebit.learners import BanditPerceptron, Learner, NearestNeighbor, all_learners
+from onebit.learners.space_learner import in_linear_space
+from onebit.play import play
+from onebit.streams.adversaries import (
+    Challenge,
+    HardSequence,
+    IgnorantAdversary,
+    Packing,
+    bandit_sequence,
+    full_information_sequence,
+    one_example_sequence,
+    pack_directions,
+)
+
+Adversary = HardSequence | IgnorantAdversary
+
+
+class Maker(Protocol):
+    """Makes an adversary, which plays one game; any function with an argument `seed`."""
+
+    def __call__(self, *, seed: int) -> Adversary:
+        """Return the adversary with labels of that seed."""
+        ...
+
+
+def paper_adversaries() -> list[Maker]:
+    """Return one adversary of each theorem, of a size at which a game takes milliseconds."""
+    # R/γ = 10 where the margin counts; for the packing 0.001, below the lemma's 1/160, and 244 directions.
+    packing = pack_directions(margin=0.001, n_features=8)
+    return [
+        partial(bandit_sequence, 4, 0.1),
+        partial(one_example_sequence, 10, 0.5),
+        partial(full_information_sequence, 3, 0.1),
+        partial(_unseeded, packing),
+    ]
+
+
+def _unseeded(packing: Packing, seed: int) -> IgnorantAdversary:  # noqa: ARG001
+    """Return Theorem 24's adversary, which draws nothing: in every game it has the same directions."""
+    return IgnorantAdversary(packing)
+
+
+def contestants(margin: float) -> list[Learner]:
+    """Return every learner of the package, with all the settings it offers for checking, but those played in Python.
+
+    Nearest neighbour gets the margin as its radius, as in the paper.
+
+    >>> [learner for learner in contestants(0.1) if "Nearest" in repr(learner)]
+    [NearestNeighbor()]
+    """
+    found: dict[str, Learner] = {}
+    for cls in all_learners():
+        if cls._new_state is Learner._new_state:
+            continue
+        for learner in cls.examples():
+            if isinstance(learner, NearestNeighbor):
+                learner.set_params(radius=margin)
+            found.setdefault(repr(learner), learner)
+    return list(found.values())
+
+
+def duel(
+    makers: Sequence[Maker] | None = None, learners: Sequence[Learner] | None = None, runs: int = 20
+) -> list[DuelRow]:
+    """Play every learner against every adversary and return one row for each pair.
+
+    Parameters
+    ----------
+    makers : sequence of Maker, optional
+        Functions from a seed to an adversary; by default `paper_adversaries`.
+    learners : sequence of Learner, optional
+        By default `contestants`.
+    runs : int
+        How many games, at least 2; the seed of each determines both the labels and the learner's random numbers.
+
+    Examples
+    --------
+    >>> (row,) = duel([partial(one_example_sequence, 5, 0.5)], [BanditPerceptron()])
+    >>> row.challenge.name, row.mean, round(row.standard_error, 2), row.lower_bound, row.upper_bound
+    ('Remark', 1.95, 0.31, 2.0, 64)
+    """
+    n = check_integer("runs", runs, low=2)
+    rows = []
+    for make in paper_adversaries() if makers is None else makers:
+        challenge = make(seed=0).challenge
+        for learner in contestants(challenge.margin) if learners is None else learners:
+            # A label may never occur, so the number of classes cannot be inferred from the stream.
+            player = clone(learner).set_params(classes=challenge.n_classes)
+            rows.append(_row(challenge, learner, [_mistakes(player, make(seed=seed), seed) for seed in range(n)]))
+    return rows
+
+
+def duel_by_dimension(
+    dimensions: Iterable[int] = range(2, 13),
+    margin: float = 0.001,
+    learners: Sequence[Learner] | None = None,
+    runs: int = 20,
+) -> list[DuelRow]:
+    """Play Theorem 24's adversary, with all of Lemma 25's directions, in several dimensions.
+
+    Parameters
+    ----------
+    dimensions : iterable of int
+        The numbers of features; at most about 13 for a margin of 0.001, where there are 23 841 directions.
+    margin : float
+        γ, below 1/160.
+    learners : sequence of Learner, optional
+        By default nearest neighbour, which is ignorant, and Algorithm 1 in two versions, which is not.
+    runs : int
+        How many games.
+
+    Examples
+    --------
+    >>> rows = duel_by_dimension((4, 6, 8), learners=[BanditPerceptron()], runs=2)
+    >>> [(row.challenge.n_features, row.challenge.rounds, row.mean) for row in rows]
+    [(4, 6, 1.0), (6, 39, 1.0), (8, 244, 1.0)]
+    """
+    if learners is None:
+        learners = [NearestNeighbor(margin), BanditPerceptron(), BanditPerceptron(ties="random")]
+    rows = []
+    for d in dimensions:
+        # Built once for all learners and runs: its time grows with the square of the directions.
+        packing = pack_directions(margin, d)
+        rows += duel([partial(_unseeded, packing)], learners, runs)
+    return rows
+
+
+def _mistakes(learner: Learner, adversary: Adversary, seed: int) -> int:
+    stream = (adversary,) if isinstance(adversary, IgnorantAdversary) else (adversary.X, adversary.y)
+    # Games are short: round by round saves compiling every learner's whole-stream loop.
+    return play(learner, *stream, seed=seed, engine="rounds").mistakes
+
+
+def _row(challenge: Challenge, learner: Learner, counts: list[int]) -> DuelRow:
+    return DuelRow(
+        challenge=challenge,
+        learner=_name(learner, challenge.margin),
+        runs=len(counts),
+        mean=float(np.mean(counts)),
+        standard_error=float(np.std(counts, ddof=1)) / math.sqrt(len(counts)),
+        is_bound=_is_bound(challenge.stated, learner),
+        upper_bound=_upper_bound(challenge, learner),
+        full_information=learner.full_information,
+    )
+
+
+def _name(learner: Learner, margin: float) -> str:
+    is_margin = isinstance(learner, NearestNeighbor) and learner.radius == margin
+    # scikit-learn breaks long settings into lines; a name in a table is one.
+    return f"{type(learner).__name__}(radius=γ)" if is_margin else " ".join(repr(learner).split())
+
+
+def _is_bound(stated: Claim, learner: Learner) -> bool:
+    if stated.binds == "bandit learners":
+        return not learner.full_information
+    return stated.binds == "every learner" or is_ignorant(learner)
+
+
+def _upper_bound(challenge: Challenge, learner: Learner) -> float | None:
+    # A promise is about strongly separable examples, with a kernel in its space; the challenge gives neither.
+    if challenge.kind == "weak" or not in_linear_space(learner):
+        return None
+    promise = learner.promise(
+        n_classes=challenge.n_classes, n_features=challenge.n_features, radius=challenge.radius, margin=challenge.margin
+    )
+    expected = at_most(promise, "expected mistakes")
+    return expected if expected < math.inf else None

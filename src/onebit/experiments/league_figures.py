@@ -1,0 +1,472 @@
+"""The figures of a league: mean ranks, ranks on every set, pairs, mistakes against exploration and against time.
+
+Learners carry the number of their place, so that thirty of them find room in a figure that a phone can show.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from onebit.experiments.compare_figures import shown
+from onebit.experiments.comparison import Outcome
+from onebit.experiments.standings import Standing, Standings
+from onebit.experiments.statistics import LEVEL
+from onebit.inputs import Floats
+from onebit.reporting import style
+from onebit.reporting.learner_looks import Look, looks_of
+from onebit.reporting.names import in_figure
+from onebit.reporting.style import Drawing
+
+_NAME = 30  # letters of a learner's name, beside its row or in a legend
+_MOST_NUMBERS = 16  # columns in which "+13" can be read
+_ROW = 0.27  # inches: one learner below the other
+_GREY = "#8C8C8C"
+_FIGURE_SPACE = "\N{FIGURE SPACE}"  # as wide as a digit
+# Blue and orange: the two that stay apart in every kind of colour blindness.
+_BETTER_WORSE = LinearSegmentedColormap.from_list("better_worse", ["#EB9A2D", "#F7F7F7", "#5B9BD0"])
+_BEST_FIRST = LinearSegmentedColormap.from_list("best_first", ["#5B9BD0", "#F7F7F7", "#EB9A2D"])
+_LEADER = {"arrowstyle": "-", "color": _GREY, "linewidth": 0.6, "shrinkA": 5, "shrinkB": 4}
+_SHARES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+_RATIOS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+_FINE_RATIOS = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
+
+
+class Point(NamedTuple):
+    """A learner as it is drawn."""
+
+    standing: Standing
+    mark: str
+    """Its place, or a letter if it is not ranked."""
+    look: Look
+
+
+def drawings(standings: Standings) -> list[Drawing]:
+    """Return what to draw of the whole league; what would be empty is left out."""
+    points = _points(standings)
+    listed = []
+    if standings.friedman is not None:
+        caption = _difference_caption(standings)
+        diagram = partial(draw_critical_difference, standings)
+        listed.append(Drawing("critical_difference", "Who differs: mean ranks over the sets", caption, diagram))
+    if len(standings.ranked) > 1:
+        caption = (
+            "Everyone's rank on every set, from the fewest mistakes (blue, 1) to the most (orange). A cross: not "
+            "finished, which shares the last ranks."
+        )
+        listed.append(Drawing("ranks", "Ranks set by set", caption, partial(draw_ranks, standings)))
+        caption = (
+            "The learner of the row against that of the column: sets it wins minus sets it loses, by the sign test "
+            "over the runs, corrected for all pairs on all sets. Blue: it wins more, orange: it loses more. Columns "
+            "are numbered as the rows are."
+        )
+        listed.append(Drawing("pairs", "Wins minus losses of every pair", caption, partial(draw_pairs, standings)))
+    many = _marks_caption(standings)
+    if any(not math.isnan(point.standing.explored) for point in points):
+        caption = (
+            f"Mistakes, as multiples of the best on each set (geometric mean over the sets), against the share of "
+            f"guesses that were drawn to explore (mean over the sets).{many}"
+        )
+        draw = partial(draw_exploration, standings)
+        listed.append(Drawing("exploration", "Mistakes against exploration", caption, draw))
+    if any(not math.isnan(point.standing.microseconds) for point in points):
+        caption = (
+            "Mistakes as before, against time per round (geometric mean over the sets; it is of this machine, and no "
+            f"part of the results). The line joins those of whom nobody is both faster and better.{many}"
+        )
+        listed.append(Drawing("time", "Mistakes against time", caption, partial(draw_time, standings)))
+    return listed
+
+
+def learner_drawings(standing: Standing, name: str, outcomes: Sequence[Outcome]) -> list[Drawing]:
+    """Return the figures of one learner: its mistakes on every set it finished, in the end and on the way.
+
+    Parameters
+    ----------
+    standing : Standing
+        The learner's standing.
+    name : str
+        The name of its files.
+    outcomes : sequence of Outcome
+        Those of all learners.
+    """
+    ends = (
+        "Mistakes as multiples of those of the best that is ranked, one line per set; grey strokes are all the others."
+    )
+    way = (
+        "Mistakes so far in per cent of the rounds so far, mean of the runs with a band of ± 1 standard error. Grey: "
+        "the middle half of all who are ranked; black: the one of them that is best in the end."
+    )
+    return [
+        Drawing(name, "Beside the others", ends, partial(draw_learner, standing, outcomes)),
+        Drawing(f"{name}_curves", "On the way", way, partial(draw_curves, standing, outcomes)),
+    ]
+
+
+def _points(standings: Standings) -> list[Point]:
+    everyone = [*standings.ranked, *standings.unranked]
+    looks = looks_of(shown(row.entry) for row in everyone)
+    letters = iter("abcdefghijklmnopqrstuvwxyz")
+    return [Point(row, str(row.number or next(letters, "z")), looks[row.title]) for row in everyone]
+
+
+def _difference_caption(standings: Standings) -> str:
+    test = standings.friedman
+    assert test is not None
+    text = f"Friedman's test: p = {test.p:.2g}"
+    if test.p >= LEVEL:
+        return f"{text}: on these sets the learners cannot be told apart by their mean ranks."
+    return (
+        f"{text}. Learners joined by a bar on the right cannot be told apart: their mean ranks are nearer than "
+        f"{standings.critical_difference:.2f}, Nemenyi's critical difference for {len(standings.ranked)} learners on "
+        f"{len(standings.datasets)} sets at level {LEVEL:g}."
+    )
+
+
+def _marks_caption(standings: Standings) -> str:
+    easier = dict.fromkeys(row.entry.advantage for row in standings.unranked)
+    hollow = " (hollow marks)"
+    listed = " or ".join(each + hollow * (each == "told the label") for each in easier)
+    note = f" Letters: not ranked, since they were {listed}." if listed else ""
+    n_sets = len(standings.datasets)
+    partly = any(row.finished < n_sets for row in (*standings.ranked, *standings.unranked))
+    return note + (" *: over the sets that it finished, which are not all." if partly else "")
+
+
+def draw_critical_difference(standings: Standings) -> Figure:
+    """Draw mean ranks, one learner below the other, and bars that join those without significant differences."""
+    rows = standings.ranked
+    places = np.arange(len(rows))
+    looks = looks_of(shown(row.entry) for row in rows)
+    with style.looks():
+        figure, (axes,) = style.new_figure(1, 1, 1.5 + _ROW * len(rows))
+        for place, row in zip(places, rows, strict=True):
+            look = looks[row.title]
+            axes.plot([1, row.mean_rank], [place, place], color="#E6E6E6", linewidth=0.8, zorder=1)
+            axes.plot([row.mean_rank], [place], look.marker, color=look.color, markersize=7, zorder=3)
+        end = len(rows) + 0.02 * len(rows)
+        step = 0.022 * len(rows)
+        columns = side_by_side(standings.groups)
+        for column, (first, last) in zip(columns, standings.groups, strict=True):
+            x = [end + (column + 1) * step] * 2
+            axes.plot(x, [first - 0.25, last + 0.25], color=style.INK, linewidth=2.4, solid_capstyle="butt", zorder=3)
+        _draw_ruler(axes, standings)
+        axes.set_yticks(places, [_numbered(str(row.number), row, _NAME) for row in rows])
+        axes.set_ylim(len(rows) - 0.4, -1.9)
+        axes.set_xlim(1 - 0.02 * len(rows), end + (max(columns, default=0) + 1.6) * step)
+        # Beyond the last rank there are bars only.
+        axes.spines["bottom"].set_bounds(1, len(rows))
+        ticks = MaxNLocator(7, integer=True, steps=[1, 2, 5, 10]).tick_values(1, len(rows))
+        axes.set_xticks([tick for tick in {1, *ticks} if 1 <= tick <= len(rows)])
+        axes.grid(visible=False, axis="y")
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        axes.set_xlabel("mean rank (1 is best)")
+    return figure
+
+
+def side_by_side(groups: Sequence[tuple[int, int]]) -> list[int]:
+    """Return a column for every group, such that groups in one column do not touch.
+
+    >>> side_by_side([(0, 3), (1, 5), (4, 6), (6, 8)])
+    [0, 1, 0, 1]
+    """
+    ends: list[int] = []
+    columns = []
+    for first, last in groups:
+        column = next((at for at, end in enumerate(ends) if end < first), len(ends))
+        ends[column : column + 1] = [last]
+        columns.append(column)
+    return columns
+
+
+def _draw_ruler(axes: Axes, standings: Standings) -> None:
+    """Draw how far apart mean ranks must be."""
+    width = standings.critical_difference
+    axes.plot([1, 1 + width], [-1.0, -1.0], color=style.INK, linewidth=1.4, marker="|", markersize=9)
+    axes.text(1, -1.3, f"critical difference {width:.2f}", ha="left", va="bottom", fontsize=11)
+
+
+def _numbered(mark: str, row: Standing, most: int) -> str:
+    return f"{in_figure(row.title, most)}  {mark.rjust(2, _FIGURE_SPACE)}"
+
+
+def draw_ranks(standings: Standings) -> Figure:
+    """Draw the rank of every learner on every set as a table of colours."""
+    rows, datasets = standings.ranked, standings.datasets
+    ranks = np.array([[standings.ranks[name, row.title] for name in datasets] for row in rows])
+    with style.looks():
+        figure, (axes,) = style.new_figure(1, 1, 1.6 + _ROW * len(rows))
+        axes.imshow(ranks, cmap=_BEST_FIRST, vmin=1, vmax=len(rows), aspect="auto")
+        _write_cells(axes, [[_rank_in(standings, name, row.title) for name in datasets] for row in rows])
+        axes.set_xticks(range(len(datasets)), [in_figure(name, 18) for name in datasets], rotation=90)
+        _label_rows(axes, rows)
+    return figure
+
+
+def _rank_in(standings: Standings, dataset: str, title: str) -> str:
+    return f"{standings.ranks[dataset, title]:g}" if (dataset, title) in standings.finished else "×"
+
+
+def draw_pairs(standings: Standings) -> Figure:
+    """Draw wins minus losses of every pair as a table of colours."""
+    rows, n_sets = standings.ranked, len(standings.datasets)
+    balance = np.full((len(rows), len(rows)), np.nan)
+    for i, first in enumerate(rows):
+        for j, second in enumerate(rows):
+            if i != j:
+                pair = standings.pairs[first.title, second.title]
+                balance[i, j] = pair.wins - pair.losses
+    with style.looks():
+        figure, (axes,) = style.new_figure(1, 1, 0.9 + _ROW * len(rows))
+        axes.imshow(balance, cmap=_BETTER_WORSE, vmin=-n_sets, vmax=n_sets, aspect="auto")
+        # A minus as wide as a figure, and nothing where nothing was decided.
+        if len(rows) <= _MOST_NUMBERS:
+            texts = [["" if not value or math.isnan(value) else _signed(value) for value in line] for line in balance]
+            _write_cells(axes, texts)
+        size = 12 if len(rows) <= _MOST_NUMBERS else 8 if len(rows) <= 24 else 7
+        axes.set_xticks(range(len(rows)), [str(row.number) for row in rows], fontsize=size)
+        axes.xaxis.tick_top()
+        _label_rows(axes, rows)
+    return figure
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.0f}".replace("-", "−")
+
+
+def _write_cells(axes: Axes, texts: Sequence[Sequence[str]]) -> None:
+    size = 10 if len(texts[0]) <= _MOST_NUMBERS else 8 if len(texts[0]) <= 24 else 6
+    for i, line in enumerate(texts):
+        for j, text in enumerate(line):
+            axes.text(j, i, text, ha="center", va="center", fontsize=size)
+
+
+def _label_rows(axes: Axes, rows: Sequence[Standing]) -> None:
+    axes.set_yticks(range(len(rows)), [_numbered(str(row.number), row, _NAME) for row in rows])
+    axes.grid(visible=False)
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def draw_exploration(standings: Standings) -> Figure:
+    """Draw mistakes against the share of guesses drawn to explore."""
+    points = [point for point in _points(standings) if not math.isnan(point.standing.explored)]
+    xs = np.array([point.standing.explored for point in points])
+    with style.looks():
+        figure, (axes,) = style.new_figure(1, 1, 4.4 + _legend_height(points))
+        # Square roots: none and one in a hundred are far apart, and none has no place on a logarithmic axis.
+        axes.set_xscale("function", functions=(_root, _square))
+        axes.set_xlim(-0.0015, 1.02 if xs.max() > 0.5 else min(1.0, 1.3 * max(xs.max(), 0.02)))
+        axes.xaxis.set_major_locator(FixedLocator([share for share in _SHARES if share <= axes.get_xlim()[1]]))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
+        axes.set_xlabel("guesses drawn to explore")
+        _scatter(figure, axes, points, xs, standings)
+    return figure
+
+
+def _root(shares: Floats) -> Floats:
+    return np.sign(shares) * np.sqrt(np.abs(shares))
+
+
+def _square(roots: Floats) -> Floats:
+    return np.sign(roots) * roots**2
+
+
+def draw_time(standings: Standings) -> Figure:
+    """Draw mistakes against time per round, and the Pareto front."""
+    points = [point for point in _points(standings) if not math.isnan(point.standing.microseconds)]
+    xs = np.array([point.standing.microseconds for point in points])
+    with style.looks():
+        figure, (axes,) = style.new_figure(1, 1, 4.4 + _legend_height(points))
+        axes.set_xscale("log")
+        axes.set_xlim(xs.min() / 1.5, xs.max() * 1.5)
+        style.log_count_axis(axes.xaxis)
+        if xs.max() < 100 * xs.min():
+            # Powers of ten would be one or two.
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=20))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_xlabel("microseconds per round")
+        ranked = [point.standing for point in points if point.standing.number is not None]
+        front = pareto([(row.microseconds, row.relative) for row in ranked])
+        if front:
+            # Steps: for a given time, the best learner that needs no more.
+            times, ratios = zip(*front, (axes.get_xlim()[1], front[-1][1]), strict=True)
+            axes.step(times, ratios, where="post", color=_GREY, linewidth=1.2, zorder=1)
+        _scatter(figure, axes, points, xs, standings)
+    return figure
+
+
+def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the points of which no other is at most as large in both, by their first number.
+
+    >>> pareto([(2.0, 1.0), (1.0, 3.0), (3.0, 1.5), (1.5, 3.0)])
+    [(1.0, 3.0), (2.0, 1.0)]
+    """
+    front: list[tuple[float, float]] = []
+    for point in sorted(points):
+        if not front or point[1] < front[-1][1]:
+            front.append(point)
+    return front
+
+
+def _scatter(figure: Figure, axes: Axes, points: Sequence[Point], xs: Floats, standings: Standings) -> None:
+    """Draw the learners' mistakes at these places, numbered, with a legend of the numbers."""
+    ys = np.array([point.standing.relative for point in points])
+    axes.set_yscale("log")
+    axes.set_ylim(ys.min() / 1.15, ys.max() * 1.2)
+    _count_multiples(axes.yaxis)
+    axes.set_ylabel("mistakes, relative to the best")
+    handles = []
+    for point, x, y in zip(points, xs.tolist(), ys.tolist(), strict=True):
+        color, _, marker, fill = point.look
+        mark: dict[str, Any] = {"marker": marker, "color": color, "markerfacecolor": fill, "linestyle": ""}
+        axes.plot([x], [y], markersize=7, zorder=3, clip_on=False, **mark)
+        star = "*" if point.standing.finished < len(standings.datasets) else ""
+        label = f"{point.mark}{star} {in_figure(point.standing.title, _NAME)}"
+        handles.append(Line2D([], [], label=label, **mark))
+    n_columns = _legend_columns(points)
+    figure.legend(handles=handles, loc="outside lower center", ncols=n_columns, columnspacing=1.0, handletextpad=0.2)
+    # The layout must be known before there are inches between points.
+    figure.draw_without_rendering()
+    places = axes.transData.transform(np.column_stack([xs, ys])) / figure.dpi
+    for point, place, label in zip(points, places, spots(places, [point.mark for point in points]), strict=True):
+        note = axes.annotate(
+            point.mark,
+            place * 72,
+            label * 72,
+            xycoords="figure points",
+            textcoords="figure points",
+            ha="center",
+            va="center",
+            fontsize=10,
+            arrowprops=_LEADER if np.hypot(*(label - place)) > 0.2 else None,
+            annotation_clip=False,
+        )
+        note.set_in_layout(False)  # it has its place, and moves nothing
+
+
+def _count_multiples(axis: Axis) -> None:
+    """Let a logarithmic axis that has its limits count multiples."""
+    low, high = axis.get_view_interval()
+    ratios = _RATIOS if high > 12.0 * low else _FINE_RATIOS
+    axis.set_major_locator(FixedLocator([ratio for ratio in ratios if low <= ratio <= high]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
+
+
+def spots(places: Floats, texts: Sequence[str]) -> Floats:
+    """Return where to write a short text beside every place, in inches: as near as it can be without covering another.
+
+    Parameters
+    ----------
+    places : array of shape (n, 2)
+        Marks, in inches.
+    texts : sequence of str
+        What is written.
+    """
+    angles = np.radians([45, 135, 315, 225, 0, 90, 180, 270])
+    ring = np.column_stack([np.cos(angles), np.sin(angles)])
+    candidates = np.concatenate([radius * ring for radius in (0.15, 0.24, 0.36, 0.5)])
+    found: list[Floats] = []
+    for place, text in zip(places, texts, strict=True):
+        at = place + candidates
+        half = np.array([0.045 * len(text) + 0.01, 0.08])
+        covered = np.zeros(len(at))
+        for others, reach in ((places, half + 0.05), (np.array(found).reshape(-1, 2), half + 0.07)):
+            apart = np.abs(at[:, None, :] - others[None, :, :])
+            covered += np.all(apart < reach, axis=2).sum(axis=1)
+        found.append(at[int(np.argmin(covered))])
+    return np.array(found).reshape(-1, 2)
+
+
+def _legend_columns(points: Sequence[Point]) -> int:
+    return 2 if len(points) > 3 else 1
+
+
+def _legend_height(points: Sequence[Point]) -> float:
+    return 0.24 * math.ceil(len(points) / _legend_columns(points))
+
+
+def draw_learner(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
+    """Draw a learner's mistakes on every set it finished, beside all others'."""
+    mine = [outcome for outcome in outcomes if outcome.entry.title == standing.title]
+    look = looks_of([shown(standing.entry)])[standing.title]
+    low, high = 1.0, 1.0
+    with style.looks():
+        figure, (axes,) = style.new_figure(1, 1, 1.1 + 0.34 * len(mine))
+        for place, outcome in enumerate(mine):
+            ratios = _relative(outcomes, outcome.dataset)
+            own = ratios.pop(standing.title)
+            axes.plot(list(ratios.values()), [place] * len(ratios), "|", color=_GREY, markersize=11, zorder=2)
+            axes.plot([own], [place], look.marker, color=look.color, markerfacecolor=look.fill, markersize=9, zorder=3)
+            low, high = min(low, own, *ratios.values()), max(high, own, *ratios.values())
+        axes.set_xscale("log")
+        axes.set_xlim(low / 1.1, high * 1.1)
+        _count_multiples(axes.xaxis)
+        axes.axvline(1.0, color=style.INK, linewidth=1.0, zorder=1)
+        axes.set_yticks(range(len(mine)), [in_figure(outcome.dataset, 24) for outcome in mine])
+        axes.set_ylim(len(mine) - 0.5, -0.5)
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel("mistakes, relative to the best")
+    return figure
+
+
+def _relative(outcomes: Sequence[Outcome], dataset: str) -> dict[str, float]:
+    """Return all learners' mistakes on a set over those of the best ranked one."""
+    means = {outcome.entry: outcome.mean for outcome in outcomes if outcome.dataset == dataset}
+    best = min((mean for entry, mean in means.items() if entry.is_ranked), default=min(means.values()))
+    return {entry.title: (mean + 0.5) / (best + 0.5) for entry, mean in means.items()}
+
+
+def draw_curves(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
+    """Draw a learner's share of mistakes so far on every set it finished, before the field."""
+    mine = [outcome for outcome in outcomes if outcome.entry.title == standing.title]
+    n_columns = min(3, len(mine))
+    n_rows = math.ceil(len(mine) / n_columns)
+    look = looks_of([shown(standing.entry)])[standing.title]
+    with style.looks():
+        figure, panels = style.new_figure(n_rows, n_columns, 0.6 + (1.65 if n_columns > 1 else 3.2) * n_rows)
+        top = 0.0
+        for at, (axes, outcome) in enumerate(zip(panels, mine, strict=False)):
+            field = [other for other in outcomes if other.dataset == outcome.dataset and other.entry.is_ranked]
+            top = max(top, _draw_panel(axes, outcome, field, look))
+            # The same axes on all panels: numbers at the edges are enough.
+            axes.tick_params(labelleft=at % n_columns == 0, labelbottom=at >= len(mine) - n_columns, length=2)
+        top = min(1.0, math.ceil(10.0 * top) / 10.0)
+        for axes in panels[: len(mine)]:
+            axes.set_ylim(0, top)
+            axes.yaxis.set_major_locator(FixedLocator([0, top / 2, top]))
+        for axes in panels[len(mine) :]:
+            axes.remove()
+        figure.supxlabel("share of the rounds played", fontsize=12)
+        figure.supylabel("mistakes so far", fontsize=12)
+    return figure
+
+
+def _draw_panel(axes: Axes, outcome: Outcome, field: Sequence[Outcome], look: Look) -> float:
+    """Draw one set and return how high its curves are once the first rounds are over."""
+    rounds = outcome.rounds
+    played = rounds / rounds[-1]
+    curves = np.array([other.means for other in field] or [outcome.means]) / rounds
+    low, high = np.quantile(curves, [0.25, 0.75], axis=0)
+    axes.fill_between(played, low, high, color="#D9D9D9", linewidth=0)
+    axes.plot(played, curves[int(np.argmin(curves[:, -1]))], color=style.INK, linewidth=1.0)
+    style.draw_mean(axes, played, outcome.means / rounds, outcome.errors / rounds, look.color, look.dashes)
+    axes.set_title(in_figure(outcome.dataset, 17), loc="left", fontsize=11)
+    axes.set_xlim(0, 1)
+    axes.xaxis.set_major_locator(FixedLocator([0, 0.5, 1]))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
+    later = played >= 0.1
+    return float(max(high[later].max(), (outcome.means / rounds)[later].max()))

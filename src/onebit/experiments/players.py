@@ -1,0 +1,248 @@
+"""Players: anything that plays a stream and returns a trace. Learners are players, and so are rivals.
+
+A player is known by its spec, a name with plain settings, so that a cell can be hashed, stored and played in another
+process: `player_from` makes the player again. The name is that of a learner of onebit, or the import path of anything
+else: a learner of the user's own, or a subclass of `Player`.
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import onebit.kernels
+import onebit.learners
+from onebit.code_version import reachable
+from onebit.experiments.grid import JSON, Spec
+from onebit.experiments.store import Result
+from onebit.import_paths import find_by_import_path, import_path_of
+from onebit.inputs import Integers
+from onebit.kernels import Kernel
+from onebit.learners import Learner, all_learners
+from onebit.play import play
+
+NOT_SETTINGS = ("classes", "seed")
+"""Set by the game, not settings of a learner."""
+PATIENCE = 3600.0
+"""Default time limit of a rival's program for a game, in seconds."""
+MOST_PATIENCE = 1e6
+"""Eleven days. The longest possible timeout is about twice that: milliseconds in 31 bits."""
+TOO_LITTLE = "give it more with --rival-seconds, play fewer rounds, or leave it out"
+_LEARNED = "learned."  # prefix that keeps a learner's arrays apart from the curve
+_WARM_UP_ROUNDS = 1000  # reaches every branch of a learner; a few milliseconds
+_WARMED_UP: set[tuple[Spec, bool]] = set()
+
+
+class PlayerTrace(NamedTuple):
+    """What happened when a player played a stream."""
+
+    curve: Integers
+    """Cumulative mistakes at `onebit.engine.loop.default_checkpoints`; the last is the number of mistakes."""
+    updates: int | None = None
+    uniform_guesses: int | None = None
+    learned: Mapping[str, Any] = {}
+    """The arrays it holds at the end, by name."""
+    seconds: float | None = None
+    """How long it took; not part of the result."""
+
+    def result(self, keep_learned: bool) -> Result:
+        """Return what is stored of it."""
+        counts = {"mistakes": int(self.curve[-1]), "updates": self.updates, "uniform_guesses": self.uniform_guesses}
+        learned = {_LEARNED + name: array for name, array in self.learned.items()} if keep_learned else {}
+        numbers: dict[str, int | float] = {name: count for name, count in counts.items() if count is not None}
+        return Result(numbers, {"curve": self.curve, **learned})
+
+
+def learned_arrays(result: Result) -> dict[str, Any]:
+    """Return the arrays that a player had learned, from what was stored of its game."""
+    return {name.removeprefix(_LEARNED): array for name, array in result.arrays.items() if name.startswith(_LEARNED)}
+
+
+class Player(ABC):
+    """Something that can be entered. A subclass gives `spec` and `play`, and changes the rest where it differs."""
+
+    full_information: bool = False
+    """Whether its feedback is the label."""
+    scales_rows: bool = False
+    """Whether it scales columns itself, so that it gets rows that are not preprocessed."""
+    family: str | None = None
+    """The name of the tuned family that this is one setting of; the best of a family is found in hindsight."""
+    note: str = ""
+    """A remark for under a table."""
+    patience: float = PATIENCE
+    """Seconds after which a program that plays for it is ended."""
+
+    @property
+    @abstractmethod
+    def spec(self) -> Spec:
+        """Its import path and the settings that its class takes, plus whatever else its results depend on."""
+
+    @property
+    def title(self) -> str:
+        """What it is called in tables and figures."""
+        return self.spec.label
+
+    def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
+        """Return roughly how many numbers it touches in a game, as `Learner.effort` does; 0 if that is not known."""
+        return 0.0
+
+    def code(self) -> set[str]:
+        """Return the names of the modules that decide what it does."""
+        return reachable(type(self).__module__)
+
+    @abstractmethod
+    def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> PlayerTrace:
+        """Play a stream from its first round to its last.
+
+        Parameters
+        ----------
+        X : array or scipy CSR array of shape (rounds, features)
+            The rows, in order.
+        y : array of int
+            Their labels, 0 to n_classes − 1: for answering right or wrong.
+        n_classes : int
+            How many labels there are.
+        seed : int
+            Seed of its random numbers.
+        scratch : Path
+            A folder that exists as long as the stream is played. Players of one kind share it, so that a file of the
+            rounds need be written only once.
+        """
+
+
+class LearnerPlayer(Player):
+    """A learner as a player.
+
+    Parameters
+    ----------
+    learner : Learner
+        With its settings. It is not played itself: `play` makes another with the same settings.
+    """
+
+    def __init__(self, learner: Learner) -> None:
+        self.spec_ = describe(learner)
+        self.full_information = type(learner).full_information
+        self.scales_rows = getattr(learner, "scale", None) is not None
+        # Settings are checked only when a run begins.
+        build(self.spec_).begin(1, 2)
+
+    @property
+    def spec(self) -> Spec:
+        """The learner's class and settings."""
+        return self.spec_
+
+    def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
+        """Return the learner's effort."""
+        return build(self.spec).effort(rounds=rounds, n_features=n_features, n_classes=n_classes)
+
+    def code(self) -> set[str]:
+        """Return the modules of the learner, of what its settings name, of `play`, and this one."""
+        roots = {_class_of(self.spec.name).__module__, *_modules_of(list(self.spec.settings.values()))}
+        return reachable("onebit.play", *roots) | {__name__}
+
+    def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> PlayerTrace:
+        """Play a stream with a fresh learner."""
+        self._warm_up(X, y, n_classes)
+        # Given, not inferred: a short stream may lack a label.
+        learner = build(self.spec).set_params(classes=n_classes)
+        start = time.perf_counter()
+        trace = play(learner, X, y, seed=seed)
+        seconds = time.perf_counter() - start
+        return PlayerTrace(trace.curve.mistakes, trace.updates, trace.uniform_guesses, learner.learned(), seconds)
+
+    def _warm_up(self, X: Any, y: Integers, n_classes: int) -> None:
+        """Play a few rounds once per process, so that compile time is not counted."""
+        # Sparse rows are played by other compiled code than dense ones.
+        kind = self.spec, isinstance(X, np.ndarray)
+        if kind not in _WARMED_UP:
+            _WARMED_UP.add(kind)
+            n = min(len(y), _WARM_UP_ROUNDS)
+            play(build(self.spec).set_params(classes=n_classes), X[:n], y[:n], seed=0)
+
+
+def player_from(spec: Spec) -> Player:
+    """Return the player that a spec names.
+
+    Examples
+    --------
+    >>> player_from(Spec("Banditron", {"exploration": 0.1})).spec.label
+    'Banditron(exploration=0.1, kernel=None)'
+    """
+    cls = _class_of(spec.name)
+    if issubclass(cls, Learner):
+        return LearnerPlayer(build(spec))
+    player: Player = cls(**spec.settings)
+    return player
+
+
+def describe(learner: Learner) -> Spec:
+    """Return a learner's class and settings.
+
+    >>> describe(onebit.learners.Banditron(0.02)).label
+    'Banditron(exploration=0.02, kernel=None)'
+    """
+    given = learner.get_params(deep=False)
+    settings = {name: _describe_value(value) for name, value in given.items() if name not in NOT_SETTINGS}
+    return Spec(_name_of(type(learner), onebit.learners), settings)
+
+
+def build(spec: Spec) -> Learner:
+    """Return the learner that `describe` described.
+
+    >>> build(describe(onebit.learners.Banditron(0.02)))
+    Banditron(exploration=0.02)
+    """
+    learner: Learner = _class_of(spec.name)(**{name: _build_value(value) for name, value in spec.settings.items()})
+    return learner
+
+
+def _class_of(name: str) -> Any:
+    if ":" in name:
+        return find_by_import_path(name, "learner")
+    return {cls.__name__: cls for cls in all_learners()}[name]
+
+
+def _name_of(cls: type, home: ModuleType) -> str:
+    """Return the name under which onebit exports a class, or the import path of a user's class."""
+    return cls.__name__ if getattr(home, cls.__name__, None) is cls else import_path_of(cls)
+
+
+def _describe_value(value: Any) -> JSON:
+    if isinstance(value, Kernel):
+        parts: Any = value
+        settings = {field.name: _describe_value(getattr(value, field.name)) for field in fields(parts)}
+        return {"kernel": _name_of(type(value), onebit.kernels), **settings}
+    if isinstance(value, (list, tuple)):
+        return [_describe_value(item) for item in value]
+    # A plain function(X, Y) is a kernel too.
+    described: JSON = {"function": import_path_of(value)} if callable(value) else value
+    return described
+
+
+def _build_value(value: JSON) -> Any:
+    if isinstance(value, dict) and "kernel" in value:
+        settings = {name: _build_value(setting) for name, setting in value.items()}
+        name = settings.pop("kernel")
+        cls = find_by_import_path(name, "kernel") if ":" in name else getattr(onebit.kernels, name)
+        return cls(**settings)
+    if isinstance(value, dict) and "function" in value:
+        return find_by_import_path(str(value["function"]), "kernel")
+    if isinstance(value, list):
+        return [_build_value(item) for item in value]
+    return value
+
+
+def _modules_of(value: JSON) -> set[str]:
+    """Return the modules of all import paths in settings, such as kernels and functions, at any depth."""
+    if isinstance(value, dict):
+        named = {str(value[kind]) for kind in ("kernel", "function") if kind in value}
+        inside = _modules_of(list(value.values()))
+        return inside | {name.partition(":")[0] for name in named if ":" in name}
+    if isinstance(value, list):
+        return {module for item in value for module in _modules_of(item)}
+    return set()

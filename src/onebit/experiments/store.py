@@ -1,0 +1,463 @@
+"""The store of results: one SQLite file per arena, one row with a checksum per finished cell."""
+
+import hashlib
+import io
+import itertools
+import json
+import math
+import os
+import shutil
+import sqlite3
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+
+from onebit.experiments.grid import Cell
+from onebit.files import claimed
+from onebit.reporting.tables import grouped
+
+APPLICATION_ID = 0x31424954  # "1BIT": marks a SQLite file as ours
+FORMAT_VERSION = 2  # 1 had the seconds among the numbers, and keys of the old code
+BUSY_SECONDS = 60.0  # a commit takes milliseconds: a longer wait means that another process hangs
+
+_REMEDY = "Move it away or choose another --out."
+_ROW_OVERHEAD = 1000  # bytes of a row beside what is in it; in truth some hundred
+_HEADER_BYTES = 100  # of a SQLite file; its format and application are in it
+_SCHEMA = (
+    """
+CREATE TABLE results (
+    key TEXT PRIMARY KEY NOT NULL,
+    cell TEXT NOT NULL,
+    numbers TEXT NOT NULL,
+    arrays BLOB NOT NULL,
+    checksum TEXT NOT NULL
+)
+""",
+    # Apart from the results, which are the same whenever and wherever they are played.
+    "CREATE TABLE timings (key TEXT PRIMARY KEY NOT NULL, seconds REAL NOT NULL)",
+)
+# Texts are read and written as bytes: damage may make them anything but text.
+_COLUMNS = ", ".join(f"CAST({column} AS BLOB)" for column in ("key", "cell", "numbers", "arrays", "checksum"))
+_SECONDS = "CASE typeof(seconds) WHEN 'real' THEN seconds END"
+_INSERT = (
+    "INSERT OR REPLACE INTO results VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, CAST(? AS TEXT))"
+)
+
+_Row: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes]
+"""Key, cell, numbers, arrays and checksum."""
+
+
+class StoreError(ValueError):
+    """The file cannot be used as a store; the message has the file, the reason and a remedy."""
+
+
+class DamageWarning(UserWarning):
+    """Something in a store was damaged; the message has what, and what was done."""
+
+
+class MissingResultError(KeyError):
+    """The store has no result for this cell."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The result of one cell. Two results are equal when all their bits are.
+
+    Parameters
+    ----------
+    numbers : dict of str to int or float
+        Plain numbers: mistakes, updates. No times: a result is the same whenever it is played.
+    arrays : dict of str to ndarray
+        Curves and the like, of any dtype but object.
+    """
+
+    numbers: dict[str, int | float] = field(default_factory=dict)
+    arrays: dict[str, np.ndarray[Any, np.dtype[Any]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, number in self.numbers.items():
+            if type(name) is not str or type(number) not in (int, float):
+                raise TypeError(
+                    f"number {name!r} is {number!r} of type {type(number).__name__}; "
+                    "a result needs a plain int or float under a plain str (for NumPy values: .item())"
+                )
+        for name, array in self.arrays.items():
+            if type(name) is not str or type(array) is not np.ndarray or array.dtype.hasobject:
+                raise TypeError(
+                    f"array {name!r} is {array!r} of type {type(array).__name__}; "
+                    "a result needs a plain ndarray that holds no Python objects, under a plain str"
+                )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Result):
+            return NotImplemented
+        return _pack_numbers(self.numbers) == _pack_numbers(other.numbers) and (
+            _pack_arrays(self.arrays) == _pack_arrays(other.arrays)
+        )
+
+
+class Store:
+    """The results of one arena, in one SQLite file that many processes may write to at once.
+
+    A file that is not ours, cannot be read, or has another format is refused and left as it is. A damaged file of ours
+    is copied aside and rebuilt from the rows that can be read and have the right checksum, under a `DamageWarning`.
+    A kill at any moment loses at most the row being written. Use it in a ``with`` statement.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; it is created when there is none, its folder is not.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        _require_ours_or_new(self.path)
+        with self._explaining():
+            self._connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+        try:
+            with self._explaining():
+                self._check_and_initialise()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def look_up(self, keys: Iterable[str]) -> dict[str, bool]:
+        """Return those of these keys that have a row, each with whether the row has the right checksum.
+
+        Parameters
+        ----------
+        keys : iterable of str
+            Keys of cells.
+        """
+        with self._explaining():
+            rows = ((key, self._row(key)) for key in keys)
+            return {key: _is_sound(row, key) for key, row in rows if row is not None}
+
+    def finished(self, keys: Iterable[str]) -> set[str]:
+        """Return which of these keys have a sound result.
+
+        Parameters
+        ----------
+        keys : iterable of str
+            Keys of cells.
+        """
+        return {key for key, is_sound in self.look_up(keys).items() if is_sound}
+
+    def put(self, cell: Cell, result: Result, seconds: float | None = None) -> None:
+        """Keep the result of a cell; when this returns, it survives a kill.
+
+        Parameters
+        ----------
+        cell : Cell
+            What was played.
+        result : Result
+            What it gave. Putting the same result again changes nothing; a different one is an error.
+        seconds : float, optional
+            How long it took. The first time stays, so that playing a cell again changes nothing.
+        """
+        texts = cell.key, cell.canonical, _pack_numbers(result.numbers)
+        row = _with_checksum(*(text.encode() for text in texts), _pack_arrays(result.arrays))
+        self._require_room(cell, sum(map(len, row)))
+        with self._explaining(), self._transaction():
+            stored = self._row(cell.key)
+            if stored is not None and stored != row and _is_sound(stored, cell.key):
+                raise StoreError(
+                    f"{self.path}: a different result of {cell.label} is already stored. A cell must give the same "
+                    "result every time it is played; if the code has changed, so must the version, and other kinds of "
+                    f"processors may differ in last digits. {_REMEDY}"
+                )
+            if stored != row:
+                self._connection.execute(_INSERT, row)
+                if seconds is not None and math.isfinite(seconds):
+                    self._connection.execute("INSERT OR IGNORE INTO timings VALUES (?, ?)", (cell.key, seconds))
+
+    def _require_room(self, cell: Cell, n_bytes: int) -> None:
+        most = self._connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - _ROW_OVERHEAD
+        if n_bytes > most:
+            raise StoreError(
+                f"{self.path}: the result of {cell.label} has {grouped(n_bytes)} bytes, and a row of SQLite holds "
+                f"{grouped(most)}. Nothing else was lost. Keep less of it: fewer rounds, or not what was learned."
+            )
+
+    def get(self, cell: Cell) -> Result:
+        """Read the result of a cell, bit for bit as it was put.
+
+        Parameters
+        ----------
+        cell : Cell
+            What was played.
+        """
+        with self._explaining():
+            row = self._row(cell.key)
+        if row is None:
+            raise MissingResultError(f"{self.path}: no result of {cell.label}; run it first (key {cell.key})")
+        if not _is_sound(row, cell.key):
+            raise StoreError(
+                f"{self.path}: the result of {cell.label} is damaged (wrong checksum). Run again: it is played anew."
+            )
+        _, _, numbers, arrays, _ = row
+        return Result(json.loads(numbers), _unpack_arrays(arrays))
+
+    def seconds(self, cell: Cell) -> float | None:
+        """Return how long a cell took when it was played first, or None if that was not measured.
+
+        Parameters
+        ----------
+        cell : Cell
+            What was played.
+        """
+        with self._explaining():
+            row = self._connection.execute(f"SELECT {_SECONDS} FROM timings WHERE key = ?", (cell.key,)).fetchone()
+        return None if row is None else row[0]
+
+    def _check_and_initialise(self) -> None:
+        # Twice: SQLite also reports damage after a single failed read.
+        if self._problem() is not None and self._problem() is not None:
+            self._rebuild_alone()
+        # A rollback journal and not a write-ahead log: the store stays one file that can be copied, works on network
+        # folders, and with EXTRA a committed row survives kill -9 and power loss; a cell takes seconds, a commit ms.
+        self._connection.execute("PRAGMA synchronous = EXTRA")
+        if self._value("PRAGMA application_id") == 0:
+            with self._transaction():
+                # Another process may have been faster.
+                if self._value("PRAGMA application_id") == 0:
+                    _make_tables(self._connection)
+        self._row("")  # fails when the table is not there
+
+    def _problem(self) -> str | None:
+        """Return what is wrong with the file as such, whatever its rows hold."""
+        try:
+            problem: str = self._value("PRAGMA integrity_check(1)")
+        except _DAMAGE as error:
+            if not _is_damage(error):
+                raise
+            return str(error)
+        if problem != "ok":
+            return problem.replace("\n", " ")
+        # SQLite reads a page that is cut off as if it ended in zeros.
+        n_bytes = self._value("PRAGMA page_count") * self._value("PRAGMA page_size")
+        # Only now: another process may add to the file meanwhile, and none takes from it.
+        return "its end is missing" if self.path.stat().st_size < n_bytes else None
+
+    def _rebuild_alone(self) -> None:
+        """Rebuild the file unless another process has done so: what was added since would be lost."""
+        lock = self.path.with_name(f"{self.path.name}.rebuilding")
+        try:
+            with claimed(lock):
+                try:
+                    problem = self._problem()
+                    if problem is not None:
+                        self._rebuild(problem)
+                finally:
+                    lock.unlink(missing_ok=True)
+        except OSError as error:
+            message = f"the file is damaged, and cannot be rebuilt ({error.strerror})"
+            raise StoreError(f"{self.path}: {message}. {_REMEDY}") from error
+
+    def _rebuild(self, problem: str) -> None:
+        """Keep a copy of the damaged file, and put all sound rows into a new one in its place."""
+        # Otherwise SQLite reads nothing of a truncated file.
+        self._connection.execute("PRAGMA writable_schema = ON")
+        rows = _readable(self._connection, "results", _COLUMNS)
+        timings = _readable(self._connection, "timings", f"CAST(key AS BLOB), {_SECONDS}")
+        sound = {row[0]: row for row in rows if _is_sound(row)}
+        if not sound:
+            raise StoreError(f"{self.path}: the file is damaged ({problem}), no result in it can be read. {_REMEDY}")
+        copy = _copy_aside(self.path)
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+            _make_tables(fresh)
+            fresh.executemany(_INSERT, sound.values())
+            times = {key: seconds for key, seconds in timings if key in sound and seconds is not None}
+            fresh.executemany("INSERT INTO timings VALUES (CAST(? AS TEXT), ?)", times.items())
+            # In one transaction, under SQLite's lock: processes that have the file open continue with the new one.
+            fresh.backup(self._connection)
+        self._connection.execute("PRAGMA writable_schema = OFF")
+        warnings.warn(
+            f"{self.path}: the file was damaged ({problem}). It was rebuilt from the {len(sound)} results in it that "
+            f"are sound; the damaged file is kept as {copy.name}",
+            DamageWarning,
+            stacklevel=5,
+        )
+
+    def _row(self, key: str) -> _Row | None:
+        row: _Row | None = self._connection.execute(f"SELECT {_COLUMNS} FROM results WHERE key = ?", (key,)).fetchone()
+        return row
+
+    def _value(self, query: str) -> Any:
+        return self._connection.execute(query).fetchone()[0]
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        # IMMEDIATE takes the write lock at once: two readers that both turn writer would fail instead of waiting.
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            # SQLite rolls back by itself after some errors, a full disk among them, and when it is closed.
+            with suppress(sqlite3.ProgrammingError):
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """Turn errors of SQLite into a StoreError with a remedy."""
+        try:
+            yield
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            code = _code_of(error)
+            if code == sqlite3.SQLITE_FULL:
+                advice = "The disk is full. Nothing finished was lost: free some space and run again."
+            elif code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                advice = f"Another process kept the file locked for {BUSY_SECONDS:.0f} s. Run again when it is done."
+            elif code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+                advice = "The file and its folder must be writable. Change that or choose another --out."
+            elif code == sqlite3.SQLITE_IOERR:
+                advice = "The disk could not be read or written. Nothing finished was lost: see to it and run again."
+            else:
+                advice = f"The file is damaged or cannot be used. {_REMEDY}"
+            raise StoreError(f"{self.path}: {error}. {advice}") from error
+
+
+def _require_ours_or_new(path: Path) -> None:
+    """Check the file's first bytes, so that SQLite never touches a file that is not ours."""
+    if not path.parent.is_dir():
+        raise StoreError(f"{path}: there is no folder {path.parent}. Create it first or choose another --out.")
+    if not path.exists():
+        return
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER_BYTES)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read ({error.strerror}). {_REMEDY}") from error
+    # SQLite creates an empty file before its first write, and a kill at that moment leaves it.
+    if not header:
+        return
+    if len(header) < _HEADER_BYTES or not header.startswith(b"SQLite format 3\0"):
+        raise StoreError(f"{path}: found a file that is not a (whole) SQLite database. {_REMEDY}")
+    version, application = int.from_bytes(header[60:64], "big"), int.from_bytes(header[68:72], "big")
+    if application != APPLICATION_ID:
+        raise StoreError(f"{path}: found a SQLite database of another program (id {application:#x}). {_REMEDY}")
+    if version != FORMAT_VERSION:
+        raise StoreError(f"{path}: found a store of format {version}, this onebit reads {FORMAT_VERSION}. {_REMEDY}")
+
+
+def _code_of(error: Exception) -> int:
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF  # the rest is the extended code
+
+
+# Python cannot decode SQLite's message about a table whose name is damaged.
+_DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError)
+
+
+def _is_damage(error: Exception) -> bool:
+    """Return whether the file is damaged, as opposed to temporarily unreadable."""
+    return isinstance(error, UnicodeDecodeError) or _code_of(error) == sqlite3.SQLITE_CORRUPT
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    for table in _SCHEMA:
+        connection.execute(table)
+    connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def _readable(connection: sqlite3.Connection, table: str, columns: str) -> list[Any]:
+    """Return the rows of a damaged table that can be reached, through the table or its index, from either end."""
+    ids: set[int] = set()
+    for way in ("NOT INDEXED ORDER BY rowid", f"INDEXED BY sqlite_autoindex_{table}_1 ORDER BY key"):
+        for direction in ("ASC", "DESC"):
+            with _passing_over_damage():
+                for (found,) in connection.execute(f"SELECT rowid FROM {table} {way} {direction}"):
+                    # Neighbours too: Python withholds the row before an unreadable one.
+                    ids.update((found - 1, found, found + 1))
+    rows: list[Any] = []
+    for number in sorted(number for number in ids if abs(number) < 2**63):
+        with _passing_over_damage():
+            rows += connection.execute(f"SELECT {columns} FROM {table} WHERE rowid = ?", (number,)).fetchall()
+    return rows
+
+
+@contextmanager
+def _passing_over_damage() -> Iterator[None]:
+    try:
+        yield
+    except _DAMAGE as error:
+        if not _is_damage(error):
+            raise
+
+
+def _copy_aside(path: Path) -> Path:
+    for number in itertools.count(1):
+        copy = path.with_name(f"{path.name}.damaged-{number}")
+        try:
+            with path.open("rb") as damaged, copy.open("xb") as file:
+                shutil.copyfileobj(damaged, file)
+                file.flush()
+                os.fsync(file.fileno())
+            return copy
+        except FileExistsError:
+            continue
+        except OSError as error:
+            copy.unlink(missing_ok=True)
+            raise StoreError(f"{path}: the file is damaged, and no copy can be kept ({error}). {_REMEDY}") from error
+    raise AssertionError
+
+
+def _is_sound(row: _Row, key: str | None = None) -> bool:
+    """Return whether a row is as it was written, under this key."""
+    if any(type(part) is not bytes for part in row) or (key is not None and row[0] != key.encode()):
+        return False
+    return row == _with_checksum(*row[:-1])
+
+
+def _with_checksum(*contents: bytes) -> _Row:
+    digest = hashlib.sha256()
+    for part in contents:
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+    key, cell, numbers, arrays = contents
+    return key, cell, numbers, arrays, digest.hexdigest().encode()
+
+
+def _pack_numbers(numbers: dict[str, int | float]) -> str:
+    return json.dumps(numbers, sort_keys=True, separators=(",", ":"))
+
+
+def _pack_arrays(arrays: dict[str, np.ndarray[Any, np.dtype[Any]]]) -> bytes:
+    """Write a line with the sorted names as JSON, then the arrays one after the other in NumPy's own format."""
+    names = sorted(arrays)
+    buffer = io.BytesIO()
+    buffer.write(json.dumps(names).encode() + b"\n")
+    for name in names:
+        np.lib.format.write_array(buffer, np.asarray(arrays[name], order="C"), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _unpack_arrays(packed: bytes) -> dict[str, np.ndarray[Any, np.dtype[Any]]]:
+    buffer = io.BytesIO(packed)
+    names = json.loads(buffer.readline())
+    return {name: np.lib.format.read_array(buffer, allow_pickle=False) for name in names}

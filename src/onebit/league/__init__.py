@@ -1,1 +1,0 @@
-"""The whole field in one ring: every learner on every stream, ranked."""

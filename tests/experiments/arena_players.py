@@ -1,0 +1,135 @@
+"""Play functions that spawned workers can import, and a script that plays with them (run, kill it, run it again)."""
+
+import ctypes
+import multiprocessing
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_info
+
+from onebit.engine.compile_notice import NOTICE
+from onebit.experiments import Batch, Cell, LocalProcesses, Played, Result, Spec, grid, run
+from onebit.experiments.cluster.dask_cluster import DaskCluster
+from onebit.experiments.scratch import batch_folder
+
+LOG_VARIABLE = "ARENA_TEST_LOG"
+STUCK_VARIABLE = "ARENA_TEST_STUCK_FROM_SEED"
+
+
+def play(batch: Batch) -> Iterator[Played]:
+    """What a cell gives depends on the cell alone; who is played is appended to a log."""
+    for cell in batch.cells:
+        log(cell)
+        act(cell)
+        generator = np.random.Generator(np.random.Philox(int(cell.key[:8], 16)))
+        n_threads = max((library["num_threads"] for library in threadpool_info()), default=1)
+        numbers: dict[str, int | float] = {"mistakes": int(generator.integers(1000)), "n_threads": n_threads}
+        yield Played(cell, Result(numbers, {"curve": generator.random(5)}), seconds=time.monotonic())
+
+
+def act(cell: Cell) -> None:
+    if cell.seed >= int(os.environ.get(STUCK_VARIABLE, "1000")):
+        time.sleep(300)
+    elif cell.player.name == "Broken":
+        raise ZeroDivisionError("no rounds to divide by")
+    elif cell.player.name == "Crash":
+        os._exit(3)
+
+
+def play_with_a_thread(batch: Batch) -> Iterator[Played]:
+    """Leave a thread behind that would keep the process alive."""
+    threading.Thread(target=time.sleep, args=(300,)).start()
+    yield from play(batch)
+
+
+def play_and_compile(batch: Batch) -> Iterator[Played]:
+    """Compile for long, as every worker may have to."""
+    NOTICE.say_once(f"compiling in {'this process' if multiprocessing.parent_process() is None else 'a worker'}")
+    yield from play(batch)
+
+
+def play_for_nobody(batch: Batch) -> Iterator[Played]:
+    """Yield what cannot be sent to another process."""
+    for cell in batch.cells:
+        yield Played(cell, Unsendable({"mistakes": 1}))
+
+
+class Unsendable(Result):
+    def __reduce__(self) -> Any:
+        raise TypeError("it stays here")
+
+
+def play_backwards(batch: Batch) -> Iterator[Played]:
+    for cell in reversed(batch.cells):
+        yield Played(cell, Result())
+
+
+def play_too_few(batch: Batch) -> Iterator[Played]:
+    for cell in batch.cells[:-1]:
+        yield Played(cell, Result())
+
+
+def play_too_many(batch: Batch) -> Iterator[Played]:
+    for cell in (*batch.cells, batch.cells[0]):
+        yield Played(cell, Result())
+
+
+def refuse(batch: Batch) -> Iterator[Played]:
+    raise OSError(f"no such stream: {batch.stream.name}")
+
+
+def log(cell: Cell) -> None:
+    if LOG_VARIABLE in os.environ:
+        # One short write in append mode: lines of several processes never mix.
+        with Path(os.environ[LOG_VARIABLE]).open("a") as file:
+            file.write(f"{cell.key}\n")
+
+
+def cells_of_script() -> list[Cell]:
+    learners = [Spec("Banditron", {"exploration": tenths / 10}) for tenths in range(5)]
+    return grid([Spec("paper_weak", {"rounds": 10})], learners, [1, 2, 3, 4], "test")
+
+
+def play_with_files(batch: Batch) -> Iterator[Played]:
+    """Write into the folder of the batch, and leave something where temporary files go."""
+    with batch_folder() as folder:
+        (folder / "rounds.txt").write_text("1 2 3")
+        if batch.seed > 1:
+            tempfile.mkdtemp(prefix="left-by-a-player-")
+        yield from play(batch)
+
+
+def play_holding_the_interpreter(batch: Batch) -> Iterator[Played]:
+    """Never let another thread run, as a long compiled call does."""
+    for cell in batch.cells:
+        log(cell)
+        ctypes.PyDLL(None).sleep(60)
+        yield Played(cell, Result())
+
+
+def play_reading(path: Path, batch: Batch) -> Iterator[Played]:
+    """What a cell gives depends on a file too."""
+    for cell in batch.cells:
+        log(cell)
+        yield Played(cell, Result({"bytes": path.stat().st_size, "path ends in csv": int(path.suffix == ".csv")}))
+
+
+def main() -> None:
+    """Play into the store given on the command line, here or on a cluster whose address is given."""
+    play_batch = globals()[sys.argv[2]] if len(sys.argv) > 2 else play
+    executor = DaskCluster(sys.argv[3]) if len(sys.argv) > 3 else LocalProcesses(2)
+    try:
+        run(cells_of_script(), sys.argv[1], play_batch, executor=executor)
+    except KeyboardInterrupt:
+        sys.exit(77)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,507 @@
+"""Cells on a real cluster: a Dask scheduler and workers, each a process of its own that can be killed."""
+
+import importlib
+import os
+import pickle
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from in_process import onebit
+from onebit.experiments import Cell, CellError, Spec, Store, grid, run, vowpal_wabbit
+from onebit.experiments.cluster import dask_cluster
+from onebit.experiments.cluster.dask_cluster import ClusterError, DaskCluster
+from onebit.experiments.cluster.environment import describe_environment, needs_of
+from onebit.experiments.cluster.game_process import why_not
+from onebit.experiments.cluster.luggage import only_for, pack, unpack
+from onebit.experiments.comparison import Comparison, PlayComparison
+from onebit.experiments.entries import enter
+from onebit.experiments.grid import batches
+from onebit.experiments.run import Played, going_on
+from onebit.experiments.store import Result
+from onebit.streams.sources import find_sources
+
+FOLDER = Path(__file__).parent
+STREAMS = [Spec("paper_weak", {"rounds": 10}), Spec("paper_strong")]
+GOOD = [Spec("Banditron", {"exploration": 0.02}), Spec("BanditPerceptron")]
+CELLS = grid(STREAMS, GOOD, [1, 2], "test")
+PATIENCE = 90.0  # seconds; machines that test are busy
+
+
+@pytest.fixture
+def players(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(FOLDER)
+    return importlib.import_module("arena_players")
+
+
+def rows(path: Path) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT * FROM results ORDER BY key").fetchall()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+class Cluster:
+    """A scheduler and workers, each in a process and a process group of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.said: list[str] = []
+
+    def start(self, name: str, *words: str, first: str = "", environment: dict[str, str] | None = None) -> None:
+        """Start a program of Dask's; it finds modules in the first folder before all others."""
+        paths = [first, str(FOLDER), *sys.path]
+        # Where this is, a worker finds nothing that it was not told of.
+        away = self.folder / name
+        away.mkdir(exist_ok=True)
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, "-m", "dask", *words],
+                stdout=log,
+                stderr=log,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))} | (environment or {}),
+                cwd=away,
+                start_new_session=True,
+            )
+
+    def start_scheduler(self) -> None:
+        port = self.address.rpartition(":")[2]
+        self.start("scheduler", "scheduler", "--host", "127.0.0.1", "--port", port, "--dashboard-address", ":0")
+
+    def start_worker(self, name: str, n_threads: int = 1, **more: Any) -> None:
+        words = ("worker", self.address, "--nthreads", str(n_threads), "--name", name, "--no-nanny", "--no-dashboard")
+        self.start(name, *words, "--local-directory", str(self.folder / name), **more)
+
+    def kill(self, name: str) -> None:
+        process = self.processes.pop(name)
+        process.kill()
+        process.wait()
+
+    def executor(self) -> DaskCluster:
+        return DaskCluster(self.address, self.said.append)
+
+    def left(self, name: str) -> list[Path]:
+        """What a worker has of a run."""
+        return list((self.folder / name).glob("**/onebit-*"))
+
+    def game_processes(self) -> list[str]:
+        """The processes that play, of all workers."""
+        words = [path.read_bytes() for path in _readable(Path("/proc").glob("[0-9]*/cmdline"))]
+        found = [line for line in words if b"onebit.experiments.cluster.game_process" in line]
+        return [line.decode() for line in found]
+
+
+def _readable(paths: Any) -> Iterator[Path]:
+    for path in paths:
+        with suppress(OSError):
+            path.read_bytes()
+            yield path
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install 'onebit[dask]'")
+    started = Cluster(tmp_path / "cluster")
+    started.folder.mkdir()
+    try:
+        started.start_scheduler()
+        yield started
+    finally:
+        for process in started.processes.values():
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture
+def log(tmp_path: Path, players: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """The keys of all cells whose play has begun, on any worker that is started from now on."""
+    path = tmp_path / "played.txt"
+    monkeypatch.setenv(players.LOG_VARIABLE, str(path))
+    return lambda: path.read_text().split() if path.exists() else []
+
+
+@contextmanager
+def meanwhile(action: Callable[[], None]) -> Iterator[None]:
+    """Do something in a thread, and have its errors here."""
+    errors: list[BaseException] = []
+
+    def act() -> None:
+        try:
+            action()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=act)
+    thread.start()
+    yield
+    thread.join()
+    if errors:
+        raise errors[0]
+
+
+def assert_as_on_one_machine(path: Path, cells: list[Cell], play: Any) -> None:
+    alone = path.with_name("alone.sqlite")
+    run(cells, alone, play, jobs=1)
+    assert rows(path) == rows(alone)
+
+
+@pytest.mark.slow
+def test_a_cluster_gives_the_rows_of_one_machine_and_sends_a_file_once(
+    tmp_path: Path, players: Any, cluster: Cluster, log: Callable[[], list[str]]
+) -> None:
+    cluster.start_worker("one")
+    table = tmp_path / "table.csv"
+    table.write_bytes(os.urandom(40_000))
+    play = partial(players.play_reading, table)
+    calls: list[tuple[int, int]] = []
+    executor = cluster.executor()
+    cells = grid(STREAMS[:1], GOOD, [1, 2], "test")
+    run(cells, tmp_path / "there.sqlite", play, executor=executor, on_progress=lambda *done: calls.append(done))
+
+    assert sorted(log()) == sorted(cell.key for cell in cells), "each once"
+    assert calls == [(done, len(cells)) for done in range(len(cells) + 1)]
+    assert_as_on_one_machine(tmp_path / "there.sqlite", cells, play)
+    assert executor.bytes_sent == 40_000, "four cells, two batches, one worker: one file"
+    assert f"Dask scheduler {cluster.address}: " in cluster.said[0]
+    assert "dashboard is at http://127.0.0.1:" in cluster.said[0]
+    wait_until(lambda: not cluster.left("one"))
+
+
+@pytest.mark.slow
+def test_data_travels_once_to_each_worker_and_other_files_not_at_all(
+    tmp_path: Path, players: Any, cluster: Cluster
+) -> None:
+    for name in ("one", "two"):
+        cluster.start_worker(name)
+    table = tmp_path / "table.csv"
+    table.write_text("x,y,label\n" + "".join(f"{k % 7}.5,{k % 5},{'abc'[k % 3]}\n" for k in range(100_000)))
+    with counted(cluster) as (address, n_bytes):
+        learners = ("--learners", "BanditPerceptron", "--learners", "Banditron:exploration=0.1")
+        size = ("--rounds", "300", "--runs", "6")
+        there = onebit("compare", str(table), *learners, *size, "--dask", address, "--out", str(tmp_path / "there"))
+        assert there.returncode == 0, there.stderr
+    here = onebit("compare", str(table), *learners, *size, "--jobs", "1", "--out", str(tmp_path / "here"))
+    assert here.returncode == 0, here.stderr
+    for name in ("comparison.csv", "curves.csv", "runs.csv", "tally.csv"):
+        assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "here" / name).read_bytes(), name
+    assert rows(tmp_path / "there/arena.sqlite") == rows(tmp_path / "here/arena.sqlite")
+    size_of_table = table.stat().st_size
+    # Six batches; all else takes some tens of kilobytes.
+    assert size_of_table < n_bytes() < 2.5 * size_of_table, "once to each of two workers, at most"
+
+
+@contextmanager
+def counted(cluster: Cluster) -> Iterator[tuple[str, Callable[[], int]]]:
+    """Give another address of the scheduler, and count what is sent there."""
+    host, port = cluster.address.removeprefix("tcp://").split(":")
+    total = [0]
+    opened: list[socket.socket] = []
+
+    def pump(source: socket.socket, target: socket.socket, counts: bool) -> None:
+        with suppress(OSError):
+            while part := source.recv(2**16):
+                total[0] += len(part) * counts
+                target.sendall(part)
+        for end in (source, target):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def serve(listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = listener.accept()
+                far = socket.create_connection((host, int(port)))
+                opened.extend((near, far))
+                for arguments in ((near, far, True), (far, near, False)):
+                    threading.Thread(target=pump, args=arguments, daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        try:
+            yield f"tcp://127.0.0.1:{listener.getsockname()[1]}", lambda: total[0]
+        finally:
+            for end in opened:
+                end.close()
+
+
+@pytest.mark.slow
+def test_the_cells_of_a_worker_that_is_killed_go_to_another(
+    tmp_path: Path, players: Any, cluster: Cluster, log: Callable[[], list[str]]
+) -> None:
+    cluster.start_worker("stuck", environment={players.STUCK_VARIABLE: "0"})
+
+    def disturb() -> None:
+        wait_until(lambda: len(log()) == 1)
+        cluster.kill("stuck")
+        cluster.start_worker("sound")
+
+    with meanwhile(disturb):
+        run(CELLS, tmp_path / "there.sqlite", players.play, executor=cluster.executor())
+    assert_as_on_one_machine(tmp_path / "there.sqlite", CELLS, players.play)
+    begun = log()[: len(CELLS) + 1]
+    assert sorted(set(begun)) == sorted(cell.key for cell in CELLS)
+    assert begun.count(begun[0]) == 2, "lost once, then played"
+    assert any("worker stuck (tcp://" in line and "is played again" in line for line in cluster.said)
+    wait_until(lambda: not [path for path in cluster.left("sound") if path.exists()])
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_killed_and_started_again(
+    tmp_path: Path, players: Any, cluster: Cluster, log: Callable[[], list[str]]
+) -> None:
+    cluster.start_worker("first", environment={players.STUCK_VARIABLE: "2"})
+    path = tmp_path / "there.sqlite"
+
+    def disturb() -> None:
+        wait_until(lambda: len(log()) == 5)  # both batches of seed 1, and stuck in one of seed 2
+        cluster.kill("scheduler")
+        # A worker that loses its scheduler ends, and so does what it plays.
+        wait_until(lambda: cluster.processes["first"].poll() is not None)
+        cluster.start_scheduler()
+        cluster.start_worker("second")
+
+    cells = grid(STREAMS, GOOD, [1], "test") + grid(STREAMS, GOOD, [2], "test")
+    with meanwhile(disturb):
+        run(cells, path, players.play, executor=cluster.executor())
+    assert_as_on_one_machine(path, cells, players.play)
+    begun = log()[:9]
+    assert begun.count(begun[4]) == 2, "lost once, then played"
+    assert len(set(begun)) == len(cells)
+    assert [line for line in cluster.said if "is gone; waiting" in line]
+    assert [line for line in cluster.said if "is back" in line]
+
+
+@contextmanager
+def client(path: Path, cluster: Cluster) -> Iterator[subprocess.Popen[bytes]]:
+    """Play the cells of the script on the cluster, in a process of its own."""
+    # Imported: workers could not import what is in a script.
+    program = "import arena_players; arena_players.main()"
+    command = [sys.executable, "-c", program, str(path), "play_with_files", cluster.address]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(FOLDER), *filter(None, sys.path)])}
+    with subprocess.Popen(command, start_new_session=True, env=environment) as process:
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_client_that_is_stopped_leaves_nothing_behind_and_is_resumed(
+    tmp_path: Path, players: Any, cluster: Cluster, log: Callable[[], list[str]], number: signal.Signals
+) -> None:
+    before = len(cluster.game_processes())
+    cluster.start_worker("stuck", n_threads=2, environment={players.STUCK_VARIABLE: "3"})
+    path, cells = tmp_path / "there.sqlite", players.cells_of_script()
+    with client(path, cluster) as process:
+        wait_until(lambda: len(log()) == 12)  # two batches of five, and the first cells of the two others
+        wait_until(lambda: len(rows(path)) == 10)
+        assert len(cluster.game_processes()) == before + 2
+        process.send_signal(number)
+        status = process.wait(PATIENCE)
+    assert status == {signal.SIGKILL: -9, signal.SIGINT: 77, signal.SIGTERM: 128 + 15}[number]
+    wait_until(lambda: len(cluster.game_processes()) == before)
+    wait_until(lambda: not cluster.left("stuck"))
+    assert cluster.processes["stuck"].poll() is None, "the worker itself is somebody else's"
+
+    kept = {row[0] for row in rows(path)}
+    cluster.kill("stuck")
+    cluster.start_worker("sound")
+    run(cells, path, players.play_with_files, executor=cluster.executor())
+    assert sorted(log()[12:]) == sorted({cell.key for cell in cells} - kept)
+    assert_as_on_one_machine(path, cells, players.play)
+
+
+OTHER_NUMPY = """
+import importlib.metadata
+usual = importlib.metadata.version
+importlib.metadata.version = lambda name: "0.9" if name == "numpy" else usual(name)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Mismatched versions found")  # Dask sees it too
+def test_a_worker_that_differs_is_refused_and_its_cells_go_to_others(
+    tmp_path: Path, players: Any, cluster: Cluster, log: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    differing = {"code": "arena_players.py", "numpy": "sitecustomize.py", "nothing": "onebit.py"}
+    source = (FOLDER / "arena_players.py").read_text().replace("generator.integers(1000)", "generator.integers(2000)")
+    texts = {"code": source, "numpy": OTHER_NUMPY, "nothing": "raise ImportError('not here')\n"}
+    for name, file in differing.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / file).write_text(texts[name])
+        cluster.start_worker(name, first=str(tmp_path / name))
+
+    def help_out() -> None:
+        wait_until(lambda: sum("is refused" in line for line in cluster.said) == 3)
+        assert log() == []
+        cluster.start_worker("same")
+
+    monkeypatch.setattr(dask_cluster, "HOPING", PATIENCE)
+    with meanwhile(help_out):
+        run(CELLS, tmp_path / "there.sqlite", players.play, executor=cluster.executor())
+    assert sorted(log()) == sorted(cell.key for cell in CELLS)
+    assert_as_on_one_machine(tmp_path / "there.sqlite", CELLS, players.play)
+    said = {name: next(line for line in cluster.said if f"Worker {name} (tcp://" in line) for name in differing}
+    assert "it has code " in said["code"]
+    assert "it has numpy 0.9, this run needs numpy " in said["numpy"]
+    assert "ImportError: not here" in said["nothing"]
+    assert all(line.endswith("Install there what is installed here, and start it again.") for line in said.values())
+
+    cluster.kill("same")
+    monkeypatch.setattr(dask_cluster, "HOPING", 1.0)
+    with pytest.raises(ClusterError, match=r"no worker of tcp.* may play\. Worker \w+ \(tcp"):
+        run(CELLS, tmp_path / "other.sqlite", players.play, executor=cluster.executor())
+
+
+@pytest.mark.slow
+def test_cells_that_fail_or_kill_are_named(tmp_path: Path, players: Any, cluster: Cluster) -> None:
+    cluster.start_worker("one")
+    path = tmp_path / "there.sqlite"
+    with pytest.raises(CellError, match="Broken, seed 1 failed with ZeroDivisionError: no rounds") as caught:
+        run(grid(STREAMS[:1], [GOOD[0], Spec("Broken")], [1], "test"), path, players.play, executor=cluster.executor())
+    assert "in act" in "".join(traceback.format_exception(caught.value))
+    cells = grid(STREAMS[:1], [GOOD[1], Spec("Crash")], [1], "test")
+    with pytest.raises(CellError, match=r"Crash, seed 1 was given up: 3 workers died .* died \(status 3\)"):
+        run(cells, path, players.play, executor=cluster.executor())
+    with Store(path) as store:
+        wanted = grid(STREAMS[:1], GOOD, [1], "test")
+        assert store.finished(cell.key for cell in wanted) == {cell.key for cell in wanted}
+    with pytest.raises(CellError, match=r"Banditron.*cannot be sent back: it stays here"):
+        run(CELLS[:1], tmp_path / "other.sqlite", players.play_for_nobody, executor=cluster.executor())
+
+
+def test_nobody_at_the_address(tmp_path: Path, players: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install 'onebit[dask]'")
+    monkeypatch.setattr(dask_cluster, "CONNECTING", 0.2)
+    with pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1 .* `dask scheduler`"):
+        run(CELLS, tmp_path / "there.sqlite", players.play, executor=DaskCluster("tcp://127.0.0.1:1"))
+
+
+@pytest.mark.parametrize("given", ["bogus://x", "tcp://127.0.0.1:port", "cluster.json", "broken.json", "localhost"])
+def test_what_is_no_address_is_said_at_once(given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install 'onebit[dask]'")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.json").write_text("{}")
+    with pytest.raises(ClusterError, match=f"^{given} is neither the address of a Dask scheduler.* nor the path"):
+        dask_cluster.scheduler_at(given)
+
+
+def test_the_address_in_a_scheduler_file(tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install 'onebit[dask]'")
+    (tmp_path / "there.json").write_text('{"address": "tcp://10.0.0.1:8786"}')
+    assert dask_cluster.scheduler_at(str(tmp_path / "there.json")) == "tcp://10.0.0.1:8786"
+
+
+def test_a_worker_that_has_removed_the_run_may_join_again(
+    tmp_path: Path, players: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was cut off for a while; that is no reason to refuse it."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: True)
+    (tmp_path / "data").write_text("1")
+    said: list[str] = []
+    cluster = DaskCluster("tcp://127.0.0.1:1", said.append)
+    worker = dask_cluster._Worker("tcp://10.0.0.2:1", "lent", 1, is_ready=True)
+    cluster._workers, cluster._tasks, cluster._run = {worker.address: worker}, {}, "run"
+    cluster._play_batch = partial(players.play_reading, tmp_path / "data")
+    cluster._waiting = deque([dask_cluster._Job(batches(CELLS)[0], list(CELLS[:1]))])
+
+    class Client:
+        def run(self, function: Any, *arguments: Any, workers: list[str]) -> dict[str, Any]:
+            return {at: function(*arguments, dask_worker=worker) for at in workers}
+
+    cluster._client = Client()
+    cluster._hand_out()
+    assert (len(cluster._waiting), cluster._workers, said) == (1, {}, [])
+
+
+@pytest.mark.parametrize("answer", [Played(CELLS[1], Result()), Played(CELLS[0], "a result"), "played"])  # type: ignore[arg-type]
+def test_a_worker_cannot_answer_for_another_cell(answer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: True)
+    cluster = DaskCluster("tcp://127.0.0.1:1")
+    job = dask_cluster._Job(batches(CELLS)[0], [CELLS[0]])
+    with pytest.raises(CellError, match=r"worker lent .* answered with something else"):
+        cluster._played(dask_cluster._Worker("tcp://10.0.0.2:1", "lent", 1), job, pickle.dumps(answer))
+
+
+def test_what_a_batch_needs_travels_with_it(tmp_path: Path, players: Any) -> None:
+    table, copies = tmp_path / "table.csv", tmp_path / "copies"
+    table.write_text("1,2\n")
+    (batch, *_) = batches(CELLS)
+    luggage = pack(partial(players.play_reading, table), batch)
+    ((name, path),) = luggage.files.items()
+    assert path == table
+    (copies / name).parent.mkdir(parents=True)
+    shutil.move(table, copies / name)
+    play_batch, unpacked = unpack(luggage.job, copies)
+    assert unpacked == batch
+    assert [played.result.numbers for played in play_batch(unpacked)] == [{"bytes": 4, "path ends in csv": 1}] * 2
+
+
+def test_only_the_data_set_of_a_batch_travels_with_it(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text(f"x,label\n{ord(name)},yes\n2,no\n")
+    comparison = Comparison(tuple(find_sources([str(tmp_path)])), (enter("Banditron"),), runs=2)
+    sources = {stream.canonical: source for source, stream in comparison.streams.items()}
+    play = partial(going_on, PlayComparison(sources, False, 60.0))
+    todo = batches(comparison.cells())
+    travelling = [[path.name for path in pack(play, batch).files.values()] for batch in todo]
+    assert travelling == [["a.csv"], ["a.csv"], ["b.csv"], ["b.csv"]]
+    assert needs_of(only_for(play, todo[0]), todo).modules == ("onebit.experiments.games", "onebit.experiments.run")
+
+
+def test_what_a_worker_needs_is_the_code_that_plays_and_that_users_name(players: Any) -> None:
+    strange = Cell(Spec("a", {"kernel": {"function": "fractions:Fraction"}}), Spec("json:loads"), 1, "test")
+    needs = needs_of(partial(players.play), batches([CELLS[0], strange]))
+    assert needs.modules == ("arena_players", "fractions", "json")
+    assert needs.described == describe_environment(needs.modules, needs.rivals)
+    assert f"python {sys.version_info.major}.{sys.version_info.minor}" in needs.described
+    assert f"numpy {np.__version__}" in needs.described
+
+
+def test_what_a_worker_needs_is_the_version_of_a_rival_too(players: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vowpal_wabbit, "require", lambda: "9.11")
+    rival = vowpal_wabbit.VowpalWabbit(vowpal_wabbit.DEFAULT)
+    needs = needs_of(players.play, batches(grid(STREAMS, [*GOOD, rival.spec], [1], "test")))
+    assert needs.described[-1].endswith("VowpalWabbit 9.11")
+    assert why_not(needs) is None
+    monkeypatch.setattr(vowpal_wabbit, "require", lambda: "9.12")
+    assert "VowpalWabbit 9.12, this run needs" in str(why_not(needs))
+
+
+def test_without_dask_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"Dask is not installed; install it with: pip install 'onebit\[dask\]'"):
+        DaskCluster("tcp://127.0.0.1:1")
+
+
+def test_one_place_to_play(tmp_path: Path) -> None:
+    said = onebit("compare", "iris", "--jobs", "2", "--dask", "tcp://10.0.0.1:8786", cwd=tmp_path)
+    assert (said.returncode, list(tmp_path.iterdir())) == (1, [])
+    assert "--jobs 2 is for this machine, and --dask tcp://10.0.0.1:8786 for others" in said.stderr

@@ -1,0 +1,481 @@
+import importlib
+import os
+import queue
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onebit.engine.compile_notice import CompileNotice
+from onebit.experiments import (
+    Batch,
+    Cell,
+    CellError,
+    DamageWarning,
+    LocalProcesses,
+    Played,
+    Spec,
+    Store,
+    StoreError,
+    grid,
+    run,
+)
+from onebit.experiments.run import THREAD_VARIABLES, PlayBatch, in_order
+
+FOLDER = Path(__file__).parent
+STREAMS = [Spec("paper_weak", {"rounds": 10}), Spec("paper_strong")]
+GOOD = [Spec("Banditron", {"exploration": 0.02}), Spec("BanditPerceptron")]
+CELLS = grid(STREAMS, GOOD, [1, 2], "test")
+
+
+@pytest.fixture
+def players(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module of play functions, under a name that spawned workers can import too."""
+    monkeypatch.syspath_prepend(FOLDER)
+    return importlib.import_module("arena_players")
+
+
+@pytest.fixture
+def played(tmp_path: Path, players: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """The keys of all cells whose play has begun since the last call."""
+    log = tmp_path / "played.txt"
+    monkeypatch.setenv(players.LOG_VARIABLE, str(log))
+
+    def read_and_forget() -> list[str]:
+        keys = log.read_text().split() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return keys
+
+    return read_and_forget
+
+
+def rows(path: Path) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT * FROM results ORDER BY key").fetchall()
+
+
+def keys(cells: list[Cell]) -> list[str]:
+    return [cell.key for cell in cells]
+
+
+def test_workers_and_this_process_give_the_same_rows(
+    tmp_path: Path, players: Any, played: Callable[[], list[str]]
+) -> None:
+    here, there = tmp_path / "here.sqlite", tmp_path / "there.sqlite"
+    calls: list[tuple[int, int]] = []
+    environment = dict(os.environ)
+
+    run(CELLS, here, players.play, jobs=1)
+    assert sorted(played()) == sorted(keys(CELLS))
+    run(
+        iter([*CELLS, CELLS[0]]),
+        there,
+        players.play,
+        jobs=2,
+        on_progress=lambda done, total: calls.append((done, total)),
+    )
+    assert sorted(played()) == sorted(keys(CELLS))
+
+    assert rows(here) == rows(there)
+    assert len(rows(here)) == len(CELLS)
+    assert calls[0] == (0, len(CELLS))
+    assert calls[-1] == (len(CELLS), len(CELLS))
+    assert calls == sorted(set(calls))
+    with Store(there) as store:
+        assert {store.get(cell).numbers["n_threads"] for cell in CELLS} == {1}
+    assert dict(os.environ) == environment
+
+
+def test_only_missing_cells_are_played(tmp_path: Path, players: Any, played: Callable[[], list[str]]) -> None:
+    path = tmp_path / "arena.sqlite"
+    calls: list[tuple[int, int]] = []
+    some = [CELLS[0], CELLS[3], CELLS[6]]
+    run(some, path, players.play, jobs=1)
+    assert played() == keys(some)
+
+    run(CELLS, path, players.play, jobs=1, on_progress=lambda done, total: calls.append((done, total)))
+    assert played() == [cell.key for cell in CELLS if cell not in some]
+    assert calls == [(done, len(CELLS)) for done in range(3, len(CELLS) + 1)]
+
+    calls.clear()
+    run(CELLS, path, players.play, jobs=2, on_progress=lambda done, total: calls.append((done, total)))
+    assert played() == []
+    assert calls == [(len(CELLS), len(CELLS))]
+
+    changed = grid(STREAMS, [Spec("Banditron", {"exploration": 0.03})], [1], "test")
+    run(changed, path, players.play, jobs=1)
+    assert played() == keys(changed)
+
+
+def test_nothing_to_play(tmp_path: Path, players: Any) -> None:
+    calls: list[tuple[int, int]] = []
+    run([], tmp_path / "arena.sqlite", players.play, on_progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(0, 0)]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_failing_cell_is_named(tmp_path: Path, players: Any, jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "arena.sqlite"
+    monkeypatch.setenv(THREAD_VARIABLES[0], "2")
+    environment = dict(os.environ)
+    cells = grid(STREAMS, [*GOOD, Spec("Broken", {"rounds": 0}), Spec("Never")], [1], "test")
+    with pytest.raises(CellError) as caught:
+        run(cells, path, players.play, jobs=jobs)
+    assert str(caught.value).endswith(
+        " × Broken(rounds=0), seed 1 failed with ZeroDivisionError: no rounds to divide by"
+    )
+    assert dict(os.environ) == environment
+    assert "in act" in "".join(traceback.format_exception(caught.value))
+    stream = next(cell.stream for cell in cells if str(caught.value).startswith(cell.label))
+    with Store(path) as store:
+        finished = store.finished(keys(cells))
+    assert finished >= {cell.key for cell in cells if cell.stream == stream and cell.player in GOOD}
+    assert not finished & {cell.key for cell in cells if cell.player not in GOOD}
+
+
+def test_a_run_goes_on_after_a_failure_if_somebody_is_told(tmp_path: Path, players: Any) -> None:
+    path = tmp_path / "arena.sqlite"
+    cells = grid(STREAMS, [GOOD[0], Spec("Broken"), *GOOD[1:]], [1, 2], "test")
+    broken = [cell for cell in cells if cell.player.name == "Broken"]
+    told: list[tuple[Cell, str]] = []
+    steps: list[tuple[int, int]] = []
+    for _ in range(2):
+        told.clear()
+        run(
+            cells,
+            path,
+            players.play,
+            jobs=1,
+            on_progress=lambda *done: steps.append(done),
+            on_failure=lambda *failure: told.append(failure),
+        )
+        assert told == [(cell, "ZeroDivisionError: no rounds to divide by") for cell in broken]
+        assert steps[-1] == (len(cells), len(cells))
+        with Store(path) as store:
+            assert store.finished(keys(cells)) == set(keys(cells)) - set(keys(broken)), "failures are tried again"
+    run([cell for cell in cells if cell not in broken], tmp_path / "alone.sqlite", players.play, jobs=1)
+    assert rows(path) == rows(tmp_path / "alone.sqlite"), "the others played as if it had not been there"
+    with pytest.raises(CellError, match="Broken"):
+        run(cells, path, players.play, jobs=1)
+
+
+def test_a_dead_worker_names_who_may_have_killed_it(tmp_path: Path, players: Any) -> None:
+    path = tmp_path / "arena.sqlite"
+    cells = grid(STREAMS[:1], [GOOD[0], Spec("Crash"), GOOD[1]], [1], "test")
+    with pytest.raises(CellError, match=r"worker process died while playing paper_weak\(rounds=10\) × Crash, seed 1\."):
+        run(cells, path, players.play, jobs=2)
+    with Store(path) as store:
+        assert store.finished(keys(cells)) == {cells[0].key}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "play_backwards",
+            r"Banditron\(.*\), seed 1 failed with ValueError: play_batch must keep the order of its cells",
+        ),
+        ("play_too_few", "BanditPerceptron, seed 1 failed: play_batch ended before it"),
+        ("play_too_many", r"Banditron\(.*\), seed 1: play_batch yielded it after the last cell"),
+        ("refuse", r"Banditron\(.*\), seed 1 failed with OSError: no such stream: paper_weak"),
+    ],
+)
+def test_play_functions_must_yield_all_cells_in_order(tmp_path: Path, players: Any, name: str, message: str) -> None:
+    with pytest.raises(CellError, match=message):
+        run(grid(STREAMS[:1], GOOD, [1], "test"), tmp_path / "arena.sqlite", getattr(players, name), jobs=1)
+
+
+@pytest.mark.parametrize("jobs", [10**4, 2**63])
+def test_a_machine_can_only_run_so_many_workers(tmp_path: Path, players: Any, jobs: int) -> None:
+    with pytest.raises(ValueError, match=rf"jobs must be at most \d+ on this machine, .* got {jobs}"):
+        run(CELLS, tmp_path / "arena.sqlite", players.play, jobs=jobs)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("jobs", [0, -1, 1.5, True, "2"])
+def test_jobs_must_be_a_whole_number(tmp_path: Path, players: Any, jobs: Any) -> None:
+    with pytest.raises(ValueError, match=f"jobs must be (a whole number )?at least 1; got {jobs!r}"):
+        run(CELLS, tmp_path / "arena.sqlite", players.play, jobs=jobs)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bad_store_stops_the_run_before_anything_is_played(tmp_path: Path, played: Callable[[], list[str]]) -> None:
+    (tmp_path / "arena.sqlite").write_text("mine")
+    with pytest.raises(StoreError, match="not a"):
+        run(CELLS, tmp_path / "arena.sqlite", importlib.import_module("arena_players").play)
+    assert played() == []
+
+
+def _hear_interrupts() -> None:
+    """Undo what a shell does to its background jobs, which ignore Ctrl-C: the tests may run in one."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@contextmanager
+def stuck_run(path: Path, players: Any, seed: int, play: str = "play") -> Iterator[subprocess.Popen[bytes]]:
+    """Play with two workers, in a process group of their own, that never finish a cell from this seed on."""
+    command = [sys.executable, str(FOLDER / "arena_players.py"), str(path), play]
+    environment = os.environ | {players.STUCK_VARIABLE: str(seed)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, env=environment, start_new_session=True, preexec_fn=_hear_interrupts
+    ) as process:
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def wait_for_rows(path: Path, n_rows: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists() or path.stat().st_size == 0 or len(rows(path)) < n_rows:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.ci
+def test_kill_in_the_middle_and_resume(tmp_path: Path, players: Any, played: Callable[[], list[str]]) -> None:
+    broken, unbroken = tmp_path / "broken.sqlite", tmp_path / "unbroken.sqlite"
+    cells = players.cells_of_script()
+    with stuck_run(broken, players, seed=3) as process:
+        wait_for_rows(broken, 3, process)
+        process.kill()
+        # Workers hold the other end of this pipe: it closes when the last of them is gone.
+        process.communicate(timeout=20)
+
+    kept = {row[0] for row in rows(broken)}
+    assert 3 <= len(kept) < len(cells)
+    played()
+    run(cells, broken, players.play, jobs=2)
+    assert sorted(played()) == sorted(set(keys(cells)) - kept)
+    run(cells, unbroken, players.play, jobs=1)
+    assert rows(broken) == rows(unbroken)
+
+
+@pytest.mark.slow
+def test_interrupt_stops_at_once_and_keeps_what_is_done(tmp_path: Path, players: Any) -> None:
+    path = tmp_path / "arena.sqlite"
+    quick = [cell.key for cell in players.cells_of_script() if cell.seed < 3]
+    with stuck_run(path, players, seed=3) as process:
+        wait_for_rows(path, len(quick), process)
+        # A terminal's Ctrl-C goes to the workers as well.
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=20)
+    assert process.returncode == 77
+    assert sorted(quick) == [row[0] for row in rows(path)]
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary files go, here and in what is started here."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_run_leaves_no_folder_behind(tmp_path: Path, players: Any, jobs: int, temporary: Path) -> None:
+    cells = grid(STREAMS, GOOD, [1], "test")
+    run(cells, tmp_path / "arena.sqlite", players.play_with_files, jobs=jobs)
+    assert list(temporary.iterdir()) == []
+    with pytest.raises(CellError):
+        run(grid(STREAMS, [Spec("Broken")], [1], "test"), tmp_path / "arena.sqlite", players.play_with_files, jobs=jobs)
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
+def test_a_run_that_is_stopped_leaves_no_folder_behind(
+    tmp_path: Path, players: Any, temporary: Path, number: int
+) -> None:
+    with stuck_run(tmp_path / "arena.sqlite", players, 3, "play_with_files") as process:
+        wait_for_rows(tmp_path / "arena.sqlite", 10, process)
+        assert list(temporary.glob("onebit-run-*/files/*"))
+        os.killpg(process.pid, number) if number == signal.SIGINT else process.terminate()
+        process.communicate(timeout=20)
+    assert process.returncode == (77 if number == signal.SIGINT else 128 + signal.SIGTERM)
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_what_a_killed_run_left_is_removed_by_the_next_and_what_a_living_one_has_is_not(
+    tmp_path: Path, players: Any, temporary: Path
+) -> None:
+    with stuck_run(tmp_path / "arena.sqlite", players, 3, "play_with_files") as process:
+        wait_for_rows(tmp_path / "arena.sqlite", 10, process)
+        (root,) = temporary.glob("onebit-run-*")
+        run(CELLS[:1], tmp_path / "other.sqlite", players.play, jobs=1)
+        assert list((root / "files").iterdir()), "its parent lives"
+        process.kill()
+        process.communicate(timeout=20)
+        assert list((root / "files").iterdir())
+    run(CELLS[1:2], tmp_path / "other.sqlite", players.play, jobs=1)
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_folder_that_is_not_of_a_run_is_left_alone(tmp_path: Path, players: Any, temporary: Path) -> None:
+    (temporary / "onebit-run-without-a-lock").mkdir()
+    run(CELLS[:1], tmp_path / "arena.sqlite", players.play, jobs=1)
+    assert [folder.name for folder in temporary.iterdir()] == ["onebit-run-without-a-lock"]
+
+
+@pytest.mark.ci
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread must wait for the interpreter")
+def test_workers_of_a_killed_parent_are_gone_at_once_even_within_a_compiled_call(
+    tmp_path: Path, players: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "played.txt"
+    monkeypatch.setenv(players.LOG_VARIABLE, str(log))
+    with stuck_run(tmp_path / "arena.sqlite", players, 0, "play_holding_the_interpreter") as process:
+        deadline = time.monotonic() + 60
+        while not log.exists() or len(log.read_text().split()) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.kill()
+        start = time.monotonic()
+        # Workers hold the other end of this pipe: it closes when the last of them is gone.
+        process.communicate(timeout=30)
+        assert time.monotonic() - start < 2
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_damaged_results_alone_are_played_again(
+    tmp_path: Path, players: Any, played: Callable[[], list[str]], jobs: int
+) -> None:
+    path = tmp_path / "arena.sqlite"
+    run(CELLS, path, players.play, jobs=1)
+    played()
+    before = rows(path)
+    some = [CELLS[1], CELLS[6]]
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for cell in some:
+            connection.execute("UPDATE results SET numbers = replace(numbers, ':', ': ') WHERE key = ?", (cell.key,))
+    calls: list[tuple[int, int]] = []
+    said = r"arena\.sqlite: 2 of 8 stored results are damaged .*: paper_weak.*BanditPerceptron, seed 1 and 1 more"
+    with pytest.warns(DamageWarning, match=said):
+        run(CELLS, path, players.play, jobs=jobs, on_progress=lambda done, total: calls.append((done, total)))
+    assert sorted(played()) == sorted(keys(some))
+    assert rows(path) == before
+    assert calls == [(6, 8), (7, 8), (8, 8)]
+
+
+def test_a_run_in_a_thread_of_its_own(tmp_path: Path, players: Any, temporary: Path) -> None:
+    thread = threading.Thread(target=run, args=(CELLS, tmp_path / "arena.sqlite", players.play_with_files, 1))
+    thread.start()
+    thread.join()
+    assert len(rows(tmp_path / "arena.sqlite")) == len(CELLS)
+    assert list(temporary.glob("onebit-run-*")) == []
+
+
+class Elsewhere:
+    """What a cluster must provide: three methods. This one plays in a thread, last batch first."""
+
+    def start(self, play_batch: PlayBatch, todo: Sequence[Batch]) -> None:
+        self.n_stops = 0
+        self.queue: queue.Queue[Played | Exception | None] = queue.Queue()
+
+        def play() -> None:
+            try:
+                for batch in reversed(todo):
+                    for played in in_order(play_batch, batch):
+                        self.queue.put(played)
+                self.queue.put(None)
+            except CellError as error:
+                self.queue.put(error)
+
+        threading.Thread(target=play).start()
+
+    def results(self) -> Iterator[Played]:
+        while (message := self.queue.get()) is not None:
+            if isinstance(message, Exception):
+                raise message
+            yield message
+
+    def stop(self) -> None:
+        self.n_stops += 1
+
+
+def test_another_executor_needs_no_other_change(tmp_path: Path, players: Any) -> None:
+    here, there = tmp_path / "here.sqlite", tmp_path / "there.sqlite"
+    calls: list[tuple[int, int]] = []
+    elsewhere = Elsewhere()
+    run(CELLS, here, players.play, jobs=1)
+    run(CELLS, there, players.play, executor=elsewhere, on_progress=lambda done, total: calls.append((done, total)))
+    assert [row[0] for row in rows(here)] == [row[0] for row in rows(there)]
+    assert calls == [(done, len(CELLS)) for done in range(len(CELLS) + 1)]
+    assert elsewhere.n_stops == 1
+    broken = grid(STREAMS, [GOOD[0], Spec("Broken")], [1], "test")
+    with pytest.raises(CellError, match="Broken, seed 1 failed with ZeroDivisionError"):
+        run(broken, there, players.play, executor=elsewhere)
+    assert elsewhere.n_stops == 1, "stopped once in each run"
+    with Store(there) as store:
+        assert len(store.finished(keys(broken))) == 2, "those of the first run, and nothing of what came after"
+
+
+@pytest.mark.slow
+def test_local_processes_can_be_used_again(tmp_path: Path, players: Any) -> None:
+    executor, path = LocalProcesses(2), tmp_path / "arena.sqlite"
+    run(CELLS[:1], path, players.play, executor=executor)
+    run(CELLS, path, players.play, executor=executor)
+    assert len(rows(path)) == len(CELLS)
+
+
+@pytest.mark.slow
+def test_a_thread_that_a_player_leaves_behind_does_not_hold_everyone_up(tmp_path: Path, players: Any) -> None:
+    start = time.monotonic()
+    run(CELLS, tmp_path / "arena.sqlite", players.play_with_a_thread, jobs=2)
+    assert time.monotonic() - start < 60
+    assert len(rows(tmp_path / "arena.sqlite")) == len(CELLS)
+
+
+@pytest.mark.ci
+def test_workers_that_compile_say_so_once_through_the_process_that_has_the_bar(
+    tmp_path: Path, players: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, said = CompileNotice(), list[str]()
+    here.say = said.append
+    monkeypatch.setattr("onebit.experiments.run.NOTICE", here)
+    run(CELLS, tmp_path / "arena.sqlite", players.play_and_compile, jobs=2)
+    assert said == ["compiling in a worker"]
+    assert len(rows(tmp_path / "arena.sqlite")) == len(CELLS)
+
+
+@pytest.mark.ci
+def test_what_cannot_be_sent_back_is_named(tmp_path: Path, players: Any) -> None:
+    with pytest.raises(CellError, match=r"Banditron.*cannot be sent back: it stays here"):
+        run(CELLS, tmp_path / "arena.sqlite", players.play_for_nobody, jobs=2)
+
+
+def test_an_executor_that_forgets_a_cell_is_noticed(tmp_path: Path, players: Any) -> None:
+    class Forgetful:
+        def start(self, play_batch: PlayBatch, todo: Sequence[Batch]) -> None:
+            self.played = [played for batch in todo for played in in_order(play_batch, batch)]
+
+        def results(self) -> Iterator[Played]:
+            yield from (self.played[0], self.played[0])
+
+        def stop(self) -> None:
+            pass
+
+    told: list[tuple[int, int]] = []
+    with pytest.raises(CellError, match="Forgetful ended without"):
+        run(
+            CELLS,
+            tmp_path / "arena.sqlite",
+            players.play,
+            executor=Forgetful(),
+            on_progress=lambda done, total: told.append((done, total)),
+        )
+    assert told == [(0, len(CELLS)), (1, len(CELLS)), (1, len(CELLS))]

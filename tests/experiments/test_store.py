@@ -1,0 +1,480 @@
+import shutil
+import sqlite3
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onebit.experiments import Cell, DamageWarning, MissingResultError, Result, Spec, Store, StoreError
+from onebit.experiments.store import APPLICATION_ID, FORMAT_VERSION
+
+CELL = Cell(Spec("paper_weak", {"rounds": 10}), Spec("Banditron", {"exploration": 0.02}), 3, "1")
+OTHER_CELL = Cell(CELL.stream, CELL.player, 4, "1")
+RESULT = Result({"mistakes": 7, "updates": 3}, {"curve": np.arange(2000) / 7})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store with one result."""
+    path = tmp_path / "arena.sqlite"
+    with Store(path) as store:
+        store.put(CELL, RESULT)
+    return path
+
+
+def arrays_of_all_kinds() -> dict[str, Any]:
+    numbers = np.arange(24).reshape(2, 3, 4)
+    kinds = ["?", "i1", "u8", ">i4", "<f2", "f4", ">f8", "c16", "S3", "U2", "M8[s]"]
+    return {kind: np.zeros((2, 3), dtype=kind) for kind in kinds} | {
+        "record": np.zeros(3, dtype=[("round", "<i8"), ("seconds", "<f4")]),
+        "odd floats": np.array([np.nan, -np.nan, np.inf, -0.0, 5e-324]),
+        "scalar": np.array(1.5),
+        "empty": np.zeros((0, 3)),
+        "by columns": np.asfortranarray(numbers),
+        "view": numbers[:, ::-2, 1:],
+        "name\nwith ünusual letters": numbers,
+    }
+
+
+def test_results_come_back_bit_for_bit(path: Path) -> None:
+    numbers: dict[str, int | float] = {"big": 2**80, "small": 5e-324, "third": 1 / 3, "whole": 1.0, "zero": -0.0}
+    numbers |= {"inf": float("inf"), "nan": float("nan")}
+    put = Result(numbers, arrays_of_all_kinds())
+    with Store(path) as store:
+        store.put(OTHER_CELL, put)
+    with Store(path) as store:
+        got = store.get(OTHER_CELL)
+        assert store.get(CELL) == RESULT
+    assert got == put
+    assert {name: repr(number) for name, number in got.numbers.items()} == {n: repr(v) for n, v in numbers.items()}
+    for name, array in put.arrays.items():
+        assert got.arrays[name].dtype == array.dtype
+        assert got.arrays[name].shape == array.shape
+        assert got.arrays[name].tobytes() == array.tobytes()
+
+
+def test_equal_results_are_stored_as_equal_bytes(tmp_path: Path) -> None:
+    rows = []
+    curve, counts = np.arange(6.0).reshape(2, 3), np.arange(3)
+    results = [
+        Result({"a": 1, "b": 2}, {"curve": curve, "counts": counts}),
+        Result({"b": 2, "a": 1}, {"counts": counts, "curve": np.asfortranarray(curve)}),
+    ]
+    for number, result in enumerate(results):
+        with Store(tmp_path / f"{number}.sqlite") as store:
+            store.put(CELL, result)
+        with closing(sqlite3.connect(tmp_path / f"{number}.sqlite")) as connection:
+            rows.append(connection.execute("SELECT * FROM results").fetchall())
+    assert rows[0] == rows[1]
+    assert results[0] == results[1]
+
+
+def test_results_with_other_bits_differ() -> None:
+    base = Result({"a": 1}, {"x": np.zeros(2)})
+    for other in (
+        Result({"a": 1.0}, {"x": np.zeros(2)}),
+        Result({"a": 1}, {"x": -np.zeros(2)}),
+        Result({"a": 1}, {"x": np.zeros(2, dtype="f4")}),
+        Result({"a": 1}, {"x": np.zeros((2, 1))}),
+        Result({"a": 1}, {"y": np.zeros(2)}),
+        "something else",
+    ):
+        assert base != other
+
+
+def test_numbers_and_arrays_must_be_plain() -> None:
+    bad: Any
+    for bad in (np.int64(1), np.float64(1), True, None, "1"):
+        with pytest.raises(TypeError, match=r"number 'mistakes' is .* of type"):
+            Result({"mistakes": bad})
+    for bad in ([1], np.array([None]), np.ma.masked_array([1], [True]), np.zeros(1, dtype=[("a", object)])):
+        with pytest.raises(TypeError, match="array 'curve' is "):
+            Result({}, {"curve": bad})
+
+
+def test_finished_tells_which(path: Path) -> None:
+    with Store(path) as store:
+        many = [f"{number:064x}" for number in range(2000)]
+        assert store.finished([*many, OTHER_CELL.key, CELL.key]) == {CELL.key}
+        assert store.finished([]) == set()
+
+
+def test_an_absent_result_names_the_cell(path: Path) -> None:
+    with Store(path) as store, pytest.raises(MissingResultError, match=r"^\S+: no result of paper_weak.*, seed 4; run"):
+        store.get(OTHER_CELL)
+    assert issubclass(MissingResultError, KeyError)
+
+
+def test_putting_again_changes_nothing_and_putting_another_raises(path: Path) -> None:
+    before = path.read_bytes()
+    with Store(path) as store:
+        store.put(CELL, Result(dict(RESULT.numbers), {"curve": RESULT.arrays["curve"].copy()}))
+        assert path.read_bytes() == before
+        with pytest.raises(StoreError, match=r"a different result of paper_weak.*seed 3 is already stored"):
+            store.put(CELL, Result({"mistakes": 8}))
+        assert store.get(CELL) == RESULT
+        store.put(OTHER_CELL, RESULT)
+        assert store.finished([CELL.key, OTHER_CELL.key]) == {CELL.key, OTHER_CELL.key}
+
+
+def test_file_is_marked_as_ours(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (FORMAT_VERSION,)
+    assert [file.name for file in path.parent.iterdir()] == ["arena.sqlite"]
+
+
+def test_empty_file_left_by_a_kill_is_accepted(tmp_path: Path) -> None:
+    (tmp_path / "empty.sqlite").touch()
+    with Store(tmp_path / "empty.sqlite") as store:
+        store.put(CELL, RESULT)
+        assert store.get(CELL) == RESULT
+
+
+def make_text(path: Path) -> None:
+    path.write_text("round,mistakes\n" * 100)
+
+
+def make_foreign_database(path: Path) -> None:
+    path.unlink()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE results (key, cell, numbers, arrays, checksum)")
+
+
+def make_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:50])
+
+
+def make_truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-4096])
+
+
+def make_truncated_in_a_page(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1000])
+
+
+def make_overwritten(path: Path) -> None:
+    contents = path.read_bytes()
+    path.write_bytes(contents[:4096] + bytes([255]) * (len(contents) - 4096))
+
+
+def make_other_format(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {FORMAT_VERSION + 1}")
+
+
+def make_tableless(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE results")
+
+
+def make_tables_unreadable(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", b"CREATE\xf4TABLE"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "found"),
+    [
+        (make_text, "not a (whole) SQLite database"),
+        (make_foreign_database, "SQLite database of another program"),
+        (make_short, "not a (whole) SQLite database"),
+        (make_truncated, "damaged (database disk image is malformed), no result in it can be read"),
+        (make_truncated_in_a_page, "damaged (its end is missing), no result in it can be read"),
+        (make_overwritten, "no result in it can be read"),
+        (make_other_format, f"store of format {FORMAT_VERSION + 1}"),
+        (make_tableless, "no such table"),
+        (make_tables_unreadable, "damaged"),
+    ],
+)
+def test_files_that_are_no_store_are_refused_and_left_alone(
+    path: Path, spoil: Callable[[Path], None], found: str
+) -> None:
+    spoil(path)
+    before = path.read_bytes()
+    with pytest.raises(StoreError) as caught:
+        Store(path)
+    for part in (str(path), found, "Move it away or choose another --out."):
+        assert part in str(caught.value)
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+NEEDLES = [RESULT.arrays["curve"][1500:1510].tobytes(), b'"mistakes":7', b'"seed":3']
+
+
+def flip_after(path: Path, needle: bytes, bit: int = 1) -> None:
+    contents = path.read_bytes()
+    assert contents.count(needle) == 1
+    position = contents.index(needle) + len(needle) - 1
+    path.write_bytes(contents[:position] + bytes([contents[position] ^ bit]) + contents[position + 1 :])
+
+
+@pytest.mark.parametrize("needle", NEEDLES, ids=["array", "number", "cell"])
+@pytest.mark.parametrize("bit", [1, 128], ids=["flipped", "no text"])
+def test_a_damaged_row_is_noticed_and_can_be_put_again(path: Path, needle: bytes, bit: int) -> None:
+    with Store(path) as store:
+        store.put(OTHER_CELL, Result({"mistakes": 1}), seconds=1.0)
+    flip_after(path, needle, bit)
+    damaged = path.read_bytes()
+    with Store(path) as store:
+        assert store.look_up([CELL.key, OTHER_CELL.key, "missing"]) == {CELL.key: False, OTHER_CELL.key: True}
+        assert store.finished([CELL.key, OTHER_CELL.key]) == {OTHER_CELL.key}
+        with pytest.raises(StoreError, match=r"seed 3 is damaged \(wrong checksum\)\. Run again: it is played anew\.$"):
+            store.get(CELL)
+        assert path.read_bytes() == damaged, "reading changes nothing"
+        store.put(CELL, RESULT)
+        assert store.get(CELL) == RESULT
+        assert store.get(OTHER_CELL) == Result({"mistakes": 1})
+
+
+def test_a_row_under_the_key_of_another_is_damaged(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE results SET key = ?", (OTHER_CELL.key,))
+    with Store(path) as store:
+        assert store.look_up([CELL.key, OTHER_CELL.key]) == {OTHER_CELL.key: False}
+
+
+def spoil_a_page(path: Path, needle: bytes) -> bytes:
+    """Set the page that holds this to zero, as a disk does that has lost a sector."""
+    contents = path.read_bytes()
+    start = contents.index(needle) // 4096 * 4096
+    path.write_bytes(contents[:start] + bytes(4096) + contents[start + 4096 :])
+    return path.read_bytes()
+
+
+def test_a_damaged_file_is_kept_and_rebuilt_from_what_is_sound(path: Path) -> None:
+    cells = [Cell(CELL.stream, CELL.player, seed, "1") for seed in range(10, 30)]
+    with Store(path) as store:
+        for cell in cells:
+            store.put(cell, Result({"mistakes": cell.seed}, {"curve": np.arange(2000) / cell.seed}), seconds=2.5)
+    damaged = spoil_a_page(path, NEEDLES[0])
+    said = r"arena\.sqlite: the file was damaged .* the 20 results .* kept as arena\.sqlite\.damaged-1"
+    with pytest.warns(DamageWarning, match=said):
+        store = Store(path)
+    with store:
+        assert store.finished([CELL.key, *(cell.key for cell in cells)]) == {cell.key for cell in cells}
+        for cell in cells:
+            assert store.get(cell).numbers == {"mistakes": cell.seed}
+            assert store.seconds(cell) == 2.5
+        store.put(CELL, RESULT)
+    assert path.with_name("arena.sqlite.damaged-1").read_bytes() == damaged
+    with Store(path) as store:
+        assert store.get(CELL) == RESULT
+    damaged = spoil_a_page(path, NEEDLES[0])
+    with pytest.warns(DamageWarning, match="damaged-2"):
+        Store(path).close()
+    assert path.with_name("arena.sqlite.damaged-2").read_bytes() == damaged
+
+
+@pytest.mark.parametrize("n_lost", [1, 4096, 40_000])
+def test_a_file_whose_end_is_missing_is_rebuilt_from_its_beginning(path: Path, n_lost: int) -> None:
+    cells = [Cell(CELL.stream, CELL.player, seed, "1") for seed in range(10, 30)]
+    with Store(path) as store:
+        for cell in cells:
+            store.put(cell, Result({"mistakes": cell.seed}, {"curve": np.arange(500) / cell.seed}))
+    damaged = path.read_bytes()[:-n_lost]
+    path.write_bytes(damaged)
+    with pytest.warns(DamageWarning, match="rebuilt"):
+        store = Store(path)
+    with store:
+        kept = store.finished(cell.key for cell in cells)
+        # Almost a page to each result.
+        assert len(kept) >= 20 - n_lost / 4096 - 2
+        for cell in cells:
+            store.put(cell, Result({"mistakes": cell.seed}, {"curve": np.arange(500) / cell.seed}))
+    with Store(path) as store:
+        assert len(store.finished(cell.key for cell in cells)) == 20
+    assert path.with_name("arena.sqlite.damaged-1").read_bytes() == damaged
+
+
+def test_who_has_a_damaged_file_open_goes_on_with_the_rebuilt_one(path: Path) -> None:
+    with Store(path) as store:
+        store.put(OTHER_CELL, Result({"mistakes": 1}))
+        spoil_a_page(path, NEEDLES[0])
+        with pytest.warns(DamageWarning):
+            Store(path).close()
+        assert store.finished([CELL.key, OTHER_CELL.key]) == {OTHER_CELL.key}
+        store.put(CELL, RESULT)
+    with Store(path) as store:
+        assert store.get(CELL) == RESULT
+
+
+def test_who_opens_a_damaged_file_while_it_is_rebuilt_loses_nothing(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store(path) as store:
+        store.put(OTHER_CELL, Result({"mistakes": 1}))
+    spoil_a_page(path, NEEDLES[0])
+    copy = shutil.copyfileobj
+    others: list[threading.Thread] = []
+
+    def put_in_between() -> None:
+        with Store(path) as store:
+            store.put(CELL, RESULT)
+
+    def copy_slowly(*files: Any) -> None:
+        copy(*files)
+        if not others:
+            others.append(threading.Thread(target=put_in_between))
+            others[0].start()
+            others[0].join(0.5)
+
+    monkeypatch.setattr("shutil.copyfileobj", copy_slowly)
+    with pytest.warns(DamageWarning):
+        Store(path).close()
+    others[0].join()
+    with Store(path) as store:
+        assert store.finished([CELL.key, OTHER_CELL.key]) == {CELL.key, OTHER_CELL.key}
+    assert sorted(file.name for file in path.parent.iterdir()) == [path.name, f"{path.name}.damaged-1"]
+
+
+def test_a_damaged_file_in_a_folder_that_cannot_be_written_is_left_alone(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store(path) as store:
+        store.put(OTHER_CELL, Result({"mistakes": 1}))
+    damaged = spoil_a_page(path, NEEDLES[0])
+
+    def fail(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("onebit.files._open_locked", fail)
+    with pytest.raises(StoreError, match=r"the file is damaged, and .*Permission denied.*choose another --out"):
+        Store(path)
+    assert path.read_bytes() == damaged
+
+
+def test_a_damaged_file_of_which_no_copy_can_be_kept_is_left_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store(path) as store:
+        store.put(OTHER_CELL, Result({"mistakes": 1}))
+    damaged = spoil_a_page(path, NEEDLES[0])
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("shutil.copyfileobj", fail)
+    with pytest.raises(StoreError, match=r"no copy can be kept .*No space left.*choose another --out"):
+        Store(path)
+    assert path.read_bytes() == damaged
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_result_beyond_a_row_of_sqlite_is_refused_with_its_size(path: Path) -> None:
+    with Store(path) as store:
+        store._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 50_000)
+        store.put(OTHER_CELL, Result({}, {"curve": np.zeros(6_000)}))
+        big = Cell(CELL.stream, CELL.player, 5, "1")
+        with pytest.raises(StoreError, match=r"seed 5 has 80 \d+ bytes, and a row of SQLite holds 49 000\..*Keep less"):
+            store.put(big, Result({}, {"curve": np.zeros(10_000)}))
+        assert store.finished([CELL.key, OTHER_CELL.key, big.key]) == {CELL.key, OTHER_CELL.key}
+
+
+def test_a_time_that_is_no_number_is_not_kept(path: Path) -> None:
+    with Store(path) as store:
+        store.put(OTHER_CELL, RESULT, seconds=float("nan"))
+        assert store.seconds(OTHER_CELL) is None
+        assert store.get(OTHER_CELL) == RESULT
+        store._connection.execute("INSERT INTO timings VALUES (?, CAST(x'ff' AS TEXT))", (OTHER_CELL.key,))
+        assert store.seconds(OTHER_CELL) is None, "damaged"
+
+
+@pytest.mark.parametrize("every", [997, pytest.param(41, marks=pytest.mark.slow)])
+def test_damage_anywhere_gives_right_rows_or_a_clear_error(path: Path, every: int) -> None:
+    cells = [Cell(CELL.stream, CELL.player, seed, "1") for seed in range(5)]
+    results = {cell.key: Result({"mistakes": cell.seed}, {"curve": np.arange(900) / 7}) for cell in cells}
+    path.unlink()
+    with Store(path) as store:
+        for cell in cells:
+            store.put(cell, results[cell.key], seconds=1.0)
+    whole = path.read_bytes()
+    outcomes: Counter[str] = Counter()
+    for position in [*range(0, 100, 3), *range(100, len(whole), every)]:
+        for damage in ("flip", "zeros", "cut"):
+            spoiled = {
+                "flip": whole[:position] + bytes([whole[position] ^ (1 << position % 8)]) + whole[position + 1 :],
+                "zeros": whole[:position] + bytes(512) + whole[position + 512 :],
+                "cut": whole[:position],
+            }[damage]
+            for left in path.parent.glob("arena.sqlite*"):
+                left.unlink()
+            path.write_bytes(spoiled)
+            outcomes[outcome_of_damage(path, results, cells)] += 1
+    assert set(outcomes) == {"refused", "all right", "some again"}
+    assert outcomes["refused"] < outcomes.total() / 2
+
+
+def outcome_of_damage(path: Path, results: dict[str, Result], cells: list[Cell]) -> str:
+    before = path.read_bytes()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DamageWarning)
+            with Store(path) as store:
+                sound = store.finished(results)
+                assert all(store.get(cell) == results[cell.key] for cell in cells if cell.key in sound)
+                for cell in cells:
+                    store.put(cell, results[cell.key], seconds=1.0)
+            with Store(path) as store:
+                assert all(store.get(cell) == results[cell.key] for cell in cells)
+    except StoreError as error:
+        said, content = str(error), path.read_bytes()
+    else:
+        return "all right" if len(sound) == len(cells) else "some again"
+    assert said.startswith(str(path))
+    assert said.endswith("choose another --out.")
+    assert content == before
+    return "refused"
+
+
+def test_folder_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"there is no folder .*missing\. Create it first"):
+        Store(tmp_path / "missing" / "arena.sqlite")
+    assert not (tmp_path / "missing").exists()
+
+
+def test_a_folder_is_no_store(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"cannot be read .*choose another --out"):
+        Store(tmp_path)
+
+
+def test_full_disk_loses_nothing(path: Path) -> None:
+    with Store(path) as store:
+        store._connection.execute("PRAGMA max_page_count = 10")
+        with pytest.raises(StoreError, match=r"disk is full\. Nothing finished was lost"):
+            store.put(OTHER_CELL, Result({}, {"curve": np.zeros(100_000)}))
+        assert store.get(CELL) == RESULT
+        assert store.finished([OTHER_CELL.key]) == set()
+    with Store(path) as store:
+        store.put(OTHER_CELL, Result({}, {"curve": np.zeros(100_000)}))
+
+
+def test_a_locked_file_is_explained(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.experiments.store.BUSY_SECONDS", 0.01)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection, Store(path) as store:
+        connection.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="Another process kept the file locked"):
+            store.put(OTHER_CELL, RESULT)
+
+
+def test_times_are_beside_the_results_and_the_first_stays(path: Path) -> None:
+    with Store(path) as store:
+        assert store.seconds(CELL) is None
+        store.put(OTHER_CELL, RESULT, seconds=1.5)
+        before = path.read_bytes()
+        store.put(OTHER_CELL, RESULT, seconds=9.0)
+        assert store.seconds(OTHER_CELL) == 1.5
+        assert store.get(OTHER_CELL) == RESULT
+    assert path.read_bytes() == before
+
+
+def test_a_store_of_the_first_format_is_refused(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 1")
+        connection.execute("DROP TABLE timings")
+    with pytest.raises(StoreError, match=r"found a store of format 1, this onebit reads 2\. Move it away or choose"):
+        Store(path)
