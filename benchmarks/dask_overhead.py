@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ import distributed
 from rich.console import Console
 
 from onebit.experiments import Executor, LocalProcesses
-from onebit.experiments.cluster.dask_cluster import DaskCluster
 from onebit.experiments.comparison import Comparison, run_comparison
+from onebit.experiments.dask_cluster import DaskCluster
 from onebit.experiments.entries import default_entries, enter
 from onebit.streams.sources import find_sources
 
@@ -53,11 +53,12 @@ def cluster(folder: Path) -> Iterator[str]:
                 process.wait()
 
 
-def seconds(comparison: Comparison, executor: Executor) -> float:
+def seconds(comparison: Comparison, place: AbstractContextManager[Executor]) -> float:
     """Return how long the whole comparison takes."""
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        run_comparison(comparison, Path(folder), executor=executor)
+        with place as executor:
+            run_comparison(comparison, Path(folder), executor=executor)
         return time.perf_counter() - start
 
 

@@ -24,7 +24,7 @@ from rich.table import Table
 
 from long_run_games import PIECES, STREAMS, SYNTHETIC, WINDOW, Game, Played, file_of, play_all, player_of, read
 from onebit.experiments.players import build
-from onebit.experiments.run import THREAD_VARIABLES
+from onebit.experiments.workers import THREAD_VARIABLES
 from onebit.files import replace_file
 from onebit.inputs import check_integer
 from onebit.reporting import style

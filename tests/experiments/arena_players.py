@@ -3,11 +3,13 @@
 import ctypes
 import multiprocessing
 import os
+import signal
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,13 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 from onebit.engine.compile_notice import NOTICE
-from onebit.experiments import Batch, Cell, LocalProcesses, Played, Result, Spec, grid, run
-from onebit.experiments.cluster.dask_cluster import DaskCluster
-from onebit.experiments.scratch import batch_folder
+from onebit.experiments import Batch, Cell, Played, Result, Spec, grid, run
+from onebit.experiments.cleanup import batch_folder
+from onebit.experiments.dask_cluster import DaskCluster
 
 LOG_VARIABLE = "ARENA_TEST_LOG"
 STUCK_VARIABLE = "ARENA_TEST_STUCK_FROM_SEED"
+CRASH_VARIABLE = "ARENA_TEST_HAS_CRASHED"
 
 
 def play(batch: Batch) -> Iterator[Played]:
@@ -41,6 +44,9 @@ def act(cell: Cell) -> None:
         raise ZeroDivisionError("no rounds to divide by")
     elif cell.player.name == "Crash":
         os._exit(3)
+    elif cell.player.name == "Crash once" and not (marker := Path(os.environ[CRASH_VARIABLE])).exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def play_with_a_thread(batch: Batch) -> Iterator[Played]:
@@ -124,9 +130,10 @@ def play_reading(path: Path, batch: Batch) -> Iterator[Played]:
 def main() -> None:
     """Play into the store given on the command line, here or on a cluster whose address is given."""
     play_batch = globals()[sys.argv[2]] if len(sys.argv) > 2 else play
-    executor = DaskCluster(sys.argv[3]) if len(sys.argv) > 3 else LocalProcesses(2)
+    place: AbstractContextManager[Any] = DaskCluster(sys.argv[3]) if len(sys.argv) > 3 else nullcontext(None)
     try:
-        run(cells_of_script(), sys.argv[1], play_batch, executor=executor)
+        with place as executor:
+            run(cells_of_script(), sys.argv[1], play_batch, jobs=2, executor=executor)
     except KeyboardInterrupt:
         sys.exit(77)
 

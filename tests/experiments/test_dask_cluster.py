@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import pickle
 import shutil
 import signal
 import socket
@@ -12,28 +11,24 @@ import sys
 import threading
 import time
 import traceback
-from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
-import numpy as np
 import pytest
 
 from in_process import onebit
-from onebit.experiments import Cell, CellError, Spec, Store, grid, run, vowpal_wabbit
-from onebit.experiments.cluster import dask_cluster
-from onebit.experiments.cluster.dask_cluster import ClusterError, DaskCluster
-from onebit.experiments.cluster.environment import describe_environment, needs_of
-from onebit.experiments.cluster.game_process import why_not
-from onebit.experiments.cluster.luggage import only_for, pack, unpack
+from onebit.experiments import Cell, CellError, Spec, Store, WorkerWarning, dask_cluster, grid, run
 from onebit.experiments.comparison import Comparison, PlayComparison
+from onebit.experiments.dask_cluster import ClusterError, DaskCluster
+from onebit.experiments.dask_worker import pack, unpack
 from onebit.experiments.entries import enter
+from onebit.experiments.environment import needs_of
 from onebit.experiments.grid import batches
-from onebit.experiments.run import Played, going_on
-from onebit.experiments.store import Result
 from onebit.streams.sources import find_sources
 
 FOLDER = Path(__file__).parent
@@ -64,11 +59,11 @@ def wait_until(condition: Callable[[], bool]) -> None:
 class Cluster:
     """A scheduler and workers, each in a process and a process group of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, address: str = "") -> None:
         self.folder = folder
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            self.address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+            self.address = address or f"tcp://127.0.0.1:{free.getsockname()[1]}"
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.said: list[str] = []
 
@@ -101,25 +96,25 @@ class Cluster:
         process.kill()
         process.wait()
 
-    def executor(self) -> DaskCluster:
-        return DaskCluster(self.address, self.said.append)
+    def run(self, cells: list[Cell], path: Path, play: Any, **more: Any) -> DaskCluster:
+        with DaskCluster(self.address, self.said.append) as executor:
+            run(cells, path, play, executor=executor, **more)
+        return executor
 
     def left(self, name: str) -> list[Path]:
         """What a worker has of a run."""
         return list((self.folder / name).glob("**/onebit-*"))
 
     def game_processes(self) -> list[str]:
-        """The processes that play, of all workers."""
-        words = [path.read_bytes() for path in _readable(Path("/proc").glob("[0-9]*/cmdline"))]
-        found = [line for line in words if b"onebit.experiments.cluster.game_process" in line]
-        return [line.decode() for line in found]
-
-
-def _readable(paths: Any) -> Iterator[Path]:
-    for path in paths:
-        with suppress(OSError):
-            path.read_bytes()
-            yield path
+        """The processes that play, of all workers: those that were spawned in the sessions of ours."""
+        sessions = {str(process.pid) for process in self.processes.values()}
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                words = (folder / "cmdline").read_bytes().decode()
+                session = (folder / "stat").read_text().rpartition(")")[2].split()[3]
+                found += [words] if "multiprocessing.spawn" in words and session in sessions else []
+        return found
 
 
 @pytest.fixture
@@ -179,9 +174,8 @@ def test_a_cluster_gives_the_rows_of_one_machine_and_sends_a_file_once(
     table.write_bytes(os.urandom(40_000))
     play = partial(players.play_reading, table)
     calls: list[tuple[int, int]] = []
-    executor = cluster.executor()
     cells = grid(STREAMS[:1], GOOD, [1, 2], "test")
-    run(cells, tmp_path / "there.sqlite", play, executor=executor, on_progress=lambda *done: calls.append(done))
+    executor = cluster.run(cells, tmp_path / "there.sqlite", play, on_progress=lambda *done: calls.append(done))
 
     assert sorted(log()) == sorted(cell.key for cell in cells), "each once"
     assert calls == [(done, len(cells)) for done in range(len(cells) + 1)]
@@ -260,13 +254,13 @@ def test_the_cells_of_a_worker_that_is_killed_go_to_another(
         cluster.kill("stuck")
         cluster.start_worker("sound")
 
-    with meanwhile(disturb):
-        run(CELLS, tmp_path / "there.sqlite", players.play, executor=cluster.executor())
+    warned = pytest.warns(WorkerWarning, match=r"worker stuck \(tcp://.* is gone\); .* is played again")
+    with meanwhile(disturb), warned:
+        cluster.run(CELLS, tmp_path / "there.sqlite", players.play)
     assert_as_on_one_machine(tmp_path / "there.sqlite", CELLS, players.play)
     begun = log()[: len(CELLS) + 1]
     assert sorted(set(begun)) == sorted(cell.key for cell in CELLS)
     assert begun.count(begun[0]) == 2, "lost once, then played"
-    assert any("worker stuck (tcp://" in line and "is played again" in line for line in cluster.said)
     wait_until(lambda: not [path for path in cluster.left("sound") if path.exists()])
 
 
@@ -287,7 +281,7 @@ def test_a_scheduler_that_is_killed_and_started_again(
 
     cells = grid(STREAMS, GOOD, [1], "test") + grid(STREAMS, GOOD, [2], "test")
     with meanwhile(disturb):
-        run(cells, path, players.play, executor=cluster.executor())
+        cluster.run(cells, path, players.play)
     assert_as_on_one_machine(path, cells, players.play)
     begun = log()[:9]
     assert begun.count(begun[4]) == 2, "lost once, then played"
@@ -333,7 +327,7 @@ def test_a_client_that_is_stopped_leaves_nothing_behind_and_is_resumed(
     kept = {row[0] for row in rows(path)}
     cluster.kill("stuck")
     cluster.start_worker("sound")
-    run(cells, path, players.play_with_files, executor=cluster.executor())
+    cluster.run(cells, path, players.play_with_files)
     assert sorted(log()[12:]) == sorted({cell.key for cell in cells} - kept)
     assert_as_on_one_machine(path, cells, players.play)
 
@@ -365,7 +359,7 @@ def test_a_worker_that_differs_is_refused_and_its_cells_go_to_others(
 
     monkeypatch.setattr(dask_cluster, "HOPING", PATIENCE)
     with meanwhile(help_out):
-        run(CELLS, tmp_path / "there.sqlite", players.play, executor=cluster.executor())
+        cluster.run(CELLS, tmp_path / "there.sqlite", players.play)
     assert sorted(log()) == sorted(cell.key for cell in CELLS)
     assert_as_on_one_machine(tmp_path / "there.sqlite", CELLS, players.play)
     said = {name: next(line for line in cluster.said if f"Worker {name} (tcp://" in line) for name in differing}
@@ -377,31 +371,32 @@ def test_a_worker_that_differs_is_refused_and_its_cells_go_to_others(
     cluster.kill("same")
     monkeypatch.setattr(dask_cluster, "HOPING", 1.0)
     with pytest.raises(ClusterError, match=r"no worker of tcp.* may play\. Worker \w+ \(tcp"):
-        run(CELLS, tmp_path / "other.sqlite", players.play, executor=cluster.executor())
+        cluster.run(CELLS, tmp_path / "other.sqlite", players.play)
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::onebit.experiments.run.WorkerWarning")
 def test_cells_that_fail_or_kill_are_named(tmp_path: Path, players: Any, cluster: Cluster) -> None:
     cluster.start_worker("one")
     path = tmp_path / "there.sqlite"
     with pytest.raises(CellError, match="Broken, seed 1 failed with ZeroDivisionError: no rounds") as caught:
-        run(grid(STREAMS[:1], [GOOD[0], Spec("Broken")], [1], "test"), path, players.play, executor=cluster.executor())
+        cluster.run(grid(STREAMS[:1], [GOOD[0], Spec("Broken")], [1], "test"), path, players.play)
     assert "in act" in "".join(traceback.format_exception(caught.value))
     cells = grid(STREAMS[:1], [GOOD[1], Spec("Crash")], [1], "test")
-    with pytest.raises(CellError, match=r"Crash, seed 1 was given up: 3 workers died .* died \(status 3\)"):
-        run(cells, path, players.play, executor=cluster.executor())
+    with pytest.raises(CellError, match=r"Crash, seed 1 was given up: 3 workers died"):
+        cluster.run(cells, path, players.play)
     with Store(path) as store:
         wanted = grid(STREAMS[:1], GOOD, [1], "test")
         assert store.finished(cell.key for cell in wanted) == {cell.key for cell in wanted}
     with pytest.raises(CellError, match=r"Banditron.*cannot be sent back: it stays here"):
-        run(CELLS[:1], tmp_path / "other.sqlite", players.play_for_nobody, executor=cluster.executor())
+        cluster.run(CELLS[:1], tmp_path / "other.sqlite", players.play_for_nobody)
 
 
 def test_nobody_at_the_address(tmp_path: Path, players: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed", reason="Dask is not installed: pip install 'onebit[dask]'")
     monkeypatch.setattr(dask_cluster, "CONNECTING", 0.2)
     with pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1 .* `dask scheduler`"):
-        run(CELLS, tmp_path / "there.sqlite", players.play, executor=DaskCluster("tcp://127.0.0.1:1"))
+        Cluster(tmp_path, "tcp://127.0.0.1:1").run(CELLS, tmp_path / "there.sqlite", players.play)
 
 
 @pytest.mark.parametrize("given", ["bogus://x", "tcp://127.0.0.1:port", "cluster.json", "broken.json", "localhost"])
@@ -419,47 +414,30 @@ def test_the_address_in_a_scheduler_file(tmp_path: Path) -> None:
     assert dask_cluster.scheduler_at(str(tmp_path / "there.json")) == "tcp://10.0.0.1:8786"
 
 
-def test_a_worker_that_has_removed_the_run_may_join_again(
-    tmp_path: Path, players: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_has_removed_the_run_may_join_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was cut off for a while; that is no reason to refuse it."""
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: True)
-    (tmp_path / "data").write_text("1")
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install 'onebit[dask]'")
     said: list[str] = []
     cluster = DaskCluster("tcp://127.0.0.1:1", said.append)
-    worker = dask_cluster._Worker("tcp://10.0.0.2:1", "lent", 1, is_ready=True)
-    cluster._workers, cluster._tasks, cluster._run = {worker.address: worker}, {}, "run"
-    cluster._play_batch = partial(players.play_reading, tmp_path / "data")
-    cluster._waiting = deque([dask_cluster._Job(batches(CELLS)[0], list(CELLS[:1]))])
-
-    class Client:
-        def run(self, function: Any, *arguments: Any, workers: list[str]) -> dict[str, Any]:
-            return {at: function(*arguments, dask_worker=worker) for at in workers}
-
-    cluster._client = Client()
-    cluster._hand_out()
-    assert (len(cluster._waiting), cluster._workers, said) == (1, {}, [])
-
-
-@pytest.mark.parametrize("answer", [Played(CELLS[1], Result()), Played(CELLS[0], "a result"), "played"])  # type: ignore[arg-type]
-def test_a_worker_cannot_answer_for_another_cell(answer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: True)
-    cluster = DaskCluster("tcp://127.0.0.1:1")
-    job = dask_cluster._Job(batches(CELLS)[0], [CELLS[0]])
-    with pytest.raises(CellError, match=r"worker lent .* answered with something else"):
-        cluster._played(dask_cluster._Worker("tcp://10.0.0.2:1", "lent", 1), job, pickle.dumps(answer))
+    worker = dask_cluster._Worker("tcp://10.0.0.2:1", "lent", 1, is_joined=True)
+    outcome, future = Future[Any](), Mock(status="finished", result=lambda timeout: None)
+    worker.held.append(future)
+    cluster._workers[worker.address] = worker
+    cluster._finish(worker, outcome, future)
+    assert isinstance(outcome.exception(), CancelledError)
+    assert (cluster._workers, said) == ({}, [])
 
 
 def test_what_a_batch_needs_travels_with_it(tmp_path: Path, players: Any) -> None:
     table, copies = tmp_path / "table.csv", tmp_path / "copies"
     table.write_text("1,2\n")
     (batch, *_) = batches(CELLS)
-    luggage = pack(partial(players.play_reading, table), batch)
-    ((name, path),) = luggage.files.items()
+    packed = pack(partial(players.play_reading, table), batch)
+    ((name, path),) = packed.files.items()
     assert path == table
     (copies / name).parent.mkdir(parents=True)
     shutil.move(table, copies / name)
-    play_batch, unpacked = unpack(luggage.job, copies)
+    play_batch, unpacked = unpack(packed.content, copies)
     assert unpacked == batch
     assert [played.result.numbers for played in play_batch(unpacked)] == [{"bytes": 4, "path ends in csv": 1}] * 2
 
@@ -469,30 +447,11 @@ def test_only_the_data_set_of_a_batch_travels_with_it(tmp_path: Path) -> None:
         (tmp_path / f"{name}.csv").write_text(f"x,label\n{ord(name)},yes\n2,no\n")
     comparison = Comparison(tuple(find_sources([str(tmp_path)])), (enter("Banditron"),), runs=2)
     sources = {stream.canonical: source for source, stream in comparison.streams.items()}
-    play = partial(going_on, PlayComparison(sources, False, 60.0))
+    play = PlayComparison(sources, False, 60.0)
     todo = batches(comparison.cells())
-    travelling = [[path.name for path in pack(play, batch).files.values()] for batch in todo]
+    travelling = [[path.name for path in pack(play.only_for(batch), batch).files.values()] for batch in todo]
     assert travelling == [["a.csv"], ["a.csv"], ["b.csv"], ["b.csv"]]
-    assert needs_of(only_for(play, todo[0]), todo).modules == ("onebit.experiments.games", "onebit.experiments.run")
-
-
-def test_what_a_worker_needs_is_the_code_that_plays_and_that_users_name(players: Any) -> None:
-    strange = Cell(Spec("a", {"kernel": {"function": "fractions:Fraction"}}), Spec("json:loads"), 1, "test")
-    needs = needs_of(partial(players.play), batches([CELLS[0], strange]))
-    assert needs.modules == ("arena_players", "fractions", "json")
-    assert needs.described == describe_environment(needs.modules, needs.rivals)
-    assert f"python {sys.version_info.major}.{sys.version_info.minor}" in needs.described
-    assert f"numpy {np.__version__}" in needs.described
-
-
-def test_what_a_worker_needs_is_the_version_of_a_rival_too(players: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vowpal_wabbit, "require", lambda: "9.11")
-    rival = vowpal_wabbit.VowpalWabbit(vowpal_wabbit.DEFAULT)
-    needs = needs_of(players.play, batches(grid(STREAMS, [*GOOD, rival.spec], [1], "test")))
-    assert needs.described[-1].endswith("VowpalWabbit 9.11")
-    assert why_not(needs) is None
-    monkeypatch.setattr(vowpal_wabbit, "require", lambda: "9.12")
-    assert "VowpalWabbit 9.12, this run needs" in str(why_not(needs))
+    assert needs_of(play.only_for(todo[0]), todo[0]).modules == ("onebit.experiments.games",)
 
 
 def test_without_dask_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

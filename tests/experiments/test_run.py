@@ -1,6 +1,6 @@
 import importlib
 import os
-import queue
+import pickle
 import signal
 import sqlite3
 import subprocess
@@ -8,8 +8,11 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +20,22 @@ import pytest
 
 from onebit.engine.compile_notice import CompileNotice
 from onebit.experiments import (
-    Batch,
     Cell,
     CellError,
     DamageWarning,
     LocalProcesses,
     Played,
+    Result,
     Spec,
     Store,
     StoreError,
+    WorkerWarning,
     grid,
     run,
 )
-from onebit.experiments.run import THREAD_VARIABLES, PlayBatch, in_order
+from onebit.experiments.workers import THREAD_VARIABLES
 
+run_module = importlib.import_module("onebit.experiments.run")
 FOLDER = Path(__file__).parent
 STREAMS = [Spec("paper_weak", {"rounds": 10}), Spec("paper_strong")]
 GOOD = [Spec("Banditron", {"exploration": 0.02}), Spec("BanditPerceptron")]
@@ -168,13 +173,27 @@ def test_a_run_goes_on_after_a_failure_if_somebody_is_told(tmp_path: Path, playe
         run(cells, path, players.play, jobs=1)
 
 
-def test_a_dead_worker_names_who_may_have_killed_it(tmp_path: Path, players: Any) -> None:
+@pytest.mark.ci
+@pytest.mark.filterwarnings("ignore::onebit.experiments.run.WorkerWarning")
+def test_a_cell_that_ends_every_worker_is_named_and_given_up(tmp_path: Path, players: Any) -> None:
     path = tmp_path / "arena.sqlite"
     cells = grid(STREAMS[:1], [GOOD[0], Spec("Crash"), GOOD[1]], [1], "test")
-    with pytest.raises(CellError, match=r"worker process died while playing paper_weak\(rounds=10\) × Crash, seed 1\."):
+    with pytest.raises(CellError, match=r"paper_weak\(rounds=10\) × Crash, seed 1 was given up: 3 workers died"):
         run(cells, path, players.play, jobs=2)
     with Store(path) as store:
         assert store.finished(keys(cells)) == {cells[0].key}
+
+
+def test_what_a_killed_worker_was_playing_is_played_again(
+    tmp_path: Path, players: Any, played: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(players.CRASH_VARIABLE, str(tmp_path / "has crashed"))
+    cells = grid(STREAMS, [GOOD[0], Spec("Crash once"), GOOD[1]], [1], "test")
+    with pytest.warns(WorkerWarning, match=r"a worker died .*; paper_.* is played again"):
+        run(cells, tmp_path / "there.sqlite", players.play, jobs=2)
+    assert set(played()) == set(keys(cells))
+    run(cells, tmp_path / "here.sqlite", players.play, jobs=1)
+    assert rows(tmp_path / "there.sqlite") == rows(tmp_path / "here.sqlite")
 
 
 @pytest.mark.parametrize(
@@ -184,8 +203,11 @@ def test_a_dead_worker_names_who_may_have_killed_it(tmp_path: Path, players: Any
             "play_backwards",
             r"Banditron\(.*\), seed 1 failed with ValueError: play_batch must keep the order of its cells",
         ),
-        ("play_too_few", "BanditPerceptron, seed 1 failed: play_batch ended before it"),
-        ("play_too_many", r"Banditron\(.*\), seed 1: play_batch yielded it after the last cell"),
+        ("play_too_few", "BanditPerceptron, seed 1 failed with ValueError: play_batch ended before it"),
+        (
+            "play_too_many",
+            r"BanditPerceptron, seed 1 failed with ValueError: play_batch yielded .* after the last cell",
+        ),
         ("refuse", r"Banditron\(.*\), seed 1 failed with OSError: no such stream: paper_weak"),
     ],
 )
@@ -379,57 +401,41 @@ def test_a_run_in_a_thread_of_its_own(tmp_path: Path, players: Any, temporary: P
     assert list(temporary.glob("onebit-run-*")) == []
 
 
-class Elsewhere:
-    """What a cluster must provide: three methods. This one plays in a thread, last batch first."""
-
-    def start(self, play_batch: PlayBatch, todo: Sequence[Batch]) -> None:
-        self.n_stops = 0
-        self.queue: queue.Queue[Played | Exception | None] = queue.Queue()
-
-        def play() -> None:
-            try:
-                for batch in reversed(todo):
-                    for played in in_order(play_batch, batch):
-                        self.queue.put(played)
-                self.queue.put(None)
-            except CellError as error:
-                self.queue.put(error)
-
-        threading.Thread(target=play).start()
-
-    def results(self) -> Iterator[Played]:
-        while (message := self.queue.get()) is not None:
-            if isinstance(message, Exception):
-                raise message
-            yield message
-
-    def stop(self) -> None:
-        self.n_stops += 1
-
-
-def test_another_executor_needs_no_other_change(tmp_path: Path, players: Any) -> None:
+@pytest.mark.parametrize(
+    "make", [partial(ThreadPoolExecutor, 1), partial(ProcessPoolExecutor, 2, mp_context=get_context("spawn"))]
+)
+def test_any_executor_will_do(tmp_path: Path, players: Any, make: Any) -> None:
     here, there = tmp_path / "here.sqlite", tmp_path / "there.sqlite"
     calls: list[tuple[int, int]] = []
-    elsewhere = Elsewhere()
     run(CELLS, here, players.play, jobs=1)
-    run(CELLS, there, players.play, executor=elsewhere, on_progress=lambda done, total: calls.append((done, total)))
-    assert [row[0] for row in rows(here)] == [row[0] for row in rows(there)]
-    assert calls == [(done, len(CELLS)) for done in range(len(CELLS) + 1)]
-    assert elsewhere.n_stops == 1
-    broken = grid(STREAMS, [GOOD[0], Spec("Broken")], [1], "test")
-    with pytest.raises(CellError, match="Broken, seed 1 failed with ZeroDivisionError"):
-        run(broken, there, players.play, executor=elsewhere)
-    assert elsewhere.n_stops == 1, "stopped once in each run"
-    with Store(there) as store:
-        assert len(store.finished(keys(broken))) == 2, "those of the first run, and nothing of what came after"
+    with make() as elsewhere:
+        run(CELLS, there, players.play, executor=elsewhere, on_progress=lambda done, total: calls.append((done, total)))
+        assert rows(here) == rows(there)
+        assert calls == [(done, len(CELLS)) for done in range(len(CELLS) + 1)]
+        broken = grid(STREAMS, [GOOD[0], Spec("Broken")], [1], "test")
+        with pytest.raises(CellError, match="Broken, seed 1 failed with ZeroDivisionError"):
+            run(broken, there, players.play, executor=elsewhere)
+        assert elsewhere.submit(abs, -1).result() == 1, "it is not shut down"
+
+
+def test_a_worker_with_other_code_is_an_error(
+    tmp_path: Path, players: Any, played: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = run_module.needs_of
+    monkeypatch.setattr(run_module, "needs_of", lambda *given: usual(*given)._replace(described=("code 0",) * 6))
+    with ThreadPoolExecutor(1) as elsewhere, pytest.raises(CellError, match=r"it has code .*, this run needs code 0"):
+        run(CELLS, tmp_path / "there.sqlite", players.play, executor=elsewhere)
+    assert played() == []
 
 
 @pytest.mark.slow
-def test_local_processes_can_be_used_again(tmp_path: Path, players: Any) -> None:
-    executor, path = LocalProcesses(2), tmp_path / "arena.sqlite"
-    run(CELLS[:1], path, players.play, executor=executor)
-    run(CELLS, path, players.play, executor=executor)
+def test_local_processes_can_be_used_again(tmp_path: Path, players: Any, temporary: Path) -> None:
+    path = tmp_path / "arena.sqlite"
+    with LocalProcesses(2) as executor:
+        run(CELLS[:1], path, players.play_with_files, executor=executor)
+        run(CELLS, path, players.play_with_files, executor=executor)
     assert len(rows(path)) == len(CELLS)
+    assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.slow
@@ -446,7 +452,7 @@ def test_workers_that_compile_say_so_once_through_the_process_that_has_the_bar(
 ) -> None:
     here, said = CompileNotice(), list[str]()
     here.say = said.append
-    monkeypatch.setattr("onebit.experiments.run.NOTICE", here)
+    monkeypatch.setattr("onebit.experiments.workers.NOTICE", here)
     run(CELLS, tmp_path / "arena.sqlite", players.play_and_compile, jobs=2)
     assert said == ["compiling in a worker"]
     assert len(rows(tmp_path / "arena.sqlite")) == len(CELLS)
@@ -458,24 +464,7 @@ def test_what_cannot_be_sent_back_is_named(tmp_path: Path, players: Any) -> None
         run(CELLS, tmp_path / "arena.sqlite", players.play_for_nobody, jobs=2)
 
 
-def test_an_executor_that_forgets_a_cell_is_noticed(tmp_path: Path, players: Any) -> None:
-    class Forgetful:
-        def start(self, play_batch: PlayBatch, todo: Sequence[Batch]) -> None:
-            self.played = [played for batch in todo for played in in_order(play_batch, batch)]
-
-        def results(self) -> Iterator[Played]:
-            yield from (self.played[0], self.played[0])
-
-        def stop(self) -> None:
-            pass
-
-    told: list[tuple[int, int]] = []
-    with pytest.raises(CellError, match="Forgetful ended without"):
-        run(
-            CELLS,
-            tmp_path / "arena.sqlite",
-            players.play,
-            executor=Forgetful(),
-            on_progress=lambda done, total: told.append((done, total)),
-        )
-    assert told == [(0, len(CELLS)), (1, len(CELLS)), (1, len(CELLS))]
+@pytest.mark.parametrize("answer", [Played(CELLS[1], Result()), Played(CELLS[0], "a result"), "played"])  # type: ignore[arg-type]
+def test_a_worker_cannot_answer_for_another_cell(answer: Any) -> None:
+    with pytest.raises(CellError, match=r"Banditron.* a worker answered with something else"):
+        run_module._unpacked(CELLS[0], pickle.dumps(answer))

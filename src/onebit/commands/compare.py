@@ -63,7 +63,7 @@ class Request:
 def compare_command(request: Request) -> None:
     """Play, then write tables, figures and the report into the folder."""
     console = Console()
-    executor = executor_for(request.dask, request.jobs, console)
+    place = executor_for(request.dask, request.jobs, console)
     rivals = find_rivals(request.rival_names, whole_grid=request.grid)
     comparison = _comparison(request, rivals)
     baseline = _baseline(request, comparison.entries)
@@ -73,7 +73,7 @@ def compare_command(request: Request) -> None:
     say_what_is_played(console, comparison, said)
     for why in rivals.absent.values():
         console.print(on_screen(f"Absent: {why}."), highlight=False, soft_wrap=True)
-    with progress_bar(console, size_words(comparison)) as show:
+    with progress_bar(console, size_words(comparison)) as show, place as executor:
         played = run_comparison(comparison, request.out, jobs=request.jobs, on_progress=show, executor=executor)
     with console.status("Drawing figures and writing the report …"):
         outcomes = settle_in_hindsight(played)

@@ -52,12 +52,12 @@ class LeagueRequest(Request):
 def league_command(request: LeagueRequest) -> None:
     """Play, then write tables, figures and pages into the folder."""
     console = Console()
-    executor = executor_for(request.dask, request.jobs, console)
+    place = executor_for(request.dask, request.jobs, console)
     league, absent = _league(request)
     said = preprocessing_words(league)
     prepare_folder(request.out)
     say_what_is_played(console, league, said)
-    with progress_bar(console, size_words(league)) as show:
+    with progress_bar(console, size_words(league)) as show, place as executor:
         outcomes, failures = play_league(league, request.out, jobs=request.jobs, on_progress=show, executor=executor)
     with console.status("Drawing figures and writing the pages …"):
         standing = standings(outcomes)

@@ -36,7 +36,7 @@ def reproduce_command(
 ) -> None:
     """Play, then write tables, figures and the report into the folder."""
     console = Console()
-    executor = executor_for(dask, jobs, console)
+    place = executor_for(dask, jobs, console)
     comparison = paper_comparison(
         rounds=(QUICK_ROUNDS if quick else PAPER_ROUNDS) if rounds is None else rounds,
         runs=(QUICK_RUNS if quick else PAPER_RUNS) if runs is None else runs,
@@ -44,7 +44,8 @@ def reproduce_command(
     )
     folder = out if out is not None else _QUICK_FOLDER if quick else _FULL_FOLDER
     prepare_folder(folder)
-    with progress_bar(console, f"{comparison.runs} runs of {grouped(comparison.rounds)} rounds") as show:
+    title = f"{comparison.runs} runs of {grouped(comparison.rounds)} rounds"
+    with progress_bar(console, title) as show, place as executor:
         outcomes = run_comparison(comparison, folder, jobs=jobs, on_progress=show, executor=executor)
     with console.status("Drawing figures and writing the report …"):
         rows = summarize(outcomes)

@@ -1,13 +1,15 @@
 """Where a command's games are played: on this machine, or on a cluster."""
 
+from contextlib import AbstractContextManager, nullcontext
+
 from rich.console import Console
 
 from onebit.experiments.run import Executor, check_jobs
 from onebit.reporting.progress import say_note
 
 
-def executor_for(dask: str | None, jobs: int | None, console: Console) -> Executor | None:
-    """Return where to play, or None for this machine; errors name the options.
+def executor_for(dask: str | None, jobs: int | None, console: Console) -> AbstractContextManager[Executor | None]:
+    """Return where to play, None for this machine, in a context that connects and disconnects; errors name the options.
 
     Parameters
     ----------
@@ -20,13 +22,13 @@ def executor_for(dask: str | None, jobs: int | None, console: Console) -> Execut
     """
     check_jobs(jobs, "--jobs")
     if dask is None:
-        return None
+        return nullcontext(None)
     if jobs is not None:
         raise ValueError(
             f"--jobs {jobs} is for this machine, and --dask {dask} for others, whose workers bring their own number of "
             "threads; give one of the two"
         )
     # Nobody else waits for it.
-    from onebit.experiments.cluster.dask_cluster import DaskCluster
+    from onebit.experiments.dask_cluster import DaskCluster
 
     return DaskCluster(dask, lambda text: say_note(console, text))

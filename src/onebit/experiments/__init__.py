@@ -2,8 +2,9 @@
 
 from onebit.experiments.grid import JSON, Batch, Cell, Spec, batches, grid
 from onebit.experiments.players import LearnerPlayer, Player, PlayerTrace, player_from
-from onebit.experiments.run import CellError, Executor, InThisProcess, LocalProcesses, Played, in_order, run
+from onebit.experiments.run import CellError, Executor, Played, WorkerWarning, run
 from onebit.experiments.store import DamageWarning, MissingResultError, Result, Store, StoreError
+from onebit.experiments.workers import LocalProcesses
 
 __all__ = [
     "JSON",
@@ -12,7 +13,6 @@ __all__ = [
     "CellError",
     "DamageWarning",
     "Executor",
-    "InThisProcess",
     "LearnerPlayer",
     "LocalProcesses",
     "MissingResultError",
@@ -23,9 +23,9 @@ __all__ = [
     "Spec",
     "Store",
     "StoreError",
+    "WorkerWarning",
     "batches",
     "grid",
-    "in_order",
     "player_from",
     "run",
 ]

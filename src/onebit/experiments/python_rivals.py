@@ -22,8 +22,7 @@ from onebit.engine.loop import default_checkpoints
 from onebit.experiments import rival_program
 from onebit.experiments.grid import JSON, Spec
 from onebit.experiments.players import TOO_LITTLE, Player, PlayerTrace
-from onebit.experiments.programs import run_program
-from onebit.experiments.run import THREAD_VARIABLES
+from onebit.experiments.workers import THREAD_VARIABLES, run_program
 from onebit.import_paths import import_path_of
 from onebit.inputs import Integers, check_choice, check_number
 

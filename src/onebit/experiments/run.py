@@ -1,32 +1,40 @@
-"""Where cells are computed: in this process, or in worker processes. The parent alone writes the store.
+"""Plays the cells that have no result yet, and stores each as soon as it comes. This process alone writes the store.
 
-`run` passes batches to an *executor*, any object with the three methods of `Executor`, and stores the results.
+Where cells are played is an *executor*: anything with ``submit(function, *arguments)`` that returns a future, such as
+`LocalProcesses`, `onebit.experiments.dask_cluster.DaskCluster` or a pool of `concurrent.futures`. A batch is submitted
+in slices: a task plays cells for a fraction of a second, returns them, and the rest of the batch is submitted again. So
+an interrupted run loses little, and so does a worker that dies: its batch is then played again cell by cell, until the
+cell that ends workers is found.
 """
 
-import multiprocessing
 import os
-import signal
+import pickle
+import secrets
 import threading
+import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
-from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 from threadpoolctl import threadpool_limits
 
-from onebit.engine.compile_notice import NOTICE
+from onebit.experiments.cleanup import allowed, orderly_exit, run_folder
+from onebit.experiments.environment import Needs, check_environment, needs_of
 from onebit.experiments.grid import Batch, Cell, batches
-from onebit.experiments.interrupts import allowed, held, orderly_exit
-from onebit.experiments.orphans import end_with_parent
-from onebit.experiments.scratch import current_folder, enter_folder, run_folder
 from onebit.experiments.store import DamageWarning, Result, Store
+from onebit.experiments.workers import LocalProcesses
 from onebit.inputs import check_integer
+
+_SLICE = 0.25  # seconds that a task plays, at least
+_GLANCE = 1.0  # seconds after which an executor is asked again how many workers it has
+_MOST_DEATHS = 3  # a cell that ends so many workers will end the next one too
+# A worker takes some 200 MB: far more workers than cores would exhaust a machine, and are a typing error.
+_JOBS_PER_CORE, _JOBS_ANYWHERE = 4, 64
 
 
 class Played(NamedTuple):
@@ -46,51 +54,32 @@ OnProgress: TypeAlias = Callable[[int, int], None]
 OnFailure: TypeAlias = Callable[[Cell, str], None]
 
 
-@dataclass(frozen=True, eq=False)
-class Failed(Result):
-    """In place of the result of a cell that could not be played. It is not stored: the next run tries again."""
-
-    reason: str = ""
-
-
-# Every library that numpy, scipy or numba may compute with reads its own.
-THREAD_VARIABLES = (
-    "OPENBLAS_NUM_THREADS",
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMBA_NUM_THREADS",
-)
-
-_PATIENCE = 2.0  # seconds for a worker to exit; a player's own threads may need some
-# A worker takes some 200 MB: far more workers than cores would exhaust a machine, and are a typing error.
-_JOBS_PER_CORE, _JOBS_ANYWHERE = 4, 64
-
-
 class CellError(RuntimeError):
     """A cell could not be played; the message has the cell and the reason."""
 
 
-class Executor(Protocol):
-    """Where batches are computed: `onebit.experiments.cluster` is another place. One more is a class with its methods.
+class WorkerWarning(UserWarning):
+    """A worker died, and what it was playing is played again."""
 
-    Its workers must be able to import what this process has imported, users' code too, and play every batch with one
-    thread for linear algebra, since sums in another order round differently. It uses `in_order`, which turns errors
-    into a `CellError` that names the cell, and yields each cell as soon as it is played, so that an interrupted run
-    loses little.
+
+class InWorkerError(Exception):
+    """Shows the worker's own traceback."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+class Executor(Protocol):
+    """Where batches are played: anything that calls functions in other processes, here or on other machines.
+
+    Its workers must be able to import what this process has imported, users' code too; they are processes, since a
+    thread would share the number of threads for linear algebra with others. If it has an attribute `n_workers`, so many
+    batches are played at once, otherwise as many as `run` has jobs. A future that ends in a `BrokenExecutor` means that
+    its worker died; one that is cancelled is submitted again.
     """
 
-    def start(self, play_batch: PlayBatch, todo: Sequence[Batch]) -> None:
-        """Start playing the batches (at least one), in their order. Nothing need be finished when this returns."""
-
-    def results(self) -> Iterator[Played]:
-        """Yield every cell of every batch once, in any order, waiting for those not finished.
-
-        The first cell that fails, or whose worker died, raises a CellError; cells that came before it are yielded.
-        """
-
-    def stop(self) -> None:
-        """Stop all workers at once. Called exactly once, also after an error in any method."""
+    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> "Future[Any]":
+        """Call a function elsewhere."""
 
 
 def run(
@@ -123,13 +112,12 @@ def run(
     on_progress : callable, optional
         Called with the number of finished cells and of all cells, at the start and after every cell.
     executor : Executor, optional
-        Where to play, instead of `jobs` processes on this machine.
+        Where to play, instead of `jobs` processes on this machine. It is not shut down.
     on_failure : callable, optional
-        Called with every cell that failed, and why; all others are played. A worker that dies still stops the run.
+        Called with every cell that failed, and why; all others are played. A cell that ends three workers still stops
+        the run.
     """
-    if on_failure is not None:
-        play_batch = partial(going_on, play_batch)
-    chosen = _local_executor(jobs) if executor is None else executor
+    n_jobs = check_jobs(jobs)
     wanted = {cell.key: cell for cell in cells}
     with Store(store_path) as store:
         finished = _sound(store, wanted)
@@ -138,26 +126,20 @@ def run(
             on_progress(len(finished), len(wanted))
         if not todo:
             return
-        with orderly_exit(), run_folder():
-            try:
-                with allowed():
-                    chosen.start(play_batch, todo)
-                    for played in chosen.results():
-                        if on_failure is not None and isinstance(played.result, Failed):
-                            on_failure(played.cell, played.result.reason)
-                        else:
-                            # At once, so that this cell need never be played again.
-                            with held():
-                                store.put(*played)
-                        finished.add(played.cell.key)
-                        if on_progress is not None:
-                            on_progress(len(finished), len(wanted))
-            finally:
-                chosen.stop()
-    missing = [cell.label for key, cell in wanted.items() if key not in finished]
-    if missing:
-        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise CellError(f"{type(chosen).__name__} ended without {missing[0]}{others}")
+        with orderly_exit(), run_folder(), _place_to_play(executor, n_jobs) as chosen:
+            for cell, played in _Schedule(chosen, play_batch, todo, n_jobs, on_failure).results():
+                if played is not None:
+                    # At once, so that this cell need never be played again.
+                    store.put(*played)
+                finished.add(cell.key)
+                if on_progress is not None:
+                    on_progress(len(finished), len(wanted))
+
+
+def _place_to_play(executor: Executor | None, n_jobs: int) -> AbstractContextManager[Executor]:
+    if executor is not None:
+        return nullcontext(executor)
+    return InThisProcess() if n_jobs == 1 else LocalProcesses(n_jobs)
 
 
 def _sound(store: Store, wanted: dict[str, Cell]) -> set[str]:
@@ -172,15 +154,7 @@ def _sound(store: Store, wanted: dict[str, Cell]) -> set[str]:
 
 
 def check_jobs(jobs: int | None, name: str = "jobs") -> int:
-    """Return a number of worker processes, all cores for None, or raise ValueError.
-
-    Parameters
-    ----------
-    jobs : int, optional
-        The requested number.
-    name : str
-        The name of the option, for the error.
-    """
+    """Return a number of worker processes, all cores for None, or raise ValueError that names the option."""
     # Containers and batch systems may offer fewer cores than the machine has.
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if jobs is None:
@@ -192,45 +166,203 @@ def check_jobs(jobs: int | None, name: str = "jobs") -> int:
     return jobs
 
 
-def _local_executor(jobs: int | None) -> Executor:
-    n_workers = check_jobs(jobs)
-    return InThisProcess() if n_workers == 1 else LocalProcesses(n_workers)
+class _Task(NamedTuple):
+    """The cells of a batch that are still to be played."""
+
+    cells: tuple[Cell, ...]
+    seconds: float = _SLICE
+    """How long its next slice may take; 0 to play one cell."""
 
 
-def in_order(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
-    """Play a batch, check the order of its cells, and raise a CellError that names the cell that fails."""
-    results = _started_late(play_batch, batch)
-    for cell in batch.cells:
+class _Schedule:
+    """Submits batches slice by slice, never more at once than there are workers, and yields every cell once."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        play_batch: PlayBatch,
+        todo: list[Batch],
+        n_jobs: int,
+        on_failure: OnFailure | None,
+    ) -> None:
+        self._executor, self._play_batch, self._n_jobs, self._on_failure = executor, play_batch, n_jobs, on_failure
+        self._run = secrets.token_hex(8)
+        self._waiting = deque(_Task(batch.cells) for batch in todo)
+        self._playing: dict[Future[Slice], _Task] = {}
+        self._deaths: Counter[str] = Counter()
+        self._error: CellError | None = None
+
+    def results(self) -> Iterator[tuple[Cell, Played | None]]:
+        """Yield cells with their results, None for one that failed; the first failure raises without `on_failure`."""
+        arrived: list[tuple[Cell, Played | None]] = []
         try:
-            played = next(results)
-            if played.cell.key != cell.key:
-                raise ValueError(f"play_batch must keep the order of its cells, but yielded {played.cell.label}")
-            if not isinstance(played.result, Result):
-                raise TypeError(f"play_batch must yield a Result, but yielded {played.result!r}")
-        except StopIteration:
-            raise CellError(f"{cell.label} failed: play_batch ended before it") from None
-        except (Exception, SystemExit) as error:
-            raise CellError(f"{cell.label} failed with {type(error).__name__}: {error}") from error
-        yield played
-    for played in results:
-        raise CellError(f"{played.cell.label}: play_batch yielded it after the last cell of the batch")
+            while (self._waiting or self._playing) and self._error is None:
+                with allowed():
+                    self._submit()
+                # Stored while the workers go on.
+                yield from arrived
+                with allowed():
+                    done = self._wait()
+                arrived = [result for future in done for result in self._take(future)]
+            yield from arrived
+        finally:
+            for future in self._playing:
+                future.cancel()
+        if self._error is not None:
+            raise self._error
 
+    def _submit(self) -> None:
+        while self._waiting and len(self._playing) < getattr(self._executor, "n_workers", self._n_jobs):
+            task = self._waiting.popleft()
+            batch = Batch(task.cells[0].stream, task.cells[0].seed, task.cells)
+            only_for: Callable[[Batch], PlayBatch] | None = getattr(self._play_batch, "only_for", None)
+            play = self._play_batch if only_for is None else only_for(batch)
+            is_here = isinstance(self._executor, (InThisProcess, LocalProcesses))
+            needs = None if is_here else needs_of(play, batch)
+            future = self._executor.submit(play_slice, self._run, needs, play, batch, task.seconds)
+            self._playing[future] = task
 
-def going_on(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
-    """Play a batch to its end, with a `Failed` in place of every result that failed."""
-    left = batch.cells
-    while left:
+    def _wait(self) -> "set[Future[Slice]]":
+        if isinstance(self._executor, InThisProcess):
+            self._executor.play()
+        elif not self._playing:
+            time.sleep(_GLANCE)
+        return wait(self._playing, _GLANCE, FIRST_COMPLETED).done
+
+    def _take(self, future: "Future[Slice]") -> Iterator[tuple[Cell, Played | None]]:
+        task = self._playing.pop(future)
         try:
-            # All remaining cells in one call: the rounds are generated again only after a failure.
-            for played in play_batch(replace(batch, cells=left)):
-                yield played
-                left = left[1:]
+            played, failure = future.result()
+            for packed in played:
+                yield task.cells[0], _unpacked(task.cells[0], packed)
+                task = task._replace(cells=task.cells[1:])
+            if failure is not None:
+                yield from self._fail(task.cells[0], failure)
+                task = task._replace(cells=task.cells[1:])
+            self._wait_again(task)
+        except CancelledError:
+            self._wait_again(task)
+        except BrokenExecutor as error:
+            self._count_death(task, str(error))
+        except CellError as error:
+            self._error = error
+        except Exception as error:
+            self._error = CellError(f"{task.cells[0].label} failed with {type(error).__name__}: {error}")
+
+    def _fail(self, cell: Cell, failure: "Failure") -> Iterator[tuple[Cell, None]]:
+        if self._on_failure is None:
+            raise CellError(f"{cell.label} failed with {failure.reason}") from InWorkerError(failure.traceback)
+        self._on_failure(cell, failure.reason)
+        yield cell, None
+
+    def _wait_again(self, task: _Task) -> None:
+        # First: a worker has its rounds ready.
+        if task.cells:
+            self._waiting.appendleft(task)
+
+    def _count_death(self, task: _Task, reason: str) -> None:
+        cell = task.cells[0]
+        # Of several cells it is not known which one it was: from now on they are played one by one.
+        self._deaths[cell.key] += task.seconds == 0 or len(task.cells) == 1
+        if self._deaths[cell.key] < _MOST_DEATHS:
+            warnings.warn(f"a worker died ({reason}); {cell.label} is played again", WorkerWarning, stacklevel=5)
+            self._wait_again(task._replace(seconds=0.0))
             return
-        except (Exception, SystemExit) as error:
+        self._error = CellError(
+            f"{cell.label} was given up: {_MOST_DEATHS} workers died while playing it, the last time: {reason}. "
+            "Were they killed, out of memory, or is run() called by a script without `if __name__ == '__main__':`?"
+        )
+
+
+def _unpacked(cell: Cell, packed: bytes) -> Played:
+    try:
+        played: Played = pickle.loads(packed)
+    except Exception as error:
+        raise CellError(f"{cell.label} gave something that cannot be read here: {error}") from error
+    # Replies of workers are checked: only the cell that was asked for is stored.
+    if not isinstance(played, Played) or played.cell.key != cell.key or not isinstance(played.result, Result):
+        raise CellError(f"{cell.label}: a worker answered with something else; start it again")
+    return played
+
+
+class InThisProcess:
+    """An executor that plays in this process, while the result is waited for: so Ctrl-C interrupts a game."""
+
+    n_workers = 1
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> "Future[Any]":
+        """Remember what to call."""
+        self._future: Future[Any] = Future()
+        self._call = partial(function, *arguments)
+        return self._future
+
+    def play(self) -> None:
+        """Call it."""
+        self._future.set_result(self._call())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        _OPEN.close()
+
+
+class Failure(NamedTuple):
+    """Why a cell could not be played."""
+
+    reason: str
+    traceback: str
+
+
+class Slice(NamedTuple):
+    """What a task gives: the cells that were played, pickled, and a failure of the one after them."""
+
+    played: list[bytes]
+    failure: Failure | None = None
+
+
+class _OpenBatch(threading.local):
+    """The batch that this thread is in the middle of: its rounds need not be made again for the next slice."""
+
+    key: tuple[str, ...] = ()
+    results: Iterator[Played] = iter(())
+
+    def open(self, key: tuple[str, ...], play_batch: PlayBatch, batch: Batch) -> None:
+        if self.key != key:
+            self.close()
+            self.results = _started_late(play_batch, batch)
+
+    def close(self) -> None:
+        self.key, self.results = (), iter(())
+
+
+_OPEN = _OpenBatch()
+
+
+def play_slice(run: str, needs: Needs | None, play_batch: PlayBatch, batch: Batch, seconds: float) -> Slice:
+    """Play cells of a batch, in order, until so many seconds have passed, one fails, or none is left."""
+    if needs is not None:
+        check_environment(needs)
+    _OPEN.open((run, *(cell.key for cell in batch.cells)), play_batch, batch)
+    played: list[bytes] = []
+    start = time.monotonic()
+    try:
+        # One thread: sums in another order round differently.
+        with threadpool_limits(limits=1):
+            for cell in batch.cells:
+                played.append(_pickled(_next(cell, _OPEN.results)))
+                if time.monotonic() - start >= seconds:
+                    break
+            left = batch.cells[len(played) :]
             if not left:
-                raise
-            yield Played(left[0], Failed(reason=f"{type(error).__name__}: {error}"))
-            left = left[1:]
+                for extra in _OPEN.results:
+                    played.pop()
+                    raise ValueError(f"play_batch yielded {extra.cell.label} after the last cell of the batch")
+    except (Exception, SystemExit) as error:
+        _OPEN.close()
+        return Slice(played, Failure(f"{type(error).__name__}: {error}", traceback.format_exc()))
+    _OPEN.key = (run, *(cell.key for cell in left))
+    return Slice(played)
 
 
 def _started_late(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
@@ -238,183 +370,19 @@ def _started_late(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
     yield from play_batch(batch)
 
 
-class InThisProcess:
-    """Plays one batch after the other in this process."""
-
-    def __init__(self) -> None:
-        self._limits: threadpool_limits | None = None
-
-    def start(self, play_batch: PlayBatch, todo: Sequence[Batch]) -> None:
-        """Store what to play."""
-        self._play_batch, self._todo = play_batch, todo
-        # One thread, as in the workers: identical results.
-        with held():
-            self._limits = threadpool_limits(limits=1)
-
-    def results(self) -> Iterator[Played]:
-        """Play, and yield each cell."""
-        for batch in self._todo:
-            yield from in_order(self._play_batch, batch)
-
-    def stop(self) -> None:
-        """Restore the libraries' threads."""
-        if self._limits is not None:
-            self._limits.restore_original_limits()
+def _next(cell: Cell, results: Iterator[Played]) -> Played:
+    played = next(results, None)
+    if played is None:
+        raise ValueError("play_batch ended before it")
+    if played.cell.key != cell.key:
+        raise ValueError(f"play_batch must keep the order of its cells, but yielded {played.cell.label}")
+    if not isinstance(played.result, Result):
+        raise TypeError(f"play_batch must yield a Result, but yielded {played.result!r}")
+    return played
 
 
-class LocalProcesses:
-    """Plays in worker processes on this machine, each with a pipe of its own.
-
-    A pipe closes when its worker dies, even in the middle of a message, so the parent always knows which worker died
-    and what it was playing; a shared queue would be left locked.
-
-    Parameters
-    ----------
-    n_workers : int
-        At most this many; never more than there are batches.
-    """
-
-    def __init__(self, n_workers: int) -> None:
-        self.n_workers = n_workers
-        self._workers: dict[Connection, SpawnProcess] = {}
-        self._left: dict[Connection, list[Cell]] = {}
-
-    def start(self, play_batch: PlayBatch, todo: Sequence[Batch]) -> None:
-        """Start the workers and give each a batch."""
-        self._todo = iter(todo)
-        # Not forked: a fork would inherit the locks of other threads, numba's among them.
-        context = multiprocessing.get_context("spawn")
-        # If Ctrl-C came in between, `stop` would not know of the worker.
-        with held(), _single_threaded_children():
-            for _ in range(min(self.n_workers, len(todo))):
-                ours, theirs = context.Pipe()
-                worker = context.Process(target=_work, args=(theirs, play_batch, current_folder()), daemon=True)
-                worker.start()
-                # If it stayed open here, the pipe would not close with the worker.
-                theirs.close()
-                self._workers[ours] = worker
-        # Only now: sending blocks until the worker reads, and the others can start meanwhile.
-        for pipe in self._workers:
-            self._hand_out(pipe)
-
-    def results(self) -> Iterator[Played]:
-        """Yield what the workers send, and give the next batch to each worker that has finished one."""
-        while self._left:
-            for pipe in cast(list[Connection], wait(list(self._left))):
-                try:
-                    message = pipe.recv()
-                except (EOFError, OSError) as error:
-                    raise self._died(pipe) from error
-                except Exception as error:
-                    reason = f"{self._left[pipe][0].label} gave something that cannot be read here: {error}"
-                    raise CellError(reason) from error
-                if isinstance(message, Played):
-                    # The first remaining cell of its batch is blamed if the worker dies.
-                    self._left[pipe].pop(0)
-                    yield message
-                elif isinstance(message, _Compiling):
-                    NOTICE.say_once(message.text)
-                elif isinstance(message, _Failure):
-                    raise CellError(message.reason) from InWorkerError(message.traceback)
-                else:
-                    self._hand_out(pipe)
-
-    def stop(self) -> None:
-        """End the workers: the idle ones by closing their pipe, the others at once."""
-        for pipe, worker in self._workers.items():
-            if pipe in self._left:
-                worker.terminate()
-            pipe.close()
-        for worker in self._workers.values():
-            worker.join(_PATIENCE)
-            # A player's own thread, or code that ignores the signal, must not block the run.
-            worker.kill()
-            worker.join()
-        self._workers.clear()
-        self._left.clear()
-
-    def _hand_out(self, pipe: Connection) -> None:
-        batch = next(self._todo, None)
-        if batch is None:
-            self._left.pop(pipe, None)
-            return
-        self._left[pipe] = list(batch.cells)
-        try:
-            pipe.send(batch)
-        except OSError as error:
-            raise self._died(pipe) from error
-
-    def _died(self, pipe: Connection) -> CellError:
-        where = f" while playing {self._left[pipe][0].label}" if self._left[pipe] else " after its last cell"
-        return CellError(
-            f"a worker process died{where}. Was it killed, out of memory, or is run() called by a script without "
-            "`if __name__ == '__main__':`?"
-        )
-
-
-class _Failure(NamedTuple):
-    """What a worker sends instead of a cell that failed."""
-
-    reason: str
-    traceback: str
-
-
-class _Compiling(NamedTuple):
-    """What a worker sends when it has to compile for long."""
-
-    text: str
-
-
-class InWorkerError(Exception):
-    """Shows the worker's own traceback."""
-
-    def __str__(self) -> str:
-        return f"\n{self.args[0]}"
-
-
-@contextmanager
-def _single_threaded_children() -> Iterator[None]:
-    """Set the environment of child processes: the libraries read it once, when NumPy is first imported."""
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+def _pickled(played: Played) -> bytes:
     try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
-
-
-def _work(pipe: Connection, play_batch: PlayBatch, folder: Path | None) -> None:
-    """Play what comes through the pipe until it closes."""
-    # Ctrl-C reaches the whole process group; only the parent handles it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with_parent()
-    enter_folder(folder)
-    sending = threading.Lock()
-
-    def send(message: Played | _Failure | _Compiling | None) -> None:
-        with sending:
-            pipe.send(message)
-
-    NOTICE.say = lambda text: send(_Compiling(text))  # from its own thread; the parent has the progress bar
-    # The pipe breaks if the parent stops while we send; there is nothing left to report to.
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        while True:
-            batch = pipe.recv()
-            try:
-                for played in in_order(play_batch, batch):
-                    _send(send, played)
-                send(None)
-            except CellError as error:
-                send(_Failure(str(error), traceback.format_exc()))
-
-
-def _send(send: Callable[[Played], None], played: Played) -> None:
-    try:
-        send(played)
-    except (EOFError, OSError):
-        raise
+        return pickle.dumps(played)
     except Exception as error:
-        raise CellError(f"{played.cell.label} gave something that cannot be sent back: {error}") from error
+        raise TypeError(f"its result cannot be sent back: {error}") from error

@@ -20,7 +20,7 @@ import scipy.sparse
 from onebit.engine.loop import default_checkpoints
 from onebit.experiments.grid import Spec
 from onebit.experiments.players import PATIENCE, TOO_LITTLE, Player, PlayerTrace
-from onebit.experiments.programs import run_program
+from onebit.experiments.workers import run_program
 from onebit.import_paths import import_path_of
 from onebit.inputs import Integers
 

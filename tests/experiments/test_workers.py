@@ -8,11 +8,11 @@ from contextlib import suppress
 
 import pytest
 
-from onebit.experiments.orphans import end_with_parent
+from onebit.experiments.workers import end_with_parent
 
 SCRIPT = """
 import subprocess
-from onebit.experiments.orphans import ask_kernel
+from onebit.experiments.workers import ask_kernel
 with subprocess.Popen(["sh", "-c", "echo begun; exec sleep 60"], preexec_fn=ask_kernel):
     pass
 """
@@ -46,7 +46,7 @@ def test_a_worker_whose_parent_died_before_it_asked_ends_itself(monkeypatch: pyt
         pid = os.getppid() + 1
 
     monkeypatch.setattr("multiprocessing.parent_process", Parent)
-    monkeypatch.setattr("onebit.experiments.orphans.ask_kernel", lambda: True)
+    monkeypatch.setattr("onebit.experiments.workers.ask_kernel", lambda: True)
     monkeypatch.setattr(os, "_exit", end)
     with pytest.raises(EndedError):
         end_with_parent()
@@ -59,7 +59,7 @@ def test_elsewhere_a_thread_waits_for_the_parent(monkeypatch: pytest.MonkeyPatch
         join = died.wait
 
     monkeypatch.setattr("multiprocessing.parent_process", Parent)
-    monkeypatch.setattr("onebit.experiments.orphans.ask_kernel", lambda: False)
+    monkeypatch.setattr("onebit.experiments.workers.ask_kernel", lambda: False)
     monkeypatch.setattr(os, "_exit", lambda status: ended.set())
     end_with_parent()
     assert not ended.wait(0.1)

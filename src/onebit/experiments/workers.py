@@ -1,0 +1,172 @@
+"""Worker processes on this machine, and programs of rivals: both end with the process that started them."""
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from onebit.engine.compile_notice import NOTICE
+from onebit.experiments.cleanup import current_folder, enter_folder, held
+
+Returned = TypeVar("Returned")
+# Every library that numpy, scipy or numba may compute with reads its own.
+THREAD_VARIABLES = (
+    "OPENBLAS_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+_PR_SET_PDEATHSIG = 1
+# Looked up now: a program that is being started may not load libraries any more.
+_PRCTL: Any = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
+
+
+class LocalProcesses:
+    """An executor of worker processes on this machine, each with one thread for linear algebra.
+
+    A worker that dies breaks its pool, and every task in it fails. So each worker has a pool of its own: the others go
+    on, and the next task gets a new worker in its place. Use it in a ``with`` statement, which ends the workers.
+
+    Parameters
+    ----------
+    n_workers : int
+        At most this many; they start when they are needed.
+    folder : Path, optional
+        Where workers keep temporary files; by default the folder of the run that submits the task.
+    """
+
+    def __init__(self, n_workers: int, folder: Path | None = None) -> None:
+        self.n_workers, self._folder = n_workers, folder
+        self._pools: list[tuple[ProcessPoolExecutor, Future[Any]]] = []
+        self._notices, self._to_notices = multiprocessing.Pipe(duplex=False)
+        self._relay = threading.Thread(target=_relay_notices, args=(self._notices,), daemon=True)
+
+    def submit(self, function: Callable[..., Returned], /, *arguments: Any) -> "Future[Returned]":
+        """Call a function in an idle worker; `BrokenExecutor` is the exception of a worker that died."""
+        folder = self._folder or current_folder()
+        # If Ctrl-C came in between, the worker would be left running.
+        with held(), _single_threaded_children():
+            pool = self._free_pool()
+            future = pool.submit(_call, folder, function, *arguments)
+            self._pools.append((pool, future))
+        return future
+
+    def _free_pool(self) -> ProcessPoolExecutor:
+        for at, (pool, last) in enumerate(self._pools):
+            if last.done():
+                del self._pools[at]
+                if last.cancelled() or not isinstance(last.exception(), BrokenExecutor):
+                    return pool
+                pool.shutdown()
+                break
+        # If all are busy, the task waits for the one that began first.
+        return self._new_pool() if len(self._pools) < self.n_workers else self._pools.pop(0)[0]
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        if self._relay.ident is None:
+            self._relay.start()
+        # Not forked: a fork would inherit the locks of other threads, numba's among them.
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(1, context, initializer=_begin_worker, initargs=(self._to_notices,))
+
+    def close(self) -> None:
+        """End the workers at once, whatever they are doing."""
+        pools, self._pools = self._pools, []
+        for pool, _ in pools:
+            # Python 3.14 has `kill_workers` for it.
+            for process in list((pool._processes or {}).values()):
+                process.kill()
+        for pool, _ in pools:
+            pool.shutdown(cancel_futures=True)
+        self._to_notices.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+def _relay_notices(notices: Connection) -> None:
+    """Show what workers report about compiling in this process, which may have a progress bar."""
+    with suppress(EOFError, OSError), notices:
+        while True:
+            NOTICE.say_once(notices.recv())
+
+
+@contextmanager
+def _single_threaded_children() -> Iterator[None]:
+    """Set the environment of child processes: the libraries read it once, when NumPy is first imported."""
+    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+def _begin_worker(to_notices: Connection) -> None:
+    # Ctrl-C reaches the whole process group; only the parent handles it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
+    NOTICE.say = to_notices.send  # a message this short is written at once: no lock that a killed worker would keep
+
+
+def _call(folder: Path | None, function: Callable[..., Returned], *arguments: Any) -> Returned:
+    enter_folder(folder)
+    return function(*arguments)
+
+
+def end_with_parent() -> None:
+    """End this worker when its parent is killed, even in the middle of a game; Python's own pools would stay."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+    # A thread must wait for the GIL, which a long compiled call holds; the kernel need not.
+    if not ask_kernel():
+        threading.Thread(target=_exit_after, args=(parent.join,), daemon=True).start()
+    elif os.getppid() != parent.pid:  # the parent died before the request to the kernel
+        os._exit(1)
+
+
+def ask_kernel() -> bool:
+    """Ask the kernel to kill this process when its parent ends (Linux only); return whether it will."""
+    return _PRCTL is not None and bool(_PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0)
+
+
+def _exit_after(wait_for_parent: Callable[[], object]) -> None:
+    wait_for_parent()
+    os._exit(1)
+
+
+def run_program(
+    command: Sequence[str], name: str, seconds: float, remedy: str, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program without a terminal and return its output; after the time limit kill it and raise RuntimeError."""
+    try:
+        return subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            env=environment,
+            timeout=seconds,
+            preexec_fn=ask_kernel if sys.platform == "linux" else None,  # the program must not outlive a killed worker
+        )
+    except subprocess.TimeoutExpired as error:
+        raise RuntimeError(f"{name} was ended after {seconds:g} s: {remedy}") from error
