@@ -91,7 +91,7 @@ playground: setup  ## a page on which you watch learners learn, draw points for 
 	$(BIN)/onebit playground $(ARGS)
 
 rivals: $(VENV)/.rivals $(RIVALS)/.ready  ## Vowpal Wabbit beside onebit; contextualbandits, river, coba in an environment of their own
-	@echo 'they play after: export ONEBIT_RIVALS=$(abspath $(RIVALS))'
+	@echo 'they play after: export ONEBIT_RIVALS=$(abspath $(RIVALS)) PYTHONPATH=$(abspath benchmarks)'
 
 $(RIVALS)/.ready: requirements/more-rivals.txt
 	test -x $(RIVALS)/bin/python || $(PYTHON) -m venv $(RIVALS)

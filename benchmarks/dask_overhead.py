@@ -22,7 +22,7 @@ from rich.console import Console
 from onebit.experiments import Executor, LocalProcesses
 from onebit.experiments.comparison import Comparison, run_comparison
 from onebit.experiments.dask_cluster import DaskCluster
-from onebit.experiments.entries import default_entries, enter
+from onebit.experiments.entries import DEFAULT_ENTRIES, enter
 from onebit.streams.sources import find_sources
 
 GOAL = 1.15
@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=6)
     parser.add_argument("--repeats", type=int, default=3)
     wanted = parser.parse_args()
-    entries = tuple(enter(text) for text in default_entries())
+    entries = tuple(enter(text) for text in DEFAULT_ENTRIES)
     comparison = Comparison(tuple(find_sources(wanted.data)), entries, rounds=wanted.rounds, runs=wanted.runs)
     console = Console(highlight=False, soft_wrap=True)
     n_cells = len(comparison.cells())

@@ -14,7 +14,7 @@ from onebit.commands import warm_up
 from onebit.engine import code_cache
 from onebit.engine.code_cache import NOT_KEPT
 from onebit.engine.compile_notice import CompileNotice
-from onebit.experiments.entries import default_entries
+from onebit.experiments.entries import DEFAULT_ENTRIES
 from onebit.learners import all_learners
 
 LATER = """
@@ -81,7 +81,7 @@ def test_it_says_what_it_did(monkeypatch: pytest.MonkeyPatch, notice: CompileNot
 
 
 def test_who_is_compiled() -> None:
-    assert warm_up._named(()) == default_entries()
+    assert warm_up._named(()) == list(DEFAULT_ENTRIES)
     assert warm_up._named(["BanditSVM Banditron:exploration=0.1", "BanditSVM"]) == [
         "BanditSVM",
         "Banditron:exploration=0.1",

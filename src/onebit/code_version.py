@@ -1,15 +1,20 @@
-"""The version of the code that a game depends on, independent of comments, docstrings, layout and other code.
+"""Which code decides a result: that of a game, by the modules it uses, and that of a compiled function, by its parts.
 
-What a module needs is read off its import statements, so there is no list of files to keep; nothing is imported for it.
-A user's module counts with all that it imports and the packages that it is in. Within onebit a name that a package only
-re-exports (``from onebit.learners import Learner``) leads to the module that defines it, and to nothing else: a change
-in one learner leaves the stored games of the others valid.
+**Games.** What a module needs is read off its import statements, so there is no list of files to keep; nothing is
+imported for it. Comments, docstrings, layout and other code do not count. A user's module counts with all that it
+imports and the packages that it is in. Within onebit a name that a package only re-exports
+(``from onebit.learners import Learner``) leads to the module that defines it, and to nothing else: a change in one
+learner leaves the stored games of the others valid. Files of onebit are read once in a process.
+
+**Compiled functions.** A function is known by everything it is made of: its code as loaded, the functions, constants
+and defaults that it closes over or finds in its module, and theirs.
 """
 
 import ast
 import importlib.util
 import sys
 import sysconfig
+import types
 import warnings
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -17,16 +22,20 @@ from hashlib import sha256
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from numba.core.registry import CPUDispatcher
+
+_OURS = __name__.partition(".")[0]
 _LIBRARIES = ("numpy", "scipy", "numba")  # what learners and streams compute with: another version, other last digits
 _DIGITS = 16  # 64 bits of the hash: enough to tell versions of one program apart
-_OURS = __name__.partition(".")[0]
 # What onebit's own modules import without any effect on a game: claims about learners, which no learner reads while it
 # plays, the cache of compiled code, and the messages during compilation.
-_BESIDE_THE_GAME = ("onebit.bounds", "onebit.engine.code_cache", "onebit.engine.compile_notice")
+_BESIDE_THE_GAME = ("onebit.bounds", "onebit.engine.code_cache", "onebit.engine.compile_notice", "onebit.code_version")
 _INSTALLED = ("site-packages", "dist-packages")
 _STANDARD_LIBRARY = tuple(Path(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib"))
+_BUILT_IN = ("builtins", "math", "typing")
+_KNOWN_BY_VERSION = ("math", "numpy")  # what compiled code does with these is Numba's
 
 
 class _Import(NamedTuple):
@@ -39,6 +48,7 @@ class _Import(NamedTuple):
 
 
 class _Module(NamedTuple):
+    path: Path
     digest: str
     """Of the code without comments and docstrings."""
     imports: tuple[_Import, ...] = ()
@@ -52,19 +62,18 @@ def code_version(modules: Iterable[str]) -> str:
     A key covers code, settings and installed versions, but not the machine. Games are played with one thread and
     compiled without reordering sums, so that cores and load change nothing. On another kind of processor the last digit
     of functions such as ``exp`` and of matrix products may differ; such results are accepted as equal.
-
-    Parameters
-    ----------
-    modules : iterable of str
-        Names of modules, such as `reachable` returns; their order does not matter.
     """
     digest = sha256()
     for name in sorted(set(modules)):
         digest.update(f"{name} {_read(name).digest}\n".encode())
-    libraries = ", ".join(f"{library} {version(library)}" for library in _LIBRARIES)
+    return f"code {digest.hexdigest()[:_DIGITS]}, {_versions()}"
+
+
+@cache
+def _versions() -> str:
     # Python too: since 3.12 ``sum`` rounds differently, and another one may parse the same code to another tree.
     python = f"python {sys.version_info.major}.{sys.version_info.minor}"
-    return f"code {digest.hexdigest()[:_DIGITS]}, {python}, {libraries}"
+    return ", ".join([python, *(f"{library} {version(library)}" for library in _LIBRARIES)])
 
 
 def reachable(*roots: str) -> set[str]:
@@ -72,36 +81,29 @@ def reachable(*roots: str) -> set[str]:
 
     Followed are onebit, the root's own package, and whatever is neither installed nor of the standard library.
 
-    Parameters
-    ----------
-    roots : str
-        Names of modules.
-
-    Examples
-    --------
     >>> sorted(reachable("onebit.engine.randomness"))
     ['onebit.engine.jit', 'onebit.engine.randomness']
     """
-    for root in roots:
-        fault = _read(root).fault
-        if fault:
-            raise ValueError(f"{root} ({_path(root)}) cannot be read: {fault}")
     found: set[str] = set()
-    todo = [name for root in roots for name in _packages_and(root) if _path(name) is not None]
+    todo: list[str] = []
+    for root in roots:
+        if fault := _read(root).fault:
+            raise ValueError(f"{root} ({_read(root).path}) cannot be read: {fault}")
+        todo += [name for name in _packages_and(root) if _find(name) is not None]
     while todo:
         name = todo.pop()
         if name not in found:
             found.add(name)
-            todo += _imported(name)
+            todo += _imported_by_ours(name) if _is_ours(name) else _imported(name)
     return found
 
 
-def _imported(importer: str) -> Iterator[str]:
-    for found in _read(importer).imports:
-        for name in _modules_behind(found, importer):
-            path = _path(name)
-            if path is not None and _is_followed(name, path, importer):
-                yield name
+def _imported(importer: str) -> list[str]:
+    names = [name for found in _read(importer).imports for name in _modules_behind(found, importer)]
+    return [name for name in names if (module := _find(name)) and _is_followed(name, module.path, importer)]
+
+
+_imported_by_ours = cache(_imported)
 
 
 def _modules_behind(found: _Import, importer: str) -> list[str]:
@@ -117,11 +119,12 @@ def _homes(module: str, name: str) -> list[str]:
     """Return the modules of onebit that define what ``from module import name`` gives."""
     if not name:
         return [module]
-    if _path(f"{module}.{name}") is not None:
+    if _find(f"{module}.{name}") is not None:
         return [f"{module}.{name}"]
-    imports = _read(module).imports if _path(module) is not None else ()
-    passed_on = [inner for inner in imports if inner.bound == name and inner.module != module]
-    return [home for inner in passed_on for home in _homes(inner.module, inner.name)] or [module]
+    package = _find(module)
+    imports = () if package is None else package.imports
+    passed_on = [each for each in imports if each.bound == name and each.module != module]
+    return [home for each in passed_on for home in _homes(each.module, each.name)] or [module]
 
 
 def _packages_and(name: str) -> list[str]:
@@ -147,11 +150,28 @@ def _is_followed(name: str, path: Path, importer: str) -> bool:
     return not (is_installed or is_standard or top in _LIBRARIES)
 
 
-def _path(name: str) -> Path | None:
-    """Return the file of a module, or None if there is no such module, or it has no file."""
+def _read(name: str) -> _Module:
+    module = _find(name)
+    if module is None:
+        raise ValueError(f"{name} has no file that could be read; its results cannot be stored by what was run")
+    return module
+
+
+def _find(name: str) -> _Module | None:
+    """Return a module as it is on the disk, or None if there is no such module, or it has no file."""
+    return _find_ours(name) if _is_ours(name) else _look_up(name)
+
+
+def _look_up(name: str) -> _Module | None:
     spec = _spec(name)
     path = Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
-    return path if path is not None and path.is_file() else None
+    if path is None or not path.is_file():
+        return None
+    stamp = path.stat()
+    return _parse(name, path, stamp.st_mtime_ns, stamp.st_size)
+
+
+_find_ours = cache(_look_up)
 
 
 def _spec(name: str) -> ModuleSpec | None:
@@ -173,31 +193,23 @@ def _spec(name: str) -> ModuleSpec | None:
     return None if folders is None else PathFinder.find_spec(last, list(folders))
 
 
-def _read(name: str) -> _Module:
-    path = _path(name)
-    if path is None:
-        raise ValueError(f"{name} has no file that could be read; its results cannot be stored by what was run")
-    stamp = path.stat()
-    return _parse(name, path, stamp.st_mtime_ns, stamp.st_size)
-
-
 @cache
 def _parse(name: str, path: Path, _mtime: int, _size: int) -> _Module:
     """Read a module once for every state of its file."""
     source = path.read_bytes()
     if path.suffix != ".py":
-        return _Module(sha256(source).hexdigest())
+        return _Module(path, sha256(source).hexdigest())
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about escape sequences in users' code: Python gives them on import
             tree = ast.parse(source)
         imports = tuple(_imports_of(tree, name if path.name == "__init__.py" else name.rpartition(".")[0]))
         _drop_strings(tree)
-        return _Module(sha256(ast.dump(tree).encode()).hexdigest(), imports)
+        return _Module(path, sha256(ast.dump(tree).encode()).hexdigest(), imports)
     except SyntaxError as error:
-        return _Module(sha256(source).hexdigest(), fault=f"line {error.lineno}: {error.msg}")
+        return _Module(path, sha256(source).hexdigest(), fault=f"line {error.lineno}: {error.msg}")
     except (ValueError, RecursionError) as error:
-        return _Module(sha256(source).hexdigest(), fault=str(error))
+        return _Module(path, sha256(source).hexdigest(), fault=str(error))
 
 
 def _imports_of(tree: ast.AST, package: str) -> Iterator[_Import]:
@@ -234,3 +246,101 @@ def _drop_strings(tree: ast.AST) -> None:
 def _is_string(statement: ast.AST) -> bool:
     value = statement.value if isinstance(statement, ast.Expr) else None
     return isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+class ForeignCodeError(Exception):
+    """Something in a function is not onebit's, or cannot be named."""
+
+
+def identity(function: Any) -> str | None:
+    """Return a hash of all that a function is made of, or None if something in it is not ours or cannot be named."""
+    try:
+        return sha256(made_of(function).encode()).hexdigest()
+    except ForeignCodeError:
+        return None
+
+
+def is_ours(function: Any) -> bool:
+    """Return whether a function, and all that it closes over or calls, is onebit's own."""
+    return identity(function) is not None
+
+
+def made_of(function: Any) -> str:
+    """Return a text of all that a function is made of; raise ForeignCodeError if not all of it is onebit's."""
+    return "\n".join(_parts(function, {}))
+
+
+def _parts(thing: Any, seen: dict[int, int]) -> Iterator[str]:
+    is_plain = isinstance(thing, types.FunctionType)
+    if isinstance(thing, CPUDispatcher):
+        yield repr(sorted(thing.targetoptions.items()))
+        thing = thing.py_func
+    if isinstance(thing, types.FunctionType):
+        is_new = id(thing) not in seen  # functions may call each other in a circle
+        # By its number too: a factory makes many functions of one name.
+        yield f"{name_of(thing)} {seen.setdefault(id(thing), len(seen))}"
+        if is_new:
+            yield from _parts_of_code(thing.__code__)
+            values = tuple(cell.cell_contents for cell in thing.__closure__ or ())
+            found = [(name, thing.__globals__[name]) for name in _names_in(thing.__code__) if name in thing.__globals__]
+            for value in (values, thing.__defaults__, *(thing.__kwdefaults__ or {}).items(), *found):
+                yield from _parts(value, seen)
+            if is_plain:
+                yield from _parts_of_overloads(thing.__module__)
+    elif isinstance(thing, type):
+        yield f"{name_of(thing)}{getattr(thing, '_fields', '')}"
+        # Of a named tuple compiled code sees the fields. What it sees of another class of ours cannot be told.
+        if not hasattr(thing, "_fields") and thing.__module__ not in _BUILT_IN:
+            raise ForeignCodeError
+    elif isinstance(thing, types.ModuleType):
+        yield thing.__name__
+        if thing.__name__ not in _KNOWN_BY_VERSION:  # what is used of another cannot be told
+            raise ForeignCodeError
+    elif isinstance(thing, tuple):
+        yield f"{len(thing)} items"
+        if hasattr(thing, "_fields"):
+            yield from _parts(type(thing), seen)
+        for item in thing:
+            yield from _parts(item, seen)
+    elif thing is None or isinstance(thing, (bool, int, float, str)):
+        yield repr(thing)
+    else:
+        raise ForeignCodeError
+
+
+def _parts_of_code(code: types.CodeType) -> Iterator[str]:
+    yield f"{code.co_code.hex()} {code.co_names} {code.co_varnames}"
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _parts_of_code(constant)
+        else:
+            yield repr(constant)
+
+
+def _parts_of_overloads(module: str) -> Iterator[str]:
+    """Describe all code of a module.
+
+    Compiled code that calls a plain function runs an overload of it. Nothing leads from the one to the other, but
+    overloads and intrinsics stand in the module of their function.
+    """
+    for name, value in sorted(vars(sys.modules[module]).items() if module in sys.modules else ()):
+        function = getattr(value, "_defn", value)  # of an intrinsic
+        if isinstance(function, types.FunctionType) and function.__module__ == module:
+            yield name
+            yield from _parts_of_code(function.__code__)
+        elif isinstance(value, (bool, int, float)):
+            yield f"{name} = {value!r}"
+
+
+def _names_in(code: types.CodeType) -> list[str]:
+    """Return the names that a function looks up, those of its comprehensions and inner functions too."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return sorted({*code.co_names, *(name for each in inner for name in _names_in(each))})
+
+
+def name_of(thing: Any) -> str:
+    """Return where a function or class is defined; raise ForeignCodeError if it is not onebit's or Python's."""
+    module = getattr(thing, "__module__", None) or ""
+    if not _is_ours(module) and module not in _BUILT_IN:
+        raise ForeignCodeError
+    return f"{module}.{thing.__qualname__}"

@@ -14,10 +14,10 @@ import pytest
 
 from in_process import onebit
 from onebit.commands.compare import Request, compare_command
-from onebit.experiments import CellError, Player, Spec, vowpal_wabbit
+from onebit.experiments import CellError, Spec, vowpal_wabbit
 from onebit.experiments.compare_figures import drawings, shown
 from onebit.experiments.comparison import Comparison, Outcome, run_comparison
-from onebit.experiments.entries import RIVALS, enter
+from onebit.experiments.entries import enter
 from onebit.experiments.games import make_rounds
 from onebit.learners import BanditPerceptron, Banditron
 from onebit.play import play
@@ -80,11 +80,12 @@ def test_everyone_plays_the_rows_that_the_seed_names(table: Path, tmp_path: Path
 def test_streams_of_the_paper_are_drawn_anew(tmp_path: Path) -> None:
     source = Source("paper_weak", stream="paper_weak")
     wanted = comparison(source, preprocessing="none")
-    X, y, n_classes = make_rounds(wanted.streams[source], source, 7)
+    stream = wanted.facts[source].stream
+    _, X, y, n_classes = make_rounds(stream, source, 7)
     assert np.array_equal(X, paper_weak(150, 7)[0])
     assert np.array_equal(y, paper_weak(150, 7)[1])
     assert n_classes == 3
-    assert make_rounds(Spec("paper_weak", {**wanted.streams[source].settings, "rounds": 1}), source, 7)[2] == 3
+    assert make_rounds(Spec("paper_weak", {**stream.settings, "rounds": 1}), source, 7)[3] == 3
 
 
 def test_key_knows_data_preprocessing_and_rounds(table: Path) -> None:
@@ -110,7 +111,7 @@ def test_key_knows_data_preprocessing_and_rounds(table: Path) -> None:
 
 def test_a_file_that_changes_while_it_is_played(table: Path) -> None:
     (source,) = find_sources([str(table)])
-    (stream,) = comparison(source).streams.values()
+    stream = comparison(source).facts[source].stream
     table.write_text(table.read_text() + "0.1,0.2,red,cat\n")
     load.cache_clear()
     with pytest.raises(ValueError, match="has changed while it was being played"):
@@ -190,24 +191,6 @@ def test_command_with_the_rival_writes_everything(
     assert {name: (out / name).read_bytes() for name in SAME_BYTES} == before
 
 
-def test_absent_rivals_are_named_in_output_and_report(
-    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def absent(whole_grid: bool) -> list[Player]:
-        raise RuntimeError("it is not installed; install it")
-
-    for name in RIVALS:
-        monkeypatch.setitem(RIVALS, name, absent)
-    with pytest.raises(RuntimeError, match="it is not installed"):
-        compare_command(Request([str(table)], LEARNERS[:1], rivals=("coba",), out=tmp_path / "none"))
-    request = Request([str(table)], LEARNERS[:1], rivals=("all",), rounds=20, runs=1, jobs=1, out=tmp_path / "out")
-    compare_command(request)
-    assert capsys.readouterr().out.count("Absent: it is not installed; install it.") == len(RIVALS)
-    report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert report.count("it is not installed; install it") == len(RIVALS)
-    assert "--rival all" in report
-
-
 @pytest.mark.slow
 def test_same_bytes_with_workers_and_in_this_process(table: Path, tmp_path: Path) -> None:
     for jobs in (1, 2):
@@ -223,7 +206,7 @@ def test_same_bytes_with_workers_and_in_this_process(table: Path, tmp_path: Path
         ({"baseline": "Nobody"}, r"--baseline must be one of .*BanditPerceptron.*; got 'Nobody'"),
         ({"baseline": "MulticlassPerceptron"}, "--baseline must be one of"),
         ({"learners": ("Banditron Banditron",)}, "Banditron: the learner is named twice"),
-        ({"rivals": ("nobody",)}, "--rival must be one of .*; got .nobody."),
+        ({"rivals": ("nobody",)}, "--rival must be vw, or the import path of .*; got .nobody."),
     ],
 )
 def test_bad_requests_play_nothing(settings: dict[str, Any], words: str, tmp_path: Path) -> None:
@@ -355,23 +338,24 @@ def test_jobs_are_checked_before_a_file_is_read(tmp_path: Path, jobs: int) -> No
 def test_changes_are_made_to_the_rounds_of_each_run_and_are_in_the_key() -> None:
     plain, noisy, thinned = find_sources(["iris", "noise:0.2:iris", "imbalance:10:iris"])
     wanted = comparison(plain, noisy, thinned, rounds=150)
-    assert wanted.about["noise:0.2:iris"]["changed"] == "20 % of the labels replaced by another, at random"
-    specs = wanted.streams
+    assert wanted.facts[noisy].about["changed"] == "20 % of the labels replaced by another, at random"
+    specs = {source: facts.stream for source, facts in wanted.facts.items()}
     keys = [{cell.key for cell in wanted.cells() if cell.stream == specs[source]} for source in specs]
     assert [len(each) for each in keys] == [9, 9, 9]
     assert len(set.union(*keys)) == 27
     wrong = []
     for seed in (0, 1):
-        (X, y, _), (same_X, labels, n_classes) = (make_rounds(specs[each], each, seed) for each in (plain, noisy))
+        (_, X, y, _), (_, same_X, labels, n_classes) = (make_rounds(specs[each], each, seed) for each in (plain, noisy))
         assert n_classes == 3
         assert np.array_equal(X, same_X)
         wrong.append(np.flatnonzero(y != labels).tolist())
     assert wrong[0] != wrong[1]
     assert all(15 < len(each) < 45 for each in wrong)
-    n_left = len(make_rounds(specs[thinned], thinned, 0)[1])
+    n_left = len(make_rounds(specs[thinned], thinned, 0)[2])
     assert n_left == specs[thinned].settings["rounds"]
     assert n_left < 100
 
 
 def test_a_stream_of_sparse_rows_is_said_to_be_sparse() -> None:
-    assert comparison(*find_sources(["syn_sep", "paper_weak"])).sparse == {"syn_sep": True, "paper_weak": False}
+    facts = comparison(*find_sources(["syn_sep", "paper_weak"])).facts.values()
+    assert [each.is_sparse for each in facts] == [True, False]

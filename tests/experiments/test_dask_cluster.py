@@ -446,7 +446,7 @@ def test_only_the_data_set_of_a_batch_travels_with_it(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.csv").write_text(f"x,label\n{ord(name)},yes\n2,no\n")
     comparison = Comparison(tuple(find_sources([str(tmp_path)])), (enter("Banditron"),), runs=2)
-    sources = {stream.canonical: source for source, stream in comparison.streams.items()}
+    sources = {facts.stream.canonical: source for source, facts in comparison.facts.items()}
     play = PlayComparison(sources, False, 60.0)
     todo = batches(comparison.cells())
     travelling = [[path.name for path in pack(play.only_for(batch), batch).files.values()] for batch in todo]

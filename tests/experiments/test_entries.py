@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from onebit.experiments import vowpal_wabbit
-from onebit.experiments.entries import RIVALS, check_distinct, default_entries, enter, find_rivals, rival_entries
+from onebit.experiments.entries import DEFAULT_ENTRIES, check_distinct, enter, rival_entries
 from onebit.experiments.grid import Spec
 from onebit.experiments.players import Player, PlayerTrace
 from onebit.inputs import Integers
@@ -11,7 +11,7 @@ from onebit.learners import Banditron, MulticlassPerceptron
 
 
 def test_the_defaults_play() -> None:
-    entries = [enter(text) for text in default_entries()]
+    entries = [enter(text) for text in DEFAULT_ENTRIES]
     assert any(entry.full_information for entry in entries)
     assert not entries[0].full_information
 
@@ -54,30 +54,26 @@ def test_names_are_distinct() -> None:
         check_distinct([enter("Banditron"), enter("Banditron")])
 
 
-def test_entries_of_the_rival(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_of_a_rival(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vowpal_wabbit, "require", lambda: "0.0")
-    assert [entry.title for entry in rival_entries("vw", whole_grid=False)] == ["VW default"]
-    assert len(rival_entries("vw")) == 31
-    with pytest.raises(
-        ValueError, match="--rival must be one of 'vw', 'contextualbandits', 'river', 'coba', 'all'; got 'nobody'"
-    ):
-        rival_entries("nobody")
+    assert [entry.title for entry in rival_entries(["vw"], whole_grid=False)] == ["VW default"]
+    assert len(rival_entries(["vw", "vw"])) == 31
+    assert rival_entries([]) == []
+    with pytest.raises(ValueError, match=r"--rival must be vw, or the import path of .*; got 'nobody'"):
+        rival_entries(["nobody"])
 
 
-def test_absent_rivals_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(whole_grid: bool) -> list[Player]:
-        raise RuntimeError("river is not installed")
-
-    for name in RIVALS:
-        monkeypatch.setitem(
-            RIVALS, name, absent if name == "river" else lambda whole_grid: [AlwaysFirst(1 + whole_grid)]
-        )
-    found = find_rivals(["all"], whole_grid=False)
-    assert [entry.title for entry in found.entries] == ["mine:AlwaysFirst(size=1)"] * 3
-    assert found.absent == {"river": "river is not installed"}
-    assert find_rivals([]) == ([], {})
-    assert len(find_rivals(["vw", "coba", "vw"]).entries) == 2
-    with pytest.raises(RuntimeError, match="river is not installed"):
-        find_rivals(["vw", "river"])
-    with pytest.raises(RuntimeError, match="river is not installed"):
-        find_rivals(["all", "river"])
+def test_a_rival_is_named_by_import_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "others.py").write_text(
+        "from rivals import Coba\n"
+        "def two(whole_grid):\n    return [Coba(version='1'), Coba(exploration=0.5, version='1')][: 1 + whole_grid]\n"
+        "def absent(whole_grid):\n    raise RuntimeError('it is not installed; install it')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    titles = ["coba default", "coba LinUCBLearner exploration=0.5"]
+    assert [entry.title for entry in rival_entries(["others:two"])] == titles
+    assert [entry.title for entry in rival_entries(["others:two"], whole_grid=False)] == titles[:1]
+    with pytest.raises(RuntimeError, match="it is not installed"):
+        rival_entries(["others:two", "others:absent"])
+    with pytest.raises(ValueError, match="rival others:three: the module others has no 'three'"):
+        rival_entries(["others:three"])

@@ -2,15 +2,14 @@ import numpy as np
 import pytest
 
 from onebit.experiments import vowpal_wabbit
-from onebit.experiments.comparison import Outcome
+from onebit.experiments.comparison import Outcome, settle_in_hindsight
 from onebit.experiments.entries import Entry, rival_entries
 from onebit.experiments.grid import Spec
-from onebit.experiments.hindsight import settle_in_hindsight
 
 
 def test_hindsight_takes_the_best_of_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vowpal_wabbit, "require", lambda: "0.0")
-    entries = rival_entries("vw")[:4]
+    entries = rival_entries(["vw"])[:4]
     finals = ([9, 9], [5, 8], [8, 4], [7, 7])
     outcomes = [
         Outcome(name, entry, np.array([1, 50]), np.array([[1, last] for last in final]), np.full(2, k + 1.0))

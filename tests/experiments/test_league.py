@@ -12,10 +12,10 @@ import pytest
 from in_process import onebit
 from onebit.commands.league import LeagueRequest, _league, league_command
 from onebit.experiments.comparison import run_comparison
-from onebit.experiments.entries import RIVALS, enter
+from onebit.experiments.entries import enter
 from onebit.experiments.league import League, every_learner, league_sources, play_league, whole_field, with_diagonals
 from onebit.experiments.league_pages import Results, intro
-from onebit.experiments.players import Player, player_from
+from onebit.experiments.players import player_from
 from onebit.experiments.standings import standings
 from onebit.learners import Banditron, NearestNeighbor, UniformGuess, all_learners
 from onebit.streams.sources import find_sources, known_names
@@ -117,16 +117,6 @@ def test_a_whole_league(tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
     monkeypatch.setattr("onebit.commands.league.write_pages", lambda *_: None)  # to draw all again would take longest
     league_command(request)
     assert {name: (out / name).read_bytes() for name in SAME_BYTES} == before
-
-
-def test_absent_rivals_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(whole_grid: bool) -> list[Player]:
-        raise RuntimeError("it is not installed")
-
-    for name in RIVALS:
-        monkeypatch.setitem(RIVALS, name, absent)
-    _, missing = _league(LeagueRequest(["iris"], ("UniformGuess Banditron",), ("all",), bundled=False))
-    assert missing == [(name, "it is not installed") for name in RIVALS], "the report and the tables list them"
 
 
 def test_a_league_and_a_comparison_share_a_store(tmp_path: Path) -> None:

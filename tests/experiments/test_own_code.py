@@ -164,7 +164,9 @@ def test_two_files_with_the_same_rows(tmp_path: Path) -> None:
     sources = tuple(find_sources([str(tmp_path)]))
     wanted = Comparison(sources, ENTRIES, rounds=30, runs=2)
     assert len(wanted.cells()) == 8, "what is the same is played once"
-    assert wanted.sparse == {"a": False, "b": False, "c": False}
+    assert [(source.name, facts.is_sparse) for source, facts in wanted.facts.items()] == [
+        (name, False) for name in "abc"
+    ]
     outcomes = run_comparison(wanted, tmp_path, jobs=1)
     assert [outcome.dataset for outcome in outcomes] == ["a", "a", "b", "b", "c", "c"]
     assert {outcome.mistakes.shape for outcome in outcomes} == {(2, 30)}

@@ -52,8 +52,8 @@ def test_text_has_names_that_are_no_numbers_and_five_digits(tmp_path: Path) -> N
 def test_rounds_of_the_reference_table(tmp_path: Path) -> None:
     """The rows behind the 35 (default) and 14 (tuned) mistakes on wine with seed 0: 14 features, standardised."""
     source = Source("wine")
-    (stream,) = Comparison((source,), ()).streams.values()
-    X, y, n_classes = make_rounds(stream, source, 0)
+    (facts,) = Comparison((source,), ()).facts.values()
+    _, X, y, n_classes = make_rounds(facts.stream, source, 0)
     assert (X.shape, n_classes) == ((178, 14), 3)
     vowpal_wabbit.write_rounds(tmp_path / "wine.vw", X, y)
     first = (tmp_path / "wine.vw").read_text().splitlines()[0]

@@ -13,7 +13,7 @@ from onebit.experiments.compare_figures import draw_curves, draw_overview, shown
 from onebit.experiments.comparison import Outcome
 from onebit.experiments.duel_figures import draw_growth
 from onebit.experiments.duel_table import DuelRow
-from onebit.experiments.entries import Entry, default_entries, enter
+from onebit.experiments.entries import DEFAULT_ENTRIES, Entry, enter
 from onebit.experiments.reproduce import curves
 from onebit.experiments.reproduce.contestants import contestants
 from onebit.learners import BanditPerceptron, Banditron, BanditSVM, MulticlassPerceptron
@@ -29,7 +29,7 @@ RIVALS = [
 ]
 DUELS = [Shown(repr(learner), repr(learner), learner.full_information) for learner in duel.contestants(0.1)]
 PAPER = [shown(entry) for entry in contestants()]
-COMPARED = [shown(enter(text)) for text in default_entries()] + RIVALS
+COMPARED = [shown(enter(text)) for text in DEFAULT_ENTRIES] + RIVALS
 
 
 def outcome(dataset: str, entry: Entry) -> Outcome:

@@ -10,9 +10,8 @@ from onebit.commands.what_was_read import reading_words, say_what_was_read
 from onebit.commands.workers import executor_for
 from onebit.experiments.compare_figures import drawings
 from onebit.experiments.compare_tables import print_tables, write_report, write_tables
-from onebit.experiments.comparison import ROUNDS, RUNS, Comparison, run_comparison
-from onebit.experiments.entries import Entry, Rivals, check_distinct, default_entries, enter, find_rivals
-from onebit.experiments.hindsight import settle_in_hindsight
+from onebit.experiments.comparison import ROUNDS, RUNS, Comparison, run_comparison, settle_in_hindsight
+from onebit.experiments.entries import DEFAULT_ENTRIES, Entry, check_distinct, enter, rival_entries
 from onebit.experiments.players import PATIENCE
 from onebit.experiments.statistics import compare, tally
 from onebit.reporting.names import in_shell, on_screen
@@ -52,7 +51,7 @@ class Request:
     @property
     def learner_texts(self) -> list[str]:
         """The learners, one each, or the defaults."""
-        return [text for part in self.learners for text in part.split()] or default_entries()
+        return [text for part in self.learners for text in part.split()] or list(DEFAULT_ENTRIES)
 
     @property
     def rival_names(self) -> list[str]:
@@ -64,15 +63,12 @@ def compare_command(request: Request) -> None:
     """Play, then write tables, figures and the report into the folder."""
     console = Console()
     place = executor_for(request.dask, request.jobs, console)
-    rivals = find_rivals(request.rival_names, whole_grid=request.grid)
-    comparison = _comparison(request, rivals)
+    comparison = _comparison(request)
     baseline = _baseline(request, comparison.entries)
     said = preprocessing_words(comparison)
     # After everything that can be wrong with the request, before anything is played.
     prepare_folder(request.out)
     say_what_is_played(console, comparison, said)
-    for why in rivals.absent.values():
-        console.print(on_screen(f"Absent: {why}."), highlight=False, soft_wrap=True)
     with progress_bar(console, size_words(comparison)) as show, place as executor:
         played = run_comparison(comparison, request.out, jobs=request.jobs, on_progress=show, executor=executor)
     with console.status("Drawing figures and writing the report …"):
@@ -83,7 +79,6 @@ def compare_command(request: Request) -> None:
         figures = draw_files(drawings(outcomes), request.out / "figures")
         words = ["--baseline", request.baseline] if request.baseline is not None else []
         details = details_of(request, comparison, said, ["compare", *words]) | {"Baseline": baseline}
-        details |= {"Absent": "; ".join(rivals.absent.values())} if rivals.absent else {}
         write_report(request.out / "report.html", rows, tallies, figures, details)
     print_tables(wide_console(console), rows, tallies, baseline)
     say_where(console, "Tables, figures and report.html are", request.out)
@@ -96,8 +91,8 @@ def wide_console(console: Console) -> Console:
 
 def say_what_is_played(console: Console, comparison: Comparison, preprocessing: str) -> None:
     """Print what was read of every data set, and what is done to its rows."""
-    for name, about in comparison.about.items():
-        say_what_was_read(console, name, about)
+    for source, facts in comparison.facts.items():
+        say_what_was_read(console, source.name, facts.about)
     console.print(
         on_screen(f"Preprocessing, for all who do not scale columns themselves: {preprocessing}."),
         highlight=False,
@@ -111,8 +106,9 @@ def size_words(comparison: Comparison) -> str:
     return f"{n_sets} data set{'s' * (n_sets > 1)}, {n_runs} run{'s' * (n_runs > 1)}"
 
 
-def _comparison(request: Request, rivals: Rivals) -> Comparison:
-    entries = [*(enter(text) for text in request.learner_texts), *rivals.entries]
+def _comparison(request: Request) -> Comparison:
+    rivals = rival_entries(request.rival_names, whole_grid=request.grid)
+    entries = [*(enter(text) for text in request.learner_texts), *rivals]
     check_distinct(entries)
     return Comparison(
         tuple(find_sources(request.data, request.reading)),
@@ -138,7 +134,7 @@ def _baseline(request: Request, entries: Sequence[Entry]) -> str:
 
 def preprocessing_words(comparison: Comparison) -> str:
     """Say what is done to the rows, for dense and for sparse sets where both play."""
-    sparse = comparison.sparse
+    sparse = {source.name: facts.is_sparse for source, facts in comparison.facts.items()}
     said = {
         kind: describe_preprocessing(comparison.preprocessing, comparison.unit_length, kind)
         for kind in dict.fromkeys(sparse.values())
@@ -162,7 +158,7 @@ def details_of(request: Request, comparison: Comparison, preprocessing: str, com
     """
     return {
         "Data sets": ", ".join(source.name for source in comparison.sources),
-        **{f"Read: {name}": in_lines(about) for name, about in comparison.about.items()},
+        **{f"Read: {source.name}": in_lines(facts.about) for source, facts in comparison.facts.items()},
         "Rounds": f"at most {grouped(comparison.rounds)}, each row once",
         "Runs": f"{comparison.runs}, each on a shuffle of its own, the same for all learners",
         "Seeds": f"{comparison.seed} to {comparison.seed + comparison.runs - 1}",

@@ -14,7 +14,7 @@ from onebit.commands.compare import (
     wide_console,
 )
 from onebit.commands.workers import executor_for
-from onebit.experiments.entries import check_distinct, enter, find_rivals
+from onebit.experiments.entries import check_distinct, enter, rival_entries
 from onebit.experiments.league import (
     RUNS,
     SECONDS,
@@ -68,12 +68,12 @@ def league_command(request: LeagueRequest) -> None:
 
 
 def _league(request: LeagueRequest) -> tuple[League, list[Absence]]:
-    rivals = find_rivals(request.rival_names, whole_grid=request.grid)
+    rivals = rival_entries(request.rival_names, whole_grid=request.grid)
     named = [enter(text) for text in request.learner_texts]
     ours, absent = (named, []) if named else every_learner(request.rounds, diagonal=request.diagonal)
     if named and request.diagonal:
         ours = with_diagonals(named)
-    entries = [*ours, *rivals.entries]
+    entries = [*ours, *rivals]
     check_distinct(entries)
     if sum(entry.is_ranked for entry in entries) < 2:
         raise ValueError(
@@ -88,10 +88,10 @@ def _league(request: LeagueRequest) -> tuple[League, list[Absence]]:
         preprocessing=request.preprocessing,
         unit_length=request.unit_length,
         rival_seconds=request.rival_seconds,
-        field=None if named else whole_field(*rivals.entries, diagonal=request.diagonal),
+        field=None if named else whole_field(*rivals, diagonal=request.diagonal),
         seconds_per_game=request.seconds_per_game,
     )
-    return league, [*absent, *(Absence(name, why) for name, why in rivals.absent.items())]
+    return league, absent
 
 
 def _details(request: LeagueRequest, league: League, preprocessing: str) -> dict[str, str]:

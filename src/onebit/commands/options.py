@@ -61,8 +61,8 @@ Learners = Annotated[
 Rival = Annotated[
     list[str] | None,
     typer.Option(
-        help="vw adds Vowpal Wabbit: its default, and its grid tuned in hindsight. So do contextualbandits, river and "
-        "coba; all: those that are installed. Repeat it or put spaces between."
+        help="vw adds Vowpal Wabbit: its default, and its grid tuned in hindsight. Others are named by import path, "
+        "such as rivals:river. Repeat it or put spaces between."
     ),
 ]
 Grid = Annotated[bool, typer.Option(help="Play the rivals' whole grids too: thirty settings of vw.")]

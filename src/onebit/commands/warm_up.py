@@ -15,7 +15,7 @@ from rich.console import Console
 from onebit.decider.decider import Decider
 from onebit.engine.code_cache import NOT_KEPT, place
 from onebit.engine.compile_notice import NOTICE
-from onebit.experiments.entries import default_entries
+from onebit.experiments.entries import DEFAULT_ENTRIES
 from onebit.experiments.player_syntax import parse_player
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.learners import BanditSVM, all_learners
@@ -60,7 +60,7 @@ def warm_up_command(learners: Sequence[str]) -> None:
 
 
 def _named(learners: Sequence[str]) -> list[str]:
-    names = [name for part in learners for name in part.split()] or default_entries()
+    names = [name for part in learners for name in part.split()] or list(DEFAULT_ENTRIES)
     if ALL in names:
         names += sorted(cls.__name__ for cls in all_learners())
     return [name for name in dict.fromkeys(names) if name != ALL]

@@ -2,9 +2,9 @@
 
 Numba's own cache knows a function by its file and line. It cannot tell apart the loops that one factory makes for many
 games, and does not notice a change in another file that was inlined. Here a function is known by everything it is made
-of: its code as loaded, the functions, constants and defaults that it closes over or finds in its module, and theirs;
-the types it is called with, the machine, and the versions of Python, NumPy and Numba. A change elsewhere in onebit
-leaves it valid. A function that has anything of another package in it is not kept: those sources are not ours to watch.
+of (`onebit.code_version.made_of`), the types it is called with, the machine, and the versions of Python, NumPy and
+Numba. A change elsewhere in onebit leaves it valid. A function that has anything of another package in it is not kept:
+those sources are not ours to watch.
 
 Files are in Numba's place for them (``__pycache__``, or ``NUMBA_CACHE_DIR``), in a folder per user that only this user
 can read. Loading compiled code runs it. So a file is loaded only if this user owns it and its folder, nobody else may
@@ -17,11 +17,9 @@ import hashlib
 import inspect
 import os
 import pickle
-import shutil
 import stat
 import sys
 import time
-import types
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache, cached_property
@@ -41,107 +39,14 @@ from numba.core.caching import (
 from numba.core.compiler import CompileResult
 from numba.core.registry import CPUDispatcher
 
+from onebit.code_version import ForeignCodeError, made_of, name_of
+from onebit.code_version import is_ours as is_ours
 from onebit.files import replace_file
 
-_PACKAGE = __name__.partition(".")[0]
 _FOLDER = "onebit-"
-_BUILT_IN = ("builtins", "math", "typing")
-_KNOWN_BY_VERSION = ("math", "numpy")  # what compiled code does with these is Numba's
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _SECONDS_KEPT = 30 * 86_400.0
 _SECONDS_BETWEEN_TOUCHES = 86_400.0
-
-
-class _StrangerError(Exception):
-    """Something in a function is not ours, or cannot be named."""
-
-
-def identity(thing: Any) -> str | None:
-    """Return a hash of all that a function is made of, or None if something in it is not ours or cannot be named."""
-    try:
-        return hashlib.sha256("\n".join(_parts(thing, {})).encode()).hexdigest()
-    except _StrangerError:
-        return None
-
-
-def is_ours(thing: Any) -> bool:
-    """Say whether a function, and all that it closes over or calls, is onebit's own."""
-    return identity(thing) is not None
-
-
-def _parts(thing: Any, seen: dict[int, int]) -> Iterable[str]:
-    is_plain = isinstance(thing, types.FunctionType)
-    if isinstance(thing, CPUDispatcher):
-        yield repr(sorted(thing.targetoptions.items()))
-        thing = thing.py_func
-    if isinstance(thing, types.FunctionType):
-        is_new = id(thing) not in seen  # functions may call each other in a circle
-        # By its number too: a factory makes many functions of one name.
-        yield f"{_name(thing)} {seen.setdefault(id(thing), len(seen))}"
-        if is_new:
-            yield from _parts_of_code(thing.__code__)
-            values = tuple(cell.cell_contents for cell in thing.__closure__ or ())
-            found = [(name, thing.__globals__[name]) for name in _names_in(thing.__code__) if name in thing.__globals__]
-            for value in (values, thing.__defaults__, *(thing.__kwdefaults__ or {}).items(), *found):
-                yield from _parts(value, seen)
-            if is_plain:
-                yield from _parts_of_overloads(thing.__module__)
-    elif isinstance(thing, type):
-        yield f"{_name(thing)}{getattr(thing, '_fields', '')}"
-        # Of a named tuple compiled code sees the fields. What it sees of another class of ours cannot be told.
-        if not hasattr(thing, "_fields") and thing.__module__ not in _BUILT_IN:
-            raise _StrangerError
-    elif isinstance(thing, types.ModuleType):
-        yield thing.__name__
-        if thing.__name__ not in _KNOWN_BY_VERSION:  # what is used of another cannot be told
-            raise _StrangerError
-    elif isinstance(thing, tuple):
-        yield f"{len(thing)} items"
-        if hasattr(thing, "_fields"):
-            yield from _parts(type(thing), seen)
-        for item in thing:
-            yield from _parts(item, seen)
-    elif thing is None or isinstance(thing, (bool, int, float, str)):
-        yield repr(thing)
-    else:
-        raise _StrangerError
-
-
-def _parts_of_code(code: types.CodeType) -> Iterable[str]:
-    yield f"{code.co_code.hex()} {code.co_names} {code.co_varnames}"
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _parts_of_code(constant)
-        else:
-            yield repr(constant)
-
-
-def _parts_of_overloads(module: str) -> Iterable[str]:
-    """Describe all code of a module.
-
-    Compiled code that calls a plain function runs an overload of it. Nothing leads from the one to the other, but
-    overloads and intrinsics stand in the module of their function.
-    """
-    for name, value in sorted(vars(sys.modules[module]).items() if module in sys.modules else ()):
-        function = getattr(value, "_defn", value)  # of an intrinsic
-        if isinstance(function, types.FunctionType) and function.__module__ == module:
-            yield name
-            yield from _parts_of_code(function.__code__)
-        elif isinstance(value, (bool, int, float)):
-            yield f"{name} = {value!r}"
-
-
-def _names_in(code: types.CodeType) -> list[str]:
-    """Return the names that a function looks up, those of its comprehensions and inner functions too."""
-    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    return sorted({*code.co_names, *(name for each in inner for name in _names_in(each))})
-
-
-def _name(thing: Any) -> str:
-    module = getattr(thing, "__module__", None) or ""
-    if module.partition(".")[0] != _PACKAGE and module not in _BUILT_IN:
-        raise _StrangerError
-    return f"{module}.{thing.__qualname__}"
 
 
 def _types_in(signature: Any) -> Iterable[str]:
@@ -149,7 +54,7 @@ def _types_in(signature: Any) -> Iterable[str]:
     for kind in signature:
         of_tuple = getattr(kind, "instance_class", None)
         if of_tuple is not None:
-            yield f"{_name(of_tuple)}{of_tuple._fields}"
+            yield f"{name_of(of_tuple)}{of_tuple._fields}"
         yield str(kind)
         if of_tuple is not None or isinstance(kind, numba.types.BaseTuple):
             yield from _types_in(getattr(kind, "types", ()))
@@ -195,7 +100,7 @@ class CodeCache(NullCache):
                 _prepare(folder)
                 content = pickle.dumps(self._numba.reduce(data))
                 replace_file(folder / _file_name(key), _digest(key, content) + content, mode=0o600)
-        except (OSError, RuntimeError, _StrangerError) as error:
+        except (OSError, RuntimeError, ForeignCodeError) as error:
             NOT_KEPT[self._dispatcher.py_func.__qualname__] = str(error)
 
     @property
@@ -214,13 +119,12 @@ class CodeCache(NullCache):
         return [first, _folder_in(self._numba.locator)] if self.is_kept else [first]
 
     def _key(self, sig: Any, codegen: Any) -> str:
-        made_of = "\n".join(_parts(self._dispatcher, {}))
         called_with = "\n".join(_types_in(getattr(sig, "args", sig)))
         settings: Any = config
         passes = getattr(self._dispatcher._compiler.pipeline_class, "left_out", ())
         flags = settings.BOUNDSCHECK, settings.OPT, settings.DEBUGINFO_DEFAULT, passes
         versions = sys.version, numba.__version__, llvmlite.__version__, np.__version__, flags
-        return repr((made_of, called_with, codegen.magic_tuple(), versions))
+        return repr((made_of(self._dispatcher), called_with, codegen.magic_tuple(), versions))
 
 
 def place() -> Path:
@@ -288,8 +192,6 @@ def _prepare(folder: Path) -> None:
 
 @cache  # once for each folder and process
 def _remove_unused(folder: Path) -> None:
-    for old in folder.parent.glob(_FOLDER + 16 * "[0-9a-f]"):  # as it was before entries were kept by age
-        shutil.rmtree(old, ignore_errors=True)
     now = time.time()
     for path in folder.glob("*.nbc"):
         with suppress(OSError):

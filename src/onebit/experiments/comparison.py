@@ -7,12 +7,12 @@ the preprocessing, the rounds, the player's settings and the player's code.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from onebit.experiments import games
 from onebit.experiments.entries import Entry
 from onebit.experiments.grid import JSON, Batch, Cell, Spec
 from onebit.experiments.players import MOST_PATIENCE, PATIENCE, learned_arrays, player_from
-from onebit.experiments.run import Executor, OnFailure, OnProgress, PlayBatch, Played, check_jobs, run
+from onebit.experiments.run import Executor, OnProgress, PlayBatch, Played, check_jobs, run
 from onebit.experiments.store import Store
 from onebit.inputs import MAX_SEED, Floats, Integers, check_choice, check_integer, check_number, check_seed
 from onebit.streams import describe
@@ -62,53 +62,31 @@ class Comparison:
         check_choice("preprocessing", self.preprocessing, METHODS)
         check_number("rival_seconds", self.rival_seconds, above=0.0, at_most=MOST_PATIENCE)
 
-    @property
-    def streams(self) -> dict[Source, Spec]:
-        """Every source with all that its rounds depend on, except code."""
-        return {source: read.stream for source, read in self._read.items()}
-
-    @property
-    def sparse(self) -> dict[str, bool]:
-        """Whether the rows of each source are sparse, by its name."""
-        return {source.name: read.is_sparse for source, read in self._read.items()}
-
-    @property
-    def about(self) -> dict[str, dict[str, str]]:
-        """The summary of every source by `onebit.streams.describe`, by its name."""
-        return {source.name: read.about for source, read in self._read.items()}
-
-    def size_of(self, source: Source) -> tuple[int, int, int]:
-        """Return how many rounds, features (before preprocessing) and classes a game on a source has."""
-        stream, _, _, n_features, n_classes = self._read[source]
-        rounds = int(str(stream.settings["rounds"]))
-        if n_features is None or n_classes is None:
-            X, _, n_classes = draw(stream.name, 1, self.seed)
-            n_features = X.shape[1]
-        return rounds, n_features, n_classes
-
     def entries_on(self, source: Source) -> tuple[Entry, ...]:
         """Return the entries that play a source: all."""
         return self.entries
 
     @cached_property
-    def _read(self) -> "dict[Source, _Read]":
-        """Every data set is read once here, and once more by the workers that play it."""
-        both: dict[str, JSON] = {"preprocessing": self.preprocessing, "unit_length": self.unit_length}
-        specs = {}
-        for source in self.sources:
-            written: list[JSON] = [change.written for change in source.changes]
-            settings = {**both, "changes": written} if written else both
-            if source.stream is not None:
-                stream = Spec(source.stream, {"rounds": self.rounds, **settings})
-                about = {"rows": "drawn anew for every run"} | say_changes(source)
-                specs[source] = _Read(stream, is_sparse_stream(source.stream), about)
-            else:
-                data = load(source)
-                content: dict[str, JSON] = {"content": data.content, "rounds": min(self.rounds, len(data.y))}
-                known = _DataSetSpec("data set", {**content, **settings}, source.name)
-                about = describe(data) | say_changes(source)
-                specs[source] = _Read(known, data.is_sparse, about, data.X.shape[1], data.n_classes)
-        return specs
+    def facts(self) -> "dict[Source, SourceFacts]":
+        """What is known of every source; a data set is read once here, and once more by the workers that play it."""
+        return {source: self._facts_of(source) for source in self.sources}
+
+    def _facts_of(self, source: Source) -> "SourceFacts":
+        settings: dict[str, JSON] = {"preprocessing": self.preprocessing, "unit_length": self.unit_length}
+        if source.changes:
+            settings["changes"] = [change.written for change in source.changes]
+        if source.stream is not None:
+            stream = Spec(source.stream, {"rounds": self.rounds, **settings})
+            about = {"rows": "drawn anew for every run"} | say_changes(source)
+            X, _, n_classes = draw(source.stream, 1, self.seed)
+            return SourceFacts(stream, is_sparse_stream(source.stream), about, X.shape[1], n_classes)
+        data = load(source)
+        # By its content, whatever its file is called.
+        content: dict[str, JSON] = {"content": data.content, "rounds": min(self.rounds, len(data.y))}
+        stream = Spec("data set", {**content, **settings}, source.name)
+        return SourceFacts(
+            stream, data.is_sparse, describe(data) | say_changes(source), data.X.shape[1], data.n_classes
+        )
 
     def cells(self) -> list[Cell]:
         """Return every entry on every source in every run; once, where two data sets have the same content."""
@@ -116,39 +94,34 @@ class Comparison:
         # Games stored without learned arrays must be played again where these are needed.
         kept = ", with what was learned" if self.keep_learned else ""
         cells = []
-        for source, stream in self.streams.items():
-            of_rounds, rest = _code_of_rounds(source), _checkpoints_version(stream) + kept
+        for source, facts in self.facts.items():
+            of_rounds, rest = _code_of_rounds(source), _checkpoints_version(facts.rounds) + kept
             players = dict.fromkeys(entry.spec for entry in self.entries_on(source))
             versions = {player: code_version(code_of(player) | of_rounds) + rest for player in players}
             for seed in range(self.seed, self.seed + self.runs):
                 # Every other run backwards: two workers that start together then compile different learners, and each
                 # finds on disk what the other has compiled meanwhile.
                 order = list(versions.items())[:: 1 if (seed - self.seed) % 2 == 0 else -1]
-                cells += [Cell(stream, player, seed, version) for player, version in order]
+                cells += [Cell(facts.stream, player, seed, version) for player, version in order]
         return list(dict.fromkeys(cells))
 
 
-class _Read(NamedTuple):
+class SourceFacts(NamedTuple):
     """What is known of a source once it has been read."""
 
     stream: Spec
+    """All that its rounds depend on, except code."""
     is_sparse: bool
     about: dict[str, str]
-    n_features: int | None = None
-    """None for a stream, which is not read but drawn."""
-    n_classes: int | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class _DataSetSpec(Spec):
-    """A data set is identified by its content, whatever its file is called."""
-
-    shown: str = ""
+    """Its summary by `onebit.streams.describe`."""
+    n_features: int
+    """Before preprocessing."""
+    n_classes: int
 
     @property
-    def label(self) -> str:
-        """The spec under the name of the data set, for errors."""
-        return Spec(self.shown, self.settings).label
+    def rounds(self) -> int:
+        """How many rounds a game on it has."""
+        return int(str(self.stream.settings["rounds"]))
 
 
 def _code_of_rounds(source: Source) -> set[str]:
@@ -164,14 +137,13 @@ def _code_of_rounds(source: Source) -> set[str]:
     return {games.__name__, "onebit.streams.sources"} | drawn
 
 
-def _checkpoints_version(stream: Spec) -> str:
+def _checkpoints_version(rounds: int) -> str:
     """Return a key of the checkpoints at which curves are recorded.
 
     The rounds themselves, not the code that names them: that is in the module of our learners' loop, and other players'
     games outlive changes there.
     """
-    points = default_checkpoints(int(str(stream.settings["rounds"])))
-    return f", curve at {sha256(str(points.tolist()).encode()).hexdigest()[:8]}"
+    return f", curve at {sha256(str(default_checkpoints(rounds).tolist()).encode()).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True)
@@ -243,9 +215,6 @@ class Failure(NamedTuple):
     reason: str
 
 
-OnEntryFailure: TypeAlias = Callable[[Failure], None]
-
-
 def run_comparison(
     comparison: Comparison,
     folder: Path,
@@ -253,7 +222,7 @@ def run_comparison(
     jobs: int | None = None,
     on_progress: OnProgress | None = None,
     executor: Executor | None = None,
-    on_failure: OnEntryFailure | None = None,
+    on_failure: Callable[[Failure], None] | None = None,
 ) -> list[Outcome]:
     """Play what is not stored in the folder yet, and return all outcomes: by source, then by entry.
 
@@ -271,25 +240,25 @@ def run_comparison(
     """
     check_jobs(jobs)  # before any file is read
     cells, path = comparison.cells(), folder / "arena.sqlite"
-    sources = {stream.canonical: source for source, stream in comparison.streams.items()}
+    sources = {facts.stream.canonical: source for source, facts in comparison.facts.items()}
     play = PlayComparison(sources, comparison.keep_learned, comparison.rival_seconds)
     failed: dict[tuple[Spec, Spec], str] = {}
 
     def note(cell: Cell, reason: str) -> None:
         failed.setdefault((cell.stream, cell.player), f"{reason} (seed {cell.seed})")
 
-    noting: OnFailure | None = None if on_failure is None else note
+    noting = None if on_failure is None else note
     run(cells, path, play, jobs=jobs, on_progress=on_progress, executor=executor, on_failure=noting)
     of_entry: dict[tuple[Spec, Spec], list[Cell]] = {}
     for cell in cells:
         of_entry.setdefault((cell.stream, cell.player), []).append(cell)
     outcomes = []
     with Store(path) as store:
-        for source, stream in comparison.streams.items():
+        for source, facts in comparison.facts.items():
             for entry in comparison.entries_on(source):
-                game = stream, entry.spec
+                game = facts.stream, entry.spec
                 if game not in failed:
-                    outcomes.append(_outcome(source.name, entry, of_entry[game], store))
+                    outcomes.append(_outcome(source.name, entry, of_entry[game], facts.rounds, store))
                 elif on_failure is not None:
                     on_failure(Failure(source.name, entry, failed[game]))
     return outcomes
@@ -306,18 +275,17 @@ class PlayComparison:
 
     def __call__(self, batch: Batch) -> Iterator[Played]:
         """Play a batch."""
-        return games.play_batch(self.sources, self.keep_learned, self.rival_seconds, batch)
+        return self.only_for(batch)(batch)
 
     def only_for(self, batch: Batch) -> PlayBatch:
-        """Return the function for one batch, with its own data set only, for another machine."""
-        stream = batch.stream.canonical
-        return partial(games.play_batch, {stream: self.sources[stream]}, self.keep_learned, self.rival_seconds)
+        """Return the function for one batch, with its own data set only, for another process or machine."""
+        source = self.sources[batch.stream.canonical]
+        return partial(games.play_batch, source, self.keep_learned, self.rival_seconds)
 
 
-def _outcome(dataset: str, entry: Entry, cells: list[Cell], store: Store) -> Outcome:
+def _outcome(dataset: str, entry: Entry, cells: list[Cell], rounds: int, store: Store) -> Outcome:
     results = [store.get(cell) for cell in cells]
     seconds = [store.seconds(cell) for cell in cells]
-    rounds = int(str(cells[0].stream.settings["rounds"]))
     return Outcome(
         dataset,
         entry,
@@ -326,4 +294,40 @@ def _outcome(dataset: str, entry: Entry, cells: list[Cell], store: Store) -> Out
         np.array([np.nan if taken is None else taken for taken in seconds]),
         explored=np.array([result.numbers.get("uniform_guesses", np.nan) for result in results]) / rounds,
         learned=learned_arrays(results[0]),
+    )
+
+
+def settle_in_hindsight(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Replace the settings of a family, data set by data set, by the two ways of choosing among them in hindsight.
+
+    "… best setting" is the one with the fewest mistakes over all runs; "… best per run" takes the best setting of every
+    single run, which cannot be chosen in advance and which no setting of the grid beats.
+    """
+    settled = []
+    for dataset in dict.fromkeys(outcome.dataset for outcome in outcomes):
+        families: dict[str, list[Outcome]] = {}
+        for outcome in outcomes:
+            if outcome.dataset == dataset and outcome.entry.family is None:
+                settled.append(outcome)
+            elif outcome.dataset == dataset:
+                families.setdefault(str(outcome.entry.family), []).append(outcome)
+        for family, tuned in families.items():
+            finals = np.stack([outcome.final for outcome in tuned])
+            best = [tuned[int(finals.mean(axis=1).argmin())]] * finals.shape[1]
+            settled.append(_chosen(family, "best setting", best))
+            settled.append(_chosen(family, "best per run", [tuned[int(k)] for k in finals.argmin(axis=0)]))
+    return settled
+
+
+def _chosen(family: str, how: str, chosen: list[Outcome]) -> Outcome:
+    """Return the outcome of an entry that played run r as the r-th of the chosen did."""
+    title = f"{family} {how}"
+    first = chosen[0].entry
+    return replace(
+        chosen[0],
+        entry=replace(first, title=title, key=title, written=title, family=None, hindsight=True),
+        mistakes=np.stack([outcome.mistakes[run] for run, outcome in enumerate(chosen)]),
+        seconds=np.array([outcome.seconds[run] for run, outcome in enumerate(chosen)]),
+        explored=np.concatenate([outcome.explored[run : run + 1] for run, outcome in enumerate(chosen)]),
+        remark="; ".join(dict.fromkeys(outcome.entry.title.removeprefix(f"{family} ") for outcome in chosen)),
     )

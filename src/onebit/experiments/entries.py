@@ -1,29 +1,17 @@
 """The entries of a comparison: players and their titles."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple
 
 from onebit.experiments import vowpal_wabbit
 from onebit.experiments.grid import Spec
 from onebit.experiments.player_syntax import parse_player
 from onebit.experiments.players import LearnerPlayer, Player, build
-from onebit.experiments.python_rivals import Coba, ContextualBandits, River, players
-from onebit.inputs import check_choice
-from onebit.learners import Learner, all_learners
+from onebit.import_paths import did_you_mean, find_by_import_path, is_import_path
+from onebit.learners import Learner
 
-RIVALS: dict[str, Callable[[bool], list[Player]]] = {
-    "vw": vowpal_wabbit.players,
-    "contextualbandits": partial(players, ContextualBandits),
-    "river": partial(players, River),
-    "coba": partial(players, Coba),
-}
-"""Rivals by their name on the command line; each raises a RuntimeError if it is not installed."""
-ALL_RIVALS = "all"
-"""In place of a name: all that are installed; the others are listed as absent."""
 # One of each kind: ours, the paper's two algorithms, its rival, and full information.
-_DEFAULTS = (
+DEFAULT_ENTRIES = (
     "BanditSVM",
     "BanditPerceptron",
     "BanditPerceptron:kernel=Rational,normalize=true",
@@ -31,6 +19,7 @@ _DEFAULTS = (
     "FullInformationSVM",
     "MulticlassPerceptron",
 )
+"""The learners that play when none are named."""
 
 
 @dataclass(frozen=True)
@@ -109,54 +98,22 @@ def enter(who: str | Learner | type[Learner] | Player, title: str | None = None,
     )
 
 
-def default_entries() -> list[str]:
-    """Return the learners that play when none are named: those of the list that this onebit has."""
-    known = {cls.__name__ for cls in all_learners()}
-    return [text for text in _DEFAULTS if text.partition(":")[0] in known]
+def rival_entries(names: Iterable[str], *, whole_grid: bool = True) -> list[Entry]:
+    """Return the entries of rivals: the default of each, then the settings of its grid.
 
-
-class Rivals(NamedTuple):
-    """The requested rivals that are installed, and those that are absent."""
-
-    entries: list[Entry]
-    absent: dict[str, str]
-    """The reason by name."""
-
-
-def rival_entries(rival: str, *, whole_grid: bool = True) -> list[Entry]:
-    """Return the entries of a rival: its default, then the settings of its grid.
-
-    Parameters
-    ----------
-    rival : str
-        A key of `RIVALS`.
-    whole_grid : bool
-        False for the default alone.
+    A rival is "vw", or the import path of a function that takes `whole_grid` and returns players, such as
+    "rivals:river". It raises a RuntimeError if it is not installed.
     """
-    check_choice("--rival", rival, [*RIVALS, ALL_RIVALS])
-    return [enter(player) for player in RIVALS[rival](whole_grid)]
-
-
-def find_rivals(names: Sequence[str], *, whole_grid: bool = True) -> Rivals:
-    """Return the entries of several rivals. A named one must be installed; of "all", the absent are listed.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Keys of `RIVALS`, or "all".
-    whole_grid : bool
-        False for their defaults alone.
-    """
-    entries: list[Entry] = []
-    absent: dict[str, str] = {}
-    for name in dict.fromkeys(each for given in names for each in (RIVALS if given == ALL_RIVALS else [given])):
-        try:
-            entries += rival_entries(name, whole_grid=whole_grid)
-        except RuntimeError as error:
-            if name in names:
-                raise
-            absent[name] = str(error)
-    return Rivals(entries, absent)
+    entries = []
+    for name in dict.fromkeys(names):
+        if name != "vw" and not is_import_path(name):
+            raise ValueError(
+                f"--rival must be vw, or the import path of a function that returns players, such as rivals:river; "
+                f"got {name!r}{did_you_mean(name, ['vw'])}"
+            )
+        players = vowpal_wabbit.players if name == "vw" else find_by_import_path(name, "rival")
+        entries += [enter(player) for player in players(whole_grid)]
+    return entries
 
 
 def check_distinct(entries: Iterable[Entry]) -> None:

@@ -1,15 +1,14 @@
 """What must be the same in two processes, so that a game played by one is as good as a game played by the other."""
 
 import importlib
-from collections.abc import Iterator
 from functools import cache, partial
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from onebit.code_version import code_version, reachable
-from onebit.experiments.grid import JSON, Batch, Spec
-from onebit.experiments.players import player_from
-from onebit.import_paths import import_path_of, is_import_path
+from onebit.experiments.grid import Batch, Spec
+from onebit.experiments.players import paths_in, player_from
+from onebit.import_paths import import_path_of
 
 _VERSION = "version"
 """The setting with a rival's version; by default the installed one."""
@@ -34,9 +33,9 @@ class Needs(NamedTuple):
 def needs_of(play_batch: Any, batch: Batch) -> Needs:
     """Return what a worker must have to play a batch; users' own code is named in there by import path."""
     specs = {batch.stream, *(cell.player for cell in batch.cells)}
-    modules = _modules_of(play_batch) | {name for spec in specs for name in _named([spec.name, dict(spec.settings)])}
+    named = {path.partition(":")[0] for spec in specs for path in paths_in([spec.name, dict(spec.settings)])}
     rivals = {spec.name: spec for spec in specs if _VERSION in spec.settings}
-    return _described(tuple(sorted(modules)), tuple(rivals[name] for name in sorted(rivals)))
+    return _described(tuple(sorted(_modules_of(play_batch) | named)), tuple(rivals[name] for name in sorted(rivals)))
 
 
 def _described(modules: tuple[str, ...], rivals: tuple[Spec, ...]) -> Needs:
@@ -68,16 +67,6 @@ def _modules_of(play_batch: Any) -> set[str]:
         return {module for function in functions for module in _modules_of(function)}
     # An error, if it is in a script or a session, where other machines cannot find it.
     return {import_path_of(play_batch).partition(":")[0]}
-
-
-def _named(value: JSON) -> Iterator[str]:
-    """Yield the modules of all import paths in settings, at any depth."""
-    if isinstance(value, str):
-        if is_import_path(value):
-            yield value.partition(":")[0]
-    elif isinstance(value, (list, dict)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _named(item)
 
 
 def _installed(rival: Spec) -> str:

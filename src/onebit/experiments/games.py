@@ -19,35 +19,27 @@ from onebit.streams.preprocess import preprocess
 from onebit.streams.sources import Source, changed, draw_source, load
 
 
-def make_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Integers, int]:
-    """Return the rows and labels of one run, in order and preprocessed, and the number of classes."""
-    X, y, n_classes = _raw_rounds(stream, source, seed)
-    return _preprocessed(stream, X), y, n_classes
-
-
-def _preprocessed(stream: Spec, X: Any) -> Any:
-    return preprocess(X, str(stream.settings["preprocessing"]), bool(stream.settings["unit_length"]))
-
-
-def _raw_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Integers, int]:
+def make_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Any, Integers, int]:
+    """Return the rows of one run in order, as they come and preprocessed, their labels, and the number of classes."""
     settings: dict[str, Any] = dict(stream.settings)
     if source.stream is not None:
-        return draw_source(source, settings["rounds"], seed)
-    data = load(source)
-    # The parent keyed the results by what it read; a worker must not store those of other rows under that key.
-    if data.content != settings["content"]:
-        raise ValueError(f"{source.path or source.name} has changed while it was being played; run again")
-    X, y = data.shuffled(seed, settings["rounds"])
-    return *changed(source, X, y, data.n_classes, seed), data.n_classes
+        raw, y, n_classes = draw_source(source, settings["rounds"], seed)
+    else:
+        data = load(source)
+        # The parent keyed the results by what it read; a worker must not store those of other rows under that key.
+        if data.content != settings["content"]:
+            raise ValueError(f"{source.path or source.name} has changed while it was being played; run again")
+        n_classes = data.n_classes
+        raw, y = changed(source, *data.shuffled(seed, settings["rounds"]), n_classes, seed)
+    return raw, preprocess(raw, str(settings["preprocessing"]), bool(settings["unit_length"])), y, n_classes
 
 
-def play_batch(sources: dict[str, Source], keep_learned: bool, patience: float, batch: Batch) -> Iterator[Played]:
+def play_batch(source: Source, keep_learned: bool, patience: float, batch: Batch) -> Iterator[Played]:
     """Make the rounds once and let every player of the batch play them.
 
     A learner that scales columns itself gets rows that are not preprocessed.
     """
-    raw, y, n_classes = _raw_rounds(batch.stream, sources[batch.stream.canonical], batch.seed)
-    X = _preprocessed(batch.stream, raw)
+    raw, X, y, n_classes = make_rounds(batch.stream, source, batch.seed)
     # A generator's `with` ends when the last cell is taken, or when the batch is given up.
     with batch_folder() as scratch:
         for cell in batch.cells:

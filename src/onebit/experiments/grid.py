@@ -25,6 +25,8 @@ class Spec:
         What the stream or player is called.
     settings : mapping of str to JSON value
         Only what survives JSON exactly: None, bool, int, float other than NaN, str, and lists and dicts of these.
+    shown : str
+        The name in messages, if that is to be another; it identifies nothing.
 
     Examples
     --------
@@ -34,6 +36,7 @@ class Spec:
 
     name: str
     settings: Mapping[str, JSON] = field(default_factory=dict)
+    shown: str = ""
 
     def __post_init__(self) -> None:
         _require_type("name", self.name, str)
@@ -51,9 +54,9 @@ class Spec:
     @property
     def label(self) -> str:
         """The spec as one would write it in Python."""
-        if not self.settings:
-            return self.name
-        return f"{self.name}({', '.join(f'{setting}={value!r}' for setting, value in self.settings.items())})"
+        name = self.shown or self.name
+        given = ", ".join(f"{setting}={_as_python(value)}" for setting, value in self.settings.items())
+        return f"{name}({given})" if given else name
 
     def __eq__(self, other: object) -> bool:
         return self.canonical == other.canonical if isinstance(other, Spec) else NotImplemented
@@ -96,8 +99,9 @@ class Cell:
     @cached_property
     def canonical(self) -> str:
         """The one JSON text of this cell, which its key is the hash of."""
-        specs = {"stream": json.loads(self.stream.canonical), "player": json.loads(self.player.canonical)}
-        return _canonical_json({**specs, "seed": self.seed, "version": self.version})
+        seed, version = json.dumps(self.seed), json.dumps(self.version)
+        specs = f'"player":{self.player.canonical},"seed":{seed},"stream":{self.stream.canonical}'
+        return f'{{{specs},"version":{version}}}'
 
     @cached_property
     def key(self) -> str:
@@ -137,29 +141,13 @@ class Batch:
 
 
 def grid(streams: Iterable[Spec], players: Iterable[Spec], seeds: Iterable[int], version: str) -> list[Cell]:
-    """Every player on every stream with every seed: streams outermost, then seeds, then players.
-
-    Parameters
-    ----------
-    streams, players : iterable of Spec
-        The streams and the players.
-    seeds : iterable of int
-        One cell per seed.
-    version : str
-        The version all cells carry.
-    """
+    """Return every player on every stream with every seed: streams outermost, then seeds, then players."""
     players, seeds = list(players), list(seeds)
     return [Cell(stream, player, seed, version) for stream in streams for seed in seeds for player in players]
 
 
 def batches(cells: Iterable[Cell]) -> list[Batch]:
-    """Group cells by stream and seed; batches and the cells in them keep the order of first appearance.
-
-    Parameters
-    ----------
-    cells : iterable of Cell
-        The cells to group.
-    """
+    """Group cells by stream and seed; batches and the cells in them keep the order of first appearance."""
     # A dict keeps the order of first appearance, so that the same cells are always played in the same order.
     groups: dict[tuple[Spec, int], list[Cell]] = {}
     for cell in cells:
@@ -177,6 +165,15 @@ def _canonical_json(value: JSON) -> str:
         # JSON has no infinity, but this number overflows and is read back as one.
         return "1e999" if value > 0 else "-1e999"
     return json.dumps(value, allow_nan=False)
+
+
+def _as_python(value: JSON) -> str:
+    """Return a value as Python writes it; objects and functions by name, not as `onebit.typed_json` describes them."""
+    kind, held = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else ("", None)
+    if kind == "made" and isinstance(held, list) and isinstance(held[1], list):
+        given = ", ".join(f"{pair[0]}={_as_python(pair[1])}" for pair in held[1] if isinstance(pair, list))
+        return f"{str(held[0]).rpartition(':')[2]}({given})"
+    return str(held).rpartition(":")[2] if kind == "import" else repr(value)
 
 
 def _require_type(what: str, value: object, kind: type) -> None:

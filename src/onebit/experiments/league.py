@@ -10,10 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from onebit.experiments.comparison import Comparison, Failure, Outcome, run_comparison
+from onebit.experiments.comparison import Comparison, Failure, Outcome, run_comparison, settle_in_hindsight
 from onebit.experiments.entries import Entry, enter
 from onebit.experiments.grid import Spec
-from onebit.experiments.hindsight import settle_in_hindsight
 from onebit.experiments.players import player_from
 from onebit.experiments.run import Executor, OnProgress
 from onebit.inputs import check_integer, check_number
@@ -70,9 +69,10 @@ class League(Comparison):
         return [Failure(source.name, entry, reason) for source, all_of in listed for entry, reason in all_of if reason]
 
     def _with_reasons(self, source: Source) -> list[tuple[Entry, str]]:
-        rounds, n_features, n_classes = self.size_of(source)
+        facts = self.facts[source]
+        rounds = facts.rounds
         entries = self.entries if self.field is None else self.field(rounds)
-        size = {"rounds": rounds, "n_features": n_features, "n_classes": n_classes}
+        size = {"rounds": rounds, "n_features": facts.n_features, "n_classes": facts.n_classes}
         titles = {entry.title for entry in entries}
         missing = [entry for entry in self.entries if entry.title not in titles]
         return [

@@ -7,23 +7,19 @@ else: a learner of the user's own, or a subclass of `Player`.
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import onebit.kernels
-import onebit.learners
+from onebit import learners, typed_json
 from onebit.code_version import reachable
 from onebit.experiments.grid import JSON, Spec
 from onebit.experiments.store import Result
-from onebit.import_paths import find_by_import_path, import_path_of
+from onebit.import_paths import find_by_import_path, import_path_of, is_import_path
 from onebit.inputs import Integers
-from onebit.kernels import Kernel
-from onebit.learners import Learner, all_learners
+from onebit.learners import Learner
 from onebit.play import play
 
 NOT_SETTINGS = ("classes", "seed")
@@ -142,8 +138,9 @@ class LearnerPlayer(Player):
 
     def code(self) -> set[str]:
         """Return the modules of the learner, of what its settings name, of `play`, and this one."""
-        roots = {_class_of(self.spec.name).__module__, *_modules_of(list(self.spec.settings.values()))}
-        return reachable("onebit.play", *roots) | {__name__}
+        described = (value for value in self.spec.settings.values() if not isinstance(value, str))
+        named = {path.partition(":")[0] for value in described for path in paths_in(value)}
+        return reachable("onebit.play", _class_of(self.spec.name).__module__, *named) | {__name__}
 
     def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> PlayerTrace:
         """Play a stream with a fresh learner."""
@@ -183,66 +180,55 @@ def player_from(spec: Spec) -> Player:
 def describe(learner: Learner) -> Spec:
     """Return a learner's class and settings.
 
-    >>> describe(onebit.learners.Banditron(0.02)).label
+    >>> describe(learners.Banditron(0.02)).label
     'Banditron(exploration=0.02, kernel=None)'
     """
+    cls = type(learner)
+    name = cls.__name__ if getattr(learners, cls.__name__, None) is cls else import_path_of(cls)
     given = learner.get_params(deep=False)
-    settings = {name: _describe_value(value) for name, value in given.items() if name not in NOT_SETTINGS}
-    return Spec(_name_of(type(learner), onebit.learners), settings)
+    return Spec(name, {setting: _as_json(value) for setting, value in given.items() if setting not in NOT_SETTINGS})
 
 
 def build(spec: Spec) -> Learner:
     """Return the learner that `describe` described.
 
-    >>> build(describe(onebit.learners.Banditron(0.02)))
+    >>> build(describe(learners.Banditron(0.02)))
     Banditron(exploration=0.02)
     """
-    learner: Learner = _class_of(spec.name)(**{name: _build_value(value) for name, value in spec.settings.items()})
+    learner: Learner = _class_of(spec.name)(**{name: _from_json(value) for name, value in spec.settings.items()})
     return learner
 
 
 def _class_of(name: str) -> Any:
-    if ":" in name:
-        return find_by_import_path(name, "learner")
-    return {cls.__name__: cls for cls in all_learners()}[name]
+    return find_by_import_path(name, "learner") if ":" in name else getattr(learners, name)
 
 
-def _name_of(cls: type, home: ModuleType) -> str:
-    """Return the name under which onebit exports a class, or the import path of a user's class."""
-    return cls.__name__ if getattr(home, cls.__name__, None) is cls else import_path_of(cls)
+class _EverythingTrusted(typed_json.Trusted):
+    """What a user has named is the user's own code, or ours."""
+
+    def find(self, path: Any) -> Any:
+        return find_by_import_path(str(path), "setting")
 
 
-def _describe_value(value: Any) -> JSON:
-    if isinstance(value, Kernel):
-        parts: Any = value
-        settings = {field.name: _describe_value(getattr(value, field.name)) for field in fields(parts)}
-        return {"kernel": _name_of(type(value), onebit.kernels), **settings}
+def _as_json(value: Any) -> JSON:
     if isinstance(value, (list, tuple)):
-        return [_describe_value(item) for item in value]
-    # A plain function(X, Y) is a kernel too.
-    described: JSON = {"function": import_path_of(value)} if callable(value) else value
+        return [_as_json(item) for item in value]
+    # A spec holds infinity as it is.
+    described: JSON = value if isinstance(value, float) else typed_json.describe(value)
     return described
 
 
-def _build_value(value: JSON) -> Any:
-    if isinstance(value, dict) and "kernel" in value:
-        settings = {name: _build_value(setting) for name, setting in value.items()}
-        name = settings.pop("kernel")
-        cls = find_by_import_path(name, "kernel") if ":" in name else getattr(onebit.kernels, name)
-        return cls(**settings)
-    if isinstance(value, dict) and "function" in value:
-        return find_by_import_path(str(value["function"]), "kernel")
+def _from_json(value: JSON) -> Any:
     if isinstance(value, list):
-        return [_build_value(item) for item in value]
-    return value
+        return [_from_json(item) for item in value]
+    return typed_json.restore(value, _EverythingTrusted()) if isinstance(value, dict) else value
 
 
-def _modules_of(value: JSON) -> set[str]:
-    """Return the modules of all import paths in settings, such as kernels and functions, at any depth."""
-    if isinstance(value, dict):
-        named = {str(value[kind]) for kind in ("kernel", "function") if kind in value}
-        inside = _modules_of(list(value.values()))
-        return inside | {name.partition(":")[0] for name in named if ":" in name}
-    if isinstance(value, list):
-        return {module for item in value for module in _modules_of(item)}
-    return set()
+def paths_in(value: JSON) -> Iterator[str]:
+    """Yield the import paths among all texts in settings."""
+    if isinstance(value, str):
+        if is_import_path(value):
+            yield value
+    elif isinstance(value, (list, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from paths_in(item)

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from onebit.experiments import python_rivals, rival_program
+import rivals
 from onebit.experiments.comparison import Comparison, run_comparison
 from onebit.experiments.entries import enter
 from onebit.experiments.league import League, play_league
 from onebit.experiments.players import player_from
-from onebit.experiments.python_rivals import ENVIRONMENT, Coba, ContextualBandits, PythonRival, River, players
 from onebit.experiments.run import CellError
 from onebit.streams import bundled, preprocess
 from onebit.streams.sources import find_sources
+from rivals import ENVIRONMENT, Coba, ContextualBandits, PythonRival, River, players, program
 
 RIVALS = (River, Coba, ContextualBandits)
 # Guesses the label that is written in the first column, and prints something of its own.
@@ -77,20 +77,20 @@ def test_a_game_in_another_environment(fake_environment: Path, tmp_path: Path) -
 def test_what_comes_back_is_checked(tmp_path: Path) -> None:
     path = tmp_path / "guesses.npy"
     np.save(path, np.array([0, 2, 1]))
-    assert python_rivals.read_guesses(path, 3, 3, "coba").tolist() == [0, 2, 1]
+    assert rivals.read_guesses(path, 3, 3, "coba").tolist() == [0, 2, 1]
     with pytest.raises(RuntimeError, match="coba answered 3 of 4 rounds"):
-        python_rivals.read_guesses(path, 4, 3, "coba")
+        rivals.read_guesses(path, 4, 3, "coba")
     with pytest.raises(RuntimeError, match="coba named a label beyond the 2"):
-        python_rivals.read_guesses(path, 3, 2, "coba")
+        rivals.read_guesses(path, 3, 2, "coba")
     np.save(path, np.array([0.0, np.nan, 1.0]))
     with pytest.raises(RuntimeError, match="coba wrote guesses that are no whole numbers"):
-        python_rivals.read_guesses(path, 3, 3, "coba")
+        rivals.read_guesses(path, 3, 3, "coba")
     np.save(path, np.array(7))
     with pytest.raises(RuntimeError, match=r"coba wrote an array of shape \(\)"):
-        python_rivals.read_guesses(path, 3, 3, "coba")
+        rivals.read_guesses(path, 3, 3, "coba")
     np.save(path, np.array([Path()] * 3), allow_pickle=True)
     with pytest.raises(ValueError, match="allow_pickle=False"):
-        python_rivals.read_guesses(path, 3, 3, "coba")
+        rivals.read_guesses(path, 3, 3, "coba")
 
 
 @pytest.mark.parametrize("says", ["exit 0", "printf 'ok\\377\\n'", "read -r line || exit 0; echo '{}'"])
@@ -100,7 +100,7 @@ def test_what_cannot_be_read_is_told(says: str, tmp_path: Path) -> None:
     python.write_text(f"#!/bin/sh\n{says}\n")
     python.chmod(0o755)
     with pytest.raises(RuntimeError, match=r"coba ended without saying what it did; its last words: "):
-        python_rivals._run(["play", "nothing"], "coba", 60.0, "", str(python))
+        rivals._run(["play", "nothing"], "coba", 60.0, "", str(python))
 
 
 def test_a_program_that_does_not_say_its_versions_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +109,7 @@ def test_a_program_that_does_not_say_its_versions_is_given_up(tmp_path: Path, mo
     python.write_text("#!/bin/sh\nexec sleep 20\n")
     python.chmod(0o755)
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
-    monkeypatch.setattr(python_rivals, "_STARTING", 0.2)
+    monkeypatch.setattr(rivals, "_STARTING", 0.2)
     with pytest.raises(
         RuntimeError, match=r"coba was ended after 0\.2 s: it did not say its versions; try .*bin/python by hand"
     ):
@@ -149,7 +149,7 @@ def test_an_environment_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("rival", RIVALS)
 def test_settings(rival: Any) -> None:
     player = rival(version="1.0")
-    assert player.code() == {"onebit.experiments.python_rivals", "onebit.experiments.rival_program"}
+    assert player.code() == {"rivals", "rivals.program"}
     tuned = [rival(**each, version="1.0") for each in rival.grid]
     titles = [each.title for each in (player, *tuned)]
     assert len(set(titles)) == len(titles)
@@ -174,8 +174,8 @@ def test_effort_is_that_of_the_matrices() -> None:
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
 def test_rows_as_rivals_take_them(form: Any, tmp_path: Path) -> None:
     X = np.array([[0.0, 2.5], [1.0, 0.0]])
-    python_rivals.write_rounds(tmp_path / "rounds.npz", form(X), np.array([1, 0]))
-    rounds = rival_program.Rounds(str(tmp_path / "rounds.npz"))
+    rivals.write_rounds(tmp_path / "rounds.npz", form(X), np.array([1, 0]))
+    rounds = program.Rounds(str(tmp_path / "rounds.npz"))
     assert [rounds.row(t) for t in range(len(rounds))] == X.tolist()
     is_sparse = form is not np.asarray
     assert rounds.named(0) == ({"f1": 2.5} if is_sparse else {"f0": 0.0, "f1": 2.5})
@@ -222,11 +222,11 @@ def test_river_hears_right_or_wrong_and_no_more(tmp_path: Path, monkeypatch: pyt
     fake.multiclass = SimpleNamespace(OneVsRestClassifier=make)
     fake.optim = SimpleNamespace()
     monkeypatch.setitem(sys.modules, "river", fake)
-    python_rivals.write_rounds(tmp_path / "rounds.npz", np.array([[0.0], [1.0], [2.0]]), np.array([0, 2, 2]))
-    rounds = rival_program.Rounds(str(tmp_path / "rounds.npz"))
+    rivals.write_rounds(tmp_path / "rounds.npz", np.array([[0.0], [1.0], [2.0]]), np.array([0, 2, 2]))
+    rounds = program.Rounds(str(tmp_path / "rounds.npz"))
     labels = rounds.y.tolist()
     request = {"model": "Perceptron", "rate": None, "exploration": 0.0, "n_classes": 3, "seed": 0}
-    guesses = rival_program.prepare_river(rounds, request)(lambda t, guess: bool(labels[t] == guess))
+    guesses = program.prepare_river(rounds, request)(lambda t, guess: bool(labels[t] == guess))
     assert guesses == [0, 1, 2]
     told = {label: model.told for label, model in made[0].classifiers.items()}
     # Round 0 was right: all learn. Round 1 was wrong: the one that was named. Nobody learns that it was label 2.
@@ -235,14 +235,14 @@ def test_river_hears_right_or_wrong_and_no_more(tmp_path: Path, monkeypatch: pyt
         1: [(0.0, False), (1.0, False), (2.0, False)],
         2: [(0.0, False), (2.0, True)],
     }
-    exploring = rival_program.prepare_river(rounds, {**request, "exploration": 1.0})
-    draws = [rival_program.prepare_river(rounds, {**request, "exploration": 1.0, "seed": s}) for s in range(20)]
+    exploring = program.prepare_river(rounds, {**request, "exploration": 1.0})
+    draws = [program.prepare_river(rounds, {**request, "exploration": 1.0, "seed": s}) for s in range(20)]
     assert len({tuple(play(lambda t, guess: False)) for play in (exploring, *draws)}) > 5
 
 
 def installed(rival: type[PythonRival]) -> None:
     try:
-        python_rivals.require(rival.package, rival.computes_with)
+        rivals.require(rival.package, rival.computes_with)
     except RuntimeError as absent:
         pytest.skip(str(absent))
 

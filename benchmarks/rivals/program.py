@@ -1,6 +1,6 @@
-"""The program that plays a rival of `python_rivals`, in the environment of the rival: onebit is not there.
+"""The program that plays a rival, in the environment of the rival: onebit is not there.
 
-``rival_program.py versions PACKAGE …`` prints what is installed. ``rival_program.py play REQUEST`` reads a JSON file
+``program.py versions PACKAGE …`` prints what is installed. ``program.py play REQUEST`` reads a JSON file
 with the player and the rounds, writes the guesses, and prints the versions and how long the rounds took. A rival gets a
 row, guesses a label, and gets 1 or 0; labels are used only for that feedback.
 """

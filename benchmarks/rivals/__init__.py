@@ -1,9 +1,10 @@
 """Rivals that are Python packages: river, coba and contextualbandits, each played in a process of its own.
 
-They need not be installed beside onebit. The environment variable `ENVIRONMENT` names the folder of a virtual
-environment that holds them, such as ``make rivals`` builds; without it they are looked for where onebit is. What runs
-there is `onebit.experiments.rival_program`, which defines the feedback of each. Versions are part of every key, and the
-program reports those it has played with.
+They are entered by import path, from a clone of the repository: ``PYTHONPATH=benchmarks onebit compare iris --rival
+rivals:river``. They need not be installed beside onebit. The environment variable `ENVIRONMENT` names the folder of a
+virtual environment that holds them, such as ``make rivals`` builds; without it they are looked for where onebit is.
+What runs there is `program.py`, which defines the feedback of each. Versions are part of every key, and the program
+reports those it has played with.
 """
 
 import inspect
@@ -11,7 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,12 +20,12 @@ import numpy as np
 import scipy.sparse
 
 from onebit.engine.loop import default_checkpoints
-from onebit.experiments import rival_program
 from onebit.experiments.grid import JSON, Spec
 from onebit.experiments.players import TOO_LITTLE, Player, PlayerTrace
 from onebit.experiments.workers import THREAD_VARIABLES, run_program
 from onebit.import_paths import import_path_of
 from onebit.inputs import Integers, check_choice, check_number
+from rivals import program
 
 ENVIRONMENT = "ONEBIT_RIVALS"
 """The environment variable that names the folder of the rivals' virtual environment."""
@@ -74,7 +75,7 @@ class PythonRival(Player):
 
     def code(self) -> set[str]:
         """Return this module and the program: it does not depend on our learners' code."""
-        return {__name__, rival_program.__name__}
+        return {__name__, program.__name__}
 
     def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> PlayerTrace:
         """Play rounds that the first of these rivals to play them has written for all."""
@@ -203,20 +204,15 @@ class ContextualBandits(PythonRival):
 
 
 def players(rival: type[PythonRival], whole_grid: bool = True) -> list[Player]:
-    """Return a rival's default and, unless that is enough, the settings of its grid.
-
-    Parameters
-    ----------
-    rival : subclass of PythonRival
-        Whose constructor takes its settings.
-    whole_grid : bool
-        False for the default alone.
-    """
+    """Return a rival's default and, unless that is enough, the settings of its grid."""
     make: Any = rival
     tuned = [make(**each) for each in (rival.grid if whole_grid else ())]
     for player in tuned:
         player.family = rival.package
     return [make(), *tuned]
+
+
+river, coba, contextualbandits = (partial(players, rival) for rival in (River, Coba, ContextualBandits))
 
 
 def require(package: str, computes_with: Sequence[str]) -> str:
@@ -225,7 +221,7 @@ def require(package: str, computes_with: Sequence[str]) -> str:
     if found[package] is None:
         raise RuntimeError(
             f"{package} is not installed {_where()}; build an environment that has it with: make rivals, and name its "
-            f"folder in {ENVIRONMENT}; or install it here with: pip install 'onebit[more-rivals]'"
+            f"folder in {ENVIRONMENT}; or install it here with: pip install {package}"
         )
     return _in_words(found)
 
@@ -287,7 +283,7 @@ def _run(words: Sequence[str], who: str, seconds: float, remedy: str, python: st
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     # The same order of sets and the same sums in every run, as for our own learners.
     settled = {"PYTHONHASHSEED": "0", **dict.fromkeys(THREAD_VARIABLES, "1")}
-    command = [python or _python(), "-s", "-P", "-W", "ignore", str(rival_program.__file__), *words]
+    command = [python or _python(), "-s", "-P", "-W", "ignore", str(program.__file__), *words]
     run = run_program(command, who, seconds, remedy, {**kept, **settled})
     if run.returncode != 0:
         last_line = [line for line in run.stderr.splitlines() if line.strip()][-1:] or ["nothing"]
