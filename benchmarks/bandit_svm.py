@@ -17,7 +17,7 @@ from rich.table import Table
 import onebit
 from onebit.checks.problems import lock_up_problem
 from onebit.kernels import Gaussian, Rational
-from onebit.reporting.tables import grouped
+from onebit.reporting.text import grouped
 from onebit.streams import paper_strong, paper_weak, preprocess, read_table
 
 # What BanditSVM played with before it had a bank: exp(−8(1−⟨x, x'⟩)) on unit rows.

@@ -19,7 +19,7 @@ from rich.table import Table
 
 import onebit
 from onebit.decider.replay import replay
-from onebit.reporting.tables import grouped
+from onebit.reporting.text import grouped
 
 CLASSES, FEATURES = 26, 16
 

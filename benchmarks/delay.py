@@ -15,9 +15,9 @@ import numpy as np
 import onebit
 from onebit.files import replace_file
 from onebit.kernels import Rational
-from onebit.reporting import style
-from onebit.reporting.learner_looks import Shown, looks_of
-from onebit.reporting.tables import grouped
+from onebit.reporting import figures
+from onebit.reporting.looks import Shown, looks_of
+from onebit.reporting.text import grouped
 
 DELAYS = (0, 10, 100, 1000)
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
@@ -74,8 +74,8 @@ def draw(found: dict[tuple[str, str, int], list[int]]) -> None:
     names = list(dict.fromkeys(name for _, name, _ in found))
     looks = looks_of([Shown(name, f"{name}()") for name in names])
     places = np.arange(len(DELAYS))
-    with style.looks():
-        figure, panels = style.new_figure(1, len(STREAMS), 3.2)
+    with figures.looks():
+        figure, panels = figures.new_figure(1, len(STREAMS), 3.2)
         for axes, (stream, (_, rounds)) in zip(panels, STREAMS.items(), strict=True):
             for name in names:
                 look = looks[name]
@@ -88,13 +88,13 @@ def draw(found: dict[tuple[str, str, int], list[int]]) -> None:
             axes.set_xticks(places, [grouped(delay) for delay in DELAYS])
             axes.set_yscale("log")
             axes.set_ylim(3, 6000)
-            style.log_count_axis(axes.yaxis)
+            figures.log_count_axis(axes.yaxis)
             axes.tick_params(labelleft=axes is panels[0])
         panels[0].set_ylabel("mistakes")
         panels[1].set_xlabel("rounds until the answer")
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(names))
         with tempfile.TemporaryDirectory() as folder:
-            png, _ = style.save(figure, Path(folder), "delay")
+            png, _ = figures.save(figure, Path(folder), "delay")
             replace_file(IMAGES / "delay.png", png.read_bytes())
 
 

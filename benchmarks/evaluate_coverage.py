@@ -19,8 +19,8 @@ from rich.console import Console
 import onebit
 from onebit.experiments.evaluate import Candidate, LoggedRounds, evaluate, logged_rounds, play_with_floor
 from onebit.experiments.evaluate.estimates import METHODS
-from onebit.reporting.progress import progress_bar
-from onebit.reporting.tables import grouped, with_error
+from onebit.reporting.console import progress_bar
+from onebit.reporting.text import grouped, with_error
 
 Stream = tuple[np.ndarray, np.ndarray]
 K = 5

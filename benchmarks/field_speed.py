@@ -21,7 +21,7 @@ from onebit.checks.problems import noisy_problem
 from onebit.experiments.players import LearnerPlayer, Player
 from onebit.experiments.vowpal_wabbit import VowpalWabbit
 from onebit.learners import Learner, all_learners
-from onebit.reporting.tables import grouped
+from onebit.reporting.text import grouped
 
 CLASSES, FEATURES = 10, 20
 

@@ -27,10 +27,10 @@ from onebit.experiments.players import build
 from onebit.experiments.workers import THREAD_VARIABLES
 from onebit.files import replace_file
 from onebit.inputs import check_integer
-from onebit.reporting import style
-from onebit.reporting.learner_looks import Shown, looks_of
-from onebit.reporting.progress import prepare_folder
-from onebit.reporting.tables import grouped, write_csv
+from onebit.reporting import figures
+from onebit.reporting.console import prepare_folder
+from onebit.reporting.looks import INK, Shown, looks_of
+from onebit.reporting.text import grouped, write_csv
 
 RIVALS = ("BanditSVM:kernel=none", "LinUCB", "LinUCB:alpha=0.1", "Confidit")
 LEARNERS = ("BanditSVM", *RIVALS)
@@ -185,8 +185,8 @@ def draw(found: Found, folder: Path, name: str) -> list[Path]:
         ]
         if not streams:
             continue
-        with style.looks():
-            figure, panels = style.new_figure(len(streams), 1, 0.5 + 2.2 * len(streams))
+        with figures.looks():
+            figure, panels = figures.new_figure(len(streams), 1, 0.5 + 2.2 * len(streams))
             for axes, stream in zip(panels, streams, strict=True):
                 games = [game for learner in learners if (game := found.get((stream, learner))) is not None]
                 draw_panel(axes, stream, games, looks)
@@ -196,7 +196,7 @@ def draw(found: Found, folder: Path, name: str) -> list[Path]:
             # A single panel is too low for one line.
             figure.supylabel(over.replace(", ", ",\n") if len(streams) == 1 else over, fontsize=12)
             with tempfile.TemporaryDirectory() as scratch:
-                png, _ = style.save(figure, Path(scratch), f"{name}_{group}")
+                png, _ = figures.save(figure, Path(scratch), f"{name}_{group}")
                 files.append(folder / png.name)
                 replace_file(files[-1], png.read_bytes())
     return files
@@ -220,10 +220,10 @@ def draw_panel(axes: Axes, stream: str, games: Sequence[Played], looks: Any) -> 
     axes.set_xlim(0, rounds)
     axes.set_ylim(top=1.05 * highest)  # the first windows, where all are near chance, may go beyond
     axes.set_title(STREAMS[stream].title, loc="left", fontweight="bold")
-    style.count_axis(axes.xaxis)
+    figures.count_axis(axes.xaxis)
     at, text = (rounds // 2, "new scores") if STREAMS[stream].drifts else (n_rows, "rows come again")
     if at < rounds:
-        axes.axvline(at, color=style.INK, linewidth=0.8, linestyle=(0, (1, 2)))
+        axes.axvline(at, color=INK, linewidth=0.8, linestyle=(0, (1, 2)))
         axes.set_title(f"┊ {text}", loc="right", fontsize=10)
     label_lines(axes, sorted(ends), looks)
 
@@ -233,8 +233,8 @@ def label_lines(axes: Axes, ends: list[tuple[float, str]], looks: Any) -> None:
     low, high = axes.get_ylim()
     heights = [(end - low) / (high - low) for end, _ in ends]
     # Moved apart upwards and downwards: the mean of both stays closest to the lines.
-    up = style.spread(heights, LABEL_GAP)
-    down = [1.0 - height for height in style.spread([1.0 - height for height in heights[::-1]], LABEL_GAP)[::-1]]
+    up = figures.spread(heights, LABEL_GAP)
+    down = [1.0 - height for height in figures.spread([1.0 - height for height in heights[::-1]], LABEL_GAP)[::-1]]
     for (_, learner), height, *places in zip(ends, heights, up, down, strict=True):
         color, place = looks[learner].color, sum(places) / 2.0
         axes.plot([1.0, 1.03], [height, place], color=color, linewidth=0.8, transform=axes.transAxes, clip_on=False)

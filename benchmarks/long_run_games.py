@@ -27,7 +27,7 @@ from onebit.code_version import code_version, reachable
 from onebit.experiments.player_syntax import parse_player
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.files import replace_file
-from onebit.reporting.progress import progress_bar
+from onebit.reporting.console import progress_bar
 from onebit.streams import preprocess, read_table
 
 CLASSES, FEATURES, NOISE = 10, 20, 0.1  # of the synthetic streams

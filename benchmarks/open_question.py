@@ -26,10 +26,10 @@ from scipy import stats
 import onebit
 from onebit.bounds import BOUNDS
 from onebit.kernels import Rational
-from onebit.reporting import style
-from onebit.reporting.learner_looks import Shown, looks_of
-from onebit.reporting.progress import prepare_folder, progress_bar
-from onebit.reporting.tables import grouped
+from onebit.reporting import figures
+from onebit.reporting.console import prepare_folder, progress_bar
+from onebit.reporting.looks import INK, Shown, looks_of
+from onebit.reporting.text import grouped
 from onebit.streams.adversaries import bandit_sequence
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
@@ -174,8 +174,8 @@ def fit(games: dict[Game, Played], series: str, learner: str) -> Fit | None:
 
 def draw(games: dict[Game, Played]) -> None:
     looks = looks_of([Shown(name, repr(make()), make().full_information) for name, make in LEARNERS.items()])
-    with style.looks():
-        figure, panels = style.new_figure(2, 2, 6.8)
+    with figures.looks():
+        figure, panels = figures.new_figure(2, 2, 6.8)
         for axes, (series, title) in zip(panels, SERIES.items(), strict=True):
             for learner in LEARNERS:
                 mine = {g: p for g, p in games.items() if (g.series, g.learner) == (series, learner)}
@@ -199,13 +199,13 @@ def draw(games: dict[Game, Played]) -> None:
             ticks = [1.0 / m for m in MARGINS] if "margin" in series else list(NUMBERS)
             axes.set_xticks(ticks, [f"{tick:.3g}" for tick in ticks])
             axes.minorticks_off()
-            style.log_count_axis(axes.yaxis)
+            figures.log_count_axis(axes.yaxis)
             axes.set_xlabel("1/γ" if "margin" in series else "K")
         panels[0].set_ylabel("mistakes")
         panels[2].set_ylabel("mistakes")
         handles, labels = panels[2].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3)
-        png, _ = style.save(figure, IMAGES, "open_question")
+        png, _ = figures.save(figure, IMAGES, "open_question")
         for other in IMAGES.glob("open_question.*"):
             if other != png:
                 other.unlink()
@@ -218,7 +218,7 @@ def _draw_bound(axes: Axes, series: str) -> None:
     for size in sizes:
         K, margin = (CLASSES, 1.0 / size) if "margin" in series else (int(size), HARD_MARGIN)
         forced.append(BOUNDS["3"].claim(n_classes=K, radius=1.0, margin=margin).value or math.nan)
-    axes.plot(sizes, forced, color=style.INK, linestyle=(0, (1, 2)), linewidth=1.2, label="forced")
+    axes.plot(sizes, forced, color=INK, linestyle=(0, (1, 2)), linewidth=1.2, label="forced")
 
 
 def table(games: dict[Game, Played]) -> str:

@@ -36,7 +36,7 @@ from onebit.decider.events import Event
 from onebit.decider.log import Batch, Snapshot
 from onebit.decider.settings import new_settings
 from onebit.decider.tickets import Ticket
-from onebit.reporting.tables import grouped
+from onebit.reporting.text import grouped
 
 DIMENSION, CLASSES = 16, 26
 NAME = "bench/load"

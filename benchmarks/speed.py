@@ -21,7 +21,7 @@ from rich.table import Table
 import onebit
 from onebit.inputs import Floats, Integers
 from onebit.kernels import Rational
-from onebit.reporting.tables import grouped
+from onebit.reporting.text import grouped
 
 PAPER_ROUNDS = 5_000_000
 

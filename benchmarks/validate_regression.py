@@ -21,7 +21,7 @@ import onebit
 from onebit.experiments.vowpal_wabbit import LEARNING_RATES, play_rounds, require, write_rounds
 from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
-from onebit.reporting.tables import grouped
+from onebit.reporting.text import grouped
 
 DEFAULT_RATE = "0.5"
 REWARDS = "--loss0 -1 --loss1 0"

@@ -16,7 +16,7 @@ from rich.table import Table
 
 import onebit
 from onebit.inputs import Integers
-from onebit.reporting.tables import grouped
+from onebit.reporting.text import grouped
 from onebit.streams import syn_non_sep, syn_sep
 
 Stream = tuple[Any, Integers]

@@ -9,7 +9,7 @@ from rich.table import Table
 from sklearn.datasets import load_digits
 
 import onebit
-from onebit.reporting.tables import grouped
+from onebit.reporting.text import grouped
 from onebit.streams import paper_weak
 
 _KNOWN = 0, 100, 1000

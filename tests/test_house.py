@@ -60,7 +60,7 @@ def test_imports_go_one_way() -> None:
 
 
 def test_thousands_are_written_one_way() -> None:
-    # `onebit.reporting.tables.grouped` is the one home: 5 000 000, and neither 5,000,000 nor 5000000 nor 5·10⁶.
+    # `onebit.reporting.text.grouped` is the one home: 5 000 000, and neither 5,000,000 nor 5000000 nor 5·10⁶.
     home = ROOT / "src/onebit/reporting/tables.py"
     for module in [*(ROOT / "src").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]:
         if module != home:

@@ -111,7 +111,7 @@ def test_a_folder_that_cannot_be_written_is_found_before_playing(
     def refuse(**_: object) -> None:
         raise PermissionError(errno.EACCES, "no")
 
-    monkeypatch.setattr("onebit.reporting.progress.tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr("onebit.reporting.console.tempfile.TemporaryFile", refuse)
     code, said = say(monkeypatch, capsys, "play", "iris", "--save", str(tmp_path / "m.onebit"))
     assert code == 1
     assert "m.onebit: cannot be written (Permission denied); choose another folder" in said

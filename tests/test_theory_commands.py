@@ -17,7 +17,7 @@ from in_process import onebit as run
 from onebit.bounds import BOUNDS
 from onebit.cli import app, main
 from onebit.commands.bound import OPTIONS
-from onebit.reporting.style import WIDTH
+from onebit.reporting.figures import WIDTH
 from onebit.theory.weak_labeling import random_set_splitting
 
 

@@ -318,7 +318,7 @@ def evaluate(
 ) -> None:
     """Say what other learners would have done on a log: sure bounds on their mistakes, and estimates."""
     from onebit.commands.evaluate import EvaluateRequest, evaluate_command
-    from onebit.experiments.evaluate.log_file import LogColumns
+    from onebit.experiments.evaluate.log import LogColumns
 
     evaluate_command(
         EvaluateRequest(

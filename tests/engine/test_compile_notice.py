@@ -17,7 +17,7 @@ from rich.console import Console
 
 from onebit.engine.compile_notice import CompileNotice
 from onebit.engine.jit import jit
-from onebit.reporting.progress import progress_bar
+from onebit.reporting.console import progress_bar
 
 TEXT = "compiling its code for this machine, which can take a minute; it is kept on disk, so this happens once"
 

@@ -208,7 +208,7 @@ def test_what_shows_or_stores_is_in_no_key(versioned: dict[str, set[str]]) -> No
     others = (
         "onebit.experiments.run",
         "onebit.experiments.comparison",
-        "onebit.experiments.compare_tables",
+        "onebit.experiments.compare",
         "onebit.experiments.statistics",
         "onebit.streams.files",
         "onebit.streams.text_table",

@@ -1,3 +1,8 @@
+"""Ranks and tests against scipy, and against the worked example of Demšar (2006)."""
+
+import itertools
+import math
+from dataclasses import replace
 from inspect import signature
 
 import numpy as np
@@ -9,7 +14,22 @@ from onebit.experiments.comparison import RUNS, Outcome
 from onebit.experiments.entries import Entry
 from onebit.experiments.grid import Spec
 from onebit.experiments.league import RUNS as LEAGUE_RUNS
-from onebit.experiments.statistics import compare, holm, paired_p, paired_ps, signs_to_decide, tally, verdict_of
+from onebit.experiments.league_figures import pareto, spots
+from onebit.experiments.league_report import verdict_in_words
+from onebit.experiments.statistics import (
+    compare,
+    critical_difference,
+    friedman,
+    groups_within,
+    holm,
+    paired_ps,
+    rank,
+    signed_rank_p,
+    signs_to_decide,
+    standings,
+    tally,
+    verdict_of,
+)
 from onebit.inputs import Integers
 
 
@@ -18,6 +38,10 @@ def outcome(dataset: str, title: str, final: list[int], full_information: bool =
     return Outcome(
         dataset, Entry(title, Spec(title), full_information), np.array([1, 100]), mistakes, np.ones(len(final))
     )
+
+
+def paired_p(first: Integers, second: Integers) -> float:
+    return float(paired_ps(first[None], second[None])[0])
 
 
 def differences(seed: int, shift: float, n_runs: int) -> tuple[Integers, Integers]:
@@ -82,7 +106,8 @@ def test_paired_test_at_its_edges() -> None:
     assert paired_p(same, same) == 1.0
     assert paired_p(same + 1, same) == 0.25
     assert paired_p(np.arange(10) + 1, np.arange(10)) == pytest.approx(2 / 2**10)
-    assert paired_p(np.array([5]), np.array([3])) is None
+    alone = compare([outcome("a", "one", [5]), outcome("a", "two", [3])], "one")
+    assert [row.p for row in alone] == [None, None]
 
 
 def test_more_runs_won_with_more_mistakes_is_no_win() -> None:
@@ -187,3 +212,212 @@ def test_a_perfect_game_and_an_unknown_baseline() -> None:
     assert told[0].ratio is None, "nothing can be told as a multiple of zero mistakes"
     with pytest.raises(ValueError, match="'Nobody' does not play; those who do: Base"):
         compare([outcome("a", "Base", [1, 2])], "Nobody")
+
+
+# Table 6 of the paper: AUC of C4.5, C4.5+m, C4.5+cf and C4.5+m+cf on 14 sets. On the last but one the paper ranks two
+# that print alike by their further digits.
+DEMSAR = np.array(
+    [
+        [0.763, 0.768, 0.771, 0.798],
+        [0.599, 0.591, 0.590, 0.569],
+        [0.954, 0.971, 0.968, 0.967],
+        [0.628, 0.661, 0.654, 0.657],
+        [0.882, 0.888, 0.886, 0.898],
+        [0.936, 0.931, 0.916, 0.931],
+        [0.661, 0.668, 0.609, 0.685],
+        [0.583, 0.583, 0.563, 0.625],
+        [0.775, 0.838, 0.866, 0.875],
+        [1.000, 1.000, 1.000, 1.000],
+        [0.940, 0.962, 0.965, 0.962],
+        [0.619, 0.666, 0.614, 0.669],
+        [0.972, 0.981, 0.9751, 0.975],
+        [0.957, 0.978, 0.946, 0.970],
+    ]
+)
+
+
+def test_demsars_example() -> None:
+    ranks = rank(-DEMSAR)
+    assert ranks.mean(axis=0) == pytest.approx([3.143, 2.000, 2.893, 1.964], abs=5e-4)
+    found = friedman(ranks)
+    # The paper does not correct for ties; without that its numbers come out.
+    spread = ((ranks - 2.5) ** 2).sum() / (14 * 3)
+    chi2 = found.chi2 * spread / (4 * 5 / 12)
+    assert chi2 == pytest.approx(9.28, abs=0.005)
+    assert 13 * chi2 / (14 * 3 - chi2) == pytest.approx(3.69, abs=0.005)
+    assert critical_difference(4, 14) == pytest.approx(1.25, abs=0.005)
+    assert critical_difference(4, 14, level=0.10) == pytest.approx(1.12, abs=0.005)
+
+
+def test_critical_values_are_demsars() -> None:
+    """Its Table 5: q at 0.05 for two to ten classifiers."""
+    printed = [1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164]
+    for k, q in enumerate(printed, start=2):
+        assert critical_difference(k, 1) / math.sqrt(k * (k + 1) / 6) == pytest.approx(q, abs=1.5e-3)
+
+
+def test_friedman_is_scipys_with_and_without_ties() -> None:
+    generator = np.random.default_rng(3)
+    for means in (generator.random((9, 5)), generator.integers(4, size=(12, 6)).astype(float)):
+        found, scipys = friedman(rank(means)), stats.friedmanchisquare(*means.T)
+        assert found.chi2 == pytest.approx(scipys.statistic)
+        assert found.p_chi2 == pytest.approx(scipys.pvalue)
+        assert found.p == pytest.approx(found.p_f, abs=0.05), "of so many sets the approximation is close"
+
+
+def test_friedman_of_few_sets_is_exact() -> None:
+    """Two sets that agree on three learners: one of six orders, where F's approximation finds p = 0."""
+    found = friedman(np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]))
+    assert found.p == pytest.approx(1 / 6, abs=0.012)
+    assert found.p_f == 0.0
+    assert friedman(np.full((3, 4), 2.5)).p == 1.0
+
+
+def test_friedman_keeps_its_level() -> None:
+    """Under no difference 5 % of the tests find one (200 tests: 10 ± 3.1)."""
+    generator = np.random.default_rng(1)
+    ps = [friedman(rank(generator.random((4, 3)))).p for _ in range(200)]
+    assert sum(p < 0.05 for p in ps) <= 10 + 3 * 3.1
+
+
+def test_signed_rank_test_is_exact_with_ties() -> None:
+    generator = np.random.default_rng(2)
+    for n in (2, 6, 25):
+        differences = generator.normal(0.4, 1.0, n)
+        assert signed_rank_p(differences.tolist()) == pytest.approx(stats.wilcoxon(differences).pvalue)
+    tied = [1.0, 1.0, -2.0, 2.0, 3.0, -1.0, 0.0, 5.0, 5.0]
+    moved = np.array([each for each in tied if each])
+    ranks = stats.rankdata(np.abs(moved))
+    sums = [np.dot(ranks, signs) for signs in itertools.product([0, 1], repeat=len(ranks))]
+    low = min(ranks[moved > 0].sum(), ranks[moved < 0].sum())
+    assert signed_rank_p(tied) == pytest.approx(2 * np.mean([total <= low for total in sums]))
+    assert signed_rank_p([0.0, 0.0]) == 1.0
+    assert signed_rank_p([1.0]) is None
+    many = generator.normal(0.1, 1.0, 300)
+    assert signed_rank_p(many.tolist()) == pytest.approx(stats.wilcoxon(many, method="approx").pvalue)
+
+
+def league_outcome(dataset: str, title: str, level: float, *, full_information: bool = False) -> Outcome:
+    generator = np.random.default_rng(len(dataset) * 100 + len(title))
+    finals = np.rint(level + generator.normal(0, 1, 10)).astype(int)
+    mistakes = np.column_stack([finals // 2, finals])
+    entry = Entry(title, Spec(title), full_information)
+    return Outcome(dataset, entry, np.array([50, 100]), mistakes, np.full(10, 2e-4), explored=np.full(10, 0.05))
+
+
+SETS = ("a", "bb", "ccc", "dddd", "eeeee", "ffffff")
+GONE = ("a", "worst")
+
+
+def league() -> list[Outcome]:
+    levels = {"best": 10.0, "middle": 20.0, "worst": 40.0}
+    outcomes = [league_outcome(name, title, level) for name in SETS for title, level in levels.items()]
+    return outcomes + [league_outcome(name, "told", 5.0, full_information=True) for name in SETS]
+
+
+def test_standings_of_a_clear_league() -> None:
+    found = standings(league())
+    assert [(row.number, row.title, row.mean_rank, row.firsts) for row in found.ranked] == [
+        (1, "best", 1.0, 6),
+        (2, "middle", 2.0, 0),
+        (3, "worst", 3.0, 0),
+    ]
+    best, middle, worst = found.ranked
+    assert (best.wins, best.ties, best.losses) == (12, 0, 0)
+    assert (middle.wins, middle.ties, middle.losses) == (6, 0, 6)
+    assert best.relative == 1.0
+    assert worst.relative == pytest.approx(40.5 / 10.5, rel=0.05)
+    assert best.microseconds == pytest.approx(2.0)
+    assert best.explored == pytest.approx(0.05)
+    (told,) = found.unranked
+    assert told.number is None
+    assert told.relative < 1.0
+    assert found.pairs["best", "worst"].p == pytest.approx(3 * 2 / 2**6), "three pairs, six sets of one sign"
+    assert found.pairs["worst", "best"].ratio == pytest.approx(1 / found.pairs["best", "worst"].ratio)
+    assert found.friedman is not None
+    assert found.friedman.p < 0.01
+    assert found.critical_difference == pytest.approx(critical_difference(3, 6))
+    assert found.groups == ((0, 1), (1, 2)), "mean ranks one apart, where 1.35 would differ"
+
+
+def test_too_few_runs_are_counted_as_nothing_and_said() -> None:
+    few = [replace(each, mistakes=each.mistakes[:8]) for each in league() if (each.dataset, each.entry.title) != GONE]
+    found = standings(few)
+    assert (found.n_runs, found.n_tests, found.runs_to_decide) == (8, 16, 10)
+    assert {row.title: (row.wins, row.ties, row.losses) for row in found.ranked} == {
+        "best": (1, 0, 0),
+        "middle": (1, 0, 0),
+        "worst": (0, 0, 2),
+    }
+    said = verdict_in_words(found)
+    assert said.endswith(
+        "8 runs are too few for 16 tests, which take 10 (--runs 10). Wins and losses are sets that only one of two has "
+        "finished."
+    )
+    assert "too few" not in verdict_in_words(standings(league()))
+
+
+def test_who_did_not_finish_shares_the_last_ranks() -> None:
+    outcomes = [each for each in league() if (each.dataset, each.entry.title) not in {("a", "best"), ("a", "middle")}]
+    found = standings(outcomes)
+    assert [found.ranks["a", title] for title in ("best", "middle", "worst")] == [2.5, 2.5, 1.0]
+    rows = {row.title: row for row in found.ranked}
+    assert rows["best"].mean_rank == pytest.approx((2.5 + 5 * 1.0) / 6)
+    assert rows["best"].mean_rank_of_common == 1.0
+    assert rows["best"].finished == 5
+    assert rows["best"].relative == 1.0, "of the sets that it finished"
+    pair = found.pairs["best", "worst"]
+    assert (pair.wins, pair.ties, pair.losses) == (5, 0, 1)
+    assert pair.p == pytest.approx(holm_of_three(found, signed_rank_p([-1, -1.1, -1.2, -1.3, -1.4, 2.4])))
+    both = found.pairs["best", "middle"]
+    assert (both.wins, both.ties, both.losses) == (5, 1, 0)
+
+
+def holm_of_three(found: object, p: float | None) -> float:
+    # The largest difference is the lost set's: rank 6 of 21 against it. All three pairs have a p of the same family.
+    assert p is not None
+    ps = sorted([p, p, 2 / 2**5])
+    adjusted, highest = {}, 0.0
+    for at, each in enumerate(ps):
+        highest = max(highest, min(1.0, (3 - at) * each))
+        adjusted[each] = highest
+    return adjusted[p]
+
+
+def test_who_finished_nothing_is_not_ranked_and_one_set_is_no_sample() -> None:
+    one = [each for each in league() if each.dataset == "a"]
+    found = standings(one)
+    assert found.friedman is None
+    assert math.isnan(found.critical_difference)
+    assert found.pairs["best", "worst"].p is None
+    alone = standings([each for each in one if each.entry.title in ("best", "told")])
+    assert [row.title for row in alone.ranked] == ["best"]
+    assert not alone.pairs
+
+
+def test_equal_learners_are_one_group() -> None:
+    outcomes = league()
+    twins = [replace(each, entry=Entry("twin", Spec("twin"))) for each in outcomes if each.entry.title == "best"]
+    found = standings([each for each in outcomes if each.entry.title == "best"] + twins)
+    assert [row.mean_rank for row in found.ranked] == [1.5, 1.5]
+    assert found.friedman is not None
+    assert found.friedman.p == 1.0
+    assert found.groups == ((0, 1),)
+    pair = found.pairs["best", "twin"]
+    assert (pair.wins, pair.ties, pair.losses, pair.ratio, pair.p) == (0, 6, 0, 1.0, 1.0)
+
+
+def test_groups_are_those_nearer_than_the_difference() -> None:
+    assert groups_within([1.0, 2.0, 3.0, 4.0], 1.0) == [], "at least the difference apart: they differ"
+    assert groups_within([1.0, 2.0, 3.0, 4.0], 2.5) == [(0, 2), (1, 3)]
+    assert groups_within([1.0, 1.2, 1.4], math.inf) == [(0, 2)]
+    assert groups_within([], 1.0) == []
+
+
+def test_numbers_beside_marks_do_not_cover_each_other() -> None:
+    places = np.array([[1.0, 1.0], [1.02, 1.01], [1.05, 0.98], [3.0, 2.0]])
+    found = spots(places, ["1", "2", "3", "14"])
+    apart = np.abs(found[:, None] - found[None])[np.triu_indices(4, 1)]
+    assert np.all((apart[:, 0] > 0.1) | (apart[:, 1] > 0.1))
+    assert np.hypot(*(found - places).T).max() <= 0.51
+    assert pareto([]) == []

@@ -1,18 +1,25 @@
 import re
 
-from onebit.reporting.pages import cells, prose, table
+from onebit.reporting.pages import prose, table_html
+from onebit.reporting.text import Cell, Table
 
 
 def test_columns_of_dashes_are_left_out() -> None:
-    classes = ["name", "number", "number", "number"]
-    rows = [cells(["a", "3", "", ""], classes), cells(["b", "3", "", "4"], classes)]
-    page = table(("learner", "mistakes", "p", "paper"), rows)
+    page = table_html(Table(("learner", "mistakes", "p", "paper"), [["a", "3", "", ""], ["b", "3", "", "4"]]))
     assert re.findall(r'<th scope="col">(.*?)</th>', page) == ["learner", "mistakes", "paper"]
     assert re.findall(r"<td[^>]*>(.*?)</td>", page) == ["a", "3", "–", "b", "3", "4"]
 
 
 def test_a_table_scrolls_in_its_own_box() -> None:
-    assert table(("a",), [cells(["1"], ["number"])]).startswith('<div class="scroll" tabindex="0">')
+    assert table_html(Table(("a",), [["1"]])).startswith('<div class="scroll" tabindex="0">')
+
+
+def test_what_a_cell_holds_is_text_and_no_markup() -> None:
+    cell = Cell("<i>LongName", "good", link='x"y.html', small="<b>")
+    page = table_html(Table(("a",), [[cell]]))
+    assert (
+        '<td class="name good"><a href="x&quot;y.html">&lt;i&gt;Long<wbr>Name</a> <small>&lt;b&gt;</small></td>' in page
+    )
 
 
 def test_numbers_are_not_broken_at_the_end_of_a_line() -> None:

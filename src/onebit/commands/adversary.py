@@ -8,13 +8,11 @@ from rich.console import Console
 from rich.table import Table
 
 from onebit.experiments.duel_figures import draw_duel, draw_growth
-from onebit.experiments.duel_table import DuelRow, short_name, write_duel
-from onebit.experiments.duels import duel, duel_by_dimension, paper_adversaries
+from onebit.experiments.duels import DuelRow, duel, duel_by_dimension, paper_adversaries, short_name, write_duel
 from onebit.inputs import check_integer
-from onebit.reporting.names import on_screen
-from onebit.reporting.progress import prepare_folder, say_where
-from onebit.reporting.style import save
-from onebit.reporting.tables import grouped
+from onebit.reporting.console import on_screen, prepare_folder, say_where
+from onebit.reporting.figures import save
+from onebit.reporting.text import grouped
 
 _MAX_RUNS = 100_000  # a thousand already tell all that the tables show
 _WIDTH = 120  # of a table that goes to a file or pipe

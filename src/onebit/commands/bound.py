@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from onebit.bounds import BOUNDS, Bound
-from onebit.reporting.tables import grouped
+from onebit.reporting.text import grouped
 
 OPTIONS = {
     "n_classes": "--k",

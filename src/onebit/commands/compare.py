@@ -8,22 +8,19 @@ from rich.console import Console
 
 from onebit.commands.what_was_read import reading_words, say_what_was_read
 from onebit.commands.workers import executor_for
+from onebit.experiments.compare import comparison_table, tally_tables, write_report, write_tables
 from onebit.experiments.compare_figures import drawings
-from onebit.experiments.compare_tables import print_tables, write_report, write_tables
 from onebit.experiments.comparison import ROUNDS, RUNS, Comparison, run_comparison, settle_in_hindsight
 from onebit.experiments.entries import DEFAULT_ENTRIES, Entry, check_distinct, enter, rival_entries
 from onebit.experiments.players import PATIENCE
 from onebit.experiments.statistics import compare, tally
-from onebit.reporting.names import in_shell, on_screen
-from onebit.reporting.progress import prepare_folder, progress_bar, say_where
-from onebit.reporting.style import draw_files
-from onebit.reporting.tables import grouped
+from onebit.reporting.console import on_screen, prepare_folder, print_table, progress_bar, say_where
+from onebit.reporting.figures import draw_files
+from onebit.reporting.text import grouped, in_shell
 from onebit.streams.account import in_lines
 from onebit.streams.preprocess import describe_preprocessing
 from onebit.streams.reading import PLAIN, Reading
 from onebit.streams.sources import find_sources
-
-_WIDTH = 140  # of a table that goes to a file or pipe: no column is broken
 
 
 @dataclass(frozen=True)
@@ -80,13 +77,9 @@ def compare_command(request: Request) -> None:
         words = ["--baseline", request.baseline] if request.baseline is not None else []
         details = details_of(request, comparison, said, ["compare", *words]) | {"Baseline": baseline}
         write_report(request.out / "report.html", rows, tallies, figures, details)
-    print_tables(wide_console(console), rows, tallies, baseline)
+    for table in (comparison_table(rows, baseline), *tally_tables(rows, tallies, baseline)):
+        print_table(console, table)
     say_where(console, "Tables, figures and report.html are", request.out)
-
-
-def wide_console(console: Console) -> Console:
-    """Return where tables are printed: not narrower than they are where no terminal limits them."""
-    return console if console.is_terminal else Console(width=_WIDTH)
 
 
 def say_what_is_played(console: Console, comparison: Comparison, preprocessing: str) -> None:

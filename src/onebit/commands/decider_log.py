@@ -15,9 +15,9 @@ from onebit.decider.logs import is_database, open_to_read
 from onebit.decider.settings import settings_of
 from onebit.decider.sqlite import APPLICATION_ID
 from onebit.decider.state import State, silence_answer
-from onebit.experiments.evaluate.logged_rounds import LoggedRounds, logged_rounds
+from onebit.experiments.evaluate.log import LoggedRounds, logged_rounds
 from onebit.inputs import Rows, SparseRows
-from onebit.reporting.tables import grouped
+from onebit.reporting.text import grouped
 from onebit.typed_json import Trusted, restore
 
 _HEADER = 100  # bytes of a SQLite file; its application is in it

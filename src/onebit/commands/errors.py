@@ -10,7 +10,7 @@ from typing import NoReturn
 from rich.console import Console
 from rich.text import Text
 
-from onebit.reporting.names import printable
+from onebit.reporting.text import printable
 
 _REMEDIES = {
     errno.ENOSPC: "make room and give the same command again",

@@ -7,25 +7,21 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from onebit.commands.compare import wide_console
 from onebit.commands.decider_log import is_decider, read_decider
 from onebit.commands.what_was_read import reading_words, say_what_was_read
 from onebit.decider.logs import has_password, is_database
 from onebit.experiments.evaluate.answer_rates import describe_answers
-from onebit.experiments.evaluate.evaluation import evaluate
 from onebit.experiments.evaluate.figures import drawings
-from onebit.experiments.evaluate.log_file import USUAL, LogColumns, read_log
-from onebit.experiments.evaluate.logged_rounds import RIGHT, WRONG, LoggedRounds
-from onebit.experiments.evaluate.replay import HEARS, Candidate
-from onebit.experiments.evaluate.tables import print_table, write_report, write_table
+from onebit.experiments.evaluate.log import RIGHT, USUAL, WRONG, LogColumns, LoggedRounds, read_log
+from onebit.experiments.evaluate.replay import HEARS, Candidate, evaluate
+from onebit.experiments.evaluate.report import print_tables, write_report, write_table
 from onebit.experiments.player_syntax import parse_player
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.inputs import check_choice, check_seed
 from onebit.learners import load
-from onebit.reporting.names import in_shell, on_screen
-from onebit.reporting.progress import prepare_folder, progress_bar, say_where
-from onebit.reporting.style import draw_files
-from onebit.reporting.tables import grouped
+from onebit.reporting.console import on_screen, prepare_folder, progress_bar, say_where
+from onebit.reporting.figures import draw_files
+from onebit.reporting.text import grouped, in_shell
 from onebit.streams.account import in_lines
 from onebit.streams.preprocess import METHODS, describe_preprocessing
 from onebit.streams.reading import PLAIN, Reading
@@ -115,7 +111,7 @@ def evaluate_command(request: EvaluateRequest) -> None:
         "Command": _command(request),
     }
     write_report(request.out / "report.html", rows, figures, details)
-    print_table(wide_console(console), rows, log.name)
+    print_tables(console, rows, log.name)
     say_where(console, "evaluate.csv, evaluate.png and report.html are", request.out)
 
 

@@ -11,14 +11,12 @@ from onebit.commands.compare import (
     preprocessing_words,
     say_what_is_played,
     size_words,
-    wide_console,
 )
 from onebit.commands.workers import executor_for
 from onebit.experiments.entries import check_distinct, enter, rival_entries
 from onebit.experiments.league import (
     RUNS,
     SECONDS,
-    Absence,
     League,
     every_learner,
     in_seconds,
@@ -27,10 +25,9 @@ from onebit.experiments.league import (
     whole_field,
     with_diagonals,
 )
-from onebit.experiments.league_pages import Results, write_pages
-from onebit.experiments.league_tables import print_tables, write_tables
-from onebit.experiments.standings import standings
-from onebit.reporting.progress import prepare_folder, progress_bar, say_where
+from onebit.experiments.league_report import Results, print_results, write_pages, write_tables
+from onebit.experiments.statistics import standings
+from onebit.reporting.console import prepare_folder, progress_bar, say_where
 
 
 @dataclass(frozen=True)
@@ -60,17 +57,17 @@ def league_command(request: LeagueRequest) -> None:
     with progress_bar(console, size_words(league)) as show, place as executor:
         outcomes, failures = play_league(league, request.out, jobs=request.jobs, on_progress=show, executor=executor)
     with console.status("Drawing figures and writing the pages …"):
-        standing = standings(outcomes)
-        write_tables(request.out, standing, outcomes, failures, absent, league.seed)
-        write_pages(request.out, Results(standing, outcomes, failures, absent, _details(request, league, said)))
-    print_tables(wide_console(console), standing, failures, absent)
+        results = Results(standings(outcomes), outcomes, failures, absent)
+        write_tables(request.out, results, league.seed)
+        write_pages(request.out, results, _details(request, league, said))
+    print_results(console, results)
     say_where(console, "report.html, a page for every learner, tables and figures are", request.out)
 
 
-def _league(request: LeagueRequest) -> tuple[League, list[Absence]]:
+def _league(request: LeagueRequest) -> tuple[League, dict[str, str]]:
     rivals = rival_entries(request.rival_names, whole_grid=request.grid)
     named = [enter(text) for text in request.learner_texts]
-    ours, absent = (named, []) if named else every_learner(request.rounds, diagonal=request.diagonal)
+    ours, absent = (named, {}) if named else every_learner(request.rounds, diagonal=request.diagonal)
     if named and request.diagonal:
         ours = with_diagonals(named)
     entries = [*ours, *rivals]

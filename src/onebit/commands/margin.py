@@ -12,9 +12,8 @@ from onebit.bounds import Claim
 from onebit.commands.what_was_read import say_what_was_read
 from onebit.experiments.player_syntax import parse_kernel
 from onebit.kernels import as_kernel
-from onebit.reporting.names import on_screen
-from onebit.reporting.progress import progress_bar
-from onebit.reporting.tables import grouped
+from onebit.reporting.console import on_screen, progress_bar
+from onebit.reporting.text import grouped
 from onebit.streams import describe, preprocess
 from onebit.streams.data_set import make_data_set
 from onebit.streams.reading import Reading

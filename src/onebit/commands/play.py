@@ -3,29 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from onebit.commands.what_was_read import reading_words, say_what_was_read
 from onebit.experiments.player_syntax import parse_player
 from onebit.experiments.players import LearnerPlayer, build
-from onebit.files import replace_file
 from onebit.game import Trace
 from onebit.inputs import check_choice, check_integer, check_seed
 from onebit.play import play
-from onebit.reporting import pages, style
-from onebit.reporting.names import in_cell, in_figure, in_page, in_shell, on_screen
-from onebit.reporting.progress import check_save, prepare_folder, progress_bar, say_where
-from onebit.reporting.style import Drawing, draw_files
-from onebit.reporting.tables import grouped
+from onebit.reporting import figures as style
+from onebit.reporting.console import check_save, on_screen, prepare_folder, print_table, progress_bar, say_where
+from onebit.reporting.figures import Drawing, draw_files
+from onebit.reporting.looks import PALETTE
+from onebit.reporting.pages import FigureFile, Heading, what_was_run, write_page
+from onebit.reporting.text import Table, grouped, in_figure, in_shell
 from onebit.streams import DataSet, describe
 from onebit.streams.preprocess import METHODS, describe_preprocessing, preprocess
 from onebit.streams.reading import PLAIN, Reading
@@ -35,7 +32,6 @@ _DRAWN_ROUNDS = 10_000  # of a stream, unless the user says how many
 _PARTS = 10  # of the stream, whose rates are shown
 _MOST_CLASSES = 30  # on the screen; the report has them all
 _COLUMNS = ("class", "rounds", "mistakes", "rate", "guessed")
-_NUMBERS = ("name", *["number"] * 4)
 
 
 @dataclass(frozen=True)
@@ -166,14 +162,14 @@ def draw_mistakes(trace: Trace, wrong: np.ndarray, title: str) -> Figure:
     with style.looks():
         figure, (left, right) = style.new_figure(1, 2, 3.2)
         figure.suptitle(in_figure(title, most=80))
-        trace.plot(left, color=style.PALETTE[0])
+        trace.plot(left, color=PALETTE[0])
         for axis in (left.xaxis, left.yaxis):
             style.count_axis(axis, most_ticks=4)
         places = np.arange(1, len(rates) + 1)
-        right.bar(places, rates, color=style.PALETTE[0], width=0.75)
+        right.bar(places, rates, color=PALETTE[0], width=0.75)
         whole = trace.mistakes / trace.rounds
-        right.axhline(whole, color=style.PALETTE[1], linewidth=1.2, linestyle=(0, (5, 2)))
-        right.set_title(f"{whole:.1%} in all", loc="right", fontsize=10, color=style.PALETTE[1])
+        right.axhline(whole, color=PALETTE[1], linewidth=1.2, linestyle=(0, (5, 2)))
+        right.set_title(f"{whole:.1%} in all", loc="right", fontsize=10, color=PALETTE[1])
         right.set(xlabel="tenth of the stream" if len(rates) == _PARTS else "round", ylabel="share of mistakes")
         right.set_xticks(places)
         right.set_ylim(0, max(0.05, 1.1 * max(rates)))
@@ -183,13 +179,8 @@ def draw_mistakes(trace: Trace, wrong: np.ndarray, title: str) -> Figure:
 
 
 def _print(console: Console, lines: Sequence[_Line], wrong: np.ndarray) -> None:
-    table = Table(box=box.SIMPLE, padding=(0, 1, 0, 0))
-    table.add_column(_COLUMNS[0], overflow="fold")
-    for name in _COLUMNS[1:]:
-        table.add_column(name, justify="right", no_wrap=True)
-    for at, line in enumerate(lines[: _MOST_CLASSES + 1]):
-        table.add_row(in_cell(line.name), *line.shown, end_section=at == 0)
-    console.print(table)
+    rows = [[line.name, *line.shown] for line in lines[: _MOST_CLASSES + 1]]
+    print_table(console, Table(_COLUMNS, rows, sections=[1]))
     if len(lines) > _MOST_CLASSES + 1:
         console.print(f"… and {len(lines) - _MOST_CLASSES - 1} rarer classes, which report.html lists")
     console.print(
@@ -197,9 +188,7 @@ def _print(console: Console, lines: Sequence[_Line], wrong: np.ndarray) -> None:
     )
 
 
-def _write_report(
-    request: PlayRequest, data: DataSet, lines: Sequence[_Line], figures: Sequence[style.FigureFile]
-) -> None:
+def _write_report(request: PlayRequest, data: DataSet, lines: Sequence[_Line], figures: Sequence[FigureFile]) -> None:
     facts = {
         "Learner": request.learner,
         "Data set": data.name,
@@ -207,17 +196,12 @@ def _write_report(
         "Rounds": f"{grouped(len(data.y))}, {'shuffled' if request.shuffle else 'in the order of the file'}",
         "Preprocessing": request.preprocessing,
         "Seed": str(request.seed),
-        "Version": f"onebit {version('onebit')}",
+        "Command": _command(request),
     }
-    parts = [
-        f"<h2>What was run</h2>\n<dl>\n{pages.facts(facts)}\n</dl>",
-        *(pages.figure(figure) for figure in figures),
-        "<h2>Class by class</h2>",
-        pages.table(_COLUMNS, [pages.cells([line.name, *line.shown], _NUMBERS) for line in lines]),
-        f"<h2>How to get it again</h2>\n<pre><code>{in_page(_command(request))}</code></pre>",
-    ]
-    title = f"{request.learner} on {data.name}"
-    replace_file(request.out / "report.html", pages.page(title, "\n".join(parts) + "\n").encode())
+    run, listed, again, command = what_was_run(facts)
+    table = Table(_COLUMNS, [[line.name, *line.shown] for line in lines])
+    blocks = [run, listed, *figures, Heading("Class by class"), table, again, command]
+    write_page(request.out / "report.html", f"{request.learner} on {data.name}", blocks)
 
 
 def _command(request: PlayRequest) -> str:

@@ -2,24 +2,25 @@
 
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from onebit.commands.workers import executor_for
 from onebit.experiments.comparison import Comparison, run_comparison
-from onebit.experiments.reproduce.contestants import (
+from onebit.experiments.reproduce.figures import drawings
+from onebit.experiments.reproduce.paper import (
     PAPER_ROUNDS,
     PAPER_RUNS,
     QUICK_ROUNDS,
     QUICK_RUNS,
     paper_comparison,
+    summarize,
+    write_curves,
+    write_summary,
 )
-from onebit.experiments.reproduce.report import drawings, write_report
-from onebit.experiments.reproduce.summary import SummaryRow, summarize, write_curves, write_summary
-from onebit.reporting.progress import prepare_folder, progress_bar, say_where
-from onebit.reporting.style import draw_files
-from onebit.reporting.tables import filled, grouped, what_means_are, with_error
+from onebit.experiments.reproduce.report import summary_table, write_report
+from onebit.reporting.console import prepare_folder, print_table, progress_bar, say_where
+from onebit.reporting.figures import draw_files
+from onebit.reporting.text import grouped
 
 # Apart, so that a quick look does not overwrite the tables of a full run.
 _FULL_FOLDER, _QUICK_FOLDER = Path("results"), Path("results/quick")
@@ -53,7 +54,7 @@ def reproduce_command(
         write_curves(outcomes, folder / "mistakes.csv")
         figures = draw_files(drawings(outcomes, comparison.seed), folder / "figures")
         write_report(folder / "report.html", outcomes, rows, figures, _details(comparison))
-    _print_table(rows, comparison.runs, console)
+    print_table(console, summary_table(rows, comparison.runs))
     say_where(console, "Tables, figures and report.html are", folder)
 
 
@@ -64,25 +65,3 @@ def _details(comparison: Comparison) -> dict[str, str]:
         "Seeds": f"{comparison.seed} to {comparison.seed + comparison.runs - 1}",
         "Command": f"onebit reproduce --rounds {comparison.rounds} --runs {comparison.runs} --seed {comparison.seed}",
     }
-
-
-def _print_table(rows: list[SummaryRow], n_runs: int, console: Console) -> None:
-    columns = ("data", "learner", "mean", "min", "max", "paper")
-    lines = [
-        (
-            row.dataset,
-            row.learner,
-            with_error(row.mean, row.standard_error),
-            grouped(row.minimum),
-            grouped(row.maximum),
-            "" if row.published is None else grouped(row.published),
-        )
-        for row in rows
-    ]
-    shown = filled(columns, lines)
-    table = Table(title=what_means_are(n_runs), box=box.SIMPLE, padding=(0, 1, 0, 0))
-    for at in shown:
-        table.add_column(columns[at], no_wrap=True, justify="left" if at < 2 else "right")
-    for line in lines:
-        table.add_row(*(line[at] for at in shown))
-    console.print(table)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from onebit.reporting.progress import prepare_folder, say_where
-from onebit.reporting.style import save
-from onebit.reporting.tables import write_csv
+from onebit.reporting.console import prepare_folder, say_where
+from onebit.reporting.figures import save
+from onebit.reporting.text import write_csv
 from onebit.theory.figure_2 import draw_regions
 from onebit.theory.looseness import SIZES, Looseness, measure_looseness
 from onebit.theory.looseness_figure import draw_looseness

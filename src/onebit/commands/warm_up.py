@@ -20,8 +20,7 @@ from onebit.experiments.player_syntax import parse_player
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.learners import BanditSVM, all_learners
 from onebit.play import play
-from onebit.reporting.names import on_screen
-from onebit.reporting.progress import progress_bar
+from onebit.reporting.console import on_screen, progress_bar
 
 ALL = "all"
 """In place of names: every learner, with its default settings."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from rich.console import Console
 from rich.table import Table
 
-from onebit.reporting.names import on_screen
+from onebit.reporting.console import on_screen
 from onebit.streams.reading import Reading
 
 

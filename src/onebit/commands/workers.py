@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from rich.console import Console
 
 from onebit.experiments.run import Executor, check_jobs
-from onebit.reporting.progress import say_note
+from onebit.reporting.console import say_note
 
 
 def executor_for(dask: str | None, jobs: int | None, console: Console) -> AbstractContextManager[Executor | None]:

@@ -8,17 +8,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from onebit.experiments.comparison import Outcome
 from onebit.experiments.entries import Entry
-from onebit.reporting import style
-from onebit.reporting.learner_looks import Look, Shown, looks_of
-from onebit.reporting.names import in_figure
-from onebit.reporting.style import Drawing
+from onebit.reporting import figures as style
+from onebit.reporting.figures import Drawing
+from onebit.reporting.looks import INK, Look, Shown, looks_of
+from onebit.reporting.text import in_figure
 
-PANELS = 4
-"""Data sets in one figure of curves."""
+_PANELS = 4  # data sets in one figure of curves
 _LEGEND = 56  # letters that fill a figure: of one name, or of two side by side
 _DATASET = 24  # letters of a data set's name, beside its line or above its panel
 _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -27,35 +25,23 @@ _FINE_TICKS = (0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7)
 
 
 def drawings(outcomes: Sequence[Outcome]) -> list[Drawing]:
-    """Return what to draw: the overview, then all curves."""
+    """Return what to draw: the overview, then curves on every data set, four to a figure."""
+    n_runs = len(outcomes[0].final)
+    told = any(outcome.entry.full_information for outcome in outcomes)
+    bars = "bars are ± 1 standard error" if n_runs > 1 else "a single run has no standard error"
+    caption = (
+        "Mean mistakes of each learner over those of the best that hears only right or wrong, one line per data set; "
+        f"{bars}.{' Hollow marks are learners that are told the label.' if told else ''}"
+    )
+    listed = [Drawing("overview", "Mistakes relative to the best", caption, partial(draw_overview, outcomes))]
+    caption = f"Each line is {style.what_lines_are(n_runs)}."
+    caption += " Dotted lines are learners that are told the label." if told else ""
     datasets = list(dict.fromkeys(outcome.dataset for outcome in outcomes))
-    overview = partial(draw_overview, outcomes)
-    listed = [Drawing("overview", "Mistakes relative to the best", _overview_caption(outcomes), overview)]
-    for start in range(0, len(datasets), PANELS):
-        shown = datasets[start : start + PANELS]
-        title = f"Mistakes round by round: {', '.join(shown)}"
-        curves = partial(draw_curves, outcomes, shown)
-        listed.append(Drawing(f"curves_{start // PANELS + 1}", title, _curves_caption(outcomes), curves))
+    for start in range(0, len(datasets), _PANELS):
+        some = datasets[start : start + _PANELS]
+        name, title = f"curves_{start // _PANELS + 1}", f"Mistakes round by round: {', '.join(some)}"
+        listed.append(Drawing(name, title, caption, partial(draw_curves, outcomes, some)))
     return listed
-
-
-def _overview_caption(outcomes: Sequence[Outcome]) -> str:
-    bars = "bars are ± 1 standard error" if len(outcomes[0].final) > 1 else "a single run has no standard error"
-    caption = (
-        " Hollow marks are learners that are told the label." if any(o.entry.full_information for o in outcomes) else ""
-    )
-    return (
-        f"Mean mistakes of each learner over those of the best that hears only right or wrong, one line per data set; "
-        f"{bars}.{caption}"
-    )
-
-
-def _curves_caption(outcomes: Sequence[Outcome]) -> str:
-    shown = style.what_lines_are(len(outcomes[0].final))
-    caption = (
-        " Dotted lines are learners that are told the label." if any(o.entry.full_information for o in outcomes) else ""
-    )
-    return f"Each line is {shown}.{caption}"
 
 
 def draw_curves(outcomes: Sequence[Outcome], datasets: Sequence[str]) -> Figure:
@@ -81,7 +67,6 @@ def draw_curves(outcomes: Sequence[Outcome], datasets: Sequence[str]) -> Figure:
 
 
 def _draw_panel(axes: Axes, outcomes: Sequence[Outcome], looks: Mapping[str, Look]) -> None:
-    last = int(outcomes[0].rounds[-1])
     for outcome in outcomes:
         look = looks[outcome.entry.title]
         # Every curve begins with no mistakes in round 0.
@@ -89,7 +74,7 @@ def _draw_panel(axes: Axes, outcomes: Sequence[Outcome], looks: Mapping[str, Loo
         style.draw_mean(axes, rounds, mean, error, look.color, look.dashes)
     top = max(np.nansum([outcome.mean, outcome.standard_error]) for outcome in outcomes)
     axes.set_title(in_figure(outcomes[0].dataset, most=_DATASET), loc="left", fontweight="bold")
-    axes.set_xlim(0, last)
+    axes.set_xlim(0, int(outcomes[0].rounds[-1]))
     axes.set_ylim(0, max(1.0, 1.05 * top))
     style.count_axis(axes.xaxis, most_ticks=3)
     style.count_axis(axes.yaxis)
@@ -109,30 +94,24 @@ def draw_overview(outcomes: Sequence[Outcome]) -> Figure:
             unit = max(1.0, min(outcome.mean for outcome in bandits))
             for k, outcome in enumerate(mine):
                 # A perfect game has no place on a logarithmic axis: half a mistake stands for it.
-                ratio = max(outcome.mean, 0.5) / unit
+                ratio, error = max(outcome.mean, 0.5) / unit, outcome.standard_error / unit
                 # Marks a little above and below their line, so that equal ones can both be seen.
                 height = place + 0.5 * ((k + 0.5) / len(mine) - 0.5)
-                _draw_mark(axes, looks[outcome.entry.title], ratio, outcome.standard_error / unit, height)
+                color, _, marker, fill = looks[outcome.entry.title]
+                ends = [max(ratio - error, 1e-3), ratio + error]
+                axes.plot(ends, [height, height], color=color, linewidth=1.2, zorder=2)
+                axes.plot([ratio], [height], marker, color=color, mfc=fill, markersize=6.5, linestyle="", zorder=3)
                 extremes.append(ratio)
         _overview_axes(axes, datasets, min(extremes), max(extremes))
         _add_legend(figure, handles)
     return figure
 
 
-def _draw_mark(axes: Axes, look: Look, ratio: float, error: float, height: float) -> None:
-    color, _, marker, fill = look
-    axes.plot([max(ratio - error, 1e-3), ratio + error], [height, height], color=color, linewidth=1.2, zorder=2)
-    axes.plot([ratio], [height], marker, color=color, markerfacecolor=fill, markersize=6.5, linestyle="", zorder=3)
-
-
 def _overview_axes(axes: Axes, datasets: Sequence[str], low: float, high: float) -> None:
     axes.set_xscale("log")
     axes.set_xlim(low / 1.12, high * 1.15)
-    ticks = [tick for tick in (_TICKS if high > 7.0 * low else _FINE_TICKS) if low / 1.12 <= tick <= high * 1.15]
-    axes.xaxis.set_major_locator(FixedLocator(ticks))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
-    axes.axvline(1.0, color=style.INK, linewidth=1.0, zorder=1)
+    style.count_multiples(axes.xaxis, _TICKS if high > 7.0 * low else _FINE_TICKS)
+    axes.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
     axes.set_yticks(range(len(datasets)), [in_figure(dataset, most=_DATASET) for dataset in datasets])
     axes.set_ylim(len(datasets) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")

@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from onebit.experiments.duel_table import DuelRow, short_name
-from onebit.reporting.learner_looks import Look, Shown, looks_of
-from onebit.reporting.style import INK, log_count_axis, looks, new_figure
-from onebit.reporting.tables import grouped
+from onebit.experiments.duels import DuelRow, short_name
+from onebit.reporting.figures import log_count_axis, looks, new_figure
+from onebit.reporting.looks import INK, Look, Shown, looks_of
+from onebit.reporting.text import grouped
 
 # Not a learner's colour: what is promised lies far above what is played, and should recede.
 _FREE = "#8C8C8C"
@@ -28,13 +28,6 @@ def draw_duel(rows: Sequence[DuelRow]) -> Figure:
     Filled points are learners that the theorem covers, open ones those it does not. Bars are ± 1 standard error.
     Colours are the learners', as in every figure.
 
-    Parameters
-    ----------
-    rows : sequence of DuelRow
-        From `onebit.experiments.duels.duel`.
-
-    Examples
-    --------
     >>> from onebit.streams.adversaries import one_example_sequence
     >>> row = DuelRow(one_example_sequence(5, 0.5).challenge, "UniformGuess()", 20, 4.0, 0.3, True, None)
     >>> draw_duel([row]).axes[0].get_title()
@@ -66,13 +59,6 @@ def _on_lines(name: str) -> str:
 def draw_growth(rows: Sequence[DuelRow]) -> Figure:
     """Return a figure of mistakes against the number of features, for Theorem 24's adversary at one margin.
 
-    Parameters
-    ----------
-    rows : sequence of DuelRow
-        From `onebit.experiments.duels.duel_by_dimension`.
-
-    Examples
-    --------
     >>> from onebit.streams.adversaries import IgnorantAdversary, pack_directions
     >>> challenge = IgnorantAdversary(pack_directions(0.001, 8)).challenge
     >>> row = DuelRow(challenge, "UniformGuess()", 20, 122.0, 1.1, True, None)

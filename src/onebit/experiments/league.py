@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from onebit.experiments.comparison import Comparison, Failure, Outcome, run_comparison, settle_in_hindsight
 from onebit.experiments.entries import Entry, enter
@@ -17,7 +16,7 @@ from onebit.experiments.players import player_from
 from onebit.experiments.run import Executor, OnProgress
 from onebit.inputs import check_integer, check_number
 from onebit.learners import all_learners
-from onebit.reporting.tables import grouped
+from onebit.reporting.text import grouped
 from onebit.streams.reading import PLAIN, Reading
 from onebit.streams.sources import Source, find_sources, known_names
 
@@ -29,21 +28,6 @@ _NUMBERS_PER_SECOND = 1e9  # what one core does, roughly: products of a few mill
 
 Field = Callable[[int], Sequence[Entry]]
 """The entries for a game of so many rounds: always the same titles, in the same order."""
-
-
-class Absence(NamedTuple):
-    """A learner that could not be entered at all."""
-
-    title: str
-    reason: str
-
-
-class Played(NamedTuple):
-    """The results of a league."""
-
-    outcomes: list[Outcome]
-    failures: list[Failure]
-    """Games that failed or were not begun, each with its reason."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +54,13 @@ class League(Comparison):
 
     def _with_reasons(self, source: Source) -> list[tuple[Entry, str]]:
         facts = self.facts[source]
-        rounds = facts.rounds
-        entries = self.entries if self.field is None else self.field(rounds)
-        size = {"rounds": rounds, "n_features": facts.n_features, "n_classes": facts.n_classes}
+        size = {"rounds": facts.rounds, "n_features": facts.n_features, "n_classes": facts.n_classes}
+        entries = self.entries if self.field is None else self.field(facts.rounds)
         titles = {entry.title for entry in entries}
-        missing = [entry for entry in self.entries if entry.title not in titles]
+        too_short = f"it cannot be entered for a game of {grouped(facts.rounds)} rounds"
         return [
             *((entry, self._too_long(player_from(entry.spec).effort(**size))) for entry in entries),
-            *((entry, f"it cannot be entered for a game of {grouped(rounds)} rounds") for entry in missing),
+            *((entry, too_short) for entry in self.entries if entry.title not in titles),
         ]
 
     def _too_long(self, effort: float) -> str:
@@ -106,15 +89,10 @@ def play_league(
     jobs: int | None = None,
     on_progress: OnProgress | None = None,
     executor: Executor | None = None,
-) -> Played:
-    """Play what is not stored in the folder yet, and return the results, with tuned families chosen in hindsight.
+) -> tuple[list[Outcome], list[Failure]]:
+    """Play what is not stored yet, as `run_comparison` does; return outcomes, and games that failed or were not begun.
 
-    Parameters
-    ----------
-    league : League
-        What to play.
-    folder, jobs, on_progress, executor
-        As for `onebit.experiments.comparison.run_comparison`.
+    Tuned families are chosen in hindsight.
     """
     failures = league.left_out()
     outcomes = run_comparison(
@@ -125,36 +103,29 @@ def play_league(
         if not any(outcome.dataset == source.name and outcome.entry.is_ranked for outcome in outcomes):
             hopeless = [failure for failure in failures if failure.dataset == source.name and failure.entry.is_ranked]
             reason = f"; {hopeless[0].entry.title} said: {hopeless[0].reason}" if hopeless else ""
-            raise ValueError(f"{source.name}: nobody could play it who is ranked{reason}")
-    return Played(settle_in_hindsight(outcomes), failures)
+            raise ValueError(f"{source.name}: no ranked learner could play it{reason}")
+    return settle_in_hindsight(outcomes), failures
 
 
-def every_learner(rounds: int, *, diagonal: bool = False) -> tuple[list[Entry], list[Absence]]:
-    """Return the entries of every class of `onebit.learners`, and those that could not be entered.
+def every_learner(rounds: int, *, diagonal: bool = False) -> tuple[list[Entry], dict[str, str]]:
+    """Return the entries of every class of `onebit.learners`, and those that could not be entered, with the reason.
 
-    Parameters
-    ----------
-    rounds : int
-        The length of a game, for learners that must know it in advance.
-    diagonal : bool
-        Whether the diagonal forms play too, as of `with_diagonals`.
+    The number of rounds is for learners that must know it in advance; with `diagonal`, diagonal forms play too.
 
-    Examples
-    --------
     >>> entries, absent = every_learner(1000)
     >>> [entry.title for entry in entries if entry.full_information][-2:], absent
-    (['FullInformationSVM', 'MulticlassPerceptron'], [])
+    (['FullInformationSVM', 'MulticlassPerceptron'], {})
     """
     entries: list[Entry] = []
-    absent: list[Absence] = []
+    absent: dict[str, str] = {}
     for cls in all_learners():
         try:
             contenders = cls.contenders(rounds)
-            reason = "needs settings that nobody can choose for it"
-            absent += [] if contenders else [Absence(cls.__name__, reason)]
             entries += [enter(learner, f"{cls.__name__} {form}".strip()) for form, learner in contenders.items()]
+            if not contenders:
+                absent[cls.__name__] = "needs settings that cannot be chosen for it"
         except (ValueError, TypeError) as error:
-            absent.append(Absence(cls.__name__, str(error)))
+            absent[cls.__name__] = str(error)
     return with_diagonals(entries) if diagonal else entries, absent
 
 

@@ -4,7 +4,7 @@ Learners carry the number of their place, so that thirty of them find room in a 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,13 +18,12 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from onebit.experiments.compare_figures import shown
 from onebit.experiments.comparison import Outcome
-from onebit.experiments.standings import Standing, Standings
-from onebit.experiments.statistics import LEVEL
+from onebit.experiments.statistics import LEVEL, Standing, Standings
 from onebit.inputs import Floats
-from onebit.reporting import style
-from onebit.reporting.learner_looks import Look, looks_of
-from onebit.reporting.names import in_figure
-from onebit.reporting.style import Drawing
+from onebit.reporting import figures as style
+from onebit.reporting.figures import Drawing
+from onebit.reporting.looks import INK, Look, looks_of
+from onebit.reporting.text import in_figure
 
 _NAME = 30  # letters of a learner's name, beside its row or in a legend
 _MOST_NUMBERS = 16  # columns in which "+13" can be read
@@ -49,55 +48,51 @@ class Point(NamedTuple):
     look: Look
 
 
+_TITLES = {
+    "critical_difference": "Who differs: mean ranks over the sets",
+    "ranks": "Ranks set by set",
+    "pairs": "Wins minus losses of every pair",
+    "exploration": "Mistakes against exploration",
+    "time": "Mistakes against time",
+}
+_CAPTIONS = {
+    "critical_difference": "",
+    "ranks": "Everyone's rank on every set, from the fewest mistakes (blue, 1) to the most (orange). A cross: not "
+    "finished, which shares the last ranks.",
+    "pairs": "The learner of the row against that of the column: sets it wins minus sets it loses, by the sign test "
+    "over the runs, corrected for all pairs on all sets. Blue: it wins more, orange: it loses more. Columns are "
+    "numbered as the rows are.",
+    "exploration": "Mistakes, as multiples of the best on each set (geometric mean over the sets), against the share "
+    "of guesses that were drawn to explore (mean over the sets).",
+    "time": "Mistakes as before, against time per round (geometric mean over the sets; it is of this machine, and no "
+    "part of the results). The line joins those of whom nobody is both faster and better.",
+}
+
+
 def drawings(standings: Standings) -> list[Drawing]:
     """Return what to draw of the whole league; what would be empty is left out."""
-    points = _points(standings)
-    listed = []
-    if standings.friedman is not None:
-        caption = _difference_caption(standings)
-        diagram = partial(draw_critical_difference, standings)
-        listed.append(Drawing("critical_difference", "Who differs: mean ranks over the sets", caption, diagram))
-    if len(standings.ranked) > 1:
-        caption = (
-            "Everyone's rank on every set, from the fewest mistakes (blue, 1) to the most (orange). A cross: not "
-            "finished, which shares the last ranks."
-        )
-        listed.append(Drawing("ranks", "Ranks set by set", caption, partial(draw_ranks, standings)))
-        caption = (
-            "The learner of the row against that of the column: sets it wins minus sets it loses, by the sign test "
-            "over the runs, corrected for all pairs on all sets. Blue: it wins more, orange: it loses more. Columns "
-            "are numbered as the rows are."
-        )
-        listed.append(Drawing("pairs", "Wins minus losses of every pair", caption, partial(draw_pairs, standings)))
-    many = _marks_caption(standings)
-    if any(not math.isnan(point.standing.explored) for point in points):
-        caption = (
-            f"Mistakes, as multiples of the best on each set (geometric mean over the sets), against the share of "
-            f"guesses that were drawn to explore (mean over the sets).{many}"
-        )
-        draw = partial(draw_exploration, standings)
-        listed.append(Drawing("exploration", "Mistakes against exploration", caption, draw))
-    if any(not math.isnan(point.standing.microseconds) for point in points):
-        caption = (
-            "Mistakes as before, against time per round (geometric mean over the sets; it is of this machine, and no "
-            f"part of the results). The line joins those of whom nobody is both faster and better.{many}"
-        )
-        listed.append(Drawing("time", "Mistakes against time", caption, partial(draw_time, standings)))
-    return listed
+    marks = _marks_caption(standings)
+    candidates: list[tuple[bool, str, Callable[[Standings], Figure], str]] = [
+        (
+            standings.friedman is not None,
+            "critical_difference",
+            draw_critical_difference,
+            _difference_caption(standings),
+        ),
+        (len(standings.ranked) > 1, "ranks", draw_ranks, ""),
+        (len(standings.ranked) > 1, "pairs", draw_pairs, ""),
+        (any(not math.isnan(row.explored) for row in standings.everyone), "exploration", draw_exploration, marks),
+        (any(not math.isnan(row.microseconds) for row in standings.everyone), "time", draw_time, marks),
+    ]
+    return [
+        Drawing(name, _TITLES[name], _CAPTIONS[name] + more, partial(draw, standings))
+        for is_there, name, draw, more in candidates
+        if is_there
+    ]
 
 
 def learner_drawings(standing: Standing, name: str, outcomes: Sequence[Outcome]) -> list[Drawing]:
-    """Return the figures of one learner: its mistakes on every set it finished, in the end and on the way.
-
-    Parameters
-    ----------
-    standing : Standing
-        The learner's standing.
-    name : str
-        The name of its files.
-    outcomes : sequence of Outcome
-        Those of all learners.
-    """
+    """Return the figures of one learner, under that name: its mistakes on every set, in the end and on the way."""
     ends = (
         "Mistakes as multiples of those of the best that is ranked, one line per set; grey strokes are all the others."
     )
@@ -112,15 +107,15 @@ def learner_drawings(standing: Standing, name: str, outcomes: Sequence[Outcome])
 
 
 def _points(standings: Standings) -> list[Point]:
-    everyone = [*standings.ranked, *standings.unranked]
-    looks = looks_of(shown(row.entry) for row in everyone)
+    looks = looks_of(shown(row.entry) for row in standings.everyone)
     letters = iter("abcdefghijklmnopqrstuvwxyz")
-    return [Point(row, str(row.number or next(letters, "z")), looks[row.title]) for row in everyone]
+    return [Point(row, str(row.number or next(letters, "z")), looks[row.title]) for row in standings.everyone]
 
 
 def _difference_caption(standings: Standings) -> str:
     test = standings.friedman
-    assert test is not None
+    if test is None:
+        return ""
     text = f"Friedman's test: p = {test.p:.2g}"
     if test.p >= LEVEL:
         return f"{text}: on these sets the learners cannot be told apart by their mean ranks."
@@ -137,7 +132,7 @@ def _marks_caption(standings: Standings) -> str:
     listed = " or ".join(each + hollow * (each == "told the label") for each in easier)
     note = f" Letters: not ranked, since they were {listed}." if listed else ""
     n_sets = len(standings.datasets)
-    partly = any(row.finished < n_sets for row in (*standings.ranked, *standings.unranked))
+    partly = any(row.finished < n_sets for row in standings.everyone)
     return note + (" *: over the sets that it finished, which are not all." if partly else "")
 
 
@@ -157,7 +152,7 @@ def draw_critical_difference(standings: Standings) -> Figure:
         columns = side_by_side(standings.groups)
         for column, (first, last) in zip(columns, standings.groups, strict=True):
             x = [end + (column + 1) * step] * 2
-            axes.plot(x, [first - 0.25, last + 0.25], color=style.INK, linewidth=2.4, solid_capstyle="butt", zorder=3)
+            axes.plot(x, [first - 0.25, last + 0.25], color=INK, linewidth=2.4, solid_capstyle="butt", zorder=3)
         _draw_ruler(axes, standings)
         axes.set_yticks(places, [_numbered(str(row.number), row, _NAME) for row in rows])
         axes.set_ylim(len(rows) - 0.4, -1.9)
@@ -191,7 +186,7 @@ def side_by_side(groups: Sequence[tuple[int, int]]) -> list[int]:
 def _draw_ruler(axes: Axes, standings: Standings) -> None:
     """Draw how far apart mean ranks must be."""
     width = standings.critical_difference
-    axes.plot([1, 1 + width], [-1.0, -1.0], color=style.INK, linewidth=1.4, marker="|", markersize=9)
+    axes.plot([1, 1 + width], [-1.0, -1.0], color=INK, linewidth=1.4, marker="|", markersize=9)
     axes.text(1, -1.3, f"critical difference {width:.2f}", ha="left", va="bottom", fontsize=11)
 
 
@@ -357,24 +352,12 @@ def _scatter(figure: Figure, axes: Axes, points: Sequence[Point], xs: Floats, st
 
 
 def _count_multiples(axis: Axis) -> None:
-    """Let a logarithmic axis that has its limits count multiples."""
     low, high = axis.get_view_interval()
-    ratios = _RATIOS if high > 12.0 * low else _FINE_RATIOS
-    axis.set_major_locator(FixedLocator([ratio for ratio in ratios if low <= ratio <= high]))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
+    style.count_multiples(axis, _RATIOS if high > 12.0 * low else _FINE_RATIOS)
 
 
 def spots(places: Floats, texts: Sequence[str]) -> Floats:
-    """Return where to write a short text beside every place, in inches: as near as it can be without covering another.
-
-    Parameters
-    ----------
-    places : array of shape (n, 2)
-        Marks, in inches.
-    texts : sequence of str
-        What is written.
-    """
+    """Return where to write a text beside every place, in inches: as near as it can be without covering another."""
     angles = np.radians([45, 135, 315, 225, 0, 90, 180, 270])
     ring = np.column_stack([np.cos(angles), np.sin(angles)])
     candidates = np.concatenate([radius * ring for radius in (0.15, 0.24, 0.36, 0.5)])
@@ -414,7 +397,7 @@ def draw_learner(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
         axes.set_xscale("log")
         axes.set_xlim(low / 1.1, high * 1.1)
         _count_multiples(axes.xaxis)
-        axes.axvline(1.0, color=style.INK, linewidth=1.0, zorder=1)
+        axes.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
         axes.set_yticks(range(len(mine)), [in_figure(outcome.dataset, 24) for outcome in mine])
         axes.set_ylim(len(mine) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
@@ -461,7 +444,7 @@ def _draw_panel(axes: Axes, outcome: Outcome, field: Sequence[Outcome], look: Lo
     curves = np.array([other.means for other in field] or [outcome.means]) / rounds
     low, high = np.quantile(curves, [0.25, 0.75], axis=0)
     axes.fill_between(played, low, high, color="#D9D9D9", linewidth=0)
-    axes.plot(played, curves[int(np.argmin(curves[:, -1]))], color=style.INK, linewidth=1.0)
+    axes.plot(played, curves[int(np.argmin(curves[:, -1]))], color=INK, linewidth=1.0)
     style.draw_mean(axes, played, outcome.means / rounds, outcome.errors / rounds, look.color, look.dashes)
     axes.set_title(in_figure(outcome.dataset, 17), loc="left", fontsize=11)
     axes.set_xlim(0, 1)

@@ -1,4 +1,4 @@
-"""Tests of differences: a paired test on every data set, corrected for their number, and one across data sets.
+"""Which differences are real: tests on one data set and across data sets, and standings of many learners.
 
 All entries play the same shuffles, so runs are compared in pairs. On one data set the *sign test* asks who makes fewer
 mistakes in more of the runs. It is the paired permutation test in which the two of each run change places, with the
@@ -12,76 +12,56 @@ Holm's step-down method keeps the probability of any false verdict in the whole 
 which differ in kind, it is Wilcoxon's signed-rank test, as Demšar advises, on the logarithms of the ratios: exact if
 the data sets are independent and, where there is no difference, a ratio is as likely as its inverse.
 
+**Standings.** On a data set learners are ranked by their mean mistakes; equal ones share the mean of their places. A
+learner that failed there, or would have taken too long, shares the last places with all that did not finish: leaving
+the set out for it would reward failing on hard sets. Blocks stay complete, as Friedman's test needs, and the order of
+the others among themselves does not change. Learners with full information, and settings chosen in hindsight, have an
+easier task and are not ranked. *Friedman's test* asks whether the mean ranks differ at all. The p that decides is from
+permutations of the ranks within every set, which is right for any number of sets and learners and with ties; the usual
+approximations (χ², and Iman and Davenport's F) are given beside it. *Nemenyi's critical difference*, if Friedman's test
+finds something: mean ranks that are at least so far apart differ, for all pairs at once. Its verdict on two learners
+depends on the mistakes of all others (Benavoli et al.), hence *pairs*, in which only the correction does: on each set
+the sign test over the runs, Holm-corrected over all pairs on all sets, where there are enough runs for it; a set that
+only one of two has finished is its win. Across sets Wilcoxon's test, Holm-corrected over all pairs; a set that only one
+has finished counts as its largest difference.
+
 References
 ----------
 J. Demšar (2006). Statistical comparisons of classifiers over multiple data sets. JMLR 7.
 S. Holm (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics 6.
+R. Iman, J. Davenport (1980). Approximations of the critical region of the Friedman statistic. Communications in
+Statistics, Theory and Methods 9.
+A. Benavoli, G. Corani, F. Mangili (2016). Should we really use post-hoc tests based on mean-ranks? JMLR 17.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
 from onebit.experiments.comparison import Outcome
+from onebit.experiments.entries import Entry
 from onebit.inputs import Floats, Integers
 
 LEVEL = 0.05  # customary; Holm's method keeps it for the whole table
-_EXACT = 200  # data sets: the exact distribution takes milliseconds
 WIN, TIE, LOSS = "win", "tie", "loss"
 TOO_FEW_RUNS = "too few runs"
 """The verdict where no outcome of so many runs could be significant."""
+_EXACT = 200  # data sets: the exact distribution takes milliseconds
+_PERMUTATIONS = 9999  # the smallest p is 0.0001: far below any usual level
+_AT_ONCE = 1_000_000  # ranks permuted at a time: some megabytes
 
-
-@dataclass(frozen=True)
-class ComparisonRow:
-    """One entry on one data set."""
-
-    outcome: Outcome
-    ratio: float | None
-    """Its mean mistakes over those of the full-information learner, if one played."""
-    p: float | None
-    """p of the paired test against the baseline; None for the baseline, with full information, or for a single run."""
-    p_adjusted: float | None
-    """After Holm's correction over the whole table."""
-    verdict: str
-    """For this entry against the baseline, as of `verdict_of`, or "too few runs". Empty where p is None."""
-
-
-@dataclass(frozen=True)
-class Tally:
-    """One entry against the baseline over all data sets; those with too few runs for a verdict are not counted."""
-
-    title: str
-    wins: int
-    ties: int
-    losses: int
-    ratio: float
-    """Geometric mean, over the data sets, of its mistakes over the baseline's."""
-    p: float | None
-    """Of the signed-rank test across the data sets, after Holm's correction; None for a single data set."""
-
-
-def paired_p(first: Integers, second: Integers) -> float | None:
-    """Return the two-sided p of the sign test over the runs, or None for a single run.
-
-    Parameters
-    ----------
-    first, second : arrays of int
-        Mistakes of two learners, run by run. Runs in which both make as many are left out.
-
-    Examples
-    --------
-    >>> paired_p(np.array([30, 35, 31, 33, 32]), np.array([20, 22, 21, 20, 22]))
-    0.0625
-    """
-    return None if len(first) < 2 else float(paired_ps(first[None], second[None])[0])
+# scipy.stats is imported in functions: it takes half a second, and is seldom needed.
 
 
 def paired_ps(first: Integers, second: Integers) -> Floats:
-    """Return `paired_p` of many pairs at once: a row of runs each."""
-    # Imported here: it takes half a second, and is seldom needed.
+    """Return the two-sided p of the sign test for every row of mistakes, run by run; equal runs are left out.
+
+    >>> paired_ps(np.array([[30, 35, 31, 33, 32]]), np.array([[20, 22, 21, 20, 22]]))
+    array([0.0625])
+    """
     from scipy.stats import binom
 
     fewer, more = (first < second).sum(axis=1), (first > second).sum(axis=1)
@@ -99,115 +79,19 @@ def signs_to_decide(n_tests: int, level: float = LEVEL) -> int:
     return next(n for n in range(1, 1000) if 2.0 * 0.5**n * n_tests < level)
 
 
-def holm(ps: Sequence[float]) -> list[float]:
-    """Return p-values adjusted by Holm's method: those below the level stand together.
+def holm(ps: Sequence[float | None]) -> list[float | None]:
+    """Return p-values adjusted by Holm's method, those below the level stand together; None is no test.
 
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
     """
-    adjusted, highest = [0.0] * len(ps), 0.0
-    for rank, at in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
-        highest = max(highest, min(1.0, (len(ps) - rank) * ps[at]))
+    tested = sorted((p, at) for at, p in enumerate(ps) if p is not None)
+    adjusted: list[float | None] = [None] * len(ps)
+    highest = 0.0
+    for rank_of_p, (p, at) in enumerate(tested):
+        highest = max(highest, min(1.0, (len(tested) - rank_of_p) * p))
         adjusted[at] = highest
     return adjusted
-
-
-def compare(outcomes: Sequence[Outcome], baseline: str) -> list[ComparisonRow]:
-    """Return one row per outcome, in their order.
-
-    Parameters
-    ----------
-    outcomes : sequence of Outcome
-        Every entry on every data set.
-    baseline : str
-        The title of the entry that all others are compared with.
-    """
-    of_baseline = {outcome.dataset: outcome for outcome in outcomes if outcome.entry.title == baseline}
-    if not of_baseline:
-        titles = list(dict.fromkeys(outcome.entry.title for outcome in outcomes))
-        raise ValueError(f"the baseline {baseline!r} does not play; those who do: {', '.join(titles)}")
-    floors: dict[str, float] = {}
-    for outcome in outcomes:
-        if outcome.entry.full_information:
-            floors.setdefault(outcome.dataset, outcome.mean)
-    ps = [_p(outcome, of_baseline[outcome.dataset]) for outcome in outcomes]
-    tested = [p for p in ps if p is not None]
-    adjusted = iter(holm(tested))
-    needed = signs_to_decide(len(tested))
-    rows = []
-    for outcome, p in zip(outcomes, ps, strict=True):
-        p_adjusted = None if p is None else next(adjusted)
-        floor = floors.get(outcome.dataset)
-        ratio = outcome.mean / floor if floor else None
-        verdict = ""
-        if p_adjusted is not None:
-            final = outcome.final
-            enough = len(final) >= needed
-            verdict = verdict_of(final, of_baseline[outcome.dataset].final, p_adjusted) if enough else TOO_FEW_RUNS
-        rows.append(ComparisonRow(outcome, ratio, p, p_adjusted, verdict))
-    return rows
-
-
-def _p(outcome: Outcome, baseline: Outcome) -> float | None:
-    if outcome is baseline or outcome.entry.full_information or baseline.entry.full_information:
-        return None
-    return paired_p(outcome.final, baseline.final)
-
-
-def verdict_of(first: Integers, second: Integers, p: float) -> str:
-    """Return "win" if the first makes fewer mistakes than the second in significantly more of the runs, and on average.
-
-    It is "loss" the other way round, and "tie" if the difference is not significant, or the number of runs won and the
-    mean disagree.
-
-    >>> first = np.array([9] * 19 + [500])
-    >>> second = np.full(20, 10)
-    >>> verdict_of(first, second, p=0.001), verdict_of(first[:19], second[:19], p=0.001)
-    ('tie', 'win')
-    """
-    runs_won, mistakes_saved = int(np.sign(second - first).sum()), int((second - first).sum())
-    if p >= LEVEL or runs_won * mistakes_saved <= 0:
-        return TIE
-    return WIN if runs_won > 0 else LOSS
-
-
-def tally(rows: Sequence[ComparisonRow], baseline: str) -> list[Tally]:
-    """Return wins, ties and losses of every entry against the baseline.
-
-    Parameters
-    ----------
-    rows : sequence of ComparisonRow
-        From `compare`.
-    baseline : str
-        The one compared with.
-    """
-    means = {row.outcome.dataset: row.outcome.mean for row in rows if row.outcome.entry.title == baseline}
-    grouped: dict[str, list[ComparisonRow]] = {}
-    for row in rows:
-        if row.verdict:
-            grouped.setdefault(row.outcome.entry.title, []).append(row)
-    # Half a mistake on both sides keeps the logarithm of a perfect game finite.
-    logs = {
-        title: np.log([(row.outcome.mean + 0.5) / (means[row.outcome.dataset] + 0.5) for row in mine])
-        for title, mine in grouped.items()
-    }
-    ps = [signed_rank_p(differences.tolist()) for differences in logs.values()]
-    adjusted = iter(holm([p for p in ps if p is not None]))
-    return [
-        Tally(
-            title,
-            wins=_count(grouped[title], WIN),
-            ties=_count(grouped[title], TIE),
-            losses=_count(grouped[title], LOSS),
-            ratio=math.exp(float(differences.mean())),
-            p=None if p is None else next(adjusted),
-        )
-        for (title, differences), p in zip(logs.items(), ps, strict=True)
-    ]
-
-
-def _count(rows: Sequence[ComparisonRow], verdict: str) -> int:
-    return sum(row.verdict == verdict for row in rows)
 
 
 def signed_rank_p(differences: Sequence[float]) -> float | None:
@@ -236,3 +120,379 @@ def signed_rank_p(differences: Sequence[float]) -> float | None:
         chances /= 2.0
     gained = int(ranks[moved > 0].sum())
     return min(1.0, 2.0 * float(chances[: min(gained, len(chances) - 1 - gained) + 1].sum()))
+
+
+def verdict_of(first: Integers, second: Integers, p: float | None, needed: int = 0) -> str:
+    """Return "win" if the first makes fewer mistakes than the second in significantly more of the runs, and on average.
+
+    It is "loss" the other way round, and "tie" if the difference is not significant, or the number of runs won and the
+    mean disagree; "too few runs" where there are fewer than needed, and empty without a p.
+
+    >>> first = np.array([9] * 19 + [500])
+    >>> second = np.full(20, 10)
+    >>> verdict_of(first, second, p=0.001), verdict_of(first[:19], second[:19], p=0.001)
+    ('tie', 'win')
+    """
+    if p is None:
+        return ""
+    if len(first) < needed:
+        return TOO_FEW_RUNS
+    runs_won, mistakes_saved = int(np.sign(second - first).sum()), int((second - first).sum())
+    if p >= LEVEL or runs_won * mistakes_saved <= 0:
+        return TIE
+    return WIN if runs_won > 0 else LOSS
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One entry on one data set."""
+
+    outcome: Outcome
+    ratio: float | None
+    """Its mean mistakes over those of the full-information learner, if one played."""
+    p: float | None
+    """p of the paired test against the baseline; None for the baseline, with full information, or for a single run."""
+    p_adjusted: float | None
+    """After Holm's correction over the whole table."""
+    verdict: str
+    """For this entry against the baseline, as of `verdict_of`."""
+
+
+def compare(outcomes: Sequence[Outcome], baseline: str) -> list[ComparisonRow]:
+    """Return one row per outcome, in their order; all are compared with the entry of that title."""
+    of_baseline = {outcome.dataset: outcome for outcome in outcomes if outcome.entry.title == baseline}
+    if not of_baseline:
+        titles = list(dict.fromkeys(outcome.entry.title for outcome in outcomes))
+        raise ValueError(f"the baseline {baseline!r} does not play; those who do: {', '.join(titles)}")
+    floors: dict[str, float] = {}
+    for outcome in outcomes:
+        if outcome.entry.full_information:
+            floors.setdefault(outcome.dataset, outcome.mean)
+    ps = [_p(outcome, of_baseline[outcome.dataset]) for outcome in outcomes]
+    needed = signs_to_decide(sum(p is not None for p in ps))
+    rows = []
+    for outcome, p, p_adjusted in zip(outcomes, ps, holm(ps), strict=True):
+        floor = floors.get(outcome.dataset)
+        verdict = verdict_of(outcome.final, of_baseline[outcome.dataset].final, p_adjusted, needed)
+        rows.append(ComparisonRow(outcome, outcome.mean / floor if floor else None, p, p_adjusted, verdict))
+    return rows
+
+
+def _p(outcome: Outcome, baseline: Outcome) -> float | None:
+    is_told = outcome.entry.full_information or baseline.entry.full_information
+    if outcome is baseline or is_told or len(outcome.final) < 2:
+        return None
+    return float(paired_ps(outcome.final[None], baseline.final[None])[0])
+
+
+@dataclass(frozen=True)
+class Tally:
+    """One learner against another over all data sets; those with too few runs for a verdict are not counted."""
+
+    title: str
+    wins: int
+    ties: int
+    losses: int
+    ratio: float
+    """Geometric mean, over the data sets that both finished, of its mistakes over the other's; NaN if there is none."""
+    p: float | None
+    """Of the signed-rank test across the data sets, after Holm's correction; None for a single data set."""
+
+
+def tally(rows: Sequence[ComparisonRow], baseline: str) -> list[Tally]:
+    """Return wins, ties and losses of every entry against the baseline."""
+    means = {row.outcome.dataset: row.outcome.mean for row in rows if row.outcome.entry.title == baseline}
+    compared: dict[str, list[ComparisonRow]] = {}
+    for row in rows:
+        if row.verdict:
+            compared.setdefault(row.outcome.entry.title, []).append(row)
+    logs = [[log_ratio(row.outcome.mean, means[row.outcome.dataset]) for row in mine] for mine in compared.values()]
+    adjusted = holm([signed_rank_p(each) for each in logs])
+    return [
+        _tallied(title, [row.verdict for row in mine], differences, p)
+        for (title, mine), differences, p in zip(compared.items(), logs, adjusted, strict=True)
+    ]
+
+
+def _tallied(title: str, verdicts: Sequence[str], logs: Sequence[float], p: float | None) -> Tally:
+    wins, ties, losses = (verdicts.count(verdict) for verdict in (WIN, TIE, LOSS))
+    return Tally(title, wins, ties, losses, geometric_mean(logs), p)
+
+
+def log_ratio(first: float, second: float) -> float:
+    """Return the logarithm of a ratio of mistakes; half a mistake on both sides keeps that of a perfect game finite."""
+    return math.log((first + 0.5) / (second + 0.5))
+
+
+def geometric_mean(logs: Iterable[float]) -> float:
+    """Return the geometric mean of numbers whose logarithms are given; NaN of none."""
+    listed = list(logs)
+    return math.exp(float(np.mean(listed))) if listed else math.nan
+
+
+@dataclass(frozen=True)
+class Friedman:
+    """Friedman's test of the ranks of k learners on n sets."""
+
+    chi2: float
+    p_chi2: float
+    f: float
+    """Iman and Davenport's F, with k − 1 and (k − 1)(n − 1) degrees of freedom."""
+    p_f: float
+    p: float
+    """By permutations: the one that decides."""
+
+
+def rank(means: Floats) -> Floats:
+    """Return the rank of every learner (column) on every set (row); infinity is last, and equal ones share.
+
+    >>> rank(np.array([[3.0, 1.0, 3.0, np.inf]]))
+    array([[2.5, 1. , 2.5, 4. ]])
+    """
+    from scipy.stats import rankdata
+
+    ranks: Floats = rankdata(means, axis=1)
+    return ranks
+
+
+def friedman(ranks: Floats) -> Friedman:
+    """Return Friedman's test of ranks: a row per set, a column per learner, two or more of each."""
+    from scipy.stats import chi2, f
+
+    n, k = ranks.shape
+    # With ties the ranks of a set spread less than 1 … k do, and sums are measured by the spread there is.
+    spread = float(((ranks - (k + 1) / 2) ** 2).sum()) / (n * (k - 1))
+    away = float(((ranks.sum(axis=0) - n * (k + 1) / 2) ** 2).sum())
+    if spread == 0.0:
+        return Friedman(0.0, 1.0, 0.0, 1.0, 1.0)
+    statistic = away / (n * spread)
+    rest = n * (k - 1) - statistic
+    ratio = (n - 1) * statistic / rest if rest > 1e-9 else math.inf
+    p_f = float(f.sf(ratio, k - 1, (k - 1) * (n - 1)))
+    return Friedman(statistic, float(chi2.sf(statistic, k - 1)), ratio, p_f, _permutation_p(ranks, away))
+
+
+def _permutation_p(ranks: Floats, away: float) -> float:
+    """Return how often permuted ranks are as far from even; always with the same seed."""
+    generator = np.random.default_rng(0)
+    n, k = ranks.shape
+    as_far, left = 1, _PERMUTATIONS
+    while left:
+        some = min(left, max(1, _AT_ONCE // ranks.size))
+        dealt = generator.permuted(np.broadcast_to(ranks, (some, n, k)), axis=2).sum(axis=1)
+        # Ranks are halves of whole numbers: no rounding below the 1e-9.
+        as_far += int(np.count_nonzero(((dealt - n * (k + 1) / 2) ** 2).sum(axis=1) >= away - 1e-9))
+        left -= some
+    return as_far / (_PERMUTATIONS + 1)
+
+
+def critical_difference(n_learners: int, n_sets: int, level: float = LEVEL) -> float:
+    """Return Nemenyi's: mean ranks of any two that are at least so far apart differ.
+
+    >>> round(critical_difference(4, 14), 2)  # Demšar's example
+    1.25
+    """
+    from scipy.stats import studentized_range
+
+    q = float(studentized_range.isf(level, n_learners, math.inf)) / math.sqrt(2.0)
+    return q * math.sqrt(n_learners * (n_learners + 1) / (6.0 * n_sets))
+
+
+def groups_within(mean_ranks: Sequence[float], difference: float) -> list[tuple[int, int]]:
+    """Return the largest groups of increasing mean ranks that are nearer than the difference: first and last place.
+
+    >>> groups_within([1.0, 1.5, 2.2, 5.0], 1.0)
+    [(0, 1), (1, 2)]
+    """
+    found: list[tuple[int, int]] = []
+    for first, low in enumerate(mean_ranks):
+        last = max(at for at in range(first, len(mean_ranks)) if at == first or mean_ranks[at] - low < difference)
+        if last > first and (not found or last > found[-1][1]):
+            found.append((first, last))
+    return found
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One learner over all sets."""
+
+    entry: Entry
+    relative: float
+    """Mistakes over those of the best that is ranked: geometric mean over the sets it finished."""
+    explored: float
+    """Share of guesses drawn to explore, mean over the sets it finished; NaN if not known."""
+    microseconds: float
+    """Per round, geometric mean over the sets it finished; NaN if not known."""
+    finished: int
+    """How many sets."""
+    number: int | None = None
+    """Its place; None if it is not ranked, and then the rest is not known either."""
+    mean_rank: float = math.nan
+    mean_rank_of_common: float = math.nan
+    """Over the sets that all ranked learners have finished; NaN if there is none."""
+    firsts: int = 0
+    """Sets on which no other learner makes fewer mistakes."""
+    wins: int = 0
+    ties: int = 0
+    losses: int = 0
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return self.entry.title
+
+
+@dataclass(frozen=True)
+class Standings:
+    """All learners over all sets."""
+
+    datasets: tuple[str, ...]
+    ranked: tuple[Standing, ...]
+    """By place."""
+    unranked: tuple[Standing, ...]
+    """Settings chosen in hindsight, then learners with full information."""
+    ranks: Mapping[tuple[str, str], float]
+    """By data set and title."""
+    finished: frozenset[tuple[str, str]]
+    """Which learners finished each data set, as above; ranked or not."""
+    pairs: Mapping[tuple[str, str], Tally]
+    """The first of two titles against the second, both ways."""
+    friedman: Friedman | None
+    """None where there are fewer than two sets or two learners."""
+    critical_difference: float
+    """Nemenyi's; NaN where there is no Friedman test."""
+    groups: tuple[tuple[int, int], ...]
+    """Groups of learners without significant differences: first and last place of each, of two or more."""
+    n_runs: int
+    """How many runs every learner has on a set."""
+    n_tests: int
+    """How many pairs were tested on single sets, all sets together."""
+
+    @property
+    def everyone(self) -> tuple[Standing, ...]:
+        """Those that are ranked, then the others."""
+        return (*self.ranked, *self.unranked)
+
+    @property
+    def runs_to_decide(self) -> int:
+        """How many runs a significant difference of one of these pairs on its set needs."""
+        return signs_to_decide(self.n_tests)
+
+
+def standings(outcomes: Sequence[Outcome]) -> Standings:
+    """Return the standings of all learners that finished a set; one without an outcome on a set has not finished it.
+
+    All outcomes have as many runs, two or more.
+    """
+    of = {(outcome.dataset, outcome.entry.title): outcome for outcome in outcomes}
+    entries = list({outcome.entry.title: outcome.entry for outcome in reversed(outcomes)}.values())[::-1]
+    datasets = tuple(dict.fromkeys(outcome.dataset for outcome in outcomes))
+    playing = [entry for entry in entries if entry.is_ranked]
+    others = sorted((entry for entry in entries if not entry.is_ranked), key=lambda entry: entry.full_information)
+    means = np.array([[_mean(of.get((name, entry.title))) for entry in playing] for name in datasets])
+    n_sets, k = means.shape
+    ranks = rank(means) if k else means
+    common, best = np.isfinite(means).all(axis=1), means.min(axis=1, initial=math.inf)
+    pairs = _pairs(of, datasets, [entry.title for entry in playing])
+
+    def standing(entry: Entry) -> Standing:
+        mine = [
+            (of[name, entry.title], least)
+            for name, least in zip(datasets, best, strict=True)
+            if (name, entry.title) in of
+        ]
+        return Standing(
+            entry,
+            relative=geometric_mean(log_ratio(outcome.mean, least) for outcome, least in mine),
+            explored=float(np.mean([outcome.exploration for outcome, _ in mine])),
+            microseconds=geometric_mean(math.log(outcome.microseconds_per_round) for outcome, _ in mine),
+            finished=len(mine),
+        )
+
+    def with_ranks(i: int, entry: Entry) -> Standing:
+        against = [pair for (title, _), pair in pairs.items() if title == entry.title]
+        return replace(
+            standing(entry),
+            mean_rank=float(ranks[:, i].mean()),
+            mean_rank_of_common=float(ranks[common, i].mean()) if common.any() else math.nan,
+            firsts=int(np.count_nonzero(means[:, i] == best)),
+            wins=sum(pair.wins for pair in against),
+            ties=sum(pair.ties for pair in against),
+            losses=sum(pair.losses for pair in against),
+        )
+
+    placed = sorted(map(with_ranks, range(k), playing), key=lambda row: (row.mean_rank, row.relative))
+    ranked = tuple(replace(row, number=place) for place, row in enumerate(placed, start=1))
+    test = friedman(ranks) if min(n_sets, k) > 1 else None
+    difference = math.nan if test is None else critical_difference(k, n_sets)
+    differ = test is not None and test.p < LEVEL
+    return Standings(
+        datasets,
+        ranked,
+        tuple(map(standing, others)),
+        {(name, entry.title): ranks[s, i] for s, name in enumerate(datasets) for i, entry in enumerate(playing)},
+        frozenset(of),
+        pairs,
+        test,
+        difference,
+        tuple(groups_within([row.mean_rank for row in ranked], difference if differ else math.inf)),
+        len(outcomes[0].final),
+        # Pairs of ranked learners that have both finished a set, all sets together.
+        sum(math.comb(int(n), 2) for n in np.isfinite(means).sum(axis=1)),
+    )
+
+
+def _mean(outcome: Outcome | None) -> float:
+    """Return mean mistakes; infinity for a learner that has not finished."""
+    return math.inf if outcome is None else outcome.mean
+
+
+def _pairs(
+    of: Mapping[tuple[str, str], Outcome], datasets: Sequence[str], titles: Sequence[str]
+) -> dict[tuple[str, str], Tally]:
+    """Return every pair of learners that are ranked, both ways."""
+    verdicts = _verdicts(of, datasets, titles)
+    logs = {pair: _log_ratios(of, datasets, *pair) for pair in verdicts}
+    adjusted = holm([signed_rank_p(_differences(each)) for each in logs.values()])
+    found: dict[tuple[str, str], Tally] = {}
+    for ((first, second), listed), p in zip(logs.items(), adjusted, strict=True):
+        pair = _tallied(first, verdicts[first, second], [each for each in listed if math.isfinite(each)], p)
+        found[first, second] = pair
+        found[second, first] = Tally(second, pair.losses, pair.ties, pair.wins, 1.0 / pair.ratio, p)
+    return found
+
+
+def _log_ratios(of: Mapping[tuple[str, str], Outcome], datasets: Sequence[str], first: str, second: str) -> list[float]:
+    """Return how much more the first has on every set, infinite where only one has finished, as logarithms."""
+    means = [(_mean(of.get((name, first))), _mean(of.get((name, second)))) for name in datasets]
+    is_one = {(True, False): math.inf, (False, True): -math.inf, (True, True): math.nan}
+    return [is_one[math.isinf(a), math.isinf(b)] if math.isinf(a + b) else log_ratio(a, b) for a, b in means]
+
+
+def _differences(logs: Sequence[float]) -> list[float]:
+    """Return differences for a test: a set that only one finished counts most, one that none finished not at all."""
+    beyond = 1.0 + max((abs(each) for each in logs if math.isfinite(each)), default=0.0)
+    return [0.0 if math.isnan(each) else min(max(each, -beyond), beyond) for each in logs]
+
+
+def _verdicts(
+    of: Mapping[tuple[str, str], Outcome], datasets: Sequence[str], titles: Sequence[str]
+) -> dict[tuple[str, str], list[str]]:
+    """Return the verdict on the first of every pair, set by set; tests are corrected over all pairs on all sets."""
+    found: dict[tuple[str, str], list[str]] = {pair: [] for pair in combinations(titles, 2)}
+    tested: list[tuple[str, tuple[str, str]]] = []
+    ps: list[float] = []
+    for name in datasets:
+        played = [title for title in titles if (name, title) in of]
+        both = list(combinations(played, 2))
+        if both:
+            firsts, seconds = (np.stack([of[name, pair[side]].final for pair in both]) for side in (0, 1))
+            ps += paired_ps(firsts, seconds).tolist()
+            tested += [(name, pair) for pair in both]
+        for first, second in found.keys() - set(both):
+            given = {(True, False): WIN, (False, True): LOSS, (False, False): TIE}
+            found[first, second].append(given[first in played, second in played])
+    needed = signs_to_decide(len(tested))
+    for (name, (first, second)), p in zip(tested, holm(ps), strict=True):
+        found[first, second].append(verdict_of(of[name, first].final, of[name, second].final, p, needed))
+    return found

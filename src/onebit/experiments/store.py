@@ -1,4 +1,4 @@
-"""The store of results: one SQLite file per arena, one row with a checksum per finished cell."""
+"""The store of results: one SQLite file per experiment, one row with a checksum per finished cell."""
 
 import hashlib
 import io
@@ -10,25 +10,33 @@ import shutil
 import sqlite3
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 from onebit.experiments.grid import Cell
 from onebit.files import claimed
-from onebit.reporting.tables import grouped
+from onebit.reporting.text import grouped
+from onebit.sqlite_file import (
+    DAMAGE_ERRORS,
+    create_tables,
+    damage_of,
+    error_code,
+    foreign_content,
+    is_damage,
+    transaction,
+    value_of,
+)
 
 APPLICATION_ID = 0x31424954  # "1BIT": marks a SQLite file as ours
-FORMAT_VERSION = 2  # 1 had the seconds among the numbers, and keys of the old code
+FORMAT_VERSION = 1
 BUSY_SECONDS = 60.0  # a commit takes milliseconds: a longer wait means that another process hangs
 
 _REMEDY = "Move it away or choose another --out."
 _ROW_OVERHEAD = 1000  # bytes of a row beside what is in it; in truth some hundred
-_HEADER_BYTES = 100  # of a SQLite file; its format and application are in it
 _SCHEMA = (
     """
 CREATE TABLE results (
@@ -48,6 +56,15 @@ _SECONDS = "CASE typeof(seconds) WHEN 'real' THEN seconds END"
 _INSERT = (
     "INSERT OR REPLACE INTO results VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, CAST(? AS TEXT))"
 )
+_ADVICE = {
+    sqlite3.SQLITE_FULL: "The disk is full. Nothing finished was lost: free some space and run again.",
+    sqlite3.SQLITE_BUSY: "Another process kept the file locked for a minute. Run again when it is done.",
+    sqlite3.SQLITE_LOCKED: "Another process kept the file locked for a minute. Run again when it is done.",
+    sqlite3.SQLITE_READONLY: "The file and its folder must be writable. Change that or choose another --out.",
+    sqlite3.SQLITE_CANTOPEN: "The file and its folder must be writable. Change that or choose another --out.",
+    sqlite3.SQLITE_PERM: "The file and its folder must be writable. Change that or choose another --out.",
+    sqlite3.SQLITE_IOERR: "The disk could not be read or written. Nothing finished was lost: see to it and run again.",
+}
 
 _Row: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes]
 """Key, cell, numbers, arrays and checksum."""
@@ -106,7 +123,7 @@ class Result:
 
 
 class Store:
-    """The results of one arena, in one SQLite file that many processes may write to at once.
+    """The results of one experiment, in one SQLite file that many processes may write to at once.
 
     A file that is not ours, cannot be read, or has another format is refused and left as it is. A damaged file of ours
     is copied aside and rebuilt from the rows that can be read and have the right checksum, under a `DamageWarning`.
@@ -120,12 +137,19 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        _require_ours_or_new(self.path)
+        if not self.path.parent.is_dir():
+            raise StoreError(f"{path}: there is no folder {self.path.parent}. Create it first or choose another --out.")
+        try:
+            foreign = foreign_content(self.path, APPLICATION_ID, FORMAT_VERSION)
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be read ({error.strerror}). {_REMEDY}") from error
+        if foreign:
+            raise StoreError(f"{path}: found {foreign}. {_REMEDY}")
         with self._explaining():
             self._connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
         try:
             with self._explaining():
-                self._check_and_initialise()
+                self._begin()
         except BaseException:
             self._connection.close()
             raise
@@ -133,9 +157,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -143,25 +165,13 @@ class Store:
         self._connection.close()
 
     def look_up(self, keys: Iterable[str]) -> dict[str, bool]:
-        """Return those of these keys that have a row, each with whether the row has the right checksum.
-
-        Parameters
-        ----------
-        keys : iterable of str
-            Keys of cells.
-        """
+        """Return those of these keys of cells that have a row, each with whether the row has the right checksum."""
         with self._explaining():
             rows = ((key, self._row(key)) for key in keys)
             return {key: _is_sound(row, key) for key, row in rows if row is not None}
 
     def finished(self, keys: Iterable[str]) -> set[str]:
-        """Return which of these keys have a sound result.
-
-        Parameters
-        ----------
-        keys : iterable of str
-            Keys of cells.
-        """
+        """Return which of these keys of cells have a sound result."""
         return {key for key, is_sound in self.look_up(keys).items() if is_sound}
 
     def put(self, cell: Cell, result: Result, seconds: float | None = None) -> None:
@@ -178,8 +188,14 @@ class Store:
         """
         texts = cell.key, cell.canonical, _pack_numbers(result.numbers)
         row = _with_checksum(*(text.encode() for text in texts), _pack_arrays(result.arrays))
-        self._require_room(cell, sum(map(len, row)))
-        with self._explaining(), self._transaction():
+        n_bytes = sum(map(len, row))
+        most = self._connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - _ROW_OVERHEAD
+        if n_bytes > most:
+            raise StoreError(
+                f"{self.path}: the result of {cell.label} has {grouped(n_bytes)} bytes, and a row of SQLite holds "
+                f"{grouped(most)}. Nothing else was lost. Keep less of it: fewer rounds, or not what was learned."
+            )
+        with self._explaining(), transaction(self._connection):
             stored = self._row(cell.key)
             if stored is not None and stored != row and _is_sound(stored, cell.key):
                 raise StoreError(
@@ -192,22 +208,8 @@ class Store:
                 if seconds is not None and math.isfinite(seconds):
                     self._connection.execute("INSERT OR IGNORE INTO timings VALUES (?, ?)", (cell.key, seconds))
 
-    def _require_room(self, cell: Cell, n_bytes: int) -> None:
-        most = self._connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - _ROW_OVERHEAD
-        if n_bytes > most:
-            raise StoreError(
-                f"{self.path}: the result of {cell.label} has {grouped(n_bytes)} bytes, and a row of SQLite holds "
-                f"{grouped(most)}. Nothing else was lost. Keep less of it: fewer rounds, or not what was learned."
-            )
-
     def get(self, cell: Cell) -> Result:
-        """Read the result of a cell, bit for bit as it was put.
-
-        Parameters
-        ----------
-        cell : Cell
-            What was played.
-        """
+        """Read the result of a cell, bit for bit as it was put."""
         with self._explaining():
             row = self._row(cell.key)
         if row is None:
@@ -220,45 +222,24 @@ class Store:
         return Result(json.loads(numbers), _unpack_arrays(arrays))
 
     def seconds(self, cell: Cell) -> float | None:
-        """Return how long a cell took when it was played first, or None if that was not measured.
-
-        Parameters
-        ----------
-        cell : Cell
-            What was played.
-        """
+        """Return how long a cell took when it was played first, or None if that was not measured."""
         with self._explaining():
             row = self._connection.execute(f"SELECT {_SECONDS} FROM timings WHERE key = ?", (cell.key,)).fetchone()
         return None if row is None else row[0]
 
-    def _check_and_initialise(self) -> None:
+    def _begin(self) -> None:
         # Twice: SQLite also reports damage after a single failed read.
-        if self._problem() is not None and self._problem() is not None:
+        if damage_of(self._connection, self.path) and damage_of(self._connection, self.path):
             self._rebuild_alone()
         # A rollback journal and not a write-ahead log: the store stays one file that can be copied, works on network
         # folders, and with EXTRA a committed row survives kill -9 and power loss; a cell takes seconds, a commit ms.
         self._connection.execute("PRAGMA synchronous = EXTRA")
-        if self._value("PRAGMA application_id") == 0:
-            with self._transaction():
+        if value_of(self._connection, "PRAGMA application_id") == 0:
+            with transaction(self._connection):
                 # Another process may have been faster.
-                if self._value("PRAGMA application_id") == 0:
-                    _make_tables(self._connection)
+                if value_of(self._connection, "PRAGMA application_id") == 0:
+                    create_tables(self._connection, _SCHEMA, APPLICATION_ID, FORMAT_VERSION)
         self._row("")  # fails when the table is not there
-
-    def _problem(self) -> str | None:
-        """Return what is wrong with the file as such, whatever its rows hold."""
-        try:
-            problem: str = self._value("PRAGMA integrity_check(1)")
-        except _DAMAGE as error:
-            if not _is_damage(error):
-                raise
-            return str(error)
-        if problem != "ok":
-            return problem.replace("\n", " ")
-        # SQLite reads a page that is cut off as if it ended in zeros.
-        n_bytes = self._value("PRAGMA page_count") * self._value("PRAGMA page_size")
-        # Only now: another process may add to the file meanwhile, and none takes from it.
-        return "its end is missing" if self.path.stat().st_size < n_bytes else None
 
     def _rebuild_alone(self) -> None:
         """Rebuild the file unless another process has done so: what was added since would be lost."""
@@ -266,7 +247,7 @@ class Store:
         try:
             with claimed(lock):
                 try:
-                    problem = self._problem()
+                    problem = damage_of(self._connection, self.path)
                     if problem is not None:
                         self._rebuild(problem)
                 finally:
@@ -286,7 +267,7 @@ class Store:
             raise StoreError(f"{self.path}: the file is damaged ({problem}), no result in it can be read. {_REMEDY}")
         copy = _copy_aside(self.path)
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
-            _make_tables(fresh)
+            create_tables(fresh, _SCHEMA, APPLICATION_ID, FORMAT_VERSION)
             fresh.executemany(_INSERT, sound.values())
             times = {key: seconds for key, seconds in timings if key in sound and seconds is not None}
             fresh.executemany("INSERT INTO timings VALUES (CAST(? AS TEXT), ?)", times.items())
@@ -304,85 +285,14 @@ class Store:
         row: _Row | None = self._connection.execute(f"SELECT {_COLUMNS} FROM results WHERE key = ?", (key,)).fetchone()
         return row
 
-    def _value(self, query: str) -> Any:
-        return self._connection.execute(query).fetchone()[0]
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        # IMMEDIATE takes the write lock at once: two readers that both turn writer would fail instead of waiting.
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            # SQLite rolls back by itself after some errors, a full disk among them, and when it is closed.
-            with suppress(sqlite3.ProgrammingError):
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-            raise
-
     @contextmanager
     def _explaining(self) -> Iterator[None]:
         """Turn errors of SQLite into a StoreError with a remedy."""
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            code = _code_of(error)
-            if code == sqlite3.SQLITE_FULL:
-                advice = "The disk is full. Nothing finished was lost: free some space and run again."
-            elif code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                advice = f"Another process kept the file locked for {BUSY_SECONDS:.0f} s. Run again when it is done."
-            elif code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-                advice = "The file and its folder must be writable. Change that or choose another --out."
-            elif code == sqlite3.SQLITE_IOERR:
-                advice = "The disk could not be read or written. Nothing finished was lost: see to it and run again."
-            else:
-                advice = f"The file is damaged or cannot be used. {_REMEDY}"
+            advice = _ADVICE.get(error_code(error), f"The file is damaged or cannot be used. {_REMEDY}")
             raise StoreError(f"{self.path}: {error}. {advice}") from error
-
-
-def _require_ours_or_new(path: Path) -> None:
-    """Check the file's first bytes, so that SQLite never touches a file that is not ours."""
-    if not path.parent.is_dir():
-        raise StoreError(f"{path}: there is no folder {path.parent}. Create it first or choose another --out.")
-    if not path.exists():
-        return
-    try:
-        with path.open("rb") as file:
-            header = file.read(_HEADER_BYTES)
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be read ({error.strerror}). {_REMEDY}") from error
-    # SQLite creates an empty file before its first write, and a kill at that moment leaves it.
-    if not header:
-        return
-    if len(header) < _HEADER_BYTES or not header.startswith(b"SQLite format 3\0"):
-        raise StoreError(f"{path}: found a file that is not a (whole) SQLite database. {_REMEDY}")
-    version, application = int.from_bytes(header[60:64], "big"), int.from_bytes(header[68:72], "big")
-    if application != APPLICATION_ID:
-        raise StoreError(f"{path}: found a SQLite database of another program (id {application:#x}). {_REMEDY}")
-    if version != FORMAT_VERSION:
-        raise StoreError(f"{path}: found a store of format {version}, this onebit reads {FORMAT_VERSION}. {_REMEDY}")
-
-
-def _code_of(error: Exception) -> int:
-    code: int = getattr(error, "sqlite_errorcode", 0)
-    return code & 0xFF  # the rest is the extended code
-
-
-# Python cannot decode SQLite's message about a table whose name is damaged.
-_DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError)
-
-
-def _is_damage(error: Exception) -> bool:
-    """Return whether the file is damaged, as opposed to temporarily unreadable."""
-    return isinstance(error, UnicodeDecodeError) or _code_of(error) == sqlite3.SQLITE_CORRUPT
-
-
-def _make_tables(connection: sqlite3.Connection) -> None:
-    for table in _SCHEMA:
-        connection.execute(table)
-    connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
 def _readable(connection: sqlite3.Connection, table: str, columns: str) -> list[Any]:
@@ -405,8 +315,8 @@ def _readable(connection: sqlite3.Connection, table: str, columns: str) -> list[
 def _passing_over_damage() -> Iterator[None]:
     try:
         yield
-    except _DAMAGE as error:
-        if not _is_damage(error):
+    except DAMAGE_ERRORS as error:
+        if not is_damage(error):
             raise
 
 

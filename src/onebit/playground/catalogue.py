@@ -14,7 +14,7 @@ from onebit.learners import (
     NearestNeighbor,
     UniformGuess,
 )
-from onebit.reporting.learner_looks import Look, Shown, looks_of
+from onebit.reporting.looks import Look, Shown, looks_of
 
 MOST_LEARNERS = 4
 """Maximum number of learners in a session."""

@@ -10,7 +10,7 @@ import numpy as np
 from onebit.game import Guess
 from onebit.inputs import check_seed
 from onebit.playground.catalogue import CATALOGUE, new_learner
-from onebit.reporting.names import printable
+from onebit.reporting.text import printable
 from onebit.streams import bundled
 
 MOST_ANSWERS = 2000

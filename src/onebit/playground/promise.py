@@ -10,7 +10,7 @@ from onebit.inputs import Floats, Integers
 from onebit.kernels import Rational
 from onebit.learners import Learner, MulticlassPerceptron, NearestNeighbor
 from onebit.learners.space_learner import in_linear_space
-from onebit.reporting.tables import grouped
+from onebit.reporting.text import grouped
 from onebit.theory import Margin, Progress, margin
 
 _PATIENCE = 20.0  # seconds

@@ -12,7 +12,7 @@ import scipy.sparse
 
 from onebit.inputs import Floats, Integers, check_number, check_seed
 from onebit.playground.picture import Picture, flat_picture, widest_picture
-from onebit.reporting.names import printable, shortened
+from onebit.reporting.text import printable, shortened
 from onebit.streams import bundled, paper_strong, paper_weak, preprocess, wedges
 from onebit.streams.files import ending, read_strangers_text
 from onebit.streams.reading import Reading

@@ -22,7 +22,7 @@ from onebit.playground.oracle import LONGEST_NAME, MOST_NAMES, Oracle, StaleErro
 from onebit.playground.scenes import DRAWN_LABELS, MOST_POINTS, make_scene, scene_from_table, scene_titles
 from onebit.playground.session import LARGEST_GRID, MOST_AT_ONCE, BusyError, Session
 from onebit.playground.sessions import NoSuchSessionError, Sessions
-from onebit.reporting.style import PALETTE
+from onebit.reporting.looks import PALETTE
 from onebit.service.web import (
     HEADERS,
     PAGE_HEADERS,

@@ -1,21 +1,72 @@
-"""The pieces of a report: one HTML file with tables and figures, and nothing loaded from elsewhere."""
+"""A report as one HTML file that loads nothing from elsewhere: a list of blocks, from top to bottom."""
 
 import base64
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
 from string import Template
+from typing import NamedTuple, TypeAlias
 
-from onebit.reporting.names import in_page
-from onebit.reporting.style import FigureFile
-from onebit.reporting.tables import filled
+from onebit.files import replace_file
+from onebit.reporting.text import Cell, Table, in_page
 
-NOTHING = "–"
-"""What a cell without anything holds."""
+_NOTHING = "–"  # in a cell that has no text
 
 
-def page(title: str, body: str) -> str:
-    """Return a whole page; the body is HTML, the title plain text."""
-    return _PAGE.substitute(title=in_page(title), body=body)
+class Heading(NamedTuple):
+    """A heading."""
+
+    text: str
+    level: int = 2
+
+
+class Code(NamedTuple):
+    """A command, or several lines of code."""
+
+    text: str
+
+
+class Link(NamedTuple):
+    """A line that leads elsewhere."""
+
+    text: str
+    target: str
+
+
+class FigureFile(NamedTuple):
+    """A figure that has been drawn and saved."""
+
+    name: str
+    """Of its files, such as "figure_4a"."""
+    title: str
+    caption: str
+    png: Path
+    svg: Path
+
+
+Block: TypeAlias = str | Heading | Code | Link | FigureFile | Table | Mapping[str, str]
+"""A part of a page: a paragraph of plain text, or one of the others; a mapping is a list of names and values."""
+
+
+def write_page(path: Path, title: str, blocks: Sequence[Block]) -> None:
+    """Write a page; titles and texts are plain."""
+    template = files("onebit.reporting").joinpath("page.html").read_text(encoding="utf-8")
+    body = "\n".join(map(_html, blocks)) + "\n"
+    replace_file(path, Template(template).substitute(title=in_page(title), body=body).encode())
+
+
+def section(title: str, *blocks: Block) -> list[Block]:
+    """Return blocks under a heading; nothing, if there are none."""
+    return [Heading(title), *blocks] if blocks else []
+
+
+def what_was_run(details: Mapping[str, str]) -> list[Block]:
+    """Return the facts of a run, and the command that gives the same again, which is called "Command" in there."""
+    facts = {**details, "Version": f"onebit {version('onebit')}"}
+    command = facts.pop("Command")
+    return [Heading("What was run"), facts, Heading("How to get it again"), Code(command)]
 
 
 def prose(text: str) -> str:
@@ -27,44 +78,25 @@ def prose(text: str) -> str:
     return re.sub(r"(?<=\d) (?=\d{3}(?!\d))", "\N{NO-BREAK SPACE}", in_page(text))
 
 
-def facts(listed: Mapping[str, str]) -> str:
-    r"""Return names and values, plain text both, as a list; a value may have several lines.
-
-    >>> facts({"Read": "rows: 3\nlabel: <y>"})
-    '<dt>Read</dt><dd>rows: 3<br>label: &lt;y&gt;</dd>'
-    """
-    shown = {name: "<br>".join(map(prose, value.split("\n"))) for name, value in listed.items()}
-    return "\n".join(f"<dt>{in_page(name)}</dt><dd>{value}</dd>" for name, value in shown.items())
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[tuple[str, str]]]) -> str:
-    """Return a table in a box that scrolls, without columns of dashes; every cell is a CSS class and HTML."""
-    rows = list(rows)
-    shown = filled(columns, ([text for _, text in row] for row in rows), nothing=NOTHING)
-    head = "".join(f'<th scope="col">{columns[at]}</th>' for at in shown)
-    body = "\n".join(_table_row([row[at] for at in shown]) for row in rows)
-    # Can be reached by keyboard, since it may have to be scrolled.
-    return (
-        f'<div class="scroll" tabindex="0">\n<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n'
-        "</table>\n</div>"
-    )
+def _html(block: Block) -> str:
+    if isinstance(block, Heading):
+        return f"<h{block.level}>{in_page(block.text)}</h{block.level}>"
+    if isinstance(block, Code):
+        return f"<pre><code>{in_page(block.text)}</code></pre>"
+    if isinstance(block, Link):
+        return f'<p><a href="{in_page(block.target)}">{in_page(block.text)}</a></p>'
+    if isinstance(block, FigureFile):
+        return _figure_html(block)
+    if isinstance(block, Table):
+        return table_html(block)
+    if isinstance(block, Mapping):
+        values = {name: "<br>".join(map(prose, value.split("\n"))) for name, value in block.items()}
+        listed = "\n".join(f"<dt>{in_page(name)}</dt><dd>{value}</dd>" for name, value in values.items())
+        return f"<dl>\n{listed}\n</dl>"
+    return f"<p>{'<br>'.join(map(prose, block.split(chr(10))))}</p>"
 
 
-def _table_row(row: Iterable[tuple[str, str]]) -> str:
-    return "<tr>" + "".join(f'<td class="{css}">{text}</td>' for css, text in row) + "</tr>"
-
-
-def cells(texts: Sequence[str], classes: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the cells of a row from plain texts and their CSS classes; a dash stands for nothing.
-
-    >>> cells(["a < b", ""], ["name", "number"])
-    [('name', 'a &lt; b'), ('number', '–')]
-    """
-    return [(css, in_page(text) or NOTHING) for css, text in zip(classes, texts, strict=True)]
-
-
-def figure(drawn: FigureFile) -> str:
-    """Return a figure with its title and caption; the picture is inside."""
+def _figure_html(drawn: FigureFile) -> str:
     # Inside the page, not beside it: a report that is mailed stays whole.
     image = base64.b64encode(drawn.svg.read_bytes()).decode("ascii")
     return (
@@ -74,65 +106,25 @@ def figure(drawn: FigureFile) -> str:
     )
 
 
-# Two columns of colours, for light and for dark screens. Only tables are wider than a phone, in boxes that scroll.
-_PAGE = Template("""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>$title</title>
-<style>
-:root { color-scheme: light dark; --ink: #1d2125; --soft: #5b646d; --page: #fff; --line: #d9dee3; --band: #f4f6f8;
-  --good: #00704f; --known: #00598c; --open: #a94400; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e4e7ea; --soft: #a3acb5; --page: #15181b; --line: #363c42; --band: #1e2226;
-    --good: #4fd0a8; --known: #73bdf0; --open: #ff9d5c; }
-}
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 76rem; padding: 1.5rem 1rem 4rem; background: var(--page); color: var(--ink);
-  font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
-h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .6rem; }
-h2 { margin: 2.6rem 0 .6rem; padding-top: .8rem; border-top: 1px solid var(--line); }
-h3 { margin: 1.6rem 0 .5rem; font-size: 1.05rem; overflow-wrap: anywhere; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.2rem; }
-dt { color: var(--soft); }
-dd { margin: 0; overflow-wrap: anywhere; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .86rem; line-height: 1.4; }
-th, td { text-align: left; vertical-align: top; padding: .45rem .55rem; border-bottom: 1px solid var(--line); }
-th { color: var(--soft); font-weight: 600; }
-tbody tr:nth-child(even) { background: var(--band); }
-.name { position: sticky; left: 0; background: var(--page); }
-tr:nth-child(even) .name { background: var(--band); }
-.number { white-space: nowrap; font-variant-numeric: tabular-nums; }
-.name code { display: block; color: var(--soft); font-size: .78rem; }
-.name { min-width: 12rem; }
-.remark { min-width: 17rem; }
-.agrees { color: var(--good); } .explained { color: var(--known); } .unexplained { color: var(--open); }
-figure { margin: 0 0 2.4rem; max-width: 58rem; }
-p, figcaption { max-width: 46rem; }
-.card { background: #fff; border: 1px solid var(--line); border-radius: 8px; padding: .6rem; text-align: center; }
-.card img { max-width: 100%; height: auto; }
-figcaption { margin-top: .5rem; }
-pre { background: var(--band); padding: .8rem 1rem; border-radius: 8px; overflow-x: auto; white-space: pre-wrap; }
-@media (max-width: 68rem) {
-  th, td { padding: .4rem .3rem; }
-  .name { min-width: 9rem; }
-  .remark { min-width: 12rem; }
-}
-@media (max-width: 48rem) {
-  body { padding-left: .8rem; padding-right: .8rem; }
-  h1 { font-size: 1.4rem; }
-  dl { grid-template-columns: 1fr; gap: 0; }
-  dd { margin-bottom: .5rem; }
-  .card { padding: .3rem; }
-  .name { min-width: 8rem; max-width: 8rem; overflow-wrap: anywhere; }
-  .remark { min-width: 30rem; }
-}
-</style>
-</head>
-<body>
-<h1>$title</h1>
-$body</body>
-</html>
-""")
+def table_html(table: Table) -> str:
+    """Return a table in a box that scrolls, with its title above and its notes below."""
+    columns = table.filled()
+    title = f"<h3>{in_page(table.title)}</h3>\n" if table.title else ""
+    head = "".join(f'<th scope="col">{in_page(heading)}</th>' for heading, _, _ in columns)
+    rows = zip(*([_cell_html(style, cell) for cell in cells] for _, style, cells in columns), strict=True)
+    body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    notes = f"\n<p>{'.<br>'.join(map(prose, table.notes))}.</p>" if table.notes else ""
+    # Can be reached by keyboard, since it may have to be scrolled.
+    inside = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+    return f'{title}<div class="scroll" tabindex="0">\n{inside}\n</div>{notes}'
+
+
+def _cell_html(style: str, cell: Cell) -> str:
+    text = prose(cell.text) if style == "remark" else in_page(cell.text) or _NOTHING
+    if style == "name":
+        # Names of classes are long, and on a phone they had better break where a word begins.
+        text = re.sub(r"(?<=[a-z])(?=[A-Z])", "<wbr>", text)
+    if cell.link:
+        text = f'<a href="{in_page(cell.link)}">{text}</a>'
+    small = f" <small>{in_page(cell.small)}</small>" if cell.small else ""
+    return f'<td class="{f"{style} {cell.kind}".strip()}">{text}{small}</td>'

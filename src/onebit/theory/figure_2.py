@@ -11,7 +11,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Patch
 
 from onebit.inputs import Floats, check_integer
-from onebit.reporting.style import INK, PALETTE, looks, new_figure
+from onebit.reporting.figures import looks, new_figure
+from onebit.reporting.looks import INK, PALETTE
 from onebit.theory.polynomials import ChebyshevConstruction, Halfspaces, RationalConstruction
 from onebit.theory.polynomials.halfspaces import HalfspacePolynomial
 

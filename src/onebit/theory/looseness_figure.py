@@ -7,8 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from onebit.bounds.margin_transformation import sharper_margin, transformed_margin
-from onebit.reporting.style import PALETTE, looks, new_figure
-from onebit.reporting.tables import grouped
+from onebit.reporting.figures import looks, new_figure
+from onebit.reporting.looks import PALETTE
+from onebit.reporting.text import grouped
 from onebit.theory.looseness import Looseness
 
 _MARGIN = "log₂ of the strong margin\nafter the rational kernel"

@@ -13,15 +13,15 @@ import pytest
 from onebit.experiments.comparison import Outcome
 from onebit.experiments.entries import Entry
 from onebit.experiments.players import build
-from onebit.experiments.reproduce import boundaries, curves, figure_3
-from onebit.experiments.reproduce.contestants import PAPER_ROUNDS, contestants
-from onebit.experiments.reproduce.figure_3 import sample
-from onebit.experiments.reproduce.report import CITATION, drawings, write_report
-from onebit.experiments.reproduce.summary import summarize
+from onebit.experiments.reproduce import figures as paper_figures
+from onebit.experiments.reproduce.figures import drawings, sample
+from onebit.experiments.reproduce.paper import PAPER_ROUNDS, contestants, summarize
+from onebit.experiments.reproduce.report import CITATION, write_report
 from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
 from onebit.play import play
-from onebit.reporting.style import FigureFile, draw_files, save
+from onebit.reporting.figures import draw_files, save
+from onebit.reporting.pages import FigureFile
 
 ROUNDS, RUNS = 2000, 2
 ALL_FIGURES = [f"figure_{name}" for name in ("1", "3", "4a", "4b", "5a", "5b", "6", "7", "8")]
@@ -80,9 +80,9 @@ def test_drawing_again_gives_the_same_bytes(outcomes: list[Outcome], figures: li
     first = {figure.name: figure for figure in figures}
     mine = [outcome for outcome in outcomes if outcome.entry.key == "algorithm-1"]
     for name, figure in (
-        ("figure_3", figure_3.draw(0)),
-        ("figure_4b", curves.draw(outcomes, "strong", True)),
-        ("figure_7", boundaries.draw(mine, 0)),
+        ("figure_3", paper_figures.draw_data_sets(0)),
+        ("figure_4b", paper_figures.draw_curves(outcomes, "strong", True)),
+        ("figure_7", paper_figures.draw_regions(mine, 0)),
     ):
         png, svg = save(figure, tmp_path, name)
         assert png.read_bytes() == first[name].png.read_bytes()
@@ -90,7 +90,7 @@ def test_drawing_again_gives_the_same_bytes(outcomes: list[Outcome], figures: li
 
 
 def test_package_does_not_load_matplotlib() -> None:
-    code = "import sys, onebit, onebit.experiments.reproduce.summary; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, onebit, onebit.experiments.reproduce.paper; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -99,39 +99,41 @@ def test_regions_are_what_the_learner_would_guess(key: str) -> None:
     who = next(contestant for contestant in contestants() if contestant.key == key)
     outcome, learner = played("weak", who, 500, 1)
     X, _ = sample("weak", 5000, seed=9)
-    np.testing.assert_allclose(boundaries.scores(outcome, X), learner.decision_function(X), atol=1e-9)
-    guesses = boundaries.regions(outcome, X)
+    np.testing.assert_allclose(paper_figures.scores(outcome, X), learner.decision_function(X), atol=1e-9)
+    guesses = paper_figures.regions(outcome, X)
     for row, guess in zip(X[:300], guesses[:300], strict=True):
         chances = learner.probabilities(row)
         is_uniform = np.allclose(chances, 1 / 3)
-        assert guess == (boundaries.UNCLAIMED if is_uniform else chances.argmax())
+        assert guess == (paper_figures.UNCLAIMED if is_uniform else chances.argmax())
 
 
 def test_only_a_bandit_perceptron_leaves_points_unclaimed() -> None:
     X, _ = sample("strong", 10, seed=0)
-    for key, expected in (("algorithm-1", boundaries.UNCLAIMED), ("banditron-0.02", 1)):
+    for key, expected in (("algorithm-1", paper_figures.UNCLAIMED), ("banditron-0.02", 1)):
         who = next(contestant for contestant in contestants() if contestant.key == key)
         weights = np.array([[0.0, 0.0, -2.0], [0.0, 0.0, -1.0], [0.0, 0.0, -3.0]])
         played = outcome("strong", who, np.array([1]), np.array([[0]]), {"weights": weights})
-        assert (boundaries.regions(played, X) == expected).all()
+        assert (paper_figures.regions(played, X) == expected).all()
 
 
 def test_regions_of_a_learner_that_never_learned() -> None:
     who = next(contestant for contestant in contestants() if contestant.key == "algorithm-2")
     learned = {"support": np.zeros((0, 3)), "coefficients": np.zeros((0, 3))}
     played = outcome("weak", who, np.array([1]), np.array([[0]]), learned)
-    assert (boundaries.regions(played, sample("weak", 10, 0)[0]) == 0).all()
+    assert (paper_figures.regions(played, sample("weak", 10, 0)[0]) == 0).all()
 
 
 def test_published_curves_are_drawn_only_where_the_paper_has_points(outcomes: list[Outcome]) -> None:
     def greys(drawn: list[Outcome]) -> int:
-        upper = curves.draw(drawn, "weak", False).axes[0]
-        return sum(line.get_color() == curves.PUBLISHED_COLOR and np.size(line.get_xdata()) > 0 for line in upper.lines)
+        upper = paper_figures.draw_curves(drawn, "weak", False).axes[0]
+        return sum(
+            line.get_color() == paper_figures.PUBLISHED_COLOR and np.size(line.get_xdata()) > 0 for line in upper.lines
+        )
 
     assert greys(outcomes) == 0
     assert greys([stretched(outcome) for outcome in outcomes]) == 8
-    assert "grey" not in curves.caption(outcomes, "weak", False)
-    assert "grey" in curves.caption([stretched(outcome) for outcome in outcomes], "weak", False)
+    assert "grey" not in paper_figures.curves_caption(outcomes, "weak", False)
+    assert "grey" in paper_figures.curves_caption([stretched(outcome) for outcome in outcomes], "weak", False)
 
 
 def test_shortest_game_of_one_data_set_can_be_drawn(tmp_path: Path) -> None:
@@ -150,8 +152,8 @@ def test_report_shows_every_figure_and_every_row(
         assert html.escape(figure.caption) in report.replace("\N{NO-BREAK SPACE}", " ")
         assert base64.b64encode(figure.svg.read_bytes()).decode() in report
     for outcome, row in zip(outcomes, summarize(outcomes), strict=True):
-        line = next(line for line in _lines(report, outcome.dataset) if f"<code>{outcome.entry.key}</code>" in line)
-        assert html.escape(outcome.entry.shown) in line
+        line = next(line for line in _lines(report, outcome.dataset) if f"<small>{outcome.entry.key}</small>" in line)
+        assert html.escape(outcome.entry.shown) in line.replace("<wbr>", "")
         assert html.escape(row.remark) in line.replace("\N{NO-BREAK SPACE}", " ")
         assert f"{row.minimum:,} to {row.maximum:,}".replace(",", " ") in line
     assert html.escape(CITATION) in report
@@ -213,7 +215,7 @@ def test_figures_have_numbers_of_their_own(figures: list[FigureFile]) -> None:
 
 
 def test_the_figure_at_a_glance_names_our_learner_and_no_two_names_touch(outcomes: list[Outcome]) -> None:
-    figure = curves.draw_glance(outcomes, "weak")
+    figure = paper_figures.draw_glance(outcomes, "weak")
     figure.draw_without_rendering()
     (axes,) = figure.axes
     assert [text.get_text() for text in axes.texts if text.get_text().startswith("BanditSVM (ours)")]

@@ -2,11 +2,8 @@
 
 from onebit.experiments.evaluate.answer_rates import AnswerRates, answer_rates
 from onebit.experiments.evaluate.estimates import Estimate, Estimates, Known, Weights
-from onebit.experiments.evaluate.evaluation import Evaluation, evaluate
-from onebit.experiments.evaluate.floor import play_with_floor
-from onebit.experiments.evaluate.log_file import LogColumns, read_log
-from onebit.experiments.evaluate.logged_rounds import LoggedRounds, logged_rounds
-from onebit.experiments.evaluate.replay import Candidate, replay
+from onebit.experiments.evaluate.log import LogColumns, LoggedRounds, logged_rounds, play_with_floor, read_log
+from onebit.experiments.evaluate.replay import Candidate, Evaluation, evaluate, replay
 
 __all__ = [
     "AnswerRates",

@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2
 
-from onebit.experiments.evaluate.logged_rounds import RIGHT, LoggedRounds
+from onebit.experiments.evaluate.log import RIGHT, LoggedRounds
 from onebit.inputs import Floats, Integers
-from onebit.reporting.tables import grouped
+from onebit.reporting.text import grouped
 
 ASSUMPTION = "estimates assume that whether an answer came did not depend on the label that was guessed"
 """The assumption beside every estimate. Bounds do not need it."""

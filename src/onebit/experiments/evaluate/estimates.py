@@ -39,6 +39,7 @@ Dudík, Erhan, Langford, Li (2014). Doubly robust policy evaluation and optimiza
 Swaminathan, Joachims (2015). The self-normalized estimator for counterfactual learning. NIPS 28.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -46,10 +47,11 @@ import numpy.typing as npt
 from scipy.stats import norm
 
 from onebit.experiments.evaluate.answer_rates import ASSUMPTION, uneven_answers
-from onebit.experiments.evaluate.expectations import Expected
-from onebit.experiments.evaluate.logged_rounds import RIGHT, LoggedRounds
+from onebit.experiments.evaluate.log import RIGHT, LoggedRounds
 from onebit.inputs import Floats, Integers
-from onebit.reporting.tables import grouped
+from onebit.learners import EpsilonGreedy
+from onebit.reporting.text import grouped
+from onebit.streams.preprocess import preprocess
 
 LEVEL = 0.95
 """Of the intervals."""
@@ -61,6 +63,9 @@ _QUANTILE = float(norm.ppf(0.5 + LEVEL / 2))
 _STANDARD_ERRORS = 3.0  # by which a mean may miss what it must be
 _ROUNDED = 1e-9  # relative
 _LARGEST_SHARE = 1.0 / 3.0  # that one round may have in a standard error, where the normal law is to hold
+_FIRST_BLOCK, _GROWTH = 50, 0.1  # rounds; later blocks are a tenth of the rounds so far
+_MOST_NUMBERS = 1 << 22  # in the matrices of a regression; beyond, their diagonals
+_LEAST = 1e-3  # least probability before normalising
 Booleans = npt.NDArray[np.bool_]
 
 
@@ -121,16 +126,71 @@ class Estimates(NamedTuple):
         return ASSUMPTION if self.found else ""
 
 
-def settle(log: LoggedRounds, guesses: Integers) -> tuple[Booleans, Booleans]:
-    """Return in which rounds guesses are known to be right, and in which known to be wrong.
+class Expected(NamedTuple):
+    """What was expected of guesses, round by round, given the rounds before."""
 
-    Parameters
-    ----------
-    log : LoggedRounds
-        The rounds.
-    guesses : array of int
-        Positions in the log's classes, −1 for a label that the log does not know.
+    guesses: Integers
+    of_guess: Floats
+    """How likely the guess was to be right."""
+    of_logged: Floats
+    """How likely the logged label was to be right."""
+    squares: Floats
+    """The sum of the squared probabilities of all labels."""
+
+    def at(self, rounds: npt.NDArray[np.bool_]) -> "Expected":
+        """Return the same of some rounds only."""
+        return Expected(self.guesses[rounds], self.of_guess[rounds], self.of_logged[rounds], self.squares[rounds])
+
+
+def expect(log: LoggedRounds, asked: Sequence[Integers]) -> list[Expected]:
+    """Return how likely guesses, several for every round, were to be right, given the rounds before.
+
+    A ridge regression per class learns the log block by block and predicts each block before learning from it. So its
+    predictions depend on earlier rounds alone: however wrong they are, they do not bias a doubly robust estimate. Over
+    the labels that were allowed in a round they sum to 1; a label that is not in the log (−1) has probability 0.
     """
+    rows, n_classes = preprocess(log.X, "online"), len(log.classes)
+    model = EpsilonGreedy(
+        exploration=0.0, diagonal=n_classes * rows.shape[1] ** 2 > _MOST_NUMBERS, classes=log.classes.tolist()
+    )
+    answers, labels = log.is_answered, log.classes[log.guesses]
+    wanted = [log.guesses, *asked]
+    chances, squares = [np.empty(log.n_rounds) for _ in wanted], np.empty(log.n_rounds)
+    for start, stop in _blocks(log.n_rounds):
+        if start == 0:
+            expected = np.ones((stop, n_classes))
+        else:
+            expected = np.clip(model.score_classes(rows[start:stop]), _LEAST, 1.0)
+        if log.among is not None:
+            for t in range(start, stop):
+                allowed = log.allowed(t)
+                if allowed is not None:
+                    expected[t - start, np.setdiff1d(np.arange(n_classes), allowed)] = 0.0
+        expected /= expected.sum(axis=1, keepdims=True)
+        squares[start:stop] = np.sum(expected**2, axis=1)
+        for found, guesses in zip(chances, wanted, strict=True):
+            places = guesses[start:stop]
+            found[start:stop] = np.where(places >= 0, expected[np.arange(stop - start), places], 0.0)
+        # Even without answers so far: the model must be started before it predicts.
+        answered = np.flatnonzero(answers[start:stop]) + start
+        if len(answered):
+            model.learn_from(rows[answered], labels[answered], log.answers[answered] == RIGHT)
+        elif start == 0:
+            model.begin(rows.shape[1])
+    of_logged, *of_guesses = chances
+    return [Expected(guesses, own, of_logged, squares) for guesses, own in zip(asked, of_guesses, strict=True)]
+
+
+def _blocks(n_rounds: int) -> Iterator[tuple[int, int]]:
+    start = 0
+    while start < n_rounds:
+        stop = min(n_rounds, start + max(_FIRST_BLOCK, int(_GROWTH * start)))
+        yield start, stop
+        start = stop
+
+
+def settle(log: LoggedRounds, guesses: Integers) -> tuple[Booleans, Booleans]:
+    """Return in which rounds guesses, as positions, are known to be right, and in which known to be wrong."""
     truths, answered = log.truths(), log.is_answered
     right = (truths >= 0) & (guesses == truths)
     wrong = ((truths >= 0) & (guesses != truths)) | (answered & (log.answers != RIGHT) & (guesses == log.guesses))
@@ -145,14 +205,9 @@ def known(log: LoggedRounds, guesses: Integers) -> Known:
 
 
 def estimate(log: LoggedRounds, expected: Expected) -> Estimates:
-    """Estimate the share of mistakes of guesses in the answered rounds whose chance is known.
+    """Estimate the share of mistakes of guesses in the answered rounds whose propensity is known.
 
-    Parameters
-    ----------
-    log : LoggedRounds
-        The rounds.
-    expected : Expected
-        The guesses, each made before its round's answer, and how likely they were to be right.
+    Each guess was made before its round's answer, and so was the expectation of how likely it was to be right.
     """
     guesses = expected.guesses
     used = log.is_answered & ~np.isnan(log.propensities)

@@ -12,17 +12,18 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from onebit.experiments.evaluate.answer_rates import ASSUMPTION
 from onebit.experiments.evaluate.estimates import LEVEL, METHODS
-from onebit.experiments.evaluate.evaluation import Evaluation
-from onebit.reporting import style
-from onebit.reporting.names import in_figure
-from onebit.reporting.style import Drawing
+from onebit.experiments.evaluate.replay import Evaluation
+from onebit.reporting import figures as style
+from onebit.reporting.figures import Drawing
+from onebit.reporting.looks import INK, PALETTE
+from onebit.reporting.text import in_figure
 
 _BAR, _TINT = "#C9DDEB", "#0072B2"
 _MARKS = {
     "IPS": ("o", "white"),
     "SNIPS": ("s", "white"),
-    "DR": ("D", style.PALETTE[1]),
-    "DR+": ("o", style.INK),
+    "DR": ("D", PALETTE[1]),
+    "DR+": ("o", INK),
 }
 _HALF = 0.34  # of a bar's height, in rows
 _LINE = 50  # letters
@@ -84,7 +85,7 @@ def _draw_row(axes: Axes, row: Evaluation, place: int, methods: Sequence[str]) -
         if found is not None:
             marker, fill = _MARKS[method]
             height = place + 2 * _HALF * ((at + 0.5) / len(methods) - 0.5)
-            edge = style.INK if fill == "white" else fill
+            edge = INK if fill == "white" else fill
             axes.plot([found.low, found.high], [height, height], color=edge, linewidth=1.2, zorder=2)
             axes.plot([found.rate], [height], marker, color=edge, markerfacecolor=fill, markersize=5.5, zorder=3)
 
@@ -95,5 +96,5 @@ def _log_handle() -> Line2D:
 
 def _handle(method: str) -> Line2D:
     marker, fill = _MARKS[method]
-    edge = style.INK if fill == "white" else fill
+    edge = INK if fill == "white" else fill
     return Line2D([], [], color=edge, marker=marker, markerfacecolor=fill, markersize=5.5, linewidth=1.2, label=method)

@@ -1,25 +1,32 @@
-"""A learner on the rounds of a log: it guesses every one, and gets the feedback that the log contains.
+"""Other learners on the rounds of a log: what each guesses, and what is known and estimated of its mistakes.
 
-It guesses a round before it gets its feedback, so a guess depends on the rounds before and on its own random numbers,
-never on this round's answer. The results describe the learner as it was run here: in a stream of its own it would have
-got other feedback, and would have guessed differently later.
+A learner guesses a round before it gets its feedback, so a guess depends on the rounds before and on its own random
+numbers, never on this round's answer. The results describe the learner as it was run here: in a stream of its own it
+would have got other feedback, and would have guessed differently later.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from onebit.experiments.evaluate.logged_rounds import RIGHT, UNKNOWN, LoggedRounds
-from onebit.game import Guess
-from onebit.inputs import Integers, check_choice
+from onebit.experiments.evaluate.estimates import Estimate, Estimates, Known, estimate, expect, known
+from onebit.experiments.evaluate.log import RIGHT, UNKNOWN, WRONG, LoggedRounds
+from onebit.inputs import Integers, check_choice, check_seed
+from onebit.labels import encode_labels
 from onebit.learners import Learner
+from onebit.play import play
 from onebit.streams.preprocess import preprocess
 
 HEARS = ("facts", "own", "nothing")
 """The feedback of a log: every answer, as a round that others played; only what the learner would have got itself;
 nothing."""
+LOGGED = "the log itself"
+"""The title of the first row."""
+_BY_TRUST = ("DR+", "DR", "SNIPS", "IPS")
+_GLANCE = 100  # rounds after which progress is reported
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +53,132 @@ class Candidate:
         return self.is_frozen or getattr(self.learner, "scale", None) is not None
 
 
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """One learner on a log.
+
+    Attributes
+    ----------
+    title : str
+        Its name in tables and figures.
+    written : str
+        What it is, as Python writes it: figures colour by it.
+    guesses : array of int
+        Its guess in every round, as positions in the log's classes; −1 for a label that the log does not have.
+    known : Known
+        Its guesses in the answered rounds that are surely right, surely wrong, and unknown.
+    estimates : Estimates
+        Of its share of mistakes, by method, with intervals; and what to know about them.
+    logged_mistakes : int
+        What the log itself did in the same rounds.
+    is_logged : bool
+        Whether it is the log itself.
+    """
+
+    title: str
+    written: str
+    guesses: Integers
+    known: Known
+    estimates: Estimates
+    logged_mistakes: int
+    is_logged: bool = False
+
+    @property
+    def best(self) -> Estimate | None:
+        """The steadiest estimate that there is."""
+        return self.estimates.found.get(self._steadiest)
+
+    @property
+    def verdict(self) -> str:
+        """Whether it makes fewer mistakes than the log did, in the answered rounds.
+
+        "surely fewer" and "surely more" are by the bounds, if no more than one label is right in a round.
+        "fewer" and "more" are by the interval of the steadiest estimate, with its assumption. Otherwise it is "open".
+        """
+        return self._verdict_and_ground[0]
+
+    @property
+    def verdict_by(self) -> str:
+        """What the verdict rests on: "bounds", the name of an estimate, or nothing if it is open."""
+        return self._verdict_and_ground[1]
+
+    @property
+    def _steadiest(self) -> str:
+        return next((method for method in _BY_TRUST if method in self.estimates.found), "")
+
+    @cached_property
+    def _verdict_and_ground(self) -> tuple[str, str]:
+        if self.is_logged:
+            return "", ""
+        made = self.logged_mistakes / self.known.rounds
+        if self.known.high < made:
+            return "surely fewer", "bounds"
+        if self.known.low > made:
+            return "surely more", "bounds"
+        # An interval with a warning that it may be too narrow decides nothing.
+        if self.best is not None and not self.estimates.warnings:
+            if self.best.high < made:
+                return "fewer", self._steadiest
+            if self.best.low > made:
+                return "more", self._steadiest
+        return "open", ""
+
+
+def evaluate(
+    log: LoggedRounds,
+    candidates: Sequence[Candidate],
+    *,
+    hears: str = "facts",
+    preprocessing: str = "online",
+    seed: int = 0,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[Evaluation]:
+    """Replay a log with other learners, and return what is known and estimated of each, after the log itself.
+
+    Parameters
+    ----------
+    log : LoggedRounds
+        From `logged_rounds` or `read_log`.
+    candidates : sequence of Candidate
+        The learners to evaluate.
+    hears, preprocessing, seed
+        As for `replay`.
+    on_progress : callable, optional
+        Called now and then with the number of rounds replayed, and of all rounds.
+
+    Examples
+    --------
+    >>> import onebit
+    >>> from onebit.experiments.evaluate import play_with_floor
+    >>> X, y = onebit.streams.paper_strong(rounds=300, seed=1)
+    >>> log = play_with_floor(onebit.UniformGuess(classes=9, seed=1), X, y)
+    >>> rows = evaluate(log, [Candidate("BanditPerceptron", onebit.BanditPerceptron())])
+    >>> [row.title for row in rows]
+    ['the log itself', 'BanditPerceptron']
+    >>> rows[1].verdict, rows[1].verdict_by
+    ('fewer', 'DR+')
+    """
+    check_choice("hears", hears, HEARS)
+    check_seed(seed)
+    if not candidates:
+        raise ValueError("candidates must have at least one learner; got none")
+    replayed = []
+    for at, candidate in enumerate(candidates):
+
+        def tell(n_done: int, before: int = at * log.n_rounds) -> None:
+            if on_progress is not None:
+                on_progress(before + n_done, log.n_rounds * len(candidates))
+
+        guesses = replay(log, candidate, hears=hears, preprocessing=preprocessing, seed=seed, on_progress=tell)
+        replayed.append(guesses)
+    mistakes = int((log.answers == WRONG).sum())
+    rows = [Evaluation(LOGGED, LOGGED, log.guesses, known(log, log.guesses), Estimates({}, None, ()), mistakes, True)]
+    for candidate, expected in zip(candidates, expect(log, replayed), strict=True):
+        facts, found = known(log, expected.guesses), estimate(log, expected)
+        rows.append(Evaluation(candidate.title, repr(candidate.learner), expected.guesses, facts, found, mistakes))
+    return rows
+
+
 def replay(
     log: LoggedRounds,
     candidate: Candidate,
@@ -53,7 +186,7 @@ def replay(
     hears: str = "facts",
     preprocessing: str = "online",
     seed: int = 0,
-    on_round: Callable[[], None] | None = None,
+    on_progress: Callable[[int], None] | None = None,
 ) -> Integers:
     """Let a learner guess every round of a log, and return its guesses.
 
@@ -72,8 +205,8 @@ def replay(
         The preprocessing for learners that do not scale columns themselves.
     seed : int
         Seed of the learner's random numbers.
-    on_round : callable, optional
-        Called after every round.
+    on_progress : callable, optional
+        Called now and then with the number of rounds replayed.
 
     Returns
     -------
@@ -82,65 +215,72 @@ def replay(
     """
     check_choice("hears", hears, HEARS)
     rows = log.X if candidate.scales_rows else preprocess(log.X, preprocessing)
+    truths = log.truths()
     if candidate.is_frozen:
-        return _frozen_guesses(log, candidate, rows, on_round)
-    learner = _fresh(candidate.learner, log, seed)
-    facts = log.classes[log.guesses], log.answers == RIGHT, log.propensities
-    labels, truths = log.classes.tolist(), log.truths()
+        guesses = _frozen_guesses(log, candidate, rows)
+    else:
+        settings = candidate.learner.get_params(deep=False)
+        learner = type(candidate.learner)(**{**settings, "classes": log.classes.tolist(), "seed": seed})
+        if hears == "own" and log.among is None and (truths >= 0).all():
+            # Every guess has its answer: this is a stream as any other.
+            trace = play(learner, rows, log.classes[truths], seed=seed, keep_guesses=True)
+            guesses = encode_labels(np.asarray(trace.guesses), log.classes, "guesses")
+        else:
+            guesses = _replayed(log, candidate.title, learner, rows, hears, on_progress)
+    if on_progress is not None:
+        on_progress(log.n_rounds)
+    return guesses
+
+
+def _replayed(
+    log: LoggedRounds,
+    title: str,
+    learner: Learner,
+    rows: Any,
+    hears: str,
+    on_progress: Callable[[int], None] | None,
+) -> Integers:
+    """Play round by round: after a guess comes the answer of the log, which need not be one to that guess."""
+    tried, correct = log.classes[log.guesses], log.answers == RIGHT
+    labels, truths = log.classes.tolist(), log.truths().tolist()
     guesses = np.empty(log.n_rounds, dtype=np.int64)
     for t in range(log.n_rounds):
         allowed = log.allowed(t)
         row = rows[[t]] if hasattr(rows, "indptr") else rows[t]
         guess = learner.guess(row, None if allowed is None else log.classes[allowed])
         guesses[t] = guess.index
-        if log.answers[t] != UNKNOWN and hears != "nothing":
-            try:
-                if hears == "facts":
-                    # As arrays of one: lists would be searched for frames.
-                    tried, correct, chance = (each[t : t + 1] for each in facts)
-                    learner.learn_from(rows[[t]], tried, correct, None if np.isnan(chance[0]) else chance)
-                else:
-                    _hear_own(learner, log, guess, int(truths[t]), labels, t)
-            except ValueError as error:
-                raise ValueError(f"{candidate.title}, round {t}: {error}") from error
-        if on_round is not None:
-            on_round()
+        try:
+            if log.answers[t] == UNKNOWN or hears == "nothing":
+                pass
+            elif hears == "facts":
+                # As arrays of one: lists would be searched for frames.
+                chance = log.propensities[t : t + 1]
+                one = slice(t, t + 1)
+                learner.learn_from(rows[[t]], tried[one], correct[one], None if np.isnan(chance[0]) else chance)
+            elif truths[t] >= 0:
+                extra = {"label": labels[truths[t]]} if learner.full_information else {}
+                learner.tell(guess, guess.index == truths[t], **extra)
+            elif guess.index == log.guesses[t] and not learner.full_information:
+                learner.tell(guess, False)
+        except ValueError as error:
+            raise ValueError(f"{title}, round {t}: {error}") from error
+        if on_progress is not None and t % _GLANCE == 0:
+            on_progress(t)
     return guesses
 
 
-def _fresh(learner: Learner, log: LoggedRounds, seed: int) -> Learner:
-    """Return an unplayed learner with the same settings and the labels of the log."""
-    settings = learner.get_params(deep=False)
-    return type(learner)(**{**settings, "classes": log.classes.tolist(), "seed": seed})
-
-
-def _hear_own(learner: Learner, log: LoggedRounds, guess: Guess, truth: int, labels: list[Any], t: int) -> None:
-    if truth >= 0:
-        extra = {"label": labels[truth]} if learner.full_information else {}
-        learner.tell(guess, guess.index == truth, **extra)
-    elif guess.index == log.guesses[t] and not learner.full_information:
-        learner.tell(guess, False)
-
-
-def _frozen_guesses(
-    log: LoggedRounds, candidate: Candidate, rows: Any, on_round: Callable[[], None] | None
-) -> Integers:
+def _frozen_guesses(log: LoggedRounds, candidate: Candidate, rows: Any) -> Integers:
     """Return the labels with the highest scores."""
-    learner = candidate.learner
     places = _places_in_log(log, candidate)
     try:
-        scores = learner.score_classes(rows)
+        scores = candidate.learner.score_classes(rows)
     except ValueError as error:
         raise ValueError(
             f"{candidate.title}: {error}. A saved model guesses rows with the columns that it was trained on"
         ) from error
-    if log.among is not None:
-        for t, allowed in enumerate(log.among):
-            if allowed is not None:
-                scores[t, ~np.isin(places, allowed)] = -np.inf
-    if on_round is not None:
-        for _ in range(log.n_rounds):
-            on_round()
+    for t, allowed in enumerate(log.among or ()):
+        if allowed is not None:
+            scores[t, ~np.isin(places, allowed)] = -np.inf
     guesses: Integers = places[np.argmax(scores, axis=1)]
     return guesses
 
@@ -148,14 +288,15 @@ def _frozen_guesses(
 def _places_in_log(log: LoggedRounds, candidate: Candidate) -> Integers:
     """Return the positions of a saved learner's labels among those of the log, −1 for a label not in it."""
     own = candidate.learner.classes_.tolist()
-    known = {label: place for place, label in enumerate(log.classes.tolist())}
-    if not known.keys() <= set(own) and {str(label) for label in known} <= {str(label) for label in own}:
+    known_places = {label: place for place, label in enumerate(log.classes.tolist())}
+    if not known_places.keys() <= set(own) and {str(label) for label in known_places} <= {str(label) for label in own}:
         # A log file holds text: 3 in a model is "3" in a log.
-        own, known = [str(label) for label in own], {str(label): place for label, place in known.items()}
-    missing = [label for label in known if label not in set(own)]
+        own = [str(label) for label in own]
+        known_places = {str(label): place for label, place in known_places.items()}
+    missing = [label for label in known_places if label not in set(own)]
     if missing:
         raise ValueError(
             f"{candidate.title} does not know the label {missing[0]!r} of the log; it knows {own!r:.200}. Leave it "
             "out, or save a model that was told all labels (classes=[…])"
         )
-    return np.array([known.get(label, -1) for label in own], dtype=np.int64)
+    return np.array([known_places.get(label, -1) for label in own], dtype=np.int64)

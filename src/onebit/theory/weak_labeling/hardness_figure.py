@@ -7,7 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from onebit.reporting.style import INK, PALETTE, log_count_axis, looks, new_figure
+from onebit.reporting.figures import log_count_axis, looks, new_figure
+from onebit.reporting.looks import INK, PALETTE
 from onebit.theory.weak_labeling.hardness import SolvingRow
 
 _SOLVABLE, _UNSOLVABLE = PALETTE[:2]

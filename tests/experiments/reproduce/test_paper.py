@@ -4,13 +4,54 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebit.experiments.comparison import Outcome
-from onebit.experiments.reproduce import summary
-from onebit.experiments.reproduce.contestants import PAPER_ROUNDS, contestants
-from onebit.experiments.reproduce.published import published_learner, published_mistakes
-from onebit.experiments.reproduce.summary import SummaryRow, parameters, summarize, write_curves, write_summary
+from onebit.experiments.comparison import Outcome, run_comparison
+from onebit.experiments.reproduce import paper
+from onebit.experiments.reproduce.paper import (
+    DATASETS,
+    PAPER_ROUNDS,
+    STREAMS,
+    SummaryRow,
+    contestants,
+    paper_comparison,
+    parameters,
+    published_curves,
+    published_learner,
+    published_mistakes,
+    summarize,
+    write_curves,
+    write_summary,
+)
 from onebit.kernels import Custom, Polynomial, Rational
 from onebit.learners import BanditPerceptron, Banditron, Learner
+from onebit.play import play
+from onebit.streams import paper_weak
+
+
+@pytest.mark.ci
+def test_reproduce_is_a_comparison_on_the_papers_streams(tmp_path: Path) -> None:
+    comparison = paper_comparison(rounds=300, runs=2, seed=6)
+    outcomes = run_comparison(comparison, tmp_path, jobs=1)
+    assert [(o.dataset, o.entry.key) for o in outcomes] == [(d, e.key) for d in DATASETS for e in contestants()]
+    learner = BanditPerceptron(Rational(), classes=3)
+    outcome = next(o for o in outcomes if (o.dataset, o.entry.key) == ("weak", "algorithm-2"))
+    for run in (1, 0):
+        trace = play(learner, *paper_weak(300, 6 + run), seed=6 + run)
+        assert np.array_equal(outcome.mistakes[run], trace.curve.mistakes)
+    learned = learner.learned()
+    assert outcome.learned.keys() == learned.keys()
+    for name, array in learned.items():
+        assert np.array_equal(outcome.learned[name], array), "what the first run had learned"
+
+
+def test_the_shortest_game_knows_all_three_classes(tmp_path: Path) -> None:
+    assert len(run_comparison(paper_comparison(rounds=1, runs=1), tmp_path, jobs=1)) == 24
+
+
+def test_every_published_curve_belongs_to_somebody() -> None:
+    names = {published_learner(entry.key) for entry in contestants()}
+    assert names - {None} == {learner for _, learner in published_curves()}
+    assert list(STREAMS) == list(DATASETS)
+
 
 CONTESTANTS = {contestant.key: contestant for contestant in contestants()}
 
@@ -70,7 +111,7 @@ def test_one_run_has_no_standard_errors() -> None:
 
 
 def test_explanation_is_given_only_for_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(summary.EXPLANATIONS, ("weak", "banditron-0.02"), "explained: by the moon")
+    monkeypatch.setitem(paper.EXPLANATIONS, ("weak", "banditron-0.02"), "explained: by the moon")
     target = published("weak", "banditron-0.02")
     assert row_of("weak", "banditron-0.02", [0.5 * target]).remark == "explained: by the moon (−50.0 %)"
     assert row_of("weak", "banditron-0.02", [target]).remark == "agrees (+0.0 %)"
@@ -83,7 +124,7 @@ def test_known_cause_is_named_even_where_wide_spread_hides_the_difference() -> N
 
 
 def test_explanations_are_about_contestants_and_say_what_they_are() -> None:
-    for (dataset, key), text in summary.EXPLANATIONS.items():
+    for (dataset, key), text in paper.EXPLANATIONS.items():
         assert published_learner(key) is not None
         assert dataset in ("strong", "weak")
         assert text.startswith(("explained: ", "unexplained: "))

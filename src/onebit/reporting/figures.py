@@ -1,6 +1,6 @@
-"""How every figure looks, is drawn and is saved: width, fonts, lines, numbers on axes, files.
+"""How every figure is drawn and saved: width, fonts, lines, numbers on axes, files.
 
-`onebit.reporting.learner_looks` knows which colour a learner has. Nothing here changes matplotlib's global settings.
+Which colour a learner has is in `onebit.reporting.looks`. Nothing here changes matplotlib's global settings.
 """
 
 import io
@@ -8,7 +8,6 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,20 +16,15 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from onebit.files import replace_file
-from onebit.reporting.tables import grouped
+from onebit.reporting.looks import INK, Dashes
+from onebit.reporting.pages import FigureFile
+from onebit.reporting.text import grouped
 
-INK = "#222222"  # nearly black: softer than black on white
 WIDTH = 6.6
 """Inches, of every figure: letters of 12 points are then 8.5 pixels high on a phone, where a figure is 340 wide."""
-Dashes = tuple[float, Sequence[float]]
-"""Offset, and lengths of strokes and gaps in line widths."""
-
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F5539", INK)
-"""Okabe and Ito's palette, which the colour-blind can tell apart; its yellow (too pale for lines) replaced by brown."""
-
 _LOOKS: dict[Any, Any] = {
     # Comes with matplotlib, so that figures are the same everywhere.
     "font.family": "DejaVu Sans",
@@ -56,18 +50,6 @@ _LOOKS: dict[Any, Any] = {
     # Letters as outlines look the same where the font is missing.
     "svg.fonttype": "path",
 }
-
-
-@dataclass(frozen=True)
-class FigureFile:
-    """A figure that has been drawn and saved."""
-
-    name: str
-    """Of its files, such as "figure_4a"."""
-    title: str
-    caption: str
-    png: Path
-    svg: Path
 
 
 class Drawing(NamedTuple):
@@ -100,14 +82,9 @@ def count_axis(axis: Axis, most_ticks: int = 5) -> None:
 
 
 def log_count_axis(axis: Axis, every: int = 1) -> None:
-    """Write the numbers of a logarithmic axis as those of a linear one: 10 000, and not a power of ten.
+    """Write the numbers of a logarithmic axis that has its limits as those of a linear one: 10 000, no power of ten.
 
-    Parameters
-    ----------
-    axis : Axis
-        Already logarithmic, and with its limits.
-    every : int
-        Which powers of ten get their number, from the lowest in sight on: 2 where neighbours would touch.
+    Every second power of ten gets its number where neighbours would touch.
     """
     first = math.ceil(math.log10(min(axis.get_view_interval())) - 1e-9)
 
@@ -117,6 +94,14 @@ def log_count_axis(axis: Axis, every: int = 1) -> None:
 
     axis.set_major_locator(LogLocator(numticks=20))
     axis.set_major_formatter(FuncFormatter(written))
+
+
+def count_multiples(axis: Axis, ticks: Sequence[float]) -> None:
+    """Let a logarithmic axis that has its limits count multiples, at those of the ticks that are in sight."""
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
 
 
 def draw_mean(axes: Axes, rounds: Any, mean: Any, error: Any, color: str, dashes: Dashes) -> None:

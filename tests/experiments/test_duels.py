@@ -16,9 +16,7 @@ from matplotlib.figure import Figure
 
 import onebit
 from onebit.experiments.duel_figures import draw_duel, draw_growth
-from onebit.experiments.duel_table import DuelRow, write_duel
-from onebit.experiments.duels import contestants, duel, duel_by_dimension
-from onebit.experiments.ignorance import is_ignorant
+from onebit.experiments.duels import DuelRow, contestants, duel, duel_by_dimension, is_ignorant, write_duel
 from onebit.learners import all_learners
 from onebit.streams.adversaries import one_example_sequence
 

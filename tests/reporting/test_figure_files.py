@@ -4,7 +4,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from onebit.reporting.style import Drawing, draw_files, looks, new_figure, save, spread
+from onebit.reporting.figures import Drawing, draw_files, looks, new_figure, save, spread
 
 
 def figure_of_a_line() -> Figure:

@@ -4,7 +4,7 @@ import warnings
 import pytest
 from rich.console import Console
 
-from onebit.reporting.progress import progress_bar
+from onebit.reporting.console import progress_bar
 
 
 def test_warnings_for_users_are_lines_above_the_bar() -> None:

@@ -12,12 +12,12 @@ from onebit.experiments import duels as duel
 from onebit.experiments.compare_figures import draw_curves, draw_overview, shown
 from onebit.experiments.comparison import Outcome
 from onebit.experiments.duel_figures import draw_growth
-from onebit.experiments.duel_table import DuelRow
+from onebit.experiments.duels import DuelRow
 from onebit.experiments.entries import DEFAULT_ENTRIES, Entry, enter
-from onebit.experiments.reproduce import curves
-from onebit.experiments.reproduce.contestants import contestants
+from onebit.experiments.reproduce import figures as paper_figures
+from onebit.experiments.reproduce.paper import contestants
 from onebit.learners import BanditPerceptron, Banditron, BanditSVM, MulticlassPerceptron
-from onebit.reporting.learner_looks import Look, Shown, looks_of
+from onebit.reporting.looks import Look, Shown, looks_of
 from onebit.streams.adversaries import IgnorantAdversary, pack_directions
 
 LEARNERS = [BanditSVM(), BanditPerceptron(), Banditron(0.01), MulticlassPerceptron()]
@@ -53,9 +53,9 @@ def test_a_learner_has_one_colour_in_the_figures_of_all_commands() -> None:
         for figure in (
             draw_curves(played, ["weak"]),
             draw_overview(played),
-            curves.draw(played, "weak", False),
-            curves.draw(played, "weak", True),
-            curves.draw_glance(played, "weak"),
+            paper_figures.draw_curves(played, "weak", False),
+            paper_figures.draw_curves(played, "weak", True),
+            paper_figures.draw_glance(played, "weak"),
             draw_growth(rows),
         ):
             assert expected in colors_in(figure)

@@ -1,4 +1,4 @@
-"""What a person sees while an arena plays, and the folder its results go to."""
+"""What a person sees at the terminal: tables, a progress bar, notes; and the folder that results go to."""
 
 import os
 import tempfile
@@ -8,11 +8,42 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table as RichTable
 from rich.text import Text
 
-from onebit.reporting.names import on_screen, printable
+from onebit.reporting.text import Table, printable, shortened
+
+_CELL = 60  # letters in a cell
+_WIDTH = 140  # of a table that goes to a file or pipe: no column is broken
+_COLORS = {"good": "green", "bad": "red", "dim": "dim"}
+
+
+def on_screen(text: str, style: str = "", most: int | None = None) -> Text:
+    """Return a name for Rich to print: never markup, whole unless there is a limit."""
+    seen = printable(text)
+    return Text(seen if most is None else shortened(seen, most), style)
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Print a table, not narrower than it is where no terminal limits it."""
+    shown = RichTable(
+        title=on_screen(table.title) if table.title else None,
+        caption=Text("\n").join(on_screen(note) for note in table.notes) if table.notes else None,
+        box=box.SIMPLE,
+        padding=(0, 1, 0, 0),
+    )
+    columns = table.filled()
+    for heading, style, _ in columns:
+        is_number = style == "number"
+        shown.add_column(heading, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
+    for at, row in enumerate(zip(*(cells for _, _, cells in columns), strict=True)):
+        if at and at in table.sections:
+            shown.add_section()
+        shown.add_row(*(on_screen(cell.text, _COLORS.get(cell.kind, ""), _CELL) for cell in row))
+    (console if console.is_terminal else Console(width=_WIDTH, file=console.file)).print(shown)
 
 
 @contextmanager

@@ -1,0 +1,398 @@
+"""A log of rounds: which label was guessed, with which propensity, and whether it was right.
+
+It comes from lists, from a file with named columns, or from a learner that is played with a floor of random guesses.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from onebit.inputs import Floats, Integers, check_number, check_real, check_rows, check_seed, take
+from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
+from onebit.learners import Learner
+from onebit.streams.columns import read_columns
+from onebit.streams.data_set import Matrix, as_matrix
+from onebit.streams.files import plain_name, understand_table
+from onebit.streams.reading import PLAIN, Reading
+from onebit.streams.table import Table
+
+RIGHT, WRONG, UNKNOWN = 1, 0, -1
+"""The answer to a guess in a log."""
+_RIGHT_WORDS = ("true", "right", "yes", "1", "1.0")
+_WRONG_WORDS = ("false", "wrong", "no", "0", "0.0")
+_UNKNOWN_WORDS = ("", "none", "null", "nan", "na", "n/a", "unknown", "?")
+_BETWEEN_LABELS = "|"
+
+
+@dataclass(frozen=True, eq=False)
+class LoggedRounds:
+    """Logged rounds, in their order; `logged_rounds` makes one from plain lists.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in tables and figures.
+    X : array or scipy CSR array of shape (rounds, features)
+    classes : array of shape (n_classes,)
+        The labels that could be guessed.
+    guesses : array of int
+        The label that was guessed in each round, as a position in `classes`.
+    answers : array of int
+        1 for right, 0 for wrong, −1 where unknown.
+    propensities : array of float
+        The chance that the guessed label had when it was drawn; NaN where that is not known.
+    among : tuple of arrays of int and None, or None
+        The labels that were allowed in each round, as positions; None where all were.
+    is_complete : bool
+        Whether the right label is always one of `classes`. Then of two classes "not the one" proves the other.
+    about : tuple of pairs of str
+        A summary of what was read.
+    """
+
+    name: str
+    X: Matrix
+    classes: npt.NDArray[Any]
+    guesses: Integers
+    answers: Integers
+    propensities: Floats
+    among: tuple[Integers | None, ...] | None = None
+    is_complete: bool = False
+    about: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def n_rounds(self) -> int:
+        """How many rounds were played."""
+        return len(self.guesses)
+
+    @property
+    def is_answered(self) -> npt.NDArray[np.bool_]:
+        """Whether the answer of each round is known."""
+        is_known: npt.NDArray[np.bool_] = self.answers != UNKNOWN
+        return is_known
+
+    def allowed(self, t: int) -> Integers | None:
+        """Return the labels that were allowed in a round, as positions, or None if all were."""
+        return None if self.among is None else self.among[t]
+
+    @property
+    def n_allowed(self) -> Integers:
+        """How many labels were allowed in each round."""
+        n_classes = len(self.classes)
+        if self.among is None:
+            return np.full(self.n_rounds, n_classes)
+        return np.array([n_classes if allowed is None else len(allowed) for allowed in self.among])
+
+    def truths(self) -> Integers:
+        """Return the right label of every round in which it is known, as a position; −1 where it is not."""
+        right = np.where(self.answers == RIGHT, self.guesses, -1)
+        if self.is_complete and len(self.classes) == 2:
+            right = np.where(self.answers == WRONG, 1 - self.guesses, right)
+        return right
+
+
+def logged_rounds(
+    X: Any,
+    guesses: Any,
+    correct: Any,
+    propensities: Any = None,
+    *,
+    among: Sequence[Any] | None = None,
+    classes: Any = None,
+    name: str = "log",
+) -> LoggedRounds:
+    """Check a log of rounds and return it.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (rounds, features)
+        The rows, in the order in which they were played.
+    guesses : array of shape (rounds,)
+        The label that was guessed in each round.
+    correct : sequence of True, False and None
+        Whether it was right; None where unknown.
+    propensities : array of float, float or None
+        The chance that the guessed label had, in (0, 1]; NaN where it is not known. Without them there are bounds, and
+        no estimates.
+    among : sequence of lists of labels and None, optional
+        The labels that were allowed in each round; None where all were.
+    classes : int or list, optional
+        All labels that there are: the right one is always among them. Without it the labels are those that were guessed
+        or allowed, and there may be others.
+    name : str
+        What it is called in tables and figures.
+
+    Examples
+    --------
+    >>> log = logged_rounds([[0.5], [1.5], [2.5]], ["tea", "milk", "tea"], [True, False, None], classes=["milk", "tea"])
+    >>> log.classes[log.truths()[:2]].tolist()
+    ['tea', 'tea']
+    """
+    rows = check_rows(X)
+    n = rows.shape[0]
+    if n == 0:
+        raise ValueError(f"{name}: the log has no rounds")
+    labels = check_labels(guesses, n, "guesses")
+    allowed = None if among is None else _check_among(among, n)
+    met = [label for each in allowed or () if each is not None for label in each]
+    known = infer_classes(check_labels([*labels.tolist(), *met], n + len(met), "guesses"))
+    listed = known if classes is None else check_classes(classes)
+    codes = encode_labels(labels, listed, "guesses", "list every label in classes")
+    places: tuple[Integers | None, ...] | None = None
+    if allowed is not None:
+        guessed = labels.tolist()
+        places = tuple(None if each is None else _places(each, listed, t, guessed[t]) for t, each in enumerate(allowed))
+    answers = _check_answers(correct, n)
+    if not (answers != UNKNOWN).any():
+        raise ValueError(
+            f"{name}: correct says nothing of any of the {n} rounds; at least one must be answered, right or wrong"
+        )
+    chances = _check_propensities(propensities, n)
+    return LoggedRounds(name, as_matrix(rows), listed, codes, answers, chances, places, classes is not None)
+
+
+def _check_answers(correct: Any, n: int) -> Integers:
+    listed = _check_length("correct", correct.tolist() if isinstance(correct, np.ndarray) else correct, n)
+    for t, answer in enumerate(listed):
+        if answer is not None and not isinstance(answer, (bool, np.bool_)):
+            raise ValueError(f"correct[{t}] must be True, False, or None where nobody said; got {answer!r:.80}")
+    return np.array([UNKNOWN if answer is None else int(answer) for answer in listed], dtype=np.int64)
+
+
+def _check_length(name: str, given: Any, n: int) -> list[Any]:
+    listed = list(given)
+    if len(listed) != n:
+        raise ValueError(f"{name} must have {n} entries, one for each round; got {len(listed)}")
+    return listed
+
+
+def _check_propensities(propensities: Any, n: int) -> Floats:
+    if propensities is None:
+        return np.full(n, np.nan)
+    chances = np.broadcast_to(np.asarray(propensities, dtype=np.float64), (n,)).copy()
+    given = chances[~np.isnan(chances)]
+    check_real(given if len(given) else np.ones(1), "propensities")
+    wrong = ~(np.isnan(chances) | ((chances > 0.0) & (chances <= 1.0)))
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise ValueError(
+            f"propensities[{at}] must be above 0 and at most 1: the chance that the guessed label had; "
+            f"got {chances[at]:g}. Where it is not known, leave it empty (NaN)"
+        )
+    return chances
+
+
+def _check_among(among: Sequence[Any], n: int) -> list[list[Any] | None]:
+    listed = _check_length("among", among, n)
+    for t, each in enumerate(listed):
+        if each is not None and (isinstance(each, (str, bytes)) or not isinstance(each, Iterable)):
+            raise ValueError(f"among[{t}] must be a list of labels, or None where all are allowed; got {each!r:.80}")
+    return [None if each is None else list(each) for each in listed]
+
+
+def _places(allowed: list[Any], classes: npt.NDArray[Any], t: int, guess: Any) -> Integers:
+    """Return allowed labels as positions; that which was guessed must be one of them."""
+    if not allowed:
+        raise ValueError(f"among[{t}] must have at least one label; got none. Where all are allowed, leave it empty")
+    labels = check_labels(allowed, len(allowed), f"among[{t}]")
+    places = np.unique(encode_labels(labels, classes, f"among[{t}]", "list every label in classes"))
+    if guess not in classes[places].tolist():
+        raise ValueError(f"guesses[{t}] is {guess!r}, which among[{t}] does not allow; mend one of them")
+    return places
+
+
+class LogColumns(NamedTuple):
+    """The columns of a file that record what happened; all others are features.
+
+    A name that is None stands for the usual one, if the file has it: "propensity" and "among".
+    """
+
+    guess: str = "guess"
+    correct: str = "correct"
+    propensity: str | None = None
+    among: str | None = None
+
+
+USUAL = LogColumns()
+"""The usual names."""
+
+
+def read_log(
+    path: str | Path,
+    columns: LogColumns = USUAL,
+    *,
+    classes: Sequence[str] | None = None,
+    reading: Reading = PLAIN,
+) -> LoggedRounds:
+    r"""Read a log of rounds from a table: one row a round, in the order in which they were played.
+
+    Parameters
+    ----------
+    path : str or Path
+        A CSV or other delimited text, Parquet or ARFF file.
+    columns : LogColumns
+        The names of the columns for what was guessed, whether it was right (true or false, right or wrong, 1 or 0,
+        empty where unknown), with which propensity (empty where unknown), and which labels were allowed
+        (with ``|`` between them; empty where all were). All other columns are features.
+    classes : sequence of str, optional
+        All labels that there are: the right one is always among them. Without it the labels are those that were guessed
+        or allowed, and there may be others.
+    reading : Reading
+        Further reading options; the label is not used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "desk.csv"
+    >>> _ = path.write_text("length,guess,correct,propensity\n3.5,mail,true,0.9\n1.5,phone,false,0.2\n0.5,mail,,0.9\n")
+    >>> log = read_log(path)
+    >>> log.classes[log.guesses].tolist(), log.answers.tolist(), log.propensities.tolist()
+    (['mail', 'phone', 'mail'], [1, 0, -1], [0.9, 0.2, 0.9])
+    """
+    asked = reading._replace(label=columns.guess).checked()
+
+    def understand(table: Table, asked: Reading) -> LoggedRounds:
+        return _understand(table, asked, columns, classes)
+
+    return understand_table(Path(path), asked, understand)
+
+
+def _understand(table: Table, asked: Reading, columns: LogColumns, classes: Sequence[str] | None) -> LoggedRounds:
+    guess, correct = _named(table, columns.guess, "--guess"), _named(table, columns.correct, "--correct")
+    propensity = _named_or_usual(table, columns.propensity, "propensity", "--propensity")
+    among = _named_or_usual(table, columns.among, "among", "--among")
+    roles = {"guesses": guess, "answers": correct, "propensities": propensity, "allowed": among}
+    given = {role: place for role, place in roles.items() if place is not None}
+    names = {role: repr(table.names[place]) for role, place in given.items()}
+    if len(set(given.values())) < len(given):
+        named = ", ".join(names.values())
+        raise ValueError(f"{table.path}: a column cannot say two things; guess, correct and the others are {named}")
+    others = [place for role, place in given.items() if role != "guesses"]
+    found = read_columns(table, asked._replace(drop=(*asked.drop, *others)))
+    log = logged_rounds(
+        found.X,
+        np.array([str(label) for label in found.labels.tolist()]),
+        [_answer(table, row, correct, cell) for row, cell in enumerate(_cells(table, correct))],
+        None if propensity is None else _chances(table, propensity),
+        among=None if among is None else [_labels(cell) for cell in _cells(table, among)],
+        classes=classes,
+        name=plain_name(table.path),
+    )
+    facts = {name: found.about[name] for name in ("read as", "columns", "missing")}
+    return replace(log, about=tuple((facts | names).items()))
+
+
+def _named(table: Table, name: str, option: str) -> int:
+    try:
+        return table.position(name)
+    except ValueError as error:
+        raise ValueError(f"{error}. Name the right one with {option}") from error
+
+
+def _named_or_usual(table: Table, name: str | None, usual: str, option: str) -> int | None:
+    if name is not None:
+        return _named(table, name, option)
+    return table.names.index(usual) if usual in table.names else None
+
+
+def _cells(table: Table, j: int) -> list[Any]:
+    cells: list[Any] = table.frame.to_series(j).to_list()
+    return cells
+
+
+def _answer(table: Table, row: int, j: int, cell: Any) -> bool | None:
+    word = "" if cell is None else str(cell).strip().lower()
+    if word in _UNKNOWN_WORDS:
+        return None
+    if word not in _RIGHT_WORDS and word not in _WRONG_WORDS:
+        raise ValueError(
+            f"{table.at(row, j)}: is {cell!r}, which is neither right nor wrong; write true or false (right or wrong, "
+            "yes or no, 1 or 0), and nothing where nobody said"
+        )
+    return word in _RIGHT_WORDS
+
+
+def _chances(table: Table, j: int) -> Floats:
+    chances = np.full(table.frame.height, np.nan)
+    for row, cell in enumerate(_cells(table, j)):
+        word = "" if cell is None else str(cell).strip()
+        if word.lower() in _UNKNOWN_WORDS:
+            continue
+        try:
+            chances[row] = float(word.replace(",", "."))
+        except ValueError:
+            chances[row] = np.inf
+        if not 0.0 < chances[row] <= 1.0:
+            raise ValueError(
+                f"{table.at(row, j)}: is {cell!r}; a propensity is above 0 and at most 1: the chance that the guessed "
+                "label had. Leave the cell empty where it is not known"
+            )
+    return chances
+
+
+def _labels(cell: Any) -> list[str] | None:
+    """Return the labels in a cell, or None if all are allowed."""
+    if isinstance(cell, (list, tuple)):
+        return [str(label) for label in cell] or None
+    parts = [] if cell is None else [part.strip() for part in str(cell).split(_BETWEEN_LABELS)]
+    return [part for part in parts if part] or None
+
+
+def play_with_floor(
+    learner: Learner, X: Any, y: Any, *, floor: float = 0.02, seed: int = 0, name: str = "log"
+) -> LoggedRounds:
+    """Play a stream with a least propensity for every label, and return the log.
+
+    In a share `floor` of the rounds the label is drawn uniformly, and the learner learns from it by `learn_from`; in
+    the others it plays as usual. So each of K labels has a propensity of at least floor/K, and the log holds the
+    propensity of the guessed label.
+
+    Parameters
+    ----------
+    learner : Learner
+        With its classes; it continues from its state.
+    X : array or sparse matrix of shape (rounds, features)
+        The rounds.
+    y : array of shape (rounds,)
+        Their labels, used only to answer right or wrong.
+    floor : float
+        How often a label is drawn uniformly, in [0, 1]; 0 to play as usual, and log the propensities.
+    seed : int
+        Seed of the floor's random numbers; the learner has its own.
+    name : str
+        What the log is called.
+
+    Examples
+    --------
+    >>> import onebit
+    >>> X, y = onebit.streams.paper_strong(rounds=100, seed=1)
+    >>> log = play_with_floor(onebit.BanditPerceptron(classes=9), X, y, floor=0.09)
+    >>> float(log.propensities.min().round(3)), float(log.propensities.max().round(3))
+    (0.01, 0.92)
+    """
+    rate = check_number("floor", floor, at_least=0.0, at_most=1.0)
+    rows = check_rows(X)
+    labels = check_labels(y, rows.shape[0])
+    learner.begin(rows.shape[1], fresh=False)
+    classes = learner.classes_
+    truths = encode_labels(labels, classes)
+    random = np.random.default_rng(check_seed(seed))
+    is_drawn, drawn = random.random(len(truths)) < rate, random.integers(len(classes), size=len(truths))
+    guesses, chances = np.empty(len(truths), dtype=np.int64), np.empty(len(truths))
+    for t, truth in enumerate(truths.tolist()):
+        row: Any = take(rows, t, t + 1)
+        if is_drawn[t]:
+            own = float(learner.probabilities(row)[0, drawn[t]])
+            guesses[t], chances[t] = drawn[t], (1.0 - rate) * own + rate / len(classes)
+            label = classes[drawn[t] : drawn[t] + 1]
+            learner.learn_from(row, label, bool(drawn[t] == truth), min(1.0, float(chances[t])))
+        else:
+            guess = learner.guess(row)
+            guesses[t], chances[t] = guess.index, (1.0 - rate) * guess.propensity + rate / len(classes)
+            extra = {"label": classes[truth : truth + 1].tolist()[0]} if learner.full_information else {}
+            learner.tell(guess, guess.index == truth, **extra)
+    chances = np.minimum(chances, 1.0)  # rounding
+    return logged_rounds(X, classes[guesses], guesses == truths, chances, classes=classes, name=name)

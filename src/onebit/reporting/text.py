@@ -1,0 +1,207 @@
+"""Names, numbers and tables as they are shown, and tables as CSV files.
+
+A name from outside (of a file, a label, a learner) may hold line breaks, codes that a terminal obeys, marks that turn
+the direction of writing, bytes that are no text, dollars that matplotlib takes for formulas, or begin with a sign that
+makes it a formula to a spreadsheet. All code that shows names uses these functions; the name itself is not changed.
+"""
+
+import csv
+import io
+import math
+import re
+import shlex
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+from onebit.files import replace_file
+
+_FIGURE = 40  # as wide as a panel is
+_FORMULA = frozenset("=+-@")
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?(inf|nan)", re.IGNORECASE)
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Return a text in which whatever cannot be seen is written as its escape, except characters to keep.
+
+    >>> print(printable("cl\x1b[2Jear\nl\u202etr"))
+    cl\x1b[2Jear\nl\u202etr
+    """
+    # Most names are fine as they are.
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter in keep else _escaped(letter) for letter in text)
+
+
+def _escaped(letter: str) -> str:
+    code = ord(letter)
+    # Where Python puts the bytes of a file's name that are no UTF-8.
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    return letter.encode("unicode_escape").decode("ascii")
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text of at most so many letters: its beginning and its end, which tell files apart.
+
+    >>> shortened("measurements of the year 2019.csv", 16)
+    'measurem…019.csv'
+    """
+    if len(text) <= most:
+        return text
+    tail = (most - 1) // 2
+    return f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def in_figure(text: str, most: int = _FIGURE) -> str:
+    r"""Return a name for matplotlib to draw: short, and never a formula.
+
+    >>> print(in_figure("cost_$5_to_$10"))
+    cost_\$5_to_\$10
+    """
+    return shortened(printable(text), most).replace("$", r"\$")
+
+
+def in_page(text: str) -> str:
+    """Return a name, or any plain text, as HTML.
+
+    >>> in_page("<b> & co")
+    '&lt;b&gt; &amp; co'
+    """
+    return escape(printable(text))
+
+
+def in_csv(cell: object) -> object:
+    """Return a cell of a CSV table: a text that a spreadsheet would compute gets an apostrophe in front.
+
+    >>> [in_csv(cell) for cell in ("=1+1", "-61.18", -3, "@cmd", "plain")]
+    ["'=1+1", '-61.18', -3, "'@cmd", 'plain']
+    """
+    if not isinstance(cell, str):
+        return cell
+    text = printable(cell)
+    # Normalised, since some spreadsheets take the wide forms of these signs too.
+    is_formula = unicodedata.normalize("NFKC", text[:1]) in _FORMULA and not _NUMBER.fullmatch(text)
+    return f"'{text}" if is_formula else text
+
+
+def in_shell(words: Iterable[str]) -> str:
+    r"""Return a command as one types it.
+
+    >>> print(in_shell(["onebit", "margin", "my data.csv", "bell\x07.csv"]))
+    onebit margin 'my data.csv' $'bell\x07.csv'
+    """
+    return " ".join(_quoted(word) for word in words)
+
+
+def _quoted(word: str) -> str:
+    if word.isprintable():
+        return shlex.quote(word)
+    # Byte by byte: it is right for letters of any width, and for bytes that are no text.
+    pieces = []
+    for letter in word:
+        if not letter.isprintable():
+            pieces += [f"\\x{byte:02x}" for byte in letter.encode("utf-8", "surrogateescape")]
+        else:
+            pieces.append(f"\\{letter}" if letter in "\\'" else letter)
+    return f"$'{''.join(pieces)}'"
+
+
+def grouped(number: float, digits: int = 0) -> str:
+    """Return a number with its thousands separated by a space, as in every table, figure and text.
+
+    >>> grouped(5_000_000), grouped(1234.56, 1)
+    ('5 000 000', '1 234.6')
+    """
+    # As a decimal number is rounded: 7.35 in binary is a little less, and would be 7.3.
+    exact = Decimal(repr(float(number))) if digits else number
+    return f"{exact:,.{digits}f}".replace(",", " ")
+
+
+def with_error(mean: float, standard_error: float) -> str:
+    """Return a mean with its standard error, or alone where one run leaves the error undefined.
+
+    >>> with_error(1234.4, 5.6), with_error(6.55, 0.47), with_error(1234.0, math.nan)
+    ('1 234 ± 6', '6.6 ± 0.5', '1 234')
+    """
+    if math.isnan(standard_error):
+        return grouped(mean)
+    # An error below one mistake would read as none.
+    digits = 1 if 0.0 < standard_error < 1.0 else 0
+    return f"{grouped(mean, digits)} ± {grouped(standard_error, digits)}"
+
+
+def what_means_are(n_runs: int) -> str:
+    """Return the caption for what `with_error` shows."""
+    if n_runs == 1:
+        return "Mistakes of a single run, which has no standard error"
+    return "Mistakes: mean over the runs ± standard error"
+
+
+def fixed(value: float | None, form: str) -> str:
+    """Return a number in a format, nothing for None and NaN.
+
+    >>> fixed(0.1234, ".2f"), fixed(0.5, ".0%"), fixed(None, ".2f")
+    ('0.12', '50%', '')
+    """
+    return "" if value is None or math.isnan(value) else f"{value:{form}}"
+
+
+def number(value: float | None) -> str:
+    """Return a number as CSV files hold it: ten digits, nothing for None and NaN.
+
+    >>> number(1 / 3), number(None)
+    ('0.3333333333', '')
+    """
+    # Ten digits: more than anyone reads, fewer than differ between machines.
+    return fixed(value, ".10g")
+
+
+def write_csv(path: Path, columns: Sequence[str], lines: Iterable[Sequence[object]]) -> None:
+    """Write a table as CSV; the same lines give the same bytes, and no cell is a formula to a spreadsheet."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([in_csv(cell) for cell in line] for line in lines)
+    replace_file(path, text.getvalue().encode())
+
+
+class Cell(NamedTuple):
+    """A cell with more than its text."""
+
+    text: str
+    kind: str = ""
+    """"good", "bad", "known" or "dim": how it is coloured."""
+    link: str = ""
+    """Where it leads, on a page."""
+    small: str = ""
+    """What stands beside it in small letters, on a page."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table for the screen and for a page; columns in which no cell has anything are left out."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | Cell]]
+    title: str = ""
+    notes: Sequence[str] = ()
+    """Lines below it."""
+    styles: Sequence[str] = ()
+    """Of each column: "name", "number", "remark" or nothing; the first is a name and the others are numbers if not
+    given."""
+    sections: Sequence[int] = ()
+    """Rows before which there is a line, on the screen."""
+
+    def filled(self) -> "list[tuple[str, str, list[Cell]]]":
+        """Return heading, style and cells of every column in which some cell has something."""
+        styles = self.styles or ("name", *["number"] * (len(self.columns) - 1))
+        rows = [[Cell(each) if isinstance(each, str) else each for each in row] for row in self.rows]
+        columns = [
+            (*about, [row[at] for row in rows]) for at, about in enumerate(zip(self.columns, styles, strict=True))
+        ]
+        return [column for column in columns if any(cell.text for cell in column[2])]
