@@ -18,8 +18,8 @@ from threadpoolctl import threadpool_info
 
 from onebit.engine.compile_notice import NOTICE
 from onebit.experiments import Batch, Cell, Played, Result, Spec, grid, run
-from onebit.experiments.cleanup import batch_folder
 from onebit.experiments.dask_cluster import DaskCluster
+from onebit.experiments.workers import batch_folder
 
 LOG_VARIABLE = "ARENA_TEST_LOG"
 STUCK_VARIABLE = "ARENA_TEST_STUCK_FROM_SEED"

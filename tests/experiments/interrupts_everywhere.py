@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 from onebit.experiments import Batch, Played, Result, Spec, Store, grid, run
-from onebit.experiments.cleanup import batch_folder
+from onebit.experiments.workers import batch_folder
 
 CELLS = grid([Spec("paper_weak")], [Spec("Banditron")], [1, 2], "test")
 GAPS = (0, 1, 5, 25)  # lines from the first signal to the second; none for 0

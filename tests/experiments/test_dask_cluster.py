@@ -27,8 +27,8 @@ from onebit.experiments.comparison import Comparison, PlayComparison
 from onebit.experiments.dask_cluster import ClusterError, DaskCluster
 from onebit.experiments.dask_worker import pack, unpack
 from onebit.experiments.entries import enter
-from onebit.experiments.environment import needs_of
 from onebit.experiments.grid import batches
+from onebit.experiments.workers import needs_of
 from onebit.streams.sources import find_sources
 
 FOLDER = Path(__file__).parent

@@ -19,8 +19,8 @@ from typing import Any, Self
 
 from onebit.experiments import dask_worker
 from onebit.experiments.dask_worker import copy_name, pack
-from onebit.experiments.environment import EnvironmentMismatchError
 from onebit.experiments.run import CellError
+from onebit.experiments.workers import EnvironmentMismatchError
 
 CONNECTING = 30.0  # seconds for a scheduler to answer
 RECONNECTING = 120.0  # seconds for a scheduler that was there to come back: as long as a machine takes to start

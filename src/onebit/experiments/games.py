@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from onebit.engine.loop import default_checkpoints
-from onebit.experiments.cleanup import batch_folder
 from onebit.experiments.grid import Batch, Spec
 from onebit.experiments.players import player_from
 from onebit.experiments.run import Played
+from onebit.experiments.workers import batch_folder
 from onebit.inputs import Integers
 from onebit.streams.preprocess import preprocess
 from onebit.streams.sources import Source, changed, draw_source, load

@@ -10,6 +10,7 @@ cell that ends workers is found.
 import os
 import pickle
 import secrets
+import signal
 import threading
 import time
 import traceback
@@ -17,21 +18,20 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 from threadpoolctl import threadpool_limits
 
-from onebit.experiments.cleanup import allowed, orderly_exit, run_folder
-from onebit.experiments.environment import Needs, check_environment, needs_of
 from onebit.experiments.grid import Batch, Cell, batches
 from onebit.experiments.store import DamageWarning, Result, Store
-from onebit.experiments.workers import LocalProcesses
+from onebit.experiments.workers import LocalProcesses, Needs, check_environment, needs_of, run_folder
 from onebit.inputs import check_integer
 
 _SLICE = 0.25  # seconds that a task plays, at least
 _GLANCE = 1.0  # seconds after which an executor is asked again how many workers it has
+_UNWINDING = 1.0  # upper bound on the seconds from an interrupt to the start of clean-up
 _MOST_DEATHS = 3  # a cell that ends so many workers will end the next one too
 # A worker takes some 200 MB: far more workers than cores would exhaust a machine, and are a typing error.
 _JOBS_PER_CORE, _JOBS_ANYWHERE = 4, 64
@@ -126,8 +126,8 @@ def run(
             on_progress(len(finished), len(wanted))
         if not todo:
             return
-        with orderly_exit(), run_folder(), _place_to_play(executor, n_jobs) as chosen:
-            for cell, played in _Schedule(chosen, play_batch, todo, n_jobs, on_failure).results():
+        with _Signals() as signals, run_folder(), _place_to_play(executor, n_jobs) as chosen:
+            for cell, played in _Schedule(chosen, play_batch, todo, n_jobs, on_failure).results(signals):
                 if played is not None:
                     # At once, so that this cell need never be played again.
                     store.put(*played)
@@ -174,6 +174,65 @@ class _Task(NamedTuple):
     """How long its next slice may take; 0 to play one cell."""
 
 
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM as an exception that, like KeyboardInterrupt, handlers of game errors do not catch."""
+
+
+class _Signals:
+    """Defers Ctrl-C and SIGTERM, except within `allowed`: set-up, storing and clean-up are never left half done.
+
+    SIGTERM cleans up too, and ends the process afterwards. Handlers that others installed are left in place; in other
+    threads than the main one there is nothing to do, since Python delivers no signals there.
+    """
+
+    def __init__(self) -> None:
+        self._is_allowed = False
+        self._raised_at: float | None = None
+        self._pending: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            # Ctrl-C comes last, so that it cannot interrupt restoring the handlers.
+            defaults = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+            self._before = {number: kept for number, kept in defaults.items() if signal.getsignal(number) is kept}
+            for number in self._before:
+                signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        if self._raised_at is None and self._pending is not None:
+            error = _Terminated() if self._pending == signal.SIGTERM else KeyboardInterrupt()
+        if isinstance(error, _Terminated):
+            raise SystemExit(128 + signal.SIGTERM) from None
+        if isinstance(error, KeyboardInterrupt):
+            raise error
+
+    def _on_signal(self, number: int, _frame: object) -> None:
+        self._pending = number
+        self._raise_pending()
+
+    def _raise_pending(self) -> None:
+        number, now = self._pending, time.monotonic()
+        # A second signal must not interrupt the clean-up of the first, but may pass where the first was swallowed.
+        is_unwinding = self._raised_at is not None and now - self._raised_at < _UNWINDING
+        if number is not None and self._is_allowed and not is_unwinding:
+            self._raised_at, self._pending = now, None
+            raise _Terminated if number == signal.SIGTERM else KeyboardInterrupt
+
+    @contextmanager
+    def allowed(self) -> Iterator[None]:
+        """Let the signals through."""
+        self._is_allowed = True
+        try:
+            self._raise_pending()
+            yield
+        finally:
+            self._is_allowed = False
+
+
 class _Schedule:
     """Submits batches slice by slice, never more at once than there are workers, and yields every cell once."""
 
@@ -192,16 +251,17 @@ class _Schedule:
         self._deaths: Counter[str] = Counter()
         self._error: CellError | None = None
 
-    def results(self) -> Iterator[tuple[Cell, Played | None]]:
+    def results(self, signals: "_Signals") -> Iterator[tuple[Cell, Played | None]]:
         """Yield cells with their results, None for one that failed; the first failure raises without `on_failure`."""
         arrived: list[tuple[Cell, Played | None]] = []
         try:
             while (self._waiting or self._playing) and self._error is None:
-                with allowed():
-                    self._submit()
+                with signals.allowed():
+                    n_workers = getattr(self._executor, "n_workers", self._n_jobs)
+                self._submit(n_workers)
                 # Stored while the workers go on.
                 yield from arrived
-                with allowed():
+                with signals.allowed():
                     done = self._wait()
                 arrived = [result for future in done for result in self._take(future)]
             yield from arrived
@@ -211,8 +271,8 @@ class _Schedule:
         if self._error is not None:
             raise self._error
 
-    def _submit(self) -> None:
-        while self._waiting and len(self._playing) < getattr(self._executor, "n_workers", self._n_jobs):
+    def _submit(self, n_workers: int) -> None:
+        while self._waiting and len(self._playing) < n_workers:
             task = self._waiting.popleft()
             batch = Batch(task.cells[0].stream, task.cells[0].seed, task.cells)
             only_for: Callable[[Batch], PlayBatch] | None = getattr(self._play_batch, "only_for", None)

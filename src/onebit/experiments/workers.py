@@ -1,21 +1,36 @@
-"""Worker processes on this machine, and programs of rivals: both end with the process that started them."""
+"""Worker processes on this machine: their pool, their temporary files, and the check that they have the same code.
+
+Workers and the programs of rivals end with the process that started them. Players write their files into the folder of
+the run, which the parent removes. It holds the lock of that folder: the folder of a killed parent is not locked, and
+the next run removes it.
+"""
 
 import ctypes
+import importlib
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
+from functools import cache, partial
+from importlib.metadata import version
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
+from onebit.code_version import code_version, reachable
 from onebit.engine.compile_notice import NOTICE
-from onebit.experiments.cleanup import current_folder, enter_folder, held
+from onebit.experiments.grid import Batch, Spec
+from onebit.experiments.players import paths_in, player_from
+from onebit.files import abandoned, claimed
+from onebit.import_paths import import_path_of
 
 Returned = TypeVar("Returned")
 # Every library that numpy, scipy or numba may compute with reads its own.
@@ -26,6 +41,11 @@ THREAD_VARIABLES = (
     "VECLIB_MAXIMUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
+_PREFIX, _LOCK, _FILES = "onebit-run-", "lock", "files"
+_FOLDER: ContextVar[Path | None] = ContextVar("folder of the run", default=None)
+_VERSION = "version"
+"""The setting with a rival's version; by default the installed one."""
+_WRAPPED = "scikit-learn"  # learners may wrap its classifiers
 _PR_SET_PDEATHSIG = 1
 # Looked up now: a program that is being started may not load libraries any more.
 _PRCTL: Any = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
@@ -53,9 +73,8 @@ class LocalProcesses:
 
     def submit(self, function: Callable[..., Returned], /, *arguments: Any) -> "Future[Returned]":
         """Call a function in an idle worker; `BrokenExecutor` is the exception of a worker that died."""
-        folder = self._folder or current_folder()
-        # If Ctrl-C came in between, the worker would be left running.
-        with held(), _single_threaded_children():
+        folder = self._folder or _FOLDER.get()
+        with _single_threaded_children():
             pool = self._free_pool()
             future = pool.submit(_call, folder, function, *arguments)
             self._pools.append((pool, future))
@@ -126,8 +145,125 @@ def _begin_worker(to_notices: Connection) -> None:
 
 
 def _call(folder: Path | None, function: Callable[..., Returned], *arguments: Any) -> Returned:
-    enter_folder(folder)
+    if folder is not None:
+        # For all temporary files, and those of programs that are started.
+        tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
     return function(*arguments)
+
+
+@contextmanager
+def run_folder() -> Iterator[None]:
+    """Own a folder that `batch_folder` makes its folders in, and remove it with all that is in it."""
+    _remove_abandoned()
+    with ExitStack() as lock:
+        root = _new_root(lock)
+        try:
+            (root / _FILES).mkdir()
+            before = _FOLDER.set(root / _FILES)
+            try:
+                yield
+            finally:
+                _FOLDER.reset(before)
+        finally:
+            _remove(root)
+
+
+def _new_root(lock: ExitStack) -> Path:
+    while True:
+        root = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        try:
+            lock.enter_context(claimed(root / _LOCK))
+            return root
+        except FileNotFoundError:  # another run removed it as abandoned before it was locked
+            continue
+        except BaseException:
+            shutil.rmtree(root, ignore_errors=True)
+            raise
+
+
+@contextmanager
+def batch_folder() -> Iterator[Path]:
+    """Give a folder for the files of one batch; it goes at the end of the ``with``, or with the run."""
+    folder = tempfile.mkdtemp(prefix="batch-", dir=_FOLDER.get())
+    try:
+        yield Path(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_abandoned() -> None:
+    """Remove the folders of runs that were killed."""
+    with suppress(OSError):
+        for root in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+            with suppress(OSError), abandoned(root / _LOCK) as is_left:
+                if is_left and root.lstat().st_uid == os.getuid():
+                    _remove(root)
+
+
+def _remove(root: Path) -> None:
+    shutil.rmtree(root / _FILES, ignore_errors=True)
+    # A program that a killed worker had started may still be writing there: then the lock stays for the next run.
+    if not (root / _FILES).exists():
+        shutil.rmtree(root, ignore_errors=True)
+
+
+class EnvironmentMismatchError(RuntimeError):
+    """A worker has other code or other libraries than the process that writes the store."""
+
+
+class Needs(NamedTuple):
+    """What a worker must have."""
+
+    modules: tuple[str, ...]
+    """Whose code decides the games, with all that they import."""
+    rivals: tuple[Spec, ...]
+    """Players that depend on the version of another program; one of each."""
+    described: tuple[str, ...]
+    """The environment of the process that writes the store: code, Python, libraries and rivals, with versions."""
+
+
+def needs_of(play_batch: Any, batch: Batch) -> Needs:
+    """Return what a worker must have to play a batch; users' own code is named in there by import path."""
+    specs = {batch.stream, *(cell.player for cell in batch.cells)}
+    named = {path.partition(":")[0] for spec in specs for path in paths_in([spec.name, dict(spec.settings)])}
+    rivals = {spec.name: spec for spec in specs if _VERSION in spec.settings}
+    return _described(tuple(sorted(_modules_of(play_batch) | named)), tuple(rivals[name] for name in sorted(rivals)))
+
+
+def _described(modules: tuple[str, ...], rivals: tuple[Spec, ...]) -> Needs:
+    for module in modules:
+        importlib.import_module(module)
+    # After the import: what was imported is what is on the disk now, or older, and then the two differ.
+    ours = code_version(reachable(*modules)).split(", ")
+    installed = (f"{rival.name} {_installed(rival)}" for rival in rivals)
+    return Needs(modules, rivals, (*ours, f"{_WRAPPED} {version(_WRAPPED)}", *installed))
+
+
+@cache  # once in every process
+def check_environment(needs: Needs) -> None:
+    """Raise EnvironmentMismatchError unless this process has all that is needed."""
+    try:
+        here = _described(needs.modules, needs.rivals).described
+    except (Exception, SystemExit) as error:
+        raise EnvironmentMismatchError(f"{type(error).__name__}: {error}") from error
+    differing = [(own, needed) for own, needed in zip(here, needs.described, strict=True) if own != needed]
+    if differing:
+        own, needed = (", ".join(parts) for parts in zip(*differing, strict=True))
+        raise EnvironmentMismatchError(f"it has {own}, this run needs {needed}")
+
+
+def _modules_of(play_batch: Any) -> set[str]:
+    """Return the modules of a function, and of all functions that it is a `partial` of."""
+    if isinstance(play_batch, partial):
+        functions = [play_batch.func, *filter(callable, play_batch.args)]
+        return {module for function in functions for module in _modules_of(function)}
+    # An error, if it is in a script or a session, where other machines cannot find it.
+    return {import_path_of(play_batch).partition(":")[0]}
+
+
+def _installed(rival: Spec) -> str:
+    given = {setting: value for setting, value in rival.settings.items() if setting != _VERSION}
+    return str(player_from(Spec(rival.name, given)).spec.settings[_VERSION])
 
 
 def end_with_parent() -> None:
