@@ -24,7 +24,7 @@ from rich.console import Console
 
 import onebit
 from onebit.code_version import code_version, reachable
-from onebit.experiments.player_syntax import parse_player
+from onebit.experiments.entries import parse_player
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.files import replace_file
 from onebit.reporting.console import progress_bar

@@ -20,7 +20,7 @@ import pytest
 from in_process import onebit
 from onebit import __version__
 from onebit.cli import main
-from onebit.experiments.player_syntax import kernel_names
+from onebit.experiments.entries import kernel_names
 from onebit.learners import all_learners
 from onebit.streams.sources import known_names
 

@@ -21,7 +21,7 @@ import onebit
 from onebit.checks import LEARNER_CHECKS
 from onebit.checks.problems import guesses_of, noisy_problem, snapshot
 from onebit.engine.randomness import Draw, uniform
-from onebit.experiments.player_syntax import parse_player
+from onebit.experiments.entries import parse_player
 
 QUICK = (
     "check_a_class_may_join",

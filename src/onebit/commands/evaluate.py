@@ -10,12 +10,12 @@ from rich.console import Console
 from onebit.commands.decider_log import is_decider, read_decider
 from onebit.commands.what_was_read import reading_words, say_what_was_read
 from onebit.decider.logs import has_password, is_database
+from onebit.experiments.entries import parse_player
 from onebit.experiments.evaluate.answer_rates import describe_answers
 from onebit.experiments.evaluate.figures import drawings
 from onebit.experiments.evaluate.log import RIGHT, USUAL, WRONG, LogColumns, LoggedRounds, read_log
 from onebit.experiments.evaluate.replay import HEARS, Candidate, evaluate
 from onebit.experiments.evaluate.report import print_tables, write_report, write_table
-from onebit.experiments.player_syntax import parse_player
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.inputs import check_choice, check_seed
 from onebit.learners import load

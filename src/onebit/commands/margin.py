@@ -10,7 +10,7 @@ from rich.text import Text
 
 from onebit.bounds import Claim
 from onebit.commands.what_was_read import say_what_was_read
-from onebit.experiments.player_syntax import parse_kernel
+from onebit.experiments.entries import parse_kernel
 from onebit.kernels import as_kernel
 from onebit.reporting.console import on_screen, progress_bar
 from onebit.reporting.text import grouped

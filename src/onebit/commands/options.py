@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onebit.experiments.player_syntax import kernel_names
+from onebit.experiments.entries import kernel_names
 from onebit.learners import all_learners
 from onebit.streams.sources import known_names
 

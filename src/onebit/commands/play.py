@@ -12,7 +12,7 @@ from matplotlib.ticker import PercentFormatter
 from rich.console import Console
 
 from onebit.commands.what_was_read import reading_words, say_what_was_read
-from onebit.experiments.player_syntax import parse_player
+from onebit.experiments.entries import parse_player
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.game import Trace
 from onebit.inputs import check_choice, check_integer, check_seed

@@ -14,10 +14,11 @@ from onebit.experiments.reproduce.paper import (
     QUICK_RUNS,
     paper_comparison,
     summarize,
+    summary_table,
     write_curves,
+    write_report,
     write_summary,
 )
-from onebit.experiments.reproduce.report import summary_table, write_report
 from onebit.reporting.console import prepare_folder, print_table, progress_bar, say_where
 from onebit.reporting.figures import draw_files
 from onebit.reporting.text import grouped

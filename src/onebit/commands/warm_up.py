@@ -15,8 +15,7 @@ from rich.console import Console
 from onebit.decider.decider import Decider
 from onebit.engine.code_cache import NOT_KEPT, place
 from onebit.engine.compile_notice import NOTICE
-from onebit.experiments.entries import DEFAULT_ENTRIES
-from onebit.experiments.player_syntax import parse_player
+from onebit.experiments.entries import DEFAULT_ENTRIES, parse_player
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.learners import BanditSVM, all_learners
 from onebit.play import play

@@ -1,29 +1,13 @@
 """Which differences are real: tests on one data set and across data sets, and standings of many learners.
 
-All entries play the same shuffles, so runs are compared in pairs. On one data set the *sign test* asks who makes fewer
-mistakes in more of the runs. It is the paired permutation test in which the two of each run change places, with the
-number of runs won as its statistic. Runs are independent, because every shuffle is drawn by itself, and that is all it
-needs: the p is exact for the hypothesis that fewer mistakes are as likely as more, whatever the distribution. A t-test
-is not: one bad run in ten makes its p as small as one likes. The verdict speaks of this data set: of other shuffles of
-its rows, and the learner's own draws, not of new rows. It speaks of most shuffles and not of the mean, which bad runs
-may change that were too rare to be seen. n runs give no p below 2/2ⁿ, so a table with many comparisons needs more runs.
+On one data set the *sign test* asks who makes fewer mistakes in more of the runs, which are paired: all entries play
+the same shuffles. Its p is exact whatever the distribution; it speaks of other shuffles of the same rows. Holm's method
+keeps the probability of any false verdict in a whole table below the level. Across data sets it is Wilcoxon's
+signed-rank test on the logarithms of the ratios, as Demšar advises. docs/compare.md has the reasons.
 
-Holm's step-down method keeps the probability of any false verdict in the whole table below the level. Across data sets,
-which differ in kind, it is Wilcoxon's signed-rank test, as Demšar advises, on the logarithms of the ratios: exact if
-the data sets are independent and, where there is no difference, a ratio is as likely as its inverse.
-
-**Standings.** On a data set learners are ranked by their mean mistakes; equal ones share the mean of their places. A
-learner that failed there, or would have taken too long, shares the last places with all that did not finish: leaving
-the set out for it would reward failing on hard sets. Blocks stay complete, as Friedman's test needs, and the order of
-the others among themselves does not change. Learners with full information, and settings chosen in hindsight, have an
-easier task and are not ranked. *Friedman's test* asks whether the mean ranks differ at all. The p that decides is from
-permutations of the ranks within every set, which is right for any number of sets and learners and with ties; the usual
-approximations (χ², and Iman and Davenport's F) are given beside it. *Nemenyi's critical difference*, if Friedman's test
-finds something: mean ranks that are at least so far apart differ, for all pairs at once. Its verdict on two learners
-depends on the mistakes of all others (Benavoli et al.), hence *pairs*, in which only the correction does: on each set
-the sign test over the runs, Holm-corrected over all pairs on all sets, where there are enough runs for it; a set that
-only one of two has finished is its win. Across sets Wilcoxon's test, Holm-corrected over all pairs; a set that only one
-has finished counts as its largest difference.
+*Standings* rank learners on every data set by their mean mistakes. One that did not finish a set shares its last places
+with all such: leaving the set out would reward failing on hard sets. Friedman's test (the p that decides is from
+permutations), Nemenyi's critical difference and pairs of learners are explained in docs/league.md.
 
 References
 ----------

@@ -43,11 +43,10 @@ EXPLORATIONS = (
 )
 GRID = tuple(f"{exploration} -l {rate}" for exploration in EXPLORATIONS for rate in LEARNING_RATES)
 """What one can get by tuning in hindsight: thirty settings, the best of which counts."""
-
 _AVERAGE_LOSS = re.compile(r"^average loss = (\S+)", re.MULTILINE)
 
 
-class Played(NamedTuple):
+class PlayedRounds(NamedTuple):
     """What Vowpal Wabbit did."""
 
     guesses: Integers
@@ -57,15 +56,7 @@ class Played(NamedTuple):
 
 
 class VowpalWabbit(Player):
-    """One setting of Vowpal Wabbit.
-
-    Parameters
-    ----------
-    options : str
-        How it explores and learns, such as `DEFAULT`.
-    version : str, optional
-        The version that plays; the installed one by default.
-    """
+    """One setting of Vowpal Wabbit: options such as `DEFAULT`, and the version that plays, by default the installed."""
 
     note = f"{FAMILY}'s time has its start-up and the reading of its text in it"
 
@@ -94,9 +85,8 @@ class VowpalWabbit(Player):
         rounds = scratch / "rounds.vw"
         if not rounds.exists():
             write_rounds(rounds, X, y)
-        played = play_rounds(self.options, n_classes, rounds, y, self.patience)
-        curve = np.cumsum(played.guesses != y)[default_checkpoints(len(y)) - 1]
-        return PlayerTrace(curve, seconds=played.seconds)
+        guesses, seconds = play_rounds(self.options, n_classes, rounds, y, self.patience)
+        return PlayerTrace(np.cumsum(guesses != y)[default_checkpoints(len(y)) - 1], seconds=seconds)
 
 
 def players(whole_grid: bool = True) -> list[Player]:
@@ -125,41 +115,27 @@ def write_rounds(path: Path, X: Any, y: Integers) -> None:
             file.writelines(template % (label + 1, *row.tolist()) for row, label in zip(X, y.tolist(), strict=True))
 
 
-def command(options: str, n_classes: int, rounds: Path, predictions: Path) -> list[str]:
-    """Return the command that plays the rounds."""
-    vw = [sys.executable, "-m", "vowpalwabbit", "--cbify", str(n_classes), *options.split(), "--noconstant"]
-    return [*vw, "-d", str(rounds), "-p", str(predictions)]
-
-
-def play_rounds(options: str, n_classes: int, rounds: Path, y: Integers, patience: float = PATIENCE) -> Played:
-    """Let Vowpal Wabbit play the rounds that were written, and return its guesses.
-
-    Parameters
-    ----------
-    options : str
-        How it explores and learns, such as `DEFAULT`.
-    n_classes : int
-        How many labels there are.
-    rounds : Path
-        From `write_rounds`; its predictions are written beside it.
-    y : array of int
-        The labels, to check its own count of mistakes.
-    patience : float
-        Seconds after which it is ended.
-    """
+def play_rounds(options: str, n_classes: int, rounds: Path, y: Integers, patience: float = PATIENCE) -> PlayedRounds:
+    """Let Vowpal Wabbit play the rounds of `write_rounds`; its predictions are written beside them."""
     predictions = rounds.with_suffix(".predictions")
     # Remove the predictions of the previous setting.
     predictions.unlink(missing_ok=True)
     start = time.perf_counter()
-    who = f"Vowpal Wabbit {options}"
-    run = run_program(command(options, n_classes, rounds, predictions), who, patience, TOO_LITTLE)
+    name = f"Vowpal Wabbit {options}"
+    run = run_program(command(options, n_classes, rounds, predictions), name, patience, TOO_LITTLE)
     seconds = time.perf_counter() - start
     if run.returncode != 0 or not predictions.exists():
         last_line = [line for line in run.stderr.splitlines() if line.strip()][-1:] or ["nothing"]
-        raise RuntimeError(f"{who} stopped with status {run.returncode}; it said: {last_line[0]}")
+        raise RuntimeError(f"{name} stopped with status {run.returncode}; it said: {last_line[0]}")
     guesses = read_predictions(predictions, len(y))
     check_loss(run.stderr, int(np.count_nonzero(guesses != y)), len(y))
-    return Played(guesses, seconds)
+    return PlayedRounds(guesses, seconds)
+
+
+def command(options: str, n_classes: int, rounds: Path, predictions: Path) -> list[str]:
+    """Return the command that plays the rounds."""
+    vw = [sys.executable, "-m", "vowpalwabbit", "--cbify", str(n_classes), *options.split(), "--noconstant"]
+    return [*vw, "-d", str(rounds), "-p", str(predictions)]
 
 
 def read_predictions(path: Path, n_rounds: int) -> Integers:

@@ -16,7 +16,7 @@ from onebit.decider.report import Report
 from onebit.decider.settings import CHANGEABLE
 from onebit.decider.tickets import Shadow, Ticket
 from onebit.encoding.record_json import record_from_json
-from onebit.experiments.player_syntax import kernel_names, parse_player
+from onebit.experiments.entries import kernel_names, parse_player
 from onebit.experiments.players import build
 from onebit.learners import Learner, all_learners
 from onebit.machine_memory import claim_memory

@@ -15,8 +15,7 @@ from onebit.experiments.entries import Entry
 from onebit.experiments.players import build
 from onebit.experiments.reproduce import figures as paper_figures
 from onebit.experiments.reproduce.figures import drawings, sample
-from onebit.experiments.reproduce.paper import PAPER_ROUNDS, contestants, summarize
-from onebit.experiments.reproduce.report import CITATION, write_report
+from onebit.experiments.reproduce.paper import CITATION, PAPER_ROUNDS, contestants, summarize, write_report
 from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
 from onebit.play import play

@@ -1,18 +1,9 @@
 """Whether answers came equally often, whatever was guessed: the part of the estimates' assumption that a log can show.
 
-Estimates assume that whether a round was answered did not depend on the guessed label, given the row and the rounds
-before. Answers may depend on the row, and on the time.
-
-The check compares the share of answered rounds between labels, and between propensities: two tests at half of `LEVEL`
-each. Both are generalised Mantel-Haenszel tests, with blocks of `_BLOCK` consecutive rounds as strata, so that answers
+The check compares the share of answered rounds between labels, and between propensities: two generalised
+Mantel-Haenszel tests at half of `LEVEL` each, with blocks of `_BLOCK` consecutive rounds as strata, so that answers
 that are still to come, or came less often for a while, raise no warning. Groups are merged until each has at least
-`_FEWEST` rounds expected to be answered, and as many not; with fewer than two groups there is no test.
-
-It sees only what is logged. Answers that are missing because the guess was wrong show as far as mistakes are more
-frequent for some labels or propensities, and not by themselves: the right label of an unanswered round is not known.
-(Where all labels are listed and allowed, `estimates` also checks the number of right answers against the propensities.)
-It cannot tell a dependence on the guess, which spoils the estimates, from one on rows for which such guesses are made,
-which does not. A log holds no confidence, so propensities stand for it.
+`_FEWEST` rounds expected to be answered, and as many not. docs/evaluate.md says what it cannot see.
 
 References
 ----------

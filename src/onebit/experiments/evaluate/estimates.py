@@ -1,37 +1,18 @@
-"""What is known of a learner's mistakes on a log, and what can be estimated.
-
-Known for sure, if no more than one label is right in a round: after "right" the label is known, so every guess of that
-round is decided; after "wrong" only the guess of the same label is. The rest is unknown, and may be all right or all
-wrong: those are the bounds.
+"""What is known of a learner's mistakes on a log, and what can be estimated; docs/evaluate.md explains both.
 
 Symbols, in a round: a is the logged label, p its propensity, g the learner's guess, y the right label, m = 1 if g ≠ y,
-h(k) what was expected of label k before the round, w = 1/p if a = g and 0 otherwise.
+h(k) what was expected of label k before the round, w = 1/p if a = g and 0 otherwise, b = 1 − h(g).
 
-- inverse propensity (IPS): the mean of w·m. Its expectation is the share of mistakes if every label that the learner
-  guesses had a positive propensity.
-- self-normalised (SNIPS): Σw·m / Σw. A little biased, and steadier.
-- doubly robust (DR): the mean of b + w·(m − b), b = 1 − h(g). Its expectation is that of IPS, and it is steadier if h
-  is any good.
-- DR+: also uses that "right" reveals the label. F = b + 1[a ≠ g]·(1[a = y] − h(a))/p has the same mean m, if the right
-  label is among those allowed and each of them had a positive propensity: a mistake shows when the right label is
-  tried, and a good log tries it often. DR+ is (1 − B)·DR + B·F with B in [0, 1] the weight that would have been best so
-  far. B is 0 in rounds where the right label may not have been allowed: all but those in which all labels were, of a
-  log that lists all labels. The answer must not matter here: including a round because its guess was right would bias
-  the estimate.
+- inverse propensity (IPS): the mean of w·m; self-normalised (SNIPS): Σw·m / Σw;
+- doubly robust (DR): the mean of b + w·(m − b);
+- DR+ is (1 − B)·DR + B·F with F = b + 1[a ≠ g]·(1[a = y] − h(a))/p, which has the mean m too if the right label is
+  among those allowed and each of them had a positive propensity. B in [0, 1] is the weight that would have been best so
+  far; it is 0 in rounds where the right label may not have been allowed, whatever the answer was.
 
-All are sums of terms whose mean, given the past and the round, is m: the log may have learned as it went. That needs an
-assumption beside the propensities: whether a round was answered did not depend on the label that was guessed (see
-`answer_rates`). The sums are then cut to the sure bounds, estimates as well as intervals. This brings them closer to
-the truth and makes them a little biased: none of what is returned is unbiased.
-
-Intervals are about the mistakes in these very rounds. Their variance is that of the logged draws alone, the larger of
-two estimates: one from the actual draws, which is unbiased but 0 until an unlikely draw was informative; and one from
-the propensities, which assumes that the rest of the probability is shared equally by the other labels, as it is in a
-log that mixes its best label with uniform draws. The normal law is that of the martingale central limit theorem, an
-approximation.
-
-Rounds whose label was certain (p = 1) involve no randomness: there the known m is used. Where it is unknown, no draw
-could have revealed it, and there is no estimate.
+All are sums of terms whose mean, given the past and the round, is m; they are then cut to the sure bounds. The variance
+is that of the logged draws alone, the larger of two estimates: one from the actual draws, and one from the
+propensities, which assumes that the rest of the probability is shared equally by the other labels. Rounds whose label
+was certain (p = 1) involve no randomness: there the known m is used, and where it is unknown there is no estimate.
 
 References
 ----------

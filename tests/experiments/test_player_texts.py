@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from onebit.experiments.player_syntax import parse_kernel, parse_player
+from onebit.experiments.entries import parse_kernel, parse_player
 from onebit.experiments.players import build
 from onebit.kernels import Custom, Gaussian, Kernel, Multinomial, Polynomial, Rational
 from onebit.learners import BanditPerceptron, Banditron, BanditSVM, MulticlassPerceptron, all_learners
