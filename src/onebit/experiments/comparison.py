@@ -224,19 +224,11 @@ def run_comparison(
     executor: Executor | None = None,
     on_failure: Callable[[Failure], None] | None = None,
 ) -> list[Outcome]:
-    """Play what is not stored in the folder yet, and return all outcomes: by source, then by entry.
+    """Play what is not stored in the folder's ``arena.sqlite`` yet; return all outcomes, by source, then by entry.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        What to play.
-    folder : Path
-        Where ``arena.sqlite`` is, or will be.
-    jobs, on_progress, executor
-        As for `onebit.experiments.run`.
-    on_failure : callable, optional
-        Called with every entry that failed on a source, in one run or more: it has no outcome there, and the others
-        play on. Without it the first failure stops all.
+    Jobs, progress and executor are as for `onebit.experiments.run`. `on_failure` is called with every entry that failed
+    on a source, in one run or more: it has no outcome there, and the others play on. Without it the first failure stops
+    all.
     """
     check_jobs(jobs)  # before any file is read
     cells, path = comparison.cells(), folder / "arena.sqlite"

@@ -79,17 +79,9 @@ class Entry:
 def enter(who: str | Learner | type[Learner] | Player, title: str | None = None, key: str = "") -> Entry:
     """Return the entry of a learner, a rival, or of either as it is written on the command line.
 
-    Parameters
-    ----------
-    who : str, Learner, subclass of Learner, or Player
-        A text such as "Banditron:exploration=0.02", or the thing itself. A class plays with its default settings.
-    title : str, optional
-        Its name in figures and tables; by default the text, or what it calls itself.
-    key : str
-        Its name in tables, if that is to be another.
+    A class plays with its default settings. The title is its name in figures and tables, by default the text, or what
+    it calls itself; the key is its name in tables, if that is to be another.
 
-    Examples
-    --------
     >>> from onebit.learners import Banditron
     >>> enter(Banditron(0.1), "Banditron, ε = 0.1", "banditron").spec == enter("Banditron:exploration=0.1").spec
     True
