@@ -18,6 +18,8 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 MAX_SEED = 2**63 - 1  # compiled code reads seeds as signed 64-bit integers
+ENTRIES_AT_ONCE = 1 << 22
+"""Numbers of an array made on the way: 32 MB, long enough for fast products, small enough for any machine."""
 _REAL_KINDS = "fiub"  # floats, signed and unsigned integers, booleans
 _BLOCK = 1 << 20  # rows looked at together
 

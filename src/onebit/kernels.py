@@ -18,7 +18,7 @@ import scipy.spatial.distance
 
 from onebit.engine.jit import jit, jit_inline
 from onebit.engine.lengths import LEAST_SQUARE, row_lengths, unit_rows
-from onebit.inputs import Floats, Rows, check_integer, check_number, check_rows, dense
+from onebit.inputs import ENTRIES_AT_ONCE, Floats, Rows, check_integer, check_number, check_rows, dense
 
 __all__ = [
     "Custom",
@@ -35,7 +35,6 @@ __all__ = [
 
 Value = Callable[[float, float, float, tuple[float, ...]], float]
 
-ENTRIES_AT_ONCE = 1 << 22  # 32 MB: long enough for fast products, small enough for any machine
 _UNIT_BALL_SLACK = 1e-9  # rows that were normalised elsewhere are off by rounding
 _MOST_DEGREE = 1_000_000  # a value takes that many products
 # Beyond, a binomial coefficient is no float any more; and no screen has so many terms.

@@ -11,9 +11,10 @@ from onebit.engine.loop import ENDED, EXPLORED, MISTAKES, READY, UPDATES, Record
 from onebit.frames import as_frame, is_frame
 from onebit.game import Curve, Trace
 from onebit.inputs import check_choice, check_integer, check_real, check_rows, take
-from onebit.labels import check_labels, infer_classes
+from onebit.labels import check_labels
 from onebit.learners import Learner
 from onebit.learners.by_hand import ASKING, AtHand, play_by_hand
+from onebit.learners.run import all_or_nothing, begin_stream, play_stream
 from onebit.streams import AdaptiveStream, DataSet, LearnerView
 
 _PIECES, _SHORTEST_PIECE = 200, 50  # how often progress is told
@@ -90,26 +91,22 @@ def play(
         classes = np.array(X.label_names)
         X, y = X.X, classes[X.y]
     if engine == "stream" and on_progress is None:
-        record = learner.play_stream(
-            X, y, seed=seed, fresh=fresh, classes=classes, checkpoints=checkpoints, keep_guesses=keep_guesses
-        )  # fmt: skip
+        record = play_stream(
+            learner, X, y, seed=seed, fresh=fresh, classes=classes, checkpoints=checkpoints, keep_guesses=keep_guesses
+        )
         return _trace(learner, record, int(record.checkpoints[-1]))  # the last one is the last round
     rows = check_rows(X)
     labels = check_labels(y, rows.shape[0])
-    if engine == "stream" and on_progress is not None:
-        known = infer_classes(labels) if classes is None else classes
-        record = new_record(len(labels), checkpoints, keep_guesses)
-        with learner.all_or_nothing(fresh):
+    record = new_record(len(labels), checkpoints, keep_guesses)
+    with all_or_nothing(learner, fresh):
+        codes = begin_stream(learner, rows, labels, X, seed=seed, fresh=fresh, classes=classes)
+        if engine == "stream" and on_progress is not None:
             # A frame is cut itself: its columns have names.
             cut = partial(take, rows) if not is_frame(X) else lambda start, stop: X[start:stop]
-            learner.begin_stream(rows, labels, seed=seed, fresh=fresh, classes=known, given=X)
             _play_in_pieces(learner, cut, labels, record, on_progress)
-        return _trace(learner, record, len(labels))
-    with learner.all_or_nothing(fresh):
-        codes = learner.begin_stream(rows, labels, seed=seed, fresh=fresh, classes=classes, given=X)
-        record = new_record(len(codes), checkpoints, keep_guesses)
-        play_by_hand(learner, rows, codes, record)
-    return _trace(learner, record, len(codes))
+        else:
+            play_by_hand(learner, rows, codes, record)
+    return _trace(learner, record, len(labels))
 
 
 def _play_in_pieces(
@@ -125,7 +122,8 @@ def _play_in_pieces(
     for start in range(0, n_rounds, size):
         stop = min(start + size, n_rounds)
         inside = (record.checkpoints > start) & (record.checkpoints <= stop)
-        part = learner.play_stream(
+        part = play_stream(
+            learner,
             cut(start, stop),
             labels[start:stop],
             fresh=False,
@@ -206,7 +204,7 @@ def _play_adaptive(
     # After the arguments are checked: what an iterator has given cannot be given back.
     stream = _Pairs(learner, given, fresh) if isinstance(given, Iterator) else given
     rounds = _Watched(stream, limit)
-    with learner.all_or_nothing(fresh):
+    with all_or_nothing(learner, fresh):
         learner.begin(stream.n_features, stream.classes, seed=seed, fresh=fresh)
         played = play_by_hand(learner, rounds, rounds, record, _WATCHED_GAME)
         if played == 0:

@@ -9,7 +9,6 @@ import scipy.sparse
 from onebit.checks.problems import fresh, guesses_of, noisy_problem, scales_rows, snapshot
 from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
-from onebit.learners.space_learner import SpaceLearner
 from onebit.play import play
 from onebit.streams import paper_weak
 
@@ -129,7 +128,7 @@ def check_scale_does_not_matter(learner: Learner) -> None:
 
 def _is_blind_to_scale(learner: Learner) -> bool:
     settings = learner.get_params(deep=False)
-    if not isinstance(learner, SpaceLearner) or "kernel" not in settings:
+    if "kernel" not in settings:
         return False
     kernel: Any = settings["kernel"]
     return kernel is None or scales_rows(learner) or getattr(kernel, "normalize", False)

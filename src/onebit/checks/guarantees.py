@@ -9,7 +9,7 @@ from onebit.bounds import at_most
 from onebit.bounds.claim import About
 from onebit.checks.problems import fresh, separable_problem, tell
 from onebit.learners import Learner
-from onebit.learners.space_learner import in_linear_space
+from onebit.learners.base import in_linear_space
 from onebit.play import play
 
 # Classes, features, margin: as large a margin as `separable_problem` has room for, and a smaller one for more classes.

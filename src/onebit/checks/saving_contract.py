@@ -9,7 +9,7 @@ import scipy.sparse
 
 from onebit.checks.problems import fresh, noisy_problem, raises_value_error, snapshot, tell
 from onebit.learners import Learner, all_learners, load
-from onebit.learners.packing import pack_state
+from onebit.learners.saving import pack_state
 from onebit.play import play
 
 

@@ -12,7 +12,6 @@ from onebit.learners.gradient.full_information_logistic import FullInformationLo
 from onebit.learners.gradient.full_information_passive_aggressive import FullInformationPassiveAggressive
 from onebit.learners.gradient.gaptron import Gaptron
 from onebit.learners.gradient.majority import Majority
-from onebit.learners.loading import load
 from onebit.learners.multiclass_perceptron import MulticlassPerceptron
 from onebit.learners.nearest_neighbor import NearestNeighbor
 from onebit.learners.regression import (
@@ -25,6 +24,7 @@ from onebit.learners.regression import (
     SquareCB,
     ThompsonSampling,
 )
+from onebit.learners.saving import load
 from onebit.learners.second_order import SOBA, PNewtron
 from onebit.learners.uniform_guess import UniformGuess
 from onebit.learners.wrapped import Wrapped

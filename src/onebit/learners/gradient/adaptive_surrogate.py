@@ -4,11 +4,11 @@ from typing import Any
 
 from onebit.engine.state import State
 from onebit.inputs import check_integer, check_number
+from onebit.learners.base import Learner
 from onebit.learners.gradient.weights import SURROGATE, GradientState, Numbers
-from onebit.learners.weight_learner import WeightLearner
 
 
-class AdaptiveSurrogate(WeightLearner):
+class AdaptiveSurrogate(Learner):
     """Draws from the softmax where that is unsure, from all labels now and then, and takes steps of its own size.
 
     Let p be the largest entry of softmax(Wx). With probability q = 2B√(K/T) a label is drawn uniformly. Otherwise the

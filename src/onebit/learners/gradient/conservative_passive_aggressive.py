@@ -7,11 +7,11 @@ import numpy as np
 
 from onebit.engine.state import State
 from onebit.inputs import check_number
+from onebit.learners.base import Learner
 from onebit.learners.gradient.weights import CONSERVATIVE, GradientState, Numbers
-from onebit.learners.weight_learner import WeightLearner
 
 
-class ConservativePassiveAggressive(WeightLearner):
+class ConservativePassiveAggressive(Learner):
     """One binary learner per class; the highest score is guessed, and only its learner is updated.
 
     With s = 1 for right and s = −1 for wrong, the guessed class gains s·τ·x, τ = min(C, max(0, 1 − s⟨w, x⟩)/‖x‖²): the

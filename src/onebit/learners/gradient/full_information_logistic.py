@@ -4,11 +4,11 @@ from typing import Any, ClassVar
 
 from onebit.engine.state import State
 from onebit.inputs import check_number
+from onebit.learners.base import Learner
 from onebit.learners.gradient.weights import LOGISTIC, GradientState, Numbers
-from onebit.learners.weight_learner import WeightLearner
 
 
-class FullInformationLogistic(WeightLearner):
+class FullInformationLogistic(Learner):
     """The floor under `AdaptiveSurrogate` and `Gaptron`: their gradient in every round, and nothing to explore.
 
     Its feedback is the label itself: ``tell(guess, correct, label=…)``. The highest score is guessed. Every answer

@@ -4,11 +4,11 @@ from typing import Any
 
 from onebit.engine.state import State
 from onebit.inputs import check_number
+from onebit.learners.base import Learner
 from onebit.learners.gradient.weights import GAPTRON, GradientState, Numbers
-from onebit.learners.weight_learner import WeightLearner
 
 
-class Gaptron(WeightLearner):
+class Gaptron(Learner):
     """Gradient descent on the logistic loss (in base 2), exploring by the gap between it and a mistake.
 
     Let p be the largest entry of softmax(Wx). The label with the highest score is guessed, but with probability max(a,

@@ -75,7 +75,10 @@ class GradientState(State):
     arrays: Weights
     settings: Numbers
     may_have_kernel = False
-    class_axes: ClassVar[Mapping[str, int]] = MappingProxyType({"weights": 1, "counts": 1})
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+        {"weights": ("", "class"), "counts": ("", "class")}
+    )
+    takes_sparse = True
     per_class = "scores", "soft", "gains", "propensities"
 
     def __init__(self, settings: Numbers, n_features: int, n_classes: int) -> None:
@@ -133,10 +136,6 @@ class GradientState(State):
         with np.errstate(over="ignore", invalid="ignore"):
             products: Floats = np.nan_to_num(matrix @ self.arrays.weights)
         return products
-
-    def takes(self, row: Rows, n_features: int) -> bool:
-        """Return whether a ticket's row has the right width; sparse rows stay sparse."""
-        return bool(row.shape[1] == n_features)
 
     def learned(self) -> dict[str, Floats]:
         """Return the weights, one row per class, or how often each label was tried and right."""

@@ -4,10 +4,10 @@ import math
 from typing import Any
 
 from onebit.inputs import check_switch
+from onebit.learners.base import Learner
 from onebit.learners.regression.exploring import Exploring
 from onebit.learners.regression.ridge import DIAGONAL_RIDGE, FULL_RIDGE, Regression
 from onebit.learners.regression.state import RegressionState, check_regularization
-from onebit.learners.weight_learner import WeightLearner
 
 
 def ridge(
@@ -25,7 +25,7 @@ def ridge(
     return Regression(kind, check_regularization(regularization), right, wrong, low, high, 1.0, drops_products)
 
 
-class RegressionLearner(WeightLearner):
+class RegressionLearner(Learner):
     """Regresses right or wrong on the features, for each class on the rounds whose answers concern it."""
 
     def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:

@@ -10,10 +10,9 @@ from onebit.engine.jit import jit_inline, jit_internal, jit_no_refcount
 from onebit.engine.lengths import LEAST, MOST
 from onebit.engine.loop import UNSCORED, Algorithm, highest, ready_if_finite
 from onebit.engine.randomness import Draw, uniform
-from onebit.engine.state import check_finite
+from onebit.engine.state import State, check_finite
 from onebit.game import Answer
 from onebit.inputs import Floats, Rows, check_number, dense
-from onebit.learners.dense_state import DenseState
 from onebit.learners.inverses import check_symmetric
 from onebit.learners.regression.exploring import (
     CONFIDENT,
@@ -60,13 +59,15 @@ def check_regularization(value: Any) -> float:
     return check_number("regularization", value, above=LEAST, at_most=MOST)
 
 
-class RegressionState(DenseState):
+class RegressionState(State):
     """One regression per class."""
 
     arrays: Regressions
     may_have_kernel = False
-    class_axes: ClassVar[Mapping[str, int]] = MappingProxyType(
-        dict.fromkeys(("weights", "grams", "inverses", "responses", "steps"), 0)
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+        dict.fromkeys(("weights", "responses"), ("class", ""))
+        | dict.fromkeys(("grams", "inverses"), ("class", "", ""))
+        | {"steps": ("class",)}
     )
     per_class: ClassVar[tuple[str, ...]] = "scores", "projected", "widths", "propensities"
 

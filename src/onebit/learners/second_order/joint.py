@@ -17,12 +17,11 @@ import numpy as np
 
 from onebit.engine.jit import jit_inline, jit_no_refcount
 from onebit.engine.loop import FULL, UNSCORED, Algorithm, Record, ready_if_finite
-from onebit.engine.state import LARGEST_SQUARE, check_finite, divisible_chance
+from onebit.engine.state import LARGEST_SQUARE, State, check_finite, divisible_chance
 from onebit.game import Answer, Guess
 from onebit.inputs import Floats, Integers, Rows, dense, unlocked
-from onebit.learners.dense_state import DenseState
-from onebit.learners.weight_learner import WeightLearner
-from onebit.spaces.base import find_rule
+from onebit.learners.base import Learner
+from onebit.spaces.rule import find_rule
 
 LAMBDA, SHIFT, MARGINS = range(3)
 """In `tallies`: the λ of the weights, the λ₀ of the stored inverse, and a sum for the rule."""
@@ -163,7 +162,7 @@ def joint_algorithm(rule: JointRule, form: Form) -> Algorithm:
     return Algorithm(_score, rule.choose, rule.probabilities, jit_inline(update))
 
 
-class JointState(DenseState):
+class JointState(State):
     """What both forms share. The inverse of the full form is renewed before it is used."""
 
     form: ClassVar[Form]
@@ -192,18 +191,6 @@ class JointState(DenseState):
     def algorithm(self, is_sparse: bool) -> Algorithm:
         """Return the rule's algorithm; rows are already dense."""
         return joint_algorithm(self.rule, self.form)
-
-    def late_scratch(self, scores: Floats) -> JointScratch:
-        """Return scratch with the scores at the time of the guess; classes added since then count as not allowed."""
-        then = np.full(self.n_classes, -np.inf)
-        then[: len(scores)] = scores
-        scratch: JointScratch = self.scratch._replace(scores=then)
-        return scratch
-
-    def takes_scores(self, scores: Floats, label: int) -> bool:
-        """Return whether a ticket's scores are finite, but for labels not allowed, and its label was allowed."""
-        are_scores = bool((scores < np.inf).all())  # NaN is not
-        return are_scores and label < len(scores) <= self.n_classes and bool(scores[label] > -np.inf)
 
     def check_arrays(self, arrays: Any) -> None:
         """Raise if A is below its start, or a sum is negative."""
@@ -266,7 +253,7 @@ class JointState(DenseState):
         self.renew()
 
 
-class SecondOrderLearner(WeightLearner):
+class SecondOrderLearner(Learner):
     """A learner with one matrix over all classes, or its diagonal."""
 
     def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:

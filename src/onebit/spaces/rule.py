@@ -10,8 +10,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from onebit.engine.loop import Algorithm, inline_into_loop
 from onebit.engine.randomness import Draw
 from onebit.engine.state import Scratch, State, in_python, needed_chance
@@ -92,25 +90,9 @@ class Space(State):
 
     rule: Rule
 
-    def late_scratch(self, scores: Floats) -> Scratch:
-        """Return scratch with the scores at the time of the guess; classes added since then count as not allowed."""
-        then = np.full(self.n_classes, -np.inf)
-        then[: len(scores)] = scores
-        scratch: Scratch = self.scratch._replace(scores=then)
-        return scratch
-
-    def takes_scores(self, scores: Floats, label: int) -> bool:
-        """Return whether a ticket's scores are finite, but for labels not allowed, and its label was allowed."""
-        are_scores = bool((scores < np.inf).all())  # NaN is not
-        return are_scores and label < len(scores) <= self.n_classes and bool(scores[label] > -np.inf)
-
     @abstractmethod
-    def algorithm_of(self, rule: Rule, is_sparse: bool) -> Algorithm:
-        """Return a rule's algorithm in this space, for dense or for sparse rows."""
-
-    def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return the algorithm of this space's rule."""
-        return self.algorithm_of(self.rule, is_sparse)
+    def algorithm(self, is_sparse: bool, rule: Rule | None = None) -> Algorithm:
+        """Return the algorithm of a rule in this space, of its own by default, for dense or for sparse rows."""
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn from a round that another system played, by the rule's `learn_logged`."""
@@ -123,8 +105,7 @@ class Space(State):
             return False  # it learns from labels, and this one is unknown
         prepared = self.prepare(row)
         self.score(prepared, row)
-        self._scored_round = -1
-        algorithm = self.algorithm_of(rule._replace(learn=rule.learn_logged), isinstance(prepared, SparseRows))
+        algorithm = self.algorithm(isinstance(prepared, SparseRows), rule._replace(learn=rule.learn_logged))
         settings = self.settings._replace(rule=(1.0 if propensity is None else propensity,))
         answer = Answer(label, False, correct, truth)
         return bool(in_python(algorithm.update)(self.arrays, unlocked(prepared), 0, self.scratch, answer, settings))
@@ -132,18 +113,10 @@ class Space(State):
 
 @cache
 def rule_algorithm(rule: Rule, score: Callable[..., Any], step: Callable[..., None], pauses: bool = False) -> Algorithm:
-    """Return the algorithm of a rule in a space.
+    """Return the algorithm of a rule in a space, which gives two functions.
 
-    Parameters
-    ----------
-    rule : Rule
-        How scores become a guess and feedback becomes a step.
-    score : (state, X, t, kernel, out) → READY or why not
-        Writes row t's score for every class.
-    step : (state, X, t, gains)
-        Adds gains[i] times row t to every class i.
-    pauses : bool
-        As for `Algorithm`.
+    ``score(state, X, t, kernel, out)`` writes row t's score for every class and returns READY or why not;
+    ``step(state, X, t, gains)`` adds gains[i] times row t to every class i.
     """
     guess, probabilities, learn = rule.guess, rule.probabilities, rule.learn
 
