@@ -3,13 +3,20 @@
 import math
 from typing import Any
 
+from onebit.engine.jit import jit_inline
 from onebit.engine.lengths import MOST
 from onebit.engine.state import State
 from onebit.inputs import check_choice, check_number, check_switch
-from onebit.learners.regression.exploring import MIXED
-from onebit.learners.regression.learner import RegressionLearner, ridge
-from onebit.learners.regression.ridge import LOGISTIC, Regression
-from onebit.learners.regression.state import check_regularization
+from onebit.learners.regression import (
+    RegressionLearner,
+    RegressionNumbers,
+    RegressionScratch,
+    RegressionState,
+    check_regularization,
+    mostly_highest,
+    ridge,
+)
+from onebit.learners.ridge import LOGISTIC, Regression
 
 
 def chosen_regression(scores: Any, diagonal: Any, regularization: Any, learning_rate: Any) -> Regression:
@@ -88,4 +95,15 @@ class EpsilonGreedy(RegressionLearner):
     def _new_state(self) -> State:
         rate = check_number("exploration", self.exploration, at_least=0.0, at_most=1.0)
         regression = chosen_regression(self.scores, self.diagonal, self.regularization, self.learning_rate)
-        return self._remember(regression, MIXED, rate)
+        return MixedState(self, regression, rate)
+
+
+@jit_inline
+def _mixed(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
+    mostly_highest(scratch, settings.exploring[0])
+
+
+class MixedState(RegressionState):
+    """Guesses the label with the highest prediction, or with some probability any."""
+
+    probabilities_of = staticmethod(_mixed)

@@ -1,12 +1,13 @@
 """LinUCB: ridge regression of every class with upper confidence bounds."""
 
+import math
 from typing import Any
 
+from onebit.engine.jit import jit_inline
 from onebit.engine.lengths import MOST
 from onebit.engine.state import State
 from onebit.inputs import check_number
-from onebit.learners.regression.exploring import OPTIMISTIC
-from onebit.learners.regression.learner import RegressionLearner, ridge
+from onebit.learners.regression import RegressionLearner, RegressionNumbers, RegressionScratch, RegressionState, ridge
 
 
 class LinUCB(RegressionLearner):
@@ -70,4 +71,20 @@ class LinUCB(RegressionLearner):
 
     def _new_state(self) -> State:
         alpha = check_number("alpha", self.alpha, at_least=0.0, at_most=MOST)
-        return self._remember(ridge(self.diagonal, self.regularization), OPTIMISTIC, alpha)
+        return OptimisticState(self, ridge(self.diagonal, self.regularization), alpha)
+
+
+@jit_inline
+def _most_promising(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
+    best, top, alpha = 0, -math.inf, settings.exploring[0]
+    for i in range(scratch.scores.shape[0]):
+        hope = scratch.projected[i] + alpha * scratch.widths[i]
+        if hope > top:
+            best, top = i, hope
+    scratch.propensities[best] = 1.0
+
+
+class OptimisticState(RegressionState):
+    """Guesses the label with the highest prediction plus so many widths, the first of equals."""
+
+    has_widths, probabilities_of = True, staticmethod(_most_promising)

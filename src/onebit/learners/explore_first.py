@@ -3,11 +3,17 @@
 from collections.abc import Iterator
 from typing import Any, Self
 
+from onebit.engine.jit import jit_inline
 from onebit.engine.state import State
 from onebit.inputs import check_integer
-from onebit.learners.regression.epsilon_greedy import chosen_regression
-from onebit.learners.regression.exploring import FIRST
-from onebit.learners.regression.learner import RegressionLearner
+from onebit.learners.epsilon_greedy import chosen_regression
+from onebit.learners.regression import (
+    RegressionLearner,
+    RegressionNumbers,
+    RegressionScratch,
+    RegressionState,
+    mostly_highest,
+)
 
 
 class ExploreFirst(RegressionLearner):
@@ -70,9 +76,18 @@ class ExploreFirst(RegressionLearner):
     def _new_state(self) -> State:
         n_first = check_integer("n_first", self.n_first, low=0, high=2**53)
         regression = chosen_regression(self.scores, self.diagonal, self.regularization, self.learning_rate)
-        return self._remember(regression, FIRST, 1.0, n_first)
+        return _State(self, regression, float(n_first))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
         """Yield one that soon stops exploring."""
         yield cls(n_first=40)
+
+
+@jit_inline
+def _uniform_at_first(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
+    mostly_highest(scratch, 1.0 if scratch.answers[0] < settings.exploring[0] else 0.0)
+
+
+class _State(RegressionState):
+    probabilities_of = staticmethod(_uniform_at_first)

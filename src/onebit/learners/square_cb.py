@@ -1,12 +1,21 @@
 """SquareCB: guess by the gaps between predicted costs."""
 
+import math
 from typing import Any
 
+from onebit.engine.jit import jit_inline
 from onebit.engine.lengths import MOST
+from onebit.engine.loop import highest
 from onebit.engine.state import State
 from onebit.inputs import check_number
-from onebit.learners.regression.exploring import GAPS
-from onebit.learners.regression.learner import RegressionLearner, ridge
+from onebit.learners.regression import (
+    RegressionLearner,
+    RegressionNumbers,
+    RegressionScratch,
+    RegressionState,
+    clipped,
+    ridge,
+)
 
 
 class SquareCB(RegressionLearner):
@@ -72,4 +81,20 @@ class SquareCB(RegressionLearner):
         scale = check_number("gamma_scale", self.gamma_scale, above=0.0, at_most=MOST)
         # Minus the costs, so that higher scores are better.
         regression = ridge(self.diagonal, self.regularization, right=0.0, wrong=-1.0)
-        return self._remember(regression, GAPS, scale)
+        return _State(self, regression, scale)
+
+
+@jit_inline
+def _by_gaps(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
+    propensities, n, best = scratch.propensities, scratch.propensities.shape[0], highest(scratch.scores)
+    gamma = settings.exploring[0] * math.sqrt(scratch.answers[0] + 1.0)
+    top, rest = clipped(scratch.scores[best]), 1.0
+    for i in range(n):
+        if i != best:
+            propensities[i] = 1.0 / (n + gamma * (top - clipped(scratch.scores[i])))
+            rest -= propensities[i]
+    propensities[best] = rest
+
+
+class _State(RegressionState):
+    probabilities_of = staticmethod(_by_gaps)

@@ -1,6 +1,12 @@
-"""The state and the algorithm of all regression learners."""
+"""Learners that regress "right" or "wrong" on the features, one regression for every class (see `ridge`).
 
-from collections.abc import Mapping
+A learner's file has its way to explore: a subclass of `RegressionState` with a compiled function
+``probabilities(scratch, settings)``, which writes the propensity of each label from predictions and their widths.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -8,24 +14,15 @@ import numpy as np
 
 from onebit.engine.jit import jit_inline, jit_internal, jit_no_refcount
 from onebit.engine.lengths import LEAST, MOST
-from onebit.engine.loop import UNSCORED, Algorithm, highest, ready_if_finite
+from onebit.engine.loop import UNSCORED, Algorithm, clear, highest, ready_if_finite
 from onebit.engine.randomness import Draw, uniform
 from onebit.engine.state import State, check_finite
 from onebit.game import Answer
-from onebit.inputs import Floats, Rows, check_number, dense
+from onebit.inputs import Floats, Integers, Rows, check_number, check_switch, dense
+from onebit.learners.base import Learner
 from onebit.learners.inverses import check_symmetric
-from onebit.learners.regression.exploring import (
-    CONFIDENT,
-    ELIMINATING,
-    OPTIMISTIC,
-    SAMPLING,
-    Exploring,
-    RegressionScratch,
-    drawn_label,
-    is_uncertain,
-    probabilities,
-)
-from onebit.learners.regression.ridge import (
+from onebit.learners.ridge import (
+    DIAGONAL_RIDGE,
     FULL_RIDGE,
     LOGISTIC,
     SLACK,
@@ -35,17 +32,35 @@ from onebit.learners.regression.ridge import (
     predicted,
     squared_width,
 )
-from onebit.learners.regression.winning import drawn_winner
 from onebit.machine_memory import check_memory
 
-_WITH_WIDTHS = (OPTIMISTIC, CONFIDENT, ELIMINATING, SAMPLING)
+
+class RegressionScratch(NamedTuple):
+    """What is known about one round."""
+
+    scores: Floats
+    """The prediction of each class's regression; higher is better."""
+    projected: Floats
+    """The same, projected to the range of `Confidit`'s model."""
+    widths: Floats
+    """√(xᵀAᵢ⁻¹x); 0 where it is not needed."""
+    square: Floats
+    """‖x‖², the only entry."""
+    answers: Integers
+    """The number of answers so far; one entry."""
+    image: Floats
+    """Work space: one number per feature."""
+    below: Floats
+    """Work space of `ThompsonSampling`: one number per class."""
+    propensities: Floats
 
 
 class RegressionNumbers(NamedTuple):
     """The numbers that the compiled functions need."""
 
     regression: Regression
-    exploring: Exploring
+    exploring: tuple[float, float]
+    """What a learner's `probabilities` needs."""
     has_widths: bool
     """Whether `score` computes widths, its most expensive part in the full form."""
     most_square: float
@@ -57,6 +72,30 @@ class RegressionNumbers(NamedTuple):
 def check_regularization(value: Any) -> float:
     """Return λ, or raise ValueError."""
     return check_number("regularization", value, above=LEAST, at_most=MOST)
+
+
+def ridge(
+    diagonal: Any,
+    regularization: Any,
+    *,
+    right: float = 1.0,
+    wrong: float = 0.0,
+    low: float = -math.inf,
+    high: float = math.inf,
+    drops_products: bool = False,
+) -> Regression:
+    """Check the settings of ridge regression, and return it."""
+    kind = DIAGONAL_RIDGE if check_switch("diagonal", diagonal) else FULL_RIDGE
+    return Regression(kind, check_regularization(regularization), right, wrong, low, high, 1.0, drops_products)
+
+
+class RegressionLearner(Learner):
+    """Regresses right or wrong on the features, for each class on the rounds whose answers concern it."""
+
+    def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
+        """Return the cost of a matrix for every class, 0 for the diagonal."""
+        is_full = not getattr(self, "diagonal", True) and getattr(self, "scores", "ridge") == "ridge"
+        return float(rounds) * n_classes * n_features**2 if is_full else 0.0
 
 
 class RegressionState(State):
@@ -71,17 +110,17 @@ class RegressionState(State):
     )
     per_class: ClassVar[tuple[str, ...]] = "scores", "projected", "widths", "propensities"
 
-    def __init__(
-        self,
-        regression: Regression,
-        exploring: Exploring,
-        n_features: int,
-        n_classes: int,
-        full_information: bool = False,
-    ) -> None:
+    probabilities_of: ClassVar[Callable[..., None]]
+    """``(scratch, settings)``: writes the propensity of each label, all 0 before."""
+    draw: ClassVar[Callable[..., int]]
+    """``(scratch, draw, settings)`` → label, for a learner that draws otherwise than from the propensities."""
+    has_widths: ClassVar[bool] = False
+
+    def __init__(self, learner: Learner, regression: Regression, *exploring: float) -> None:
+        n_features, n_classes = learner.n_features_in_, len(learner.classes_)
         most = MOST * min(1.0, regression.regularization)  # then A⁻¹b and xᵀA⁻¹x do not overflow
-        has_widths = exploring.way in _WITH_WIDTHS
-        self.settings = RegressionNumbers(regression, exploring, has_widths, most, full_information)
+        first, second = (*exploring, 0.0, 0.0)[:2]
+        self.settings = RegressionNumbers(regression, (first, second), self.has_widths, most, learner.full_information)
         self.n_classes = n_classes
         width = n_features if regression.kind == FULL_RIDGE else 1
         try:
@@ -120,12 +159,13 @@ class RegressionState(State):
         """Return empty scratch arrays."""
         n, n_features = self.arrays.weights.shape
         scores, projected, widths, below, propensities = np.empty((5, n))
-        square, heard, image = np.empty(1), np.empty(1, np.int64), np.empty(n_features)
-        return RegressionScratch(scores, projected, widths, square, heard, image, below, propensities)
+        square, answers, image = np.empty(1), np.empty(1, np.int64), np.empty(n_features)
+        return RegressionScratch(scores, projected, widths, square, answers, image, below, propensities)
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return the algorithm; rows are already dense."""
-        return _ALGORITHM._replace(full_information=self.settings.full_information)
+        """Return the algorithm of the class's way to explore; rows are already dense."""
+        kind = type(self)
+        return _algorithm(kind.probabilities_of, getattr(kind, "draw", None), self.settings.full_information)
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn as from its own round; the propensity is not needed: the choice of rows does not bias a regression."""
@@ -165,7 +205,7 @@ class RegressionState(State):
         squares = self.arrays.grams if is_first_order else self.arrays.inverses
         name = "squares" if is_first_order else "inverses"
         shown = squares[:, :, 0] if squares.shape[2] == 1 and squares.shape[1] != 1 else squares
-        heard = self.arrays.heard.astype(float)
+        heard = self.arrays.answers.astype(float)
         return {"weights": self.arrays.weights.copy(), name: shown.copy(), "heard": heard}
 
 
@@ -177,7 +217,7 @@ def _score_row(state: Regressions, x: Floats, scratch: RegressionScratch, settin
     if not square < settings.most_square:  # nor NaN
         return UNSCORED
     regression = settings.regression
-    scratch.square[0], scratch.heard[0] = square, state.heard[0]
+    scratch.square[0], scratch.answers[0] = square, state.answers[0]
     for i in range(scratch.scores.shape[0]):
         score, width = predicted(state, i, x), 0.0
         if settings.has_widths:
@@ -193,30 +233,10 @@ def _score(state: Regressions, X: Floats, t: int, scratch: RegressionScratch, se
 
 
 @jit_inline
-def _probabilities(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
-    probabilities(scratch, settings.exploring)
-
-
-@jit_no_refcount
-def _draw_label(scratch: RegressionScratch, draw: Draw, exploring: Exploring) -> int:
-    # Quadrature would take most of the time of a round.
-    if exploring.way == SAMPLING and is_uncertain(scratch):
-        return drawn_winner(scratch.scores, scratch.widths, exploring.strength, draw)
-    probabilities(scratch, exploring)
-    return drawn_label(scratch.propensities, uniform(draw))
-
-
-@jit_inline
-def _choose(scratch: RegressionScratch, draw: Draw, settings: RegressionNumbers) -> tuple[int, bool]:
-    label = _draw_label(scratch, draw, settings.exploring)
-    return label, label != highest(scratch.scores)
-
-
-@jit_inline
 def _update(
     state: Regressions, X: Floats, t: int, scratch: RegressionScratch, answer: Answer, settings: RegressionNumbers
 ) -> bool:
-    state.heard[0] += 1
+    state.answers[0] += 1
     if settings.full_information:
         for i in range(scratch.scores.shape[0]):
             absorb(state, i, X[t], scratch.square[0], i == answer.truth, scratch.image, settings.regression)
@@ -225,4 +245,49 @@ def _update(
     return True
 
 
-_ALGORITHM = Algorithm(_score, _choose, _probabilities, _update)
+@jit_inline
+def drawn_label(propensities: Floats, number: float) -> int:
+    """Draw a label by its propensity from a uniform number in [0, 1)."""
+    total, last = 0.0, 0
+    for i in range(propensities.shape[0]):
+        if propensities[i] > 0.0:
+            total, last = total + propensities[i], i
+            if number < total:
+                return i
+    return last  # rounding: the propensities add up to a little less than 1
+
+
+@cache
+def _algorithm(probabilities: Any, draw_label: Any, full_information: bool) -> Algorithm:
+    def write(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
+        clear(scratch.propensities)
+        probabilities(scratch, settings)
+
+    write = jit_no_refcount(write)
+
+    def draw_by_propensity(scratch: RegressionScratch, draw: Draw, settings: RegressionNumbers) -> int:
+        write(scratch, settings)
+        return drawn_label(scratch.propensities, uniform(draw))
+
+    chosen = jit_inline(draw_by_propensity) if draw_label is None else draw_label
+
+    def choose(scratch: RegressionScratch, draw: Draw, settings: RegressionNumbers) -> tuple[int, bool]:
+        label = chosen(scratch, draw, settings)
+        return label, label != highest(scratch.scores)
+
+    return Algorithm(_score, jit_no_refcount(choose), write, _update, full_information=full_information)
+
+
+@jit_inline
+def clipped(score: float) -> float:
+    """Return minus a cost, clipped to [−1, 0]."""
+    return min(max(score, -1.0), 0.0)
+
+
+@jit_inline
+def mostly_highest(scratch: RegressionScratch, rate: float) -> None:
+    """Spread `rate` evenly over the labels, and give the rest to the one with the highest prediction."""
+    n = scratch.propensities.shape[0]
+    for i in range(n):
+        scratch.propensities[i] = rate / n
+    scratch.propensities[highest(scratch.scores)] += 1.0 - rate

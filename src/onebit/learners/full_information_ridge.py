@@ -3,8 +3,8 @@
 from typing import Any, ClassVar
 
 from onebit.engine.state import State
-from onebit.learners.regression.exploring import MIXED
-from onebit.learners.regression.learner import RegressionLearner, ridge
+from onebit.learners.epsilon_greedy import MixedState
+from onebit.learners.regression import RegressionLearner, ridge
 
 
 class FullInformationRidge(RegressionLearner):
@@ -58,4 +58,4 @@ class FullInformationRidge(RegressionLearner):
         self.seed = seed
 
     def _new_state(self) -> State:
-        return self._remember(ridge(self.diagonal, self.regularization), MIXED, 0.0)
+        return MixedState(self, ridge(self.diagonal, self.regularization), 0.0)

@@ -1,13 +1,18 @@
 """The multiclass passive-aggressive algorithm, with full information."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from onebit.bounds import BOUNDS, Claim
-from onebit.learners.gradient.conservative_passive_aggressive import ConservativePassiveAggressive
-from onebit.learners.gradient.weights import PASSIVE_AGGRESSIVE
+from onebit.engine.jit import jit_internal
+from onebit.engine.loop import clear
+from onebit.engine.state import State
+from onebit.game import Answer
+from onebit.learners.base import Learner
+from onebit.learners.conservative_passive_aggressive import PassiveAggressiveSettings, largest_step
+from onebit.learners.gradient import SQUARE, GradientState, Scratch, Weights, passive_aggressive
 
 
-class FullInformationPassiveAggressive(ConservativePassiveAggressive):
+class FullInformationPassiveAggressive(Learner):
     """The floor under `ConservativePassiveAggressive`: the shortest step that puts the right label ahead by 1.
 
     Its feedback is the label itself: ``tell(guess, correct, label=…)``. The highest score is guessed. With y the right
@@ -49,10 +54,37 @@ class FullInformationPassiveAggressive(ConservativePassiveAggressive):
     """
 
     full_information: ClassVar[bool] = True
-    _kind: ClassVar[int] = PASSIVE_AGGRESSIVE
+
+    def __init__(self, C: float = 1.0, *, classes: Any = None, seed: int = 0) -> None:
+        self.C = C
+        self.classes = classes
+        self.seed = seed
+
+    def _new_state(self) -> State:
+        return _State(PassiveAggressiveSettings(largest_step(self.C)), self.n_features_in_, len(self.classes_))
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return Theorem 10's ⌊2(R/γ)²⌋ mistakes, which hold here too if C is 1/(2R²) or more."""
-        if not 2.0 * self._largest_step() * radius * radius >= 1.0:
+        if not 2.0 * largest_step(self.C) * radius * radius >= 1.0:
             return ()
         return (BOUNDS["10"].claim(f"{type(self).__name__}, C ≥ 1/(2R²)", radius=radius, margin=margin),)
+
+
+@jit_internal
+def _learn(_state: Weights, answer: Answer, scratch: Scratch, settings: PassiveAggressiveSettings) -> Any:
+    gains, scores, label, rival = scratch.gains, scratch.scores, answer.truth, -1
+    clear(gains)
+    for i in range(scores.shape[0]):
+        if i != label and (rival < 0 or scores[i] > scores[rival]):
+            rival = i
+    if rival < 0:
+        return False
+    # One class gains what another loses, so the squared length of the direction is 2‖x‖².
+    size = passive_aggressive(scores[label] - scores[rival], 1.0, 2.0 * scratch.known[SQUARE], settings.largest)
+    gains[label], gains[rival] = size, -size
+    return size != 0.0
+
+
+class _State(GradientState):
+    learn = staticmethod(_learn)
+    full_information = True

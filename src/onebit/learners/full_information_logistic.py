@@ -1,11 +1,23 @@
 """Online multinomial logistic regression, with full information."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
-from onebit.engine.state import State
+from onebit.engine.jit import jit_inline, jit_internal
+from onebit.engine.state import LARGEST_SQUARE, State
+from onebit.game import Answer
 from onebit.inputs import check_number
 from onebit.learners.base import Learner
-from onebit.learners.gradient.weights import LOGISTIC, GradientState, Numbers
+from onebit.learners.gradient import (
+    ANSWERS,
+    SQUARE,
+    GradientState,
+    Scratch,
+    Weights,
+    adaptive_rate,
+    take_step,
+    write_gradient,
+    write_softmax,
+)
 
 
 class FullInformationLogistic(Learner):
@@ -56,4 +68,27 @@ class FullInformationLogistic(Learner):
 
     def _new_state(self) -> State:
         bound = check_number("norm_bound", self.norm_bound, at_least=1e-30, at_most=1e100)
-        return GradientState(Numbers(LOGISTIC, 0.0, bound, 0.0), self.n_features_in_, len(self.classes_))
+        return _State(_Settings(bound), self.n_features_in_, len(self.classes_))
+
+
+class _Settings(NamedTuple):
+    norm_bound: float
+
+
+@jit_inline
+def _mix(scratch: Scratch, _settings: _Settings) -> int:
+    return write_softmax(scratch)
+
+
+@jit_internal
+def _learn(state: Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
+    state.sums[ANSWERS] += 1.0
+    if scratch.known[SQUARE] == 0.0:
+        return False
+    length = write_gradient(answer.truth, scratch, 1.0)
+    return take_step(state, scratch, adaptive_rate(state, length, scratch, settings.norm_bound), length)
+
+
+class _State(GradientState):
+    mix, learn = staticmethod(_mix), staticmethod(_learn)
+    full_information, longest_square, projects = True, LARGEST_SQUARE, True

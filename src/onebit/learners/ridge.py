@@ -40,7 +40,7 @@ class Regressions(NamedTuple):
     """bᵢ (K × d)."""
     steps: Integers
     """Steps of each class since it was factorised."""
-    heard: Integers
+    answers: Integers
     """The number of answers so far; one entry."""
 
 

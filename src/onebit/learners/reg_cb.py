@@ -1,12 +1,20 @@
 """RegCB: confidence bounds from all regressions that fit nearly as well as the best."""
 
+import math
 from typing import Any
 
+from onebit.engine.jit import jit_inline
 from onebit.engine.lengths import MOST
 from onebit.engine.state import State
 from onebit.inputs import check_choice, check_number
-from onebit.learners.regression.exploring import CONFIDENT, ELIMINATING
-from onebit.learners.regression.learner import RegressionLearner, ridge
+from onebit.learners.regression import (
+    RegressionLearner,
+    RegressionNumbers,
+    RegressionScratch,
+    RegressionState,
+    clipped,
+    ridge,
+)
 
 
 class RegCB(RegressionLearner):
@@ -82,4 +90,26 @@ class RegCB(RegressionLearner):
         variant = check_choice("variant", self.variant, ("optimistic", "elimination"))
         # Minus the costs, so that higher scores are better.
         regression = ridge(self.diagonal, self.regularization, right=0.0, wrong=-1.0)
-        return self._remember(regression, CONFIDENT if variant == "optimistic" else ELIMINATING, mellowness)
+        return _State(self, regression, mellowness, 1.0 if variant == "optimistic" else -1.0)
+
+
+@jit_inline
+def _among_the_plausible(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
+    """Spread the propensity evenly over the labels with the best upper bound, or over those that may be the best."""
+    propensities, n = scratch.propensities, scratch.propensities.shape[0]
+    mellowness, sign = settings.exploring
+    factor = math.sqrt(mellowness * math.log(n * (scratch.answers[0] + 1.0)))
+    bar = -math.inf
+    for i in range(n):
+        bar = max(bar, clipped(scratch.scores[i] + sign * factor * scratch.widths[i]))
+    n_plausible = 0
+    for i in range(n):
+        if clipped(scratch.scores[i] + factor * scratch.widths[i]) >= bar:
+            propensities[i] = 1.0
+            n_plausible += 1
+    for i in range(n):
+        propensities[i] /= n_plausible
+
+
+class _State(RegressionState):
+    has_widths, probabilities_of = True, staticmethod(_among_the_plausible)

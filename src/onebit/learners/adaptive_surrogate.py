@@ -1,11 +1,28 @@
 """Adaptive gradient descent on the logistic loss, with randomized decoding and fading uniform exploration."""
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
-from onebit.engine.state import State
+from onebit.engine.jit import jit_inline, jit_internal
+from onebit.engine.state import LARGEST_SQUARE, State
+from onebit.game import Answer
 from onebit.inputs import check_integer, check_number
 from onebit.learners.base import Learner
-from onebit.learners.gradient.weights import SURROGATE, GradientState, Numbers
+from onebit.learners.gradient import (
+    ANSWERS,
+    COUNT,
+    PROPENSITY,
+    SOFT,
+    SQUARE,
+    UNIFORM,
+    GradientState,
+    Scratch,
+    Weights,
+    adaptive_rate,
+    take_step,
+    write_gradient,
+    write_softmax,
+)
 
 
 class AdaptiveSurrogate(Learner):
@@ -62,11 +79,41 @@ class AdaptiveSurrogate(Learner):
     def _new_state(self) -> State:
         bound = check_number("norm_bound", self.norm_bound, at_least=1e-30, at_most=1e100)
         rounds = 0 if self.horizon is None else check_integer("horizon", self.horizon, low=1, high=2**53)
-        numbers = Numbers(SURROGATE, float(rounds), bound, 0.0)
-        return GradientState(numbers, self.n_features_in_, len(self.classes_))
+        return _State(_Settings(float(rounds), bound), self.n_features_in_, len(self.classes_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # In the 300 rows of scikit-learn's check nearly every guess is uniform.
         tags.classifier_tags.poor_score = True
         return tags
+
+
+class _Settings(NamedTuple):
+    horizon: float
+    """0 if unknown."""
+    norm_bound: float
+
+
+@jit_inline
+def _mix(scratch: Scratch, settings: _Settings) -> int:
+    greedy, known = write_softmax(scratch), scratch.known
+    rounds = settings.horizon if settings.horizon > 0.0 else known[COUNT] + 1.0
+    known[UNIFORM] = min(1.0, 2.0 * settings.norm_bound * math.sqrt(scratch.soft.shape[0] / rounds))
+    known[SOFT] = min(1.0, 2.0 * (1.0 - scratch.soft[greedy]))
+    return greedy
+
+
+@jit_internal
+def _learn(state: Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
+    state.sums[ANSWERS] += 1.0
+    if not answer.correct or scratch.known[SQUARE] == 0.0:
+        return False
+    length = write_gradient(answer.label, scratch, scratch.known[PROPENSITY])
+    if not length * scratch.known[SQUARE] < math.inf:  # a forged ticket may have any propensity
+        return False
+    return take_step(state, scratch, adaptive_rate(state, length, scratch, settings.norm_bound), length)
+
+
+class _State(GradientState):
+    mix, learn = staticmethod(_mix), staticmethod(_learn)
+    divides, longest_square, projects = True, LARGEST_SQUARE, True

@@ -5,8 +5,8 @@ from typing import Any
 
 from onebit.engine.state import State
 from onebit.inputs import check_number
-from onebit.learners.regression.exploring import OPTIMISTIC
-from onebit.learners.regression.learner import RegressionLearner, ridge
+from onebit.learners.lin_ucb import OptimisticState
+from onebit.learners.regression import RegressionLearner, ridge
 
 
 class Confidit(RegressionLearner):
@@ -77,4 +77,4 @@ class Confidit(RegressionLearner):
         strength = math.sqrt(check_number("eta", self.eta, at_least=0.0))
         start = (1.0 + alpha) ** 2
         regression = ridge(self.diagonal, start, right=1.0, wrong=-alpha, low=-alpha, high=1.0, drops_products=True)
-        return self._remember(regression, OPTIMISTIC, strength)
+        return OptimisticState(self, regression, strength)

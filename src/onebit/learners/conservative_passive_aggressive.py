@@ -1,14 +1,15 @@
 """Conservative one-versus-all with passive-aggressive steps: no exploration at all."""
 
 import math
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
-import numpy as np
-
+from onebit.engine.jit import jit_internal
+from onebit.engine.loop import clear
 from onebit.engine.state import State
+from onebit.game import Answer
 from onebit.inputs import check_number
 from onebit.learners.base import Learner
-from onebit.learners.gradient.weights import CONSERVATIVE, GradientState, Numbers
+from onebit.learners.gradient import SQUARE, GradientState, Scratch, Weights, passive_aggressive
 
 
 class ConservativePassiveAggressive(Learner):
@@ -50,17 +51,33 @@ class ConservativePassiveAggressive(Learner):
     Crammer, Dekel, Keshet, Shalev-Shwartz, Singer (2006). Online passive-aggressive algorithms. JMLR 7 (PA-I).
     """
 
-    _kind: ClassVar[int] = CONSERVATIVE
-
     def __init__(self, C: float = 1.0, *, classes: Any = None, seed: int = 0) -> None:
         self.C = C
         self.classes = classes
         self.seed = seed
 
-    def _largest_step(self) -> float:
-        is_unbounded = isinstance(self.C, (float, np.floating)) and math.inf == self.C
-        return math.inf if is_unbounded else check_number("C", self.C, above=0.0)
-
     def _new_state(self) -> State:
-        numbers = Numbers(self._kind, 0.0, self._largest_step(), 0.0)
-        return GradientState(numbers, self.n_features_in_, len(self.classes_))
+        return _State(PassiveAggressiveSettings(largest_step(self.C)), self.n_features_in_, len(self.classes_))
+
+
+class PassiveAggressiveSettings(NamedTuple):
+    """The largest step."""
+
+    largest: float
+
+
+def largest_step(C: Any) -> float:
+    """Return the largest step, or raise ValueError."""
+    return math.inf if isinstance(C, float) and math.inf == C else check_number("C", C, above=0.0)
+
+
+@jit_internal
+def _learn(_state: Weights, answer: Answer, scratch: Scratch, settings: PassiveAggressiveSettings) -> Any:
+    gains, label, sign = scratch.gains, answer.label, 1.0 if answer.correct else -1.0
+    clear(gains)
+    gains[label] = passive_aggressive(scratch.scores[label], sign, scratch.known[SQUARE], settings.largest)
+    return gains[label] != 0.0
+
+
+class _State(GradientState):
+    learn = staticmethod(_learn)

@@ -1,11 +1,27 @@
 """Gaptron: explores as much as the gap between the logistic loss and the probability of a mistake allows."""
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
-from onebit.engine.state import State
+from onebit.engine.jit import jit_inline, jit_internal
+from onebit.engine.state import LARGEST_SQUARE, State
+from onebit.game import Answer
 from onebit.inputs import check_number
 from onebit.learners.base import Learner
-from onebit.learners.gradient.weights import GAPTRON, GradientState, Numbers
+from onebit.learners.gradient import (
+    ANSWERS,
+    LN2,
+    LONGEST,
+    PROPENSITY,
+    SQUARE,
+    UNIFORM,
+    GradientState,
+    Scratch,
+    Weights,
+    take_step,
+    write_gradient,
+    write_softmax,
+)
 
 
 class Gaptron(Learner):
@@ -69,17 +85,51 @@ class Gaptron(Learner):
 
     def _new_state(self) -> State:
         least = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
-        rate = (
-            0.0
-            if self.learning_rate is None
-            else check_number("learning_rate", self.learning_rate, above=0.0, at_most=1e30)
-        )
-        longest = 0.0 if self.longest is None else check_number("longest", self.longest, at_least=1e-50, at_most=1e50)
-        numbers = Numbers(GAPTRON, least, rate, longest)
-        return GradientState(numbers, self.n_features_in_, len(self.classes_))
+        rate, longest = self.learning_rate, self.longest
+        rate = 0.0 if rate is None else check_number("learning_rate", rate, above=0.0, at_most=1e30)
+        longest = 0.0 if longest is None else check_number("longest", longest, at_least=1e-50, at_most=1e50)
+        return _State(_Settings(least, rate, longest), self.n_features_in_, len(self.classes_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # The theorem's steps are small: scikit-learn's 300 rows are too few for its 83 %.
         tags.classifier_tags.poor_score = True
         return tags
+
+
+class _Settings(NamedTuple):
+    exploration: float
+    learning_rate: float
+    """0 for the theorem's."""
+    longest: float
+    """0 if unknown."""
+
+
+@jit_inline
+def _mix(scratch: Scratch, settings: _Settings) -> int:
+    greedy = write_softmax(scratch)
+    top = scratch.soft[greedy]
+    scratch.known[UNIFORM] = max(1.0 - top if top >= 0.5 else 1.0, settings.exploration)
+    return greedy
+
+
+@jit_internal
+def _learn(state: Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
+    state.sums[ANSWERS] += 1.0
+    n_classes, square = scratch.gains.shape[0], scratch.known[SQUARE]
+    if not answer.correct or square == 0.0:
+        return False
+    length = write_gradient(answer.label, scratch, scratch.known[PROPENSITY])
+    if not length * square < math.inf:  # a forged ticket may have any propensity
+        return False
+    state.sums[LONGEST] = max(state.sums[LONGEST], square)
+    longest = settings.longest * settings.longest if settings.longest > 0.0 else state.sums[LONGEST]
+    rate = settings.learning_rate
+    if rate == 0.0:
+        rate = settings.exploration * LN2 * LN2 / (2.0 * n_classes * n_classes * longest)
+    return take_step(state, scratch, rate, length)
+
+
+class _State(GradientState):
+    mix, learn = staticmethod(_mix), staticmethod(_learn)
+    divides, longest_square = True, LARGEST_SQUARE
