@@ -25,10 +25,10 @@ from onebit.checks.problems import noisy_problem, snapshot
 from onebit.game import Answer
 from onebit.inputs import Floats, Rows, SparseRows
 from onebit.kernels import Gaussian
+from onebit.learners import second_order_full as full
 from onebit.learners.bandit_svm.vote import DUE, LANDMARKS, SEEN
-from onebit.learners.inverses import check_inverse
 from onebit.learners.saving import CHECKSUM, VERSION, checksum_of, comment, filled_arrays
-from onebit.learners.second_order import full
+from onebit.learners.second_order_full import check_inverse
 from onebit.learners.tickets import _digest, content_of
 
 HERE = Path(__file__).parent

@@ -19,9 +19,10 @@ from onebit.learners.lin_ucb import LinUCB
 from onebit.learners.majority import Majority
 from onebit.learners.multiclass_perceptron import MulticlassPerceptron
 from onebit.learners.nearest_neighbor import NearestNeighbor
+from onebit.learners.p_newtron import PNewtron
 from onebit.learners.reg_cb import RegCB
 from onebit.learners.saving import load
-from onebit.learners.second_order import SOBA, PNewtron
+from onebit.learners.soba import SOBA
 from onebit.learners.square_cb import SquareCB
 from onebit.learners.thompson_sampling import ThompsonSampling
 from onebit.learners.uniform_guess import UniformGuess

@@ -20,7 +20,6 @@ from onebit.engine.state import State, check_finite
 from onebit.game import Answer
 from onebit.inputs import Floats, Integers, Rows, check_number, check_switch, dense
 from onebit.learners.base import Learner
-from onebit.learners.inverses import check_symmetric
 from onebit.learners.ridge import (
     DIAGONAL_RIDGE,
     FULL_RIDGE,
@@ -29,6 +28,7 @@ from onebit.learners.ridge import (
     Regression,
     Regressions,
     absorb,
+    check_symmetric,
     predicted,
     squared_width,
 )

@@ -13,6 +13,8 @@ order: its steps are divided by the root of the summed squares of the gradients 
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from onebit.engine.jit import jit_inline, jit_internal
 from onebit.inputs import Floats, Integers
 
@@ -239,3 +241,9 @@ def _invert(state: Regressions, label: int, scratch: Floats, least_pivot: float,
             out[label, i, j] = out[label, j, i]
         largest = max(largest, out[label, i, i])
     return largest * least_pivot <= 1.0 + SLACK
+
+
+def check_symmetric(matrix: Floats, inverse: Floats) -> None:
+    """Raise ValueError unless a matrix from a file and its inverse are symmetric."""
+    if not (np.array_equal(matrix, matrix.T) and np.array_equal(inverse, inverse.T)):
+        raise ValueError("a matrix that it has learned, or its inverse, is not symmetric")

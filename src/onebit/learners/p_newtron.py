@@ -8,9 +8,9 @@ from onebit.engine.jit import jit_inline
 from onebit.engine.randomness import Draw, uniform, uniform_label
 from onebit.engine.state import State
 from onebit.game import Answer
-from onebit.inputs import Floats, check_number
-from onebit.learners.second_order.forms import joint_state
-from onebit.learners.second_order.joint import JointRule, JointScratch, JointSettings, SecondOrderLearner
+from onebit.inputs import Floats, check_number, check_switch
+from onebit.learners.second_order import DiagonalState, JointRule, JointScratch, JointSettings, SecondOrderLearner
+from onebit.learners.second_order_full import FullState
 
 
 class PNewtron(SecondOrderLearner):
@@ -99,7 +99,8 @@ class PNewtron(SecondOrderLearner):
         radius = check_number("radius", self.radius, above=1e-16, at_most=1e15)
         rule = exploration, sharpness, curvature
         settings = JointSettings(rule, 1.0 / radius, radius, exploration)
-        return joint_state(RULE, settings, self.diagonal, self.n_features_in_, len(self.classes_))
+        form = DiagonalState if check_switch("diagonal", self.diagonal) else FullState
+        return form(RULE, settings, self.n_features_in_, len(self.classes_))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -9,11 +9,18 @@ from onebit.engine.loop import clear, highest
 from onebit.engine.randomness import Draw
 from onebit.engine.state import State
 from onebit.game import Answer
-from onebit.inputs import check_number
+from onebit.inputs import check_number, check_switch
 from onebit.learners.banditron import RULE as BANDITRON
 from onebit.learners.banditron import chance_of
-from onebit.learners.second_order.forms import joint_state
-from onebit.learners.second_order.joint import MARGINS, JointRule, JointScratch, JointSettings, SecondOrderLearner
+from onebit.learners.second_order import (
+    MARGINS,
+    DiagonalState,
+    JointRule,
+    JointScratch,
+    JointSettings,
+    SecondOrderLearner,
+)
+from onebit.learners.second_order_full import FullState
 
 
 class SOBA(SecondOrderLearner):
@@ -91,7 +98,8 @@ class SOBA(SecondOrderLearner):
         exploration = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
         floor = check_number("regularization", self.regularization, above=1e-31, at_most=1e30)
         settings = JointSettings((exploration,), floor, math.inf, exploration)
-        return joint_state(RULE, settings, self.diagonal, self.n_features_in_, len(self.classes_))
+        form = DiagonalState if check_switch("diagonal", self.diagonal) else FullState
+        return form(RULE, settings, self.n_features_in_, len(self.classes_))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -9,8 +9,8 @@ succeeds by rounding alone, eigenvalues below the floor, from which A started, a
 With a ball, the stored inverse is H = (A + λ₀I)⁻¹ for a λ₀ near the λ of the weights, and c = Hθ. The weights solve (I
 + δH)w = c with δ = λ − λ₀. Each step of the iteration w ← c − δHw, with the δ for which the new w has the ball's
 radius, makes the error smaller by about |δ|/(floor + λ₀), of which no more than a tenth is allowed: beyond it, A's
-eigenvectors are found, λ with them (see `secular`), and λ₀ becomes that λ. That δ is the smaller root of ‖c‖² − 2δ·cᵀHw
-+ δ²‖Hw‖² = D². As λ changes by about its t-th part in round t, this happens ever more seldom.
+eigenvectors are found, λ with them (see `multiplier`), and λ₀ becomes that λ. That δ is the smaller root of ‖c‖² −
+2δ·cᵀHw + δ²‖Hw‖² = D². As λ changes by about its t-th part in round t, this happens ever more seldom.
 """
 
 import math
@@ -18,22 +18,23 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, eigh
 
 from onebit.engine.jit import jit_inline, jit_internal
 from onebit.inputs import Floats, Integers
-from onebit.learners.inverses import check_inverse
-from onebit.learners.second_order.joint import (
+from onebit.learners.ridge import check_symmetric
+from onebit.learners.second_order import (
     LAMBDA,
     SHIFT,
     TALLIES,
+    TOLERANCE,
     Form,
     JointScratch,
     JointSettings,
     JointState,
+    multiplier,
     renew_after,
 )
-from onebit.learners.second_order.secular import TOLERANCE, multiplier
 from onebit.machine_memory import check_memory
 
 STALE = 1 << 40
@@ -42,6 +43,8 @@ _STEEP = 1e8  # a step with a larger zᵀA⁻¹z costs more than half of the dig
 _WINDOW = 0.1
 _SLACK = 1e-6
 _MOST_STEPS = 30
+# Of an inverse. Observed over many streams, with rows of 1e-22 to 1e22 and duplicate columns: below 2e-8 and 6e-9.
+_ROUNDING, _BELOW_ZERO = 1e-5, 1e-6
 _COPIES = 6  # A and its inverse, both again in a bookmark, and the work space of Cholesky and eigenvectors
 
 
@@ -169,14 +172,14 @@ def _project(state: Full, seen: Floats, radius: float, floor: float) -> bool:
     return False
 
 
-FORM = Form("full", _reach, _absorb)
+_FULL = Form("full", _reach, _absorb)
 
 
 class FullState(JointState):
     """The full form: 2(Kd)² numbers."""
 
     arrays: Full
-    form = FORM
+    form = _FULL
 
     def new_arrays(self, n: int) -> Full:
         """Return initial arrays for n weights; raises ValueError if they do not fit in memory."""
@@ -232,3 +235,20 @@ def _solved(matrix: Floats, target: Floats, settings: JointSettings, start: floa
     shift = 0.0 if settings.radius == math.inf else multiplier(values, turned, settings.radius, start)
     inverse = (vectors / (values + shift)) @ vectors.T
     return (inverse + inverse.T) / 2.0, vectors @ (turned / (values + shift)), shift
+
+
+def check_inverse(matrix: Floats, inverse: Floats) -> None:
+    """Raise ValueError unless a matrix from a file is symmetric and the other is its positive definite inverse.
+
+    Up to rounding: the product is compared with the identity relative to the product of the norms.
+    """
+    check_symmetric(matrix, inverse)
+    with np.errstate(over="ignore", invalid="ignore"):
+        allowed = _ROUNDING * np.linalg.norm(matrix, 1) * np.linalg.norm(inverse, 1)
+        off = np.abs(matrix @ inverse - np.eye(len(matrix))).max()
+    if not off <= allowed < np.inf:
+        raise ValueError("the inverse of a matrix that it has learned is another matrix's")
+    try:
+        cholesky(inverse + _BELOW_ZERO * np.abs(inverse).max() * np.eye(len(inverse)), check_finite=False)
+    except LinAlgError as error:
+        raise ValueError("the inverse of a matrix that it has learned is not positive definite") from error
