@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from onebit.engine.loop import ENDED, EXPLORED, MISTAKES, READY, UPDATES, Record, new_record
-from onebit.frames import as_frame, is_frame
 from onebit.game import Curve, Trace
-from onebit.inputs import check_choice, check_integer, check_real, check_rows, take
+from onebit.inputs import as_frame, check_choice, check_integer, check_real, check_rows, is_frame, take
 from onebit.labels import check_labels
 from onebit.learners import Learner
 from onebit.learners.by_hand import ASKING, AtHand, play_by_hand

@@ -16,8 +16,19 @@ from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from onebit.engine.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Record, new_record
-from onebit.frames import as_frame, is_frame
-from onebit.inputs import Floats, Integers, Rows, SparseRows, check_real, check_rows, check_seed, check_sparse_row, take
+from onebit.inputs import (
+    Floats,
+    Integers,
+    Rows,
+    SparseRows,
+    as_frame,
+    check_real,
+    check_rows,
+    check_seed,
+    check_sparse_row,
+    is_frame,
+    take,
+)
 from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
 from onebit.machine_memory import claim_memory
 
@@ -52,7 +63,7 @@ def begin(
         learner._key = check_seed(learner.seed if seed is None else seed)
         learner.classes_, learner._labels = classes, classes.tolist()
         learner.n_features_in_, learner._row_shape = n_features, (n_features,)
-        check_columns(learner, as_frame(given), reset=True)
+        check_columns(learner, given, reset=True)
         learner._state = learner._new_state()
         claim_memory(learner._state.n_bytes())  # the system has not allocated untouched zeros yet
         # A setting with parameters of its own, such as a wrapped classifier, may be changed later.
@@ -134,7 +145,7 @@ def check_columns(learner: "Learner", X: Any, *, reset: bool) -> None:
     if type(X) is np.ndarray and "feature_names_in_" not in vars(learner):
         return  # no names on either side: saves scikit-learn's check, 20 µs
     try:
-        validate_data(learner, X, reset=reset, skip_check_array=True, ensure_2d=False)
+        validate_data(learner, as_frame(X), reset=reset, skip_check_array=True, ensure_2d=False)
     except (TypeError, ValueError) as error:
         remedy = "" if reset else f" Give them in that order: X[{learner.feature_names_in_.tolist()!r:.200}]"
         raise ValueError(f"X has other columns. {error}{remedy}") from error
