@@ -227,7 +227,7 @@ def test_what_strangers_take_from_onebit(package: Path) -> None:
 
 def test_a_learner_depends_on_its_own_modules_only() -> None:
     banditron = player_from(Spec("Banditron")).code()
-    assert {"onebit.learners.banditron", "onebit.learners.base", "onebit.play", "onebit.kernels"} <= banditron
+    assert {"onebit.learners.banditron", "onebit.learners.base", "onebit.playing", "onebit.kernels"} <= banditron
     others = {
         "onebit.learners",
         "onebit.learners.nearest_neighbor",

@@ -20,7 +20,7 @@ from onebit.compare.entries import RIVALS, enter
 from onebit.compare.figures import drawings, shown
 from onebit.compare.games import make_rounds
 from onebit.learners import BanditPerceptron, Banditron
-from onebit.play import play
+from onebit.playing import play
 from onebit.reporting.learner_looks import looks_of
 from onebit.reporting.style import draw_files
 from onebit.streams import paper_weak, preprocess

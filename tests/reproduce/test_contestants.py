@@ -6,7 +6,7 @@ import pytest
 from onebit.compare.comparison import run_comparison
 from onebit.kernels import Rational
 from onebit.learners import BanditPerceptron
-from onebit.play import play
+from onebit.playing import play
 from onebit.reproduce.contestants import DATASETS, STREAMS, contestants, paper_comparison
 from onebit.reproduce.published import published_curves, published_learner
 from onebit.streams import paper_weak

@@ -15,7 +15,7 @@ from onebit.compare.comparison import Outcome
 from onebit.compare.entries import Entry
 from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
-from onebit.play import play
+from onebit.playing import play
 from onebit.reporting.style import FigureFile, draw_files, save
 from onebit.reproduce import boundaries, curves, figure_3
 from onebit.reproduce.contestants import PAPER_ROUNDS, contestants

@@ -23,7 +23,7 @@ from onebit.arena.store import Result
 from onebit.inputs import Integers
 from onebit.kernels import Kernel
 from onebit.learners import Learner, all_learners
-from onebit.play import play
+from onebit.playing import play
 from onebit.strangers import find_by_import_path, import_path_of
 
 NOT_SETTINGS = ("classes", "seed")
@@ -143,7 +143,7 @@ class LearnerPlayer(Player):
     def code(self) -> set[str]:
         """Return the modules of the learner, of what its settings name, of `play`, and this one."""
         roots = {_class_of(self.spec.name).__module__, *_modules_of(list(self.spec.settings.values()))}
-        return reachable("onebit.play", *roots) | {__name__}
+        return reachable("onebit.playing", *roots) | {__name__}
 
     def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> PlayerTrace:
         """Play a stream with a fresh learner."""

@@ -9,7 +9,7 @@ import scipy.sparse
 from onebit.checks.problems import fresh, guesses_of, noisy_problem, scales_rows, snapshot
 from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
-from onebit.play import play
+from onebit.playing import play
 from onebit.streams import paper_weak
 
 # About 1e-300, 1e-170, 1e160 and 1e300. Multiplying by a power of two rounds nothing.

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from onebit.checks.problems import fresh, guesses_of, noisy_problem, raises_value_error, snapshot, tell
 from onebit.inputs import Floats
 from onebit.learners import Learner
-from onebit.play import play
+from onebit.playing import play
 
 
 def _trained(learner: Learner, rounds: int = 120) -> tuple[Learner, Floats]:

@@ -10,7 +10,7 @@ from onebit.bounds.claim import About
 from onebit.checks.problems import fresh, separable_problem, tell
 from onebit.learners import Learner
 from onebit.learners.base import in_linear_space
-from onebit.play import play
+from onebit.playing import play
 
 # Classes, features, margin: as large a margin as `separable_problem` has room for, and a smaller one for more classes.
 _SETTINGS = ((2, 3, 0.3), (3, 4, 0.2), (5, 5, 0.12))

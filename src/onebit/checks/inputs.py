@@ -9,7 +9,7 @@ import scipy.sparse
 from onebit.checks.problems import fresh, guesses_of, noisy_problem, scales_rows, snapshot
 from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
-from onebit.play import play
+from onebit.playing import play
 
 SPARSE_FORMATS = ("csr", "csc", "coo", "bsr", "dia", "lil", "dok")
 

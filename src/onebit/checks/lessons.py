@@ -8,7 +8,7 @@ import scipy.sparse
 
 from onebit.checks.problems import fresh, noisy_problem, raises_value_error, snapshot, tell
 from onebit.learners import Learner
-from onebit.play import play
+from onebit.playing import play
 
 
 def _begun(learner: Learner, rounds: int = 60, **settings: Any) -> Learner:

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
-from onebit.play import play
+from onebit.playing import play
 
 
 class Problem(NamedTuple):

@@ -10,7 +10,7 @@ import scipy.sparse
 from onebit.checks.problems import fresh, noisy_problem, raises_value_error, snapshot, tell
 from onebit.learners import Learner, all_learners, load
 from onebit.learners.saving import pack_state
-from onebit.play import play
+from onebit.playing import play
 
 
 def check_a_learner_from_a_file_plays_on(learner: Learner) -> None:

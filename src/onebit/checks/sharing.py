@@ -10,7 +10,7 @@ from onebit.bounds import at_most
 from onebit.checks.problems import fresh, separable_problem, tell
 from onebit.learners import Learner
 from onebit.learners.base import in_linear_space
-from onebit.play import play
+from onebit.playing import play
 
 # Seconds after which a thread must let another run: as often as Python can, so that few rounds show what many would.
 _SWITCH_INTERVAL = 1e-6

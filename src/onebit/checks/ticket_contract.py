@@ -13,7 +13,7 @@ from onebit.checks.problems import fresh, noisy_problem, raises_value_error, sna
 from onebit.game import Guess
 from onebit.inputs import SparseRows, dense
 from onebit.learners import Learner
-from onebit.play import play
+from onebit.playing import play
 
 
 def check_a_guess_is_told_once(learner: Learner) -> None:

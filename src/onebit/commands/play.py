@@ -20,7 +20,7 @@ from onebit.commands.what_was_read import reading_words, say_what_was_read
 from onebit.files import replace_file
 from onebit.game import Trace
 from onebit.inputs import check_choice, check_integer, check_seed
-from onebit.play import play
+from onebit.playing import play
 from onebit.reporting import pages, style
 from onebit.reporting.names import in_cell, in_figure, in_page, in_shell, on_screen
 from onebit.reporting.progress import check_save, prepare_folder, progress_bar, say_where

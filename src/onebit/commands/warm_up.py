@@ -19,7 +19,7 @@ from onebit.decider.decider import Decider
 from onebit.engine.code_cache import NOT_KEPT, place
 from onebit.engine.compile_notice import NOTICE
 from onebit.learners import BanditSVM, all_learners
-from onebit.play import play
+from onebit.playing import play
 from onebit.reporting.names import on_screen
 from onebit.reporting.progress import progress_bar
 

@@ -18,7 +18,7 @@ from onebit.duels.table import DuelRow
 from onebit.inputs import check_integer
 from onebit.learners import BanditPerceptron, Learner, NearestNeighbor, all_learners
 from onebit.learners.base import in_linear_space
-from onebit.play import play
+from onebit.playing import play
 from onebit.streams.adversaries import (
     Challenge,
     HardSequence,
