@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from onebit.exact import dot
+from onebit.theory.exact import dot
 from onebit.theory.polynomials import (
     SHARPER_CONSTANT,
     ChebyshevConstruction,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from onebit.exact import dot
+from onebit.theory.exact import dot
 from onebit.theory.weak_labeling import (
     SetSplitting,
     WeakLabeling,

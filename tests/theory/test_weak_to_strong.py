@@ -10,10 +10,10 @@ import scipy.sparse
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from onebit.exact import dot
 from onebit.kernels import Rational
 from onebit.streams import paper_weak, wedges
 from onebit.theory import ChebyshevConstruction, RationalConstruction, StrongSeparators, margin, transformed_margin
+from onebit.theory.exact import dot
 from onebit.theory.feature_map import squared_vector_norm_bound
 from onebit.theory.weak_to_strong import Construction, strong_separators, weak_margin_of
 

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from onebit.exact import Number, check_dense_rows, check_point, to_float
 from onebit.inputs import Floats, Integers, check_integer
 from onebit.kernels import Multinomial, Polynomial, Rational
+from onebit.theory.exact import Number, check_dense_rows, check_point, to_float
 from onebit.theory.polynomials.monomials import exponents_of_degree, multinomial
 from onebit.theory.polynomials.multivariate import MultivariatePolynomial
 

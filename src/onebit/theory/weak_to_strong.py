@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from onebit.bounds.margin_transformation import InversePower, transformed_margin
-from onebit.exact import Number, Point, check_fraction, check_points, dot
 from onebit.inputs import Floats, check_rows, dense
 from onebit.kernels import Rational
 from onebit.labels import check_classes, check_labels, encode_labels
+from onebit.theory.exact import Number, Point, check_fraction, check_points, dot
 from onebit.theory.feature_map import FeatureMap
 from onebit.theory.polynomials import ChebyshevConstruction, HalfspacePolynomial, Halfspaces, RationalConstruction
 from onebit.theory.polynomials.halfspaces import UNIT_BALL_SLACK

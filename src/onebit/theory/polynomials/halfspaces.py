@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from onebit.exact import Number, check_dense_rows, check_fraction_between, check_point, check_points, dot
 from onebit.inputs import Floats, Integers
+from onebit.theory.exact import Number, check_dense_rows, check_fraction, check_point, check_points, dot
 from onebit.theory.polynomials.multivariate import MultivariatePolynomial
 
 # What normalizing in floats adds to a squared length, with much to spare.
@@ -44,7 +44,7 @@ class Halfspaces:
 
     def __init__(self, directions: Any, margin: Number) -> None:
         self.directions = check_points("directions", directions)
-        self.margin = check_fraction_between("margin", margin, 0, 1)
+        self.margin = check_fraction("margin", margin)
         for i, v in enumerate(self.directions):
             if dot(v, v) > 1 + UNIT_BALL_SLACK:
                 raise ValueError(

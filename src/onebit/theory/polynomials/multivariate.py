@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from onebit.exact import Number, check_dense_rows, check_fraction, check_point, log2, to_float
+from onebit.bounds.claims import log2
 from onebit.inputs import Floats, check_integer
+from onebit.theory.exact import Number, check_dense_rows, check_fraction, check_point, to_float
 from onebit.theory.polynomials.monomials import Exponents, exponents_of_degree, multinomial
 
 

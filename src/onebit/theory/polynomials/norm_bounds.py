@@ -18,8 +18,8 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from onebit.exact import Number, check_point
 from onebit.inputs import check_integer
+from onebit.theory.exact import Number, check_point
 from onebit.theory.polynomials.multivariate import MultivariatePolynomial
 
 

@@ -26,8 +26,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from onebit.exact import Number, check_fraction
 from onebit.inputs import Floats, check_integer
+from onebit.theory.exact import Number, check_fraction
 from onebit.theory.polynomials.halfspaces import UNIT_BALL_SLACK, HalfspacePolynomial
 from onebit.theory.polynomials.multivariate import MultivariatePolynomial
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.exact import Number, Objects, Point, check_point, dot, whole_multiple
 from onebit.inputs import check_integer
+from onebit.theory.exact import Number, Objects, Point, check_point, dot, whole_multiple
 
 Weights = tuple[Point, ...]
 

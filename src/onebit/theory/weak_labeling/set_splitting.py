@@ -23,8 +23,8 @@ from fractions import Fraction
 from typing import Any
 
 from onebit.engine.randomness import stream_generator
-from onebit.exact import dot
 from onebit.inputs import check_integer, check_seed
+from onebit.theory.exact import dot
 from onebit.theory.weak_labeling.instance import WeakLabeling, Weights, it_is, it_is_not
 
 N_CLASSES = 3

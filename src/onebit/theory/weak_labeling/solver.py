@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onebit.exact import Objects, whole_multiple
 from onebit.inputs import check_integer
+from onebit.theory.exact import Objects, whole_multiple
 from onebit.theory.weak_labeling.instance import WeakLabeling, Weights
 from onebit.theory.weak_labeling.strict_inequalities import positive_solution
 

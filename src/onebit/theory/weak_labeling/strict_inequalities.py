@@ -16,8 +16,8 @@ from fractions import Fraction
 import numpy as np
 from scipy.optimize import linprog
 
-from onebit.exact import Objects, Point, whole_multiple
 from onebit.inputs import Floats
+from onebit.theory.exact import Objects, Point, whole_multiple
 
 # Simple weights first: whoever reads them, or goes on calculating with them, has less to do.
 _DENOMINATORS = (1, 2, 10, 100, 10_000)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import onebit
 from onebit.bounds import is_safe_reach, packing_bound
-from onebit.exact import dot
 from onebit.theory import margin
-from onebit.theory.distances import is_packing, nearest_pair
+from onebit.theory.certificates import is_packing, nearest_pair
+from onebit.theory.exact import dot
 from onebit.theory.weak_to_strong import weak_margin_of
 
 exactly = settings(derandomize=True, deadline=None, max_examples=50)
