@@ -239,11 +239,11 @@ def test_a_learner_depends_on_its_own_modules_only() -> None:
 
 @pytest.mark.parametrize("learner", ["Banditron", "BanditSVM", "NearestNeighbor", "BanditPerceptron"])
 def test_what_only_describes_a_game_is_no_part_of_it(package: Path, learner: str) -> None:
-    beside = ("onebit.bounds", "onebit.engine.code_cache", "onebit.exact", "onebit.compare", "onebit.reporting")
+    beside = ("onebit.bounds", "onebit.engine.code_cache", "onebit.compare", "onebit.reporting")
     assert not [name for name in player_from(Spec(learner)).code() if name.startswith(beside)]
     # A stranger may let a bound decide.
     write(package.parent, {"alone.py": "from onebit.bounds import is_safe_reach\n"})
-    assert "onebit.bounds.nearest_neighbor" in reachable("alone")
+    assert "onebit.bounds.upper" in reachable("alone")
 
 
 def test_bounds_are_used_in_promises_only() -> None:

@@ -6,7 +6,7 @@ from unittest import SkipTest
 import numpy as np
 
 from onebit.bounds import at_most
-from onebit.bounds.claim import About
+from onebit.bounds.claims import About
 from onebit.checks.problems import fresh, separable_problem, tell
 from onebit.learners import Learner
 from onebit.learners.base import in_linear_space

@@ -19,8 +19,8 @@ import math
 import numpy as np
 
 from onebit.bounds import BOUNDS
-from onebit.bounds.lower import bandit_examples, full_information_examples, most_directions
 from onebit.bounds.claims import squared_ratio
+from onebit.bounds.lower import bandit_examples, full_information_examples, most_directions
 from onebit.inputs import check_integer
 from onebit.streams.hard_sequence import Challenge, HardSequence, check_size, proved_margin, random_labels
 from onebit.streams.ignorant_adversary import IgnorantAdversary

@@ -317,15 +317,6 @@ def nearest_pair(X: Any, y: Any = None) -> NearestPair | None:
     nearest pair of different labels bounds the weak margin from above. Every pair is looked at, in exact arithmetic:
     meant for hundreds of examples.
 
-    Parameters
-    ----------
-    X : sequence of sequences of numbers
-        The examples.
-    y : sequence, optional
-        Their labels.
-
-    Examples
-    --------
     >>> pair = nearest_pair([[0, 0], [0, 1], [3, 4]], y=["a", "a", "b"])
     >>> pair.first, pair.second, pair.squared_distance, pair.weak_margin_bound
     (1, 2, Fraction(18, 1), 3.0)
@@ -345,8 +336,6 @@ def is_packing(X: Any, distance: Number) -> bool:
 
     Lemma 20 bounds how many such points a ball has room for: `onebit.bounds.packing_bound`.
 
-    Examples
-    --------
     >>> is_packing([[0, 0], [0, 1]], 0.5), is_packing([[0, 0], [0, 1]], 1)
     (True, False)
     """
