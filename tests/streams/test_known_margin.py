@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from onebit.streams import weak_margin
-from onebit.streams.hard_sequence import proved_margin
-from onebit.streams.known_margin import directions
+from onebit.streams.adversaries import proved_margin
+from onebit.streams.synthetic import directions
 from onebit.theory import margin as largest_margin
 
 
