@@ -9,8 +9,7 @@ import polars
 import pytest
 
 import onebit
-from onebit.checks import discovery
-from onebit.checks.problems import noisy_problem, snapshot
+from onebit.checks.problems import kernel_examples, learner_examples, noisy_problem, snapshot
 from onebit.engine.loop import default_checkpoints
 from onebit.streams import AdaptiveStream, LearnerView
 
@@ -227,11 +226,11 @@ def test_ctrl_c_in_the_middle_loses_nothing() -> None:
 
 _GAMES = """
 import hashlib, onebit, sys
-from onebit.checks.discovery import kernels, learners
-from onebit.checks.problems import guesses_of, noisy_problem
+from onebit.checks.problems import guesses_of, kernel_examples, learner_examples, noisy_problem
 problem = noisy_problem(40)
 X, y = onebit.streams.paper_weak(40, 5)
-some = learners() if sys.argv[1] == "learners" else [onebit.BanditPerceptron(kernel) for kernel in kernels()]
+kernels = [onebit.BanditPerceptron(kernel) for kernel in kernel_examples()]
+some = learner_examples() if sys.argv[1] == "learners" else kernels
 for learner in some:
     guesses = guesses_of(learner, problem.X, problem.y, seed=3).tolist() + guesses_of(learner, X, y, seed=3).tolist()
     arrays = b"".join(array.tobytes() for array in learner.learned().values())
@@ -253,7 +252,7 @@ def test_the_same_code_without_the_compiler_plays_the_same_games(things: str) ->
         ).stdout.splitlines()
 
     compiled, plain = output(), output(NUMBA_DISABLE_JIT="1")
-    assert len(compiled) == len(getattr(discovery, things)())
+    assert len(compiled) == len(learner_examples() if things == "learners" else kernel_examples())
     assert plain == compiled
 
 

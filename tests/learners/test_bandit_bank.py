@@ -16,8 +16,9 @@ import sklearn.base
 from threadpoolctl import threadpool_limits
 
 import onebit
+from lock_ups import lock_up_problem
 from onebit.bounds import at_most
-from onebit.checks.problems import lock_up_problem, noisy_problem, separable_problem
+from onebit.checks.problems import noisy_problem, separable_problem
 from onebit.engine.jit import jit
 from onebit.engine.lengths import unit_rows
 from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational

@@ -17,6 +17,14 @@ Examples
 >>> claim = BOUNDS["3"].claim(n_classes=3, radius=1, margin=0.1)
 >>> claim.side, claim.value, claim.subject
 ('lower', 25.0, 'expected mistakes of bandit learners')
+>>> perceptron_mistakes(n_classes=3, radius=1, margin=0.1), rational_kernel_mistakes(n_classes=2, margin=1.0)
+(800, 36192256)
+>>> guarded_svm_mistakes(n_classes=3, radius=1, margin=0.1, n_kernels=1, softness=0)
+99211
+>>> nearest_neighbor_mistakes(n_classes=3, radius=1, margin=0.1, dimension=2)
+882.0
+>>> round(ignorant_lower_bound_sharp(margin=1e-5, dimension=10), 1)
+45017.4
 """
 
 from onebit.bounds.claims import BOUNDS, Bound, Claim, at_most

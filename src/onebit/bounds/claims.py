@@ -62,7 +62,7 @@ class Claim:
     about: About
     """What it bounds. Updates and mistakes are those of every run, expected mistakes the mean over random numbers."""
     side: Side
-    """"upper" if it is at most the value, "lower" if it is at least the value."""
+    """Whether that is at most the value (upper) or at least (lower)."""
     binds: str
     """Whose updates, mistakes or margin these are."""
     value: float | None

@@ -63,11 +63,6 @@ def bandit_lower_bound(n_classes: int, radius: float, margin: float) -> Size:
     """Return ½(K−1)⌊¼(R/γ)²⌋: expected mistakes that some strongly separable sequence forces on any bandit learner.
 
     There are at most (R/γ)² classes.
-
-    Examples
-    --------
-    >>> bandit_lower_bound(n_classes=3, radius=1, margin=0.1)
-    25.0
     """
     ratio = strong_ratio(n_classes, radius, margin)
     if n_classes > ratio:
@@ -84,11 +79,6 @@ def one_example_lower_bound(n_classes: int, radius: float, margin: float) -> Siz
     """Return ½(K−1): the expected mistakes of any bandit learner on one example of random label, shown K times.
 
     The paper's remark asks for γ ≤ R; needed is γ ≤ 2R/√K, without which no strongly separable example exists.
-
-    Examples
-    --------
-    >>> one_example_lower_bound(n_classes=3, radius=1, margin=0.1)
-    1.0
     """
     strong_ratio(n_classes, radius, margin)
     return Size(Fraction(int(n_classes) - 1, 2))
@@ -96,13 +86,7 @@ def one_example_lower_bound(n_classes: int, radius: float, margin: float) -> Siz
 
 @sized_bound("11", "lower", binds="every learner")
 def full_information_lower_bound(n_classes: int, radius: float, margin: float) -> Size:
-    """Return ½⌊(R/γ)²⌋: expected mistakes that some weakly separable sequence forces on any learner told every label.
-
-    Examples
-    --------
-    >>> full_information_lower_bound(n_classes=2, radius=1, margin=0.1)
-    50.0
-    """
+    """Return ½⌊(R/γ)²⌋: expected mistakes that some weakly separable sequence forces on any learner told all labels."""
     weak_ratio(n_classes, radius, margin)
     # Nothing can be known of a label that was drawn: among K ≥ 2 it is guessed wrong with a chance of ½ or more.
     return Size(Fraction(full_information_examples(radius, margin), 2))
@@ -110,13 +94,7 @@ def full_information_lower_bound(n_classes: int, radius: float, margin: float) -
 
 @sized_bound("11-sharp", "lower", binds="every learner")
 def full_information_lower_bound_sharp(n_classes: int, radius: float, margin: float) -> Size:
-    """Return ⌊(R/γ)²⌋(1−1/K): what the construction of Theorem 11 forces; nobody makes more mistakes on average there.
-
-    Examples
-    --------
-    >>> full_information_lower_bound_sharp(n_classes=4, radius=1, margin=0.1)
-    75.0
-    """
+    """Return ⌊(R/γ)²⌋(1−1/K): what Theorem 11's construction forces; on average no learner errs more often there."""
     weak_ratio(n_classes, radius, margin)
     return Size(full_information_examples(radius, margin) * (1 - Fraction(1, int(n_classes))))
 
@@ -127,11 +105,6 @@ def ignorant_lower_bound(margin: float, dimension: int) -> Size:
 
     Strongly separable examples, two classes, radius 1. The proof is for γ < 1/160 and d ≥ 2; elsewhere the number is
     below ½, which one example of the less likely label forces.
-
-    Examples
-    --------
-    >>> round(ignorant_lower_bound(margin=1e-5, dimension=10), 6)
-    39062.5
     """
     return Size(Fraction(1, 10), *_ignorant_power(margin, dimension))
 
@@ -150,11 +123,6 @@ def ignorant_lower_bound_sharp(margin: float, dimension: int) -> Size:
 
     N = ⌊(160γ)^(−(d−2)/2)⌋ directions exist for γ < 1/160 and d ≥ 2, and the two constants come to 0.115. Rounding N
     costs nothing of the stated 1/10: up to N = 25 the ½ covers it, beyond it 0.115·√⌊N⌋ does.
-
-    Examples
-    --------
-    >>> round(ignorant_lower_bound_sharp(margin=1e-5, dimension=10), 1)
-    45017.4
     """
     base, exponent = _ignorant_power(margin, dimension)
     # Outside the lemma's range only one example of the less likely label is left.
@@ -171,13 +139,7 @@ def ignorant_lower_bound_sharp(margin: float, dimension: int) -> Size:
 
 @sized_bound("24-directions", "lower", binds="ignorant learners")
 def ignorant_lower_bound_with(directions: int) -> Size:
-    """Return √T/10: Theorem 24 with T of Lemma 25's directions instead of all of them.
-
-    Examples
-    --------
-    >>> ignorant_lower_bound_with(directions=400)
-    2.0
-    """
+    """Return √T/10: Theorem 24 with T of Lemma 25's directions instead of all of them."""
     return Size(Fraction(1, 10), Fraction(check_integer("directions", directions, low=1)), Fraction(1, 2))
 
 
@@ -187,11 +149,6 @@ def ignorant_lower_bound_with_sharp(directions: int) -> Size:
 
     What the proof of Theorem 24 sums up is concave in the round in which phase 2 starts, so it is smallest for the
     first or the last; this is the first. Some ignorant learner makes no more mistakes.
-
-    Examples
-    --------
-    >>> round(ignorant_lower_bound_with_sharp(directions=400), 6)
-    19.0
     """
     T = check_integer("directions", directions, low=1)
     if T == 1:

@@ -28,13 +28,7 @@ _SLACK = Fraction(1, 10**9)
 
 @bound("2", "upper", binds="Algorithm 1")
 def perceptron_mistakes(n_classes: int, radius: float, margin: float) -> int:
-    """Return (K−1)⌊4(R/γ)²⌋: the expected mistakes of Algorithm 1 on strongly separable examples.
-
-    Examples
-    --------
-    >>> perceptron_mistakes(n_classes=3, radius=1, margin=0.1)
-    800
-    """
+    """Return (K−1)⌊4(R/γ)²⌋: the expected mistakes of Algorithm 1 on strongly separable examples."""
     # The proof's E[B] = (K−1)E[C]: each update after a uniform guess costs K−1 misses on average.
     updates = perceptron_updates(n_classes, radius, margin)
     return (int(n_classes) - 1) * updates
@@ -42,25 +36,13 @@ def perceptron_mistakes(n_classes: int, radius: float, margin: float) -> int:
 
 @bound("2-updates", "upper", "updates", binds="Algorithm 1")
 def perceptron_updates(n_classes: int, radius: float, margin: float) -> int:
-    """Return ⌊4(R/γ)²⌋: the updates of Algorithm 1, in every run (from the proof of Theorem 2).
-
-    Examples
-    --------
-    >>> perceptron_updates(n_classes=3, radius=1, margin=0.1)
-    400
-    """
+    """Return ⌊4(R/γ)²⌋: the updates of Algorithm 1, in every run (from the proof of Theorem 2)."""
     return math.floor(4 * strong_ratio(n_classes, radius, margin))
 
 
 @bound("4", "upper", binds="Algorithm 2 with this kernel")
 def kernel_perceptron_mistakes(n_classes: int, radius: float, margin: float) -> int:
-    """Return (K−1)⌊4(R/γ)²⌋: the expected mistakes of Algorithm 2, with margin and radius in the kernel's space.
-
-    Examples
-    --------
-    >>> kernel_perceptron_mistakes(n_classes=3, radius=1, margin=0.1)
-    800
-    """
+    """Return (K−1)⌊4(R/γ)²⌋: the expected mistakes of Algorithm 2, with margin and radius in the kernel's space."""
     return perceptron_mistakes(n_classes, radius, margin)
 
 
@@ -74,11 +56,6 @@ def rational_kernel_mistakes(n_classes: int, margin: float) -> int:
     """Return (K−1)⌊8/γ'²⌋: the expected mistakes of Algorithm 2 with the rational kernel on weakly separable examples.
 
     They lie in the unit ball; for examples of length up to R the margin is γ/R, with ``Rational(normalize=True)``.
-
-    Examples
-    --------
-    >>> rational_kernel_mistakes(n_classes=2, margin=1.0)
-    36192256
     """
     return _rational_mistakes(n_classes, transformed_margin(n_classes, margin).larger)
 
@@ -90,13 +67,7 @@ def log2_rational_kernel_mistakes_sharp(n_classes: int, margin: float) -> float:
 
 @bound("6-sharp", "upper", binds="Algorithm 2 with Rational()", log2=log2_rational_kernel_mistakes_sharp)
 def rational_kernel_mistakes_sharp(n_classes: int, margin: float) -> int:
-    """Return (K−1)⌊8/γ'²⌋ with the γ' that the proof of Theorem 5 yields (`sharper_margin`).
-
-    Examples
-    --------
-    >>> rational_kernel_mistakes_sharp(n_classes=2, margin=1.0)
-    2262016
-    """
+    """Return (K−1)⌊8/γ'²⌋ with the γ' that the proof of Theorem 5 yields (`sharper_margin`)."""
     return _rational_mistakes(n_classes, sharper_margin(n_classes, margin).larger)
 
 
@@ -109,13 +80,7 @@ def _rational_mistakes(K: int, margin: InversePower) -> int:
 
 @bound("10", "upper", "mistakes", binds="the Multiclass Perceptron, told every label")
 def multiclass_perceptron_mistakes(radius: float, margin: float) -> int:
-    """Return ⌊2(R/γ)²⌋: the mistakes of the Multiclass Perceptron, told every label, on weakly separable examples.
-
-    Examples
-    --------
-    >>> multiclass_perceptron_mistakes(radius=1, margin=0.1)
-    200
-    """
+    """Return ⌊2(R/γ)²⌋: the mistakes of the Multiclass Perceptron, told every label, on weakly separable examples."""
     # The bound has no K; of all numbers of classes two have the largest weak margin.
     return math.floor(2 * weak_ratio(2, radius, margin))
 
@@ -126,11 +91,6 @@ def full_information_svm_mistakes(n_classes: int, radius: float, margin: float) 
 
     With a hard margin, without a kernel, on rows that are not scaled; or in the space of one kernel, until its budget
     is full.
-
-    Examples
-    --------
-    >>> full_information_svm_mistakes(n_classes=3, radius=1, margin=0.1)
-    400
     """
     # Both count facts on the wrong side, of which there are as many as Algorithm 1 has updates.
     return perceptron_updates(n_classes, radius, margin)
@@ -141,11 +101,6 @@ def bandit_svm_mistakes(n_classes: int, radius: float, margin: float, exploratio
     """Return max(1, K/p−1)·⌊4(R/γ)²⌋: the expected mistakes of BanditSVM, with a hard margin and nothing forgotten.
 
     Without a kernel, on rows that are not scaled; or in the space of one kernel, until its budget is full.
-
-    Examples
-    --------
-    >>> bandit_svm_mistakes(n_classes=3, radius=1, margin=0.1, exploration=0.5)
-    2000.0
     """
     check_number("exploration", exploration, above=0.0, at_most=1.0)
     # A mistake where a class claims x counts once; where none does, K/p−1 are made on average for each right guess.
@@ -156,13 +111,7 @@ def bandit_svm_mistakes(n_classes: int, radius: float, margin: float, exploratio
 
 @bound("BanditSVM-guarded", "upper", binds="guarded BanditSVM")
 def guarded_svm_mistakes(n_classes: int, radius: float, margin: float, n_kernels: int, softness: float) -> int:
-    """Return 11 + 31(K−1)(mB + m − 1), B = ⌊16(1 + 1/(2C))(R/γ)²⌋: the expected mistakes of guarded BanditSVM.
-
-    Examples
-    --------
-    >>> guarded_svm_mistakes(n_classes=3, radius=1, margin=0.1, n_kernels=1, softness=0)
-    99211
-    """
+    """Return 11 + 31(K−1)(mB + m − 1), B = ⌊16(1 + 1/(2C))(R/γ)²⌋: the expected mistakes of guarded BanditSVM."""
     kernels = check_integer("n_kernels", n_kernels, low=1)
     slack = Fraction(0) if not isinstance(softness, bool) and softness == 0 else check_decimal("softness", softness)
     productive = math.floor(16 * (1 + slack) * strong_ratio(n_classes, radius, margin))
@@ -172,13 +121,7 @@ def guarded_svm_mistakes(n_classes: int, radius: float, margin: float, n_kernels
 
 @bound("halving", "upper", "mistakes", binds="BanditHalving, if a hypothesis is never wrong")
 def bandit_halving_mistakes(n_classes: int, n_hypotheses: int) -> int:
-    """Return ⌊K·ln H⌋: the mistakes of BanditHalving, always, if one of its hypotheses is never wrong.
-
-    Examples
-    --------
-    >>> bandit_halving_mistakes(n_classes=3, n_hypotheses=1000)
-    20
-    """
+    """Return ⌊K·ln H⌋: the mistakes of BanditHalving, always, if one of its hypotheses is never wrong."""
     K, H = check_integer("n_classes", n_classes, low=1), check_integer("n_hypotheses", n_hypotheses, low=1)
     # K·ln H is a whole number for H = 1 only; where a float cannot tell, the larger one is a bound all the same.
     return 0 if min(K, H) == 1 else math.floor(K * math.log(H) * (1.0 + 2.0**-50))
@@ -218,51 +161,27 @@ def _neighbors(n_classes: int, radius: float, reach: float, dimension: int) -> S
 
 @sized_bound("21-reach", "upper", binds="nearest neighbour within a safe reach")
 def nearest_neighbor_mistakes_within(n_classes: int, radius: float, reach: float, dimension: int) -> Size:
-    """Return (K−1)(2R/r+1)^d: the expected mistakes of nearest neighbour within r, which must be a safe reach.
-
-    Examples
-    --------
-    >>> nearest_neighbor_mistakes_within(n_classes=3, radius=1, reach=0.1, dimension=2)
-    882.0
-    """
+    """Return (K−1)(2R/r+1)^d: the expected mistakes of nearest neighbour within r, which must be a safe reach."""
     return _neighbors(n_classes, radius, reach, dimension)
 
 
 @sized_bound("21-memory", "upper", "updates", binds="nearest neighbour within a reach")
 def nearest_neighbor_memory(radius: float, reach: float, dimension: int) -> Size:
-    """Return (2R/r+1)^d: the examples that nearest neighbour within r remembers.
-
-    Examples
-    --------
-    >>> nearest_neighbor_memory(radius=1, reach=0.1, dimension=2)
-    441.0
-    """
+    """Return (2R/r+1)^d: the examples that nearest neighbour within r remembers."""
     # One mistake on average for each example remembered, where there are two classes.
     return _neighbors(2, radius, reach, dimension)
 
 
 @sized_bound("21", "upper", binds="nearest neighbour within the weak margin")
 def nearest_neighbor_mistakes(n_classes: int, radius: float, margin: float, dimension: int) -> Size:
-    """Return (K−1)(2R/γ+1)^d: the expected mistakes of nearest neighbour within γ on weakly separable examples.
-
-    Examples
-    --------
-    >>> nearest_neighbor_mistakes(n_classes=3, radius=1, margin=0.1, dimension=2)
-    882.0
-    """
+    """Return (K−1)(2R/γ+1)^d: the expected mistakes of nearest neighbour within γ on weakly separable examples."""
     weak_ratio(n_classes, radius, margin)
     return _neighbors(n_classes, radius, margin, dimension)
 
 
 @sized_bound("21-sharp", "upper", binds="nearest neighbour just within √2 times the weak margin")
 def nearest_neighbor_mistakes_sharp(n_classes: int, radius: float, margin: float, dimension: int) -> Size:
-    """Return (K−1)(√2·R/γ+1)^d: nearest neighbour within a radius just below √2·γ instead of γ.
-
-    Examples
-    --------
-    >>> round(nearest_neighbor_mistakes_sharp(n_classes=3, radius=1, margin=0.1, dimension=2), 1)
-    458.6
-    """
+    """Return (K−1)(√2·R/γ+1)^d: nearest neighbour within a radius just below √2·γ instead of γ."""
     square = 2 * weak_ratio(n_classes, radius, margin)
     K, d = int(n_classes), Fraction(check_integer("dimension", dimension, low=1))
     # √2·R/γ is the only root; where it is beyond a float the 1 does not matter.

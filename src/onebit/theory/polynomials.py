@@ -165,27 +165,22 @@ class HalfspacePolynomial(ABC):
     multiplies them out, which is feasible while `n_coefficients` is in the thousands.
     """
 
+    degree_bound: int
+    """The theorem's bound on the degree."""
+    log2_norm_bound: float
+    """log₂ of the theorem's bound on the norm."""
+
     def __init__(self, halfspaces: Halfspaces) -> None:
         if not isinstance(halfspaces, Halfspaces):
             raise ValueError(f"halfspaces must be a Halfspaces(directions, margin); got {halfspaces!r}")
         self.halfspaces = halfspaces
 
-    @property
     @abstractmethod
-    def degree_bound(self) -> int:
-        """The theorem's bound on the degree."""
-
-    @property
-    @abstractmethod
-    def log2_norm_bound(self) -> float:
-        """log₂ of the theorem's bound on the norm."""
-
-    @abstractmethod
-    def of_scores(self, scores: Sequence[Fraction]) -> Fraction:
+    def _of_scores(self, scores: Sequence[Fraction]) -> Fraction:
         """Return p at a point with the given ⟨v₁,x⟩,…,⟨v_m,x⟩, exactly."""
 
     @abstractmethod
-    def signs_and_log2_of_scores(self, scores: Floats) -> tuple[Floats, Floats]:
+    def _signs_and_log2_of_scores(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return sign p and log₂|p| for rows of ⟨v₁,x⟩,…,⟨v_m,x⟩, in floating point."""
 
     @abstractmethod
@@ -199,7 +194,7 @@ class HalfspacePolynomial(ABC):
 
     def evaluate(self, x: Sequence[Number]) -> Fraction:
         """Return p(x), exactly."""
-        return self.of_scores(self.halfspaces.scores(x))
+        return self._of_scores(self.halfspaces.scores(x))
 
     def signs_and_log2(self, X: Any) -> tuple[Floats, Floats]:
         """Return sign p and log₂|p| for rows within the unit ball, in floating point: p itself often overflows."""
@@ -211,7 +206,7 @@ class HalfspacePolynomial(ABC):
             raise ValueError(
                 f"X must lie within the unit ball; row {row} has length {math.sqrt(squares[row]):.6g}. Scale the rows"
             )
-        return self.signs_and_log2_of_scores(rows @ self.halfspaces.matrix.T)
+        return self._signs_and_log2_of_scores(rows @ self.halfspaces.matrix.T)
 
     def __call__(self, X: Any) -> Floats:
         """Return p for every row, in floating point; ±∞ where it does not fit."""
@@ -296,37 +291,22 @@ class ChebyshevConstruction(HalfspacePolynomial):
     (2.0, -2.265625)
     """
 
-    @property
-    def r(self) -> int:
-        """⌈log₂ 2m⌉, the power."""
+    def __init__(self, halfspaces: Halfspaces) -> None:
+        super().__init__(halfspaces)
         # ⌈log₂ n⌉ is the bit length of n − 1.
-        return (2 * self.halfspaces.n_halfspaces - 1).bit_length()
-
-    @property
-    def s(self) -> int:
-        """⌈√(1/γ)⌉, the degree of the Chebyshev polynomial."""
-        return math.isqrt(math.ceil(1 / self.halfspaces.margin) - 1) + 1
-
-    @property
-    def degree_bound(self) -> int:
-        """r·s."""
-        return self.r * self.s
-
-    @property
-    def log2_norm_bound(self) -> float:
-        """log₂ of (188·rs)^(rs/2), as printed."""
-        return self.log2_norm_bound_with(PRINTED_CONSTANT)
+        self.r = (2 * halfspaces.n_halfspaces - 1).bit_length()
+        self.s = math.isqrt(math.ceil(1 / halfspaces.margin) - 1) + 1
+        self.degree_bound = self.r * self.s
+        self.log2_norm_bound = self.log2_norm_bound_with(PRINTED_CONSTANT)
 
     def log2_norm_bound_with(self, constant: float) -> float:
         """Return log₂ of (constant·rs)^(rs/2); the constants 94 and 47 are valid too."""
         return self.degree_bound / 2.0 * math.log2(constant * self.degree_bound)
 
-    def of_scores(self, scores: Sequence[Fraction]) -> Fraction:
-        """Return p at a point with the given ⟨v₁,x⟩,…,⟨v_m,x⟩, exactly."""
+    def _of_scores(self, scores: Sequence[Fraction]) -> Fraction:
         return len(scores) + Fraction(1, 2) - sum(chebyshev(self.s, 1 - score) ** self.r for score in scores)
 
-    def signs_and_log2_of_scores(self, scores: Floats) -> tuple[Floats, Floats]:
-        """Return sign p and log₂|p| for rows of ⟨v₁,x⟩,…,⟨v_m,x⟩, in floating point."""
+    def _signs_and_log2_of_scores(self, scores: Floats) -> tuple[Floats, Floats]:
         z = 1.0 - scores
         # Tₙ is cos(n·arccos z) within [−1, 1], and cosh(n·arccosh z) beyond, where
         # log₂ cosh t = (t + log(1 + e^(−2t)))/log 2 − 1 overflows nowhere.
@@ -403,32 +383,16 @@ class RationalConstruction(HalfspacePolynomial):
     (True, True)
     """
 
-    @property
-    def r(self) -> int:
-        """2⌈¼·log₂(4m+1)⌉ + 1, the power; always odd."""
+    def __init__(self, halfspaces: Halfspaces) -> None:
+        super().__init__(halfspaces)
+        m = halfspaces.n_halfspaces
         # ⌈log₂(4m+1)⌉ is the bit length of 4m, and −(−a // 4) rounds a/4 up.
-        return 2 * -(-(4 * self.halfspaces.n_halfspaces).bit_length() // 4) + 1
-
-    @property
-    def s(self) -> int:
-        """⌈log₂(1/γ)⌉, the number of stairs."""
-        return (math.ceil(1 / self.halfspaces.margin) - 1).bit_length()
-
-    @property
-    def degree_bound(self) -> int:
-        """(2s+1)·r·m."""
-        return (2 * self.s + 1) * self.r * self.halfspaces.n_halfspaces
-
-    @property
-    def log2_norm_bound(self) -> float:
-        """log₂ of (4m−1)·2ᵐ·(2ˢ·rm·(4s+2))^((s+½)rm)."""
-        m, r, s = self.halfspaces.n_halfspaces, self.r, self.s
-        return math.log2(4 * m - 1) + m + (s + 0.5) * r * m * (s + math.log2(r * m * (4 * s + 2)))
-
-    @property
-    def log2_scale(self) -> int:
-        """1 − s(s+1)rm, the power of 2 between p and q."""
-        return 1 - self.s * (self.s + 1) * self.r * self.halfspaces.n_halfspaces
+        self.r = r = 2 * -(-(4 * m).bit_length() // 4) + 1
+        self.s = s = (math.ceil(1 / halfspaces.margin) - 1).bit_length()
+        self.degree_bound = (2 * s + 1) * r * m
+        self.log2_norm_bound = math.log2(4 * m - 1) + m + (s + 0.5) * r * m * (s + math.log2(r * m * (4 * s + 2)))
+        self.log2_scale = 1 - s * (s + 1) * r * m
+        """The power of 2 between p and q."""
 
     def quotient(self, x: Sequence[Number]) -> Fraction:
         """Return Lemma 18's Q(x) = Σᵢ S(zᵢ) − (m−½), the rational function that p is without its denominators; exactly.
@@ -447,8 +411,7 @@ class RationalConstruction(HalfspacePolynomial):
             raise ValueError(f"x must lie within the unit ball, where Lemma 18 holds; got {x!r}. Scale it")
         return sum((a / b for a, b in self._pairs(scores)), Fraction(1, 2) - len(scores))
 
-    def of_scores(self, scores: Sequence[Fraction]) -> Fraction:
-        """Return p at a point with the given ⟨v₁,x⟩,…,⟨v_m,x⟩, exactly."""
+    def _of_scores(self, scores: Sequence[Fraction]) -> Fraction:
         value: Fraction = self._assembled(self._pairs(scores))
         return value
 
@@ -463,8 +426,7 @@ class RationalConstruction(HalfspacePolynomial):
             total, product = total * b + product * a, product * b
         return Fraction(2) ** self.log2_scale * (total - (len(pairs) - Fraction(1, 2)) * product)
 
-    def signs_and_log2_of_scores(self, scores: Floats) -> tuple[Floats, Floats]:
-        """Return sign p and log₂|p| for rows of ⟨v₁,x⟩,…,⟨v_m,x⟩, in floating point."""
+    def _signs_and_log2_of_scores(self, scores: Floats) -> tuple[Floats, Floats]:
         # With u = |z|, c = (P(u)/−P(−u))ʳ: S = ±(1+c)/(1−c) and B = (−P(−u))ʳ·(1−c), each free of overflow.
         u = np.abs(scores) / float(self.halfspaces.margin)
         ratio, size = (u - 1.0) / (u + 1.0), np.log2(u + 1.0)
