@@ -115,22 +115,15 @@ class Challenge:
 
 @dataclass(frozen=True)
 class HardSequence:
-    """Labelled examples on which mistakes cannot be avoided.
-
-    Attributes
-    ----------
-    challenge : Challenge
-        Its size, and the theorem's numbers.
-    X, y : arrays of shape (rounds, features) and (rounds,)
-        The examples, in order. A label may never occur: give the learner ``classes=challenge.n_classes``.
-    separators : array of shape (classes, features)
-        The vectors of the proof, Σ‖wᵢ‖² ≤ 1; `proved_margin` returns the margin they prove.
-    """
+    """Labelled examples on which mistakes cannot be avoided."""
 
     challenge: Challenge
+    """Its size, and the theorem's numbers."""
     X: Floats
     y: Integers
+    """The labels. One may never occur: give the learner ``classes=challenge.n_classes``."""
     separators: Floats
+    """The vectors of the proof, one for each class, Σ‖wᵢ‖² ≤ 1."""
 
     @property
     def radius(self) -> float:

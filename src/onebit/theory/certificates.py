@@ -94,13 +94,8 @@ def verify_certificate(certificate: Certificate, X: Any, y: Any, kernel: Any = N
     ----------
     certificate : Certificate
         From `margin`, or from anywhere else.
-    X, y : arrays
-        The examples and their labels.
-    kernel : None, Kernel or callable
-        The space the certificate is about.
-    classes : None, int or list
-        All labels, or how many, if some have no example, as for `margin`. A condition on any other label proves
-        nothing.
+    X, y, kernel, classes
+        As for `margin`. A condition on a label that is none of the classes proves nothing.
 
     Examples
     --------
@@ -138,10 +133,8 @@ def verify_separator(separator: Separator, X: Any, y: Any, kernel: Any = None) -
     separator : Separator
         From `margin`, or from anywhere else. It must have one vector for each of its classes, every label among these,
         and a margin above 0.
-    X, y : arrays
-        The examples and their labels.
-    kernel : None, Kernel or callable
-        The space the separator is about.
+    X, y, kernel
+        As for `margin`.
 
     Examples
     --------
@@ -306,7 +299,7 @@ class NearestPair(NamedTuple):
 
     @property
     def weak_margin_bound(self) -> float:
-        """What Lemma 19's proof allows as weak margin, if the labels differ: the distance over √2, rounded up."""
+        """The largest weak margin that Lemma 19's proof allows if the labels differ: distance/√2, rounded up."""
         return root_up(self.squared_distance / 2)
 
 

@@ -46,23 +46,8 @@ from onebit.inputs import check_integer, check_number, check_seed
 from onebit.theory.exact import Number, Objects, Point, check_point, dot, whole_multiple
 from onebit.theory.strict_inequalities import positive_solution
 
-__all__ = [
-    "Answer",
-    "Fact",
-    "SetSplitting",
-    "SolvingRow",
-    "WeakLabeling",
-    "agreeing_weights",
-    "it_is",
-    "it_is_not",
-    "measure_solving",
-    "random_set_splitting",
-    "solve",
-]
-
 Weights = tuple[Point, ...]
 Choices = tuple[tuple[int, int], ...]
-"""The index of a fact "x is not i", and the label that beats i there; of several."""
 
 # The label of the subsets and of the origin, which the other two labels have to beat at the elements.
 _WHOLE = 2
@@ -223,13 +208,7 @@ class SetSplitting:
         return WeakLabeling([make(row, _WHOLE) for make, row in zip(makers, rows, strict=True)], n_classes=3)
 
     def weights_of(self, first: Collection[int]) -> Weights:
-        """Return the weights that a split with first part `first` stands for; they solve the weak labelling problem.
-
-        Raises
-        ------
-        ValueError
-            If `first` is not a solution.
-        """
+        """Return the weights that a split with first part `first` stands for; they solve the weak labelling problem."""
         if not self.is_solved_by(first):
             raise ValueError(f"first must split every subset; {sorted(first)} leaves one whole")
         # One −N outweighs all the 1s that a subset can have; the bias of −½ lets a single element win, and no origin.
@@ -321,12 +300,7 @@ def solve(problem: WeakLabeling, max_nodes: int | None = None) -> Answer:
 def agreeing_weights(problem: WeakLabeling, choices: Choices) -> Weights | None:
     """Return weights that agree with every fact "x is i" and let each chosen label win at its fact, or None.
 
-    Parameters
-    ----------
-    problem : WeakLabeling
-        The facts.
-    choices : sequence of pairs
-        (index of a fact "x is not i", the label that beats i there).
+    A choice is the index of a fact "x is not i", and the label that beats i there.
     """
     for index, winner in choices:
         check_integer("choices: the index of a fact", index, low=0, high=len(problem.facts) - 1)
@@ -391,12 +365,9 @@ def measure_solving(
     ----------
     sizes : sequence of int
         Numbers of elements N, each at least 3.
-    subsets_per_element : float
-        The number of subsets is this times N, rounded.
-    repeats : int
-        Problems per size.
-    seed : int
-        Seed of the first problem of each size; the others count on from it.
+    subsets_per_element, repeats, seed : float, int, int
+        The subsets of a problem are this times N, rounded; problems per size; seed of the first of each size, from
+        which the others count on.
 
     Examples
     --------

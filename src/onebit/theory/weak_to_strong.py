@@ -130,15 +130,7 @@ class StrongSeparators:
         return np.array([self.feature_map.vector(p.expand()) * scale for p in self.polynomials])
 
     def squared_margin(self, X: Any, y: Any) -> Fraction:
-        """Return the square of the strong margin that u₁,…,u_K have on labelled examples, exactly; 0 if they have none.
-
-        Parameters
-        ----------
-        X : sequence of sequences of numbers
-            Examples in the unit ball.
-        y : sequence
-            Their labels.
-        """
+        """Return the squared strong margin of u₁,…,u_K on labelled examples in the unit ball, exactly; 0 for none."""
         points = check_points("X", X)
         _check_unit_ball(float(max(dot(x, x) for x in points)))
         codes = encode_labels(check_labels(y, len(points)), self.classes)
@@ -247,10 +239,8 @@ def measure_looseness(
 
     Parameters
     ----------
-    sizes : sequence of int
-        How many rounds of `paper_weak` to take; enough that all three classes occur.
-    seed : int
-        Names the draw of `paper_weak`.
+    sizes, seed : sequence of int, int
+        How many rounds of `paper_weak` to take, enough that all three classes occur, and the seed of the draw.
     on_row : callable, optional
         Called with every row as it is ready.
 
