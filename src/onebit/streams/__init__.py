@@ -2,7 +2,7 @@
 
 from onebit.streams import adversaries
 from onebit.streams.account import describe
-from onebit.streams.adversaries import AdaptiveStream, LearnerView
+from onebit.streams.adaptive import AdaptiveStream, LearnerView
 from onebit.streams.changes import with_drift, with_imbalance, with_label_noise
 from onebit.streams.data_set import DataSet
 from onebit.streams.files import bundled, read_table
