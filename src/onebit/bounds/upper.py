@@ -20,7 +20,7 @@ from onebit.bounds.claims import Size, bound, check_decimal, log2_of, sized_boun
 from onebit.bounds.margin_transformation import InversePower, sharper_margin, transformed_margin
 from onebit.inputs import check_integer, check_number
 
-# Half a megabyte for one number: larger ones take seconds to multiply out and nobody reads them.
+# Half a megabyte for one number: larger ones take seconds to multiply out, and say no more than their logarithm.
 _MOST_BITS = 2**22
 # A margin that was measured may be too large by its rounding, and at √2·γ itself the reach is not safe.
 _SLACK = Fraction(1, 10**9)
