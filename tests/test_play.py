@@ -2,6 +2,7 @@ import os
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import polars
 import pytest
 
 import onebit
-from onebit.checks.problems import kernel_examples, learner_examples, noisy_problem, snapshot
+from everything import kernel_examples, learner_examples
+from onebit.checks.problems import noisy_problem, snapshot
 from onebit.engine.loop import default_checkpoints
 from onebit.streams import AdaptiveStream, LearnerView
 
@@ -226,7 +228,8 @@ def test_ctrl_c_in_the_middle_loses_nothing() -> None:
 
 _GAMES = """
 import hashlib, onebit, sys
-from onebit.checks.problems import guesses_of, kernel_examples, learner_examples, noisy_problem
+from everything import kernel_examples, learner_examples
+from onebit.checks.problems import guesses_of, noisy_problem
 problem = noisy_problem(40)
 X, y = onebit.streams.paper_weak(40, 5)
 kernels = [onebit.BanditPerceptron(kernel) for kernel in kernel_examples()]
@@ -245,7 +248,7 @@ def test_the_same_code_without_the_compiler_plays_the_same_games(things: str) ->
     def output(**environment: str) -> list[str]:
         return subprocess.run(
             [sys.executable, "-c", _GAMES, things],
-            env={**os.environ, **environment},
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent), **environment},
             check=True,
             capture_output=True,
             text=True,

@@ -29,8 +29,8 @@ from onebit.checks.problems import (
 from onebit.game import Guess
 from onebit.inputs import SparseRows, dense
 from onebit.learners import Learner, all_learners, load
-from onebit.learners.saving import pack_state
 from onebit.learners.base import in_linear_space
+from onebit.learners.saving import pack_state
 from onebit.playing import play
 
 # Seconds after which a thread must let another run: as often as Python can, so that few rounds show what many would.
