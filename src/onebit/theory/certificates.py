@@ -17,7 +17,6 @@ kernel's values are taken as they are computed, and what adding them up may lose
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -193,13 +192,14 @@ def attained(kind: Kind, vectors: Floats, rows: Floats, codes: Integers, kernel:
     unit_rows = to_unit(rows)
     bounds = [_bounds(kind, unit_rows[block], unit, codes[block]) for block in _blocks(rows)]
     lower, upper = (np.concatenate(side) for side in zip(*bounds, strict=True))
-    # These may be the least; if one is certainly negative, no exact number is needed.
-    doubtful = np.flatnonzero(lower <= upper.min()) if upper.min() > 0.0 else np.empty(0, dtype=np.int64)
-    exact = min(_least_conditions(kind, vectors, rows[doubtful], codes[doubtful]), default=Fraction(0))
+    if upper.min() <= 0.0:
+        return 0.0
+    found = np.flatnonzero(lower <= upper.min())  # any of these may be the least
+    exact = min(_least_condition(kind, vectors, rows[found[block]], codes[found[block]]) for block in _blocks(found))
     return root_down((factor * exact) ** 2 / squared_length(vectors)) if exact > 0 else 0.0
 
 
-def _blocks(rows: Floats) -> list[slice]:
+def _blocks(rows: npt.NDArray[Any]) -> list[slice]:
     return [slice(start, start + _BLOCK) for start in range(0, len(rows), _BLOCK)]
 
 
@@ -224,15 +224,14 @@ def _bounds(kind: Kind, values: Floats, vectors: Floats, codes: Integers) -> tup
     return np.minimum(own_low, -rival_high), np.minimum(own_high, -rival_low)
 
 
-def _least_conditions(kind: Kind, vectors: Floats, rows: Floats, codes: Integers) -> Iterator[Fraction]:
-    """Yield the least of each example's conditions, exactly."""
-    weights, power = whole(vectors)
-    for own, x in zip(codes.tolist(), rows, strict=True):
-        point, other = whole(x)
-        scores = (weights @ point).tolist()
+def _least_condition(kind: Kind, vectors: Floats, rows: Floats, codes: Integers) -> Fraction:
+    """Return the least of all conditions on some examples, exactly."""
+    (weights, power), (points, other) = whole(vectors), whole(rows)
+    found = []
+    for own, scores in zip(codes.tolist(), (points @ weights.T).tolist(), strict=True):
         ahead = scores.pop(own) if own >= 0 else math.inf
-        least = ahead - max(scores) if kind == "weak" else min([ahead, *(-score for score in scores)])
-        yield least * Fraction(2) ** (power + other)
+        found.append(ahead - max(scores) if kind == "weak" else min([ahead, *(-score for score in scores)]))
+    return Fraction(min(found)) * Fraction(2) ** (power + other)
 
 
 def condition_signs(kind: Kind, own: Integers, asked: Integers, classes: Integers) -> Integers:
@@ -280,12 +279,15 @@ def _quadratic_form(vectors: Floats, gram: Floats) -> float:
 
 def conflicting_pair(X: Floats, codes: Integers) -> tuple[int, int] | None:
     """Return two equal rows with different labels, or None if there are none."""
-    # Adding 0 turns −0 into 0, so that equal rows have equal bytes.
-    rows = np.ascontiguousarray(X + 0.0).view(f"V{X.itemsize * X.shape[1]}").ravel().tolist()
-    labels, first = codes.tolist(), dict[bytes, int]()
-    for t, row in enumerate(rows):
-        other = first.setdefault(row, t)
-        if labels[other] != labels[t]:
+    # Adding 0 turns −0 into 0, so that equal rows have equal bits. Few rows share a number that is made of them.
+    words = np.ascontiguousarray(X + 0.0).view(np.uint64)
+    keys = words @ np.arange(1, 2 * X.shape[1], 2, dtype=np.uint64)
+    ordered = np.sort(keys)
+    shared = np.isin(keys, ordered[1:][ordered[1:] == ordered[:-1]])
+    first: dict[bytes, int] = {}
+    for t in np.flatnonzero(shared).tolist():
+        other = first.setdefault(words[t].tobytes(), t)
+        if codes[other] != codes[t]:
             return other, t
     return None
 
