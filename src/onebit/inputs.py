@@ -190,7 +190,8 @@ def unlocked(rows: _Rows) -> _Rows:
     Read-only arrays are another type to Numba: every loop would be compiled a second time for them.
     """
     if isinstance(rows, SparseRows):
-        return rows if rows.values.flags.writeable else rows._replace(values=np.asarray(_Unlocked(rows.values)))
+        values, columns, starts, n_columns = rows
+        return rows if values.flags.writeable else SparseRows(np.asarray(_Unlocked(values)), columns, starts, n_columns)
     return rows if rows.flags.writeable else np.asarray(_Unlocked(rows))
 
 
@@ -406,12 +407,8 @@ _READERS: dict[str, Callable[[Any, int, int], _Entries]] = {
 
 def densify(rows: SparseRows, start: int, stop: int) -> Floats:
     """Return rows start…stop−1 as a dense array."""
-    first, last = rows.starts[start], rows.starts[stop]
-    matrix = scipy.sparse.csr_array(
-        (rows.values[first:last], rows.columns[first:last], rows.starts[start : stop + 1] - first),
-        shape=(stop - start, rows.n_columns),
-    )
-    return np.asarray(matrix.toarray())
+    some: Any = take(rows, start, stop)
+    return np.asarray(scipy.sparse.csr_array((some.values, some.columns, some.starts), shape=some.shape).toarray())
 
 
 def dense(rows: Rows) -> Floats:

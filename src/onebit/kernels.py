@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
-from typing import Any, ClassVar, NamedTuple, overload
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -486,11 +486,7 @@ class Custom(Kernel):
         return np.array(values, dtype=np.float64, order="C")
 
 
-@overload
-def as_kernel(kernel: None) -> None: ...
-@overload
-def as_kernel(kernel: Any) -> Kernel: ...
-def as_kernel(kernel: Any) -> Kernel | None:
+def as_kernel(kernel: Any) -> Any:
     """Return a kernel, a plain function wrapped as one, or None for the linear space kept as weights."""
     if kernel is None or isinstance(kernel, Kernel):
         return kernel

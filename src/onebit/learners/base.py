@@ -13,11 +13,10 @@ import copy
 import os
 import threading
 from collections.abc import Iterator, KeysView, ValuesView
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
 from onebit import kernels
@@ -32,43 +31,8 @@ from onebit.learners.by_hand import ByHand
 from onebit.learners.saving import save
 from onebit.learners.tickets import Tickets
 
-if TYPE_CHECKING:
 
-    class _Classifier:
-        # scikit-learn has no type hints: the part of its two base classes that is used here.
-        feature_names_in_: npt.NDArray[Any]
-
-        @classmethod
-        def _get_param_names(cls) -> list[str]: ...
-        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
-        def set_params(self, **params: Any) -> Self: ...
-        def __sklearn_tags__(self) -> Any: ...
-        def _repr_html_(self) -> str: ...
-
-else:
-
-    class _Classifier(ClassifierMixin, BaseEstimator):
-        pass
-
-
-class LearnedArray:
-    """An attribute of a learner that is one of the arrays it has learned."""
-
-    def __set_name__(self, _kind: type, attribute: str) -> None:
-        self._attribute, self._name = attribute, attribute.removesuffix("_")
-
-    def __get__(self, learner: Any, kind: type) -> Any:
-        if learner is None:
-            return self
-        arrays = learner.learned() if learner._started else {}
-        if self._name not in arrays:
-            settings = "kernel=None" if self._name == "weights" else "a kernel"
-            needed = f" with {settings}" if "kernel" in learner.get_params(deep=False) else ", if it learns any"
-            raise AttributeError(f"{self._attribute} is there once {kind.__name__} has played{needed}")
-        return arrays[self._name]
-
-
-class Learner(_Classifier):
+class Learner(run.Classifier):
     """Base of every learner; a scikit-learn classifier whose `fit` plays one pass over the rows.
 
     It has no `predict_proba`: scores are not class probabilities, and `probabilities` are the propensities of a
@@ -101,7 +65,7 @@ class Learner(_Classifier):
     n_mistakes_: int
     n_updates_: int
     n_uniform_guesses_: int
-    weights_, support_, coefficients_ = LearnedArray(), LearnedArray(), LearnedArray()
+    weights_, support_, coefficients_ = run.LearnedArray(), run.LearnedArray(), run.LearnedArray()
 
     _lock: threading.RLock
     _state: State
@@ -143,16 +107,14 @@ class Learner(_Classifier):
     def contenders(cls, rounds: int) -> dict[str, Self]:
         """Return the entries of this class in a league of so many rounds, by the suffix of the class's name.
 
-        By default one, with the default settings. A class overrides this if it must know the rounds in advance, comes
-        in two forms, or cannot play without further settings (then it has no entry).
+        A class overrides this if it must know the rounds, comes in two forms, or needs settings (then it has no entry).
         """
         return {"": cls()}
 
     def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
         """Return roughly how many numbers it touches in a whole stream, or 0 where that grows only linearly.
 
-        A league skips games that would take too long by this number, not by the clock, so that every machine plays the
-        same games.
+        A league skips long games by this number, not by the clock, so that every machine plays the same games.
         """
         return 0.0
 
@@ -262,8 +224,7 @@ class Learner(_Classifier):
         """How many open tickets the learner keeps whole, so that `tell` needs only their `id`; 10 000 by default.
 
         When there are more, the oldest expires: `tell` then takes the ticket itself, but not its id. A ticket kept
-        whole takes about 600 bytes and 8 more for every feature and class, an expired one 8. It is not a constructor
-        setting, since it does not affect what is learned.
+        whole takes about 600 bytes and 8 more for every feature and class, an expired one 8.
         """
         return self._max_open_tickets
 
@@ -277,12 +238,7 @@ class Learner(_Classifier):
     def guess_many(self, X: Any, among: Any = None) -> list[Guess]:
         """Guess a label for every row of X: the same tickets as calls of `guess`, or none if a row is refused.
 
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (rounds, n_features)
-            The rounds, none of which has been answered yet.
-        among : list of labels, optional
-            Which labels are allowed, in all of them.
+        `among` lists the labels that are allowed, in all of them.
         """
         rows = check_rows(X)
         among = None if among is None else run.check_list("among", among).tolist()
@@ -362,8 +318,7 @@ class Learner(_Classifier):
     def add_class(self, label: Any) -> None:
         """Add a label to the classes; it can be guessed from the next round on.
 
-        The learner keeps its state and its open tickets. Its guarantee starts anew from here, for the larger number of
-        classes and for rounds in which every label, including the new one, could be the right one.
+        The learner keeps its state and its open tickets. Its guarantee starts anew from here, for the larger K.
         """
         with self._lock:
             if not self._started:
@@ -450,8 +405,7 @@ class Learner(_Classifier):
     def decision_function(self, X: Any) -> Floats:
         """Return finite scores, as scikit-learn's tools expect them: of shape (rows,) for two classes.
 
-        For two classes it is the second's score minus the first's; otherwise the score of every row (first axis) for
-        every class (second axis). A class with a score of −∞ gets the lowest float.
+        For two classes it is the second's score minus the first's. A class with a score of −∞ gets the lowest float.
         """
         scores = self.score_classes(X)
         if scores.shape[1] == 2:

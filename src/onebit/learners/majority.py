@@ -12,7 +12,8 @@ from onebit.engine.randomness import Draw, uniform, uniform_label
 from onebit.engine.state import State, check_finite
 from onebit.game import Answer
 from onebit.inputs import Floats, Rows, check_number
-from onebit.learners.base import LearnedArray, Learner
+from onebit.learners.base import Learner
+from onebit.learners.run import LearnedArray
 
 
 class Majority(Learner):

@@ -7,12 +7,12 @@ take the learner, whose lock the caller holds.
 import copy
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import validate_data
 
 from onebit.engine.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Record, new_record
@@ -32,13 +32,47 @@ from onebit.inputs import (
 from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
 from onebit.machine_memory import claim_memory
 
-if TYPE_CHECKING:
-    from onebit.learners.base import Learner
-
 _FLOAT64 = np.dtype(np.float64)
 _LEAST_PROPENSITY = 2.0**-1000  # the reciprocal of less may overflow
 LET_IT_JOIN = "list it in classes=, or let it join a run that has begun: add_class"
 """What to do about a label that is not among the classes."""
+
+
+if TYPE_CHECKING:
+    from onebit.learners.base import Learner
+
+    class Classifier:  # noqa: D101
+        # scikit-learn has no type hints: the part of its two base classes that is used here.
+        feature_names_in_: npt.NDArray[Any]
+
+        @classmethod
+        def _get_param_names(cls) -> list[str]: ...
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...  # noqa: D102
+        def set_params(self, **params: Any) -> Self: ...  # noqa: D102
+        def __sklearn_tags__(self) -> Any: ...
+        def _repr_html_(self) -> str: ...
+
+else:
+
+    class Classifier(ClassifierMixin, BaseEstimator):
+        """The base classes of a scikit-learn classifier."""
+
+
+class LearnedArray:
+    """An attribute of a learner that is one of the arrays it has learned."""
+
+    def __set_name__(self, _kind: type, attribute: str) -> None:
+        self._attribute, self._name = attribute, attribute.removesuffix("_")
+
+    def __get__(self, learner: Any, kind: type) -> Any:
+        if learner is None:
+            return self
+        arrays = learner.learned() if learner._started else {}
+        if self._name not in arrays:
+            settings = "kernel=None" if self._name == "weights" else "a kernel"
+            needed = f" with {settings}" if "kernel" in learner.get_params(deep=False) else ", if it learns any"
+            raise AttributeError(f"{self._attribute} is there once {kind.__name__} has played{needed}")
+        return arrays[self._name]
 
 
 def grows(learner: "Learner") -> bool:
