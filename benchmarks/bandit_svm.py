@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 import onebit
-from onebit.checks.problems import lock_up_problem
+from lock_ups import lock_up_problem
 from onebit.kernels import Gaussian, Rational
 from onebit.reporting.text import grouped
 from onebit.streams import paper_strong, paper_weak, preprocess, read_table

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 import onebit
+from onebit.learners.run import play_stream
 
 
 def seconds(actions: list[Callable[[], object]], *, together: bool) -> float:
@@ -42,7 +43,7 @@ def main() -> None:
         players = [make(), make()]
 
         def play(player: onebit.Learner, rounds: int = rounds) -> None:
-            player.play_stream(X[:rounds], y[:rounds])
+            play_stream(player, X[:rounds], y[:rounds])
 
         actions: list[Callable[[], object]] = [lambda player=player: play(player) for player in players]  # type: ignore[misc]
         seconds(actions, together=False)  # compiles

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from onebit.checks.inputs import SPARSE_FORMATS
+from onebit.checks.engines import SPARSE_FORMATS
 from onebit.checks.problems import fresh, guesses_of, noisy_problem, scales_rows, snapshot
 from onebit.inputs import check_rows
 from onebit.kernels import Linear
 from onebit.learners import Learner, all_learners
+from onebit.learners.run import play_stream
 from onebit.streams import preprocess
 from onebit.streams.data_set import make_data_set
 from onebit.theory import margin
@@ -274,7 +275,7 @@ CALLS: dict[str, Call] = {
     "play": lambda learner, X: guesses_of(learner, X, labels_for(X), seed=2),
     "play on": lambda learner, X: guesses_of(learner, X, labels_for(X), fresh=False),
     "play by rounds": lambda learner, X: guesses_of(learner, X, labels_for(X), fresh=False, engine="rounds"),
-    "play_stream": lambda learner, X: learner.play_stream(X, labels_for(X), keep_guesses=True).guesses,
+    "play_stream": lambda learner, X: play_stream(learner, X, labels_for(X), keep_guesses=True).guesses,
     "fit": lambda learner, X: learner.fit(X, labels_for(X)).predict(X),
     "partial_fit": lambda learner, X: learner.partial_fit(X, labels_for(X)).classes_,
     "predict": lambda learner, X: np.where(learner.predict(X) >= 0, 1, 0),

@@ -17,12 +17,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 import onebit
-from onebit.learners.saving import CHECKSUM, VERSION, checksum_of, comment
+from onebit.checks.problems import fresh, noisy_problem
+from onebit.learners import all_learners
+from onebit.learners.saving import CHECKSUM, VERSION, checksum_of, comment, to_bytes
 
-SAVED = sorted((Path(__file__).parent / "saved").glob("*.onebit"))
 STRANGE: tuple[Any, ...] = (None, -1, 0, 1, 2, 10**9, 2**63, 1e308, "", "x", [], {}, True, [[]], {"array": 0}, "auto")
+
+
+def saved() -> list[bytes]:
+    """Return the files of every learner after a short game, with two open tickets, one of a sparse row."""
+    problem, contents = noisy_problem(40), []
+    for cls in all_learners():
+        for learner in cls.examples():
+            player = fresh(learner, classes=4)
+            onebit.play(player, problem.X, problem.y)
+            player.guess(problem.X[0])
+            player.guess(scipy.sparse.csr_array(problem.X[1:2]))
+            contents.append(bytes(to_bytes(player)))
+    return contents
 
 
 def sealed(content: bytes) -> bytes:
@@ -112,7 +127,7 @@ def main() -> None:
     options.add_argument("--play", action="store_true", help="let the learners that load play")
     chosen = options.parse_args()
     chance, outcomes = random.Random(chosen.seed), Counter[str]()
-    contents = [path.read_bytes() for path in SAVED]
+    contents = saved()
     end = time.monotonic() + chosen.seconds
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onebit"

@@ -227,7 +227,7 @@ def test_what_strangers_take_from_onebit(package: Path) -> None:
 
 def test_a_learner_depends_on_its_own_modules_only() -> None:
     banditron = player_from(Spec("Banditron")).code()
-    assert {"onebit.learners.banditron", "onebit.learners.base", "onebit.play", "onebit.kernels"} <= banditron
+    assert {"onebit.learners.banditron", "onebit.learners.base", "onebit.playing", "onebit.kernels"} <= banditron
     others = {
         "onebit.learners",
         "onebit.learners.nearest_neighbor",
@@ -249,7 +249,7 @@ def test_what_only_describes_a_game_is_no_part_of_it(package: Path, learner: str
     assert not [name for name in player_from(Spec(learner)).code() if name.startswith(beside)]
     # A stranger may let a bound decide.
     write(package.parent, {"alone.py": "from onebit.bounds import is_safe_reach\n"})
-    assert "onebit.bounds.nearest_neighbor" in reachable("alone")
+    assert "onebit.bounds.upper" in reachable("alone")
 
 
 def test_bounds_are_used_in_promises_only() -> None:

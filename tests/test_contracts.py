@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+import everything
 import onebit
 from onebit import kernels
-from onebit.checks import KERNEL_CHECKS, LEARNER_CHECKS, STREAM_CHECKS, discovery
-from onebit.checks.sharing import check_threads_may_share_it
+from onebit.checks import KERNEL_CHECKS, LEARNER_CHECKS, STREAM_CHECKS
+from onebit.checks.tickets import check_threads_may_share_it
 from onebit.kernels import Kernel
 from onebit.learners import Learner, all_learners
 
-LEARNERS, KERNELS, STREAMS = discovery.learners(), discovery.kernels(), discovery.streams()
+LEARNERS, KERNELS, STREAMS = everything.learner_examples(), everything.kernel_examples(), everything.stream_functions()
 
 
 def laplace(X: Any, Y: Any) -> Any:
@@ -81,7 +82,7 @@ def name(thing: Any) -> str:
 
 def test_discovery_finds_everything() -> None:
     # Discovery walks through the modules, `all_learners` through what is exported: a forgotten export parts them.
-    assert set(discovery.learner_classes()) == set(all_learners())
+    assert set(everything.learner_classes()) == set(all_learners())
     found = {type(learner) for learner in [*LEARNERS, *_ALIKE]}
     assert found == set(all_learners()), "examples() of a learner yields nothing"
     names = [cls.__name__ for cls in all_learners()]

@@ -8,7 +8,7 @@ import scipy.sparse
 from numba.core import event
 
 from onebit import BanditPerceptron, BanditSVM, Learner, NearestNeighbor, play, streams
-from onebit.exact import check_decimal
+from onebit.bounds.claims import check_decimal
 from onebit.inputs import SparseRows, check_choice, check_integer, check_number, check_rows, densify, unlocked
 from onebit.kernels import Rational
 from onebit.labels import encode_labels

@@ -2,6 +2,7 @@ import os
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import polars
 import pytest
 
 import onebit
-from onebit.checks import discovery
+from everything import kernel_examples, learner_examples
 from onebit.checks.problems import noisy_problem, snapshot
 from onebit.engine.loop import default_checkpoints
 from onebit.streams import AdaptiveStream, LearnerView
@@ -227,11 +228,12 @@ def test_ctrl_c_in_the_middle_loses_nothing() -> None:
 
 _GAMES = """
 import hashlib, onebit, sys
-from onebit.checks.discovery import kernels, learners
+from everything import kernel_examples, learner_examples
 from onebit.checks.problems import guesses_of, noisy_problem
 problem = noisy_problem(40)
 X, y = onebit.streams.paper_weak(40, 5)
-some = learners() if sys.argv[1] == "learners" else [onebit.BanditPerceptron(kernel) for kernel in kernels()]
+kernels = [onebit.BanditPerceptron(kernel) for kernel in kernel_examples()]
+some = learner_examples() if sys.argv[1] == "learners" else kernels
 for learner in some:
     guesses = guesses_of(learner, problem.X, problem.y, seed=3).tolist() + guesses_of(learner, X, y, seed=3).tolist()
     arrays = b"".join(array.tobytes() for array in learner.learned().values())
@@ -246,14 +248,14 @@ def test_the_same_code_without_the_compiler_plays_the_same_games(things: str) ->
     def output(**environment: str) -> list[str]:
         return subprocess.run(
             [sys.executable, "-c", _GAMES, things],
-            env={**os.environ, **environment},
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent), **environment},
             check=True,
             capture_output=True,
             text=True,
         ).stdout.splitlines()
 
     compiled, plain = output(), output(NUMBA_DISABLE_JIT="1")
-    assert len(compiled) == len(getattr(discovery, things)())
+    assert len(compiled) == len(learner_examples() if things == "learners" else kernel_examples())
     assert plain == compiled
 
 

@@ -6,42 +6,45 @@
 >>> learner.tell(guess, correct=False)
 """
 
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-from onebit import kernels, streams
-from onebit.decider.client import Client
-from onebit.decider.decider import Decider
-from onebit.game import Guess, Trace
-from onebit.learners import (
-    SOBA,
-    AdaptiveSurrogate,
-    BanditHalving,
-    BanditPerceptron,
-    Banditron,
-    BanditSVM,
-    Confidit,
-    ConservativePassiveAggressive,
-    EpsilonGreedy,
-    ExploreFirst,
-    FullInformationLogistic,
-    FullInformationPassiveAggressive,
-    FullInformationRidge,
-    FullInformationSVM,
-    Gaptron,
-    Learner,
-    LinUCB,
-    Majority,
-    MulticlassPerceptron,
-    NearestNeighbor,
-    PNewtron,
-    RegCB,
-    SquareCB,
-    ThompsonSampling,
-    UniformGuess,
-    Wrapped,
-    load,
-)
-from onebit.play import play
+if TYPE_CHECKING:
+    from onebit import kernels, streams
+    from onebit.decider.client import Client
+    from onebit.decider.decider import Decider
+    from onebit.game import Guess, Trace
+    from onebit.learners import (
+        SOBA,
+        AdaptiveSurrogate,
+        BanditHalving,
+        BanditPerceptron,
+        Banditron,
+        BanditSVM,
+        Confidit,
+        ConservativePassiveAggressive,
+        EpsilonGreedy,
+        ExploreFirst,
+        FullInformationLogistic,
+        FullInformationPassiveAggressive,
+        FullInformationRidge,
+        FullInformationSVM,
+        Gaptron,
+        Learner,
+        LinUCB,
+        Majority,
+        MulticlassPerceptron,
+        NearestNeighbor,
+        PNewtron,
+        RegCB,
+        SquareCB,
+        ThompsonSampling,
+        UniformGuess,
+        Wrapped,
+        load,
+    )
+    from onebit.playing import play
 
 __version__ = version("onebit")
 
@@ -81,3 +84,20 @@ __all__ = [
     "play",
     "streams",
 ]
+
+_HOMES = {"Client": "decider.client", "Decider": "decider.decider", "Guess": "game", "Trace": "game", "play": "playing"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: compiled learners take a second to import."""
+    if name not in __all__:
+        raise AttributeError(f"module 'onebit' has no attribute {name!r}")
+    if name in ("kernels", "streams"):
+        return import_module(f"onebit.{name}")
+    found = getattr(import_module(f"onebit.{_HOMES.get(name, 'learners')}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

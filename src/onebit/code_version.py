@@ -203,7 +203,8 @@ def _parse(name: str, path: Path, _mtime: int, _size: int) -> _Module:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about escape sequences in users' code: Python gives them on import
             tree = ast.parse(source)
-        imports = tuple(_imports_of(tree, name if path.name == "__init__.py" else name.rpartition(".")[0]))
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        imports = tuple(_imports_of(tree, package, is_lazy=name == _OURS))
         _drop_strings(tree)
         return _Module(path, sha256(ast.dump(tree).encode()).hexdigest(), imports)
     except SyntaxError as error:
@@ -212,12 +213,14 @@ def _parse(name: str, path: Path, _mtime: int, _size: int) -> _Module:
         return _Module(path, sha256(source).hexdigest(), fault=str(error))
 
 
-def _imports_of(tree: ast.AST, package: str) -> Iterator[_Import]:
+def _imports_of(tree: ast.AST, package: str, is_lazy: bool) -> Iterator[_Import]:
+    """Yield imports; those for types only where they name what is imported when it is first used."""
     above = package.split(".") if package else []
     todo = [tree]
     while todo:
         node = todo.pop()
-        todo += node.orelse if isinstance(node, ast.If) and _is_for_types(node.test) else ast.iter_child_nodes(node)
+        is_for_types = isinstance(node, ast.If) and _is_for_types(node.test) and not is_lazy
+        todo += getattr(node, "orelse", ()) if is_for_types else ast.iter_child_nodes(node)
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield _Import(alias.name, "", alias.asname or alias.name.partition(".")[0])

@@ -5,21 +5,25 @@ Every error names the argument, the value and the remedy, and is raised before a
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from itertools import chain
-from typing import Any, NamedTuple, overload
+from numbers import Real
+from typing import Any, NamedTuple, TypeVar
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-
-from onebit.frames import frame_values, is_frame, numbers_of_objects
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 MAX_SEED = 2**63 - 1  # compiled code reads seeds as signed 64-bit integers
+ENTRIES_AT_ONCE = 1 << 22
+"""Numbers of an array made on the way: 32 MB, long enough for fast products, small enough for any machine."""
 _REAL_KINDS = "fiub"  # floats, signed and unsigned integers, booleans
 _BLOCK = 1 << 20  # rows looked at together
+_REAL = (Real, Decimal, np.bool_)
 
 
 class SparseRows(NamedTuple):
@@ -45,6 +49,7 @@ class SparseRows(NamedTuple):
 
 
 Rows = Floats | SparseRows
+_Rows = TypeVar("_Rows", Floats, SparseRows, Rows)
 
 
 def brief(value: Any) -> str:
@@ -110,11 +115,8 @@ def check_seed(seed: Any) -> int:
 def check_rows(X: Any, name: str = "X") -> Rows:
     """Return feature rows as float64 (dense, C order) or as `SparseRows`; never the caller's memory changed.
 
-    Raises
-    ------
-    ValueError
-        If X is not two-dimensional, is empty, is not numeric, has masked entries, holds NaN or an infinity, or is a
-        sparse matrix whose arrays do not fit together.
+    Raises ValueError if X is not two-dimensional, is empty, is not numeric, has masked entries, holds NaN or an
+    infinity, or is a sparse matrix whose arrays do not fit together.
     """
     if scipy.sparse.issparse(X) or isinstance(X, SparseRows):
         return _check_sparse(X, name)
@@ -182,13 +184,7 @@ class _Unlocked:
         self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
 
 
-@overload
-def unlocked(rows: Floats) -> Floats: ...
-@overload
-def unlocked(rows: SparseRows) -> SparseRows: ...
-@overload
-def unlocked(rows: Rows) -> Rows: ...
-def unlocked(rows: Rows) -> Rows:
+def unlocked(rows: _Rows) -> _Rows:
     """Return rows whose arrays are not marked read-only, for compiled code, which only reads them.
 
     Read-only arrays are another type to Numba: every loop would be compiled a second time for them.
@@ -226,8 +222,9 @@ def check_sparse_row(features: Any, name: str) -> SparseRows:
     return SparseRows(row.values.copy(), *row[1:])
 
 
-# Sparse matrices. Their arrays can be changed at will, and neither scipy's compiled code nor ours looks
-# before it reads. So nothing of scipy is called on a matrix from outside: its arrays are read, copied and checked here.
+# Sparse matrices. Their arrays can be changed at will, and neither scipy's compiled code nor ours looks before it
+# reads: scipy's own check lets a negative end of `indptr` pass. So nothing of scipy is called on a matrix from outside:
+# its arrays are read, copied and checked here.
 
 
 class _Entries(NamedTuple):
@@ -403,24 +400,15 @@ def _listed(lists: Iterable[Iterable[Any]], dtype: Any) -> npt.NDArray[Any]:
 
 
 _READERS: dict[str, Callable[[Any, int, int], _Entries]] = {
-    "csc": _read_csc,
-    "bsr": _read_bsr,
-    "coo": _read_coo,
-    "dia": _read_dia,
-    "lil": _read_lil,
-    "dok": _read_dok,
+    reader.__name__.removeprefix("_read_"): reader
+    for reader in (_read_csc, _read_bsr, _read_coo, _read_dia, _read_lil, _read_dok)
 }
 
 
 def densify(rows: SparseRows, start: int, stop: int) -> Floats:
     """Return rows start…stop−1 as a dense array."""
-    first, last = rows.starts[start], rows.starts[stop]
-    matrix = scipy.sparse.csr_array(
-        (rows.values[first:last], rows.columns[first:last], rows.starts[start : stop + 1] - first),
-        shape=(stop - start, rows.n_columns),
-    )
-    dense: Floats = matrix.toarray()
-    return dense
+    some: Any = take(rows, start, stop)
+    return np.asarray(scipy.sparse.csr_array((some.values, some.columns, some.starts), shape=some.shape).toarray())
 
 
 def dense(rows: Rows) -> Floats:
@@ -436,3 +424,75 @@ def take(rows: Rows, start: int, stop: int) -> Rows:
     first, last = rows.starts[start], rows.starts[stop]
     starts = rows.starts[start : stop + 1] - first
     return SparseRows(rows.values[first:last], rows.columns[first:last], starts, rows.n_columns)
+
+
+# Tables of named columns (pandas, polars and what narwhals knows): recognised when they come, never imported here.
+
+
+def is_frame(thing: Any) -> bool:
+    """Say whether something is a table of named columns that is in memory."""
+    return type(thing) is not np.ndarray and bool(nw.dependencies.is_into_dataframe(thing))
+
+
+def as_frame(features: Any) -> Any:
+    """Return a row of a pandas frame, which comes as a series, as a frame of one row; all else as it is."""
+    return features.to_frame().T if nw.dependencies.is_pandas_series(features) else features
+
+
+def frame_values(frame: Any, name: str) -> npt.NDArray[Any]:
+    """Return the numbers of a frame, truth values as 0 and 1; raise ValueError naming a column that has others."""
+    try:
+        table = nw.from_native(frame, eager_only=True)
+        schema = table.schema
+    except Exception as error:  # each kind of frame has errors of its own, for columns of one name, say
+        raise ValueError(f"{name} is no frame that can be read: {error}") from error
+    untyped = [column for column, dtype in schema.items() if dtype in (nw.Object, nw.Unknown)]
+    for column, dtype in schema.items():
+        if column not in untyped and not (dtype.is_numeric() or dtype == nw.Boolean):
+            how = "as days since a day of yours" if dtype.is_temporal() else "with sklearn.preprocessing.OneHotEncoder"
+            raise ValueError(
+                f"{name} must hold numbers; its column {column!r} holds {dtype}. Leave it out, or turn it into numbers "
+                f"first, for example {how}"
+            )
+    if untyped:
+        read = [
+            numbers_of_objects(table[column].to_numpy(), f"{name}[{column!r}]")
+            if column in untyped
+            else table[column].cast(nw.Float64).to_numpy()
+            for column in schema
+        ]
+        values = np.column_stack(read)
+    else:
+        values = table.select(nw.all().cast(nw.Float64)).to_numpy()
+    for row, column in np.argwhere(np.isnan(values))[:1]:
+        missing = list(schema)[column]
+        raise ValueError(
+            f"{name} contains NaN: its column {missing!r} has no number in row {row}. Fill or remove such rows"
+        )
+    return values
+
+
+def numbers_of_objects(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    """Return Python objects as floats, or raise if one is no real number."""
+    if not all(issubclass(kind, _REAL) for kind in set(map(type, array.flat))):
+        place, wrong = next((place, each) for place, each in np.ndenumerate(array) if not isinstance(each, _REAL))
+        where = f"{name}[{', '.join(map(str, place))}]"
+        if is_missing(wrong):
+            raise ValueError(f"{name} contains NaN: {where} is {wrong!r}. Fill or remove such rows")
+        raise TypeError(f"{where} is {wrong!r:.80}; each argument must be no string or other object, but a real number")
+    try:
+        return array.astype(np.float64)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite; it holds a whole number beyond every float") from None
+
+
+def is_missing(value: Any) -> bool:
+    """Say whether a value stands for one that is not there: None, NaN, pandas' NA and NaT."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas' NA has no truth value
+        return True
+    except ValueError:  # neither has an array, which is something all the same
+        return False

@@ -9,8 +9,9 @@ it.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, fields
-from typing import Any, ClassVar, NamedTuple, overload
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ import scipy.spatial.distance
 
 from onebit.engine.jit import jit, jit_inline
 from onebit.engine.lengths import LEAST_SQUARE, row_lengths, unit_rows
-from onebit.inputs import Floats, Rows, check_integer, check_number, check_rows, dense
+from onebit.inputs import ENTRIES_AT_ONCE, Floats, Rows, check_integer, check_number, check_rows, dense
 
 __all__ = [
     "Custom",
@@ -35,7 +36,6 @@ __all__ = [
 
 Value = Callable[[float, float, float, tuple[float, ...]], float]
 
-ENTRIES_AT_ONCE = 1 << 22  # 32 MB: long enough for fast products, small enough for any machine
 _UNIT_BALL_SLACK = 1e-9  # rows that were normalised elsewhere are off by rounding
 _MOST_DEGREE = 1_000_000  # a value takes that many products
 # Beyond, a binomial coefficient is no float any more; and no screen has so many terms.
@@ -63,9 +63,9 @@ class Kernel(ABC):
     """Compiled: (⟨x,x'⟩, ‖x‖², ‖x'‖², parameters) → k(x, x'); None if only Python can compute it, from rows."""
 
     @property
-    @abstractmethod
     def parameters(self) -> tuple[float, ...]:
-        """The numbers that `value` is given."""
+        """The numbers that `value` is given; at least one."""
+        return (0.0,)
 
     @abstractmethod
     def sensitivity(self, radius: float) -> float:
@@ -109,7 +109,8 @@ class Kernel(ABC):
     def __repr__(self) -> str:
         """Name the kernel and the settings that differ from their defaults."""
         own: Any = self
-        shown = [f"{field.name}={getattr(self, field.name)!r}" for field in fields(own) if _is_set(own, field)]
+        values = [(each.name, getattr(self, each.name), each.default) for each in fields(own)]
+        shown = [f"{name}={value!r}" for name, value, default in values if default is MISSING or value != default]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __call__(self, X: npt.ArrayLike | Rows, Y: npt.ArrayLike | Rows | None = None) -> Floats:
@@ -119,10 +120,6 @@ class Kernel(ABC):
         if left.shape[1] != right.shape[1]:
             raise ValueError(f"X and Y must have the same features; got {left.shape[1]} and {right.shape[1]}")
         return self.matrix(left, right)
-
-
-def _is_set(kernel: Any, field: Field[Any]) -> bool:
-    return field.default is MISSING or getattr(kernel, field.name) != field.default
 
 
 def _power(base: float, exponent: float) -> float:
@@ -147,22 +144,17 @@ def is_lost(itself: float, square: float, X: Floats, t: int) -> bool:
     return False
 
 
-# By value function: kernels that differ in their parameters only share the compiled code.
-_APPLIED: dict[Value, Callable[..., None]] = {}
-
-
+@cache
 def _apply(value: Value) -> Callable[..., None]:
     """Return a compiled function that applies a kernel's value to a whole matrix of inner products, in place."""
-    if value not in _APPLIED:
 
-        @jit
-        def apply(products: Floats, squares_x: Floats, squares_y: Floats, parameters: tuple[float, ...]) -> None:
-            for i in range(products.shape[0]):
-                for j in range(products.shape[1]):
-                    products[i, j] = value(products[i, j], squares_x[i], squares_y[j], parameters)
+    @jit
+    def apply(products: Floats, squares_x: Floats, squares_y: Floats, parameters: tuple[float, ...]) -> None:
+        for i in range(products.shape[0]):
+            for j in range(products.shape[1]):
+                products[i, j] = value(products[i, j], squares_x[i], squares_y[j], parameters)
 
-        _APPLIED[value] = apply
-    return _APPLIED[value]
+    return apply
 
 
 @jit_inline
@@ -187,11 +179,6 @@ class Linear(Kernel):
 
     normalize: bool = False
     value = _linear
-
-    @property
-    def parameters(self) -> tuple[float, ...]:
-        """None."""
-        return (0.0,)
 
     def sensitivity(self, radius: float) -> float:
         """Return the largest |k|."""
@@ -231,11 +218,6 @@ class Rational(Kernel):
 
     normalize: bool = False
     value = _rational
-
-    @property
-    def parameters(self) -> tuple[float, ...]:
-        """None."""
-        return (0.0,)
 
     def sensitivity(self, radius: float) -> float:
         """Return max |k| + max |z·dk/dz|: 2 + 2 on the unit ball."""
@@ -504,11 +486,7 @@ class Custom(Kernel):
         return np.array(values, dtype=np.float64, order="C")
 
 
-@overload
-def as_kernel(kernel: None) -> None: ...
-@overload
-def as_kernel(kernel: Any) -> Kernel: ...
-def as_kernel(kernel: Any) -> Kernel | None:
+def as_kernel(kernel: Any) -> Any:
     """Return a kernel, a plain function wrapped as one, or None for the linear space kept as weights."""
     if kernel is None or isinstance(kernel, Kernel):
         return kernel

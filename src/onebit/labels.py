@@ -12,8 +12,7 @@ import numpy.typing as npt
 from sklearn.utils import column_or_1d
 
 from onebit.engine.jit import jit
-from onebit.frames import is_frame, is_missing
-from onebit.inputs import Integers, as_array, brief, check_integer
+from onebit.inputs import Integers, as_array, brief, check_integer, is_frame, is_missing
 
 _MOST_CLASSES = 1 << 24  # each of them is an object of every learner; more is a slip
 _FEW = 1 << 20  # labels told apart in one pass

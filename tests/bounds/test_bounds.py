@@ -114,6 +114,17 @@ def test_known_values() -> None:
     assert bounds.nearest_neighbor_memory(1, 0.5, 3) == 125.0
     assert bounds.bandit_svm_mistakes(4, 0.3, 0.1, 1.0) == 3 * 36
     assert bounds.bandit_svm_mistakes(1, 0.3, 0.1, 1.0) == 36
+    assert bounds.full_information_svm_mistakes(3, 1, 0.1) == 400
+    assert bounds.guarded_svm_mistakes(3, 1, 0.1, 1, 0) == 99211
+    assert bounds.bandit_halving_mistakes(3, 1000) == 20
+    assert bounds.rational_kernel_mistakes(2, 1.0) == 36192256
+    assert bounds.rational_kernel_mistakes_sharp(2, 1.0) == 2262016
+    assert round(bounds.ignorant_lower_bound(1e-5, 10), 6) == 39062.5
+    assert round(bounds.ignorant_lower_bound_sharp(1e-5, 10), 1) == 45017.4
+    assert round(bounds.ignorant_lower_bound_with_sharp(400), 6) == 19.0
+    assert round(bounds.log2_ignorant_lower_bound(1e-5, 1000), 1) == 2314.0
+    assert round(bounds.log2_rational_kernel_mistakes(3, 0.01), 1) == 411.4
+    assert round(bounds.log2_rational_kernel_mistakes_sharp(3, 0.01), 1) == 296.9
     assert bounds.rational_kernel_margin(2, 1.0) == pytest.approx(
         math.sqrt(8 / bounds.rational_kernel_mistakes(2, 1.0))
     )

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onebit.bounds.claims import check_decimal, squared_ratio
 from onebit.bounds.margin_transformation import InversePower, sharper_margin, transformed_margin
-from onebit.exact import check_decimal, squared_ratio
 
 
 def direct(K: int, gamma: float) -> tuple[float, float]:

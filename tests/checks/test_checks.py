@@ -10,7 +10,7 @@ import pytest
 
 import onebit
 from onebit.bounds import Claim
-from onebit.checks import check_kernel, check_learner, check_stream, guarantees, sharing, ticket_contract
+from onebit.checks import check_kernel, check_learner, check_stream, protocol, tickets
 from onebit.game import Answer, Guess
 from onebit.inputs import Floats, Integers, Rows
 
@@ -88,7 +88,7 @@ class Boastful(onebit.BanditPerceptron):
 
 
 @pytest.mark.parametrize(
-    "check", [guarantees.check_promises_that_hold_always, guarantees.check_promises_that_hold_on_average]
+    "check", [protocol.check_promises_that_hold_always, protocol.check_promises_that_hold_on_average]
 )
 def test_a_promise_can_be_broken(check: Callable[[Any], None]) -> None:
     check(onebit.BanditPerceptron())
@@ -105,13 +105,13 @@ def test_a_promise_can_be_broken_by_late_answers() -> None:
             memory.late_scratch = lambda scores: memory.scratch._replace(scores=scores, current=scores)  # type: ignore[method-assign]
             return memory
 
-    guarantees.check_promises_that_hold_late(onebit.MulticlassPerceptron())
+    protocol.check_promises_that_hold_late(onebit.MulticlassPerceptron())
     with pytest.raises(AssertionError, match="promised"):
-        guarantees.check_promises_that_hold_late(Hasty())
+        protocol.check_promises_that_hold_late(Hasty())
 
 
 def test_what_is_not_promised_is_said_not_passed() -> None:
-    for check in (guarantees.check_promises_that_hold_always, guarantees.check_promises_that_hold_on_average):
+    for check in (protocol.check_promises_that_hold_always, protocol.check_promises_that_hold_on_average):
         with pytest.raises(SkipTest, match="promises nothing"):
             check(onebit.UniformGuess())
 
@@ -132,7 +132,7 @@ class Unlocked(LuckyLabel):
 def test_threads_without_a_lock_are_noticed() -> None:
     def try_often() -> None:
         for _ in range(20):
-            sharing.check_threads_may_share_it(Unlocked())
+            tickets.check_threads_may_share_it(Unlocked())
 
     with pytest.raises(AssertionError):
         try_often()
@@ -150,4 +150,4 @@ class Trusting(LuckyLabel):
 
 def test_edited_tickets_are_noticed() -> None:
     with pytest.raises((AssertionError, ValueError)):
-        ticket_contract.check_an_edited_ticket_is_refused(Trusting())
+        tickets.check_an_edited_ticket_is_refused(Trusting())

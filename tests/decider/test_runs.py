@@ -16,6 +16,7 @@ from onebit.decider.replay import replay
 from onebit.decider.settings import Settings
 from onebit.decider.state import State, same_state
 from onebit.kernels import Gaussian
+from onebit.learners.run import play_again, play_stream
 
 PROBLEM = noisy_problem(300, 3, 4)
 NAMES = ["a", "b", "c"]
@@ -147,21 +148,21 @@ def test_a_run_that_is_guessed_otherwise_is_said(file: Place, monkeypatch: pytes
 
 def test_playing_again_is_all_or_nothing() -> None:
     first = onebit.BanditSVM(None, classes=3)
-    record = first.play_stream(PROBLEM.X, PROBLEM.y, keep_guesses=True)
+    record = play_stream(first, PROBLEM.X, PROBLEM.y, keep_guesses=True)
     guessed = record.guesses.astype(np.int64)
     correct = guessed == PROBLEM.y
     again = onebit.BanditSVM(None, classes=3)
-    again.play_stream(PROBLEM.X[:50], PROBLEM.y[:50])
+    play_stream(again, PROBLEM.X[:50], PROBLEM.y[:50])
     before = again.learned()["weights"]
     other = guessed[50:].copy()
     other[-1] = (other[-1] + 1) % 3
-    assert not again.play_again(PROBLEM.X[50:], other, correct[50:])
+    assert not play_again(again, PROBLEM.X[50:], other, correct[50:])
     spoilt = PROBLEM.X[50:].copy()
     spoilt[-1, 0] = np.nan
-    assert not again.play_again(spoilt, guessed[50:], correct[50:])
+    assert not play_again(again, spoilt, guessed[50:], correct[50:])
     assert np.array_equal(again.learned()["weights"], before)
     assert again.n_rounds_ == 50
-    assert again.play_again(PROBLEM.X[50:], guessed[50:], correct[50:])
+    assert play_again(again, PROBLEM.X[50:], guessed[50:], correct[50:])
     assert again.n_rounds_ == 300
     assert again.n_mistakes_ == first.n_mistakes_
     for mine, theirs in zip(again._state.arrays, first._state.arrays, strict=True):

@@ -35,8 +35,9 @@ from onebit.files import replace_file
 from onebit.learners.bandit_perceptron import HIGHEST
 from onebit.learners.bandit_svm import rounds, store
 from onebit.learners.banditron import RULE
-from onebit.spaces.base import rule_algorithm
-from onebit.spaces.linear import score, step
+from onebit.spaces.linear import score_dense as score
+from onebit.spaces.linear import step_dense as step
+from onebit.spaces.rule import rule_algorithm
 
 GAME = """
 import onebit

@@ -20,7 +20,7 @@ from onebit.experiments.comparison import RUNS, Comparison, Outcome, run_compari
 from onebit.experiments.entries import enter
 from onebit.experiments.games import make_rounds
 from onebit.learners import BanditPerceptron, Banditron
-from onebit.play import play
+from onebit.playing import play
 from onebit.reporting.figures import draw_files
 from onebit.reporting.looks import looks_of
 from onebit.streams import paper_weak, preprocess

@@ -9,7 +9,7 @@ from onebit.experiments.players import LearnerPlayer, PlayerTrace, build, descri
 from onebit.experiments.store import Result
 from onebit.kernels import Rational
 from onebit.learners import BanditPerceptron, Banditron, BanditSVM, MulticlassPerceptron, all_learners
-from onebit.play import play
+from onebit.playing import play
 from onebit.streams import paper_weak
 
 

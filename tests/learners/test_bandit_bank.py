@@ -16,12 +16,13 @@ import sklearn.base
 from threadpoolctl import threadpool_limits
 
 import onebit
+from lock_ups import lock_up_problem
 from onebit.bounds import at_most
-from onebit.checks.problems import lock_up_problem, noisy_problem, separable_problem
+from onebit.checks.problems import noisy_problem, separable_problem
 from onebit.engine.jit import jit
 from onebit.engine.lengths import unit_rows
 from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational
-from onebit.learners import packing
+from onebit.learners import saving
 from onebit.learners.bandit_svm import bandit_svm, bank, playing, store, vote
 from onebit.learners.bandit_svm.bandit_svm import plan_members
 from onebit.learners.bandit_svm.separators import LENGTH, N_ENTRIES, OF_UNITS
@@ -38,7 +39,7 @@ from onebit.learners.bandit_svm.vote import (
     BankScratch,
     Settings,
 )
-from onebit.learners.space_learner import in_linear_space
+from onebit.learners.base import in_linear_space
 from onebit.theory import margin as margin_of
 
 
@@ -667,7 +668,7 @@ def test_a_file_leaves_out_what_follows_from_the_rest(tmp_path: Path, kernel: An
     assert learner._state.arrays.counts[REMOVED] > 50
     learner.save(tmp_path / "bank.onebit")
     with zipfile.ZipFile(tmp_path / "bank.onebit") as archive:
-        assert ("memory/grams.npy" not in archive.namelist()) == is_left_out
+        assert ("state/grams.npy" not in archive.namelist()) == is_left_out
     loaded = onebit.load(tmp_path / "bank.onebit")
     for name, mine, theirs in zip(BankArrays._fields, loaded._state.arrays, learner._state.arrays, strict=True):
         assert np.array_equal(mine, theirs), name
@@ -678,7 +679,7 @@ def test_a_file_leaves_out_no_more_than_a_file_may_ask_for(tmp_path: Path, monke
     learner = onebit.BanditSVM(budget=40)
     onebit.play(learner, problem.X, problem.y)
     learner.save(tmp_path / "small.onebit")
-    monkeypatch.setattr(packing, "_MOST_REBUILT", 1_000)
+    monkeypatch.setattr(saving, "_MOST_REBUILT", 1_000)
     learner.save(tmp_path / "large.onebit")
     assert onebit.load(tmp_path / "large.onebit").n_rounds_ == 100
     with pytest.raises(ValueError, match="it leaves out grams"):

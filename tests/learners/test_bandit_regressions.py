@@ -8,7 +8,8 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import onebit
-from onebit.checks.problems import lock_up_problem, noisy_problem
+from lock_ups import lock_up_problem
+from onebit.checks.problems import noisy_problem
 from onebit.engine.jit import jit
 from onebit.engine.state import in_python
 from onebit.learners.bandit_svm import regressions

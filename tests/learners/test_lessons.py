@@ -9,7 +9,7 @@ import pytest
 import onebit
 from onebit.checks.problems import noisy_problem
 from onebit.kernels import Polynomial
-from onebit.learners.packing import pack_state
+from onebit.learners.saving import pack_state
 
 PROBLEM = noisy_problem(80)
 

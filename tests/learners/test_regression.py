@@ -14,7 +14,7 @@ import onebit
 from onebit.checks.problems import guesses_of, noisy_problem
 from onebit.engine.randomness import Draw, uniform, uniform_label
 from onebit.inputs import Floats
-from onebit.learners.regression import winning
+from onebit.learners import thompson_sampling as winning
 
 K, D, SEED = 4, 5, 6
 PROBLEM = noisy_problem(300, K, D)

@@ -25,16 +25,13 @@ from onebit.checks.problems import noisy_problem, snapshot
 from onebit.game import Answer
 from onebit.inputs import Floats, Rows, SparseRows
 from onebit.kernels import Gaussian
-from onebit.learners import all_learners
+from onebit.learners import second_order_full as full
 from onebit.learners.bandit_svm.vote import DUE, LANDMARKS, SEEN
-from onebit.learners.inverses import check_inverse
-from onebit.learners.packing import filled_arrays
-from onebit.learners.saving import CHECKSUM, VERSION, checksum_of, comment
-from onebit.learners.second_order import full
-from onebit.learners.tickets import _all_it_says, _digest
+from onebit.learners.saving import CHECKSUM, VERSION, checksum_of, comment, filled_arrays
+from onebit.learners.second_order_full import check_inverse
+from onebit.learners.tickets import _digest, content_of
 
 HERE = Path(__file__).parent
-FIXTURES = HERE.parent / "saved"
 PROBLEM = noisy_problem(120)
 
 
@@ -98,6 +95,15 @@ def resealed(header: Callable[[dict[str, Any]], object] | None, content: bytes, 
 def sealed(content: bytes) -> bytes:
     body = content[: -2 * CHECKSUM]
     return body + checksum_of(body).hex().encode()
+
+
+def ticket_parts(learner: onebit.Learner, *changes: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts of a file for its open tickets, with some fields changed."""
+    assert learner._tickets is not None
+    kept = learner._tickets.all_kept()
+    contents = [content_of(each._replace(**changed)) for each, changed in zip(kept, changes, strict=False)]
+    ends = np.cumsum([len(content) for content in contents])
+    return {"tickets_content": np.frombuffer(b"".join(contents), np.uint8), "tickets_ends": ends}
 
 
 def refuses(path: Path, content: bytes, message: str, **options: Any) -> None:
@@ -175,7 +181,7 @@ def test_the_same_learner_gives_the_same_bytes(path: Path, tmp_path: Path) -> No
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
     with np.load(path) as parts:  # a stranger can look into it without onebit
         assert json.loads(parts["header.json"])["learner"] == "onebit.learners:BanditSVM"
-        assert parts["memory/members"].shape == (7, 3)
+        assert parts["state/members"].shape == (7, 3)
 
 
 def test_frames_of_classes_and_special_floats_come_back(path: Path) -> None:
@@ -282,8 +288,8 @@ def test_every_cut_and_every_flipped_byte_is_noticed(path: Path) -> None:
 def test_newer_versions_are_refused(path: Path) -> None:
     played(onebit.BanditPerceptron(classes=4)).save(path)
     content = path.read_bytes()
-    newer = content.replace(b"onebit model 2,", b"onebit model 3,")
-    refuses(path, sealed(newer), "newer onebit .format 3; this one reads up to 2.: update onebit")
+    newer = content.replace(b"onebit model 1,", b"onebit model 2,")
+    refuses(path, sealed(newer), "newer onebit .format 2; this one reads up to 1.: update onebit")
 
 
 def test_an_enemys_numbers_are_refused(path: Path) -> None:
@@ -305,21 +311,22 @@ def test_an_enemys_numbers_are_refused(path: Path) -> None:
     refuses(path, resealed(header(own={"_row_shape": [99]}), content), "_row_shape")
     refuses(path, resealed(header(learner="onebit.kernels:Linear"), content), "no learner")
     for name, changed in {
-        "memory_columns": state.columns + 10**6,
-        "memory_examples": state.examples + 10**6,
-        "memory_counts": state.counts + 10**6,
-        "memory_weights": state.weights[:-1],
-        "memory_watch": state.watch.astype(np.float32),
-        "memory_guesses": None,
-        "tickets_index": tickets,
-        "tickets_round": tickets + 10**6,
+        "state_columns": state.columns + 10**6,
+        "state_examples": state.examples + 10**6,
+        "state_counts": state.counts + 10**6,
+        "state_weights": state.weights[:-1],
+        "state_watch": state.watch.astype(np.float32),
+        "state_guesses": None,
         "tickets_run": tickets,
-        "tickets_columns": np.arange(5) + 10**6,
-        "tickets_columns_ends": tickets,
-        "tickets_values_ends": np.array([4, 10]),
-        "tickets_scores": np.zeros(80),
+        "tickets_ends": tickets,
+        "tickets_content": np.zeros(0, np.uint8),
     }.items():
         refuses(path, resealed(None, content, **{name: changed}), "cannot be loaded")
+    for changed in ({"index": 60}, {"index": -1}, {"round": 10**6}, {"scores": np.zeros(80)}, {"row": np.ones((2, 5))}):
+        parts = ticket_parts(learner, {}, changed)
+        refuses(path, resealed(None, content, **parts), "cannot be loaded")
+    parts = ticket_parts(learner, {"round": 61}, {"round": 60})
+    refuses(path, resealed(None, content, **parts), "in the order of their rounds")
 
 
 def test_a_small_file_cannot_ask_for_a_large_memory(path: Path) -> None:
@@ -328,7 +335,7 @@ def test_a_small_file_cannot_ask_for_a_large_memory(path: Path) -> None:
     huge = np.lib.format.header_data_from_array_1_0(np.zeros(1)) | {"shape": (1 << 50, 4)}
     part = io.BytesIO()
     np.lib.format.write_array_header_1_0(part, huge)
-    refuses(path, resealed(None, path.read_bytes(), memory_weights=part.getvalue()), "bytes where its shape")
+    refuses(path, resealed(None, path.read_bytes(), state_weights=part.getvalue()), "bytes where its shape")
     bomb = io.BytesIO()
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.comment = comment(VERSION, bytes(CHECKSUM))
@@ -345,7 +352,7 @@ def test_expired_tickets_cannot_ask_for_a_large_memory(path: Path, monkeypatch: 
     n = 10_000  # each on a page of its own
     apart = {"round": 256 * np.arange(n), "run": np.zeros(n, np.int64), "digest": np.ones((n, 8), np.uint8)}
     parts = {f"tickets_expired_{name}": array for name, array in apart.items()}
-    parts["tickets_round"] = np.array([256 * n])
+    parts |= ticket_parts(learner, {"round": 256 * n})
     content = resealed(lambda held: held["counts"].update(n_rounds_=256 * n + 1), path.read_bytes(), **parts)
     path.write_bytes(content)
     onebit.load(path)
@@ -367,13 +374,12 @@ def test_an_enemys_tickets_are_refused(path: Path) -> None:
     learner.save(path)
     content = path.read_bytes()
     # Differences between these overflow, and look like those of rising numbers.
-    astray = np.array([0, 2**62, 10 - 2**63, 3, 4])
-    refuses(path, resealed(None, content, tickets_columns=astray), "no guess is made from")
-    for scores in (np.full(3, -np.inf), np.full(3, np.nan), np.array([np.inf, 0.0, 0.0])):
-        refuses(path, resealed(None, content, tickets_scores=scores), "no guess is made from")
-    nothing = {"tickets_scores": np.empty(0), "tickets_scores_ends": np.array([0])}
-    refuses(path, resealed(None, content, **nothing), "no guess is made from")
-    path.write_bytes(resealed(None, content, tickets_values=np.ones(5).astype(">f8")))
+    astray = SparseRows(np.ones(5), np.array([0, 2**62, 10 - 2**63, 3, 4]), np.array([0, 5]), 5)
+    changes: list[dict[str, Any]] = [{"row": astray}, {"scores": np.empty(0)}]
+    changes += [{"scores": each} for each in (np.full(3, -np.inf), np.full(3, np.nan), np.array([np.inf, 0.0, 0.0]))]
+    for changed in changes:
+        refuses(path, resealed(None, content, **ticket_parts(learner, changed)), "no guess is made from")
+    path.write_bytes(resealed(None, content, tickets_ends=ticket_parts(learner, {})["tickets_ends"].astype(">i8")))
     loaded = onebit.load(path)
     loaded.tell(learner._tickets.own.id, True)  # type: ignore[union-attr]
 
@@ -398,7 +404,7 @@ def test_what_is_left_of_a_ticket_may_be_made_up(path: Path, changed: dict[str, 
     first, *_ = [learner.guess(np.ones(3)) for _ in range(2)]
     learner.save(path)
     forged = first._replace(**changed)
-    digest = np.frombuffer(_digest(_all_it_says(forged)), np.uint8)[None]
+    digest = np.frombuffer(_digest(content_of(forged)), np.uint8)[None]
     path.write_bytes(resealed(None, path.read_bytes(), tickets_expired_digest=digest))
     with pytest.raises(ValueError, match=r"edited|no guess is made from"):
         onebit.load(path).tell(forged, True)
@@ -410,27 +416,27 @@ def test_an_enemys_facts_are_refused(path: Path) -> None:
     content, state = path.read_bytes(), learner._state.arrays
     columns = state.columns[: learner._state.size].copy()
     columns[:, 0] = len(state.weights) - 1  # the constant has no scale
-    refuses(path, resealed(None, content, memory_columns=columns), "constant")
-    refuses(path, resealed(None, content, memory_guesses=state.guesses + 2**62), "counted")
+    refuses(path, resealed(None, content, state_columns=columns), "constant")
+    refuses(path, resealed(None, content, state_guesses=state.guesses + 2**62), "counted")
     learner = played(onebit.BanditSVM(classes=4))
     learner.save(path)
     content, state = path.read_bytes(), learner._state.arrays
-    refuses(path, resealed(None, content, memory_members=state.members * np.nan), "losses")
+    refuses(path, resealed(None, content, state_members=state.members * np.nan), "losses")
     due = state.counts.copy()
     due[DUE], due[SEEN:] = 2, 0
-    refuses(path, resealed(None, content, memory_counts=due), "due")
+    refuses(path, resealed(None, content, state_counts=due), "due")
     many = state.counts.copy()
     many[LANDMARKS] += 1
-    refuses(path, resealed(None, content, memory_counts=many), "landmark")
+    refuses(path, resealed(None, content, state_counts=many), "landmark")
     for name in ("landmarks", "landmark_changes", "landmark_weights", "row_changes", "row_weights", "mixture"):
         for bad in (np.nan, np.inf):
             changed = filled_arrays(learner._state)[name].copy()
             changed.flat[0] = bad
-            refuses(path, resealed(None, content, **{f"memory_{name}": changed}), name)
-    refuses(path, resealed(None, content, memory_mixture=-state.mixture), "negative")
+            refuses(path, resealed(None, content, **{f"state_{name}": changed}), name)
+    refuses(path, resealed(None, content, state_mixture=-state.mixture), "negative")
     # More landmarks than features: compiled code would write behind its arrays.
     more = np.zeros((len(state.landmarks), 118))
-    refuses(path, resealed(None, content, memory_landmarks=more), "landmarks has shape")
+    refuses(path, resealed(None, content, state_landmarks=more), "landmarks has shape")
 
 
 ENEMY_ARRAYS: list[tuple[onebit.Learner, dict[str, float]]] = [
@@ -455,7 +461,7 @@ def test_what_no_learner_can_have_learned_is_refused(
     content = path.read_bytes()
     for name, value in enemys.items():
         array = getattr(learner._state.arrays, name)
-        refuses(path, resealed(None, content, **{f"memory_{name}": np.full_like(array, value)}), "cannot be loaded")
+        refuses(path, resealed(None, content, **{f"state_{name}": np.full_like(array, value)}), "cannot be loaded")
 
 
 def test_an_inverse_that_is_none_is_refused(path: Path) -> None:
@@ -466,7 +472,7 @@ def test_an_inverse_that_is_none_is_refused(path: Path) -> None:
     skewed = inverse.copy()
     skewed[0, 1] += 1e-9
     for other, said in ((skewed, "not symmetric"), (-inverse, "another"), (np.ones_like(inverse), "another")):
-        refuses(path, resealed(None, content, memory_inverse=other), said)
+        refuses(path, resealed(None, content, state_inverse=other), said)
 
 
 def test_a_regression_soon_has_an_inverse_whatever_a_file_says(path: Path) -> None:
@@ -476,8 +482,8 @@ def test_a_regression_soon_has_an_inverse_whatever_a_file_says(path: Path) -> No
     skewed = inverses.copy()
     skewed[:, 0, 1] += 1e-9
     for other, said in ((skewed, "not symmetric"), (np.ones_like(inverses) * 1.1, "more than at the start")):
-        refuses(path, resealed(None, content, memory_inverses=other), said)
-    path.write_bytes(resealed(None, content, memory_inverses=-inverses))
+        refuses(path, resealed(None, content, state_inverses=other), said)
+    path.write_bytes(resealed(None, content, state_inverses=-inverses))
     loaded: Any = onebit.load(path)
     for label in range(4):
         loaded.learn_from(PROBLEM.X[:1], [label], False)
@@ -514,7 +520,7 @@ def test_the_inverse_of_a_diagonal_is_exact(path: Path) -> None:
     learner.save(path)
     onebit.load(path)
     changed = learner._state.arrays.inverses * 0.5
-    refuses(path, resealed(None, path.read_bytes(), memory_inverses=changed), "another diagonal's")
+    refuses(path, resealed(None, path.read_bytes(), state_inverses=changed), "another diagonal's")
 
 
 def test_a_worn_inverse_may_be_anything(path: Path) -> None:
@@ -522,7 +528,7 @@ def test_a_worn_inverse_may_be_anything(path: Path) -> None:
     learner = played(onebit.SOBA(0.3, classes=4))
     expected = learner.weights_
     learner.save(path)
-    worn = {"memory_worn": np.array([full.STALE]), "memory_inverse": -learner._state.arrays.inverse}
+    worn = {"state_worn": np.array([full.STALE]), "state_inverse": -learner._state.arrays.inverse}
     path.write_bytes(resealed(None, path.read_bytes(), **worn))
     loaded: Any = onebit.load(path)
     loaded.guess(PROBLEM.X[0])
@@ -683,27 +689,6 @@ def test_mutated_files_load_or_are_refused() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-# The first format. BanditSVM's arrays are those of today: before a first release they may change.
-
-
-# What Wrapped learns again from its rows depends on the version of scikit-learn.
-@pytest.mark.parametrize("name", [*sorted({cls.__name__ for cls in all_learners()} - {"Wrapped"}), "sparse", "kernel"])
-def test_files_in_the_first_format_load(name: str) -> None:
-    path = FIXTURES / f"{name}.onebit"
-    expected = json.loads((FIXTURES / "expected.json").read_text(encoding="utf-8"))[name]
-    learner = onebit.load(path)
-    assert learner.n_rounds_ == expected["rounds"]
-    for ticket in expected["open"]:
-        learner.tell(ticket["id"], ticket["correct"], *([ticket["label"]] if learner.full_information else []))
-    rows = PROBLEM.X[100:]
-    guesses = []
-    for x, y in zip(rows, PROBLEM.y[100:], strict=True):
-        guess = learner.guess(x)
-        guesses.append(guess.index)
-        learner.tell(guess, bool(guess.index == y), *([learner._labels[y]] if learner.full_information else []))
-    assert guesses == expected["guesses"]
-
-
 def test_a_file_of_another_version_says_what_to_do(path: Path) -> None:
     played(onebit.BanditSVM(classes=4)).save(path)
-    refuses(path, resealed(None, path.read_bytes(), memory_watch=None), "another version")
+    refuses(path, resealed(None, path.read_bytes(), state_watch=None), "another version")

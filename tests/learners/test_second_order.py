@@ -13,9 +13,8 @@ import onebit
 from onebit.checks.problems import Problem, guesses_of, noisy_problem
 from onebit.engine.randomness import Draw, uniform
 from onebit.inputs import Floats
-from onebit.learners.second_order import full
-from onebit.learners.second_order.joint import LAMBDA, MARGINS, RENEW_EVERY, SHIFT
-from onebit.learners.second_order.secular import multiplier
+from onebit.learners import second_order_full as full
+from onebit.learners.second_order import LAMBDA, MARGINS, RENEW_EVERY, SHIFT, multiplier
 
 PROBLEM = noisy_problem(500)
 # Each form of each learner is compiled on its own, which takes seconds: the diagonal, the simpler one, waits.

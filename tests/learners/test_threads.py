@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 import onebit
+from onebit.learners.run import play_stream
 
 
 def test_a_compiled_stream_lets_other_threads_run(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = onebit.BanditPerceptron(classes=3)
     X, y = onebit.streams.paper_strong(2_000_000, seed=1)
-    learner.play_stream(X[:10], y[:10])
+    play_stream(learner, X[:10], y[:10])
     run, span = learner._state.run, [0.0, 0.0]
 
     def timed(*arguments: object) -> None:
@@ -22,7 +23,7 @@ def test_a_compiled_stream_lets_other_threads_run(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(learner._state, "run", timed)
     for _ in range(20):  # on a busy machine this thread may get no turn in so short a time
-        worker = threading.Thread(target=learner.play_stream, args=(X, y), kwargs={"fresh": False})
+        worker = threading.Thread(target=play_stream, args=(learner, X, y), kwargs={"fresh": False})
         worker.start()
         ticks = []
         while worker.is_alive():

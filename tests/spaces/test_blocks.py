@@ -11,7 +11,7 @@ from onebit.inputs import Floats
 from onebit.kernels import Gaussian, Kernel, Linear, Multinomial, Polynomial, Rational, Series
 from onebit.learners.uniform_guess import RULE
 from onebit.spaces import SupportSet, blocks
-from onebit.spaces.screen import Screen
+from onebit.spaces.blocks import Screen
 
 
 def scores_of(space: SupportSet, row: Floats) -> Floats:

@@ -26,9 +26,9 @@ from onebit.theory import (
     verify_certificate,
     verify_separator,
 )
-from onebit.theory.evidence import Kind
-from onebit.theory.minimum_norm import nearest_point
-from onebit.theory.signed_examples import AgainstRest
+from onebit.theory.certificates import Kind
+from onebit.theory.nearest_point import Hull, nearest_point
+from onebit.theory.separability import longest
 
 property_test = settings(max_examples=60, derandomize=True, deadline=None)
 
@@ -566,15 +566,26 @@ def test_pairs_of_floats_find_what_floats_do(factor: float) -> None:
     X[:, 0] += 0.1 * signs
     X *= [factor, 1.0, 1.0, 1.0, 1.0, 1.0]
     X /= 10.0
-    hull = AgainstRest(X, signs)
+    hull = Hull(X, (signs < 0.0).astype(np.int64), n_classes=2, strong_class=0)
     floats, pairs = nearest_point(hull), nearest_point(hull, pairs=True)
     assert pairs.gap <= 1e-9
     assert pairs.upper <= floats.upper * (1.0 + 1e-12)
     assert pairs.lower >= floats.lower * (1.0 - 1e-12)
     if factor == 1.0:
-        assert sorted(pairs.codes) == sorted(floats.codes)
+        assert sorted(pairs.vertices) == sorted(floats.vertices)
     else:
         assert pairs.lower > 0.01 * factor
+
+
+def test_the_longest_row_is_rounded_up() -> None:
+    assert longest(np.array([[2.0**900, 2.0**-900]])) > 2.0**900
+    assert longest(np.array([[3.0, 4.0], [1.0, 1.0]])) == 5.0
+    assert longest(np.array([[3e200, 4e200], [1.0, 1.0]])) == pytest.approx(5e200, rel=1e-15)
+    assert longest(np.zeros((2, 3))) == 0.0
+    assert Fraction(longest(np.array([[1.0, 1.0]]))) ** 2 > 2
+    many = paper_strong(1000, seed=1)[0]
+    squares = [sum(each * each for each in fractions(row)) for row in many]
+    assert max(squares) <= Fraction(longest(many)) ** 2 <= max(squares) * (1 + Fraction(1, 10**13))
 
 
 def test_extreme_units() -> None:

@@ -7,10 +7,10 @@ import sys
 import pytest
 from matplotlib.figure import Figure
 
-from onebit.theory.figure_2 import draw_regions, figure_2_halfspaces
+from onebit.theory import measure_looseness
+from onebit.theory.figures import draw_looseness, draw_regions, draw_solving_time, figure_2_halfspaces
 from onebit.theory.polynomials import ChebyshevConstruction, Halfspaces
 from onebit.theory.weak_labeling import measure_solving
-from onebit.theory.weak_labeling.hardness_figure import draw_solving_time
 
 
 def saves(figure: Figure) -> bool:
@@ -48,6 +48,16 @@ def test_solving_time() -> None:
     assert saves(figure)
 
 
+def test_looseness_has_every_row() -> None:
+    rows = measure_looseness(sizes=[50])
+    figure = draw_looseness(rows)
+    measured = figure.axes[0].lines[0].get_ydata()
+    assert measured == pytest.approx([rows[1].measured_log2])
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["50"]
+    with pytest.raises(ValueError, match="rows must be at least one"):
+        draw_looseness([])
+
+
 def test_bad_input_is_named() -> None:
     with pytest.raises(ValueError, match=r"polynomials\[0\] must be a construction in 2 variables"):
         draw_regions([ChebyshevConstruction(Halfspaces([[1]], 0.5))])
@@ -61,9 +71,9 @@ def test_bad_input_is_named() -> None:
 
 def test_matplotlib_is_imported_by_the_figures_alone() -> None:
     code = (
-        "import sys, onebit.theory.feature_map, onebit.theory.polynomials, onebit.theory.weak_labeling;"
+        "import sys, onebit.theory, onebit.theory.weak_labeling;"
         "assert 'matplotlib' not in sys.modules;"
-        "import onebit.theory.figure_2, onebit.theory.weak_labeling.hardness_figure;"
+        "import onebit.theory.figures;"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

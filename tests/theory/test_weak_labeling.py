@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from onebit.exact import dot
+from onebit.theory.exact import dot
+from onebit.theory.strict_inequalities import positive_solution, solve_by_simplex
 from onebit.theory.weak_labeling import (
     SetSplitting,
     WeakLabeling,
@@ -21,7 +22,6 @@ from onebit.theory.weak_labeling import (
     random_set_splitting,
     solve,
 )
-from onebit.theory.weak_labeling.strict_inequalities import positive_solution, solve_by_simplex
 
 exactly = settings(derandomize=True, deadline=None, max_examples=60)
 

@@ -10,12 +10,19 @@ import scipy.sparse
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from onebit.exact import dot
 from onebit.kernels import Rational
 from onebit.streams import paper_weak, wedges
-from onebit.theory import ChebyshevConstruction, RationalConstruction, StrongSeparators, margin, transformed_margin
+from onebit.theory import (
+    ChebyshevConstruction,
+    RationalConstruction,
+    StrongSeparators,
+    margin,
+    measure_looseness,
+    transformed_margin,
+)
+from onebit.theory.exact import dot
 from onebit.theory.feature_map import squared_vector_norm_bound
-from onebit.theory.weak_to_strong import Construction, strong_separators, weak_margin_of
+from onebit.theory.weak_to_strong import Construction, measure_one, strong_separators, weak_margin_of
 
 CONSTRUCTIONS: list[Construction] = [ChebyshevConstruction, RationalConstruction]
 HALF = Fraction(1, 2)
@@ -167,3 +174,22 @@ def test_bad_input_is_named() -> None:
         strong_separators([[0.5], [0.5]], [0, 1])
     with pytest.raises(ValueError, match=r"positions\[0\] is 2"):
         weak_margin_of([[HALF], [-HALF]], [[1]], [2])
+
+
+def test_measured_margin_exceeds_the_guarantee() -> None:
+    seen: list[str] = []
+    rows = measure_looseness(sizes=[50, 500], seed=1, on_row=lambda row: seen.append(row.data))
+    assert seen == ["wedges", "paper_weak", "paper_weak"]
+    assert [row.n_examples for row in rows] == [78, 50, 500]
+    for row in rows:
+        assert row.guaranteed_log2 < row.sharper_log2 < row.measured_log2 < 0.0
+        assert row.factor_log2 > 50.0
+    assert rows[0].measured == pytest.approx(0.0729119, rel=1e-5)
+    assert rows[1].weak > rows[2].weak
+    assert rows[1].measured > rows[2].measured
+
+
+def test_unseparable_data_have_no_row() -> None:
+    X, y = paper_weak(rounds=100, seed=1)
+    with pytest.raises(ValueError, match="weakly separable"):
+        measure_one("spoilt", np.concatenate([X, X[:1]]), np.append(y, 1 - min(y[0], 1)))

@@ -14,14 +14,17 @@ The proof gives more than the statement, and that is here under its own name, `s
 - it ends with margins 2γ₁ and 4γ₂, because Definition 1 asks for γ'/2 on either side;
 - ‖wᵢ − wⱼ‖ ≤ √2 where the proof uses 2, so every 2/γ may be √2/γ;
 - the constant 188 of Theorem 7 may be 94, so 376 may be 188.
+
+References
+----------
+Beygelzimer et al. (2019). ICML. Theorem 5, Theorem 7 and their proofs.
 """
 
 import math
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from onebit.bounds.registry import bound, weak_ratio
-from onebit.exact import Number, check_decimal
+from onebit.bounds.claims import bound, check_decimal, weak_ratio
 
 
 class InversePower(NamedTuple):
@@ -62,7 +65,7 @@ class TransformedMargin(NamedTuple):
         return self.larger.log2
 
 
-def transformed_margin(n_classes: int, margin: Number) -> TransformedMargin:
+def transformed_margin(n_classes: int, margin: float | Fraction) -> TransformedMargin:
     """Return γ₁ and γ₂ as Theorem 5 states them.
 
     Parameters
@@ -77,61 +80,31 @@ def transformed_margin(n_classes: int, margin: Number) -> TransformedMargin:
     --------
     >>> round(transformed_margin(3, 0.1).log2, 2)
     -61.18
-
-    References
-    ----------
-    Beygelzimer et al. (2019). ICML. Theorem 5.
     """
     K, gamma = _check(n_classes, margin)
     # ⌈√x⌉ and ⌈log₂ x⌉ depend on ⌈x⌉ alone, so whole numbers suffice.
     ceiling = math.ceil(2 / gamma)
-    S, s = _root_up(ceiling), _log2_up(ceiling)
-    L, r = _class_constants(K)
-    return TransformedMargin(
-        # The factors are the statement's denominators, squared: (2√K)² and (4√K·(4K−5)·2^(K−1))².
-        InversePower(4 * K, 376 * L * S, L * S),
-        InversePower(
-            16 * K * (4 * K - 5) ** 2,
-            2 ** (s + 1) * r * (K - 1) * (4 * s + 2),
-            (2 * s + 1) * r * (K - 1),
-            2 * (K - 1),
-        ),
-    )
+    # The factors are the statement's denominators, squared: (2√K)² and (4√K·(4K−5)·2^(K−1))².
+    return _both(K, _root_up(ceiling), _log2_up(ceiling), constant=376, factors=(4, 16))
 
 
-def sharper_margin(n_classes: int, margin: Number) -> TransformedMargin:
+def sharper_margin(n_classes: int, margin: float | Fraction) -> TransformedMargin:
     """Return the margins that the proof of Theorem 5 yields with its constants tightened.
 
     Parameters
     ----------
-    n_classes : int
-        K, at least 2.
-    margin : number
-        γ, as for `transformed_margin`.
+    n_classes, margin : int, number
+        K and γ, as for `transformed_margin`.
 
     Examples
     --------
     >>> round(sharper_margin(3, 0.1).log2, 2)
     -43.01
-
-    References
-    ----------
-    Beygelzimer et al. (2019). ICML. Theorem 5, Theorem 7 and their proofs.
     """
     K, gamma = _check(n_classes, margin)
     ceiling = _root_up(math.ceil(2 / gamma**2))  # ⌈√2/γ⌉
     # Theorems 7 and 8 want a margin below 1: at γ = √2 itself the values just below it count.
-    S, s = max(_root_up(ceiling), 2), max(_log2_up(ceiling), 1)
-    L, r = _class_constants(K)
-    return TransformedMargin(
-        InversePower(K, 188 * L * S, L * S),
-        InversePower(
-            K * (4 * K - 5) ** 2,
-            2 ** (s + 1) * r * (K - 1) * (4 * s + 2),
-            (2 * s + 1) * r * (K - 1),
-            2 * (K - 1),
-        ),
-    )
+    return _both(K, max(_root_up(ceiling), 2), max(_log2_up(ceiling), 1), constant=188, factors=(1, 1))
 
 
 @bound("5", "lower", "strong margin", binds="Rational()", log2=lambda **numbers: transformed_margin(**numbers).log2)
@@ -139,11 +112,6 @@ def rational_kernel_margin(n_classes: int, margin: float) -> float:
     """Return γ' = max(γ₁, γ₂): the strong margin in the rational kernel's space of weakly separable examples.
 
     Zero where it is below the smallest float; `transformed_margin` has both exactly.
-
-    Parameters
-    ----------
-    n_classes, margin : int, float
-        K classes, at least 2; γ, the weak margin of examples in the unit ball.
 
     Examples
     --------
@@ -158,9 +126,13 @@ def _check(n_classes: Any, margin: Any) -> tuple[int, Fraction]:
     return int(n_classes), check_decimal("margin", margin)
 
 
-def _class_constants(K: int) -> tuple[int, int]:
-    """Return L and r."""
-    return _log2_up(2 * K - 2), 2 * math.ceil(Fraction(_log2_up(4 * K - 3), 4)) + 1
+def _both(K: int, S: int, s: int, constant: int, factors: tuple[int, int]) -> TransformedMargin:
+    L, r = _log2_up(2 * K - 2), 2 * math.ceil(Fraction(_log2_up(4 * K - 3), 4)) + 1
+    base = 2 ** (s + 1) * r * (K - 1) * (4 * s + 2)
+    return TransformedMargin(
+        InversePower(factors[0] * K, constant * L * S, L * S),
+        InversePower(factors[1] * K * (4 * K - 5) ** 2, base, (2 * s + 1) * r * (K - 1), 2 * (K - 1)),
+    )
 
 
 def _root_up(number: int) -> int:

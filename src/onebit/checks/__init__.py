@@ -11,47 +11,35 @@ from types import ModuleType
 from typing import Any
 from unittest import SkipTest
 
-from onebit.checks import (
-    engines,
-    game,
-    guarantees,
-    inputs,
-    kernel_contract,
-    lessons,
-    saving_contract,
-    sharing,
-    stream_contract,
-    ticket_contract,
-)
+from onebit.checks import engines, kernels_and_streams, protocol, tickets
 from onebit.kernels import Kernel, as_kernel
 from onebit.learners import Learner
 
 Check = Callable[[Any], None]
 
 
-def _checks(*modules: ModuleType) -> list[Check]:
-    found: list[Check] = []
-    for module in modules:
-        members = inspect.getmembers(module, inspect.isfunction)
-        found += [f for name, f in members if name.startswith("check_") and f.__module__ == module.__name__]
-    return found
+def _checks(subject: str, *modules: ModuleType) -> list[Check]:
+    """Return the checks whose first parameter has this name."""
+    members = [each for module in modules for each in inspect.getmembers(module, inspect.isfunction)]
+    found = [function for name, function in members if name.startswith("check_")]
+    return [each for each in found if next(iter(inspect.signature(each).parameters)) == subject]
 
 
-LEARNER_CHECKS = _checks(game, engines, lessons, ticket_contract, saving_contract, sharing, guarantees, inputs)
+LEARNER_CHECKS = _checks("learner", protocol, engines, tickets)
 """The checks of every learner."""
 
-KERNEL_CHECKS = _checks(kernel_contract)
+KERNEL_CHECKS = _checks("kernel", kernels_and_streams)
 """The checks of every kernel."""
 
-STREAM_CHECKS = _checks(stream_contract)
+STREAM_CHECKS = _checks("stream", kernels_and_streams)
 """The checks of every stream."""
 
 
-def _run(checks: list[Check], thing: Any) -> dict[str, str]:
+def _run(checks: list[Check], subject: Any) -> dict[str, str]:
     left_out = {}
     for check in checks:
         try:
-            check(thing)
+            check(subject)
         except SkipTest as reason:
             left_out[check.__name__] = str(reason)
     return left_out

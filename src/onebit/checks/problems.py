@@ -1,4 +1,4 @@
-"""Small problems for the checks to play."""
+"""Small problems for the checks to play, and what they ask of learners."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
-from onebit.play import play
+from onebit.playing import play
 
 
 class Problem(NamedTuple):
@@ -46,52 +46,15 @@ def noisy_problem(rounds: int, n_classes: int = 4, n_features: int = 5, seed: in
     return Problem(X / np.linalg.norm(X, axis=1).max(), labels, n_classes, radius=1.0, margin=0.0)
 
 
-def _three_directions(n_rounds: int, generator: np.random.Generator) -> tuple[Floats, Integers]:
-    angles = np.radians([-13.0, 13.0, 0.0])
-    y = generator.integers(3, size=n_rounds)
-    return np.column_stack([np.cos(angles), np.sin(angles)])[y], y
-
-
-def _ten_levels(n_rounds: int, generator: np.random.Generator) -> tuple[Floats, Integers]:
-    y = generator.integers(10, size=n_rounds)
-    return np.column_stack([(y - 4.5) / np.std(np.arange(10)), np.ones(n_rounds)]), y
-
-
-def _two_ratings(n_rounds: int, generator: np.random.Generator) -> tuple[Floats, Integers]:
-    labels, (i, j) = generator.integers(5, size=(5, 5)), generator.integers(5, size=(2, n_rounds))
-    spread = np.std(np.arange(5))
-    return np.column_stack([(i - 2) / spread, (j - 2) / spread, np.ones(n_rounds)]), labels[i, j]
-
-
-def _in_turn(n_rounds: int, _generator: np.random.Generator) -> tuple[Floats, Integers]:
-    y = np.arange(n_rounds) % 3
-    return np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [3**-0.5, 3**-0.5, 3**-0.5]])[y], y
-
-
-_LOCK_UPS = {
-    "three directions": (_three_directions, 3),
-    "ten levels": (_ten_levels, 10),
-    "two ratings": (_two_ratings, 5),
-    "rows in turn": (_in_turn, 3),
-}
-
-
-def lock_up_problem(name: str, n_rounds: int, seed: int) -> Problem:
-    """Return a stream of few rows without noise on which a learner that keeps facts can repeat a mistake forever.
-
-    Right guesses on neighbours prove "not y" where y is right, so that y scores below classes that were proved wrong
-    there, and the same wrong guess teaches nothing new. `name` is "three directions", "ten levels" (of a rating),
-    "two ratings" (with labels at random) or "rows in turn".
-    """
-    draw, n_classes = _LOCK_UPS[name]
-    X, y = draw(n_rounds, np.random.default_rng(seed))
-    return Problem(X, y, n_classes, radius=float(np.linalg.norm(X, axis=1).max()), margin=0.0)
-
-
 def fresh(learner: Learner, **settings: Any) -> Learner:
     """Return an unplayed learner with the same settings, some replaced: the classes are the problem's, not its own."""
     copy: Learner = clone(learner).set_params(**{"classes": None, **settings})
     return copy
+
+
+def twins(learner: Learner, classes: Any = 4) -> tuple[Learner, Learner]:
+    """Return two unplayed learners with the same settings."""
+    return fresh(learner, classes=classes), fresh(learner, classes=classes)
 
 
 def scales_rows(learner: Learner) -> bool:
@@ -112,12 +75,16 @@ def guesses_of(learner: Learner, X: Any, y: Any, **options: Any) -> Any:
     return guesses
 
 
-def tell(learner: Learner, guess: Any, label: int) -> None:
+def tell(learner: Learner, guess: Any, label: Any) -> None:
     """Give the feedback on a guess, with the label if the learner has full information."""
-    if learner.full_information:
-        learner.tell(guess, guess.label == label, label=label)
-    else:
-        learner.tell(guess, guess.label == label)
+    learner.tell(guess, guess.label == label, **({"label": label} if learner.full_information else {}))
+
+
+def play_by_hand(learner: Learner, X: Floats, y: Integers) -> Learner:
+    """Play rounds with `guess` and `tell`."""
+    for x, label in zip(X, y.tolist(), strict=True):
+        tell(learner, learner.guess(x), label)
+    return learner
 
 
 def raises_value_error(action: Callable[..., Any], *arguments: Any, **named: Any) -> bool:

@@ -16,7 +16,7 @@ from onebit.experiments.entries import parse_player
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.game import Trace
 from onebit.inputs import check_choice, check_integer, check_seed
-from onebit.play import play
+from onebit.playing import play
 from onebit.reporting import figures as style
 from onebit.reporting.console import check_save, on_screen, prepare_folder, print_table, progress_bar, say_where
 from onebit.reporting.figures import Drawing, draw_files

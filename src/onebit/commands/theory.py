@@ -7,11 +7,9 @@ from rich.console import Console
 from onebit.reporting.console import prepare_folder, say_where
 from onebit.reporting.figures import save
 from onebit.reporting.text import write_csv
-from onebit.theory.figure_2 import draw_regions
-from onebit.theory.looseness import SIZES, Looseness, measure_looseness
-from onebit.theory.looseness_figure import draw_looseness
-from onebit.theory.weak_labeling.hardness import SolvingRow, measure_solving
-from onebit.theory.weak_labeling.hardness_figure import draw_solving_time
+from onebit.theory.figures import draw_looseness, draw_regions, draw_solving_time
+from onebit.theory.weak_labeling import SolvingRow, measure_solving
+from onebit.theory.weak_to_strong import SIZES, Looseness, measure_looseness
 
 # Six sizes show the growth, and all their problems together take seconds; the quick ones show that it works.
 _PROBLEMS, _QUICK_PROBLEMS = (4, 6, 8, 10, 12, 14), (4, 6, 8)

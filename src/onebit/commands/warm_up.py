@@ -18,7 +18,7 @@ from onebit.engine.compile_notice import NOTICE
 from onebit.experiments.entries import DEFAULT_ENTRIES, parse_player
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.learners import BanditSVM, all_learners
-from onebit.play import play
+from onebit.playing import play
 from onebit.reporting.console import on_screen, progress_bar
 
 ALL = "all"

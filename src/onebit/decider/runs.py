@@ -12,6 +12,7 @@ import numpy as np
 from onebit.decider.events import Event, Kind
 from onebit.decider.state import State
 from onebit.inputs import Floats
+from onebit.learners.run import can_play_again, play_again
 
 _MOST = 2_000  # maximum rounds in a run
 _MOST_BYTES = 16 << 20  # maximum bytes of a run's rows
@@ -93,7 +94,7 @@ class ReplayBatcher:
             and type(additions) is dict
             and additions.keys() in _PLAIN
             and type(row) is np.ndarray
-            and state.learner.can_play_again(row)
+            and can_play_again(state.learner, row)
         )
 
     def _is_plain_answer(self, event: Event) -> bool:
@@ -132,7 +133,7 @@ class _Run:
     def play(self, state: State) -> bool:
         """Apply the whole run and return True; or nothing and False, if the learner makes other guesses."""
         rows, labels, answers = np.array(self._rows), self._labels, self._answers
-        if not state.learner.play_again(rows, np.array(labels), np.array(answers)):
+        if not play_again(state.learner, rows, np.array(labels), np.array(answers)):
             return False
         state.encoder.take_many(rows, self._additions)
         counts, course = state.counts, state.course

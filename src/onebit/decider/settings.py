@@ -8,8 +8,7 @@ from onebit.encoding.encoder import Encoder
 from onebit.inputs import brief, check_choice, check_integer, check_number
 from onebit.labels import check_classes
 from onebit.learners import BanditSVM, Learner
-from onebit.learners.loading import from_bytes
-from onebit.learners.saving import to_bytes
+from onebit.learners.saving import from_bytes, to_bytes
 from onebit.typed_json import Trusted, describe, restore
 
 NOTHING, WRONG = SILENCES = ("nothing", "wrong")

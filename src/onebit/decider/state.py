@@ -16,9 +16,7 @@ from onebit.decider.settings import WRONG, Settings
 from onebit.encoding.encoder import Encoded, Encoder
 from onebit.engine.randomness import decider_number, uniform_label
 from onebit.inputs import Rows, brief
-from onebit.learners.loading import from_bytes
-from onebit.learners.packing import filled_arrays
-from onebit.learners.saving import to_bytes
+from onebit.learners.saving import filled_arrays, from_bytes, to_bytes
 from onebit.learners.tickets import TICKET_BYTES
 from onebit.typed_json import Trusted, describe, parse, restore
 

@@ -16,8 +16,7 @@ import narwhals as nw
 import numpy as np
 
 from onebit.engine.lengths import MOST
-from onebit.frames import is_frame, is_missing
-from onebit.inputs import brief
+from onebit.inputs import brief, is_frame, is_missing
 
 MOST_VALUES = 10_000
 """Maximum number of values in a record."""

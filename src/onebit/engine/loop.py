@@ -15,7 +15,7 @@ from onebit.engine.code_cache import is_ours
 from onebit.engine.jit import jit, jit_inline, jit_no_refcount
 from onebit.engine.randomness import Draw
 from onebit.game import Answer
-from onebit.inputs import Floats, Integers, Rows, check_whole_numbers, unlocked
+from onebit.inputs import Floats, Integers, Rows, check_whole_numbers
 
 
 class Algorithm(NamedTuple):
@@ -70,16 +70,13 @@ class CompiledAlgorithm(NamedTuple):
     """
 
     loop: Callable[..., tuple[int, int]]
-    """(state, X, y, t, start, seed, first_round, settings, scratch, record) → the next t, why the loop stopped."""
+    """(state, X, y, t, start, seed, first_round, settings, scratch, record) → the next t, why the loop stopped.
+
+    X is not marked read-only."""
     guess: Callable[..., tuple[int, int, bool, float]]
     """(state, row, scratch, seed, round, settings) → READY or why not, label, explored, propensity."""
     update: Callable[..., bool]
     """(state, row, scratch, label, explored, correct, truth, settings) → changed."""
-
-    def score(self, state: Any, row: Rows, scratch: Any, settings: Any) -> int:
-        """Write the scores and propensities of a row to `scratch`; return READY or why not."""
-        # Compiling another function takes longer than a million needless draws.
-        return self.guess(state, row, scratch, 0, 0, settings)[0]
 
 
 @cache
@@ -157,12 +154,7 @@ def compile_algorithm(
 
     if not is_compiled:
         return CompiledAlgorithm(loop, guess, update_one)
-    compiled_loop = finished(loop, is_long=True)
-
-    def loop_on_any_rows(state: Any, X: Rows, *rest: Any) -> tuple[int, int]:
-        return compiled_loop(state, unlocked(X), *rest)
-
-    return CompiledAlgorithm(loop_on_any_rows, finished(guess), finished(update_one))
+    return CompiledAlgorithm(finished(loop, is_long=True), finished(guess), finished(update_one))
 
 
 @jit_inline

@@ -15,12 +15,10 @@ import numpy.typing as npt
 from onebit.engine.loop import FULL, READY, Algorithm, CompiledAlgorithm, Record, compile_algorithm
 from onebit.engine.randomness import Draw
 from onebit.game import Guess
-from onebit.inputs import Floats, Integers, Rows, SparseRows, check_rows, take, unlocked
+from onebit.inputs import ENTRIES_AT_ONCE, Floats, Integers, Rows, SparseRows, check_rows, dense, take, unlocked
 
 # What a state holds beside what was learned: scratch arrays and compiled functions.
-_SCRATCH = frozenset(("scratch", "_scored_round", "_ready", "_compiled"))
-# More rows than any stream has.
-_ALL_ROWS = 1 << 62
+_MADE_AGAIN = frozenset(("scratch", "_scored_round", "_ready", "_compiled"))
 
 
 class Scratch(NamedTuple):
@@ -35,52 +33,26 @@ class Scratch(NamedTuple):
     propensities: Floats
 
 
-class Playable(ABC):
-    """What the loop plays on: named arrays, scratch arrays for one round, and the functions that know both."""
+class State(ABC):
+    """What a learner has learned. To copy, bookmark or pickle it is to copy its arrays."""
 
     arrays: Any
     """Named tuple: everything that was learned."""
     settings: Any
-    """The numbers that the algorithm's functions are given."""
+    """Named tuple: the numbers that the algorithm's functions are given."""
     scratch: Any
-    """Named tuple: what is known about the round at hand, with at least ``scores`` (those the guess was made from) and
-    ``propensities``."""
+    """Named tuple: arrays for one round, at least ``scores`` (those the guess was made from) and ``propensities``."""
+    n_classes: int
+
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+    """The axes of arrays that can grow: "class" where `add_class` adds an entry, a name of `filled` where there is
+    spare capacity, "" for an axis that stays as it is."""
+    per_class: ClassVar[tuple[str, ...]] = "scores", "current", "gains", "propensities"
+    """What of `scratch` has one entry per class, along its last axis."""
+    takes_sparse: ClassVar[bool] = False
+    """Whether its functions take sparse rows; otherwise rows are made dense, as many at a time as fit in memory."""
     may_have_kernel: ClassVar[bool] = True
     """Whether a kernel can be to blame for a row that cannot be scored."""
-
-    @abstractmethod
-    def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return the functions for dense or for sparse rows."""
-
-    def run(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
-        """Play prepared rows, which are a stream's rounds from `start` on."""
-        t, loop = 0, self._compiled_for(rows).loop
-        while True:
-            t, why = loop(self.arrays, rows, y, t, start, seed, first_round, self.settings, self.scratch, record)
-            if why == READY:
-                return
-            self._settle(why, rows, t, f"X[{start + t}]")
-
-    def _settle(self, why: int, rows: Rows, t: int, named: Rows | str) -> None:
-        """Do what the loop was left for; raise ValueError for a row that cannot be scored."""
-        raise unscored_error(named, self.may_have_kernel)
-
-    _compiled: dict[bool, CompiledAlgorithm]
-
-    def _compiled_for(self, rows: Rows) -> CompiledAlgorithm:
-        is_sparse = isinstance(rows, SparseRows)
-        try:
-            return self._compiled[is_sparse]
-        except (AttributeError, KeyError):
-            kinds: tuple[Any, ...] = type(self.arrays), type(self.scratch), type(self.settings)
-            found = compile_algorithm(self.algorithm(is_sparse), *kinds)
-            self._compiled = {**getattr(self, "_compiled", {}), is_sparse: found}
-            return found
-
-
-class State(Playable):
-    """What a learner has learned. To copy, bookmark or pickle it is to copy its arrays."""
-
     scores_in_python = False
     """Whether `fill` has something to do: then a stream is handed to the loop row by row."""
     plays_by_hand: ClassVar[bool] = False
@@ -89,18 +61,54 @@ class State(Playable):
     """The round whose scores are in `scratch`, as long as nothing has been learned since."""
     _ready: Mapping[type, tuple[CompiledAlgorithm, Any, Any, Any]] = MappingProxyType({})
     """What a round needs, by kind of rows: looking each up would cost a tenth of the round."""
+    _compiled: Mapping[bool, CompiledAlgorithm] = MappingProxyType({})
 
-    n_classes: int
-    class_axes: ClassVar[Mapping[str, int]] = MappingProxyType({})
-    """Which of the arrays have one entry per class, and along which axis."""
-    per_class: ClassVar[tuple[str, ...]] = "scores", "current", "gains", "propensities"
-    """What of `scratch` has one entry per class, along its last axis."""
+    # What a subclass gives, or may replace.
 
-    rooms: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
-    """For arrays with room to grow: the name of every axis that has it, and \"\" for the others."""
+    @abstractmethod
+    def algorithm(self, is_sparse: bool) -> Algorithm:
+        """Return the functions for dense or for sparse rows."""
+
+    @abstractmethod
+    def score_rows(self, rows: Rows) -> Floats:
+        """Return every prepared row's score for every class, fast; rounding may differ from a round's."""
+
+    @abstractmethod
+    def learned(self) -> dict[str, Floats]:
+        """Return copies of what was learned, by name, as people want it."""
+
+    def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
+        """Learn from a round of another system (see `Answer`; propensity None: unknown); return whether it changed."""
+        raise ValueError(f"{type(self).__name__} cannot learn from rounds that others played; give it learn_from_log")
+
+    def prepare(self, rows: Rows) -> Rows:
+        """Return rows in the form that the state takes; raises ValueError for a row it cannot take."""
+        return rows if self.takes_sparse else dense(rows)
+
+    def fill(self, row: Rows) -> None:
+        """Write to `scratch` what only Python can compute: the values of a user's own kernel."""
+
+    def make_room(self, rows: Rows, t: int) -> None:
+        """Grow, so that row t can be scored and learned from."""
+
+    def new_scratch(self) -> Any:
+        """Return scratch arrays that fit the arrays: by default a rule's."""
+        scores, gains, propensities = np.empty((3, self.n_classes))
+        return Scratch(scores, scores, gains, propensities)
+
+    def late_scratch(self, scores: Floats) -> Any:
+        """Return the scratch arrays for a late answer to a guess that was made from those scores.
+
+        If these and the current ones are kept apart, classes added since then count as not allowed.
+        """
+        if "current" not in self.scratch._fields:
+            return self.scratch
+        then = np.full(self.n_classes, -np.inf)
+        then[: len(scores)] = scores
+        return self.scratch._replace(scores=then)
 
     def filled(self) -> dict[str, int]:
-        """Return how much of each such axis is in use; what lies behind is not saved."""
+        """Return how much of each axis with spare capacity is in use; what lies behind is not saved."""
         return {}
 
     def follows(self) -> tuple[str, ...]:
@@ -117,51 +125,28 @@ class State(Playable):
         """
 
     def takes(self, row: Rows, n_features: int) -> bool:
-        """Return whether `prepare` could have returned that row: by default, if it is dense and as wide as all rows."""
-        return not isinstance(row, SparseRows) and row.shape[1] == n_features
+        """Return whether `prepare` could have returned that row."""
+        return row.shape[1] == n_features and (self.takes_sparse or not isinstance(row, SparseRows))
 
     def takes_scores(self, scores: Floats, label: int) -> bool:
-        """Return whether a guess of that label can have been made from those scores; there may be more classes now."""
-        return len(scores) <= len(self.scratch.scores)
+        """Return whether a guess of that label can have been made from those scores; there may be more classes now.
 
-    def new_scratch(self) -> Any:
-        """Return scratch arrays that fit the arrays: by default a rule's."""
-        scores, gains, propensities = np.empty((3, self.n_classes))
-        return Scratch(scores, scores, gains, propensities)
-
-    @abstractmethod
-    def score_rows(self, rows: Rows) -> Floats:
-        """Return every prepared row's score for every class, fast; rounding may differ from a round's."""
-
-    @abstractmethod
-    def learned(self) -> dict[str, Floats]:
-        """Return copies of what was learned, by name, as people want it."""
-
-    def late_scratch(self, scores: Floats) -> Any:
-        """Return the scratch arrays for a late answer to a guess that was made from those scores."""
-        return self.scratch
-
-    def prepare(self, rows: Rows) -> Rows:
-        """Return rows in the form that the state takes; raises ValueError for a row it cannot take."""
-        return rows
-
-    def fill(self, row: Rows) -> None:
-        """Write to `scratch` what only Python can compute: the values of a user's own kernel."""
-
-    def make_room(self, rows: Rows, t: int) -> None:
-        """Grow, so that row t can be scored and learned from."""
+        If a late answer uses them, they are finite, but for labels not allowed, of which the guess is none.
+        """
+        if "current" not in self.scratch._fields:
+            return len(scores) <= len(self.scratch.scores)
+        is_allowed = label < len(scores) <= self.n_classes and bool(scores[label] > -np.inf)
+        return is_allowed and bool((scores < np.inf).all())  # nor NaN
 
     def rows_at_once(self, n_features: int) -> int:
-        """Return how many rows of a stream to prepare at a time: all, if preparing makes no copy."""
-        return _ALL_ROWS
+        """Return how many rows of a stream to prepare at a time."""
+        return 1 << 62 if self.takes_sparse else max(1, ENTRIES_AT_ONCE // n_features)
 
     # One round at a time.
 
     def guess(self, row: Rows, seed: int, round: int) -> tuple[int, bool, float, Floats, Rows]:
         """Return a round's label, whether it was explored, its propensity, the scores, and the prepared row."""
-        self._scored_round = (
-            -1
-        )  # until all has gone well: if anything fails, the scratch arrays are no longer of the last round
+        self._scored_round = -1  # until all has gone well: then the scratch arrays are this round's
         prepared = self.prepare(row)
         if self.scores_in_python:
             self.fill(prepared)
@@ -176,11 +161,43 @@ class State(Playable):
         self._scored_round = round
         return label, explored, propensity, self.scratch.scores.copy(), prepared
 
+    def update(self, guess: Guess, correct: bool, truth: int) -> bool:
+        """Learn from the answer to one guess and return whether anything changed; `truth` as in `Answer`."""
+        round, _, _, explored, label, row, scores, _, _, _ = guess
+        if self._scored_round != round:
+            # The answer is late: other rounds were played since the guess.
+            self.score(row, row)
+            compiled, state, _, settings = self._ready[type(row)]
+            scratch = tuple(self.late_scratch(scores))
+        else:
+            compiled, state, scratch, settings = self._ready[type(row)]
+        self._scored_round = -1
+        return compiled.update(state, row, scratch, label, explored, correct, truth, settings)
+
+    def score(self, prepared: Rows, row: Rows | str) -> None:
+        """Write the scores of a row to `scratch`; `row` is what an error names."""
+        self._scored_round = -1
+        if self.scores_in_python:
+            self.fill(prepared)
+        compiled, state, scratch, settings = self._make_ready(prepared)
+        # Compiling a function without a guess takes longer than a million needless guesses.
+        why, *_ = compiled.guess(state, unlocked(prepared), scratch, 0, 0, settings)
+        if why != READY:
+            self._settle(why, prepared, 0, row)
+            self.score(prepared, row)
+
     def probabilities(self, row: Rows) -> Floats:
-        """Return the chance of each label. Nothing is learned."""
+        """Return the propensity of each label. Nothing is learned."""
         self.score(self.prepare(row), row)
         propensities: Floats = self.scratch.propensities.copy()
         return propensities
+
+    def learn_as_played(self, row: Rows, label: int, explored: bool, correct: bool, truth: int) -> bool:
+        """Learn from a round that another system played as if it were one of its own."""
+        prepared = self.prepare(row)
+        self.score(prepared, row)
+        compiled, arrays, scratch, settings = self._ready[type(prepared)]
+        return compiled.update(arrays, unlocked(prepared), scratch, label, explored, correct, truth, settings)
 
     # Some of the labels only.
 
@@ -195,15 +212,14 @@ class State(Playable):
         return int(among[place]), bool(explored), float(narrow.propensities[place]), scores, prepared
 
     def probabilities_among(self, row: Rows, among: Integers) -> Floats:
-        """Return the chance of each label if only some are allowed: 0 for the others. Nothing is learned."""
+        """Return the propensity of each label if only some are allowed: 0 for the others. Nothing is learned."""
         narrow, _ = self._narrowed_probabilities(row, among)
         propensities = np.zeros(self.n_classes)
         propensities[among] = narrow.propensities
         return propensities
 
     def _narrowed_probabilities(self, row: Rows, among: Integers) -> tuple[Any, Rows]:
-        """Return what is known about a row if there are no other labels, with their chances, and the prepared row."""
-        self._scored_round = -1  # the scratch arrays are of this row and of all labels: an answer computes scores again
+        self._scored_round = -1  # the scratch arrays are of all labels: an answer computes scores again
         prepared = self.prepare(row)
         narrow = self.narrowed(prepared, row, among)
         in_python(self.algorithm(isinstance(prepared, SparseRows)).probabilities)(narrow, self.settings)
@@ -217,65 +233,19 @@ class State(Playable):
 
     def add_class(self) -> None:
         """Make room for one more class, which has learned nothing yet."""
-        wider = {}
-        for name, axis in self.class_axes.items():
-            shape = list(getattr(self.arrays, name).shape)
-            shape[axis] += 1
-            wider[name] = grown(getattr(self.arrays, name), tuple(shape))
+        wider = self.enlarged({"class": self.n_classes + 1})
         self._ready, self._scored_round = {}, -1  # first: broken off, nothing must go on with the old arrays
-        self.arrays = self.arrays._replace(**wider)
+        self.arrays = wider
         self.n_classes += 1
         self.renew()
 
-    # Rounds of another system.
-
-    def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        """Learn from a round that another system played, and return whether anything changed.
-
-        Parameters
-        ----------
-        row : Rows
-            The features, as they came.
-        label, correct, truth
-            As in `Answer`.
-        propensity : float or None
-            The chance that the label was tried with, if it is known.
-        """
-        raise ValueError(f"{type(self).__name__} cannot learn from rounds that others played; give it learn_from_log")
-
-    def score(self, prepared: Rows, row: Rows | str) -> None:
-        """Write the scores of a row to `scratch`; `row` is what an error names."""
-        self._scored_round = -1
-        if self.scores_in_python:
-            self.fill(prepared)
-        compiled, state, scratch, settings = self._make_ready(prepared)
-        why = compiled.score(state, unlocked(prepared), scratch, settings)
-        if why != READY:
-            self._settle(why, prepared, 0, row)
-            self.score(prepared, row)
-
-    def update(self, guess: Guess, correct: bool, truth: int) -> bool:
-        """Learn from the answer to one guess and say whether anything changed; `truth` as in `Answer`."""
-        round, _, _, explored, label, row, scores, _, _, _ = guess
-        if self._scored_round != round:
-            # The answer is late: other rounds were played since the guess.
-            self.score(row, row)
-            compiled, state, _, settings = self._ready[type(row)]
-            scratch = tuple(self.late_scratch(scores))
-        else:
-            compiled, state, scratch, settings = self._ready[type(row)]
-        self._scored_round = -1
-        return compiled.update(state, row, scratch, label, explored, correct, truth, settings)
-
-    def _make_ready(self, rows: Rows) -> tuple[CompiledAlgorithm, Any, Any, Any]:
-        """Return compiled functions, arrays, scratch arrays and settings for a kind of rows, and keep them."""
-        ready = self._compiled_for(rows), tuple(self.arrays), tuple(self.scratch), tuple(self.settings)
-        self._ready = {**self._ready, type(rows): ready}
-        return ready
-
-    def renew(self) -> None:
-        """Make scratch arrays again, and drop what `_make_ready` kept; called whenever `arrays` is replaced."""
-        self.scratch, self._scored_round, self._ready = self.new_scratch(), -1, {}
+    def enlarged(self, sizes: Mapping[str, int]) -> Any:
+        """Return the arrays with axes of these names made longer, by zeros."""
+        wider = {}
+        for name, axes in self.axes.items():
+            array = getattr(self.arrays, name)
+            wider[name] = grown(array, tuple(sizes.get(axis, n) for axis, n in zip(axes, array.shape, strict=True)))
+        return self.arrays._replace(**wider)
 
     # A whole stream.
 
@@ -298,20 +268,41 @@ class State(Playable):
             self.fill(row)
             self.run(row, y[t : t + 1], start + t, seed, first_round, record)
 
+    def run(self, rows: Rows, y: Integers, start: int, seed: Any, first_round: int, record: Record) -> None:
+        """Play prepared rows, which are a stream's rounds from `start` on, by the compiled loop."""
+        t, why, loop, X = 0, FULL, self._compiled_for(rows).loop, unlocked(rows)
+        while why != READY:
+            t, why = loop(self.arrays, X, y, t, start, seed, first_round, self.settings, self.scratch, record)
+            if why != READY:
+                self._settle(why, rows, t, f"X[{start + t}]")
+
     def _settle(self, why: int, rows: Rows, t: int, named: Rows | str) -> None:
-        """Grow if the arrays are full."""
+        """Grow if the arrays are full; raise ValueError for a row that cannot be scored."""
         if why != FULL:
-            super()._settle(why, rows, t, named)
+            raise unscored_error(named, self.may_have_kernel)
         self.make_room(rows, t)
         self.renew()
         if self.scores_in_python:
             self.fill(take(rows, t, t + 1))
 
-    def n_bytes(self) -> int:
-        """Return how many bytes the arrays take; 0 for a learner in plain Python, where it is not known."""
-        return sum(array.nbytes for array in getattr(self, "arrays", ()))
+    def _compiled_for(self, rows: Rows) -> CompiledAlgorithm:
+        is_sparse = isinstance(rows, SparseRows)
+        if is_sparse not in self._compiled:
+            kinds: tuple[Any, ...] = type(self.arrays), type(self.scratch), type(self.settings)
+            self._compiled = {**self._compiled, is_sparse: compile_algorithm(self.algorithm(is_sparse), *kinds)}
+        return self._compiled[is_sparse]
+
+    def _make_ready(self, rows: Rows) -> tuple[CompiledAlgorithm, Any, Any, Any]:
+        """Return compiled functions, arrays, scratch arrays and settings for a kind of rows, and keep them."""
+        ready = self._compiled_for(rows), tuple(self.arrays), tuple(self.scratch), tuple(self.settings)
+        self._ready = {**self._ready, type(rows): ready}
+        return ready
 
     # Copies.
+
+    def renew(self) -> None:
+        """Make scratch arrays again, and drop what `_make_ready` kept; called whenever `arrays` is replaced."""
+        self.scratch, self._scored_round, self._ready = self.new_scratch(), -1, {}
 
     def bookmark(self) -> Any:
         """Return what `restore` needs to come back to this moment."""
@@ -323,9 +314,12 @@ class State(Playable):
         self.arrays = bookmark
         self.renew()
 
+    def n_bytes(self) -> int:
+        """Return how many bytes the arrays take; 0 for a learner in plain Python, where it is not known."""
+        return sum(array.nbytes for array in getattr(self, "arrays", ()))
+
     def __getstate__(self) -> dict[str, Any]:
-        # Scratch arrays and compiled functions are made again where a saved state is loaded.
-        return {name: value for name, value in vars(self).items() if name not in _SCRATCH}
+        return {name: value for name, value in vars(self).items() if name not in _MADE_AGAIN}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -340,6 +334,8 @@ def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def grown(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
     """Return a larger array with the old one in its first corner, and zeros around it."""
+    if array.shape == shape:
+        return array
     larger = np.zeros(shape, dtype=array.dtype)
     larger[tuple(slice(n) for n in array.shape)] = array
     return larger

@@ -19,8 +19,8 @@ from onebit.bounds import Claim, at_most
 from onebit.engine.randomness import stream_generator
 from onebit.inputs import check_integer
 from onebit.learners import BanditPerceptron, Learner, NearestNeighbor, all_learners
-from onebit.learners.space_learner import in_linear_space
-from onebit.play import play
+from onebit.learners.base import in_linear_space
+from onebit.playing import play
 from onebit.reporting.text import number, write_csv
 from onebit.streams.adversaries import (
     Challenge,

@@ -20,7 +20,7 @@ from onebit.experiments.store import Result
 from onebit.import_paths import find_by_import_path, import_path_of, is_import_path
 from onebit.inputs import Integers
 from onebit.learners import Learner
-from onebit.play import play
+from onebit.playing import play
 
 NOT_SETTINGS = ("classes", "seed")
 """Set by the game, not settings of a learner."""
@@ -140,7 +140,7 @@ class LearnerPlayer(Player):
         """Return the modules of the learner, of what its settings name, of `play`, and this one."""
         described = (value for value in self.spec.settings.values() if not isinstance(value, str))
         named = {path.partition(":")[0] for value in described for path in paths_in(value)}
-        return reachable("onebit.play", _class_of(self.spec.name).__module__, *named) | {__name__}
+        return reachable("onebit.playing", _class_of(self.spec.name).__module__, *named) | {__name__}
 
     def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> PlayerTrace:
         """Play a stream with a fresh learner."""

@@ -14,7 +14,6 @@ from onebit.engine.state import State, check_finite
 from onebit.game import Answer
 from onebit.inputs import Floats, Integers, Rows, check_integer, check_real, dense
 from onebit.learners.base import Learner
-from onebit.learners.dense_state import DenseState
 from onebit.machine_memory import check_memory
 
 _HYPOTHESES = 3  # second word of the key: independent of the draws of learners and streams with the same seed
@@ -148,7 +147,7 @@ class HalvingSettings(NamedTuple):
     is_linear: bool
 
 
-class _Survivors(DenseState):
+class _Survivors(State):
     """Hypotheses, and which of them survive."""
 
     arrays: Hypotheses

@@ -11,11 +11,11 @@ from onebit.engine.state import Scratch, State
 from onebit.game import Answer
 from onebit.inputs import Floats, check_choice
 from onebit.kernels import Gaussian, Rational
-from onebit.learners.space_learner import SpaceLearner
+from onebit.learners.base import Learner
 from onebit.spaces import Rule, space_for
 
 
-class BanditPerceptron(SpaceLearner):
+class BanditPerceptron(Learner):
     """One perceptron per class; a class claims x when its score is at least 0.
 
     If no class claims x, a label is drawn uniformly, and if it proves right its class gains x. Otherwise one of the

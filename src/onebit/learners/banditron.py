@@ -11,11 +11,11 @@ from onebit.engine.state import Scratch, State
 from onebit.game import Answer
 from onebit.inputs import Floats, check_number
 from onebit.kernels import Polynomial
-from onebit.learners.space_learner import SpaceLearner
+from onebit.learners.base import Learner
 from onebit.spaces import Rule, space_for
 
 
-class Banditron(SpaceLearner):
+class Banditron(Learner):
     """The multiclass perceptron with uniform exploration and importance weights.
 
     The label with the highest score loses x; if the label that was played is right, it gains x divided by the

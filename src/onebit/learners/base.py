@@ -1,54 +1,43 @@
-"""The protocol of every learner: `guess`, `tell`, `probabilities`.
+"""The protocol of every learner: `guess`, `tell`, `probabilities`, and the scikit-learn estimator that it is too.
 
 ``guess(x)`` returns a label, ``tell(guess, correct)`` gives the feedback, ``probabilities(x)`` returns the propensity
-of each label, without side effects. What was learned is in the `State`, the open guesses in `Tickets`, ``fit`` and
-``predict`` in `Estimator`, the current run in `Run`, and new classes and known rounds in `Taught`.
+of each label, without side effects. What was learned is in the `State`, the open guesses in `Tickets`; how a run begins
+and streams are played is in `onebit.learners.run`.
 
 To write a learner, subclass `Learner` and give it one of two things: four methods (`_start`, `_choose`, `_update`,
-`_probabilities`), which are called round by round, or `_new_state`, which returns a state with a compiled algorithm.
+`_probabilities`: see `onebit.learners.by_hand`), which are called round by round, or `_new_state`, which returns a
+state with a compiled algorithm.
 """
 
+import copy
 import os
-from collections.abc import Iterator
-from typing import Any, Self
+import threading
+from collections.abc import Iterator, KeysView, ValuesView
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.exceptions import NotFittedError
 
+from onebit import kernels
 from onebit.bounds import Claim
-from onebit.engine.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Record, new_record
+from onebit.engine.randomness import Draw, uniform
 from onebit.engine.state import State
-from onebit.game import Answer, Guess
-from onebit.inputs import (
-    Floats,
-    Integers,
-    Rows,
-    SparseRows,
-    check_integer,
-    check_rows,
-    take,
-)
-from onebit.labels import check_classes, check_labels, encode_labels, infer_classes, positions
+from onebit.game import Guess
+from onebit.inputs import Floats, Rows, SparseRows, check_integer, check_rows, check_seed, take
+from onebit.labels import check_classes, check_labels, encode_labels, positions
+from onebit.learners import run
 from onebit.learners.by_hand import ByHand
-from onebit.learners.lessons import Taught, check_list
 from onebit.learners.saving import save
-from onebit.learners.tickets import Tickets, is_fit
+from onebit.learners.tickets import Tickets
 
 
-def _are_many(features: Any) -> bool:
-    """Return whether features are those of many rounds: a matrix."""
-    if isinstance(features, SparseRows):
-        return True
-    shape = getattr(features, "shape", None)
-    return len(shape) == 2 if shape is not None else np.ndim(features) == 2
+class Learner(run.Classifier):
+    """Base of every learner; a scikit-learn classifier whose `fit` plays one pass over the rows.
 
-
-def _row_of(rows: Rows, t: int) -> Any:
-    return take(rows, t, t + 1) if isinstance(rows, SparseRows) else rows[t]
-
-
-class Learner(Taught):
-    """Base of every learner.
+    It has no `predict_proba`: scores are not class probabilities, and `probabilities` are the propensities of a
+    *guess*, which explores. For class probabilities wrap it in `sklearn.calibration.CalibratedClassifierCV`, which
+    learns them from rows with known labels.
 
     Attributes
     ----------
@@ -60,43 +49,45 @@ class Learner(Taught):
         The names of the columns, if the first rows came in a frame.
     n_rounds_, n_mistakes_, n_updates_, n_uniform_guesses_ : int
         Guesses made, guesses reported wrong, rounds in which the state changed, guesses drawn to explore.
+    weights_ : array of shape (K, n_features)
+        The weight vector of each class, of learners that have them; without a kernel only.
+    support_, coefficients_ : arrays of shapes (n, n_features) and (n, K)
+        The stored examples and how much of each every class has gained; with a kernel only.
     """
+
+    full_information: ClassVar[bool] = False
+    """Whether its feedback is the label, which `tell` then takes."""
+    classes: Any
+    seed: int
+    classes_: npt.NDArray[Any]
+    n_features_in_: int
+    n_rounds_: int
+    n_mistakes_: int
+    n_updates_: int
+    n_uniform_guesses_: int
+    weights_, support_, coefficients_ = run.LearnedArray(), run.LearnedArray(), run.LearnedArray()
+
+    _lock: threading.RLock
+    _state: State
+    _labels: list[Any]
+    _key: int
+    """The seed of the current run."""
+    _in_force: dict[str, Any]
+    """The settings of the current run: changes made meanwhile apply from the next one."""
+    _tickets: Tickets | None = None
+    """None before the first guess of a run: whole streams issue no tickets."""
+    _max_open_tickets: int = 10_000
+    _row_shape: tuple[int] | None = None
+    """The shape of one round's features, once it is known."""
 
     # What a subclass defines: a state, or four methods.
 
     def _new_state(self) -> State:
-        """Check the settings and return an empty state for `n_features_in_` features and the `classes_`."""
+        """Check the settings and return an empty state for `n_features_in_` features and the `classes_`.
+
+        By default one that calls the learner's own `_start`, `_choose`, `_update` and `_probabilities`.
+        """
         return ByHand(self)
-
-    def _start(self) -> None:
-        """Check the settings and forget everything; `n_features_in_` and `classes_` are known.
-
-        Copy the settings that rounds need: a run uses those that were set when it began.
-        """
-        raise TypeError(f"{type(self).__name__} must give _new_state, or _start, _choose, _update and _probabilities")
-
-    def _choose(self, row: Rows, round: int) -> tuple[int, bool, float]:
-        """Return a label's position, whether it was explored, its propensity; `_draw(round)` is the random number.
-
-        Raises ValueError for a row it cannot take; the features are finite.
-        """
-        raise TypeError(f"{type(self).__name__} must give _choose, or _new_state")
-
-    def _update(self, guess: Guess, answer: Answer) -> bool:
-        """Learn from one answer and return whether anything changed."""
-        raise TypeError(f"{type(self).__name__} must give _update, or _new_state")
-
-    def _probabilities(self, row: Rows) -> Floats:
-        """Return the propensity of each label, without side effects."""
-        raise TypeError(f"{type(self).__name__} must give _probabilities, or _new_state")
-
-    def _add_class(self) -> None:
-        """Make room for one more class; `classes_` has it already."""
-        raise ValueError(f"{type(self).__name__} cannot take a new class; give it _add_class, or start a new one")
-
-    def _learn_from_log(self, row: Rows, answer: Answer, propensity: float | None) -> bool:
-        """Learn from a round that another system played, and return whether anything changed."""
-        raise ValueError(f"{type(self).__name__} cannot learn from rounds that others played; give it _learn_from_log")
 
     def _keep(self) -> dict[str, Any]:
         """Return what a file must hold beside the state's arrays, for `_take_back`."""
@@ -116,16 +107,14 @@ class Learner(Taught):
     def contenders(cls, rounds: int) -> dict[str, Self]:
         """Return the entries of this class in a league of so many rounds, by the suffix of the class's name.
 
-        By default one, with the default settings. A class overrides this if it must know the rounds in advance, comes
-        in two forms, or cannot play without further settings (then it has no entry).
+        A class overrides this if it must know the rounds, comes in two forms, or needs settings (then it has no entry).
         """
         return {"": cls()}
 
     def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
         """Return roughly how many numbers it touches in a whole stream, or 0 where that grows only linearly.
 
-        A league skips games that would take too long by this number, not by the clock, so that every machine plays the
-        same games.
+        A league skips long games by this number, not by the clock, so that every machine plays the same games.
         """
         return 0.0
 
@@ -155,29 +144,27 @@ class Learner(Taught):
             A ticket for `tell`; ``guess.label`` is the label.
         """
         with self._lock:
-            row = self._one_row(features)
-            if self._started and (among is None or not self._grows):
+            row = run.one_row(self, features)
+            if self._started and (among is None or not run.grows(self)):
                 return self._issue(row, among, features)
-            labels = None if among is None else check_list("among", among)
+            labels = None if among is None else run.check_list("among", among)
             allowed = None if labels is None else labels.tolist()  # the input may be an iterator
-            if self._started and (labels is None or (positions(labels, self.classes_) >= 0).all()):
-                return self._issue(row, allowed, features)
-            # A refused first guess must not begin a run.
-            with self.all_or_nothing(fresh=False):
-                if labels is not None and self._grows:
-                    self._codes_of(labels, row.shape[1], "among", features)
+            # A refused first guess must not begin a run, and a refused one must not add labels.
+            with run.all_or_nothing(self, fresh=False):
+                if labels is not None and run.grows(self):
+                    run.codes_of(self, labels, row.shape[1], "among", features)
                 return self._issue(row, allowed, features)
 
     def _issue(self, row: Rows, among: Any, given: Any) -> Guess:
         if self._tickets is None:
             if not self._started:
-                self._begin(row.shape[1], None, None, given)
+                run.begin(self, row.shape[1], None, None, given)
             self._tickets = Tickets(self._max_open_tickets)
         t = self.n_rounds_
         if among is None:
             index, explored, propensity, scores, kept = self._state.guess(row, self._key, t)
         else:
-            allowed = self._positions(among)
+            allowed = run.allowed_positions(self, among)
             index, explored, propensity, scores, kept = self._state.guess_among(row, self._key, t, allowed)
         self.n_rounds_ = t + 1
         self.n_uniform_guesses_ += explored
@@ -208,41 +195,36 @@ class Learner(Taught):
             tickets.close(own)
             self.n_mistakes_ += not right
 
-    def drop(self, guess: Guess | str) -> None:
-        """Close a ticket that will get no feedback, to free its memory; nothing is learned.
+    def _truth(self, guess: Guess, correct: bool, label: Any) -> int:
+        """Return the position of the right label, which must not contradict the feedback."""
+        name = type(self).__name__
+        if not self.full_information:
+            raise ValueError(f"{name} hears only right or wrong; call tell(guess, correct) without label")
+        if label is None:
+            raise ValueError(f"{name} learns from full information; call tell(guess, correct, label=…)")
+        truth = self.index_of(label)
+        if (truth == guess.index) != correct:
+            raise ValueError(f"correct={correct} contradicts label={label!r} for a guess of {guess.label!r}")
+        return truth
 
-        Parameters
-        ----------
-        guess : Guess or str
-            The ticket, its JSON, or its `id`, as for `tell`.
-        """
+    def drop(self, guess: Guess | str) -> None:
+        """Close a ticket (or its JSON, or its `id`) that will get no feedback, to free its memory."""
         with self._lock:
             tickets, own = self._open_ticket(guess)
             tickets.close(own)
 
     def _open_ticket(self, guess: Guess | str) -> tuple[Tickets, Guess]:
         """Return the open tickets and the checked ticket, or raise ValueError if it is not open."""
-        tickets = self._tickets
-        if tickets is None:
+        if self._tickets is None:
             raise ValueError(f"guess must be a ticket of this learner, which has issued none; got {guess!r}")
-        latest, own = tickets.latest, tickets.own
-        if latest is not None and own is not None and (guess is latest or (type(guess) is str and guess == own.id)):
-            return tickets, own
-        if isinstance(guess, str) and guess.lstrip().startswith("{"):  # an id never does
-            guess = Guess.from_json(guess)
-        own = tickets.find(guess) if isinstance(guess, str) else tickets.check(guess, self._labels)
-        # Tickets of this run are valid; one from a file may be forged.
-        if own.learner != tickets.run and not is_fit(own, self._state, self.n_features_in_):
-            raise ValueError(f"guess of round {own.round} has a row or scores that no guess is made from")
-        return tickets, own
+        return self._tickets, self._tickets.look_up(guess, self._labels, self._state, self.n_features_in_)
 
     @property
     def max_open_tickets(self) -> int:
         """How many open tickets the learner keeps whole, so that `tell` needs only their `id`; 10 000 by default.
 
         When there are more, the oldest expires: `tell` then takes the ticket itself, but not its id. A ticket kept
-        whole takes about 600 bytes and 8 more for every feature and class, an expired one 8. It is not a constructor
-        setting, since it does not affect what is learned.
+        whole takes about 600 bytes and 8 more for every feature and class, an expired one 8.
         """
         return self._max_open_tickets
 
@@ -256,21 +238,16 @@ class Learner(Taught):
     def guess_many(self, X: Any, among: Any = None) -> list[Guess]:
         """Guess a label for every row of X: the same tickets as calls of `guess`, or none if a row is refused.
 
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (rounds, n_features)
-            The rounds, none of which has been answered yet.
-        among : list of labels, optional
-            Which labels are allowed, in all of them.
+        `among` lists the labels that are allowed, in all of them.
         """
         rows = check_rows(X)
-        among = None if among is None else check_list("among", among).tolist()
-        with self.all_or_nothing(fresh=False):
+        among = None if among is None else run.check_list("among", among).tolist()
+        with run.all_or_nothing(self, fresh=False):
             is_new = not self._started
-            self._check_fit(rows, X)
-            guesses = [self.guess(_row_of(rows, t), among) for t in range(rows.shape[0])]
+            run.check_width(self, rows, X)
+            guesses = [self.guess(run.row_of(rows, t), among) for t in range(rows.shape[0])]
             if is_new:
-                self._check_columns(X, reset=True)
+                run.check_columns(self, X, reset=True)
             return guesses
 
     def probabilities(self, features: npt.ArrayLike, among: Any = None) -> Floats:
@@ -285,30 +262,31 @@ class Learner(Taught):
         among : list of labels, optional
             Which labels are allowed: the others have propensity 0.
         """
+        shape = getattr(features, "shape", None)
+        are_many = isinstance(features, SparseRows) or (np.ndim(features) if shape is None else len(shape)) == 2
         with self._lock:
-            looked_at = self
-            if _are_many(features):
-                rows: Rows = self._check_fit(check_rows(features, "features"), features)
+            asked = self
+            if are_many:
+                rows = run.check_width(self, check_rows(features, "features"), features)
             else:
-                rows = self._one_row(features)
+                rows = run.one_row(self, features)
             if not self._started:
                 # This must not start a run: a copy starts it instead.
-                looked_at = self.__class__(**self.get_params(deep=False))
-                looked_at._begin(rows.shape[1], None, None)
-            allowed = None if among is None else looked_at._positions(among)
-            state, pieces = looked_at._state, [take(rows, t, t + 1) for t in range(rows.shape[0])]
+                asked = self.__class__(**self.get_params(deep=False))
+                run.begin(asked, rows.shape[1], None, None)
+            state, allowed = asked._state, None if among is None else run.allowed_positions(asked, among)
             propensities = [
                 state.probabilities(row) if allowed is None else state.probabilities_among(row, allowed)
-                for row in pieces
+                for row in (take(rows, t, t + 1) for t in range(rows.shape[0]))
             ]
-            return np.stack(propensities) if _are_many(features) else propensities[0]
+            return np.stack(propensities) if are_many else propensities[0]
 
     def score_classes(self, X: Any) -> Floats:
         """Return the score of every row (first axis) for every class (second axis)."""
         with self._lock:
             self._check_started("scores")
-            rows = self._check_width(check_rows(X))
-            self._check_columns(X, reset=False)
+            rows = run.check_width(self, check_rows(X))
+            run.check_columns(self, X, reset=False)
             state, at_once = self._state, self._state.rows_at_once(rows.shape[1])
             # In pieces: preparing may make sparse rows dense.
             pieces = [take(rows, start, start + at_once) for start in range(0, rows.shape[0], at_once)]
@@ -320,151 +298,192 @@ class Learner(Taught):
             self._check_started("learned")
             return self._state.learned()
 
+    def n_bytes(self) -> int:
+        """Return roughly how much memory its state and open tickets take."""
+        tickets = 0 if self._tickets is None else self._tickets.n_bytes()
+        return tickets + (self._state.n_bytes() if self._started else 0)
+
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write the learner to a file, for `onebit.load`: settings, what was learned, counts, and open tickets.
 
-        The file is replaced atomically. Labels and settings that are not plain values (an Enum, a function as a kernel)
-        must be importable, and must be named as trusted when the file is loaded. A learner defined by four methods is
-        saved with all its attributes, if these are arrays and plain values.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file; its folder must exist.
-
-        Raises
-        ------
-        ValueError
-            If something cannot be saved. Nothing is written then.
-        OSError
-            If the file cannot be written. An old file stays as it was.
+        The file is replaced atomically; if something cannot be saved (ValueError) or written (OSError), an old file
+        stays as it was. Labels and settings that are not plain values (an Enum, a function as a kernel) must be
+        importable, and must be named as trusted when the file is loaded. A learner defined by four methods is saved
+        with all its attributes, if these are arrays and plain values.
         """
         save(self, path)
 
-    # Runs and whole streams.
+    # New labels, and what is known already.
 
-    def play_stream(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        seed: int | None = None,
-        fresh: bool = True,
-        classes: Any = None,
-        checkpoints: npt.ArrayLike | None = None,
-        keep_guesses: bool = False,
-    ) -> Record:
-        """Play a whole stream, compiled where the learner is; most callers want `onebit.play`."""
-        rows = check_rows(X)
-        labels = check_labels(y, rows.shape[0])
-        record = new_record(len(labels), checkpoints, keep_guesses)
+    def add_class(self, label: Any) -> None:
+        """Add a label to the classes; it can be guessed from the next round on.
+
+        The learner keeps its state and its open tickets. Its guarantee starts anew from here, for the larger K.
+        """
         with self._lock:
-            self._play_checked(rows, labels, seed, fresh, classes, record, X)
-        return record
+            if not self._started:
+                raise ValueError(
+                    f"label {label!r} can join when a run has begun: until then put it into the setting, "
+                    'classes=[…], or guess with classes="grow" and among=[…]'
+                )
+            if any(type(own) is type(label) and own == label for own in self._labels):
+                raise ValueError(f"label {label!r:.80} is one of the classes already")
+            run.join(self, [label])
 
-    def _play_checked(
-        self,
-        rows: Rows,
-        labels: npt.NDArray[Any],
-        seed: int | None,
-        fresh: bool,
-        classes: Any,
-        record: Record,
-        given: Any,
-    ) -> None:
-        is_one = len(labels) == 1 and not fresh and self._started and not self._state.plays_by_hand
-        if is_one and not (self._grows and labels.tolist()[0] not in self._labels):
-            # A single round cannot fail halfway (only `score` can fail, before any change): no copy of the state is
-            # needed.
-            codes = self.begin_stream(rows, labels, seed=seed, fresh=False, given=given)
-            try:
-                self._state.play(rows, codes, self._key, self.n_rounds_, record)
-            finally:
-                self._count(record, int(record.counts[PASSED]))  # also when Ctrl-C came just after the round
-            return
-        with self.all_or_nothing(fresh):
-            codes = self.begin_stream(rows, labels, seed=seed, fresh=fresh, classes=classes, given=given)
-            self._state.play(rows, codes, self._key, self.n_rounds_, record)
-            if not self._state.plays_by_hand:
-                self._count(record, len(codes))
+    def index_of(self, label: Any) -> int:
+        """Return a label's position among the classes, or raise ValueError."""
+        return int(encode_labels(check_labels([label], 1, "label"), self.classes_, "label")[0])
 
-    def can_play_again(self, row: Floats) -> bool:
-        """Return whether `play_again` can play rows like this one: after the first round, with a compiled algorithm."""
-        if not self._started or row.shape != self._row_shape or self._state.plays_by_hand or self.full_information:
-            return False
-        kind = type(self)
-        return kind.guess is Learner.guess and kind.tell is Learner.tell  # the compiled loop would bypass overrides
+    def learn_from(self, X: Any, guesses: Any, correct: Any, propensities: Any = None) -> Self:
+        """Learn from rounds that another system played: which label was tried, and whether it was right.
 
-    def play_again(self, X: Floats, guessed: Integers, correct: npt.NDArray[np.bool_]) -> bool:
-        """Replay earlier rounds, each answered before the next guess, as `guess` and `tell` did but compiled.
+        These are not rounds of this learner: nothing is guessed, and no mistake is counted. Each learner's docstring
+        describes what it learns from them. If one row is refused, nothing is learned.
 
         Parameters
         ----------
-        X : array of shape (rounds, n_features)
-            The rows.
-        guessed : array
-            What it guessed: positions among the classes.
-        correct : array
-            Whether the guess was right.
-
-        Returns
-        -------
-        bool
-            Whether it guesses the same again. If not, or if it refuses a row, nothing is changed.
+        X : array or sparse matrix of shape (rounds, n_features)
+            The rounds.
+        guesses : array of shape (rounds,)
+            The label that was tried in each.
+        correct : array of bool of shape (rounds,), or bool
+            Whether it was right; one truth value stands for all.
+        propensities : array of shape (rounds,), or float, optional
+            The probability with which each label was tried, in (0, 1]; needed by learners that weight by it.
         """
-        record = new_record(len(guessed), [len(guessed)], keep_guesses=True)
-        try:
-            with self.all_or_nothing(fresh=False):
-                # −1 is no label: it makes the guess wrong, which is all that bandit feedback contains.
-                self._state.play(check_rows(X), np.where(correct, guessed, -1), self._key, self.n_rounds_, record)
-                if not np.array_equal(record.guesses, guessed):
-                    raise ValueError("it guesses otherwise now")
-                self._count(record, len(guessed))
-        except ValueError:
-            return False
-        return True
+        rows = check_rows(X)
+        labels = check_labels(guesses, rows.shape[0], "guesses")
+        feedback = run.check_feedback(correct, len(labels))
+        known = None if propensities is None else run.check_propensities(propensities, len(labels))
+        # A single round is applied or refused as a whole; only with several must a failure be rolled back.
+        is_one = len(labels) == 1 and self._started and not run.grows(self)
+        with self._lock if is_one else run.all_or_nothing(self, fresh=False):
+            run.check_width(self, rows, X)
+            if not self._started and self.classes is None:
+                raise ValueError("classes is not known: pass classes=, for labels that were never tried count too")
+            codes = run.codes_of(self, labels, rows.shape[1], "guesses", X)
+            for t, code in enumerate(codes.tolist()):
+                row, truth = take(rows, t, t + 1), code if self.full_information and feedback[t] else -1
+                propensity = None if known is None else float(known[t])
+                self.n_updates_ += self._state.learn_from_log(row, code, bool(feedback[t]), truth, propensity)
+        return self
 
-    def _count(self, record: Record, rounds: int) -> None:
-        self.n_rounds_ += rounds
-        self.n_mistakes_ += int(record.counts[MISTAKES])
-        self.n_updates_ += int(record.counts[UPDATES])
-        self.n_uniform_guesses_ += int(record.counts[EXPLORED])
+    def learn_labels(self, X: Any, y: Any) -> Self:
+        """Learn from rows X whose labels y are known, as `learn_from` with the right label and propensity 1."""
+        rows = check_rows(X)
+        labels = check_labels(y, rows.shape[0])
+        with run.all_or_nothing(self, fresh=False):
+            run.check_width(self, rows, X)
+            run.codes_of(self, labels, rows.shape[1], "y", X)
+            return self.learn_from(X, labels, True, 1.0)
 
-    def begin_stream(
-        self,
-        rows: Rows,
-        labels: npt.NDArray[Any],
-        *,
-        seed: int | None = None,
-        fresh: bool = True,
-        classes: Any = None,
-        given: Any = None,
-    ) -> Integers:
-        """Prepare for the first round of a checked stream, and return its labels as indices.
+    # Runs and whole streams.
 
-        `given` is the stream's X before checking: a frame has column names.
+    def begin(self, n_features: int, classes: Any = None, *, seed: int | None = None, fresh: bool = True) -> None:
+        """Prepare for rounds with that many features; with ``fresh=False`` keep what was learned."""
+        check_integer("n_features", n_features, low=1)
+        if fresh or not self._started:
+            chosen = classes if self.classes is None or run.grows(self) else self.classes
+            run.begin(self, n_features, None if chosen is None else check_classes(chosen), seed)
+            return
+        run.check_n_features(self, n_features)
+        if seed is not None and check_seed(seed) != self._key:
+            raise ValueError(f"seed must stay {self._key} when play goes on; got {seed}. Leave it out, or start fresh")
+
+    # The scikit-learn estimator.
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Reset, then play one pass over the rows of X; y is used only to answer right or wrong."""
+        run.play_stream(self, X, y)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Play on over more rows. `classes` must name every label on the first call if the constructor did not."""
+        run.play_stream(self, X, y, fresh=False, classes=classes)
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return finite scores, as scikit-learn's tools expect them: of shape (rows,) for two classes.
+
+        For two classes it is the second's score minus the first's. A class with a score of −∞ gets the lowest float.
         """
-        if not fresh and self._started:
-            self.begin(rows.shape[1], None, seed=seed, fresh=False)
-            self._check_columns(given, reset=False)
-            codes = self._codes_of(labels, rows.shape[1], "y", given)
-        else:
-            chosen = classes if self.classes is None or self._grows else self.classes
-            known = check_classes(infer_classes(labels) if chosen is None else chosen)
-            codes = encode_labels(labels, known)
-            self._begin(rows.shape[1], known, seed, given)
-        return codes
+        scores = self.score_classes(X)
+        if scores.shape[1] == 2:
+            with np.errstate(over="ignore", invalid="ignore"):  # inf − inf gives NaN
+                scores = scores[:, 1] - scores[:, 0]
+        return np.nan_to_num(scores)
 
-    def _truth(self, guess: Guess, correct: bool, label: Any) -> int:
-        if not self.full_information:
-            if label is not None:
-                raise ValueError(
-                    f"{type(self).__name__} hears only right or wrong; call tell(guess, correct) without label"
-                )
-            return -1
-        if label is None:
-            raise ValueError(f"{type(self).__name__} learns from full information; call tell(guess, correct, label=…)")
-        truth = self.index_of(label)
-        if (truth == guess.index) != correct:
-            raise ValueError(f"correct={correct} contradicts label={label!r} for a guess of {guess.label!r}")
-        return truth
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the class with the highest score for every row, without exploring or learning."""
+        best = np.argmax(self.score_classes(X), axis=1)
+        labels: npt.NDArray[Any] = self.classes_[best]
+        return labels
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of `predict`, for labels of any type (accuracy_score accepts few)."""
+        guesses = np.argmax(self.score_classes(X), axis=1)
+        truth = positions(check_labels(y, len(guesses)), self.classes_)
+        return float(np.average(guesses == truth, weights=sample_weight))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings by name. Classes that are a dictionary's keys are a list here: keys cannot be copied."""
+        settings = super().get_params(deep)
+        return {name: list(it) if isinstance(it, (KeysView, ValuesView)) else it for name, it in settings.items()}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _is_as_compiled(self) -> bool:
+        """Return whether a compiled loop bypasses no method of a subclass."""
+        return type(self).guess is Learner.guess and type(self).tell is Learner.tell
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._started
+
+    @property
+    def _started(self) -> bool:
+        return "_state" in self.__dict__
+
+    def _check_started(self, action: str) -> None:
+        if not self._started:
+            raise NotFittedError(f"{type(self).__name__} has not played yet: guess, fit or onebit.play before {action}")
+
+    def _draw(self, round: int) -> float:
+        """Return the round's uniform number in [0, 1)."""
+        return uniform(Draw(self._key, round))
+
+    # Copies, here or in another process, have their own lock and no open tickets: those belong to the original.
+
+    def __new__(cls, *_settings: Any, **_named: Any) -> Self:
+        """Give every learner a lock, so that threads may share it: a round runs in one thread at a time."""
+        learner = super().__new__(cls)
+        learner._lock = threading.RLock()
+        return learner
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)  # with a shared state each would learn from the other's rounds
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        vars(twin).update(copy.deepcopy(self.__getstate__(), memo))
+        vars(twin).pop("_tickets", None)
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:  # rounds that other threads play meanwhile must not change what is being saved
+            kept = {name: value for name, value in self.__dict__.items() if name != "_lock"}
+            return copy.deepcopy(kept, {id(self): self})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._lock = threading.RLock()  # the oldest pickle protocols do not call `__new__`
+        self.__dict__.update(state)
+
+
+def in_linear_space(learner: Learner) -> bool:
+    """Return whether a margin in R^d is also one in the learner's space, so that its promise applies."""
+    kernel = getattr(learner, "kernel", None)
+    # A bank of kernels, by name or as a list, promises what its linear kernel does, or nothing.
+    return kernel is None or isinstance(kernel, (kernels.Linear, str, list, tuple))

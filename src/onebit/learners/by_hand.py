@@ -1,6 +1,16 @@
 """Playing round by round in Python: the same loop, calling `guess` and `tell`.
 
-`ByHand` is the state of a learner defined by four methods: all attributes of the learner.
+`ByHand` is the state of a learner defined by four methods, and all attributes of the learner. The methods are:
+
+- ``_start()`` checks the settings and forgets everything; `n_features_in_` and `classes_` are known. Copy the settings
+  that rounds need: a run uses those that were set when it began.
+- ``_choose(row, round)`` returns a label's position, whether it was explored, and its propensity; ``_draw(round)`` is
+  the random number. It raises ValueError for a row it cannot take; the features are finite.
+- ``_update(guess, answer)`` learns from one `Answer` and returns whether anything changed.
+- ``_probabilities(row)`` returns the propensity of each label, without side effects.
+
+Two more are optional: ``_add_class()`` makes room for one more class, which `classes_` has already, and
+``_learn_from_log(row, answer, propensity)`` learns from a round that another system played, like `_update`.
 """
 
 import copy
@@ -17,6 +27,12 @@ from onebit.inputs import Floats, Integers, Rows, SparseRows, check_rows, take
 
 if TYPE_CHECKING:
     from onebit.learners.base import Learner
+
+
+_WITHOUT = {
+    "_add_class": "cannot take a new class; give it _add_class, or start a new one",
+    "_learn_from_log": "cannot learn from rounds that others played; give it _learn_from_log",
+}
 
 
 class AtHand:
@@ -67,9 +83,20 @@ class ByHand(State):
 
     plays_by_hand = True
 
+    _learner: Any
+
     def __init__(self, learner: "Learner") -> None:
         self._learner = learner
-        learner._start()
+        self._own("_start")()
+
+    def _own(self, method: str) -> Any:
+        """Return a method of the learner, or raise an error that says what to do without it."""
+        if hasattr(self._learner, method):
+            return getattr(self._learner, method)
+        name = type(self._learner).__name__
+        if method in _WITHOUT:
+            raise ValueError(f"{name} {_WITHOUT[method]}")
+        raise TypeError(f"{name} must give {method}: _start, _choose, _update and _probabilities, or _new_state")
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
         """Return the algorithm that calls `guess` and `tell`."""
@@ -81,7 +108,7 @@ class ByHand(State):
 
     def guess(self, row: Rows, seed: int, round: int) -> tuple[int, bool, float, Floats, Rows]:
         """Return the learner's choice."""
-        index, explored, propensity = self._learner._choose(check_rows(row, "features"), round)
+        index, explored, propensity = self._own("_choose")(check_rows(row, "features"), round)
         if not isinstance(index, (int, np.integer)) or not 0 <= index < len(self._learner.classes_):
             raise ValueError(
                 f"_choose must return a position among the {len(self._learner.classes_)} classes; got {index!r}"
@@ -92,7 +119,7 @@ class ByHand(State):
 
     def probabilities(self, row: Rows) -> Floats:
         """Return the learner's probabilities."""
-        propensities = self._learner._probabilities(check_rows(row, "features"))
+        propensities: Floats = self._own("_probabilities")(check_rows(row, "features"))
         if not np.isfinite(propensities).all():
             raise ValueError(f"_probabilities must return the chance of each class; got {propensities!r:.80}")
         return propensities
@@ -114,17 +141,16 @@ class ByHand(State):
 
     def add_class(self) -> None:
         """Add a class to the learner."""
-        self._learner._add_class()
+        self._own("_add_class")()
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn from a round that another system played."""
-        return self._learner._learn_from_log(
-            check_rows(row, "features"), Answer(label, False, correct, truth), propensity
-        )
+        answer = Answer(label, False, correct, truth)
+        return bool(self._own("_learn_from_log")(check_rows(row, "features"), answer, propensity))
 
     def update(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Learn from the answer to one guess."""
-        return self._learner._update(guess, Answer(guess.index, guess.explored, correct, truth))
+        return bool(self._own("_update")(guess, Answer(guess.index, guess.explored, correct, truth)))
 
     def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
         """Play a whole stream."""

@@ -12,11 +12,11 @@ from onebit.engine.state import Scratch, State
 from onebit.game import Answer
 from onebit.inputs import Floats
 from onebit.kernels import Multinomial
-from onebit.learners.space_learner import SpaceLearner
+from onebit.learners.base import Learner
 from onebit.spaces import Rule, space_for
 
 
-class MulticlassPerceptron(SpaceLearner):
+class MulticlassPerceptron(Learner):
     """The full-information floor: on a mistake the right class gains x and the guessed one, the highest, loses it.
 
     Its feedback is the label itself: ``tell(guess, correct, label=…)``. It shows what bandit feedback costs.

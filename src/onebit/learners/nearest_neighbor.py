@@ -12,11 +12,10 @@ from onebit.engine.jit import jit, jit_inline
 from onebit.engine.lengths import to_unit, unit_of
 from onebit.engine.loop import FULL, READY, UNSCORED, Algorithm
 from onebit.engine.randomness import Draw, uniform, uniform_label
-from onebit.engine.state import State, check_stored, grown
+from onebit.engine.state import State, check_stored
 from onebit.game import Answer
 from onebit.inputs import Floats, Integers, Rows, check_number, dense, unlocked
 from onebit.learners.base import Learner
-from onebit.learners.dense_state import DenseState
 
 _FIRST_CAPACITY = 16  # doubled when full
 
@@ -129,12 +128,12 @@ class NeighborSettings(NamedTuple):
     """The squared radius on that scale."""
 
 
-class _Remembered(DenseState):
+class _Remembered(State):
     """Examples with their labels; the store doubles when it is full."""
 
     arrays: Neighbors
     may_have_kernel = False
-    rooms: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         {"points": ("example", ""), "labels": ("example",)}
     )
 
@@ -160,7 +159,7 @@ class _Remembered(DenseState):
         with_room = np.append(kept, 0)
         places = np.searchsorted(among, now.labels[with_room])
         some = Neighbors(now.points[with_room], places, np.array([len(kept)]))
-        why = compiled.score(tuple(some), unlocked(prepared), scratch, settings)
+        why = compiled.guess(tuple(some), unlocked(prepared), scratch, 0, 0, settings)[0]
         if why != READY:
             self._settle(why, prepared, 0, row)
         return NeighborScratch(self.scratch.scores, self.scratch.near.copy(), np.empty(len(among)))
@@ -171,10 +170,7 @@ class _Remembered(DenseState):
 
     def make_room(self, rows: Rows, t: int) -> None:
         """Double the capacity."""
-        now, capacity = self.arrays, 2 * len(self.arrays.labels)
-        self.arrays = now._replace(
-            points=grown(now.points, (capacity, now.points.shape[1])), labels=grown(now.labels, (capacity,))
-        )
+        self.arrays = self.enlarged({"example": 2 * len(self.arrays.labels)})
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return minus the distance to each class's nearest example; −∞ for a class without one."""

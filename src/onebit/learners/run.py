@@ -1,222 +1,346 @@
-"""The run of a learner: its lock, its state, its copies.
+"""The run of a learner, underneath its protocol: how it begins, takes rows and labels, plays streams, and is restored.
 
-A run begins when the number of features and the classes are known, and ends with the next fresh start. If a stream is
-interrupted, the state before it is restored.
+A run begins when the number of features and the classes are known, and ends with the next fresh start. The functions
+take the learner, whose lock the caller holds.
 """
 
 import copy
-import threading
-from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import validate_data
 
-from onebit.engine.randomness import Draw, uniform
-from onebit.engine.state import State
-from onebit.frames import as_frame, is_frame
-from onebit.inputs import Rows, SparseRows, check_integer, check_real, check_seed, check_sparse_row
-from onebit.labels import check_classes, check_labels, encode_labels
-from onebit.learners.estimator import Estimator
-from onebit.learners.tickets import Tickets
+from onebit.engine.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Record, new_record
+from onebit.inputs import (
+    Floats,
+    Integers,
+    Rows,
+    SparseRows,
+    as_frame,
+    check_real,
+    check_rows,
+    check_seed,
+    check_sparse_row,
+    is_frame,
+    take,
+)
+from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
 from onebit.machine_memory import claim_memory
 
 _FLOAT64 = np.dtype(np.float64)
+_LEAST_PROPENSITY = 2.0**-1000  # the reciprocal of less may overflow
+LET_IT_JOIN = "list it in classes=, or let it join a run that has begun: add_class"
+"""What to do about a label that is not among the classes."""
 
 
-class Run(Estimator):
-    """Starts, copies and restores a learner's run."""
+if TYPE_CHECKING:
+    from onebit.learners.base import Learner
 
-    full_information: ClassVar[bool] = False
-    """Whether its feedback is the label, which `tell` then takes."""
+    class Classifier:  # noqa: D101
+        # scikit-learn has no type hints: the part of its two base classes that is used here.
+        feature_names_in_: npt.NDArray[Any]
 
-    classes: Any
-    seed: int
+        @classmethod
+        def _get_param_names(cls) -> list[str]: ...
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...  # noqa: D102
+        def set_params(self, **params: Any) -> Self: ...  # noqa: D102
+        def __sklearn_tags__(self) -> Any: ...
+        def _repr_html_(self) -> str: ...
 
-    n_features_in_: int
-    n_rounds_: int
-    n_mistakes_: int
-    n_updates_: int
-    n_uniform_guesses_: int
+else:
 
-    @abstractmethod
-    def _new_state(self) -> State:
-        """Check the settings and return an empty state for `n_features_in_` features and the `classes_`."""
+    class Classifier(ClassifierMixin, BaseEstimator):
+        """The base classes of a scikit-learn classifier."""
 
-    @property
-    def _grows(self) -> bool:
-        return isinstance(self.classes, str) and self.classes == "grow"
 
-    def begin(self, n_features: int, classes: Any = None, *, seed: int | None = None, fresh: bool = True) -> None:
-        """Prepare for rounds with that many features; with ``fresh=False`` keep what was learned."""
-        check_integer("n_features", n_features, low=1)
-        if fresh or not self._started:
-            chosen = classes if self.classes is None or self._grows else self.classes
-            self._begin(n_features, None if chosen is None else check_classes(chosen), seed)
-            return
-        if n_features != self.n_features_in_:
-            raise self._width_error(n_features)
-        if seed is not None and check_seed(seed) != self._key:
-            raise ValueError(f"seed must stay {self._key} when play goes on; got {seed}. Leave it out, or start fresh")
+class LearnedArray:
+    """An attribute of a learner that is one of the arrays it has learned."""
 
-    @contextmanager
-    def all_or_nothing(self, fresh: bool = True) -> Iterator[None]:
-        """Restore the learner if the block inside is interrupted, by an error or by Ctrl-C.
+    def __set_name__(self, _kind: type, attribute: str) -> None:
+        self._attribute, self._name = attribute, attribute.removesuffix("_")
 
-        Parameters
-        ----------
-        fresh : bool
-            Whether the block starts a new run: then the old state is not changed, and need not be copied, unless it is
-            a `ByHand`, which is the learner itself.
-        """
-        with self._lock:
-            before = dict(self.__dict__)
-            bookmark = None
-            if self._started and (not fresh or self._state.plays_by_hand):
-                before["_tickets"] = copy.copy(self._tickets)
-                bookmark = self._state.bookmark()
+    def __get__(self, learner: Any, kind: type) -> Any:
+        if learner is None:
+            return self
+        arrays = learner.learned() if learner._started else {}
+        if self._name not in arrays:
+            settings = "kernel=None" if self._name == "weights" else "a kernel"
+            needed = f" with {settings}" if "kernel" in learner.get_params(deep=False) else ", if it learns any"
+            raise AttributeError(f"{self._attribute} is there once {kind.__name__} has played{needed}")
+        return arrays[self._name]
+
+
+def grows(learner: "Learner") -> bool:
+    """Return whether new labels join the classes when they are met."""
+    return isinstance(learner.classes, str) and learner.classes == "grow"
+
+
+def begin(
+    learner: "Learner", n_features: int, classes: npt.NDArray[Any] | None, seed: int | None, given: Any = None
+) -> None:
+    """Set up an empty state; on a bad setting the old one is kept. `given` is a frame, or what may be one."""
+    if classes is None:
+        if grows(learner):
+            raise ValueError("no label is known yet: guess(x, among=[…]), learn_labels or play brings the first ones")
+        if learner.classes is None:
+            raise ValueError(
+                "classes is not known: pass a count or a list of labels, "
+                f'for example {type(learner).__name__}(classes=["yes", "no"])'
+            )
+        classes = check_classes(learner.classes)
+    with all_or_nothing(learner):
+        learner._key = check_seed(learner.seed if seed is None else seed)
+        learner.classes_, learner._labels = classes, classes.tolist()
+        learner.n_features_in_, learner._row_shape = n_features, (n_features,)
+        check_columns(learner, given, reset=True)
+        learner._state = learner._new_state()
+        claim_memory(learner._state.n_bytes())  # the system has not allocated untouched zeros yet
+        # A setting with parameters of its own, such as a wrapped classifier, may be changed later.
+        learner._in_force = {
+            name: clone(value) if hasattr(value, "get_params") and not isinstance(value, type) else value
+            for name, value in learner.get_params(deep=False).items()
+        }
+        learner.n_rounds_ = learner.n_mistakes_ = learner.n_updates_ = learner.n_uniform_guesses_ = 0
+        learner._tickets = None
+
+
+@contextmanager
+def all_or_nothing(learner: "Learner", fresh: bool = True) -> Iterator[None]:
+    """Restore the learner if the block inside is interrupted, by an error or by Ctrl-C.
+
+    If the block starts a new run (`fresh`), the old state is not changed, and need not be copied, unless it is a
+    `ByHand`, which is the learner itself.
+    """
+    with learner._lock:
+        before, bookmark = dict(vars(learner)), None
+        if learner._started and (not fresh or learner._state.plays_by_hand):
+            before["_tickets"] = copy.copy(learner._tickets)
+            bookmark = learner._state.bookmark()
+        try:
+            yield
+        except BaseException:
+            vars(learner).update(before)  # not cleared first: it holds the lock that other threads wait for
+            for name in vars(learner).keys() - before.keys():
+                del vars(learner)[name]
+            if bookmark is not None:
+                learner._state.n_classes = len(learner.classes_)
+                learner._state.restore(bookmark)
+            raise
+
+
+# Rows.
+
+
+def one_row(learner: "Learner", features: Any) -> Rows:
+    """Return a copy of one round's features as a matrix of one row; `score` finds NaN and infinities."""
+    if type(features) is np.ndarray and features.dtype is _FLOAT64 and features.shape == learner._row_shape:
+        return np.array(features, ndmin=2)  # the common case
+    if scipy.sparse.issparse(features) or isinstance(features, SparseRows):
+        return check_width(learner, check_sparse_row(features, "features"))
+    features = as_frame(features)
+    array = check_real(features, "features")
+    if array.ndim == 0 or array.size == 0 or array.size != array.shape[-1]:
+        raise ValueError(f"features must be one round's, of shape (n_features,); got shape {array.shape}")
+    if learner._started and is_frame(features):
+        check_columns(learner, features, reset=False)
+    if learner._started and array.size != learner.n_features_in_:
+        raise ValueError(f"features must have length {learner.n_features_in_}; got {array.size}")
+    return np.array(array, dtype=np.float64, ndmin=2)
+
+
+def check_width(learner: "Learner", rows: Rows, given: Any = None) -> Rows:
+    """Return rows of the expected width; the columns of a frame must have the same names, too."""
+    if learner._started:
+        if is_frame(given):
+            check_columns(learner, given, reset=False)
+        check_n_features(learner, rows.shape[1])
+    return rows
+
+
+def check_n_features(learner: "Learner", n_features: int) -> None:
+    """Raise ValueError unless a run that has begun has so many features, in scikit-learn's words."""
+    if n_features != learner.n_features_in_:
+        name, known = type(learner).__name__, learner.n_features_in_
+        raise ValueError(f"X has {n_features} features, but {name} is expecting {known} features as input")
+
+
+def row_of(rows: Rows, t: int) -> Any:
+    """Return one row as `guess` takes it."""
+    return take(rows, t, t + 1) if isinstance(rows, SparseRows) else rows[t]
+
+
+def check_columns(learner: "Learner", X: Any, *, reset: bool) -> None:
+    """Store the column names, or check X against the stored ones."""
+    if type(X) is np.ndarray and "feature_names_in_" not in vars(learner):
+        return  # no names on either side: saves scikit-learn's check, 20 µs
+    try:
+        validate_data(learner, as_frame(X), reset=reset, skip_check_array=True, ensure_2d=False)
+    except (TypeError, ValueError) as error:
+        remedy = "" if reset else f" Give them in that order: X[{learner.feature_names_in_.tolist()!r:.200}]"
+        raise ValueError(f"X has other columns. {error}{remedy}") from error
+
+
+# Labels and feedback.
+
+
+def check_list(name: str, among: Any) -> npt.NDArray[Any]:
+    """Return a list of labels as an array; raise ValueError if it is not a list or is empty."""
+    if isinstance(among, (str, bytes)) or not isinstance(among, Iterable):
+        raise ValueError(f"{name} must be a list of labels; got {among!r}")
+    labels = list(among)
+    if not labels:
+        raise ValueError(f"{name} must have at least one label; got none")
+    return check_labels(labels, len(labels), name)
+
+
+def allowed_positions(learner: "Learner", among: Any) -> Integers:
+    """Return the positions of allowed labels, in the order of the classes."""
+    labels = check_list("among", among)
+    if len(labels) > len(learner.classes_):
+        raise ValueError(
+            f"among must list some of the {len(learner.classes_)} classes; got {len(labels)} labels. Name each label "
+            "once"
+        )
+    return np.unique(encode_labels(labels, learner.classes_, "among", LET_IT_JOIN))
+
+
+def codes_of(learner: "Learner", labels: npt.NDArray[Any], n_features: int, name: str, given: Any) -> Integers:
+    """Return the positions of labels; begin a run if needed, and add new labels where classes grow."""
+    if not learner._started:
+        chosen = infer_classes(labels) if learner.classes is None or grows(learner) else learner.classes
+        begin(learner, n_features, check_classes(chosen), None, given)
+    elif grows(learner):
+        new = [label for label in infer_classes(labels).tolist() if label not in learner._labels]
+        if new:
+            join(learner, new)
+    return encode_labels(labels, learner.classes_, name, LET_IT_JOIN)
+
+
+def join(learner: "Learner", labels: list[Any]) -> None:
+    """Add labels to the classes, all or none of them."""
+    wider = check_classes([*learner._labels, *labels])
+    claim_memory(learner.n_bytes() * len(wider) / len(learner._labels))
+    with all_or_nothing(learner, fresh=False):
+        for n in range(len(learner._labels) + 1, len(wider) + 1):
+            learner.classes_ = wider[:n]
+            learner._labels = learner.classes_.tolist()
+            learner._state.add_class()
+
+
+def check_feedback(correct: Any, n: int) -> npt.NDArray[np.bool_]:
+    """Return n truth values, or raise ValueError; one stands for all."""
+    answers = np.asarray(correct)
+    if answers.dtype.kind != "b" or answers.shape not in ((), (n,)):
+        raise ValueError(f"correct must be True or False for each of the {n} rounds; got {correct!r:.80}")
+    return np.broadcast_to(answers, (n,))
+
+
+def check_propensities(propensities: Any, n: int) -> Floats:
+    """Return n propensities in (0, 1], or raise ValueError; one stands for all."""
+    found = check_real(propensities, "propensities").astype(np.float64)
+    if found.shape not in ((), (n,)):
+        raise ValueError(f"propensities must have {n} entries, one for each round; got shape {found.shape}")
+    wrong = ~((found > _LEAST_PROPENSITY) & (found <= 1.0))
+    if wrong.any():
+        raise ValueError(
+            f"propensities must be above 0 (above {_LEAST_PROPENSITY:.1g}) and at most 1; got {found[wrong].flat[0]:g}"
+        )
+    return np.broadcast_to(found, (n,))
+
+
+# Streams.
+
+
+def begin_stream(
+    learner: "Learner",
+    rows: Rows,
+    labels: npt.NDArray[Any],
+    given: Any,
+    *,
+    seed: int | None = None,
+    fresh: bool = True,
+    classes: Any = None,
+) -> Integers:
+    """Prepare for the first round of a checked stream, whose rows came as `given`; return its labels as indices."""
+    if not fresh and learner._started:
+        learner.begin(rows.shape[1], seed=seed, fresh=False)
+        check_columns(learner, given, reset=False)
+        return codes_of(learner, labels, rows.shape[1], "y", given)
+    chosen = classes if learner.classes is None or grows(learner) else learner.classes
+    known = check_classes(infer_classes(labels) if chosen is None else chosen)
+    codes = encode_labels(labels, known)
+    begin(learner, rows.shape[1], known, seed, given)
+    return codes
+
+
+def play_stream(
+    learner: "Learner",
+    X: Any,
+    y: Any,
+    *,
+    seed: int | None = None,
+    fresh: bool = True,
+    classes: Any = None,
+    checkpoints: npt.ArrayLike | None = None,
+    keep_guesses: bool = False,
+) -> Record:
+    """Play a whole stream, compiled where the learner is."""
+    rows = check_rows(X)
+    labels = check_labels(y, rows.shape[0])
+    record = new_record(len(labels), checkpoints, keep_guesses)
+    with learner._lock:
+        is_one = len(labels) == 1 and not fresh and learner._started and not learner._state.plays_by_hand
+        if is_one and not (grows(learner) and labels.tolist()[0] not in learner._labels):
+            # One round cannot fail halfway (only `score` can fail, before any change): the state need not be copied.
+            codes = begin_stream(learner, rows, labels, X, seed=seed, fresh=False)
             try:
-                yield
-            except BaseException:
-                self.__dict__.update(before)  # not cleared first: it holds the lock that other threads wait for
-                for name in self.__dict__.keys() - before.keys():
-                    del self.__dict__[name]
-                if bookmark is not None:
-                    self._state.n_classes = len(self.classes_)
-                    self._state.restore(bookmark)
-                raise
+                learner._state.play(rows, codes, learner._key, learner.n_rounds_, record)
+            finally:
+                count(learner, record, int(record.counts[PASSED]))  # also when Ctrl-C came just after the round
+            return record
+        with all_or_nothing(learner, fresh):
+            codes = begin_stream(learner, rows, labels, X, seed=seed, fresh=fresh, classes=classes)
+            learner._state.play(rows, codes, learner._key, learner.n_rounds_, record)
+            if not learner._state.plays_by_hand:
+                count(learner, record, len(codes))
+    return record
 
-    def __copy__(self) -> Self:
-        """Return a deep copy: with a shared state each would learn from the other's rounds."""
-        return copy.deepcopy(self)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return a copy without open tickets: those belong to the original."""
-        twin = type(self).__new__(type(self))
-        memo[id(self)] = twin
-        vars(twin).update(copy.deepcopy(self.__getstate__(), memo))
-        vars(twin).pop("_tickets", None)
-        return twin
+def can_play_again(learner: "Learner", row: Floats) -> bool:
+    """Return whether `play_again` can play rows like this one: after the first round, with a compiled algorithm."""
+    if not learner._started or row.shape != learner._row_shape:
+        return False
+    return learner._is_as_compiled() and not learner._state.plays_by_hand and not learner.full_information
 
-    def index_of(self, label: Any) -> int:
-        """Return a label's position among the classes, or raise ValueError."""
-        return int(encode_labels(check_labels([label], 1, "label"), self.classes_, "label")[0])
 
-    def __new__(cls, *_settings: Any, **_named: Any) -> Self:
-        """Give every learner a lock, so that threads may share it: a round runs in one thread at a time."""
-        learner = super().__new__(cls)
-        learner._lock = threading.RLock()
-        return learner
+def play_again(learner: "Learner", X: Floats, guessed: Integers, correct: npt.NDArray[np.bool_]) -> bool:
+    """Replay rounds that were each answered before the next guess, as `guess` and `tell` did but compiled.
 
-    def __getstate__(self) -> dict[str, Any]:
-        # A copy, here or in another process, gets its own lock from `__new__`. Rounds that other threads play meanwhile
-        # must not change what is being saved.
-        with self._lock:
-            kept = {name: value for name, value in self.__dict__.items() if name != "_lock"}
-            return copy.deepcopy(kept, {id(self): self})
+    `guessed` has the positions of the guessed labels. Returns whether it guesses the same again; if not, or if it
+    refuses a row, nothing is changed.
+    """
+    record = new_record(len(guessed), [len(guessed)], keep_guesses=True)
+    try:
+        with all_or_nothing(learner, fresh=False):
+            # −1 is no label: it makes the guess wrong, which is all that bandit feedback contains.
+            y = np.where(correct, guessed, -1)
+            learner._state.play(check_rows(X), y, learner._key, learner.n_rounds_, record)
+            if not np.array_equal(record.guesses, guessed):
+                raise ValueError("it guesses otherwise now")
+            count(learner, record, len(guessed))
+    except ValueError:
+        return False
+    return True
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._lock = threading.RLock()  # the oldest pickle protocols do not call `__new__`
-        self.__dict__.update(state)
 
-    _lock: threading.RLock
-    _state: State
-    _labels: list[Any]
-    _key: int
-    """The seed of the current run."""
-    _in_force: dict[str, Any]
-    """The settings of the current run: changes made meanwhile apply from the next one."""
-    _tickets: Tickets | None = None
-    """None before the first guess of a run: whole streams issue no tickets."""
-    _max_open_tickets: int = 10_000
-    _row_shape: tuple[int] | None = None
-    """The shape of one round's features, once it is known."""
-
-    @property
-    def _started(self) -> bool:
-        return "_state" in self.__dict__
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._started
-
-    def _check_started(self, action: str) -> None:
-        if not self._started:
-            raise NotFittedError(f"{type(self).__name__} has not played yet: guess, fit or onebit.play before {action}")
-
-    def _begin(
-        self, n_features: int, known_classes: npt.NDArray[Any] | None, seed: int | None, given: Any = None
-    ) -> None:
-        """Set up an empty state; on a bad setting the old one is kept."""
-        if known_classes is None:
-            if self._grows:
-                raise ValueError(
-                    "no label is known yet: guess(x, among=[…]), learn_labels or play brings the first ones"
-                )
-            if self.classes is None:
-                raise ValueError(
-                    "classes is not known: pass a count or a list of labels, "
-                    f'for example {type(self).__name__}(classes=["yes", "no"])'
-                )
-            known_classes = check_classes(self.classes)
-        with self.all_or_nothing():
-            self._key = check_seed(self.seed if seed is None else seed)
-            self.classes_ = known_classes
-            self._labels = known_classes.tolist()
-            self.n_features_in_ = n_features
-            self._row_shape = (n_features,)
-            self._check_columns(as_frame(given), reset=True)
-            self._state = self._new_state()
-            claim_memory(self._state.n_bytes())  # the system has not allocated untouched zeros yet
-            # A setting with parameters of its own, such as a wrapped classifier, may be changed later.
-            settings = self.get_params(deep=False)
-            self._in_force = {
-                name: clone(value) if hasattr(value, "get_params") and not isinstance(value, type) else value
-                for name, value in settings.items()
-            }
-            self.n_rounds_ = self.n_mistakes_ = self.n_updates_ = self.n_uniform_guesses_ = 0
-            self._tickets = None
-
-    def n_bytes(self) -> int:
-        """Return roughly how much memory its state and open tickets take."""
-        tickets = 0 if self._tickets is None else self._tickets.n_bytes()
-        return tickets + (self._state.n_bytes() if self._started else 0)
-
-    def _draw(self, round: int) -> float:
-        """Return the round's uniform number in [0, 1)."""
-        return uniform(Draw(self._key, round))
-
-    def _one_row(self, features: Any) -> Rows:
-        """Return a copy of one round's features as a matrix of one row; `score` finds NaN and infinities."""
-        if type(features) is np.ndarray and features.dtype is _FLOAT64 and features.shape == self._row_shape:
-            return np.array(features, ndmin=2)  # the common case
-        if scipy.sparse.issparse(features) or isinstance(features, SparseRows):
-            return self._check_width(check_sparse_row(features, "features"))
-        features = as_frame(features)
-        array = check_real(features, "features")
-        if array.ndim == 0 or array.size == 0 or array.size != array.shape[-1]:
-            raise ValueError(f"features must be one round's, of shape (n_features,); got shape {array.shape}")
-        if self._started and is_frame(features):
-            self._check_columns(features, reset=False)
-        if self._started and array.size != self.n_features_in_:
-            raise ValueError(f"features must have length {self.n_features_in_}; got {array.size}")
-        return np.array(array, dtype=np.float64, ndmin=2)
-
-    def _check_width(self, rows: Rows) -> Rows:
-        if self._started and rows.shape[1] != self.n_features_in_:
-            raise self._width_error(rows.shape[1])
-        return rows
-
-    def _check_fit(self, rows: Rows, given: Any) -> Rows:
-        """Return rows if they have the expected width; a frame's columns must have the same names, too."""
-        if self._started and is_frame(given):
-            self._check_columns(given, reset=False)
-        return self._check_width(rows)
-
-    def _width_error(self, n_features: int) -> ValueError:
-        name, known = type(self).__name__, self.n_features_in_
-        return ValueError(f"X has {n_features} features, but {name} is expecting {known} features as input")
+def count(learner: "Learner", record: Record, rounds: int) -> None:
+    """Add a record's counts to the learner's."""
+    learner.n_rounds_ += rounds
+    learner.n_mistakes_ += int(record.counts[MISTAKES])
+    learner.n_updates_ += int(record.counts[UPDATES])
+    learner.n_uniform_guesses_ += int(record.counts[EXPLORED])

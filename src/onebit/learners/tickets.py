@@ -32,11 +32,12 @@ import numpy.typing as npt
 
 from onebit.engine.state import State
 from onebit.game import TOKEN, Guess, read_id
-from onebit.inputs import Floats, Rows, SparseRows
+from onebit.inputs import Rows, SparseRows
 
 _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
 # Whether the row is sparse; lengths of row, columns and scores; round, index, explored, version, propensity, token.
-_pack_head = struct.Struct(f"<?qqqqqbqd{TOKEN}s").pack
+_HEAD = struct.Struct(f"<?qqqqqbqd{TOKEN}s")
+_pack_head = _HEAD.pack
 DIGEST = 8
 """Bytes kept of an expired ticket; two tickets share a digest with probability about 10⁻¹⁹."""
 ROUNDS = 256
@@ -99,18 +100,8 @@ class Tickets:
         self._pages[self.run] = {}
         self._tokens: list[bytes] = []
 
-    def issue(
-        self,
-        round: int,
-        label: Any,
-        propensity: float,
-        explored: bool,
-        index: int,
-        row: Rows,
-        scores: Floats,
-        version: int,
-    ) -> Guess:
-        """Return an open ticket of the current run; the arguments are its fields."""
+    def issue(self, *fields: Any) -> Guess:
+        """Return an open ticket of the current run; the arguments are its fields, from the round to the version."""
         if self.latest is not None:
             self._file_latest()
             while len(self._kept) >= self.most:
@@ -121,15 +112,29 @@ class Tickets:
             drawn = secrets.token_bytes(_TOKENS_AT_ONCE * TOKEN)
             self._tokens = [drawn[start : start + TOKEN] for start in range(0, len(drawn), TOKEN)]
         run, token = self.run, self._tokens.pop()
+        *head, row, scores, version = fields
         shown = row.copy() if type(row) is np.ndarray else copy.deepcopy(row)
-        self.own = _new_guess(Guess, (round, label, propensity, explored, index, row, scores, version, run, token))
-        self.latest = guess = _new_guess(
-            Guess, (round, label, propensity, explored, index, shown, scores.copy(), version, run, token)
-        )
+        self.own = _new_guess(Guess, (*fields, run, token))
+        self.latest = guess = _new_guess(Guess, (*head, shown, scores.copy(), version, run, token))
         return guess
 
-    def find(self, name: str) -> Guess:
-        """Return the open ticket with that id, or raise ValueError."""
+    def look_up(self, guess: Guess | str, labels: list[Any], state: State, n_features: int) -> Guess:
+        """Return the learner's own form of an open ticket, given as itself, its JSON or its id, or raise ValueError.
+
+        `labels` has the label of every index; rows must fit the state and have `n_features`.
+        """
+        own = self.own
+        if own is not None and (guess is self.latest or (type(guess) is str and guess == own.id)):
+            return own
+        if isinstance(guess, str) and guess.lstrip().startswith("{"):  # an id never does
+            guess = Guess.from_json(guess)
+        own = self._find(guess) if isinstance(guess, str) else self._check(guess, labels)
+        # Tickets of this run are valid; one from a file may be forged.
+        if own.learner != self.run and not is_fit(own, state, n_features):
+            raise ValueError(f"guess of round {own.round} has a row or scores that no guess is made from")
+        return own
+
+    def _find(self, name: str) -> Guess:
         round, token = read_id(name)
         own = self.own if self.own is not None and self.own.round == round else self._kept.get(round)
         if own is not None and secrets.compare_digest(own.token, token):
@@ -141,23 +146,15 @@ class Tickets:
             )
         raise _not_open_error(repr(name))
 
-    def check(self, guess: Guess, labels: list[Any]) -> Guess:
-        """Return a ticket with its own arrays, or raise ValueError unless it is open and unchanged.
-
-        Parameters
-        ----------
-        guess : Guess
-            The ticket.
-        labels : list
-            The label of every index.
-        """
+    def _check(self, guess: Guess, labels: list[Any]) -> Guess:
+        """Return a ticket with its own arrays, or raise ValueError unless it is open and unchanged."""
         if type(guess) is not Guess:  # a subclass could change its values between checks
             raise ValueError(f"guess must be what guess(x) returned, or its id; got {guess!r}")
         content: bytes | None = None
         with suppress(TypeError, ValueError, AttributeError, OverflowError, struct.error):
             # Copy first, then check: other threads may write to the caller's arrays in between.
             guess = _own_form(guess)
-            content = _all_it_says(guess)
+            content = content_of(guess)
         self._check_filed(guess, content)
         if not 0 <= guess.index < len(labels):  # digests may come from an untrusted file
             raise _edited_error(guess)
@@ -175,7 +172,7 @@ class Tickets:
         if isinstance(t, (int, np.integer)):
             kept = self._kept.get(int(t))
             if kept is not None and kept.learner == run:
-                if content != _all_it_says(kept):
+                if content != content_of(kept):
                     raise _edited_error(guess)
                 return
             digest = self._digest_at(run, int(t))
@@ -186,14 +183,10 @@ class Tickets:
         raise _edited_error(guess)
 
     def close(self, guess: Guess) -> None:
-        """Close the latest ticket, or one that was found or checked."""
+        """Close a ticket that was looked up."""
         if guess is self.own:
             self.latest = self.own = None
-        else:
-            self.cross_off(guess)
-
-    def cross_off(self, guess: Guess) -> None:
-        """Close a ticket that was found or checked, other than the latest."""
+            return
         run, round = guess.learner, guess.round
         assert run is not None
         pages = self._pages[run]
@@ -270,7 +263,7 @@ class Tickets:
     def _expire_oldest(self) -> None:
         guess = self._take_out(next(iter(self._kept)))
         assert guess.learner is not None
-        self._write(self._pages[guess.learner], guess.round, _digest(_all_it_says(guess)))
+        self._write(self._pages[guess.learner], guess.round, _digest(content_of(guess)))
 
     def _drop_if_done(self, run: str) -> None:
         """Forget a run that has no open tickets left."""
@@ -329,11 +322,8 @@ def _own_form(guess: Guess) -> Guess:
         raise TypeError(f"a token has {TOKEN} bytes")
     own: Rows
     if type(row) is SparseRows:
-        values, columns, starts = (
-            _copied(row.values, _FLOAT64),
-            _copied(row.columns, _INT64),
-            _copied(row.starts, _INT64),
-        )
+        columns, starts = _copied(row.columns, _INT64), _copied(row.starts, _INT64)
+        values = _copied(row.values, _FLOAT64)
         own = SparseRows(values, columns, starts, operator.index(row.n_columns))
         if columns.shape != values.shape or starts.shape != (2,):
             raise ValueError("no sparse row")
@@ -349,7 +339,7 @@ def _copied(array: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     return np.array(array, order="C")
 
 
-def _all_it_says(guess: Guess) -> bytes:
+def content_of(guess: Guess) -> bytes:
     """Return the content of a ticket as bytes, without its label and run; raises if a field is not a number."""
     round, _, propensity, explored, index, row, scores, version, _, token = guess
     (n_scores,) = scores.shape
@@ -360,6 +350,23 @@ def _all_it_says(guess: Guess) -> bytes:
     (n_entries,) = values.shape
     head = _pack_head(True, n_entries, n_columns, n_scores, round, index, explored, version, propensity, token)
     return head + values.tobytes() + columns.tobytes() + starts.tobytes() + scores.tobytes()
+
+
+def guess_of(content: bytes, labels: list[Any], run: str) -> Guess:
+    """Return the ticket with that content, or raise an error if there can be none."""
+    is_sparse, size, width, n_scores, round, index, explored, *rest = _HEAD.unpack_from(content)
+    sizes = [size, size, 2, n_scores] if is_sparse else [size * width, n_scores]
+    if min(size, width, n_scores, index) < 0 or len(content) != _HEAD.size + 8 * sum(sizes):
+        raise ValueError("a ticket has another length than its row and scores")
+    ends = [_HEAD.size + 8 * sum(sizes[:n]) for n in range(len(sizes))]
+    whole = {1, 2} if is_sparse else set()
+    parts: list[Any] = [
+        np.frombuffer(content, np.int64 if i in whole else np.float64, n, start).copy()
+        for i, (n, start) in enumerate(zip(sizes, ends, strict=True))
+    ]
+    row: Any = SparseRows(parts[0], parts[1], parts[2], width) if is_sparse else parts[0].reshape(size, width)
+    version, propensity, token = rest
+    return Guess(round, labels[index], propensity, bool(explored), index, row, parts[-1], version, run, token)
 
 
 def _digest(content: bytes) -> bytes:

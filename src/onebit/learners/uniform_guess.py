@@ -9,11 +9,11 @@ from onebit.engine.randomness import Draw, uniform, uniform_label
 from onebit.engine.state import Scratch, State
 from onebit.game import Answer
 from onebit.inputs import Floats
-from onebit.learners.space_learner import SpaceLearner
+from onebit.learners.base import Learner
 from onebit.spaces import Rule, space_for
 
 
-class UniformGuess(SpaceLearner):
+class UniformGuess(Learner):
     """Guesses every label with the same probability and never learns.
 
     Parameters

@@ -9,7 +9,7 @@ from onebit.bounds import Claim
 from onebit.inputs import Floats, Integers
 from onebit.kernels import Rational
 from onebit.learners import Learner, MulticlassPerceptron, NearestNeighbor
-from onebit.learners.space_learner import in_linear_space
+from onebit.learners.base import in_linear_space
 from onebit.reporting.text import grouped
 from onebit.theory import Margin, Progress, margin
 

@@ -12,6 +12,7 @@ import numpy as np
 from onebit.decider.bank import kernel_name
 from onebit.inputs import Floats, Integers, check_integer
 from onebit.learners import BanditSVM, Learner
+from onebit.learners.run import play_stream
 from onebit.playground.catalogue import CATALOGUE, MOST_LEARNERS, looks, new_learner
 from onebit.playground.promise import Promise, measure, promised
 from onebit.playground.scenes import Drawn, Scene
@@ -136,7 +137,7 @@ class Session:
             X[:, -1] = 1.0
             for key in self._keys:
                 twin = self._fresh(key)
-                twin.play_stream(X, y, classes=self._classes)
+                play_stream(twin, X, y, classes=self._classes)
                 twin.score_classes(X)
                 twin.probabilities(X[0])
         except Exception as error:  # in a thread: no caller can catch it
@@ -205,7 +206,7 @@ class Session:
     def _play(self, X: Floats, y: Integers) -> None:
         """Play rounds with every learner, and record the results."""
         guesses = np.column_stack(
-            [learner.play_stream(X, y, fresh=False, keep_guesses=True).guesses for learner in self._learners]
+            [play_stream(learner, X, y, fresh=False, keep_guesses=True).guesses for learner in self._learners]
         )
         places = self._scene.picture.places(X)
         for t, (truth, guessed, place) in enumerate(zip(y.tolist(), guesses.tolist(), places.tolist(), strict=True)):

@@ -11,15 +11,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.engine.jit import jit, jit_inline, jit_no_refcount
+from onebit.engine.jit import jit, jit_inline, jit_internal, jit_no_refcount
 from onebit.engine.lengths import are_safe, power_of_two_below
 from onebit.engine.loop import READY, Algorithm, Record, ready_if_finite
 from onebit.engine.randomness import fill_uniform
 from onebit.inputs import Floats, Integers, Rows, SparseRows, take, unlocked
 from onebit.kernels import as_kernel
-from onebit.spaces import sparse
-from onebit.spaces.base import Numbers, Rule, Space, rule_algorithm
-from onebit.spaces.sparse import score as score_sparse
+from onebit.spaces.rule import Numbers, Rule, Space, rule_algorithm
 from onebit.spaces.support_set import SupportSet
 
 # With few features one accumulator per class stays in a register; with many, going through the weights row by row reads
@@ -39,16 +37,18 @@ class LinearSpace(Space):
     """One weight per class and feature: K × d numbers, whatever the number of rounds."""
 
     may_have_kernel = False
-    class_axes: ClassVar[Mapping[str, int]] = MappingProxyType({"weights": 1})
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({"weights": ("", "class")})
+    takes_sparse = True
 
     def __init__(self, rule: Rule, settings: tuple[float, ...], n_features: int, n_classes: int) -> None:
         self.rule, self.settings, self.n_classes = rule, Numbers(settings, ()), n_classes
         self.arrays = Weights(np.zeros((n_features, n_classes)))
         self.scratch = self.new_scratch()
 
-    def algorithm_of(self, rule: Rule, is_sparse: bool) -> Algorithm:
+    def algorithm(self, is_sparse: bool, rule: Rule | None = None) -> Algorithm:
         """Return a rule's algorithm on dense or on sparse rows."""
-        return rule_algorithm(rule, *((sparse.score, sparse.step) if is_sparse else (score, step)))
+        functions = (score_sparse, step_sparse) if is_sparse else (score_dense, step_dense)
+        return rule_algorithm(rule or self.rule, *functions)
 
     def run(self, rows: Rows, y: Integers, start: int, seed: Any, first_round: int, record: Record) -> None:
         """Play prepared rows. A rule that always draws gets the numbers of many rounds in place of the seed."""
@@ -77,13 +77,9 @@ class LinearSpace(Space):
         """Return the weights, one row per class."""
         return {"weights": self.arrays.weights.T.copy()}
 
-    def takes(self, row: Rows, n_features: int) -> bool:
-        """Return whether a ticket's row has the right width; sparse rows stay sparse."""
-        return bool(row.shape[1] == n_features)
-
 
 @jit_inline
-def score(state: Weights, X: Floats, t: int, _kernel: Any, out: Floats) -> int:
+def score_dense(state: Weights, X: Floats, t: int, _kernel: Any, out: Floats) -> int:
     """Write ⟨wᵢ, X[t]⟩ for every class i."""
     weights = state.weights
     if X.shape[1] <= _FEW_FEATURES:
@@ -98,11 +94,11 @@ def score(state: Weights, X: Floats, t: int, _kernel: Any, out: Floats) -> int:
         for j in range(X.shape[1]):
             for i in range(out.shape[0]):
                 out[i] += X[t, j] * weights[j, i]
-    return READY if are_safe(out) else score_scaled(state, X, t, out)
+    return READY if are_safe(out) else _score_dense_scaled(state, X, t, out)
 
 
 @jit_no_refcount
-def score_scaled(state: Weights, X: Floats, t: int, out: Floats) -> int:
+def _score_dense_scaled(state: Weights, X: Floats, t: int, out: Floats) -> int:
     """Write the scores of row t divided by the power of two just below its largest entry."""
     largest, off, weights = 0.0, 0.0, state.weights
     for j in range(X.shape[1]):
@@ -119,7 +115,7 @@ def score_scaled(state: Weights, X: Floats, t: int, out: Floats) -> int:
 
 
 @jit_inline
-def step(state: Weights, X: Floats, t: int, gains: Floats) -> None:
+def step_dense(state: Weights, X: Floats, t: int, gains: Floats) -> None:
     """Add gains[i]·X[t] to the weights of every class i."""
     weights = state.weights
     for j in range(X.shape[1]):
@@ -127,11 +123,48 @@ def step(state: Weights, X: Floats, t: int, gains: Floats) -> None:
             weights[j, i] += X[t, j] * gains[i]
 
 
+@jit_inline
+def score_sparse(state: Any, X: SparseRows, t: int, _kernel: Any, out: Floats) -> int:
+    """Write ⟨wᵢ, X[t]⟩ for every class i, added up in the same order as for dense rows: the scores are identical."""
+    weights = state.weights
+    for i in range(out.shape[0]):
+        out[i] = 0.0
+    for entry in range(X.starts[t], X.starts[t + 1]):
+        for i in range(out.shape[0]):
+            out[i] += X.values[entry] * weights[X.columns[entry], i]
+    return READY if are_safe(out) else _score_sparse_scaled(state, X, t, out)
+
+
+@jit_internal
+def _score_sparse_scaled(state: Any, X: SparseRows, t: int, out: Floats) -> int:
+    largest, off, weights = 0.0, 0.0, state.weights
+    for entry in range(X.starts[t], X.starts[t + 1]):
+        largest = max(largest, abs(X.values[entry]))
+        off += X.values[entry] - X.values[entry]
+    for i in range(out.shape[0]):
+        out[i] = off  # NaN, if an entry is NaN or infinite
+    if off == 0.0 and largest > 0.0:
+        unit = power_of_two_below(largest)
+        for entry in range(X.starts[t], X.starts[t + 1]):
+            for i in range(out.shape[0]):
+                out[i] += X.values[entry] / unit * weights[X.columns[entry], i]
+    return ready_if_finite(out)
+
+
+@jit_inline
+def step_sparse(state: Any, X: SparseRows, t: int, gains: Floats) -> None:
+    """Add gains[i]·X[t] to the weights of every class i."""
+    weights = state.weights
+    for entry in range(X.starts[t], X.starts[t + 1]):
+        for i in range(gains.shape[0]):
+            weights[X.columns[entry], i] += X.values[entry] * gains[i]
+
+
 @jit
 def _mend_rows(state: Weights, rows: Floats, out: Floats) -> None:
     for t in range(out.shape[0]):
         if not are_safe(out[t]):
-            score_scaled(state, rows, t, out[t])
+            _score_dense_scaled(state, rows, t, out[t])
 
 
 @jit

@@ -14,12 +14,11 @@ import numpy as np
 
 from onebit.engine.jit import jit, jit_inline
 from onebit.engine.loop import FULL, UNSCORED, Algorithm, Record, ready_if_finite
-from onebit.engine.state import check_stored, grown
+from onebit.engine.state import check_stored
 from onebit.inputs import Floats, Integers, Rows, check_finite, dense, take, unlocked
 from onebit.kernels import Kernel, Value, is_lost
-from onebit.spaces.base import Numbers, Rule, Space, rule_algorithm
-from onebit.spaces.blocks import Block, rows_in_block
-from onebit.spaces.screen import Screen
+from onebit.spaces.blocks import Block, Screen, rows_in_block
+from onebit.spaces.rule import Numbers, Rule, Space, rule_algorithm
 
 _FIRST_ROWS = 256  # rows that show which features vary; others may show later
 _FIRST_CAPACITY = 16  # doubled when full: a copy per doubling, none per round
@@ -47,10 +46,9 @@ class SupportSet(Space):
     """Examples with a coefficient per class, and a kernel."""
 
     arrays: Examples
-    rooms: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-        {"points": ("example", ""), "squares": ("example",), "coefficients": ("example", "")}
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+        {"points": ("example", ""), "squares": ("example",), "coefficients": ("example", "class"), "totals": ("class",)}
     )
-    class_axes: ClassVar[Mapping[str, int]] = MappingProxyType({"coefficients": 1, "totals": 0})
     _screen: Screen | None = None
     _expects_many_updates = False
 
@@ -70,10 +68,10 @@ class SupportSet(Space):
         )
         self.scratch = self.new_scratch()
 
-    def algorithm_of(self, rule: Rule, is_sparse: bool) -> Algorithm:
+    def algorithm(self, is_sparse: bool, rule: Rule | None = None) -> Algorithm:
         """Return a rule's algorithm for one round at a time; streams are played in blocks."""
         value = type(self.kernel).value
-        return rule_algorithm(rule, _filled_score if value is None else _exact_score(value), store)
+        return rule_algorithm(rule or self.rule, _filled_score if value is None else _exact_score(value), store)
 
     def fill(self, row: Rows) -> None:
         """Write the scores, added up in the order of the store."""
@@ -109,12 +107,7 @@ class SupportSet(Space):
 
     def make_room(self, rows: Rows, t: int) -> None:
         """Double the capacity."""
-        now, capacity = self.arrays, 2 * len(self.arrays.squares)
-        self.arrays = now._replace(
-            points=grown(now.points, (capacity, now.points.shape[1])),
-            squares=grown(now.squares, (capacity,)),
-            coefficients=grown(now.coefficients, (capacity, self.n_classes)),
-        )
+        self.arrays = self.enlarged({"example": 2 * len(self.arrays.squares)})
 
     def add(self, row: Floats, gains: Floats) -> None:
         """Store a prepared row with its gains."""
@@ -142,7 +135,7 @@ class SupportSet(Space):
         if self._screen is not None:
             self._screen = self._screen.fitting(self.kernel, dense(rows))
         block = Block(self, self._screen, dense(rows), self._expects_many_updates)
-        block.run(rows, y, start, seed, first_round, record)
+        block.play(y, start, seed, first_round, record)
         self._expects_many_updates = block.n_updates > _MANY_UPDATES * len(y)
 
     def bookmark(self) -> Examples:

@@ -6,11 +6,9 @@ from onebit.streams.adaptive import AdaptiveStream, LearnerView
 from onebit.streams.changes import with_drift, with_imbalance, with_label_noise
 from onebit.streams.data_set import DataSet
 from onebit.streams.files import bundled, read_table
-from onebit.streams.known_margin import weak_margin
-from onebit.streams.paper import paper_strong, paper_weak
+from onebit.streams.paper import paper_strong, paper_weak, wedges
 from onebit.streams.preprocess import preprocess
-from onebit.streams.synthetic import syn_non_sep, syn_sep
-from onebit.streams.wedges import wedges
+from onebit.streams.synthetic import syn_non_sep, syn_sep, weak_margin
 
 __all__ = [
     "AdaptiveStream",

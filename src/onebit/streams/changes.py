@@ -10,13 +10,13 @@ all rounds, a shorter stream is the beginning of a longer one.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
+from numpy.random import Generator
 
 from onebit.engine.randomness import change_generator
 from onebit.import_paths import did_you_mean
@@ -52,13 +52,14 @@ class Change(ABC):
     def description(self) -> str:
         """A readable description."""
 
-    @abstractmethod
     def applied(self, X: Matrix, y: Integers, n_classes: int, seed: int) -> tuple[Matrix, Integers]:
         """Return rows and labels, changed. Labels are positions, 0 to n_classes − 1."""
-
-    def _require_two(self, n_classes: int) -> None:
         if n_classes < 2:
             raise ValueError(f"{self.name} needs a stream of at least two labels; got {n_classes}")
+        return self._apply(X, y, n_classes, change_generator(seed, self.number))
+
+    @abstractmethod
+    def _apply(self, X: Matrix, y: Integers, n_classes: int, generator: Generator) -> tuple[Matrix, Integers]: ...
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,8 @@ class LabelNoise(Change):
         """The share of wrong labels."""
         return f"{100 * self.rate:g} % of the labels replaced by another, at random"
 
-    def applied(self, X: Matrix, y: Integers, n_classes: int, seed: int) -> tuple[Matrix, Integers]:
-        """Return the rows and the noisy labels."""
-        self._require_two(n_classes)
-        drawn = change_generator(seed, self.number).random((len(y), 2))
+    def _apply(self, X: Matrix, y: Integers, n_classes: int, generator: Generator) -> tuple[Matrix, Integers]:
+        drawn = generator.random((len(y), 2))
         others = np.minimum((drawn[:, 1] * (n_classes - 1)).astype(np.int64), n_classes - 2)
         return X, np.where(drawn[:, 0] < self.rate, (y + 1 + others) % n_classes, y)
 
@@ -97,14 +96,13 @@ class Drift(Change):
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, KINDS)
         check_choice("what", self.what, WHAT)
-        for name in ("at", "width"):
-            value = getattr(self, name)
-            if isinstance(value, (float, np.floating)) and not 0 < value < 1:
+        for name, value in (("at", self.at), ("width", self.width)):
+            if not isinstance(value, (float, np.floating)):
+                check_integer(name, value, low=1)
+            elif not 0 < value < 1:
                 raise ValueError(
                     f"{name} must be a share of the rounds between 0 and 1, or a whole number; got {value!r}"
                 )
-            if not isinstance(value, (float, np.floating)):
-                check_integer(name, value, low=1)
 
     @property
     def description(self) -> str:
@@ -113,16 +111,13 @@ class Drift(Change):
         what = {"labels": "every class takes another's label", "features": "columns change places and signs"}[self.what]
         return f"{what} from {_place(self.at)} on, {how}"
 
-    def applied(self, X: Matrix, y: Integers, n_classes: int, seed: int) -> tuple[Matrix, Integers]:
-        """Return rows and labels, changed after the drift."""
-        self._require_two(n_classes)
+    def _apply(self, X: Matrix, y: Integers, n_classes: int, generator: Generator) -> tuple[Matrix, Integers]:
         start = _round(self.at, len(y))
         if not 0 < start < len(y):
             raise ValueError(
                 f"at must leave at least one of the {len(y)} rounds before the drift and one after; got {self.at!r}, "
                 f"which is round {start}"
             )
-        generator = change_generator(seed, self.number)
         # First what changes, then which rounds: so a round does not depend on how many rounds there are.
         order = generator.permutation(n_classes if self.what == "labels" else X.shape[1])
         signs = np.where(generator.random(len(order)) < 0.5, -1.0, 1.0)
@@ -153,10 +148,7 @@ class Imbalance(Change):
         """How rare."""
         return f"classes thinned out, in random order, down to 1 in {self.ratio:g}"
 
-    def applied(self, X: Matrix, y: Integers, n_classes: int, seed: int) -> tuple[Matrix, Integers]:
-        """Return the rounds that are left."""
-        self._require_two(n_classes)
-        generator = change_generator(seed, self.number)
+    def _apply(self, X: Matrix, y: Integers, n_classes: int, generator: Generator) -> tuple[Matrix, Integers]:
         chances = np.empty(n_classes)
         chances[generator.permutation(n_classes)] = self.ratio ** -np.linspace(0.0, 1.0, n_classes)
         kept = np.flatnonzero(generator.random(len(y)) < chances[y])
@@ -173,10 +165,8 @@ def with_label_noise(stream: _Stream, rate: float, seed: int = 0) -> _Stream:
     ----------
     stream : pair (X, y) or DataSet
         Rows and labels. The labels to choose from are those that occur in y, or all of a data set's.
-    rate : float
-        Share of wrong labels, in (0, 1].
-    seed : int
-        Seed of the draw.
+    rate, seed : float, int
+        Share of wrong labels, in (0, 1], and the seed of the draw.
 
     Examples
     --------
@@ -211,16 +201,13 @@ def with_drift(
     stream : pair (X, y) or DataSet
         Rows and labels, in the order in which they are played.
     kind : {"sudden", "gradual"}
-        All rounds from `at` on are changed, or the probability of a change grows linearly from 0 to 1 over `width`
-        rounds.
-    at : int or float
-        The first round that may be changed, counted from 0, or a share of all rounds.
+        All rounds from `at` on are changed, or the probability of a change grows linearly from 0 to 1 over `width`.
+    at, width : int or float
+        The first round that may be changed, counted from 0, and how many a gradual drift takes; or shares of all.
     seed : int
         Seed of the draw.
     what : {"labels", "features"}
         What changes.
-    width : int or float
-        Rounds, or a share of all rounds, that a gradual drift takes.
 
     Examples
     --------
@@ -243,10 +230,8 @@ def with_imbalance(stream: _Stream, ratio: float, seed: int = 0) -> _Stream:
     ----------
     stream : pair (X, y) or DataSet
         Rows and labels.
-    ratio : float
-        More than 1.
-    seed : int
-        Seed of the draw.
+    ratio, seed : float, int
+        More than 1, and the seed of the draw.
 
     Examples
     --------
@@ -260,8 +245,6 @@ def with_imbalance(stream: _Stream, ratio: float, seed: int = 0) -> _Stream:
 def split_changes(text: str) -> tuple[tuple[Change, ...], str]:
     """Read the changes before a source, the outermost first, and return them with the rest.
 
-    Examples
-    --------
     >>> split_changes("noise:0.05:drift:gradual,at=0.3:digits")
     ((LabelNoise(rate=0.05), Drift(kind='gradual', at=0.3, what='labels', width=0.2)), 'digits')
     """
@@ -273,7 +256,13 @@ def split_changes(text: str) -> tuple[tuple[Change, ...], str]:
             raise ValueError(f"{name}:{settings}: on which data? Write it after, such as {name}:{settings}:digits")
         changes.append(_read_change(name, settings))
         name, colon, tail = text.partition(":")
-    _check_order(changes)
+    names = [change.name for change in changes]
+    for change in changes:
+        if names.count(change.name) > 1:
+            raise ValueError(f"{change.name} is named twice; name it once")
+        # It decides the number of rounds, which must be known before rows are shuffled.
+        if not change.keeps_rounds and change is not changes[-1]:
+            raise ValueError(f"{change.name} stands next to the data: write the other changes before it")
     return tuple(changes), text
 
 
@@ -292,16 +281,6 @@ def _read_change(name: str, text: str) -> Change:
         return CHANGES[name](**given)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{name}:{text}: {error}") from error
-
-
-def _check_order(changes: Sequence[Change]) -> None:
-    names = [change.name for change in changes]
-    for change in changes:
-        if names.count(change.name) > 1:
-            raise ValueError(f"{change.name} is named twice; name it once")
-        # It decides the number of rounds, which must be known before rows are shuffled.
-        if not change.keeps_rounds and change is not changes[-1]:
-            raise ValueError(f"{change.name} stands next to the data: write the other changes before it")
 
 
 def _changed(change: Change, stream: _Stream, seed: int) -> _Stream:
@@ -329,10 +308,8 @@ def _place(place: int | float) -> str:
 def _rotated(X: Matrix, is_new: npt.NDArray[np.bool_], order: Integers, signs: npt.NDArray[np.float64]) -> Matrix:
     """Return rows of which some have column ``order[j]`` where column j was, times its sign."""
     if not scipy.sparse.issparse(X):
-        rotated = X.copy()
         # Adding zero turns −0.0 into 0.0.
-        rotated[is_new] = X[is_new][:, order] * signs + 0.0
-        return rotated
+        return np.where(is_new[:, None], X[:, order] * signs + 0.0, X)
     of_new = np.repeat(is_new, np.diff(X.indptr))
     places = np.empty(len(order), dtype=X.indices.dtype)
     places[order] = np.arange(len(order))

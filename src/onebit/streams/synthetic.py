@@ -1,12 +1,15 @@
-"""The two synthetic sets of the bandit literature: documents as bags of words, separable and not.
+"""Synthetic streams: the two sets of the bandit literature, and one whose weak margin is known.
 
-Each of nine topics has a code, 20 to 40 of the first 120 words. A document has the words of its topic's code except
-five of them, and 20 of the other 280 words, which are noise. Everything, also the codes, is drawn from the seed.
-
-Rows are sparse (scipy CSR): some 45 of 400 words occur. Linear learners play them three to four times as fast as dense
-ones, and a million rounds take 0.7 GB instead of 3.2. (BanditSVM is faster on dense ones: ``X.toarray()``.)
+SynSep and SynNonSep are documents as bags of words, separable and not. Each of nine topics has a code, 20 to 40 of the
+first 120 words. A document has the words of its topic's code except five of them, and 20 of the other 280 words, which
+are noise. Everything, also the codes, is drawn from the seed. Rows are sparse (scipy CSR): some 45 of 400 words occur.
+Linear learners play them three to four times as fast as dense ones, and a million rounds take 0.7 GB instead of 3.2.
+(BanditSVM is faster on dense ones: ``X.toarray()``.)
 
 Round t of seed s depends on s and t alone: a shorter stream is the beginning of a longer one.
+
+The rows of `weak_margin` are close to the borders between classes, but never closer than the margin. With evenly spread
+rows few would be near it, and a smaller margin would hardly be harder.
 """
 
 import numpy as np
@@ -14,7 +17,7 @@ import scipy.sparse
 
 from onebit.engine.jit import jit, jit_inline
 from onebit.engine.randomness import STREAM, philox, to_unit, uniform_label
-from onebit.inputs import Integers, check_integer, check_seed
+from onebit.inputs import Floats, Integers, check_integer, check_number, check_seed
 from onebit.streams.changes import LabelNoise
 
 N_CLASSES, N_WORDS = 9, 400
@@ -25,6 +28,13 @@ _NOISE_WORDS = 20  # noise words of a document
 _WRONG_LABELS = 0.05  # of the set that is not separable
 _FAR = 2**32  # a document needs 26 numbers: the numbers of the codes start far beyond
 
+# Of the stream with a known margin: rows drawn at a time.
+_AT_ONCE = 4096
+# Each direction is the one of so many that is farthest from those before: all classes get room.
+_CANDIDATES = 256
+# So many draws without a single row: the margin is too large for these classes.
+_HOPELESS = 50
+
 
 def syn_sep(rounds: int = 1_000_000, seed: int = 0) -> tuple[scipy.sparse.csr_array, Integers]:
     """Return SynSep: nine classes of sparse binary rows, strongly separable.
@@ -34,17 +44,13 @@ def syn_sep(rounds: int = 1_000_000, seed: int = 0) -> tuple[scipy.sparse.csr_ar
 
     Parameters
     ----------
-    rounds : int
-        How many rounds, at least 1. The literature plays 1 000 000.
-    seed : int
-        Seed of the draw.
+    rounds, seed : int
+        How many rounds, at least 1 (the literature plays 1 000 000), and the seed of the draw.
 
     Returns
     -------
-    X : CSR array of shape (rounds, 400)
-        Ones where a word occurs.
-    y : array of shape (rounds,)
-        Labels 0 to 8, equally frequent.
+    X, y : CSR array of shape (rounds, 400), array of shape (rounds,)
+        Ones where a word occurs, and labels 0 to 8, equally frequent.
 
     Examples
     --------
@@ -71,17 +77,13 @@ def syn_non_sep(rounds: int = 1_000_000, seed: int = 0) -> tuple[scipy.sparse.cs
 
     Parameters
     ----------
-    rounds : int
-        How many rounds, at least 1. The literature plays 1 000 000.
-    seed : int
-        Seed of the draw.
+    rounds, seed : int
+        As for `syn_sep`.
 
     Returns
     -------
-    X : CSR array of shape (rounds, 400)
-        Ones where a word occurs.
-    y : array of shape (rounds,)
-        Labels 0 to 8.
+    X, y : CSR array of shape (rounds, 400), array of shape (rounds,)
+        As for `syn_sep`.
 
     Examples
     --------
@@ -169,3 +171,80 @@ def _draw_words(seed: int, codes: Integers, sizes: Integers, y: Integers, column
         _choose(seed, t, 1 + _MISSING, N_WORDS - _CODE_WORDS, words)
         for k in range(words.shape[0]):
             words[k] += _CODE_WORDS
+
+
+def weak_margin(
+    rounds: int, seed: int = 0, *, n_classes: int = 3, margin: float = 0.05, n_features: int = 3
+) -> tuple[Floats, Integers]:
+    """Return rows of length 1 whose right class leads the next one by at least the margin, and at most twice that.
+
+    K directions are drawn, far apart, and divided by √K, so that their squared lengths add up to 1. A row is drawn
+    evenly on the sphere, moved towards the border between its two nearest directions, or a little beyond, and kept if
+    its gap is from γ to 2γ. With more classes than features the rows are hardly ever strongly separable.
+
+    Parameters
+    ----------
+    rounds, seed : int
+        How many rounds, at least 1, and the seed of the directions and the rows. A shorter stream is the beginning of a
+        longer one.
+    n_classes, margin, n_features : int, float, int
+        K, at least 2; γ, above 0, the margin of the directions (the rows' largest weak margin is a little larger); at
+        least 2 features.
+
+    Examples
+    --------
+    >>> X, y = weak_margin(rounds=1000, seed=1, n_classes=4, margin=0.02)
+    >>> W = directions(4, 3, seed=1)
+    >>> scores = np.sort(X @ W.T, axis=1)
+    >>> bool(np.all(scores[:, -1] - scores[:, -2] >= 0.02)), bool(np.all(np.argmax(X @ W.T, axis=1) == y))
+    (True, True)
+    """
+    n = check_integer("rounds", rounds, low=1)
+    margin = check_number("margin", margin, above=0.0)
+    W = directions(n_classes, n_features, seed)
+    generator = np.random.default_rng([check_seed(seed), 1])
+    X, y = np.empty((n, W.shape[1])), np.empty(n, dtype=np.int64)
+    filled, draws = 0, 0
+    while filled < n:
+        rows, labels = _rows_near_borders(W, margin, generator)
+        draws += 1
+        if filled == 0 and len(rows) == 0 and draws == _HOPELESS:
+            raise ValueError(
+                f"margin must be smaller for n_classes={len(W)} in n_features={W.shape[1]}: of "
+                f"{_HOPELESS * _AT_ONCE} rows none has a gap from {margin!r} to twice that. Use a smaller margin"
+            )
+        taken = min(len(rows), n - filled)
+        X[filled : filled + taken], y[filled : filled + taken] = rows[:taken], labels[:taken]
+        filled += taken
+    return X, y
+
+
+def directions(n_classes: int, n_features: int, seed: int = 0) -> Floats:
+    """Return the vectors that separate `weak_margin`'s classes, one row each; their squared lengths add up to 1."""
+    K = check_integer("n_classes", n_classes, low=2)
+    d = check_integer("n_features", n_features, low=2)
+    generator = np.random.default_rng([check_seed(seed), 0])
+    W = np.empty((0, d))
+    for _ in range(K):
+        candidates = generator.normal(size=(_CANDIDATES, d))
+        candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
+        closeness = (candidates @ W.T).max(axis=1, initial=-1.0)
+        W = np.vstack([W, candidates[np.argmin(closeness)]])
+    scaled: Floats = W / np.sqrt(K)
+    return scaled
+
+
+def _rows_near_borders(W: Floats, margin: float, generator: np.random.Generator) -> tuple[Floats, Integers]:
+    rows = generator.normal(size=(_AT_ONCE, W.shape[1]))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    wanted = margin * generator.uniform(1.0, 2.0, _AT_ONCE) * np.where(generator.random(_AT_ONCE) < 0.5, 1.0, -1.0)
+    nearest = np.argsort(rows @ W.T, axis=1)[:, -2:]
+    across = W[nearest[:, 1]] - W[nearest[:, 0]]
+    gap = np.einsum("ij,ij->i", rows, across)
+    rows += ((wanted - gap) / np.einsum("ij,ij->i", across, across))[:, None] * across
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    scores = rows @ W.T
+    order = np.sort(scores, axis=1)
+    gaps = order[:, -1] - order[:, -2]
+    kept = (gaps >= margin) & (gaps <= 2.0 * margin)
+    return rows[kept], np.argmax(scores[kept], axis=1)

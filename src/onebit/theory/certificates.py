@@ -9,21 +9,43 @@ A *separator* is vectors that do it, and proves that the margin is no less. Each
 (w₁, …, w_K) with a vector made from x. If non-negative weights that sum to 1 combine such vectors to one of length ε,
 then for any w₁…w_K with Σ‖wᵢ‖² ≤ 1 the numbers' weighted mean is at most ε, so one of them is: the weak margin is at
 most ε, and the strong margin at most 2ε. This is a *certificate*: it proves that the margin is no more, and for ε = 0
-that there is none (Farkas). In R^d both checks are exact.
+that there is none (Farkas).
+
+In R^d floats are taken as the rational numbers that they are, and both checks are exact: floats with an error bound
+find the few conditions that may be the least, which are then multiplied as whole numbers. In a kernel's space the
+kernel's values are taken as they are computed, and what adding them up may lose counts against the proof.
 """
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, get_args
+from itertools import combinations
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from onebit.inputs import Floats, Integers, check_rows, dense
-from onebit.kernels import as_kernel
+from onebit.kernels import Kernel, as_kernel
 from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
-from onebit.theory.evidence import Kind, combined_length, has_margin
+from onebit.theory.exact import (
+    Number,
+    check_fraction,
+    check_points,
+    root_down,
+    root_up,
+    squared_length,
+    whole,
+    whole_multiple,
+)
+
+Kind = Literal["weak", "strong"]
+
+# Rows whose products are formed at a time.
+_BLOCK = 4096
+_EPSILON = 2.0**-53
+# What underflows in sums of products of numbers up to 1, or in scaling them to 1, is far below this.
+_UNDERFLOW = 2.0**-900
 
 
 @dataclass(frozen=True)
@@ -65,22 +87,14 @@ class Separator:
 
 
 def verify_certificate(certificate: Certificate, X: Any, y: Any, kernel: Any = None, *, classes: Any = None) -> bool:
-    """Return whether a certificate proves what it says, from the data alone.
-
-    In R^d the combination is added up in whole numbers and nothing is rounded. In a kernel's space the kernel's values
-    are taken as they are computed, and what adding them up may lose counts against the certificate.
+    """Return whether a certificate proves its limit, from the data alone.
 
     Parameters
     ----------
     certificate : Certificate
-        From `margin`, or anyone else.
-    X, y : arrays
-        The examples and their labels.
-    kernel : None, Kernel or callable
-        The space the certificate is about.
-    classes : None, int or list
-        All labels, or how many, if some have no example, as for `margin`. A condition on any other label proves
-        nothing.
+        From `margin`, or from anywhere else.
+    X, y, kernel, classes
+        As for `margin`. A condition on a label that is none of the classes proves nothing.
 
     Examples
     --------
@@ -111,20 +125,15 @@ def verify_certificate(certificate: Certificate, X: Any, y: Any, kernel: Any = N
 
 
 def verify_separator(separator: Separator, X: Any, y: Any, kernel: Any = None) -> bool:
-    """Return whether vectors have the margin that a separator says, on all the data.
-
-    In R^d nothing is rounded. In a kernel's space the kernel's values are taken as they are computed, and what adding
-    them up may lose counts against the separator.
+    """Return whether vectors have a separator's margin, on all the data.
 
     Parameters
     ----------
     separator : Separator
-        From `margin`, or anyone else. It must have one vector for each of its classes, every label among these, and a
-        margin above 0.
-    X, y : arrays
-        The examples and their labels.
-    kernel : None, Kernel or callable
-        The space the separator is about.
+        From `margin`, or from anywhere else. It must have one vector for each of its classes, every label among these,
+        and a margin above 0.
+    X, y, kernel
+        As for `margin`.
 
     Examples
     --------
@@ -139,11 +148,10 @@ def verify_separator(separator: Separator, X: Any, y: Any, kernel: Any = None) -
     codes = _positions(check_labels(y, len(rows)), names)
     if separator.kind not in get_args(Kind) or codes is None or not 0.0 < separator.margin < math.inf:
         return False
-    # What is compiled reads memory as far as these shapes say.
     if vectors.dtype.kind not in "fiu" or vectors.shape != (len(names), rows.shape[1] if kernel is None else len(rows)):
         return False
     rows = rows if kernel is None else kernel.prepare(rows)
-    return has_margin(separator.kind, vectors.astype(float), rows, codes, separator.margin, kernel)
+    return attained(separator.kind, vectors.astype(float), rows, codes, kernel) >= separator.margin
 
 
 def _positions(labels: npt.NDArray[Any], names: npt.NDArray[Any]) -> Integers | None:
@@ -163,25 +171,171 @@ def _fractions(weights: npt.NDArray[Any]) -> list[Fraction] | None:
         return None
 
 
+def attained(kind: Kind, vectors: Floats, rows: Floats, codes: Integers, kernel: Kernel | None) -> float:
+    """Return the margin that vectors have once they are divided by their length, rounded down; 0.0 if that shows none.
+
+    `vectors` has one row for each class, with a kernel its coefficients over the rows, which are prepared for it;
+    `codes` has the class of each row, −1 if none of the vectors is its own.
+    """
+    if not np.isfinite(vectors).all() or not vectors.any():
+        return 0.0
+    factor, unit = 1 if kind == "weak" else 2, to_unit(vectors)
+    if kernel is not None:
+        support = np.flatnonzero(vectors.any(axis=0))
+        points, unit = rows[support], unit[:, support]
+        least = min(
+            float(_bounds(kind, kernel.matrix(rows[block], points), unit, codes[block])[0].min())
+            for block in _blocks(rows)
+        )
+        square = _quadratic_form(unit, kernel.matrix(points, points))
+        return max(0.0, factor * least / math.sqrt(square)) if square > 0.0 else 0.0
+    unit_rows = to_unit(rows)
+    bounds = [_bounds(kind, unit_rows[block], unit, codes[block]) for block in _blocks(rows)]
+    lower, upper = (np.concatenate(side) for side in zip(*bounds, strict=True))
+    if upper.min() <= 0.0:
+        return 0.0
+    found = np.flatnonzero(lower <= upper.min())  # any of these may be the least
+    exact = min(_least_condition(kind, vectors, rows[found[block]], codes[found[block]]) for block in _blocks(found))
+    return root_down((factor * exact) ** 2 / squared_length(vectors)) if exact > 0 else 0.0
+
+
+def _blocks(rows: npt.NDArray[Any]) -> list[slice]:
+    return [slice(start, start + _BLOCK) for start in range(0, len(rows), _BLOCK)]
+
+
+def to_unit(values: Floats) -> Floats:
+    """Return numbers up to 1 in size, by a power of two: exact, but for underflow."""
+    return np.ldexp(values, -int(np.frexp(np.abs(values).max(initial=0.0))[1]))
+
+
+def _bounds(kind: Kind, values: Floats, vectors: Floats, codes: Integers) -> tuple[Floats, Floats]:
+    """Return numbers below and above the least of each example's conditions."""
+    scores = values @ vectors.T
+    # What a sum loses is a share of its terms' sizes.
+    errors = (vectors.shape[1] + 8) * _EPSILON * (np.abs(values) @ np.abs(vectors).T) + _UNDERFLOW
+    low, high = scores - errors, scores + errors
+    has_own = np.flatnonzero(codes >= 0)
+    own_low, own_high = np.full(len(codes), np.inf), np.full(len(codes), np.inf)
+    own_low[has_own], own_high[has_own] = low[has_own, codes[has_own]], high[has_own, codes[has_own]]
+    low[has_own, codes[has_own]] = high[has_own, codes[has_own]] = -np.inf
+    rival_low, rival_high = low.max(axis=1), high.max(axis=1)
+    if kind == "weak":
+        return own_low - rival_high, own_high - rival_low
+    return np.minimum(own_low, -rival_high), np.minimum(own_high, -rival_low)
+
+
+def _least_condition(kind: Kind, vectors: Floats, rows: Floats, codes: Integers) -> Fraction:
+    """Return the least of all conditions on some examples, exactly."""
+    (weights, power), (points, other) = whole(vectors), whole(rows)
+    found = []
+    for own, scores in zip(codes.tolist(), (points @ weights.T).tolist(), strict=True):
+        ahead = scores.pop(own) if own >= 0 else math.inf
+        found.append(ahead - max(scores) if kind == "weak" else min([ahead, *(-score for score in scores)]))
+    return Fraction(min(found)) * Fraction(2) ** (power + other)
+
+
+def condition_signs(kind: Kind, own: Integers, asked: Integers, classes: Integers) -> Integers:
+    """Return the sign with which x is in each class's block of a condition's vector, one row for each condition."""
+    is_own = (own == asked)[:, None]
+    gains = (own[:, None] == classes) & (is_own | (kind == "weak"))
+    losses = (asked[:, None] == classes) & ~is_own
+    signs: Integers = gains.astype(np.int64) - losses
+    return signs
+
+
+def combined_length(
+    kind: Kind, weights: npt.NDArray[Any], points: Floats, own: Integers, asked: Integers, kernel: Kernel | None
+) -> float:
+    """Return the length of a weighted mean of conditions' vectors, rounded up.
+
+    The conditions have these examples, prepared for the kernel; `own` are their classes, and `asked` the conditions'.
+    """
+    if weights.dtype.kind == "f":
+        numbers = whole(weights)[0]
+    else:
+        numbers = np.array(whole_multiple([Fraction(weight) for weight in weights.tolist()]), dtype=object)
+    total, blocks = int(numbers.sum()), np.unique(np.concatenate([own, asked]))
+    shares = numbers * condition_signs(kind, own, asked, blocks).T.astype(object)
+    if kernel is None:
+        rows, power = whole(points)
+        combination = shares @ rows
+        return root_up(Fraction(int((combination * combination).sum()), total**2) * Fraction(4) ** power)
+    # Equal examples are one point: what they cancel is gone exactly, whatever the kernel.
+    distinct, places = np.unique(points, axis=0, return_inverse=True)
+    merged = np.zeros((len(distinct), len(shares)), dtype=object)
+    np.add.at(merged, places.ravel(), shares.T)
+    if not merged.any():
+        return 0.0
+    exact: Floats = np.array([[float(Fraction(value, total)) for value in row] for row in merged.T.tolist()])
+    return math.sqrt(_quadratic_form(exact, kernel.matrix(distinct, distinct)))
+
+
+def _quadratic_form(vectors: Floats, gram: Floats) -> float:
+    """Return the sum of vᵀ·gram·v, rounded up: what adding it up may lose is added."""
+    sizes = np.abs(vectors).sum(axis=1)
+    lost = (2 * len(gram) + 8) * _EPSILON * float(np.abs(np.diagonal(gram)).max()) * float(sizes @ sizes)
+    return max(float(np.einsum("ij,ij->", vectors @ gram, vectors)), 0.0) + lost
+
+
 def conflicting_pair(X: Floats, codes: Integers) -> tuple[int, int] | None:
     """Return two equal rows with different labels, or None if there are none."""
-    order, is_same = _equal_neighbors(X)
-    conflicts = np.flatnonzero(is_same & (codes[order[1:]] != codes[order[:-1]]))
-    return (int(order[conflicts[0]]), int(order[conflicts[0] + 1])) if len(conflicts) else None
+    # Adding 0 turns −0 into 0, so that equal rows have equal bits. Few rows share a number that is made of them.
+    words = np.ascontiguousarray(X + 0.0).view(np.uint64)
+    keys = words @ np.arange(1, 2 * X.shape[1], 2, dtype=np.uint64)
+    ordered = np.sort(keys)
+    shared = np.isin(keys, ordered[1:][ordered[1:] == ordered[:-1]])
+    first: dict[bytes, int] = {}
+    for t in np.flatnonzero(shared).tolist():
+        other = first.setdefault(words[t].tobytes(), t)
+        if codes[other] != codes[t]:
+            return other, t
+    return None
 
 
-def _equal_neighbors(X: Floats) -> tuple[Integers, npt.NDArray[np.bool_]]:
-    """Return an order that puts equal rows side by side, and which rows equal the one before; by hashing, exact."""
-    words = (X + 0.0).view(np.uint64)  # adding 0 turns −0 into 0, so that equal numbers have equal bits
-    keys = np.zeros(len(X), dtype=np.uint64)
-    for column in words.T:
-        # An odd multiplier carries every bit upwards, the shift brings them down again.
-        keys = (keys ^ column) * np.uint64(0x9E3779B97F4A7C15)
-        keys ^= keys >> np.uint64(29)
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    is_same = ordered[1:] == ordered[:-1]
-    places = np.flatnonzero(is_same)
-    # Equal keys are only a suspicion: the rows themselves decide.
-    is_same[places] = (X[order[places]] == X[order[places + 1]]).all(axis=1)
-    return order, is_same
+class NearestPair(NamedTuple):
+    """Two examples, by position, and the square of their distance."""
+
+    first: int
+    second: int
+    squared_distance: Fraction
+
+    @property
+    def weak_margin_bound(self) -> float:
+        """The largest weak margin that Lemma 19's proof allows if the labels differ: distance/√2, rounded up."""
+        return root_up(self.squared_distance / 2)
+
+
+def nearest_pair(X: Any, y: Any = None) -> NearestPair | None:
+    """Return the two nearest examples, with labels the two nearest of different labels; None if there are none.
+
+    Lemma 19: examples with weak margin γ that are at most γ apart have the same label. Its proof gives √2·γ, so the
+    nearest pair of different labels bounds the weak margin from above. Every pair is looked at, in exact arithmetic:
+    meant for hundreds of examples.
+
+    >>> pair = nearest_pair([[0, 0], [0, 1], [3, 4]], y=["a", "a", "b"])
+    >>> pair.first, pair.second, pair.squared_distance, pair.weak_margin_bound
+    (1, 2, Fraction(18, 1), 3.0)
+    """
+    points = check_points("X", X)
+    labels = None if y is None else check_labels(y, len(points))
+    pairs = (
+        NearestPair(i, j, sum(((a - b) ** 2 for a, b in zip(points[i], points[j], strict=True)), Fraction(0)))
+        for i, j in combinations(range(len(points)), 2)
+        if labels is None or labels[i] != labels[j]
+    )
+    return min(pairs, key=lambda pair: pair.squared_distance, default=None)
+
+
+def is_packing(X: Any, distance: Number) -> bool:
+    """Return whether any two of the points are more than a distance apart, exactly.
+
+    Lemma 20 bounds how many such points a ball has room for: `onebit.bounds.packing_bound`.
+
+    >>> is_packing([[0, 0], [0, 1]], 0.5), is_packing([[0, 0], [0, 1]], 1)
+    (True, False)
+    """
+    apart = check_fraction("distance", distance)
+    if apart <= 0:
+        raise ValueError(f"distance must be greater than 0; got {distance!r}")
+    pair = nearest_pair(X)
+    return pair is None or pair.squared_distance > apart**2

@@ -11,17 +11,11 @@ Dekker (1971). A floating-point technique for extending the available precision.
 
 import math
 
-import numpy as np
-
 from onebit.engine.jit import jit
-from onebit.inputs import Floats, Integers
+from onebit.inputs import Floats
 
 # 2²⁷ + 1 cuts the 53 binary digits of a float in two halves whose products are exact.
 _SPLITTER = 134217729.0
-# Of a sum of n products: each is exact, and each addition of pairs errs by less than four units of 2⁻¹⁰⁴.
-_UNIT = 2.0**-102
-# What underflows in the products of numbers up to 1 is far below this.
-_UNDERFLOW = 2.0**-900
 
 
 @jit
@@ -76,14 +70,15 @@ def _root(a: float, low_a: float) -> tuple[float, float]:
 
 
 @jit
-def products_with(rows: Floats, vector: Floats, out: Floats) -> None:
-    """Write the product of each row of floats with a vector of pairs, as pairs."""
+def products(rows: Floats, vectors: Floats, out: Floats) -> None:
+    """Write the product of each row of floats (n, d) with each vector of pairs (k, d, 2), as pairs (n, k, 2)."""
     for t in range(rows.shape[0]):
-        high, low = 0.0, 0.0
-        for k in range(rows.shape[1]):
-            a, b = _times(rows[t, k], 0.0, vector[k, 0], vector[k, 1])
-            high, low = _add(high, low, a, b)
-        out[t, 0], out[t, 1] = high, low
+        for i in range(vectors.shape[0]):
+            high, low = 0.0, 0.0
+            for k in range(rows.shape[1]):
+                a, b = _times(rows[t, k], 0.0, vectors[i, k, 0], vectors[i, k, 1])
+                high, low = _add(high, low, a, b)
+            out[t, i, 0], out[t, i, 1] = high, low
 
 
 @jit
@@ -156,66 +151,3 @@ def _rotate(matrix: Floats, j: int, k: int, cosine: float, low_cosine: float, si
     a, b = _times(lower, low_lower, cosine, low_cosine)
     c, d = _times(upper, low_upper, -sine, -low_sine)
     matrix[j + 1, k, 0], matrix[j + 1, k, 1] = _add(a, b, c, d)
-
-
-@jit
-def leads_with(points: Floats, labels: Integers, direction: Floats, leads: Floats, rivals: Integers) -> None:
-    """Write how far each example's own class is ahead of its strongest rival, by a direction of pairs (K, d, 2)."""
-    K, d = direction.shape[0], direction.shape[1]
-    scores = np.empty((K, 2))
-    for t in range(points.shape[0]):
-        for i in range(K):
-            high, low = 0.0, 0.0
-            for k in range(d):
-                a, b = _times(points[t, k], 0.0, direction[i, k, 0], direction[i, k, 1])
-                high, low = _add(high, low, a, b)
-            scores[i, 0], scores[i, 1] = high, low
-        own = labels[t]
-        leads[t] = np.inf
-        for i in range(K):
-            if i != own:
-                lead, low = _add(scores[own, 0], scores[own, 1], -scores[i, 0], -scores[i, 1])
-                if lead < leads[t]:
-                    leads[t], rivals[t] = lead, i
-
-
-@jit
-def least_conditions(points: Floats, labels: Integers, vectors: Floats, is_weak: bool, out: Floats) -> None:
-    """Write a number below the least of each example's conditions of Definition 1.
-
-    Points and vectors hold numbers up to 1 in size. A label of −1 means that no vector is the example's own.
-    """
-    K, d = vectors.shape
-    scores, errors = np.empty((K, 2)), np.empty(K)
-    for t in range(points.shape[0]):
-        for i in range(K):
-            high, low, size = 0.0, 0.0, 0.0
-            for k in range(d):
-                a, b = _times(points[t, k], 0.0, vectors[i, k], 0.0)
-                high, low = _add(high, low, a, b)
-                size += abs(a)
-            scores[i, 0], scores[i, 1], errors[i] = high, low, size * (d + 2) * _UNIT + _UNDERFLOW
-        own = labels[t]
-        least = np.inf
-        for i in range(K):
-            if i == own and is_weak:
-                continue
-            sign = 1.0 if i == own else -1.0
-            high, low, error = sign * scores[i, 0], sign * scores[i, 1], errors[i]
-            if is_weak:
-                high, low = _add(high, low, scores[own, 0], scores[own, 1])
-                error += errors[own]
-            # What the last addition and the subtraction round is less than four units of a float's last place.
-            least = min(least, high - (error + abs(high) * 2.0**-51))
-        out[t] = least
-
-
-@jit
-def squared_lengths(rows: Floats, out: Floats) -> None:
-    """Write the squared length of each row, as a pair."""
-    for t in range(rows.shape[0]):
-        high, low = 0.0, 0.0
-        for k in range(rows.shape[1]):
-            a, b = _times(rows[t, k], 0.0, rows[t, k], 0.0)
-            high, low = _add(high, low, a, b)
-        out[t, 0], out[t, 1] = high, low

@@ -25,15 +25,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from onebit.exact import Number, check_dense_rows, check_point, to_float
-from onebit.inputs import Floats, Integers, check_integer
+from onebit.inputs import Floats, check_integer
 from onebit.kernels import Multinomial, Polynomial, Rational
-from onebit.theory.polynomials.monomials import exponents_of_degree, multinomial
-from onebit.theory.polynomials.multivariate import MultivariatePolynomial
+from onebit.theory.exact import Number, check_dense_rows, check_point, to_float
+from onebit.theory.multivariate import Exponents, MultivariatePolynomial, exponents_of_degree, monomial, multinomial
 
-# Eight megabytes for a single row.
 MAX_FEATURES = 1_000_000
-"""The most coordinates a feature map will list."""
+"""The most coordinates a feature map will list: eight megabytes for a single row."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +84,7 @@ class FeatureMap:
     @property
     def last_degree(self) -> int:
         """The highest degree that is listed."""
-        if isinstance(self.kernel, Rational):
-            return int(self.degree or 0)
-        return self.kernel.degree
+        return int(self.degree or 0) if isinstance(self.kernel, Rational) else self.kernel.degree
 
     @property
     def n_features(self) -> int:
@@ -110,7 +106,7 @@ class FeatureMap:
         return Fraction(int(degree <= self.kernel.degree))
 
     @cached_property
-    def exponents(self) -> tuple[tuple[int, ...], ...]:
+    def exponents(self) -> tuple[Exponents, ...]:
         """The exponents α of every coordinate: by degree, then with the first variable's power falling."""
         degrees = range(self.last_degree + 1)
         return tuple(alpha for degree in degrees for alpha in exponents_of_degree(self.n_variables, degree))
@@ -132,7 +128,7 @@ class FeatureMap:
         powers = np.ones((self.last_degree + 1, *rows.shape))
         for degree in range(1, self.last_degree + 1):
             powers[degree] = powers[degree - 1] * rows
-        alphas: Integers = np.array(self.exponents, dtype=np.int64)
+        alphas = np.array(self.exponents)
         features: Floats = self._scales * powers[alphas[:, 0], :, 0].T
         for variable in range(1, self.n_variables):
             features *= powers[alphas[:, variable], :, variable].T
@@ -144,13 +140,8 @@ class FeatureMap:
         right = check_point("other", other, self.n_variables)
         # x^α·x'^α = (xx')^α, entry by entry, so that powers are taken once.
         products = [a * b for a, b in zip(left, right, strict=True)]
-        return sum(
-            (
-                square * math.prod((z**a for z, a in zip(products, alpha, strict=True)), start=Fraction(1))
-                for square, alpha in zip(self.squared_scales, self.exponents, strict=True)
-            ),
-            Fraction(0),
-        )
+        terms = zip(self.squared_scales, self.exponents, strict=True)
+        return sum((square * monomial(products, alpha) for square, alpha in terms), Fraction(0))
 
     def vector(self, polynomial: MultivariatePolynomial) -> Floats:
         """Return Lemma 9's c, with p(x) = ⟨c, φ(x)⟩.
@@ -177,13 +168,11 @@ class FeatureMap:
 
     def squared_vector_norm(self, polynomial: MultivariatePolynomial) -> Fraction:
         """Return ‖c‖² = Σ p_α² / (a_|α|·multinomial(α)) of Lemma 9's c, exactly."""
-        coefficients = self._coefficients(polynomial)
-        return sum(
-            (value**2 / (self.weight(sum(alpha)) * multinomial(alpha)) for alpha, value in coefficients.items()),
-            Fraction(0),
-        )
+        terms = self._coefficients(polynomial).items()
+        squares = (value**2 / (self.weight(sum(alpha)) * multinomial(alpha)) for alpha, value in terms)
+        return sum(squares, Fraction(0))
 
-    def _coefficients(self, polynomial: MultivariatePolynomial) -> dict[tuple[int, ...], Fraction]:
+    def _coefficients(self, polynomial: MultivariatePolynomial) -> dict[Exponents, Fraction]:
         if polynomial.n_variables != self.n_variables:
             raise ValueError(
                 f"polynomial must have {self.n_variables} variables, as the feature map has; "
@@ -200,8 +189,6 @@ class FeatureMap:
 def squared_vector_norm_bound(polynomial: MultivariatePolynomial) -> Fraction:
     """Return Lemma 9's bound on ‖c‖² for the rational kernel: 2^(deg p)·‖p‖², exactly.
 
-    Examples
-    --------
     >>> x, y = MultivariatePolynomial.variables(2)
     >>> p = (x + y) ** 2
     >>> FeatureMap(Rational(), n_variables=2, degree=2).squared_vector_norm(p), squared_vector_norm_bound(p)
@@ -214,8 +201,6 @@ def squared_vector_norm_bound(polynomial: MultivariatePolynomial) -> Fraction:
 def rational_tail(degree: int, product: Number) -> Fraction:
     """Return Σ_{j>n}(z/2)ʲ = (z/2)ⁿ⁺¹/(1−z/2), what the rational kernel lacks when cut off after degree n; exactly.
 
-    Examples
-    --------
     >>> rational_tail(3, 1)
     Fraction(1, 8)
     """

@@ -8,33 +8,77 @@ convex hulls:
 - strong: for each class i one hull, of the examples with those of other classes negated, at distance δᵢ; the shortest
   wᵢ with products of at least ½ has length 1/(2δᵢ), so γ = (Σ 1/(4δᵢ²))^(−1/2).
 
-Hulls that contain the origin have no margin. Both sides of an answer are proved: the returned vectors have the margin
-on all the data, and the certificates' combinations show that none is larger. In R^d both are exact; "not separable" is
-said when a combination is exactly zero, and never because something is small. What stays open is told as it is: no
-margin was found, and it is at most so much.
+Hulls that contain the origin have no margin. A solver (`onebit.theory.nearest_point`) only proposes. What its vectors
+attain and how long its combinations are is measured afterwards, on all the data and on the safe side
+(`onebit.theory.certificates`). When the two sides do not meet, R^d is tried again with more effort: is the combination
+exactly zero? What is found with columns of similar size, and what with twice the digits? So "not separable" means that
+a combination is exactly zero, and never that something is small. What stays open is reported as it is: no margin was
+found, and it is at most so much.
+
+With a kernel the examples are the rows of L in a pivoted Cholesky factorization L·Lᵀ of the Gram matrix, whose columns
+are computed as they are needed. It stops when what is left of k(x, x) is rounding: smooth kernels on few features need
+a hundred columns or so, however many examples there are. Solutions come back as coefficients over the examples and are
+judged by the kernel itself, never by L.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import scipy.linalg
 
-from onebit.bounds import Claim
-from onebit.bounds.promises import promises
-from onebit.inputs import Floats, check_rows, dense
+from onebit.bounds import BOUNDS, Claim
+from onebit.inputs import Floats, Integers, check_rows, dense
 from onebit.kernels import Kernel, as_kernel
 from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
-from onebit.theory.certificates import Certificate, Separator, conflicting_pair
-from onebit.theory.coordinates import Coordinates, KernelCoordinates, LinearCoordinates
-from onebit.theory.largest_margins import Progress, Task, largest_margins
-
-__all__ = ["Margin", "Progress", "margin"]
+from onebit.theory.certificates import (
+    Certificate,
+    Kind,
+    Separator,
+    attained,
+    combined_length,
+    conflicting_pair,
+    to_unit,
+)
+from onebit.theory.exact import Objects, largest_square, root_up, vanishing_weights, whole
+from onebit.theory.nearest_point import Hull, nearest_point
 
 # Lengths of a few such rows together are floats still.
 _LONGEST = 1e307
+# What normalizing rows in floats adds to their length, with much to spare.
+_UNIT_BALL_SLACK = 1e-10
+# Three digits beyond the six that are printed.
+_GAP = 1e-9
+# Two sides as near as this need no second attempt.
+_SETTLED = 1e-8
+# A combination longer than this share of the radius is not zero, where shares and lengths are floats of full precision.
+_PERHAPS_ZERO = 1e-6
+_ANY_LENGTH = 2.0**-1000
+# Coordinates times active vertices, squared, beyond which twice the digits would take more than some seconds.
+_MOST_WORK = 1e7
+# A share of the largest k(x, x) that is a few units of a float's last place: what is left then is rounding.
+_ROUNDING = 1e-15
+# How far L·Lᵀ may miss the kernel: far more than rounding does, far less than a kernel that is not positive definite.
+_NEGATIVE = 1e-8
+# Rows that are worked on at a time, where each takes much memory.
+_BLOCK = 128
+# So many examples are compared with the kernel itself; all of them would cost n² kernel values.
+_COMPARED = 256
+
+
+class Progress(NamedTuple):
+    """Where a computation stands, for a progress bar."""
+
+    share: float
+    """How much is done, from 0 to 1; it never falls."""
+    problem: str
+    """What is being solved: "weak", or "strong" and the class; with two classes both are one problem."""
+    gap: float
+    """The problem's relative gap so far."""
 
 
 @dataclass(frozen=True)
@@ -97,16 +141,36 @@ class Margin:
     @property
     def promises(self) -> list[Claim]:
         """What Theorems 2, 4, 5, 10, 21 and Corollary 6 say about these data."""
-        return promises(
-            n_classes=len(self.classes),
-            n_features=self.n_features,
-            radius=self.radius,
-            weak=self.weak,
-            strong=self.strong,
-            weak_limit=self.weak_limit,
-            strong_limit=self.strong_limit,
-            in_kernel_space=self.kernel is not None,
-        )
+        not_weak, not_strong = _why_silent("weak", self.weak_limit), _why_silent("strong", self.strong_limit)
+        # Theorems read a float as the decimal that it is written as, which is within the next one.
+        weak, strong = math.nextafter(self.weak, 0.0), math.nextafter(self.strong, 0.0)
+        radius, K = math.nextafter(self.radius, math.inf), len(self.classes)
+        theorem = "2" if self.kernel is None else "4"
+        perceptron = _claim(theorem, not_strong, strong, n_classes=K, radius=radius)
+        full_information = _claim("10", not_weak, weak, radius=radius)
+        if self.kernel is not None:
+            return [perceptron, full_information]
+        # Theorem 5 is about the unit ball: dividing each row by its length gets there, at the price of a factor R in γ.
+        is_inside = radius <= 1.0 + _UNIT_BALL_SLACK
+        kernel, inside = ("Rational()", weak) if is_inside else ("Rational(normalize=True)", weak / radius)
+        return [
+            perceptron,
+            _claim("5", not_weak, inside, kernel, n_classes=K),
+            _claim("6", not_weak, inside, f"Algorithm 2 with {kernel}", n_classes=K),
+            full_information,
+            _claim("21", not_weak, weak, n_classes=K, radius=radius, dimension=self.n_features),
+        ]
+
+
+def _claim(theorem: str, silence: str, margin: float, binds: str | None = None, **numbers: Any) -> Claim:
+    entry = BOUNDS[theorem]
+    return entry.claim(binds, margin=margin, **numbers) if margin > 0.0 else entry.silence(silence, binds)
+
+
+def _why_silent(kind: str, limit: float) -> str:
+    if limit > 0.0:
+        return f"no {kind} margin was found; it is at most {limit:.3g}"
+    return f"the data are not {kind}ly separable"
 
 
 def margin(
@@ -119,8 +183,7 @@ def margin(
 ) -> Margin:
     """Return the largest weak and strong margin of a labelled data set, in R^d or in a kernel's space.
 
-    The work is an active-set method that looks at all examples only now and then (`onebit.theory.minimum_norm`): its
-    cost depends on the number of conditions that hold with equality at the end, at most K·d, far more than on the
+    The cost depends on the number of conditions that hold with equality at the end, at most K·d, far more than on the
     number of examples. With a kernel, d is the numerical rank of the Gram matrix. Columns may have any units; when
     floats do not settle the matter, it is tried again with twice the digits, and then in whole numbers.
 
@@ -162,31 +225,260 @@ def margin(
         raise ValueError(f"X must have rows no longer than {_LONGEST:g}; it holds {largest!r}. Divide all of X by 1e10")
     # A kernel that normalizes works on rows of length 1; from here on these are the examples.
     rows = kernel.prepare(rows) if kernel is not None else rows
-    coordinates: Coordinates = KernelCoordinates(rows, kernel) if kernel is not None else LinearCoordinates(rows)
     report = on_progress if on_progress is not None else _ignore
-    # Equal rows are found by comparing bits: a solver cannot tell such a pair from a tiny margin.
-    task = Task(rows, codes, names, kernel, coordinates, conflicting_pair(rows, codes), report)
-    weak, strong = largest_margins(task)
+    search = _Search(rows, codes, names, kernel, report)
+    weak, strong = search.two_classes() if len(names) == 2 else search.many_classes()
     report(Progress(1.0, "done", max(_gap(weak.margin, weak.limit), _gap(strong.margin, strong.limit))))
     return Margin(
         weak=weak.margin,
         strong=strong.margin,
         weak_limit=weak.limit,
         strong_limit=strong.limit,
-        weak_vectors=weak.vectors,
-        strong_vectors=strong.vectors,
+        # Vectors are shown if they attain something.
+        weak_vectors=weak.vectors if weak.margin > 0.0 else None,
+        strong_vectors=strong.vectors if strong.margin > 0.0 else None,
         weak_certificate=weak.certificates[0],
         strong_certificates=strong.certificates,
-        radius=coordinates.radius,
+        radius=search.radius,
         classes=names,
         n_features=rows.shape[1],
         kernel=kernel,
     )
 
 
+def _ignore(_progress: Progress) -> None:
+    """Take no notice."""
+
+
 def _gap(margin: float, limit: float) -> float:
     return max(0.0, 1.0 - margin / limit) if limit > 0.0 else 0.0
 
 
-def _ignore(_progress: Progress) -> None:
-    """Take no notice."""
+class _Side(NamedTuple):
+    """One of the two margins: no less than `margin`, by the vectors, and no more than `limit`, by the certificates."""
+
+    margin: float
+    limit: float
+    vectors: Floats
+    certificates: tuple[Certificate, ...]
+
+
+class _Solved(NamedTuple):
+    """The best vectors and the shortest combination of one hull."""
+
+    vectors: Floats
+    attained: float
+    certificate: Certificate
+
+    def or_better(self, other: "_Solved") -> "_Solved":
+        best = max(self, other, key=lambda each: each.attained)
+        return best._replace(certificate=min(self.certificate, other.certificate, key=lambda each: each.length))
+
+
+class _Search:
+    """One data set, its examples as points of a Euclidean space, and the search for its margins."""
+
+    def __init__(
+        self,
+        rows: Floats,
+        codes: Integers,
+        classes: npt.NDArray[Any],
+        kernel: Kernel | None,
+        on_progress: Callable[[Progress], None],
+    ) -> None:
+        self._rows, self._codes, self._classes, self._kernel = rows, codes, classes, kernel
+        self._on_progress = on_progress
+        # Equal rows are found by comparing bits: a solver cannot tell such a pair from a tiny margin.
+        self._conflict = conflicting_pair(rows, codes)
+        self._basis: Floats | None = None
+        if kernel is not None:
+            self.radius, self._points = _kernel_points(rows, kernel)
+            return
+        self.radius = longest(rows)
+        self._points = np.ldexp(rows, -math.frexp(self.radius)[1])
+        # The vectors of a solution lie in the span of the examples, which has fewer coordinates then.
+        if rows.shape[1] > rows.shape[0]:
+            basis, triangle = scipy.linalg.qr(self._points.T, mode="economic")
+            self._points, self._basis = np.ascontiguousarray(triangle.T), basis.T
+
+    def many_classes(self) -> tuple[_Side, _Side]:
+        """Return the largest weak and strong margin of three classes or more."""
+        K = len(self._classes)
+        # The weak problem is one half of the progress bar, the K strong ones are the other.
+        found = self._solve(None, "weak", 0.0, 0.5)
+        weak = _Side(found.attained, found.certificate.length, found.vectors, (found.certificate,))
+        names = [f"strong, class {name}" for name in self._classes]
+        strong = self._strong([self._solve(i, names[i], 0.5 + 0.5 * i / K, 0.5 / K) for i in range(K)])
+        if strong.margin > weak.margin:
+            weak = weak._replace(margin=self._attained("weak", strong.vectors), vectors=strong.vectors)
+        # What separates strongly separates weakly with the same margin: neither side of the one may exceed the other's.
+        return weak, strong._replace(margin=min(strong.margin, weak.margin), limit=min(strong.limit, weak.limit))
+
+    def two_classes(self) -> tuple[_Side, _Side]:
+        """Return both margins of two classes, which are one number: the vectors are w and −w."""
+        found = self._solve(0, "weak and strong", 0.0, 1.0)
+        examples, weights = found.certificate.examples, found.certificate.weights
+        weak_certificate = self._certificate("weak", examples, 1 - self._codes[examples], weights)
+        other = self._certificate("strong", examples, np.full(len(examples), 1), weights)
+        vectors, margin = self._unit(np.concatenate([found.vectors, -found.vectors])), 0.0
+        if found.attained > 0.0:
+            margin = min(self._attained("weak", vectors), self._attained("strong", vectors))
+        weak = _Side(margin, weak_certificate.length, vectors, (weak_certificate,))
+        return weak, weak._replace(certificates=(found.certificate, other))
+
+    def _strong(self, classes: list[_Solved]) -> _Side:
+        """Return the strong margin from each class's distance δᵢ: the shortest wᵢ has length 1/(2δᵢ)."""
+        certificates = tuple(each.certificate for each in classes)
+        lengths = [Fraction(certificate.length) for certificate in certificates]
+        limit = root_up(4 / sum((1 / length**2 for length in lengths), Fraction(0))) if all(lengths) else 0.0
+        least = min(each.attained for each in classes)
+        if least <= 0.0:
+            return _Side(0.0, limit, classes[0].vectors, certificates)
+        vectors = self._unit(np.concatenate([each.vectors * (least / each.attained) for each in classes]))
+        return _Side(self._attained("strong", vectors), limit, vectors, certificates)
+
+    def _attained(self, kind: Kind, vectors: Floats) -> float:
+        return attained(kind, vectors, self._rows, self._codes, self._kernel)
+
+    def _certificate(self, kind: Kind, examples: Integers, asked: Integers, weights: npt.NDArray[Any]) -> Certificate:
+        own = self._codes[examples]
+        length = combined_length(kind, weights, self._rows[examples], own, asked, self._kernel)
+        return Certificate(kind, examples, self._classes[asked], weights, length)
+
+    def _unit(self, vectors: Floats) -> Floats:
+        """Return vectors divided by their length, all together."""
+        vectors = vectors / (float(np.abs(vectors).max(initial=0.0)) or 1.0)
+        support = np.flatnonzero(vectors.any(axis=0))
+        some, products = vectors[:, support], vectors[:, support]
+        if self._kernel is not None:
+            products = some @ self._kernel.matrix(self._rows[support], self._rows[support])
+        # Rounding can make the form of a short vector negative.
+        length = math.sqrt(max(float(np.einsum("ij,ij->", products, some)), 0.0))
+        return vectors / (length or 1.0)
+
+    def _solve(self, strong_class: int | None, name: str, start: float, share: float) -> _Solved:
+        """Return the best of as many attempts as it takes for the two sides of a hull to meet.
+
+        The problem is `share` of the whole search, and `start` of it was done before.
+        """
+        furthest = 0.0
+
+        def report(gap: float) -> None:
+            nonlocal furthest
+            # The gap falls by factors, so its logarithm advances evenly.
+            furthest = max(furthest, math.log(min(max(gap, _GAP), 1.0)) / math.log(_GAP))
+            self._on_progress(Progress(round(start + share * furthest, 9), name, gap))
+
+        hull = Hull(self._points, self._codes, len(self._classes), strong_class)
+        own = self._codes if strong_class is None else np.where(self._codes == strong_class, 0, -1)
+        best: _Solved | None = None
+        for vectors, vertices, weights in self._attempts(hull, report):
+            unit = self._unit(vectors)
+            # A strong margin is twice what one class's products are at least.
+            least = attained(hull.kind, unit, self._rows, own, self._kernel) * (1.0 if strong_class is None else 0.5)
+            found = _Solved(unit, least, self._certificate(hull.kind, *hull.conditions(vertices), weights))
+            best = found if best is None else best.or_better(found)
+            if best.attained >= (1.0 - _SETTLED) * best.certificate.length:
+                break
+            is_short = found.certificate.length <= max(_PERHAPS_ZERO * self.radius, _ANY_LENGTH)
+            zero = self._exact_zero(hull, vertices) if best.attained <= 0.0 and is_short else None
+            if zero is not None:
+                return best._replace(certificate=zero)
+        assert best is not None  # there is always a first attempt
+        return best
+
+    def _attempts(
+        self, hull: Hull, report: Callable[[float], None]
+    ) -> Iterator[tuple[Floats, Integers, npt.NDArray[Any]]]:
+        """Yield vectors, vertices and their weights, each time from more work."""
+        # Two equal examples with different labels refute every margin, and no search is needed.
+        conflict = hull.cancelling(*self._conflict) if self._conflict is not None else None
+        if conflict is not None:
+            yield np.zeros((1, self._rows.shape[1])), conflict, np.array([1, 1], dtype=object)
+            return
+        point = nearest_point(hull, gap=_GAP, on_pass=report)
+        weights = point.weights[:, 0]
+        if self._kernel is not None:
+            coefficients = np.zeros((len(self._rows), len(hull.classes)))
+            np.add.at(coefficients, hull.conditions(point.vertices)[0], hull.signs(point.vertices) * weights[:, None])
+            yield coefficients.T, point.vertices, weights
+            return
+        vectors = point.direction.reshape(len(hull.classes), -1)
+        yield vectors if self._basis is None else vectors @ self._basis, point.vertices, weights
+        # Separability, unlike the margin, does not depend on the columns' units.
+        own, similar = np.full(self._rows.shape[1], math.frexp(self.radius)[1]), _column_sizes(self._rows)
+        is_small = hull.dimension * len(point.vertices) ** 2 <= _MOST_WORK
+        for exponents, pairs in ((similar, False), (own, True), (similar, True)) if is_small else ((similar, False),):
+            scaled = hull.at(np.ldexp(self._rows, -exponents))
+            point = nearest_point(scaled, gap=_GAP, on_pass=report, pairs=pairs, first=point.vertices)
+            vectors = np.ldexp(point.direction.reshape(len(hull.classes), -1), exponents.min() - exponents)
+            yield vectors, point.vertices, _unrounded(point.weights) if pairs else point.weights[:, 0]
+
+    def _exact_zero(self, hull: Hull, vertices: Integers) -> Certificate | None:
+        """Return the certificate of length 0 over these vertices, if there is one."""
+        if self._kernel is not None:
+            return None
+        rows = hull.at(np.ldexp(self._rows, -_column_sizes(self._rows))).rows(vertices)
+        # Every column in its own units, so that the whole numbers stay short.
+        weights = vanishing_weights(np.array([whole(column)[0] for column in rows.T], dtype=object).T)
+        if weights is None:
+            return None
+        certificate = self._certificate(hull.kind, *hull.conditions(vertices), np.array(weights, dtype=object))
+        return certificate if certificate.length == 0.0 else None
+
+
+def _unrounded(pairs: Floats) -> Objects:
+    return np.array([Fraction(high) + Fraction(low) for high, low in pairs.tolist()], dtype=object)
+
+
+def _column_sizes(rows: Floats) -> npt.NDArray[np.intc]:
+    """Return the powers of two that columns are divided by to hold numbers up to 1, exactly."""
+    sizes: npt.NDArray[np.intc] = np.frexp(np.abs(rows).max(axis=0))[1]
+    return sizes
+
+
+def longest(rows: Floats) -> float:
+    """Return the length of the longest row, rounded up."""
+    unit = to_unit(rows)
+    squares, slack = np.einsum("ij,ij->i", unit, unit), (rows.shape[1] + 8) * 2.0**-52
+    doubtful = rows[squares >= squares.max() * (1.0 - slack)]
+    square = largest_square(doubtful[:_BLOCK])
+    # Where very many rows tie, not all are multiplied out: none is longer by more than this.
+    return root_up(square if len(doubtful) <= _BLOCK else square * (1 + 4 * Fraction(slack)))
+
+
+def _kernel_points(rows: Floats, kernel: Kernel) -> tuple[float, Floats]:
+    """Return the root of the largest k(x, x), and points no longer than 1 whose products are the kernel's over it."""
+    blocks = np.split(rows, range(_BLOCK, len(rows), _BLOCK))
+    diagonal = np.concatenate([np.diagonal(kernel(block)) for block in blocks])
+    if not np.isfinite(diagonal).all() or diagonal.min() < 0.0:
+        raise ValueError(f"kernel must have finite k(x, x) ≥ 0; {kernel!r} gives {diagonal.min()!r}")
+    largest = float(diagonal.max())
+    factor = _pivoted_cholesky(rows, kernel, diagonal.copy(), _ROUNDING * largest)
+    some = np.unique(np.linspace(0, len(rows) - 1, _COMPARED).astype(int))
+    error = np.abs(kernel.matrix(rows[some], rows[some]) - factor[some] @ factor[some].T).max()
+    if not error <= _NEGATIVE * largest:
+        # Which of the two it is cannot be seen: Gaussian(1) of rows of length 10⁷ errs as much.
+        raise ValueError(
+            f"kernel must be positive definite; {kernel!r} as computed is not, by {error:.3g}, on these rows. Where it "
+            "is in theory, its values have lost their digits: scale or centre X"
+        )
+    return math.sqrt(largest), factor / (math.sqrt(largest) or 1.0)
+
+
+def _pivoted_cholesky(rows: Floats, kernel: Kernel, left: Floats, rounding: float) -> Floats:
+    """Return L, as many columns as it takes until no more than rounding is left of k(x, x)."""
+    columns, count = np.zeros((len(rows), 16)), 0
+    while count < len(rows) and left.max() > rounding:
+        pivot = int(np.argmax(left))
+        # Doubled when full: how many columns there will be depends on the kernel and is not known before.
+        if count == columns.shape[1]:
+            columns = np.concatenate([columns, np.zeros_like(columns)], axis=1)
+        column = kernel.matrix(rows, rows[pivot : pivot + 1])[:, 0]
+        column -= columns[:, :count] @ columns[pivot, :count]
+        columns[:, count] = column / math.sqrt(left[pivot])
+        left -= columns[:, count] ** 2
+        # It is used up, whatever rounding leaves of it, and must not be chosen again.
+        left[pivot] = 0.0
+        count += 1
+    return np.ascontiguousarray(columns[:, : max(count, 1)])

@@ -7,7 +7,8 @@ that depends on K and γ alone. The vectors uᵢ = cᵢ/(√K·B) have Σ‖uᵢ
 side: by Definition 1 a strong margin of 1/(√K·B). That is 2γ₁ with Theorem 7 and 4γ₂ with Theorem 8, more than
 Theorem 5 states.
 
-All numbers are exact but the coordinates of uᵢ, which are irrational and come as floats.
+All numbers are exact but the coordinates of uᵢ, which are irrational and come as floats. `measure_looseness` measures
+how much larger than guaranteed the strong margins are.
 
 References
 ----------
@@ -15,24 +16,34 @@ Beygelzimer et al. (2019). ICML. Theorem 5 and its proof.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.bounds.margin_transformation import InversePower, transformed_margin
-from onebit.exact import Number, Point, check_fraction, check_points, dot
-from onebit.inputs import Floats, check_rows, dense
+from onebit.bounds.margin_transformation import InversePower, sharper_margin, transformed_margin
+from onebit.inputs import Floats, Integers, check_integer, check_rows, dense
 from onebit.kernels import Rational
 from onebit.labels import check_classes, check_labels, encode_labels
+from onebit.streams import paper_weak, wedges
+from onebit.theory.exact import Number, Point, check_fraction, check_points, dot
 from onebit.theory.feature_map import FeatureMap
-from onebit.theory.polynomials import ChebyshevConstruction, HalfspacePolynomial, Halfspaces, RationalConstruction
-from onebit.theory.polynomials.halfspaces import UNIT_BALL_SLACK
+from onebit.theory.polynomials import (
+    UNIT_BALL_SLACK,
+    ChebyshevConstruction,
+    HalfspacePolynomial,
+    Halfspaces,
+    RationalConstruction,
+)
 from onebit.theory.separability import margin as largest_margins
 
 Construction = type[ChebyshevConstruction] | type[RationalConstruction]
+
+# Half a decade apart, up to where the margins hardly fall any more.
+SIZES = (30, 100, 300, 1000, 3000, 10_000)
+"""How many rounds of `paper_weak` `measure_looseness` takes by default."""
 
 
 class StrongSeparators:
@@ -92,10 +103,12 @@ class StrongSeparators:
     @cached_property
     def polynomials(self) -> tuple[HalfspacePolynomial, ...]:
         """p₁,…,p_K: at least ½ on the own class, at most −½ on all others."""
-        return tuple(
-            self.construction(Halfspaces(list(self._directions(i)), self.margin / 2))
-            for i in range(len(self.weak_vectors))
-        )
+        made = []
+        for i, own in enumerate(self.weak_vectors):
+            others = [other for j, other in enumerate(self.weak_vectors) if j != i]
+            directions = [tuple((a - b) / 2 for a, b in zip(own, other, strict=True)) for other in others]
+            made.append(self.construction(Halfspaces(directions, self.margin / 2)))
+        return tuple(made)
 
     @cached_property
     def feature_map(self) -> FeatureMap:
@@ -117,31 +130,17 @@ class StrongSeparators:
         return np.array([self.feature_map.vector(p.expand()) * scale for p in self.polynomials])
 
     def squared_margin(self, X: Any, y: Any) -> Fraction:
-        """Return the square of the strong margin that u₁,…,u_K have on labelled examples, exactly; 0 if they have none.
-
-        Parameters
-        ----------
-        X : sequence of sequences of numbers
-            Examples in the unit ball.
-        y : sequence
-            Their labels.
-        """
+        """Return the squared strong margin of u₁,…,u_K on labelled examples in the unit ball, exactly; 0 for none."""
         points = check_points("X", X)
         _check_unit_ball(float(max(dot(x, x) for x in points)))
         codes = encode_labels(check_labels(y, len(points)), self.classes)
-        least = min(
+        signed = (
             value if i == code else -value
             for x, code in zip(points, codes.tolist(), strict=True)
             for i, value in enumerate(self.values(x))
         )
         # Scores are the values times 1/(√K·B), and Definition 1 asks for half the margin on either side.
-        return max(2 * least, Fraction(0)) ** 2 / self.proved_margin.inverse_square
-
-    def _directions(self, i: int) -> Iterator[Point]:
-        own = self.weak_vectors[i]
-        for j, other in enumerate(self.weak_vectors):
-            if j != i:
-                yield tuple((a - b) / 2 for a, b in zip(own, other, strict=True))
+        return max(2 * min(signed), Fraction(0)) ** 2 / self.proved_margin.inverse_square
 
 
 def strong_separators(X: Any, y: Any, construction: Construction | None = None) -> StrongSeparators:
@@ -161,10 +160,6 @@ def strong_separators(X: Any, y: Any, construction: Construction | None = None) 
     >>> made = strong_separators(X, y)
     >>> made.squared_margin(X, y) >= Fraction(1, made.stated_margin.inverse_square)
     True
-
-    References
-    ----------
-    Beygelzimer et al. (2019). ICML. Theorem 5.
     """
     rows = dense(check_rows(X))
     found = largest_margins(rows, y)
@@ -176,31 +171,20 @@ def strong_separators(X: Any, y: Any, construction: Construction | None = None) 
 
 
 def weak_margin_of(vectors: Any, X: Any, positions: Any) -> Fraction:
-    """Return the weak margin of given vectors on examples, by Definition 1, exactly; at most 0 if they have none.
+    """Return the weak margin of vectors with Σ‖wᵢ‖² ≤ 1, by Definition 1, exactly; at most 0 if they have none.
 
-    Parameters
-    ----------
-    vectors : sequence of K sequences of numbers
-        w₁,…,w_K, with Σ‖wᵢ‖² ≤ 1.
-    X : sequence of sequences of numbers
-        The examples.
-    positions : sequence of int
-        The position of each example's class among the vectors.
+    `positions` has the position of each example's class among the vectors.
 
-    Examples
-    --------
     >>> weak_margin_of([[0.5, 0], [-0.5, 0]], [[1, 0], [-0.5, 0.5]], [0, 1])
     Fraction(1, 2)
     """
     w, points = _check_vectors(vectors), check_points("X", X)
     codes = encode_labels(check_labels(positions, len(points), "positions"), check_classes(len(w)), "positions")
-    scores = [[dot(v, x) for v in w] for x in points]
-    leads: Iterator[Fraction] = (
-        row[code] - score
-        for row, code in zip(scores, codes.tolist(), strict=True)
-        for i, score in enumerate(row)
-        if i != code
-    )
+    leads = []
+    for x, code in zip(points, codes.tolist(), strict=True):
+        scores = [dot(v, x) for v in w]
+        own = scores.pop(code)
+        leads.append(own - max(scores))
     return min(leads)
 
 
@@ -220,3 +204,78 @@ def _check_vectors(vectors: Any) -> tuple[Point, ...]:
             "square root of that sum"
         )
     return w
+
+
+class Looseness(NamedTuple):
+    """One data set's margins: weak before the kernel, strong after it."""
+
+    data: str
+    n_examples: int
+    n_classes: int
+    weak: float
+    """γ, the largest weak margin in R^d."""
+    guaranteed_log2: float
+    """log₂ γ' as Theorem 5 states it."""
+    sharper_log2: float
+    """log₂ γ' as its proof allows."""
+    measured: float
+    """The largest strong margin in the rational kernel's space."""
+
+    @property
+    def measured_log2(self) -> float:
+        """The logarithm of the measured margin."""
+        return math.log2(self.measured)
+
+    @property
+    def factor_log2(self) -> float:
+        """How many times larger than guaranteed the margin is, as a power of 2."""
+        return self.measured_log2 - self.guaranteed_log2
+
+
+def measure_looseness(
+    sizes: Sequence[int] = SIZES, seed: int = 0, on_row: Callable[[Looseness], None] | None = None
+) -> list[Looseness]:
+    """Return one row for Figure 1's wedges and one for the beginning of `paper_weak` at each size.
+
+    Parameters
+    ----------
+    sizes, seed : sequence of int, int
+        How many rounds of `paper_weak` to take, enough that all three classes occur, and the seed of the draw.
+    on_row : callable, optional
+        Called with every row as it is ready.
+
+    Examples
+    --------
+    >>> wedges_row, paper_row = measure_looseness(sizes=[100])
+    >>> round(wedges_row.guaranteed_log2), round(wedges_row.measured_log2)
+    (-61, -4)
+    """
+    rows = []
+    for data, X, y in _sets(sizes, seed):
+        row = measure_one(data, X, y)
+        rows.append(row)
+        if on_row is not None:
+            on_row(row)
+    return rows
+
+
+def measure_one(data: str, X: Floats, y: Integers) -> Looseness:
+    """Return the row of one data set, which must be weakly separable and lie in the unit ball."""
+    before, after = largest_margins(X, y), largest_margins(X, y, Rational())
+    K = len(before.classes)
+    if before.weak <= 0.0:
+        raise ValueError(
+            f"X, y must be weakly separable for Theorem 5; of {data!r} no weak margin was found, and it is at most "
+            f"{before.weak_limit:.3g} (see margin().weak_certificate)"
+        )
+    guaranteed, sharper = transformed_margin(K, before.weak).log2, sharper_margin(K, before.weak).log2
+    return Looseness(data, len(y), K, before.weak, guaranteed, sharper, after.strong)
+
+
+def _sets(sizes: Sequence[int], seed: int) -> Iterator[tuple[str, Floats, Integers]]:
+    yield "wedges", *wedges()
+    counts = [check_integer("sizes", size, low=1) for size in sizes]
+    # One draw for all sizes: a smaller set is the beginning of a larger one, so its margins are no smaller.
+    X, y = paper_weak(rounds=max(counts, default=1), seed=seed)
+    for count in counts:
+        yield "paper_weak", X[:count], y[:count]

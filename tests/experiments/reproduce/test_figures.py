@@ -18,7 +18,7 @@ from onebit.experiments.reproduce.figures import drawings, sample
 from onebit.experiments.reproduce.paper import CITATION, PAPER_ROUNDS, contestants, summarize, write_report
 from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
-from onebit.play import play
+from onebit.playing import play
 from onebit.reporting.figures import draw_files, save
 from onebit.reporting.pages import FigureFile
 

@@ -17,7 +17,7 @@ from onebit.experiments.evaluate.log import RIGHT, UNKNOWN, WRONG, LoggedRounds
 from onebit.inputs import Integers, check_choice, check_seed
 from onebit.labels import encode_labels
 from onebit.learners import Learner
-from onebit.play import play
+from onebit.playing import play
 from onebit.streams.preprocess import preprocess
 
 HEARS = ("facts", "own", "nothing")

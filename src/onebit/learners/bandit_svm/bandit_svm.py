@@ -12,11 +12,12 @@ from onebit.bounds import BOUNDS, Claim
 from onebit.engine.state import State
 from onebit.inputs import Floats, check_choice, check_integer, check_number
 from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Polynomial, Rational, as_kernel
+from onebit.learners import run
 from onebit.learners.bandit_svm.bank import BankState
 from onebit.learners.bandit_svm.regressions import MIXED, WEIGHTS
 from onebit.learners.bandit_svm.separators import COMPILED, IN_PYTHON, LAPLACE
 from onebit.learners.bandit_svm.vote import BASE, IS_LINEAR, SQUARINGS, Settings
-from onebit.learners.space_learner import SpaceLearner
+from onebit.learners.base import Learner
 
 _LINEAR = Linear(normalize=True)
 # On unit rows a Gaussian of width f^−½ is exp(−f(1−⟨x, x'⟩)): f = 1, 4, 16.
@@ -48,7 +49,7 @@ class Opinion(NamedTuple):
     """Its score of every class."""
 
 
-class BanditSVM(SpaceLearner):
+class BanditSVM(Learner):
     """Keeps every proved fact that matters and, class by class, the largest-margin separators consistent with them.
 
     A right guess proves what x is and what it is not; a wrong one proves one thing it is not. The members of a bank,
@@ -221,7 +222,7 @@ class BanditSVM(SpaceLearner):
         with self._lock:
             self._check_started("opinions")
             bank = self._bank
-            opinions, trust = bank.opinions(self._one_row(features)), bank.trust.copy()
+            opinions, trust = bank.opinions(run.one_row(self, features)), bank.trust.copy()
         found = [
             Opinion(kernel, self.classes_[int(np.argmax(scores))], float(weight), scores)
             for kernel, weight, scores in zip(bank.kernels, trust / trust.sum(), opinions, strict=True)
@@ -261,7 +262,7 @@ class BanditSVM(SpaceLearner):
             guarded=self.exploration == "guarded",
             mix=mix,
             scales=self.scale is not None,
-            is_closed=not self._grows,
+            is_closed=not run.grows(self),
             is_bounded=True,
             full_information=self.full_information,
         )

@@ -14,7 +14,7 @@ import scipy.sparse
 
 from onebit.engine.loop import READY, Algorithm, CompiledAlgorithm, Record
 from onebit.engine.scaling import FACTOR, LIMIT, change_weights, new_scale, new_statistics, put_in_force, scaled_rows
-from onebit.engine.state import State, check_stored, grown
+from onebit.engine.state import State, check_stored
 from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, take
 from onebit.kernels import Kernel
 from onebit.learners.bandit_svm import regressions
@@ -64,7 +64,7 @@ class BankState(State):
 
     arrays: BankArrays
     per_class: ClassVar[tuple[str, ...]] = "scores", "opinions", "targets", "propensities", "estimates"
-    rooms: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         {
             "columns": ("example", "entry"),
             "raws": ("example", "entry"),
@@ -72,20 +72,23 @@ class BankState(State):
             "units": ("", "example"),
             "examples": ("", "example"),
             "grams": ("", "example", "example"),
-            "targets": ("", "example"),
-            "alphas": ("", "", "example"),
-            "coefficients": ("", "example", ""),
+            "targets": ("class", "example"),
+            "alphas": ("", "class", "example"),
+            "coefficients": ("", "example", "class"),
             "importance": ("", "example"),
-            "scores": ("", "", "example"),
+            "scores": ("", "class", "example"),
+            "sums": ("", "", "class"),
+            "weights": ("", "class"),
+            "guard": ("", "class"),
+            "guesses": ("", "class"),
             "landmarks": ("", "landmark"),
             "landmark_changes": ("feature", "feature"),
-            "landmark_weights": ("feature", ""),
+            "landmark_weights": ("feature", "class"),
+            "row_changes": ("class", "", ""),
+            "row_weights": ("", "class"),
         }
     )
-    class_axes: ClassVar[Mapping[str, int]] = MappingProxyType(
-        {"targets": 0, "alphas": 1, "coefficients": 2, "scores": 1, "sums": 2, "weights": 1, "guard": 1, "guesses": 1}
-        | {"landmark_weights": 1, "row_changes": 0, "row_weights": 1}
-    )
+    takes_sparse = True
 
     def __init__(
         self,
@@ -290,12 +293,9 @@ class BankState(State):
         if len(now.mixture):
             sizes["landmark"] = min(regressions.MOST_LANDMARKS, n)
             sizes["feature"] = len(now.landmark_changes) - now.landmarks.shape[1] + sizes["landmark"]
-        found = {}
-        for name, axes in self.rooms.items():
-            array = getattr(now, name)
-            found[name] = grown(array, tuple(sizes.get(axis, m) for axis, m in zip(axes, array.shape, strict=True)))
+        found = self.enlarged(sizes)
         self._ready, self._scored_round = {}, -1  # first: broken off, nothing must go on with the old arrays
-        self.arrays = now._replace(**found)
+        self.arrays = found
 
     def restore(self, bookmark: Any) -> None:
         """Come back to the moment of a bookmark."""
@@ -482,10 +482,6 @@ class BankState(State):
         regressions.check_arrays(arrays, n_columns, self.n_classes, n, len(self.arrays.mixture) > 0)
         if arrays.counts[LANDMARKS] > arrays.landmarks.shape[1]:
             raise ValueError(f"{arrays.counts[LANDMARKS]} landmarks do not fit {arrays.landmarks.shape[1]} places")
-
-    def takes(self, row: Rows, n_features: int) -> bool:
-        """Return whether a row is as wide as all rows; sparse ones stay sparse."""
-        return bool(row.shape[1] == n_features)
 
     def learned(self) -> dict[str, Floats]:
         """Return the weights if all is linear; otherwise the examples, and the coefficients of each member."""

@@ -1,0 +1,268 @@
+"""What a theorem says for given numbers (`Claim`), the list of all theorems (`BOUNDS`), and how numbers are read.
+
+A number is read as the decimal it is written as (0.1 is one tenth), and quotients are formed as fractions, so that a
+floor never sees rounding. What outgrows a float is kept as its base-2 logarithm.
+"""
+
+import inspect
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import wraps
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
+
+from onebit.inputs import check_integer, check_number
+
+About = Literal["updates", "mistakes", "expected mistakes", "strong margin"]
+Side = Literal["upper", "lower"]
+_Function = TypeVar("_Function", bound=Callable[..., float])
+_P = ParamSpec("_P")
+_Logarithm = Callable[..., float] | None
+
+SMALLEST_LOG2, LARGEST_LOG2 = -1022.0, 1023.0
+"""Between them a power of 2 is an ordinary float; claims beyond them are given by their logarithm."""
+
+# Powers beyond this are formed from logarithms: exact ones would take seconds, and soon for ever.
+MOST_EXACT_EXPONENT = 1000
+
+_MEANINGS = {
+    "n_classes": "K, the number of classes",
+    "radius": "R: no example is longer; in a kernel's space the root of the largest k(x, x)",
+    "margin": "γ, the strong or weak margin of the examples, whichever the theorem is about",
+    "dimension": "d, the number of features",
+    "reach": "r, the radius within which nearest neighbour looks",
+    "directions": "T, the number of directions",
+    "exploration": "p, the chance of a uniform guess where no class claims the example, above 0 and at most 1",
+    "n_kernels": "m, the number of members, one of them linear (or the guard, where columns are scaled)",
+    "softness": "1/(2C), 0 for a hard margin",
+    "n_hypotheses": "H, the number of hypotheses",
+}
+
+# A margin that was measured may exceed the largest possible one by its rounding.
+_SLACK = Fraction(1, 10**9)
+_SAME_UNITS = "Check that margin and radius are in the same units"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What one theorem says for given numbers; made by an entry of `BOUNDS`.
+
+    Examples
+    --------
+    >>> claim = Claim("2", "expected mistakes", "upper", "Algorithm 1", 800, 9.64)
+    >>> claim.subject, claim.value
+    ('expected mistakes of Algorithm 1', 800)
+    """
+
+    theorem: str
+    """Its name in `BOUNDS`: "2", "3-remark", "21-sharp"."""
+    about: About
+    """What it bounds. Updates and mistakes are those of every run, expected mistakes the mean over random numbers."""
+    side: Side
+    """Whether that is at most the value (upper) or at least (lower)."""
+    binds: str
+    """Whose updates, mistakes or margin these are."""
+    value: float | None
+    """The number; None if the theorem is silent or the number is beyond a float."""
+    log2: float | None
+    """Its base-2 logarithm; None if the theorem is silent or the number is 0."""
+    silent_because: str = ""
+    """Why the theorem says nothing."""
+
+    @property
+    def subject(self) -> str:
+        """What the number bounds, and whose it is."""
+        return f"{self.about} {'after' if self.about == 'strong margin' else 'of'} {self.binds}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what a table or a JSON document shows of it."""
+        numbers = {"value": self.value, "log2": self.log2, "silent_because": self.silent_because}
+        return {"theorem": self.theorem, "about": self.subject, **numbers}
+
+
+def at_most(claims: Iterable[Claim], about: About) -> float:
+    """Return the smallest number that claims allow for `about`; infinity if none of them speaks of it.
+
+    Examples
+    --------
+    >>> always = Claim("10", "mistakes", "upper", "the Multiclass Perceptron", 200, 7.6)
+    >>> at_most([always], "expected mistakes"), at_most([always], "updates")
+    (200, inf)
+    """
+    # What holds in every run holds on average.
+    kinds = {about, "mistakes"} if about == "expected mistakes" else {about}
+    spoken = [claim.value for claim in claims if claim.side == "upper" and claim.about in kinds]
+    return min((value for value in spoken if value is not None), default=math.inf)
+
+
+def log2(value: Fraction) -> float:
+    """Return log₂ of a fraction of any size; −∞ for 0."""
+    # Near 1 the difference of two logarithms would keep few of its digits.
+    if Fraction(1, 2) < value < 2:
+        return math.log1p(value - 1) / math.log(2.0)
+    # Python takes logarithms of whole numbers of any size, of floats only below 2^1024.
+    return math.log2(value.numerator) - math.log2(value.denominator) if value else -math.inf
+
+
+class Size(NamedTuple):
+    """The number factor·base^exponent, of any size."""
+
+    factor: Fraction
+    base: Fraction = Fraction(1)
+    exponent: Fraction = Fraction(1)
+
+    @property
+    def log2(self) -> float:
+        """Its base-2 logarithm; −∞ for 0."""
+        return log2(self.factor) + float(self.exponent) * log2(self.base)
+
+    def value(self, name: str | None = None) -> float:
+        """Return it as a float; too large, infinity, or an OverflowError that has the logarithm of `name` used."""
+        size = self.log2
+        if size >= LARGEST_LOG2 and name is not None:
+            raise OverflowError(f"the bound is about 2^{size:.0f}; use log2_{name} instead")
+        if size >= LARGEST_LOG2:
+            return math.inf
+        if self.exponent > MOST_EXACT_EXPONENT or self.base >= 2**1000:
+            return float(2.0**size)
+        # A whole exponent makes it a fraction, which is rounded once.
+        return float(self.factor * self.base**self.exponent)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One entry of `BOUNDS`: a theorem, before numbers are put in."""
+
+    theorem: str
+    side: Side
+    about: About
+    binds: str
+    """Whom it speaks of."""
+    function: Callable[..., float]
+    log2: _Logarithm
+    """The function's logarithm, if its numbers outgrow a float."""
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """What each argument means, in the function's order."""
+        return {name: _MEANINGS[name] for name in inspect.signature(self.function).parameters}
+
+    @property
+    def title(self) -> str:
+        """The first line of the function's documentation."""
+        return (inspect.getdoc(self.function) or "").split("\n", 1)[0]
+
+    def claim(self, binds: str | None = None, /, **numbers: Any) -> Claim:
+        """Return what the theorem says for these numbers, of `binds` if that names them more closely.
+
+        Examples
+        --------
+        >>> BOUNDS["10"].claim(radius=1, margin=0.1).value
+        200
+        """
+        named = self.theorem, self.about, self.side, binds or self.binds
+        size = float(self.log2(**numbers)) if self.log2 is not None else 0.0
+        if math.isfinite(size) and not SMALLEST_LOG2 < size < LARGEST_LOG2:
+            return Claim(*named, None, size)
+        value = self.function(**numbers)
+        if value == 0:
+            return Claim(*named, value, None)
+        # Functions without a logarithm of their own return whole numbers, which have one at any size.
+        size = math.log2(value)
+        return Claim(*named, value if size < LARGEST_LOG2 else None, size)
+
+    def silence(self, because: str, binds: str | None = None) -> Claim:
+        """Return the claim of a theorem that says nothing, and why."""
+        return Claim(self.theorem, self.about, self.side, binds or self.binds, None, None, because)
+
+
+BOUNDS: dict[str, Bound] = {}
+"""All theorems by number; "21-sharp" is Theorem 21 with a better constant, "6" is Corollary 6."""
+
+
+def bound(
+    theorem: str, side: Side, about: About = "expected mistakes", *, binds: str, log2: _Logarithm = None
+) -> Callable[[_Function], _Function]:
+    """Enter a function in `BOUNDS`."""
+
+    def enter(function: _Function) -> _Function:
+        BOUNDS[theorem] = Bound(theorem, side, about, binds, function, log2)
+        return function
+
+    return enter
+
+
+def sized_bound(
+    theorem: str, side: Side, about: About = "expected mistakes", *, binds: str
+) -> Callable[[Callable[_P, Size]], Callable[_P, float]]:
+    """Enter a function that computes a size in `BOUNDS`, and let it return a float; `log2_of` has its logarithm.
+
+    Beyond a float "at most infinity" is true; "at least infinity" would not be, and is an OverflowError.
+    """
+
+    def enter(size: Callable[_P, Size]) -> Callable[_P, float]:
+        size.__annotations__["return"] = float
+
+        @wraps(size)
+        def function(*numbers: _P.args, **named: _P.kwargs) -> float:
+            return size(*numbers, **named).value(size.__name__ if side == "lower" else None)
+
+        @wraps(size)
+        def logarithm(*numbers: _P.args, **named: _P.kwargs) -> float:
+            return size(*numbers, **named).log2
+
+        logarithm.__doc__ = f"Return the base-2 logarithm of `{size.__name__}`."
+        return bound(theorem, side, about, binds=binds, log2=logarithm)(function)
+
+    return enter
+
+
+def log2_of(theorem: str) -> Callable[..., float]:
+    """Return the logarithm of an entry that computes a size."""
+    logarithm = BOUNDS[theorem].log2
+    assert logarithm is not None
+    return logarithm
+
+
+def check_decimal(name: str, value: Any) -> Fraction:
+    """Return a positive number as the fraction it is written as: 0.1 is 1/10, not the float nearest to it."""
+    if isinstance(value, Fraction) and value > 0:
+        return value
+    number = check_number(name, value, above=0.0)
+    # Beyond 2⁵³ a whole number's float has other digits than it has itself.
+    return Fraction(int(value)) if isinstance(value, (int, np.integer)) else Fraction(repr(number))
+
+
+def squared_ratio(radius: Any, margin: Any) -> Fraction:
+    """Return (R/γ)², which every mistake bound is made of, with both numbers read as decimals."""
+    return (check_decimal("radius", radius) / check_decimal("margin", margin)) ** 2
+
+
+def strong_ratio(n_classes: Any, radius: Any, margin: Any) -> Fraction:
+    """Return (R/γ)², having checked that a strong margin can be that large: γ ≤ 2R/√K."""
+    K = check_integer("n_classes", n_classes, low=1)
+    ratio = squared_ratio(radius, margin)
+    if 4 * ratio * (1 + _SLACK) < K:
+        limit = 2.0 * float(radius) / math.sqrt(K)
+        raise ValueError(
+            f"margin must be at most 2·radius/√n_classes = {limit:.6g}, the largest strong margin of {K} classes "
+            f"within radius {radius!r}; got {margin!r}. {_SAME_UNITS}"
+        )
+    # A margin rounded past its limit counts as the limit.
+    return max(ratio, Fraction(K, 4))
+
+
+def weak_ratio(n_classes: Any, radius: Any, margin: Any, *, remedy: str = _SAME_UNITS) -> Fraction:
+    """Return (R/γ)², having checked that a weak margin can be that large: γ² ≤ R²·K/(K−1)."""
+    K = check_integer("n_classes", n_classes, low=2)
+    ratio = squared_ratio(radius, margin)
+    if K * ratio * (1 + _SLACK) < K - 1:
+        limit = float(radius) * math.sqrt(K / (K - 1))
+        raise ValueError(
+            f"margin must be at most radius·√(K/(K−1)) = {limit:.6g}, the largest weak margin of {K} classes within "
+            f"radius {radius!r}; got {margin!r}. {remedy}"
+        )
+    return max(ratio, Fraction(K - 1, K))

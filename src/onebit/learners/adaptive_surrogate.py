@@ -1,0 +1,119 @@
+"""Adaptive gradient descent on the logistic loss, with randomized decoding and fading uniform exploration."""
+
+import math
+from typing import Any, NamedTuple
+
+from onebit.engine.jit import jit_inline, jit_internal
+from onebit.engine.state import LARGEST_SQUARE, State
+from onebit.game import Answer
+from onebit.inputs import check_integer, check_number
+from onebit.learners.base import Learner
+from onebit.learners.gradient import (
+    ANSWERS,
+    COUNT,
+    PROPENSITY,
+    SOFT,
+    SQUARE,
+    UNIFORM,
+    GradientState,
+    Scratch,
+    Weights,
+    adaptive_rate,
+    take_step,
+    write_gradient,
+    write_softmax,
+)
+
+
+class AdaptiveSurrogate(Learner):
+    """Draws from the softmax where that is unsure, from all labels now and then, and takes steps of its own size.
+
+    Let p be the largest entry of softmax(Wx). With probability q = 2B√(K/T) a label is drawn uniformly. Otherwise the
+    label with the highest score is guessed, or with probability min(1, 2(1 − p)) one drawn from the softmax. A right
+    guess leads to a step along −G, G = (softmax(Wx) − e)xᵀ/P, where e marks the label and P is its propensity:
+    2B/√(2Σ‖G‖²) times G, the sum over all G so far. Weights outside the ball ‖W‖ ≤ B are projected onto it. A wrong
+    guess leads to no step.
+
+    Parameters
+    ----------
+    norm_bound : float
+        B: the weights that it is to compete with are no longer (all classes together); from 1e-30 to 1e100. The
+        diameter of that ball, 2B, stands for the authors' B.
+    horizon : int, optional
+        T, the number of rounds. By default it is not known: round t explores with the q of T = t, where t counts the
+        answers so far. No doubling is needed: that q falls, and adds up to no more than twice what a known T gives.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` infer them from y.
+    seed : int
+        Seed of the learner's random numbers.
+
+    Notes
+    -----
+    Guarantee:
+    For any weights U in the ball and rows no longer than R, E[M] ≤ Σ ℓ(U) + Σ qₜ + 19·B²R²K/q in T rounds fixed
+    beforehand, where ℓ is the logistic loss in base 2 and q the last qₜ: with R = 1, at most (2 + 9.5)·B√(KT) above Σ
+    ℓ(U) for a known T, and (4 + 9.5)·B√(KT) without. A decoded label is wrong with a chance of at most ln 2·ℓ, which
+    leaves 0.3·ℓ to pay for the variance of the steps, ‖∇ℓ‖² ≤ 2R²ℓ/ln 2 divided by a chance of q/K or more. When a
+    class is added it holds from there on, for the larger K; with `among` the right label must be allowed. Steps on
+    known rounds (`learn_from`) are unbiased if the propensities are those that the labels were tried with.
+
+    Examples
+    --------
+    >>> learner = AdaptiveSurrogate(norm_bound=5.0, horizon=10_000, classes=4, seed=3)
+    >>> learner.probabilities([1.0, 0.0]).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+
+    References
+    ----------
+    Shibukawa, Tsuchiya, Sakaue, Yamanishi (2025). Bandit and delayed feedback in online structured prediction. NeurIPS.
+    """
+
+    def __init__(
+        self, norm_bound: float = 5.0, horizon: int | None = None, *, classes: Any = None, seed: int = 0
+    ) -> None:
+        self.norm_bound = norm_bound
+        self.horizon = horizon
+        self.classes = classes
+        self.seed = seed
+
+    def _new_state(self) -> State:
+        bound = check_number("norm_bound", self.norm_bound, at_least=1e-30, at_most=1e100)
+        rounds = 0 if self.horizon is None else check_integer("horizon", self.horizon, low=1, high=2**53)
+        return _State(_Settings(float(rounds), bound), self.n_features_in_, len(self.classes_))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # In the 300 rows of scikit-learn's check nearly every guess is uniform.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+class _Settings(NamedTuple):
+    horizon: float
+    """0 if unknown."""
+    norm_bound: float
+
+
+@jit_inline
+def _mix(scratch: Scratch, settings: _Settings) -> int:
+    greedy, known = write_softmax(scratch), scratch.known
+    rounds = settings.horizon if settings.horizon > 0.0 else known[COUNT] + 1.0
+    known[UNIFORM] = min(1.0, 2.0 * settings.norm_bound * math.sqrt(scratch.soft.shape[0] / rounds))
+    known[SOFT] = min(1.0, 2.0 * (1.0 - scratch.soft[greedy]))
+    return greedy
+
+
+@jit_internal
+def _learn(state: Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
+    state.sums[ANSWERS] += 1.0
+    if not answer.correct or scratch.known[SQUARE] == 0.0:
+        return False
+    length = write_gradient(answer.label, scratch, scratch.known[PROPENSITY])
+    if not length * scratch.known[SQUARE] < math.inf:  # a forged ticket may have any propensity
+        return False
+    return take_step(state, scratch, adaptive_rate(state, length, scratch, settings.norm_bound), length)
+
+
+class _State(GradientState):
+    mix, learn = staticmethod(_mix), staticmethod(_learn)
+    divides, longest_square, projects = True, LARGEST_SQUARE, True

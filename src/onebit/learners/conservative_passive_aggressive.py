@@ -1,0 +1,83 @@
+"""Conservative one-versus-all with passive-aggressive steps: no exploration at all."""
+
+import math
+from typing import Any, NamedTuple
+
+from onebit.engine.jit import jit_internal
+from onebit.engine.loop import clear
+from onebit.engine.state import State
+from onebit.game import Answer
+from onebit.inputs import check_number
+from onebit.learners.base import Learner
+from onebit.learners.gradient import SQUARE, GradientState, Scratch, Weights, passive_aggressive
+
+
+class ConservativePassiveAggressive(Learner):
+    """One binary learner per class; the highest score is guessed, and only its learner is updated.
+
+    With s = 1 for right and s = −1 for wrong, the guessed class gains s·τ·x, τ = min(C, max(0, 1 − s⟨w, x⟩)/‖x‖²): the
+    shortest step after which s⟨w, x⟩ ≥ 1, but never more than C (PA-I). It never explores.
+
+    Parameters
+    ----------
+    C : float
+        The largest step: above 0, or ``math.inf`` for the plain passive-aggressive step.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` infer them from y.
+    seed : int
+        Not used: the algorithm has no randomness.
+
+    Notes
+    -----
+    Guarantee:
+    On examples that are strongly separable with margin γ within radius R, at most 4·max(R², 1/C)/γ² mistakes in rounds
+    whose highest score is 0 or more, always: with uᵢ = 2wᵢ/γ every step brings Σ‖wᵢ − uᵢ‖², at first 4/γ², down by
+    τ·loss or more, and after such a mistake the loss is 1 or more. Nothing is known of rounds in which every score is
+    negative: where all are below −1 the same mistake can repeat forever. It holds for late answers (steps start from
+    the current weights), for added classes, with known rounds (`learn_from`), and with `among`.
+
+    Examples
+    --------
+    >>> learner = ConservativePassiveAggressive(classes=["left", "right"])
+    >>> guess = learner.guess([1.0, 0.0])
+    >>> learner.tell(guess, correct=False)
+    >>> learner.weights_[0].tolist(), learner.guess([1.0, 0.0]).label
+    ([-1.0, 0.0], 'right')
+
+    References
+    ----------
+    Chen, Chen, Zhang, Chen, Zhang (2009). Beyond Banditron: a conservative and efficient reduction for online
+    multiclass prediction with bandit setting model. ICDM.
+    Crammer, Dekel, Keshet, Shalev-Shwartz, Singer (2006). Online passive-aggressive algorithms. JMLR 7 (PA-I).
+    """
+
+    def __init__(self, C: float = 1.0, *, classes: Any = None, seed: int = 0) -> None:
+        self.C = C
+        self.classes = classes
+        self.seed = seed
+
+    def _new_state(self) -> State:
+        return _State(PassiveAggressiveSettings(largest_step(self.C)), self.n_features_in_, len(self.classes_))
+
+
+class PassiveAggressiveSettings(NamedTuple):
+    """The largest step."""
+
+    largest: float
+
+
+def largest_step(C: Any) -> float:
+    """Return the largest step, or raise ValueError."""
+    return math.inf if isinstance(C, float) and math.inf == C else check_number("C", C, above=0.0)
+
+
+@jit_internal
+def _learn(_state: Weights, answer: Answer, scratch: Scratch, settings: PassiveAggressiveSettings) -> Any:
+    gains, label, sign = scratch.gains, answer.label, 1.0 if answer.correct else -1.0
+    clear(gains)
+    gains[label] = passive_aggressive(scratch.scores[label], sign, scratch.known[SQUARE], settings.largest)
+    return gains[label] != 0.0
+
+
+class _State(GradientState):
+    learn = staticmethod(_learn)

@@ -1,0 +1,93 @@
+"""Explore, then commit: the simplest way to learn from a regression."""
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+from onebit.engine.jit import jit_inline
+from onebit.engine.state import State
+from onebit.inputs import check_integer
+from onebit.learners.epsilon_greedy import chosen_regression
+from onebit.learners.regression import (
+    RegressionLearner,
+    RegressionNumbers,
+    RegressionScratch,
+    RegressionState,
+    mostly_highest,
+)
+
+
+class ExploreFirst(RegressionLearner):
+    """Draws labels uniformly for the first `n_first` answers, then guesses the label with the highest prediction.
+
+    It goes on learning after that. Class i regresses 1 for right and 0 for wrong on the rounds in which it was guessed.
+    That "right" proves the other labels wrong is not used. There is no intercept: give rows a column of ones.
+
+    Parameters
+    ----------
+    n_first : int
+        The number of answers after which it stops exploring; 0 or more.
+    scores, diagonal, regularization, learning_rate
+        As for `EpsilonGreedy`.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` infer them from y.
+    seed : int
+        Seed of the learner's random numbers.
+
+    Notes
+    -----
+    Guarantee:
+    (K−1)/K mistakes per round while it explores, if there is always one right label. With `n_first` of order T^(2/3), a
+    probability of each label that is linear in x and rows that are drawn independently, Õ(T^(2/3)) more mistakes than
+    the best labels would make (Langford and Zhang). A class that is added later is hardly ever tried, and has no
+    guarantee; with `among` it explores among those; known rounds (`learn_from`) count as answers.
+
+    Examples
+    --------
+    >>> learner = ExploreFirst(n_first=2, classes=["no", "yes"], seed=1)
+    >>> learner.probabilities([1.0, 0.0])
+    array([0.5, 0.5])
+    >>> learner.learn_labels([[1.0, 0.0], [0.0, 1.0]], ["yes", "no"]).probabilities([1.0, 0.0])
+    array([0., 1.])
+
+    References
+    ----------
+    Langford, Zhang (2008). The epoch-greedy algorithm for contextual multi-armed bandits. NIPS 20.
+    """
+
+    def __init__(
+        self,
+        n_first: int = 300,
+        scores: str = "ridge",
+        diagonal: bool = False,
+        regularization: float = 1.0,
+        learning_rate: float = 0.5,
+        *,
+        classes: Any = None,
+        seed: int = 0,
+    ) -> None:
+        self.n_first = n_first
+        self.scores = scores
+        self.diagonal = diagonal
+        self.regularization = regularization
+        self.learning_rate = learning_rate
+        self.classes = classes
+        self.seed = seed
+
+    def _new_state(self) -> State:
+        n_first = check_integer("n_first", self.n_first, low=0, high=2**53)
+        regression = chosen_regression(self.scores, self.diagonal, self.regularization, self.learning_rate)
+        return _State(self, regression, float(n_first))
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Yield one that soon stops exploring."""
+        yield cls(n_first=40)
+
+
+@jit_inline
+def _uniform_at_first(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
+    mostly_highest(scratch, 1.0 if scratch.answers[0] < settings.exploring[0] else 0.0)
+
+
+class _State(RegressionState):
+    probabilities_of = staticmethod(_uniform_at_first)

@@ -1,0 +1,322 @@
+"""One weight vector per class, for learners that use the size of scores, not only their order.
+
+A learner's file has its mathematics: a subclass of `GradientState` with two compiled functions.
+
+- ``mix(scratch, settings)`` returns the label with the highest score, and writes how a guess is drawn: uniformly with
+  probability ``known[UNIFORM]``; otherwise from ``soft`` with probability ``known[SOFT]``; otherwise the highest. By
+  default the highest is guessed.
+- ``learn(state, answer, scratch, settings)`` writes to ``gains`` how much of x each class gains, and returns whether
+  any does.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from onebit.engine.jit import jit_inline, jit_internal, jit_no_refcount
+from onebit.engine.loop import READY, UNSCORED, Algorithm, clear, highest
+from onebit.engine.randomness import Draw, uniform, uniform_label
+from onebit.engine.state import State, check_finite, divisible_chance
+from onebit.game import Answer, Guess
+from onebit.inputs import Floats, Rows, SparseRows, unlocked
+
+ANSWERS, SQUARES, LONGEST, LENGTH = range(4)
+"""Positions in `Weights.sums`: answers so far, Σ‖G‖² of the steps, the largest ‖x‖² learned from, ‖W‖²."""
+SQUARE, COUNT, UNIFORM, SOFT, PROPENSITY = range(5)
+"""Positions in `Scratch.known`: ‖x‖², answers so far, the two probabilities of `mix`, the propensity of the guess."""
+LN2 = math.log(2.0)
+
+
+class Weights(NamedTuple):
+    """What was learned."""
+
+    weights: Floats
+    """One row per feature, one column per class."""
+    sums: Floats
+
+
+class Scratch(NamedTuple):
+    """What is known about one round."""
+
+    scores: Floats
+    soft: Floats
+    """Their softmax."""
+    gains: Floats
+    """How much of x each class gains."""
+    propensities: Floats
+    known: Floats
+
+
+@jit_inline
+def guess_highest(scratch: Scratch, _settings: Any) -> int:
+    """Return the label with the highest score, and explore nothing."""
+    return highest(scratch.scores)
+
+
+class GradientState(State):
+    """Weights, and a few sums; `settings` is a named tuple of numbers."""
+
+    arrays: Weights
+    may_have_kernel = False
+    takes_sparse = True
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({"weights": ("", "class")})
+    per_class = "scores", "soft", "gains", "propensities"
+
+    mix: ClassVar[Callable[..., int]] = staticmethod(guess_highest)
+    learn: ClassVar[Callable[..., bool]]
+    full_information: ClassVar[bool] = False
+    divides: ClassVar[bool] = False
+    """Whether a step is divided by the label's propensity."""
+    longest_square: ClassVar[float] = math.inf
+    """Rows with a larger ‖x‖² are refused."""
+    projects: ClassVar[bool] = False
+    """Whether weights are projected onto the ball of radius ``settings.norm_bound``."""
+
+    def __init__(self, settings: Any, n_features: int, n_classes: int) -> None:
+        self.settings, self.n_classes = settings, n_classes
+        self.arrays = Weights(np.zeros((n_features, n_classes)), np.zeros(4))
+        self.scratch = self.new_scratch()
+
+    def new_scratch(self) -> Scratch:
+        """Return empty scratch arrays."""
+        scores, soft, gains, propensities = np.zeros((4, self.n_classes))
+        return Scratch(scores, soft, gains, propensities, np.zeros(5))
+
+    def algorithm(self, is_sparse: bool) -> Algorithm:
+        """Return the algorithm of the class's two functions."""
+        kind = type(self)
+        return _algorithm(kind.mix, kind.learn, is_sparse, kind.full_information, kind.longest_square, kind.projects)
+
+    def update(self, guess: Guess, correct: bool, truth: int) -> bool:
+        """Learn from an answer; a late one steps from the current weights, with the propensity of the guess."""
+        if self._scored_round != guess.round:
+            self.score(guess.row, guess.row)
+        return self._update_scored(guess.row, guess.index, correct, truth, guess.propensity)
+
+    def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
+        """Learn as if the label had been guessed with that propensity."""
+        if truth < 0 and self.full_information:
+            return False  # it learns from labels, and this one is unknown
+        self.score(row, row)
+        n_answers, chance = self.arrays.sums[ANSWERS], divisible_chance(propensity, row) if self.divides else 1.0
+        try:
+            return self._update_scored(unlocked(row), label, correct, truth, chance)
+        finally:
+            self.arrays.sums[ANSWERS] = n_answers  # exploration decays with rounds played, not with known ones
+
+    def _update_scored(self, row: Rows, label: int, correct: bool, truth: int, propensity: float) -> bool:
+        compiled, state, scratch, settings = self._ready[type(row)]
+        self.scratch.known[PROPENSITY] = propensity
+        self._scored_round = -1
+        return compiled.update(state, row, scratch, label, False, correct, truth, settings)
+
+    def check_arrays(self, arrays: Weights) -> None:
+        """Raise unless weights and sums of squares are possible."""
+        check_finite(arrays.weights, arrays.sums[:LENGTH])
+        if (arrays.sums[:LENGTH] < 0.0).any():
+            raise ValueError("a count, or a sum of squares, is below 0")
+
+    def score_rows(self, rows: Rows) -> Floats:
+        """Return every row's score for every class."""
+        matrix: Any = rows
+        if isinstance(rows, SparseRows):
+            matrix = scipy.sparse.csr_array((rows.values, rows.columns, rows.starts), shape=rows.shape)
+        with np.errstate(over="ignore", invalid="ignore"):
+            products: Floats = np.nan_to_num(matrix @ self.arrays.weights)
+        return products
+
+    def learned(self) -> dict[str, Floats]:
+        """Return the weights, one row per class."""
+        return {"weights": self.arrays.weights.T.copy(), "sums": self.arrays.sums.copy()}
+
+
+# Scores.
+
+
+@jit_inline
+def _score_dense(state: Weights, X: Floats, t: int, scratch: Scratch) -> float:
+    scores, weights, square = scratch.scores, state.weights, 0.0
+    clear(scores)
+    for j in range(X.shape[1]):
+        square += X[t, j] * X[t, j]
+        for i in range(scores.shape[0]):
+            scores[i] += X[t, j] * weights[j, i]
+    return square
+
+
+@jit_inline
+def _score_sparse(state: Weights, X: SparseRows, t: int, scratch: Scratch) -> float:
+    scores, weights, square = scratch.scores, state.weights, 0.0
+    clear(scores)
+    for entry in range(X.starts[t], X.starts[t + 1]):
+        square += X.values[entry] * X.values[entry]
+        for i in range(scores.shape[0]):
+            scores[i] += X.values[entry] * weights[X.columns[entry], i]
+    return square
+
+
+@jit_internal
+def _finish_scoring(state: Weights, square: float, scratch: Scratch, longest_square: float) -> int:
+    off = square - square
+    for i in range(scratch.scores.shape[0]):
+        off += scratch.scores[i] - scratch.scores[i]
+    if square > longest_square:
+        return UNSCORED
+    scratch.known[SQUARE], scratch.known[COUNT] = square, state.sums[ANSWERS]
+    return READY if off == 0.0 else UNSCORED
+
+
+# The guess.
+
+
+@jit_inline
+def write_softmax(scratch: Scratch) -> int:
+    """Write the softmax of the scores, and return the label with the highest."""
+    scores, soft, total = scratch.scores, scratch.soft, 0.0
+    greedy = highest(scores)
+    for i in range(scores.shape[0]):
+        soft[i] = math.exp(scores[i] - scores[greedy])
+        total += soft[i]
+    for i in range(scores.shape[0]):
+        soft[i] /= total
+    return greedy
+
+
+@jit_inline
+def _propensity(label: int, greedy: int, scratch: Scratch) -> Any:
+    u, m = scratch.known[UNIFORM], scratch.known[SOFT]
+    drawn = m * scratch.soft[label] if m > 0.0 else 0.0
+    return u / scratch.scores.shape[0] + (1.0 - u) * (drawn + (1.0 - m if label == greedy else 0.0))
+
+
+@jit_no_refcount
+def _draw(greedy: int, scratch: Scratch, draw: Draw) -> tuple[int, bool]:
+    label, explored, u, m = greedy, False, scratch.known[UNIFORM], scratch.known[SOFT]
+    if u > 0.0 or m > 0.0:
+        number = uniform(draw)
+        # One number serves all choices: on either side of a threshold it is uniform again after rescaling.
+        if number < u:
+            label, explored = uniform_label(number / u, scratch.scores.shape[0]), True
+        elif m > 0.0:
+            number = (number - u) / (1.0 - u)
+            if number < m:
+                number /= m
+                for i in range(scratch.scores.shape[0]):
+                    number -= scratch.soft[i]
+                    if number < 0.0:
+                        label = i
+                        break
+    scratch.known[PROPENSITY] = _propensity(label, greedy, scratch)
+    return label, explored
+
+
+# The step.
+
+
+@jit_inline
+def passive_aggressive(score: float, sign: float, square: float, largest: float) -> float:
+    """Return the step that raises sign·score to 1, or the largest step."""
+    loss = 1.0 - sign * score
+    if loss <= 0.0 or square == 0.0:
+        return 0.0
+    size = min(largest, loss / square)
+    return sign * size if size < math.inf else 0.0
+
+
+@jit_inline
+def write_gradient(label: int, scratch: Scratch, propensity: float) -> float:
+    """Write minus the gradient of the base-2 logistic loss, in units of x, divided by a propensity; return ‖G‖²."""
+    gains, soft, length = scratch.gains, scratch.soft, 0.0
+    for i in range(gains.shape[0]):
+        gains[i] = (1.0 - soft[i] if i == label else -soft[i]) / (propensity * LN2)
+        length += gains[i] * gains[i]
+    return length
+
+
+@jit_inline
+def take_step(state: Weights, scratch: Scratch, rate: float, length: float) -> bool:
+    """Multiply the gains by a learning rate and keep ‖W‖² up to date; return whether the rate is a number."""
+    if not rate < math.inf:
+        return False
+    product = 0.0
+    for i in range(scratch.gains.shape[0]):
+        scratch.gains[i] *= rate
+        product += scratch.gains[i] * scratch.scores[i]
+    state.sums[LENGTH] += 2.0 * product + rate * rate * length * scratch.known[SQUARE]
+    return True
+
+
+@jit_inline
+def adaptive_rate(state: Weights, length: float, scratch: Scratch, norm_bound: float) -> float:
+    """Add a squared gradient to their sum, and return the learning rate that follows from it."""
+    state.sums[SQUARES] += length * scratch.known[SQUARE]
+    # Any two weights in the ball are within twice the norm bound of each other.
+    return 2.0 * norm_bound / math.sqrt(2.0 * state.sums[SQUARES]) if state.sums[SQUARES] > 0.0 else 0.0
+
+
+@jit_inline
+def _step_dense(state: Weights, X: Floats, t: int, gains: Floats) -> None:
+    for j in range(X.shape[1]):
+        for i in range(gains.shape[0]):
+            state.weights[j, i] += X[t, j] * gains[i]
+
+
+@jit_inline
+def _step_sparse(state: Weights, X: SparseRows, t: int, gains: Floats) -> None:
+    for entry in range(X.starts[t], X.starts[t + 1]):
+        for i in range(gains.shape[0]):
+            state.weights[X.columns[entry], i] += X.values[entry] * gains[i]
+
+
+@jit_internal
+def _project(state: Weights, bound: float) -> None:
+    """Project the weights onto the ball; their norm is updated incrementally and recomputed only at its edge."""
+    weights, sums = state.weights, state.sums
+    if sums[LENGTH] <= bound * bound:
+        return
+    length = 0.0
+    for j in range(weights.shape[0]):
+        for i in range(weights.shape[1]):
+            length += weights[j, i] * weights[j, i]
+    if length > bound * bound:
+        shrink = bound / math.sqrt(length)
+        for j in range(weights.shape[0]):
+            for i in range(weights.shape[1]):
+                weights[j, i] *= shrink
+        length = bound * bound
+    sums[LENGTH] = length
+
+
+@cache
+def _algorithm(
+    mix: Any, learn: Any, is_sparse: bool, full_information: bool, longest_square: float, projects: bool
+) -> Algorithm:
+    score: Any = _score_sparse if is_sparse else _score_dense
+    step: Any = _step_sparse if is_sparse else _step_dense
+
+    def score_row(state: Weights, X: Rows, t: int, scratch: Scratch, _settings: Any) -> int:
+        return _finish_scoring(state, score(state, X, t, scratch), scratch, longest_square)
+
+    def choose(scratch: Scratch, draw: Draw, settings: Any) -> tuple[int, bool]:
+        return _draw(mix(scratch, settings), scratch, draw)
+
+    def probabilities(scratch: Scratch, settings: Any) -> None:
+        greedy = mix(scratch, settings)
+        for i in range(scratch.propensities.shape[0]):
+            scratch.propensities[i] = _propensity(i, greedy, scratch)
+
+    def update(state: Weights, X: Rows, t: int, scratch: Scratch, answer: Answer, settings: Any) -> Any:
+        changed = learn(state, answer, scratch, settings)
+        if changed:
+            step(state, X, t, scratch.gains)
+            if projects:
+                _project(state, settings.norm_bound)
+        return changed
+
+    functions = jit_inline(score_row), jit_no_refcount(choose), jit_no_refcount(probabilities), jit_inline(update)
+    return Algorithm(*functions, full_information=full_information)

@@ -1,0 +1,164 @@
+"""The label that was right most often, whatever the features: what a learner must beat to have learned from them."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from onebit.engine.jit import jit_inline
+from onebit.engine.loop import READY, UNSCORED, Algorithm, highest
+from onebit.engine.randomness import Draw, uniform, uniform_label
+from onebit.engine.state import State, check_finite
+from onebit.game import Answer
+from onebit.inputs import Floats, Rows, check_number
+from onebit.learners.base import Learner
+from onebit.learners.run import LearnedArray
+
+
+class Majority(Learner):
+    """Guesses the label that was right in the largest share of the rounds in which it was tried.
+
+    The share is (right + 1)/(tried + 1), as if every label had been right once before: so each label is tried, in the
+    order of the classes, before any that has failed is tried again. With probability `exploration` the label is drawn
+    uniformly, so that the commonest label is not missed forever after a bad start. Features are checked, and ignored.
+
+    Parameters
+    ----------
+    exploration : float
+        How often a label is drawn uniformly: in [0, 1].
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` infer them from y.
+    seed : int
+        Seed of the learner's random numbers.
+
+    Notes
+    -----
+    Guarantee:
+    None. If labels are drawn independently and exploration is above 0, every share converges to its label's frequency,
+    and the guesses to the commonest label. An added class is tried next. Known rounds (`learn_from`) count as tried;
+    with `among` the best of the allowed labels is guessed.
+
+    Attributes
+    ----------
+    tried_, right_ : arrays of shape (K,)
+        How often each label was tried, and how often it was right then.
+
+    Examples
+    --------
+    >>> learner = Majority(exploration=0, classes=["no", "yes"])
+    >>> for answer in (False, True):
+    ...     learner.tell(learner.guess([0.0]), correct=answer)
+    >>> learner.guess([0.0]).label, learner.tried_.tolist(), learner.right_.tolist()
+    ('yes', [1.0, 1.0], [0.0, 1.0])
+
+    References
+    ----------
+    Sutton, Barto (2018). Reinforcement learning: an introduction. MIT Press. Sections 2.2 and 2.6: ε-greedy shares,
+    optimistic at first.
+    """
+
+    def __init__(self, exploration: float = 0.05, *, classes: Any = None, seed: int = 0) -> None:
+        self.exploration = exploration
+        self.classes = classes
+        self.seed = seed
+
+    def _new_state(self) -> State:
+        rate = check_number("exploration", self.exploration, at_least=0.0, at_most=1.0)
+        return _Shares(_Settings(rate), self.n_features_in_, len(self.classes_))
+
+    tried_, right_ = LearnedArray(), LearnedArray()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # it ignores the features
+        return tags
+
+
+class _Counts(NamedTuple):
+    counts: Floats
+    """How often each label was tried, and how often it was right."""
+    width: Floats
+    """As long as a row: a saved file is no smaller than the rows it takes."""
+
+
+class _Scratch(NamedTuple):
+    scores: Floats
+    propensities: Floats
+
+
+class _Settings(NamedTuple):
+    exploration: float
+
+
+class _Shares(State):
+    """How often each label was tried and right."""
+
+    arrays: _Counts
+    may_have_kernel = False
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({"counts": ("", "class")})
+    per_class = "scores", "propensities"
+
+    def __init__(self, settings: _Settings, n_features: int, n_classes: int) -> None:
+        self.settings, self.n_classes = settings, n_classes
+        self.arrays = _Counts(np.zeros((2, n_classes)), np.zeros(n_features))
+        self.scratch = self.new_scratch()
+
+    def new_scratch(self) -> _Scratch:
+        return _Scratch(*np.zeros((2, self.n_classes)))
+
+    def algorithm(self, is_sparse: bool) -> Algorithm:
+        return _ALGORITHM
+
+    def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
+        return self.learn_as_played(row, label, False, correct, truth)
+
+    def check_arrays(self, arrays: _Counts) -> None:
+        check_finite(arrays.counts)
+        if (arrays.counts < 0.0).any():
+            raise ValueError("a count is below 0")
+
+    def score_rows(self, rows: Rows) -> Floats:
+        tried, right = self.arrays.counts
+        return np.tile((right + 1.0) / (tried + 1.0), (rows.shape[0], 1))
+
+    def learned(self) -> dict[str, Floats]:
+        tried, right = self.arrays.counts.copy()
+        return {"tried": tried, "right": right}
+
+
+@jit_inline
+def _score(state: _Counts, X: Floats, t: int, scratch: _Scratch, _settings: _Settings) -> int:
+    off = 0.0
+    for j in range(X.shape[1]):
+        off += X[t, j] - X[t, j]  # features are ignored, but must be finite
+    for i in range(scratch.scores.shape[0]):
+        scratch.scores[i] = (state.counts[1, i] + 1.0) / (state.counts[0, i] + 1.0)
+    return READY if off == 0.0 else UNSCORED
+
+
+@jit_inline
+def _choose(scratch: _Scratch, draw: Draw, settings: _Settings) -> tuple[int, bool]:
+    u = settings.exploration
+    number = uniform(draw) if u > 0.0 else 1.0
+    if number < u:
+        return uniform_label(number / u, scratch.scores.shape[0]), True
+    return highest(scratch.scores), False
+
+
+@jit_inline
+def _probabilities(scratch: _Scratch, settings: _Settings) -> None:
+    n_classes, u = scratch.scores.shape[0], settings.exploration
+    for i in range(n_classes):
+        scratch.propensities[i] = u / n_classes
+    scratch.propensities[highest(scratch.scores)] = u / n_classes + (1.0 - u)
+
+
+@jit_inline
+def _update(state: _Counts, _X: Floats, _t: int, _scratch: _Scratch, answer: Answer, _settings: _Settings) -> bool:
+    state.counts[0, answer.label] += 1.0
+    state.counts[1, answer.label] += answer.correct
+    return True
+
+
+_ALGORITHM = Algorithm(_score, _choose, _probabilities, _update)

@@ -1,0 +1,186 @@
+"""PNewtron: the online Newton step on the logistic loss, with exploration."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Self
+
+from onebit.engine.jit import jit_inline
+from onebit.engine.randomness import Draw, uniform, uniform_label
+from onebit.engine.state import State
+from onebit.game import Answer
+from onebit.inputs import Floats, check_number, check_switch
+from onebit.learners.second_order import DiagonalState, JointRule, JointScratch, JointSettings, SecondOrderLearner
+from onebit.learners.second_order_full import FullState
+
+
+class PNewtron(SecondOrderLearner):
+    """Draws labels by the softmax of its scores, and follows the leader on a quadratic model of the logistic loss.
+
+    With p the softmax of α·Wx and q = (1 − exploration)·p + exploration/K the propensities, a right guess y gives the
+    gradient G = (1 − p_y)/q_y · (1/K − e_y) ⊗ x with κ = q_y, a wrong one G = p_y/q_y · (e_y − 1/K) ⊗ x with κ = 1. On
+    average G is (p − e) ⊗ x with e for the right label: the gradient of the logistic loss of α·Wx, divided by α. The
+    weights minimise the sum of G·(W − Wₜ) + ½κβ(G·(W − Wₜ))² over all rounds and ‖W‖²/(2D), within the ball ‖W‖ ≤ D:
+    where the free minimum lies outside, they are its nearest point in the norm of the matrix, found by one equation in
+    one unknown. Sparse rows are made dense one by one.
+
+    With ‖W‖²/(2D) a first gradient of length 1 leads just to the ball's edge. α, β and D are the published ones by
+    default; the default of `exploration` was chosen here, and so was the diagonal form: the same formulas, with the
+    diagonal of the matrix for it.
+
+    Parameters
+    ----------
+    exploration : float
+        How often a label is drawn uniformly: from 1e-50 to 1.
+    sharpness : float
+        α: what scores are multiplied by before the softmax; up to 1e6.
+    curvature : float
+        β: how much the model bends along a gradient; from 1e-30 to 1e30.
+    radius : float
+        D: the largest norm of the weights, all classes together; from 1e-15 to 1e15.
+    diagonal : bool
+        Whether only the diagonal of the matrix is kept. Then a round takes O(Kd); the whole matrix takes O((Kd)²), and
+        is refused if it does not fit in memory.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` infer them from y.
+    seed : int
+        Seed of the learner's random numbers.
+
+    Notes
+    -----
+    Guarantee:
+    None for these settings (the P is for practical). Newtron, the same with the whole matrix and with a β and an
+    exploration that its theorem chooses, has a logistic loss beyond that of the best weights in the ball of O(log T) if
+    α is a constant, O(√T) if it grows as log T, and at most O(T^⅔), on examples of bounded length. Added classes had no
+    weights in earlier rounds; with `among` a round is played as if there were no other labels. Known rounds
+    (`learn_from`) give unbiased gradients if the propensities are those that the labels were tried with. A late answer
+    gives the gradient at the time of the guess.
+
+    Attributes
+    ----------
+    weights_ : array of shape (K, n_features)
+        What each class has learned.
+
+    Examples
+    --------
+    >>> learner = PNewtron(exploration=0.3, classes=3, seed=4)
+    >>> guess = learner.guess([1.0, 0.0])
+    >>> learner.tell(guess, correct=True)
+    >>> bool(learner.probabilities([1.0, 0.0])[guess.index] > 1 / 3)
+    True
+
+    References
+    ----------
+    Hazan, Kale (2011). Newtron: an efficient bandit algorithm for online multiclass prediction. NIPS.
+    """
+
+    def __init__(
+        self,
+        exploration: float = 0.05,
+        sharpness: float = 10.0,
+        curvature: float = 0.01,
+        radius: float = 1.0,
+        *,
+        diagonal: bool = False,
+        classes: Any = None,
+        seed: int = 0,
+    ) -> None:
+        self.exploration = exploration
+        self.sharpness = sharpness
+        self.curvature = curvature
+        self.radius = radius
+        self.diagonal = diagonal
+        self.classes = classes
+        self.seed = seed
+
+    def _new_state(self) -> State:
+        exploration = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
+        sharpness = check_number("sharpness", self.sharpness, above=0.0, at_most=1e6)
+        curvature = check_number("curvature", self.curvature, above=1e-31, at_most=1e30)
+        radius = check_number("radius", self.radius, above=1e-16, at_most=1e15)
+        rule = exploration, sharpness, curvature
+        settings = JointSettings(rule, 1.0 / radius, radius, exploration)
+        form = DiagonalState if check_switch("diagonal", self.diagonal) else FullState
+        return form(RULE, settings, self.n_features_in_, len(self.classes_))
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Yield both forms."""
+        yield cls()
+        yield cls(exploration=0.2, diagonal=True)
+
+
+@jit_inline
+def _soften(scores: Floats, sharpness: float, out: Floats) -> None:
+    """Write the softmax; a label that is not allowed, with a score of −∞, gets 0."""
+    top, total = -math.inf, 0.0
+    for i in range(scores.shape[0]):
+        top = max(top, scores[i])
+    for i in range(scores.shape[0]):
+        out[i] = math.exp(sharpness * (scores[i] - top))
+        total += out[i]
+    for i in range(scores.shape[0]):
+        out[i] /= total
+
+
+@jit_inline
+def _mixed(chance: float, exploration: float, n_classes: int) -> float:
+    # Written this way, a single label has propensity exactly 1.
+    return chance + exploration * (1.0 / n_classes - chance)
+
+
+@jit_inline
+def _choose(scratch: JointScratch, draw: Draw, settings: JointSettings) -> tuple[int, bool]:
+    number, exploration, n_classes = uniform(draw), settings.rule[0], scratch.current.shape[0]
+    # One number serves both choices: on either side of the rate it is uniform again after rescaling.
+    if number < exploration:
+        return uniform_label(number / exploration, n_classes), True
+    _soften(scratch.current, settings.rule[1], scratch.shares)
+    left, label = (number - exploration) / (1.0 - exploration), 0
+    while label < n_classes - 1 and left >= scratch.shares[label]:
+        left -= scratch.shares[label]
+        label += 1
+    return label, False
+
+
+@jit_inline
+def _probabilities(scratch: JointScratch, settings: JointSettings) -> None:
+    n_classes = scratch.current.shape[0]
+    _soften(scratch.current, settings.rule[1], scratch.propensities)
+    for i in range(n_classes):
+        scratch.propensities[i] = _mixed(scratch.propensities[i], settings.rule[0], n_classes)
+
+
+@jit_inline
+def _n_allowed(scores: Floats) -> int:
+    count = 0
+    for i in range(scores.shape[0]):
+        count += scores[i] > -math.inf
+    return count
+
+
+@jit_inline
+def _chance(scratch: JointScratch, answer: Answer, settings: JointSettings) -> float:
+    _soften(scratch.scores, settings.rule[1], scratch.shares)
+    return _mixed(scratch.shares[answer.label], settings.rule[0], _n_allowed(scratch.scores))
+
+
+@jit_inline
+def _plan(scratch: JointScratch, answer: Answer, chance: float, settings: JointSettings) -> tuple[float, float]:
+    n_allowed, shares, scores = _n_allowed(scratch.scores), scratch.shares, scratch.scores
+    _soften(scores, settings.rule[1], shares)
+    soft = shares[answer.label]
+    sign, length, bend = 1.0, soft / chance, settings.rule[2]
+    if answer.correct:
+        sign, length, bend = -1.0, (1.0 - soft) / chance, chance * settings.rule[2]
+    along = 0.0
+    for i in range(shares.shape[0]):
+        shares[i] = 0.0
+        if scores[i] > -math.inf:
+            shares[i] = sign * ((1.0 if i == answer.label else 0.0) - 1.0 / n_allowed)
+            along += shares[i] * scores[i]
+    if n_allowed < 2:
+        return 0.0, 0.0
+    return bend * length * length, length * (1.0 - bend * length * along)
+
+
+RULE = JointRule(f"{__name__}:RULE", _choose, _probabilities, _chance, _plan)

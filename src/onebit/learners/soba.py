@@ -1,0 +1,158 @@
+"""SOBA: Banditron with a second-order matrix of the directions tried."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Self
+
+from onebit.engine.jit import jit_inline
+from onebit.engine.loop import clear, highest
+from onebit.engine.randomness import Draw
+from onebit.engine.state import State
+from onebit.game import Answer
+from onebit.inputs import check_number, check_switch
+from onebit.learners.banditron import RULE as BANDITRON
+from onebit.learners.banditron import chance_of
+from onebit.learners.second_order import (
+    MARGINS,
+    DiagonalState,
+    JointRule,
+    JointScratch,
+    JointSettings,
+    SecondOrderLearner,
+)
+from onebit.learners.second_order_full import FullState
+
+
+class SOBA(SecondOrderLearner):
+    """The second-order Banditron: steps only when it was right, the shorter the better a direction is known.
+
+    It guesses as `Banditron` does. A right guess y, which had propensity p, takes a step away from the best other label
+    towards y, divided by p: g = (e_other − e_y) ⊗ x/p. The matrix A gains p·ggᵀ, the target θ loses g, and the weights
+    are A⁻¹θ. With z = √p·g, a step has m = ((w·z)² + 2w·g)/(1 + zᵀA⁻¹z), and is only taken if the sum of m over the
+    steps taken stays at least 0: so it is taken wherever the best other label was not behind. Sparse rows are made
+    dense one by one.
+
+    The published formulas are these. The rest was chosen here: the defaults of both settings; the first of several best
+    others; in the diagonal form the same formulas, with the diagonal of A for A.
+
+    Parameters
+    ----------
+    exploration : float
+        How often a label is drawn uniformly: from 1e-50 to 1.
+    regularization : float
+        What A starts from, times the identity: from 1e-30 to 1e30.
+    diagonal : bool
+        Whether only the diagonal of A is kept. Then a round takes O(Kd), as in the paper's experiments; the whole
+        matrix takes O((Kd)²), and is refused if it does not fit in memory.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` infer them from y.
+    seed : int
+        Seed of the learner's random numbers.
+
+    Notes
+    -----
+    Why the sum is over the steps taken: the weights minimise V(u) = a‖u‖² + Σ((z·u)² + 2g·u), the sum over those steps,
+    a being `regularization`. As (z·u)² + 2g·u = (z·u + 1/√p)² − 1/p, a step changes the least V by m − (1/p)·r/(1 + r)
+    with r = zᵀA⁻¹z. So 0 ≤ Σm ≤ V(u) + Σ(1/p)·r/(1 + r) for every u, and there the proof of the guarantee begins.
+
+    Guarantee:
+    With the whole matrix, and exploration of order 1/√T but for logarithms, K and d: expected mistakes beyond the loss
+    of any fixed linear classifier grow as √T/η, but for logarithms. The loss lies between the hinge loss (η = 0) and
+    its square (η = 1), and the bound holds for all η at once that the classifier's norm allows. For the diagonal
+    nothing is proved. When a class is added it holds from there on, for the larger K; with `among` the right label must
+    be allowed. Of known rounds (`learn_from`) only the right ones are used, with the propensity that they were tried
+    with. A late answer is used as if the round were played now, with the propensity at the time of the guess.
+
+    Attributes
+    ----------
+    weights_ : array of shape (K, n_features)
+        What each class has learned.
+
+    Examples
+    --------
+    >>> learner = SOBA(exploration=0.3, classes=3, seed=4)
+    >>> learner.probabilities([1.0, 0.0]).round(3)
+    array([0.8, 0.1, 0.1])
+
+    References
+    ----------
+    Beygelzimer, Orabona, Zhang (2017). Efficient online bandit multiclass learning with Õ(√T) regret. ICML.
+    """
+
+    def __init__(
+        self,
+        exploration: float = 0.05,
+        regularization: float = 1.0,
+        *,
+        diagonal: bool = False,
+        classes: Any = None,
+        seed: int = 0,
+    ) -> None:
+        self.exploration = exploration
+        self.regularization = regularization
+        self.diagonal = diagonal
+        self.classes = classes
+        self.seed = seed
+
+    def _new_state(self) -> State:
+        exploration = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
+        floor = check_number("regularization", self.regularization, above=1e-31, at_most=1e30)
+        settings = JointSettings((exploration,), floor, math.inf, exploration)
+        form = DiagonalState if check_switch("diagonal", self.diagonal) else FullState
+        return form(RULE, settings, self.n_features_in_, len(self.classes_))
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Yield both forms."""
+        yield cls()
+        yield cls(exploration=0.2, diagonal=True)
+
+
+_guess, _banditron_probabilities = BANDITRON.guess, BANDITRON.probabilities
+
+
+@jit_inline
+def _choose(scratch: JointScratch, draw: Draw, settings: JointSettings) -> tuple[int, bool]:
+    return _guess(scratch.current, draw, settings.rule)
+
+
+@jit_inline
+def _probabilities(scratch: JointScratch, settings: JointSettings) -> None:
+    _banditron_probabilities(scratch.current, settings.rule, scratch.propensities)
+
+
+@jit_inline
+def _chance(scratch: JointScratch, answer: Answer, settings: JointSettings) -> float:
+    n_allowed = 0
+    for i in range(scratch.scores.shape[0]):
+        n_allowed += scratch.scores[i] > -math.inf
+    return chance_of(answer.label == highest(scratch.scores), settings.rule[0], n_allowed)
+
+
+@jit_inline
+def _plan(scratch: JointScratch, answer: Answer, chance: float, _settings: JointSettings) -> tuple[float, float]:
+    other, best = -1, -math.inf
+    for i in range(scratch.current.shape[0]):
+        is_open = i != answer.label and scratch.scores[i] > -math.inf
+        if is_open and (other < 0 or scratch.current[i] > best):
+            other, best = i, scratch.current[i]
+    if other < 0 or not answer.correct:
+        return 0.0, 0.0
+    clear(scratch.shares)
+    scratch.shares[other], scratch.shares[answer.label] = 1.0, -1.0
+    return 1.0 / chance, 1.0 / chance
+
+
+@jit_inline
+def _accept(state: Any, scratch: JointScratch, weight: float, reach: float) -> bool:
+    lead = 0.0
+    for i in range(scratch.shares.shape[0]):
+        lead += scratch.shares[i] * scratch.current[i]
+    total = state.tallies[MARGINS] + weight * (lead * lead + 2.0 * lead) / (1.0 + weight * reach)  # mₜ
+    if total < 0.0:
+        return False
+    state.tallies[MARGINS] = total
+    return True
+
+
+RULE = JointRule(f"{__name__}:RULE", _choose, _probabilities, _chance, _plan, _accept)

@@ -1,0 +1,224 @@
+"""One learner against one stream."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from onebit.engine.loop import ENDED, EXPLORED, MISTAKES, READY, UPDATES, Record, new_record
+from onebit.game import Curve, Trace
+from onebit.inputs import as_frame, check_choice, check_integer, check_real, check_rows, is_frame, take
+from onebit.labels import check_labels
+from onebit.learners import Learner
+from onebit.learners.by_hand import ASKING, AtHand, play_by_hand
+from onebit.learners.run import all_or_nothing, begin_stream, play_stream
+from onebit.streams import AdaptiveStream, DataSet, LearnerView
+
+_PIECES, _SHORTEST_PIECE = 200, 50  # how often progress is told
+_MOST_ROUNDS = 2**53  # checkpoints are floats before they are whole numbers
+
+
+def play(
+    learner: Learner,
+    X: Any,
+    y: Any = None,
+    *,
+    seed: int | None = None,
+    engine: str = "stream",
+    fresh: bool = True,
+    checkpoints: npt.ArrayLike | None = None,
+    keep_guesses: bool = False,
+    max_rounds: int = 1_000_000,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Trace:
+    """Let a learner play a stream and return what happened.
+
+    Parameters
+    ----------
+    learner : Learner
+        Starts afresh, and holds what it learned afterwards.
+    X : array or sparse matrix of shape (rounds, features), DataSet, iterator of pairs, or AdaptiveStream
+        The rounds, in order. A `DataSet` brings its labels, which are its `label_names`. An iterator, such as a
+        generator, gives ``(features, label)`` round by round; the learner must be told its classes beforehand.
+    y : array of shape (rounds,)
+        The labels, used only to answer right or wrong (full-information learners are told them).
+    seed : int, optional
+        Names the learner's random numbers; the learner's own seed if not given.
+    engine : {"stream", "rounds"}
+        "stream" plays compiled, over the whole stream. "rounds" calls `guess` and `tell` round by round: slower, and
+        guess for guess the same.
+    fresh : bool
+        False to play on from what the learner knows.
+    checkpoints : array of int, optional
+        Rounds at which the curve is written down, besides the last; by default a few hundred.
+    keep_guesses : bool
+        Keep the label guessed in every round.
+    max_rounds : int
+        Where an adaptive stream or an iterator that never ends is cut off.
+    on_progress : callable, optional
+        Told now and then how many rounds are played, and of how many; with the engine "stream" only. The game is the
+        same.
+
+    Returns
+    -------
+    Trace
+        Mistakes, updates, the curve, and the guesses if asked for.
+
+    Examples
+    --------
+    >>> import onebit
+    >>> X, y = onebit.streams.paper_strong(rounds=10_000, seed=1)
+    >>> trace = onebit.play(onebit.BanditPerceptron(), X, y, seed=7)
+    >>> trace.mistakes < 300, int(trace.curve.rounds[-1])
+    (True, 10000)
+    """
+    if not isinstance(learner, Learner):
+        raise ValueError(f"learner must be an onebit learner such as BanditPerceptron(); got {learner!r}")
+    check_choice("engine", engine, ("stream", "rounds"))
+    if isinstance(X, (AdaptiveStream, DataSet, Iterator)):
+        if y is not None:
+            kind = "an adaptive stream" if isinstance(X, AdaptiveStream) else type(X).__name__
+            raise ValueError(f"y must be left out with {kind}, which gives its own labels")
+    elif y is None:
+        raise ValueError("y is missing: give the label of every round")
+    if isinstance(X, (AdaptiveStream, Iterator)):
+        return _play_adaptive(learner, X, seed, fresh, checkpoints, keep_guesses, max_rounds)
+    classes = None
+    if isinstance(X, DataSet):
+        classes = np.array(X.label_names)
+        X, y = X.X, classes[X.y]
+    if engine == "stream" and on_progress is None:
+        record = play_stream(
+            learner, X, y, seed=seed, fresh=fresh, classes=classes, checkpoints=checkpoints, keep_guesses=keep_guesses
+        )
+        return _trace(learner, record, int(record.checkpoints[-1]))  # the last one is the last round
+    rows = check_rows(X)
+    labels = check_labels(y, rows.shape[0])
+    record = new_record(len(labels), checkpoints, keep_guesses)
+    with all_or_nothing(learner, fresh):
+        codes = begin_stream(learner, rows, labels, X, seed=seed, fresh=fresh, classes=classes)
+        if engine == "stream" and on_progress is not None:
+            # A frame is cut itself: its columns have names.
+            cut = partial(take, rows) if not is_frame(X) else lambda start, stop: X[start:stop]
+            _play_in_pieces(learner, cut, labels, record, on_progress)
+        else:
+            play_by_hand(learner, rows, codes, record)
+    return _trace(learner, record, len(labels))
+
+
+def _play_in_pieces(
+    learner: Learner,
+    cut: Callable[[int, int], Any],
+    labels: npt.NDArray[Any],
+    record: Record,
+    on_progress: Callable[[int, int], None],
+) -> None:
+    """Play a stream that has begun piece by piece, rows as `cut` gives them, and tell after each how far it is."""
+    n_rounds = len(labels)
+    size = max(_SHORTEST_PIECE, n_rounds // _PIECES)
+    for start in range(0, n_rounds, size):
+        stop = min(start + size, n_rounds)
+        inside = (record.checkpoints > start) & (record.checkpoints <= stop)
+        part = play_stream(
+            learner,
+            cut(start, stop),
+            labels[start:stop],
+            fresh=False,
+            checkpoints=record.checkpoints[inside] - start,
+            keep_guesses=len(record.guesses) > 0,
+        )
+        record.cumulative[inside] = record.counts[MISTAKES] + part.cumulative[: np.count_nonzero(inside)]
+        record.counts[:] += part.counts
+        record.guesses[start:stop] = part.guesses
+        on_progress(stop, n_rounds)
+
+
+class _Pairs:
+    """An iterator of features and labels as an adaptive stream, which takes no notice of the learner."""
+
+    def __init__(self, learner: Learner, pairs: Iterator[Any], fresh: bool) -> None:
+        is_known = not fresh and hasattr(learner, "classes_")
+        self.classes = learner.classes_ if is_known else learner.classes
+        if self.classes is None or isinstance(self.classes, str):
+            raise ValueError(
+                "classes must be given to a learner that plays an iterator, which does not tell its labels beforehand: "
+                f"{type(learner).__name__}(classes=[…])"
+            )
+        self._pairs = map(self._check, pairs)
+        self._first = next(self._pairs, None)
+        features = np.zeros(1) if self._first is None else self._first[0]
+        shape = features.shape if hasattr(features, "shape") else check_real(as_frame(features), "features").shape
+        self.n_features = int(shape[-1]) if shape else 1
+
+    def _check(self, pair: Any) -> tuple[Any, Any]:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise ValueError(f"an iterator of rounds must give pairs (features, label); got {pair!r:.80}")
+        return pair[0], pair[1]
+
+    def next(self, _learner: LearnerView) -> tuple[Any, Any] | None:
+        first, self._first = self._first, None
+        return next(self._pairs, None) if first is None else first
+
+
+class _Watched:
+    """The rounds of an adaptive stream, as the loop sees them: only the present one is known."""
+
+    def __init__(self, stream: AdaptiveStream, limit: int) -> None:
+        self.stream, self._limit, self.code = stream, limit, -1
+
+    def __len__(self) -> int:
+        return self._limit
+
+    def __getitem__(self, t: int) -> int:
+        return self.code
+
+
+def _ask_stream(learner: Learner, rounds: _Watched, t: int, scratch: AtHand, _settings: None) -> int:
+    """Let the stream choose round t, then let the learner guess it."""
+    chosen = rounds.stream.next(LearnerView(t, learner.probabilities))
+    if chosen is None:
+        return ENDED
+    features, label = chosen
+    rounds.code = learner.index_of(label)  # before the guess is drawn, as the game demands
+    scratch.guess = learner.guess(features)
+    return READY
+
+
+_WATCHED_GAME = ASKING._replace(score=_ask_stream)
+
+
+def _play_adaptive(
+    learner: Learner,
+    given: AdaptiveStream | Iterator[Any],
+    seed: int | None,
+    fresh: bool,
+    checkpoints: npt.ArrayLike | None,
+    keep_guesses: bool,
+    max_rounds: int,
+) -> Trace:
+    limit = check_integer("max_rounds", max_rounds, low=1, high=_MOST_ROUNDS)
+    record = new_record(limit, checkpoints, keep_guesses)
+    # After the arguments are checked: what an iterator has given cannot be given back.
+    stream = _Pairs(learner, given, fresh) if isinstance(given, Iterator) else given
+    rounds = _Watched(stream, limit)
+    with all_or_nothing(learner, fresh):
+        learner.begin(stream.n_features, stream.classes, seed=seed, fresh=fresh)
+        played = play_by_hand(learner, rounds, rounds, record, _WATCHED_GAME)
+        if played == 0:
+            raise ValueError("the stream ended before its first round")
+    return _trace(learner, record, played)
+
+
+def _trace(learner: Learner, record: Record, n_rounds: int) -> Trace:
+    inside = record.checkpoints < n_rounds  # an adaptive stream may end before its last checkpoint
+    mistakes = int(record.counts[MISTAKES])
+    return Trace(
+        rounds=n_rounds,
+        mistakes=mistakes,
+        updates=int(record.counts[UPDATES]),
+        uniform_guesses=int(record.counts[EXPLORED]),
+        curve=Curve(np.append(record.checkpoints[inside], n_rounds), np.append(record.cumulative[inside], mistakes)),
+        guesses=learner.classes_[record.guesses[:n_rounds]] if len(record.guesses) else None,
+    )

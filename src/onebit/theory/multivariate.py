@@ -1,0 +1,300 @@
+"""Polynomials of several variables with exact coefficients, and Lemmas 12 to 14 on their norms.
+
+The norm of a polynomial is the Euclidean norm of its coefficients. It is not submultiplicative; Lemma 14 says by how
+much at most (deg: the degrees of the factors, n: their number):
+
+    1. ‖p₁p₂⋯pₙ‖² ≤ n^(Σ deg pⱼ) · ∏‖pⱼ‖²
+    2. ‖qⁿ‖²      ≤ n^(n·deg q) · ‖q‖²ⁿ
+    3. ‖p₁+⋯+pₙ‖  ≤ Σ‖pⱼ‖, and therefore ‖p₁+⋯+pₙ‖² ≤ n·Σ‖pⱼ‖²
+
+A coefficient of the product is a sum over the ways to split its monomial among the factors. Lemma 12 bounds the square
+of such a sum by the number of its terms, Lemma 13 that number: ∏ᵢ (αᵢ+n−1 choose αᵢ) ≤ n^|α|. The functions return the
+right hand sides as fractions, so that a comparison with `MultivariatePolynomial.squared_norm` involves no rounding.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from onebit.bounds.claims import log2
+from onebit.inputs import Floats, check_integer
+from onebit.theory.exact import Number, check_dense_rows, check_fraction, check_point, to_float, whole_multiple
+
+Exponents = tuple[int, ...]
+
+
+def exponents_of_degree(n_variables: int, degree: int) -> Iterator[Exponents]:
+    """Yield every α with |α| = degree, the first variable's power falling.
+
+    Examples
+    --------
+    >>> list(exponents_of_degree(2, 2))
+    [(2, 0), (1, 1), (0, 2)]
+    """
+    if n_variables == 1:
+        yield (degree,)
+        return
+    for first in range(degree, -1, -1):
+        for rest in exponents_of_degree(n_variables - 1, degree - first):
+            yield first, *rest
+
+
+def multinomial(alpha: Exponents) -> int:
+    """Return |α|!/(α₁!⋯α_d!), the number of orders in which the monomial's letters can be written.
+
+    Examples
+    --------
+    >>> multinomial((2, 1, 1))
+    12
+    """
+    # As a product of binomial coefficients it stays a whole number at every step.
+    return math.prod(math.comb(sum(alpha[: i + 1]), a) for i, a in enumerate(alpha))
+
+
+def monomial(x: Sequence[Fraction], alpha: Exponents) -> Fraction:
+    """Return x^α, exactly."""
+    return math.prod((entry**a for entry, a in zip(x, alpha, strict=True)), start=Fraction(1))
+
+
+class MultivariatePolynomial:
+    """A polynomial in d variables: exponents (α₁,…,α_d) → coefficient, a fraction.
+
+    It never changes. Add, subtract, multiply and raise to a power with the usual signs; plain numbers count as
+    constants. Evaluate one point exactly with `evaluate`, many in floating point by calling it.
+
+    Parameters
+    ----------
+    n_variables : int
+        d, at least 1.
+    coefficients : mapping
+        Exponents to numbers. Floats are taken at their exact binary value; zeros are dropped.
+
+    Examples
+    --------
+    >>> x, y = MultivariatePolynomial.variables(2)
+    >>> p = (x - 2 * y) ** 2 + 1
+    >>> print(p)
+    1 + x1^2 - 4 x1 x2 + 4 x2^2
+    >>> p.degree, p.squared_norm, p.evaluate([Fraction(1, 3), 1])
+    (2, Fraction(34, 1), Fraction(34, 9))
+    """
+
+    __slots__ = ("_coefficients", "_n_variables")
+
+    def __init__(self, n_variables: int, coefficients: Mapping[Exponents, Number]) -> None:
+        self._n_variables = check_integer("n_variables", n_variables, low=1)
+        self._coefficients: dict[Exponents, Fraction] = {}
+        for exponents, value in coefficients.items():
+            if not isinstance(exponents, tuple) or len(exponents) != n_variables:
+                raise ValueError(f"coefficients must be keyed by {n_variables} exponents each; got {exponents!r}")
+            powers = tuple(check_integer(f"coefficients: an exponent of {exponents!r}", a, low=0) for a in exponents)
+            if number := check_fraction(f"coefficients[{exponents!r}]", value):
+                self._coefficients[powers] = number
+
+    @classmethod
+    def _of(cls, n_variables: int, coefficients: Mapping[Exponents, Fraction]) -> "MultivariatePolynomial":
+        """Build from parts known to be sound."""
+        polynomial = cls(n_variables, {})
+        polynomial._coefficients = {powers: value for powers, value in coefficients.items() if value}
+        return polynomial
+
+    @classmethod
+    def constant(cls, n_variables: int, value: Number) -> "MultivariatePolynomial":
+        """Return the polynomial that is the same everywhere."""
+        return cls(n_variables, {(0,) * check_integer("n_variables", n_variables, low=1): value})
+
+    @classmethod
+    def variables(cls, n_variables: int) -> tuple["MultivariatePolynomial", ...]:
+        """Return x₁,…,x_d as polynomials to calculate with."""
+        d = check_integer("n_variables", n_variables, low=1)
+        return tuple(cls(d, {tuple(int(i == j) for j in range(d)): 1}) for i in range(d))
+
+    @classmethod
+    def ridge(cls, coefficients: Sequence[Number], direction: Sequence[Number]) -> "MultivariatePolynomial":
+        """Return Σ gⱼ⟨v,x⟩ʲ for coefficients g₀,g₁,… and a direction v, by the multinomial theorem.
+
+        Examples
+        --------
+        >>> print(MultivariatePolynomial.ridge([1, 0, 3], direction=[1, -1]))
+        1 + 3 x1^2 - 6 x1 x2 + 3 x2^2
+        """
+        # ⟨v,x⟩ʲ = Σ_{|α|=j} multinomial(α)·v^α·x^α: no products of polynomials are needed.
+        g, v = check_point("coefficients", coefficients), check_point("direction", direction)
+        powers = [[entry**a for a in range(len(g))] for entry in v]
+        terms = {
+            alpha: value * multinomial(alpha) * math.prod(row[a] for row, a in zip(powers, alpha, strict=True))
+            for degree, value in enumerate(g)
+            if value
+            for alpha in exponents_of_degree(len(v), degree)
+        }
+        return cls._of(len(v), terms)
+
+    @property
+    def n_variables(self) -> int:
+        """The number of variables, d."""
+        return self._n_variables
+
+    @property
+    def coefficients(self) -> dict[Exponents, Fraction]:
+        """A copy of the non-zero coefficients."""
+        return dict(self._coefficients)
+
+    @property
+    def degree(self) -> int:
+        """The largest |α| with a non-zero coefficient; 0 for the zero polynomial."""
+        return max(map(sum, self._coefficients), default=0)
+
+    @property
+    def squared_norm(self) -> Fraction:
+        """‖p‖², exactly."""
+        shared, whole = self._over_one_denominator()
+        return Fraction(sum(value * value for value in whole), shared**2)
+
+    @property
+    def log2_norm(self) -> float:
+        """log₂‖p‖, for norms beyond the range of a float; −∞ for the zero polynomial."""
+        return log2(self.squared_norm) / 2.0
+
+    def evaluate(self, x: Sequence[Number]) -> Fraction:
+        """Return p(x), exactly."""
+        point = check_point("x", x, self.n_variables)
+        return sum((value * monomial(point, alpha) for alpha, value in self._coefficients.items()), Fraction(0))
+
+    def __call__(self, X: Any) -> Floats:
+        """Return p for every row in floating point; terms of mixed sign may cancel, so prefer `evaluate` for proofs."""
+        rows = check_dense_rows("X", X, self.n_variables)
+        values = np.zeros(len(rows))
+        for alpha, value in self._coefficients.items():
+            values += to_float("a coefficient", value) * np.prod(rows ** np.array(alpha, dtype=np.float64), axis=1)
+        return values
+
+    def __add__(self, other: "MultivariatePolynomial | Number") -> "MultivariatePolynomial":
+        total = self.coefficients
+        for alpha, value in self._like(other)._coefficients.items():
+            total[alpha] = total.get(alpha, Fraction(0)) + value
+        return self._of(self.n_variables, total)
+
+    def __neg__(self) -> "MultivariatePolynomial":
+        return self._of(self.n_variables, {alpha: -value for alpha, value in self._coefficients.items()})
+
+    def __sub__(self, other: "MultivariatePolynomial | Number") -> "MultivariatePolynomial":
+        return self + -self._like(other)
+
+    def __rsub__(self, other: Number) -> "MultivariatePolynomial":
+        return self._like(other) - self
+
+    def __mul__(self, other: "MultivariatePolynomial | Number") -> "MultivariatePolynomial":
+        # Over one denominator the inner loop works on integers, which is ten times faster than on fractions.
+        second = self._like(other)
+        (shared, left), (shared_right, right) = self._over_one_denominator(), second._over_one_denominator()
+        product: dict[Exponents, int] = {}
+        for alpha, a in zip(self._coefficients, left, strict=True):
+            for beta, b in zip(second._coefficients, right, strict=True):
+                powers = tuple(i + j for i, j in zip(alpha, beta, strict=True))
+                product[powers] = product.get(powers, 0) + a * b
+        shared *= shared_right
+        return self._of(self.n_variables, {powers: Fraction(value, shared) for powers, value in product.items()})
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __pow__(self, n: int) -> "MultivariatePolynomial":
+        # Not by squaring: two large polynomials cost more to multiply than a large and a small one, n times.
+        return math.prod([self] * check_integer("n", n, low=0), start=self.constant(self.n_variables, 1))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MultivariatePolynomial):
+            return NotImplemented
+        return self.n_variables == other.n_variables and self._coefficients == other._coefficients
+
+    def __hash__(self) -> int:
+        return hash((self.n_variables, frozenset(self._coefficients.items())))
+
+    def __str__(self) -> str:
+        # By degree, then with the first variable's power falling.
+        order = sorted(self._coefficients, key=lambda alpha: (sum(alpha), *(-a for a in alpha)))
+        terms = [_term(self._coefficients[alpha], alpha) for alpha in order]
+        return (" + ".join(terms) or "0").replace("+ -", "- ")
+
+    def __repr__(self) -> str:
+        return f"MultivariatePolynomial({self.n_variables}, {self._coefficients!r})"
+
+    def _like(self, other: "MultivariatePolynomial | Number") -> "MultivariatePolynomial":
+        if not isinstance(other, MultivariatePolynomial):
+            return self.constant(self.n_variables, other)
+        if other.n_variables != self.n_variables:
+            raise ValueError(
+                f"polynomials must have the same variables; got {self.n_variables} and {other.n_variables}. "
+                "Build both with the same n_variables"
+            )
+        return other
+
+    def _over_one_denominator(self) -> tuple[int, list[int]]:
+        values = [*self._coefficients.values()]
+        return math.lcm(*(value.denominator for value in values)), whole_multiple(values)
+
+
+def _term(value: Fraction, alpha: Exponents) -> str:
+    letters = " ".join(f"x{i}" + (f"^{a}" if a > 1 else "") for i, a in enumerate(alpha, start=1) if a)
+    if not letters:
+        return str(value)
+    return ("-" if value == -1 else "" if value == 1 else f"{value} ") + letters
+
+
+def squared_sum_bound(numbers: Sequence[Number]) -> Fraction:
+    """Return Lemma 12's bound on (b₁+⋯+bₙ)²: n·Σbᵢ², exactly.
+
+    Examples
+    --------
+    >>> squared_sum_bound([1, 2, Fraction(1, 2)])
+    Fraction(63, 4)
+    """
+    values = check_point("numbers", numbers)
+    return len(values) * sum((value**2 for value in values), Fraction(0))
+
+
+def binomial_bound(n: int, k: int) -> int:
+    """Return Lemma 13's bound on the binomial coefficient (n choose k), for n ≥ k ≥ 0: (n−k+1)ᵏ.
+
+    Examples
+    --------
+    >>> math.comb(6, 2), binomial_bound(6, 2)
+    (15, 25)
+    """
+    chosen = check_integer("k", k, low=0)
+    return int((check_integer("n", n, low=chosen) - chosen + 1) ** chosen)
+
+
+def squared_norm_bound_of_product(factors: Sequence[MultivariatePolynomial]) -> Fraction:
+    """Return Lemma 14(1)'s bound on the squared norm of a product: n^(Σ deg pⱼ)·∏‖pⱼ‖².
+
+    Examples
+    --------
+    >>> x, y = MultivariatePolynomial.variables(2)
+    >>> ((x + y) * (x - y)).squared_norm, squared_norm_bound_of_product([x + y, x - y])
+    (Fraction(2, 1), Fraction(16, 1))
+    """
+    _check_some("factors", factors)
+    degrees = sum(factor.degree for factor in factors)
+    return math.prod((factor.squared_norm for factor in factors), start=Fraction(len(factors) ** degrees))
+
+
+def squared_norm_bound_of_power(base: MultivariatePolynomial, n: int) -> Fraction:
+    """Return Lemma 14(2)'s bound on the squared norm of baseⁿ: n^(n·deg)·‖base‖²ⁿ."""
+    count = check_integer("n", n, low=1)
+    return Fraction(count ** (count * base.degree)) * base.squared_norm**count
+
+
+def squared_norm_bound_of_sum(terms: Sequence[MultivariatePolynomial]) -> Fraction:
+    """Return Lemma 14(3)'s bound on the squared norm of a sum: n·Σ‖pⱼ‖²."""
+    _check_some("terms", terms)
+    # (Σ‖pⱼ‖)² ≤ n·Σ‖pⱼ‖², by Cauchy and Schwarz; the squares are fractions, the norms are not.
+    return len(terms) * sum((term.squared_norm for term in terms), Fraction(0))
+
+
+def _check_some(name: str, polynomials: Sequence[MultivariatePolynomial]) -> None:
+    if not polynomials:
+        raise ValueError(f"{name} must hold at least one polynomial; got {polynomials!r}")

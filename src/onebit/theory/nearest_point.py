@@ -1,0 +1,340 @@
+"""The point of a convex hull nearest to the origin: every margin in this package is such a distance.
+
+For vectors z₁…z_N of length at most 1 the largest margin of a unit vector, max_w min_j ⟨w, z_j⟩, equals the distance δ
+from the origin to their convex hull. It is found as a non-negative least squares problem,
+
+    minimize ‖Σ uⱼzⱼ‖² + c²(1/c − Σ uⱼ)²  over u ≥ 0,
+
+whose solution is the nearest point's weights up to scale, by the active-set method of Lawson and Hanson (1974, Chapter
+23; the reduction is their "least distance programming"). The method keeps the few vertices with uⱼ > 0 and the QR
+factors of their matrix. All N vertices are priced only now and then; between two such passes the worst of them are
+worked through. Every pass gives both sides of the answer: a direction, whose worst product over *all* vertices bounds δ
+from below, and a convex combination, whose length bounds it from above.
+
+The arithmetic is that of floats, or of pairs of floats (`onebit.theory.double_double`), which see distances down to
+10⁻²⁰ and cost some twenty times as much. Directions, weights and products have a last axis of one float or of a pair.
+
+References
+----------
+Lawson, Hanson (1974). Solving Least Squares Problems. Prentice-Hall. Chapter 23.
+Wolfe (1976). Finding the nearest point in a polytope. Mathematical Programming.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from onebit.engine.jit import jit
+from onebit.inputs import Floats, Integers
+from onebit.theory import double_double
+from onebit.theory.certificates import Kind, condition_signs
+
+# Vertices worked through between two passes over all of them: the worst stay among the worst for a while.
+_POOL = 256
+# A pool is done when the worst of it is ten times less violated than at first: then a pass over all pays.
+_POOL_SHARE = 0.1
+# One pass can be held up by rounding; three in a row mean that no further step is possible.
+_STALLED_PASSES = 3
+
+
+class Hull:
+    """The hull of the conditions of Definition 1: all weak ones, or the strong ones on one class's vector.
+
+    A vertex is the vector that a condition has x or −x in the blocks of, and is named by a whole number: the example
+    times K plus the rival, or the example alone. Points are about 1 in length.
+    """
+
+    def __init__(self, points: Floats, codes: Integers, n_classes: int, strong_class: int | None = None) -> None:
+        self.points, self.codes, self._strong_class = points, codes, strong_class
+        self.kind: Kind = "weak" if strong_class is None else "strong"
+        self.classes = np.arange(n_classes) if strong_class is None else np.array([strong_class])
+        self.dimension = points.shape[1] * len(self.classes)
+
+    def at(self, points: Floats) -> "Hull":
+        """Return the hull of the same conditions on examples at other points."""
+        return Hull(points, self.codes, len(self.classes), self._strong_class)
+
+    def conditions(self, vertices: Integers) -> tuple[Integers, Integers]:
+        """Return the example and the class of each vertex's condition."""
+        if self._strong_class is not None:
+            return vertices, np.full(len(vertices), self._strong_class)
+        return vertices // len(self.classes), vertices % len(self.classes)
+
+    def signs(self, vertices: Integers) -> Integers:
+        """Return the sign of x in every block, one row for each vertex."""
+        examples, asked = self.conditions(vertices)
+        return condition_signs(self.kind, self.codes[examples], asked, self.classes)
+
+    def rows(self, vertices: Integers) -> Floats:
+        """Return vertices, one in each row."""
+        points = self.points[self.conditions(vertices)[0]]
+        blocks: Floats = self.signs(vertices)[:, :, None] * points[:, None, :]
+        return blocks.reshape(len(vertices), self.dimension)
+
+    def cancelling(self, a: int, b: int) -> Integers | None:
+        """Return the vertices of two equal examples with different labels if they cancel each other."""
+        if self._strong_class is None:
+            return np.array([a, b]) * len(self.classes) + self.codes[[b, a]]
+        return np.array([a, b]) if self._strong_class in self.codes[[a, b]] else None
+
+    def shortest(self) -> Integers:
+        """Return a vertex of least length."""
+        example = int(np.argmin(np.einsum("ij,ij->i", self.points, self.points)))
+        if self._strong_class is not None:
+            return np.array([example])
+        # With any rival the vector has length √2·‖x‖.
+        K = len(self.classes)
+        return np.array([example * K + (int(self.codes[example]) + 1) % K])
+
+    def price(self, direction: Floats) -> tuple[Floats, Integers]:
+        """Return each example's least product with a direction, and the vertex that has it."""
+        vectors = direction.reshape(len(self.classes), self.points.shape[1], -1)
+        scores, each = products(self.points, vectors), np.arange(len(self.points))
+        if self._strong_class is not None:
+            return np.where(self.codes == self._strong_class, 1.0, -1.0) * scores[:, 0, 0], each
+        # High parts that nearly cancel are subtracted without rounding, so that low ones count.
+        leads = (scores[each, self.codes][:, None] - scores).sum(axis=2)
+        leads[each, self.codes] = np.inf
+        rivals = leads.argmin(axis=1)
+        return leads[each, rivals], each * len(self.classes) + rivals
+
+
+def products(rows: Floats, vectors: Floats) -> Floats:
+    """Return the products of rows of floats (n, d) with vectors (k, d, 1 or 2)."""
+    if vectors.shape[2] == 1:
+        return (rows @ vectors[:, :, 0].T)[:, :, None]
+    out = np.empty((len(rows), len(vectors), 2))
+    double_double.products(np.ascontiguousarray(rows), vectors, out)
+    return out
+
+
+class NearestPoint(NamedTuple):
+    """Both sides of the answer: `lower` ≤ δ ≤ `upper`."""
+
+    direction: Floats
+    """Any positive multiple of the best vector w, in floats."""
+    vertices: Integers
+    weights: Floats
+    """Non-negative, floats or pairs: the nearest point is Σ weights·vertices / Σ weights."""
+    lower: float
+    """The worst product of the unit direction with a vertex; not positive if the direction does not separate."""
+    upper: float
+    """The length of the combination."""
+
+    @property
+    def gap(self) -> float:
+        """How far apart the two sides are, relative to the upper one."""
+        return 1.0 - self.lower / self.upper if self.upper > 0.0 else 0.0
+
+
+def nearest_point(
+    hull: Hull,
+    *,
+    gap: float = 1e-9,
+    on_pass: Callable[[float], None] | None = None,
+    pairs: bool = False,
+    first: Integers | None = None,
+) -> NearestPoint:
+    """Return the hull's nearest point to the origin, beginning with vertices that may be near it.
+
+    It ends when the relative gap is at most `gap`, when the combination's length is zero to rounding, or when rounding
+    allows no further step; the caller reads from the result which of them it was. `on_pass` is called with the gap
+    after every pass over all vertices.
+    """
+    active = _PairedActiveSet(hull.dimension) if pairs else _ActiveSet(hull.dimension)
+    _work_through(active, hull, hull.shortest() if first is None else first, gap)
+    stalled = 0
+    while True:
+        values, vertices = hull.price(active.direction)
+        point = active.both_sides(hull, float(values.min()))
+        if on_pass is not None:
+            on_pass(point.gap)
+        if point.gap <= gap or point.upper <= active.zero or stalled >= _STALLED_PASSES:
+            return point
+        worst = np.argpartition(values, _POOL)[:_POOL] if len(values) > _POOL else np.arange(len(values))
+        before = active.level
+        _work_through(active, hull, vertices[worst], gap)
+        stalled = stalled + 1 if active.level >= before * (1.0 - 1e-13) else 0
+
+
+def _work_through(active: "_ActiveSet", hull: Hull, pool: Integers, gap: float) -> None:
+    """Bring vertices of the pool in, the most violated first, until those left are much less violated."""
+    rows, open_, first = hull.rows(pool), ~np.isin(pool, active.vertices), None
+    while open_.any() and active.level > 0.0:
+        values = products(rows, active.direction[None])[:, 0, 0]
+        violations = np.where(open_, 1.0 - values / active.level, -np.inf)
+        worst = int(np.argmax(violations))
+        first = violations[worst] if first is None else first
+        if violations[worst] <= max(0.1 * gap, _POOL_SHARE * first):
+            return
+        open_[worst] = False
+        before = active.level
+        gone = active.bring_in(rows[worst], int(pool[worst]))
+        # Vertices come back only while the distance falls; otherwise rounding could let them take turns for ever.
+        if active.level < before:
+            open_ |= np.isin(pool, gone) & (pool != pool[worst])
+
+
+class _ActiveSet:
+    """The vertices of positive weight, with the QR factors of the matrix whose columns are (z, c)."""
+
+    zero = 1e-12
+    """Vertices have length about 1, so a combination as short as this is zero but for rounding."""
+    _last = 1e-3
+    """c, the last coordinate of every vertex: distances well below it still show in the residual, about (δ/c)²."""
+    _dependent = 1e-13
+    """A vertex so near to the span of the active ones, relative to its length, would make the triangle singular."""
+    _digits = 1
+
+    def __init__(self, dimension: int) -> None:
+        # Doubled when full; few problems end with more active vertices.
+        size = min(dimension + 1, 64)
+        self.vertices: list[int] = []
+        self.weights = np.empty((0, self._digits))
+        self._q = np.zeros((size, dimension + 1, self._digits))  # row j is the j-th orthonormal vector
+        self._r = np.zeros((size, size, self._digits))
+        self._project()
+
+    def both_sides(self, hull: Hull, worst: float) -> NearestPoint:
+        """Return the direction and the combination; `worst` is the direction's least product."""
+        vertices, direction = np.array(self.vertices), self.direction[:, 0]
+        combination = products(hull.rows(vertices).T, self.weights[None])[:, 0, 0]
+        # The sum and the length may be rounded: neither is a difference of larger numbers.
+        upper = float(np.linalg.norm(combination)) / float(self.weights[:, 0].sum())
+        length = float(np.linalg.norm(direction))
+        return NearestPoint(direction, vertices, self.weights, worst / length if length > 0.0 else 0.0, upper)
+
+    def bring_in(self, row: Floats, vertex: int) -> list[int]:
+        """Add a vertex, go to the best weights, and return the vertices that this drove out."""
+        count, column = len(self.vertices), np.append(row, self._last)
+        # As many columns as there are coordinates span all others.
+        if count == len(column):
+            return [vertex]
+        if count == len(self._q):
+            self._grow()
+        if not self._append(count, column, self._dependent * float(np.linalg.norm(column))):
+            return [vertex]
+        self.vertices.append(vertex)
+        weights, gone = np.append(self.weights[:, 0], 0.0), list[int]()
+        while self.vertices:
+            self.weights = self._best_weights(len(self.vertices))
+            target = self.weights[:, 0]
+            # Lawson and Hanson's inner loop: towards the target only as far as no weight falls below zero.
+            falling = np.flatnonzero(target <= 0.0)
+            if not len(falling):
+                break
+            falls = weights[falling] - target[falling]
+            steps = np.divide(weights[falling], falls, out=np.zeros(len(falling)), where=falls > 0.0)
+            weights += float(steps.min()) * (target - weights)
+            for at in falling[steps <= steps.min()][::-1].tolist():
+                gone.append(self.vertices.pop(at))
+                weights = np.delete(weights, at)
+                self._delete(at, len(self.vertices))
+            weights = np.maximum(weights, 0.0)
+        self._project()
+        return gone
+
+    def _grow(self) -> None:
+        more = min(len(self._q), self._q.shape[1] - len(self._q))
+        self._q = np.pad(self._q, ((0, more), (0, 0), (0, 0)))
+        self._r = np.pad(self._r, ((0, more), (0, more), (0, 0)))
+
+    def _project(self) -> None:
+        """Set the residual of (0, …, 0, 1): its negative head is the direction, its end the products' common level."""
+        q = self._q[: len(self.vertices), :, 0]
+        residual = -q[:, -1] @ q
+        residual[-1] += 1.0
+        # Twice: where little is left, the first subtraction leaves mostly rounding.
+        residual -= (q @ residual) @ q
+        self._set_residual(residual[:, None])
+
+    def _set_residual(self, residual: Floats) -> None:
+        self.direction, self.level = -residual[:-1], float(residual[-1, 0]) * self._last
+
+    def _best_weights(self, count: int) -> Floats:
+        """Return the weights of the point nearest to the origin in the active vertices' span."""
+        best = np.empty((count, 1))
+        _back_substitute(self._r[:, :, 0], self._q[:count, -1, 0].copy(), best[:, 0])
+        return best
+
+    def _append(self, count: int, column: Floats, least: float) -> bool:
+        """Add a column to the factors, or return False if it is no farther than `least` from the others' span."""
+        q = self._q[:count, :, 0]
+        projections = q @ column
+        rest = column - projections @ q
+        # Twice, as in `_project`: a column that is nearly dependent must not pass because of rounding.
+        again = q @ rest
+        rest -= again @ q
+        length = float(np.linalg.norm(rest))
+        if length <= least:
+            return False
+        self._r[:count, count, 0], self._r[count, count, 0] = projections + again, length
+        self._q[count, :, 0] = rest / length
+        return True
+
+    def _delete(self, at: int, count: int) -> None:
+        """Remove one column from the factors; `count` columns remain."""
+        _delete_column(self._q[:, :, 0], self._r[:, :, 0], at, count)
+
+
+class _PairedActiveSet(_ActiveSet):
+    """The same with twice the digits."""
+
+    zero, _last, _dependent, _digits = 1e-26, 1e-10, 1e-28, 2
+
+    def _project(self) -> None:
+        count, residual = len(self.vertices), np.zeros((self._q.shape[1], 2))
+        residual[-1, 0] = 1.0
+        for _ in range(2):
+            double_double.project_out(residual, self._q, count, np.zeros((count, 2)))
+        self._set_residual(residual)
+
+    def _best_weights(self, count: int) -> Floats:
+        best = np.empty((count, 2))
+        double_double.back_substitute(self._r, self._q[:count, -1].copy(), best)
+        return best
+
+    def _append(self, count: int, column: Floats, least: float) -> bool:
+        rest, projections, length = np.column_stack([column, np.zeros(len(column))]), np.zeros((count, 2)), np.empty(2)
+        for _ in range(2):
+            double_double.project_out(rest, self._q, count, projections)
+        double_double.normalize(rest, length)
+        if length[0] <= least:
+            return False
+        self._r[:count, count], self._r[count, count], self._q[count] = projections, length, rest
+        return True
+
+    def _delete(self, at: int, count: int) -> None:
+        double_double.delete_column(self._q, self._r, at, count)
+
+
+@jit
+def _back_substitute(r: Floats, right: Floats, solution: Floats) -> None:
+    """Solve r·solution = right for the leading upper triangle of r."""
+    for i in range(len(solution) - 1, -1, -1):
+        solution[i] = (right[i] - np.dot(r[i, i + 1 : len(solution)], solution[i + 1 :])) / r[i, i]
+
+
+@jit
+def _delete_column(q: Floats, r: Floats, at: int, count: int) -> None:
+    """Remove a column from QR factors and restore the triangle by rotations; `count` columns remain."""
+    for i in range(count + 1):
+        for j in range(at, count):
+            r[i, j] = r[i, j + 1]
+        r[i, count] = 0.0
+    for j in range(at, count):
+        length = np.hypot(r[j, j], r[j + 1, j])
+        cosine, sine = r[j, j] / length, r[j + 1, j] / length
+        for k in range(j, count):
+            _rotate(r, j, k, cosine, sine)
+        r[j + 1, j] = 0.0
+        for k in range(q.shape[1]):
+            _rotate(q, j, k, cosine, sine)
+
+
+@jit
+def _rotate(matrix: Floats, j: int, k: int, cosine: float, sine: float) -> None:
+    upper, lower = matrix[j, k], matrix[j + 1, k]
+    matrix[j, k] = cosine * upper + sine * lower
+    matrix[j + 1, k] = cosine * lower - sine * upper

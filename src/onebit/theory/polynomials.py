@@ -1,0 +1,453 @@
+"""Polynomials that are positive on an intersection of halfspaces and negative outside it: Theorems 7 and 8.
+
+For directions v₁,…,v_m of length at most 1 and a margin γ in (0, 1), within the unit ball:
+
+    R⁺ = {x : ⟨vᵢ,x⟩ ≥ γ for every i}        R⁻ = {x : ⟨vᵢ,x⟩ ≤ −γ for some i}
+
+Both theorems build a polynomial p with p ≥ ½ on R⁺ and p ≤ −½ on R⁻, and bound its degree and its norm without regard
+to the number of variables. In the band between the two regions p may do as it likes.
+
+Theorem 7: degree about log(m)·√(1/γ). With r = ⌈log₂ 2m⌉, s = ⌈√(1/γ)⌉ and Tₛ the Chebyshev polynomial,
+
+    p(x) = m + ½ − Σᵢ Tₛ(1 − ⟨vᵢ,x⟩)ʳ
+
+has degree at most rs and norm at most (188·rs)^(rs/2). Tₛ stays within ±1 on [−1, 1] and has outgrown 2 at 1 + γ; the
+power r makes one halfspace missed outweigh m − 1 met. Corrections: the degree is *at most* rs, because leading terms of
+different directions may cancel. The constant 188 can be 94, because ‖f‖² ≤ 2 gives ‖fʲ‖² ≤ jʲ·2ʲ where the printed
+proof has jʲ·2²ʲ. It can even be 47: γ < 1 makes s at least 2, so that 2ʳ ≤ 2^(rs/2) where the proof is content with
+4^(rs/2).
+
+Theorem 8: degree about m·log(m)·log(1/γ). With s = ⌈log₂(1/γ)⌉, r = 2⌈¼·log₂(4m+1)⌉ + 1 and zᵢ = ⟨vᵢ,x⟩/γ,
+
+    P(z) = (z−1)·∏_{i=1..s}(z−2ⁱ)²      A(z) = P(z)ʳ − P(−z)ʳ      B(z) = −P(z)ʳ − P(−z)ʳ
+    q(x) = Σᵢ A(zᵢ)·∏_{j≠i} B(zⱼ) − (m−½)·∏ⱼ B(zⱼ)
+    p(x) = 2^(1 − s(s+1)rm) · q(x)
+
+has degree at most (2s+1)rm and norm at most (4m−1)·2ᵐ·(2ˢ·rm·(4s+2))^((s+½)rm). S = A/B is a rational function close to
+the sign of z on 1 ≤ |z| ≤ 2ˢ, and B is positive there, so that multiplying Σᵢ S(zᵢ) − (m−½) by ∏ⱼ B(zⱼ) clears the
+denominators and keeps the sign. Corrections: in Lemma 16(1)'s proof the fractions stand upside down:
+P(z)/P(−z) = (1−z)/(1+z)·∏((z−2ⁱ)/(z+2ⁱ))², and with that each factor is at most 1 as claimed. The step that finishes
+parts 1 and 2 should say |p| ≥ ½. The degree is at most (2s+1)rm − m + 1: A is odd and B is even, so B lacks the top
+power.
+
+References
+----------
+Beygelzimer et al. (2019). ICML. Theorems 7 and 8, Proposition 15, Lemmas 16 to 18.
+Beigel, Reingold, Spielman (1995). PP is closed under intersection. JCSS.
+Klivans, Servedio (2008). Learning intersections of halfspaces with a margin. JCSS.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.polynomial import Polynomial
+
+from onebit.inputs import Floats, Integers, check_integer
+from onebit.theory.exact import Number, check_dense_rows, check_fraction, check_point, check_points, dot
+from onebit.theory.multivariate import (
+    MultivariatePolynomial,
+    binomial_bound,
+    exponents_of_degree,
+    multinomial,
+    squared_norm_bound_of_power,
+    squared_norm_bound_of_product,
+    squared_norm_bound_of_sum,
+    squared_sum_bound,
+)
+
+__all__ = [
+    "PRINTED_CONSTANT",
+    "SHARPER_CONSTANT",
+    "ChebyshevConstruction",
+    "HalfspacePolynomial",
+    "Halfspaces",
+    "MultivariatePolynomial",
+    "RationalConstruction",
+    "binomial_bound",
+    "chebyshev",
+    "chebyshev_coefficients",
+    "chebyshev_log2_norm_bound",
+    "exponents_of_degree",
+    "multinomial",
+    "numerator_and_denominator",
+    "squared_norm_bound_of_power",
+    "squared_norm_bound_of_product",
+    "squared_norm_bound_of_sum",
+    "squared_sum_bound",
+    "stairs",
+]
+
+PRINTED_CONSTANT = 188
+"""The constant of Theorem 7's norm bound as printed."""
+SHARPER_CONSTANT = 94
+"""The constant that the same proof gives without its slack."""
+# What normalizing in floats adds to a squared length, with much to spare.
+UNIT_BALL_SLACK = Fraction(1, 10**9)
+
+
+class Halfspaces:
+    """The halfspaces ⟨vᵢ,x⟩ ≥ 0 with a margin on either side.
+
+    Parameters
+    ----------
+    directions : sequence of sequences of numbers
+        v₁,…,v_m, each of length at most 1 (a billionth more is forgiven, for rows that were normalized in floats).
+    margin : number
+        γ, strictly between 0 and 1. A float is taken at its exact binary value: write ``Fraction(1, 9)`` for a ninth.
+
+    Examples
+    --------
+    >>> quadrant = Halfspaces(directions=[[1, 0], [0, 1]], margin=0.25)
+    >>> quadrant.sides([[0.5, 0.5], [0.5, -0.5], [0.5, 0.1]]).tolist()
+    [1, -1, 0]
+    """
+
+    def __init__(self, directions: Any, margin: Number) -> None:
+        self.directions = check_points("directions", directions)
+        self.margin = check_fraction("margin", margin)
+        if not 0 < self.margin < 1:
+            raise ValueError(f"margin must lie strictly between 0 and 1; got {margin!r}")
+        for i, v in enumerate(self.directions):
+            if dot(v, v) > 1 + UNIT_BALL_SLACK:
+                raise ValueError(
+                    f"directions must have length at most 1; directions[{i}] has length {math.sqrt(dot(v, v)):.6g}. "
+                    "Divide the directions and the margin by the largest length"
+                )
+
+    @property
+    def n_halfspaces(self) -> int:
+        """The number of halfspaces, m."""
+        return len(self.directions)
+
+    @property
+    def n_variables(self) -> int:
+        """The number of variables, d."""
+        return len(self.directions[0])
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """The directions as rows of floats."""
+        return np.array([[float(entry) for entry in v] for v in self.directions])
+
+    def scores(self, x: Sequence[Number]) -> list[Fraction]:
+        """Return ⟨v₁,x⟩,…,⟨v_m,x⟩, exactly."""
+        point = check_point("x", x, self.n_variables)
+        return [dot(v, point) for v in self.directions]
+
+    def side(self, x: Sequence[Number]) -> int:
+        """Return 1 if x is in R⁺, −1 if it is in R⁻, 0 if it is in neither; exactly."""
+        point, lowest = check_point("x", x, self.n_variables), min(self.scores(x))
+        # Both regions are parts of the unit ball.
+        if dot(point, point) > 1:
+            return 0
+        return -1 if lowest <= -self.margin else int(lowest >= self.margin)
+
+    def sides(self, X: Any) -> Integers:
+        """Return the side of every row, in floating point."""
+        rows, margin = check_dense_rows("X", X, self.n_variables), float(self.margin)
+        lowest = (rows @ self.matrix.T).min(axis=1)
+        sides = (lowest >= margin).astype(np.int64) - (lowest <= -margin)
+        return np.where(np.einsum("ij,ij->i", rows, rows) <= 1.0, sides, 0)
+
+    def __repr__(self) -> str:
+        return f"Halfspaces(directions={self.matrix.tolist()}, margin={float(self.margin)})"
+
+
+class HalfspacePolynomial(ABC):
+    """A polynomial that is at least ½ on R⁺ and at most −½ on R⁻, kept in the form it was built in.
+
+    `evaluate` is exact at any degree, calling it on rows is fast, and neither needs the coefficients. `expand`
+    multiplies them out, which is feasible while `n_coefficients` is in the thousands.
+    """
+
+    degree_bound: int
+    """The theorem's bound on the degree."""
+    log2_norm_bound: float
+    """log₂ of the theorem's bound on the norm."""
+
+    def __init__(self, halfspaces: Halfspaces) -> None:
+        if not isinstance(halfspaces, Halfspaces):
+            raise ValueError(f"halfspaces must be a Halfspaces(directions, margin); got {halfspaces!r}")
+        self.halfspaces = halfspaces
+
+    @abstractmethod
+    def _of_scores(self, scores: Sequence[Fraction]) -> Fraction:
+        """Return p at a point with the given ⟨v₁,x⟩,…,⟨v_m,x⟩, exactly."""
+
+    @abstractmethod
+    def _signs_and_log2_of_scores(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Return sign p and log₂|p| for rows of ⟨v₁,x⟩,…,⟨v_m,x⟩, in floating point."""
+
+    @abstractmethod
+    def expand(self) -> MultivariatePolynomial:
+        """Return the polynomial with its coefficients multiplied out, exactly."""
+
+    @property
+    def n_coefficients(self) -> int:
+        """The most coefficients that the expansion can have: one per monomial of degree at most `degree_bound`."""
+        return math.comb(self.degree_bound + self.halfspaces.n_variables, self.halfspaces.n_variables)
+
+    def evaluate(self, x: Sequence[Number]) -> Fraction:
+        """Return p(x), exactly."""
+        return self._of_scores(self.halfspaces.scores(x))
+
+    def signs_and_log2(self, X: Any) -> tuple[Floats, Floats]:
+        """Return sign p and log₂|p| for rows within the unit ball, in floating point: p itself often overflows."""
+        rows = check_dense_rows("X", X, self.halfspaces.n_variables)
+        # Beyond the ball the theorems promise nothing, and the sizes below may overflow.
+        squares = np.einsum("ij,ij->i", rows, rows)
+        if squares.max() > 1.0 + float(UNIT_BALL_SLACK):
+            row = int(np.argmax(squares))
+            raise ValueError(
+                f"X must lie within the unit ball; row {row} has length {math.sqrt(squares[row]):.6g}. Scale the rows"
+            )
+        return self._signs_and_log2_of_scores(rows @ self.halfspaces.matrix.T)
+
+    def __call__(self, X: Any) -> Floats:
+        """Return p for every row, in floating point; ±∞ where it does not fit."""
+        signs, sizes = self.signs_and_log2(X)
+        with np.errstate(over="ignore"):
+            return signs * np.exp2(sizes)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.halfspaces!r})"
+
+
+def chebyshev_coefficients(n: int) -> tuple[int, ...]:
+    """Return the coefficients of Tₙ, the constant first.
+
+    By Proposition 15, Tₙ has degree n, leading coefficient 2ⁿ⁻¹ (n ≥ 1) and norm at most (1+√2)ⁿ.
+
+    Examples
+    --------
+    >>> chebyshev_coefficients(4)
+    (1, 0, -8, 0, 8)
+    """
+    return tuple(_chebyshev_of(check_integer("n", n, low=0), _exact_polynomial([0, 1])).coef.tolist())
+
+
+def _exact_polynomial(coefficients: Sequence[int]) -> Any:
+    """Return NumPy's polynomial of one variable, with Python's numbers as coefficients."""
+    return Polynomial(np.array(coefficients, dtype=object))
+
+
+def _chebyshev_of(n: int, z: Any) -> Any:
+    """Return Tₙ of a polynomial of one variable."""
+    # T₋₁ = T₁ makes the recurrence Tₙ₊₁ = 2z·Tₙ − Tₙ₋₁ good from the start.
+    before, current = z, _exact_polynomial([1])
+    for _ in range(n):
+        before, current = current, 2 * z * current - before
+    return current
+
+
+def chebyshev(n: int, z: Number) -> Fraction:
+    """Return Tₙ(z), exactly, by doubling: T₂ₖ = 2Tₖ² − 1 and T₂ₖ₊₁ = 2TₖTₖ₊₁ − z.
+
+    By Proposition 15, Tₙ(cos θ) = cos nθ and Tₙ(cosh θ) = cosh nθ, so |Tₙ| ≤ 1 on [−1, 1], and
+    Tₙ(z) ≥ 1 + n²(z−1) for z ≥ 1.
+
+    Examples
+    --------
+    >>> chebyshev(4, Fraction(1, 2))
+    Fraction(-1, 2)
+    """
+    check_integer("n", n, low=0)
+    a, b = check_fraction("z", z).as_integer_ratio()
+    # On whole numbers bᵏ·Tₖ, with one division at the end: reducing fractions on the way takes most of the time.
+    low, high, scale = 1, a, 1
+    for bit in f"{n:b}":
+        middle = 2 * low * high - a * scale**2
+        if bit == "0":
+            low, high, scale = 2 * low**2 - scale**2, middle, scale**2
+        else:
+            low, high, scale = middle, 2 * high**2 - (scale * b) ** 2, scale**2 * b
+    return Fraction(low, scale)
+
+
+def chebyshev_log2_norm_bound(n: int) -> float:
+    """Return log₂ of Proposition 15(7)'s bound on ‖Tₙ‖: (1+√2)ⁿ."""
+    return check_integer("n", n, low=0) * math.log2(1.0 + math.sqrt(2.0))
+
+
+class ChebyshevConstruction(HalfspacePolynomial):
+    """Theorem 7's polynomial: p(x) = m + ½ − Σᵢ Tₛ(1 − ⟨vᵢ,x⟩)ʳ.
+
+    Parameters
+    ----------
+    halfspaces : Halfspaces
+        The directions vᵢ and the margin γ.
+
+    Examples
+    --------
+    >>> p = ChebyshevConstruction(Halfspaces([[1, 0], [0, 1]], margin=0.25))
+    >>> p.r, p.s, p.degree_bound, p.expand().degree
+    (2, 2, 4, 4)
+    >>> float(p.evaluate([0.5, 0.5])), float(p.evaluate([0.5, -0.25]))
+    (2.0, -2.265625)
+    """
+
+    def __init__(self, halfspaces: Halfspaces) -> None:
+        super().__init__(halfspaces)
+        # ⌈log₂ n⌉ is the bit length of n − 1.
+        self.r = (2 * halfspaces.n_halfspaces - 1).bit_length()
+        self.s = math.isqrt(math.ceil(1 / halfspaces.margin) - 1) + 1
+        self.degree_bound = self.r * self.s
+        self.log2_norm_bound = self.log2_norm_bound_with(PRINTED_CONSTANT)
+
+    def log2_norm_bound_with(self, constant: float) -> float:
+        """Return log₂ of (constant·rs)^(rs/2); the constants 94 and 47 are valid too."""
+        return self.degree_bound / 2.0 * math.log2(constant * self.degree_bound)
+
+    def _of_scores(self, scores: Sequence[Fraction]) -> Fraction:
+        return len(scores) + Fraction(1, 2) - sum(chebyshev(self.s, 1 - score) ** self.r for score in scores)
+
+    def _signs_and_log2_of_scores(self, scores: Floats) -> tuple[Floats, Floats]:
+        z = 1.0 - scores
+        # Tₙ is cos(n·arccos z) within [−1, 1], and cosh(n·arccosh z) beyond, where
+        # log₂ cosh t = (t + log(1 + e^(−2t)))/log 2 − 1 overflows nowhere.
+        inner = np.cos(self.s * np.arccos(np.clip(z, -1.0, 1.0)))
+        grown = self.s * np.arccosh(np.maximum(z, 1.0))
+        outer = (grown + np.log1p(np.exp(-2.0 * grown))) / math.log(2.0) - 1.0
+        with np.errstate(divide="ignore"):
+            sizes = self.r * np.where(z > 1.0, outer, np.log2(np.abs(inner)))
+        # The powers outgrow a float, so all terms are taken relative to the largest.
+        scale = np.maximum(sizes.max(axis=1), 0.0)
+        powers = np.where(z > 1.0, 1.0, np.sign(inner)) ** self.r * np.exp2(sizes - scale[:, None])
+        return _signs_and_log2((scores.shape[1] + 0.5) * np.exp2(-scale) - powers.sum(axis=1), scale)
+
+    def expand(self) -> MultivariatePolynomial:
+        """Return the polynomial with its coefficients multiplied out, exactly."""
+        # Tₛ(1 − z)ʳ in one variable first: each direction then needs no product of polynomials.
+        power = _chebyshev_of(self.s, _exact_polynomial([1, -1])) ** self.r
+        ridges = [MultivariatePolynomial.ridge(power.coef, v) for v in self.halfspaces.directions]
+        return self.halfspaces.n_halfspaces + Fraction(1, 2) - sum(ridges[1:], start=ridges[0])
+
+
+def _signs_and_log2(values: Floats, scale: Floats) -> tuple[Floats, Floats]:
+    """Return the sign and log₂ of values·2^scale."""
+    with np.errstate(divide="ignore"):
+        return np.sign(values), np.log2(np.abs(values)) + scale
+
+
+def stairs(n: int, z: Number) -> Fraction:
+    """Return P_n(z) = (z−1)·∏_{i=1..n}(z−2ⁱ)², exactly.
+
+    Lemma 16: P_n(−z) ≤ P_n(z) ≤ 0 on [0, 1]; 0 ≤ 4·P_n(z) ≤ −P_n(−z) on [1, 2ⁿ]; −P_n(−z) ≥ 2^(n(n+1)) for z ≥ 0.
+
+    Examples
+    --------
+    >>> stairs(2, 3), stairs(2, -3)
+    (Fraction(2, 1), Fraction(-4900, 1))
+    """
+    check_integer("n", n, low=0)
+    point = check_fraction("z", z)
+    return math.prod(((point - 2**i) ** 2 for i in range(1, n + 1)), start=point - 1)
+
+
+def numerator_and_denominator(n: int, k: int, z: Number) -> tuple[Fraction, Fraction]:
+    """Return A(z) = P_n(z)ᵏ − P_n(−z)ᵏ and B(z) = −P_n(z)ᵏ − P_n(−z)ᵏ, exactly; S = A/B imitates the sign of z.
+
+    Lemma 17, for k = r and m halfspaces: 1 ≤ S ≤ 1 + 1/(2m) on [1, 2ⁿ], S is odd, |S| ≤ 1 on [−1, 1], and
+    B ≥ (1 − 1/(4m+1))·2^(n(n+1)r) on [−2ⁿ, 2ⁿ].
+
+    Examples
+    --------
+    >>> a, b = numerator_and_denominator(2, 3, 3)
+    >>> float(a / b - 1) < 2e-10
+    True
+    """
+    power = check_integer("k", k, low=0)
+    right, left = stairs(n, z) ** power, stairs(n, -check_fraction("z", z)) ** power
+    return right - left, -right - left
+
+
+class RationalConstruction(HalfspacePolynomial):
+    """Theorem 8's polynomial, from a rational approximation of the sign function.
+
+    Parameters
+    ----------
+    halfspaces : Halfspaces
+        The directions vᵢ and the margin γ.
+
+    Examples
+    --------
+    >>> p = RationalConstruction(Halfspaces([[1, 0], [0, 1]], margin=0.25))
+    >>> p.r, p.s, p.degree_bound
+    (3, 2, 30)
+    >>> p.evaluate([0.5, 0.5]) >= 0.5, p.evaluate([0.5, -0.25]) <= -0.5
+    (True, True)
+    """
+
+    def __init__(self, halfspaces: Halfspaces) -> None:
+        super().__init__(halfspaces)
+        m = halfspaces.n_halfspaces
+        # ⌈log₂(4m+1)⌉ is the bit length of 4m, and −(−a // 4) rounds a/4 up.
+        self.r = r = 2 * -(-(4 * m).bit_length() // 4) + 1
+        self.s = s = (math.ceil(1 / halfspaces.margin) - 1).bit_length()
+        self.degree_bound = (2 * s + 1) * r * m
+        self.log2_norm_bound = math.log2(4 * m - 1) + m + (s + 0.5) * r * m * (s + math.log2(r * m * (4 * s + 2)))
+        self.log2_scale = 1 - s * (s + 1) * r * m
+        """The power of 2 between p and q."""
+
+    def quotient(self, x: Sequence[Number]) -> Fraction:
+        """Return Lemma 18's Q(x) = Σᵢ S(zᵢ) − (m−½), the rational function that p is without its denominators; exactly.
+
+        Q ≥ ½ on R⁺ and Q ≤ −½ on R⁻, and p(x) = 2^(1 − s(s+1)rm)·Q(x)·∏ⱼ B(zⱼ). Beyond |zⱼ| ≤ 2ˢ, which the unit ball
+        is within, B may be 0.
+
+        Examples
+        --------
+        >>> p = RationalConstruction(Halfspaces([[1, 0], [0, 1]], margin=0.25))
+        >>> p.quotient([0.5, 0.5]), round(float(p.quotient([0.5, -0.25])), 6)
+        (Fraction(1, 2), -1.5)
+        """
+        scores = self.halfspaces.scores(x)
+        if max(map(abs, scores)) > 2**self.s * self.halfspaces.margin * (1 + UNIT_BALL_SLACK):
+            raise ValueError(f"x must lie within the unit ball, where Lemma 18 holds; got {x!r}. Scale it")
+        return sum((a / b for a, b in self._pairs(scores)), Fraction(1, 2) - len(scores))
+
+    def _of_scores(self, scores: Sequence[Fraction]) -> Fraction:
+        value: Fraction = self._assembled(self._pairs(scores))
+        return value
+
+    def _pairs(self, scores: Sequence[Fraction]) -> list[tuple[Fraction, Fraction]]:
+        """Return A(zᵢ) and B(zᵢ) for every halfspace."""
+        return [numerator_and_denominator(self.s, self.r, score / self.halfspaces.margin) for score in scores]
+
+    def _assembled(self, pairs: Sequence[tuple[Any, Any]]) -> Any:
+        """Return p from A and B of every halfspace, which are numbers or polynomials."""
+        total, product = 0, 1
+        for a, b in pairs:
+            total, product = total * b + product * a, product * b
+        return Fraction(2) ** self.log2_scale * (total - (len(pairs) - Fraction(1, 2)) * product)
+
+    def _signs_and_log2_of_scores(self, scores: Floats) -> tuple[Floats, Floats]:
+        # With u = |z|, c = (P(u)/−P(−u))ʳ: S = ±(1+c)/(1−c) and B = (−P(−u))ʳ·(1−c), each free of overflow.
+        u = np.abs(scores) / float(self.halfspaces.margin)
+        ratio, size = (u - 1.0) / (u + 1.0), np.log2(u + 1.0)
+        for i in range(1, self.s + 1):
+            ratio *= ((u - 2.0**i) / (u + 2.0**i)) ** 2
+            size += 2.0 * np.log2(u * 2.0**-i + 1.0)
+        c = ratio**self.r
+        # At u = 0, c = −1 and S = 0, whatever the sign.
+        values = (np.sign(scores) * (1.0 + c) / (1.0 - c)).sum(axis=1) - (scores.shape[1] - 0.5)
+        return _signs_and_log2(values, 1.0 + (self.r * size + np.log2(1.0 - c)).sum(axis=1))
+
+    def expand(self) -> MultivariatePolynomial:
+        """Return the polynomial with its coefficients multiplied out, exactly."""
+        z = _exact_polynomial([0, 1])
+        right = (math.prod(((z - 2**i) ** 2 for i in range(1, self.s + 1)), start=z - 1) ** self.r).coef
+        # P(−z) differs from P(z) in the odd powers alone: A keeps those, B the even ones.
+        scaled = [2 * value / self.halfspaces.margin**j for j, value in enumerate(right)]
+        odd = [value * (j % 2) for j, value in enumerate(scaled)]
+        even = [value * (j % 2 - 1) for j, value in enumerate(scaled)]
+        ridge = MultivariatePolynomial.ridge
+        expanded: MultivariatePolynomial = self._assembled(
+            [(ridge(odd, v), ridge(even, v)) for v in self.halfspaces.directions]
+        )
+        return expanded
