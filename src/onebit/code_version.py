@@ -48,7 +48,6 @@ class _Import(NamedTuple):
 
 
 class _Module(NamedTuple):
-    path: Path
     digest: str
     """Of the code without comments and docstrings."""
     imports: tuple[_Import, ...] = ()
@@ -88,8 +87,8 @@ def reachable(*roots: str) -> set[str]:
     todo: list[str] = []
     for root in roots:
         if fault := _read(root).fault:
-            raise ValueError(f"{root} ({_read(root).path}) cannot be read: {fault}")
-        todo += [name for name in _packages_and(root) if _find(name) is not None]
+            raise ValueError(f"{root} ({_path(root)}) cannot be read: {fault}")
+        todo += [name for name in _packages_and(root) if _path(name) is not None]
     while todo:
         name = todo.pop()
         if name not in found:
@@ -100,7 +99,7 @@ def reachable(*roots: str) -> set[str]:
 
 def _imported(importer: str) -> list[str]:
     names = [name for found in _read(importer).imports for name in _modules_behind(found, importer)]
-    return [name for name in names if (module := _find(name)) and _is_followed(name, module.path, importer)]
+    return [name for name in names if (path := _path(name)) and _is_followed(name, path, importer)]
 
 
 _imported_by_ours = cache(_imported)
@@ -119,10 +118,9 @@ def _homes(module: str, name: str) -> list[str]:
     """Return the modules of onebit that define what ``from module import name`` gives."""
     if not name:
         return [module]
-    if _find(f"{module}.{name}") is not None:
+    if _path(f"{module}.{name}") is not None:
         return [f"{module}.{name}"]
-    package = _find(module)
-    imports = () if package is None else package.imports
+    imports = () if _path(module) is None else _read(module).imports
     passed_on = [each for each in imports if each.bound == name and each.module != module]
     return [home for each in passed_on for home in _homes(each.module, each.name)] or [module]
 
@@ -151,27 +149,32 @@ def _is_followed(name: str, path: Path, importer: str) -> bool:
 
 
 def _read(name: str) -> _Module:
-    module = _find(name)
-    if module is None:
+    return _read_our(name) if _is_ours(name) else _read_file(name)
+
+
+def _read_file(name: str) -> _Module:
+    path = _path(name)
+    if path is None:
         raise ValueError(f"{name} has no file that could be read; its results cannot be stored by what was run")
-    return module
-
-
-def _find(name: str) -> _Module | None:
-    """Return a module as it is on the disk, or None if there is no such module, or it has no file."""
-    return _find_ours(name) if _is_ours(name) else _look_up(name)
-
-
-def _look_up(name: str) -> _Module | None:
-    spec = _spec(name)
-    path = Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
-    if path is None or not path.is_file():
-        return None
     stamp = path.stat()
     return _parse(name, path, stamp.st_mtime_ns, stamp.st_size)
 
 
-_find_ours = cache(_look_up)
+_read_our = cache(_read_file)
+
+
+def _path(name: str) -> Path | None:
+    """Return the file of a module, or None if there is no such module, or it has no file."""
+    return _find_our(name) if _is_ours(name) else _find(name)
+
+
+def _find(name: str) -> Path | None:
+    spec = _spec(name)
+    path = Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
+    return path if path is not None and path.is_file() else None
+
+
+_find_our = cache(_find)
 
 
 def _spec(name: str) -> ModuleSpec | None:
@@ -198,7 +201,7 @@ def _parse(name: str, path: Path, _mtime: int, _size: int) -> _Module:
     """Read a module once for every state of its file."""
     source = path.read_bytes()
     if path.suffix != ".py":
-        return _Module(path, sha256(source).hexdigest())
+        return _Module(sha256(source).hexdigest())
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about escape sequences in users' code: Python gives them on import
@@ -206,11 +209,11 @@ def _parse(name: str, path: Path, _mtime: int, _size: int) -> _Module:
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
         imports = tuple(_imports_of(tree, package, is_lazy=name == _OURS))
         _drop_strings(tree)
-        return _Module(path, sha256(ast.dump(tree).encode()).hexdigest(), imports)
+        return _Module(sha256(ast.dump(tree).encode()).hexdigest(), imports)
     except SyntaxError as error:
-        return _Module(path, sha256(source).hexdigest(), fault=f"line {error.lineno}: {error.msg}")
+        return _Module(sha256(source).hexdigest(), fault=f"line {error.lineno}: {error.msg}")
     except (ValueError, RecursionError) as error:
-        return _Module(path, sha256(source).hexdigest(), fault=str(error))
+        return _Module(sha256(source).hexdigest(), fault=str(error))
 
 
 def _imports_of(tree: ast.AST, package: str, is_lazy: bool) -> Iterator[_Import]:

@@ -244,7 +244,7 @@ class DaskCluster:
             try:
                 returned = self._answer(future)
                 if returned is not None:
-                    outcome.set_result(returned)
+                    outcome.set_result(returned[0])
                     return
                 worker.is_joined = False  # it was cut off for a while, and has removed the run: let it join again
                 self._workers.pop(worker.address, None)

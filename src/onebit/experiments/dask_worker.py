@@ -46,7 +46,7 @@ def join(run: str, code: str) -> str:
     return ""
 
 
-def call(run: str, packed: bytes, keys: Mapping[str, str]) -> Any:
+def call(run: str, packed: bytes, keys: Mapping[str, str]) -> tuple[Any] | None:
     """Return what a packed call gives in a process of this worker, or None if the run is not here any more.
 
     Files are given by the names under which the call finds them, and the keys of Dask's data that hold them.
@@ -73,7 +73,7 @@ class _Run:
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def call(self, packed: bytes, keys: Mapping[str, str]) -> Any:
+    def call(self, packed: bytes, keys: Mapping[str, str]) -> tuple[Any] | None:
         try:
             with self._lock:
                 for name, key in keys.items():
@@ -82,7 +82,7 @@ class _Run:
                         path.parent.mkdir(exist_ok=True)
                         replace_file(path, self._worker.data[key])
                 future = self._pool.submit(_call, packed, self._folder / _FILES)
-            return future.result()
+            return (future.result(),)
         except (BrokenExecutor, CancelledError, OSError):
             if self._is_closed:
                 return None

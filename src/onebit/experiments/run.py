@@ -187,24 +187,25 @@ class _Signals:
 
     def __init__(self) -> None:
         self._is_allowed = False
-        self._raised_at: float | None = None
+        self._raised: type[KeyboardInterrupt] | None = None
+        self._raised_at = -_UNWINDING
         self._pending: int | None = None
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            # Ctrl-C comes last, so that it cannot interrupt restoring the handlers.
-            defaults = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+            # Ctrl-C first, and last in `__exit__`: it cannot come between.
+            defaults = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
             self._before = {number: kept for number, kept in defaults.items() if signal.getsignal(number) is kept}
             for number in self._before:
                 signal.signal(number, self._on_signal)
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        if self._raised_at is None and self._pending is not None:
-            error = _Terminated() if self._pending == signal.SIGTERM else KeyboardInterrupt()
+        for number in reversed(self._before):
+            signal.signal(number, self._before[number])
+        if self._raised is None and self._pending is not None:
+            error = _kind_of(self._pending)()
         if isinstance(error, _Terminated):
             raise SystemExit(128 + signal.SIGTERM) from None
         if isinstance(error, KeyboardInterrupt):
@@ -217,10 +218,9 @@ class _Signals:
     def _raise_pending(self) -> None:
         number, now = self._pending, time.monotonic()
         # A second signal must not interrupt the clean-up of the first, but may pass where the first was swallowed.
-        is_unwinding = self._raised_at is not None and now - self._raised_at < _UNWINDING
-        if number is not None and self._is_allowed and not is_unwinding:
-            self._raised_at, self._pending = now, None
-            raise _Terminated if number == signal.SIGTERM else KeyboardInterrupt
+        if number is not None and self._is_allowed and now - self._raised_at >= _UNWINDING:
+            self._raised, self._raised_at, self._pending = _kind_of(number), now, None
+            raise self._raised
 
     @contextmanager
     def allowed(self) -> Iterator[None]:
@@ -231,6 +231,12 @@ class _Signals:
             yield
         finally:
             self._is_allowed = False
+        if self._raised is not None:  # and was swallowed by a player
+            raise self._raised
+
+
+def _kind_of(number: int) -> type[KeyboardInterrupt]:
+    return _Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
 
 class _Schedule:
@@ -286,7 +292,7 @@ class _Schedule:
         if isinstance(self._executor, InThisProcess):
             self._executor.play()
         elif not self._playing:
-            time.sleep(_GLANCE)
+            time.sleep(_GLANCE / 20)
         return wait(self._playing, _GLANCE, FIRST_COMPLETED).done
 
     def _take(self, future: "Future[Slice]") -> Iterator[tuple[Cell, Played | None]]:
@@ -416,11 +422,13 @@ def play_slice(run: str, needs: Needs | None, play_batch: PlayBatch, batch: Batc
             left = batch.cells[len(played) :]
             if not left:
                 for extra in _OPEN.results:
-                    played.pop()
                     raise ValueError(f"play_batch yielded {extra.cell.label} after the last cell of the batch")
     except (Exception, SystemExit) as error:
         _OPEN.close()
-        return Slice(played, Failure(f"{type(error).__name__}: {error}", traceback.format_exc()))
+        # After the last cell it is that cell's failure.
+        return Slice(
+            played[: len(batch.cells) - 1], Failure(f"{type(error).__name__}: {error}", traceback.format_exc())
+        )
     _OPEN.key = (run, *(cell.key for cell in left))
     return Slice(played)
 
