@@ -23,7 +23,7 @@ from in_process import onebit
 from onebit.commands.serve import PASSWORD_FILE_VARIABLE, _database
 from onebit.decider.client import MOST_AT_ONCE, Client
 from onebit.decider.decider import Decider
-from onebit.decider.log_errors import UnreachableError
+from onebit.decider.tickets import UnreachableError
 from onebit.service.app import create_app
 from onebit.service.bodies import own_learner
 from onebit.service.limits import MOST_READERS, MOST_WAITING, Allowance
@@ -134,7 +134,7 @@ def test_many_at_once_share_commits_and_all_is_in_the_log(served: Served, monkey
     assert n_commits < 100
     events = served.ask("GET", f"{DESK}/log?after=1&limit=1000").json["events"]
     assert {event["ticket"] for event in events if event["kind"] == "guessed"} == {t.json["id"] for t in tickets}
-    assert sum(event["kind"] == "told" for event in events) == 100
+    assert sum(event["kind"] == "feedback" for event in events) == 100
 
 
 def test_the_log_is_paged(served: Served) -> None:

@@ -12,7 +12,7 @@ from onebit.arena.players import LearnerPlayer, build
 from onebit.commands.compare import wide_console
 from onebit.commands.decider_log import is_decider, read_decider
 from onebit.commands.what_was_read import reading_words, say_what_was_read
-from onebit.decider.logs import has_password, is_database
+from onebit.decider.settings import has_password, is_database
 from onebit.evaluate.answer_rates import describe_answers
 from onebit.evaluate.evaluation import evaluate
 from onebit.evaluate.figures import drawings

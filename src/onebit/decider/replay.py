@@ -1,42 +1,51 @@
-"""Rebuild a decider's state from its event log."""
+"""Replay of a decider's log: which snapshot to start from, and which events to play at once."""
 
-from functools import partial
+from collections.abc import Container, Iterable, Iterator
+from copy import copy
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from onebit.decider.events import Event, Kind
-from onebit.decider.log import Log, Snapshot
-from onebit.decider.log_errors import LogError
-from onebit.decider.runs import ReplayBatcher
+from onebit.decider.log import EventLog, Snapshot
 from onebit.decider.settings import Settings
 from onebit.decider.state import State
+from onebit.decider.tickets import LogError
+from onebit.learners.packing import filled_arrays
+from onebit.learners.saving import to_bytes
 from onebit.machine_memory import MemoryBudgetError
+
+_FEWEST = 16  # rounds in a run: the learner's state is copied before each
+_FEWEST_AT_FIRST = 256  # rounds in the first run, which may compile the loop for seconds
+_BYTES_A_ROUND = 1 << 18  # that can be copied in the time that one round of a run saves
+_MOST_ROUNDS = 2_000  # in a run
+_MOST_BYTES = 16 << 20  # of a run's rows
+_PLAIN_ADDITIONS = {"at", "met"}, {"at", "met", "numbers"}  # of a record with nothing new to the encoder
 
 
 def replay(
-    log: Log, settings: Settings, trusted: Any = (), *, from_snapshot: bool = True, kept: Snapshot | None = None
+    log: EventLog, settings: Settings, trusted: Any = (), kept: Snapshot | None = None, *, from_snapshot: bool = True
 ) -> State:
-    """Return the state of a decider after all events of its log.
+    """Return the state of a decider after all events of its log, from the latest valid snapshot or the beginning.
 
     Corrected feedback is applied at its original position: the learner's state is the one it would have without the
     mistake, for the recorded guesses. So a snapshot is valid only if it was taken before the feedback it corrects.
-
-    Parameters
-    ----------
-    log : Log
-        The log.
-    settings : Settings
-        The settings with which the decider was created.
-    trusted : list
-        Classes that may be loaded, as in `onebit.load`.
-    from_snapshot : bool
-        Whether to start from the latest valid snapshot.
-    kept : Snapshot
-        A snapshot in memory, later than those in the log.
+    `kept` is a snapshot in memory, later than those in the log.
     """
     corrections = log.of_kind(Kind.CORRECTED)
     corrected = {str(event.ticket): event.body["correct"] for event in corrections}
-    state = _latest(log, settings, trusted, corrections, kept) if from_snapshot else None
+    noted = {event.seq for event in corrections}
+    state = None
+    for snapshot in chain([kept] if kept else [], log.snapshots()) if from_snapshot else ():
+        if all(event.body["corrects"] > snapshot.seq for event in corrections if event.seq > snapshot.seq):
+            try:
+                state = State.of_bytes(settings, snapshot.content, trusted)
+                break
+            except MemoryBudgetError:
+                raise
+            except ValueError:
+                continue  # fall back to an older snapshot or the events
     if state is None:
         if log.compacted:
             raise LogError(
@@ -44,14 +53,19 @@ def replay(
                 "used; put a backup in its place"
             )
         state = State(settings, trusted)
-    noted = {event.seq for event in corrections}
-    batcher = ReplayBatcher(state, corrected, partial(state.apply, corrected=corrected))
+    fewest = _FEWEST_AT_FIRST
     try:
-        for event in log.events(state.seq):
-            if event.kind == Kind.CORRECTED and event.seq not in noted:
-                raise LogError(f"event {event.seq} is not where corrections are looked up; put a backup in its place")
-            batcher.take(event)
-        batcher.finish()
+        for run in in_runs(log.events(state.seq), corrected):
+            if len(run) >= 2 * fewest:
+                fewest = _FEWEST
+                if _play_run(state, run):
+                    continue
+            for event in run:
+                if event.kind == Kind.CORRECTED and event.seq not in noted:
+                    raise LogError(
+                        f"event {event.seq} is not where corrections are looked up; put a backup in its place"
+                    )
+                state.apply(event, corrected)
     except (LogError, MemoryBudgetError):
         raise
     except (ValueError, KeyError, TypeError, AssertionError) as error:
@@ -63,17 +77,91 @@ def replay(
     return state
 
 
-def _latest(
-    log: Log, settings: Settings, trusted: Any, corrections: list[Event], kept: Snapshot | None
-) -> State | None:
-    """Return the state of the latest snapshot not invalidated by a later correction, if there is one."""
-    for snapshot in chain([] if kept is None else [kept], log.snapshots()):
-        later = [event for event in corrections if event.seq > snapshot.seq]
-        if all(event.body["answered"] > snapshot.seq for event in later):
-            try:
-                return State.of_bytes(settings, snapshot.content, trusted)
-            except MemoryBudgetError:
-                raise
-            except ValueError:
-                continue  # fall back to an older snapshot or the events
-    return None
+def in_runs(events: Iterable[Event], corrected: Container[str | None]) -> Iterator[list[Event]]:
+    """Yield events in order, singly or in runs: plain guesses, each directly followed by its feedback.
+
+    Most logs consist of runs, which a compiled loop plays several times as fast as single events.
+    """
+    run: list[Event] = []
+    for event in events:
+        is_answered = len(run) % 2 == 0
+        if is_answered and _is_plain_guess(event):
+            run.append(event)
+        elif not is_answered and _is_feedback(event, run[-1]) and event.ticket not in corrected:
+            run.append(event)
+            if len(run) >= 2 * _MOST_ROUNDS or len(run) * run[0].row.nbytes >= 2 * _MOST_BYTES:  # type: ignore[union-attr]
+                yield run
+                run = []
+        else:
+            yield from _split(run)
+            run = [event] if _is_plain_guess(event) else []
+            if not run:
+                yield [event]
+    yield from _split(run)
+
+
+def _split(run: list[Event]) -> Iterator[list[Event]]:
+    """Yield the answered rounds of a run, and a last guess without feedback."""
+    n_answered = len(run) // 2 * 2
+    if n_answered:
+        yield run[:n_answered]
+    if run[n_answered:]:
+        yield run[n_answered:]
+
+
+def _is_plain_guess(event: Event) -> bool:
+    """Return whether it is the learner's own guess, from all labels, for a dense record with nothing new."""
+    body = event.body
+    additions = body.get("additions")
+    return (
+        event.kind == Kind.GUESSED
+        and body.get("among") is None
+        and type(body.get("label")) is int
+        and body["label"] == body.get("wanted")
+        and type(additions) is dict
+        and additions.keys() in _PLAIN_ADDITIONS
+        and type(event.row) is np.ndarray
+    )
+
+
+def _is_feedback(event: Event, guess: Event) -> bool:
+    return event.kind == Kind.FEEDBACK and event.ticket == guess.ticket and type(event.body.get("correct")) is bool
+
+
+def _play_run(state: State, run: list[Event]) -> bool:
+    """Apply a run of plain guesses and their feedback and return True; or nothing and False, if that cannot be.
+
+    It cannot if the learner would make other guesses, or copying its state takes longer than the run saves.
+    """
+    guesses, answers = run[::2], run[1::2]
+    n_bytes = sum(array.nbytes for array in state.learner._state.arrays)
+    first: Any = guesses[0].row
+    if state.is_altered or len(guesses) * _BYTES_A_ROUND < n_bytes or not state.learner.can_play_again(first):
+        return False
+    rows = np.array([event.row for event in guesses])
+    labels = [event.body["label"] for event in guesses]
+    correct = [event.body["correct"] for event in answers]
+    if not state.learner.play_again(rows, np.array(labels), np.array(correct)):
+        return False
+    state.encoder.take_many(rows, [event.body["additions"] for event in guesses])
+    for label, is_right, answer in zip(labels, correct, answers, strict=True):
+        state.counts[label][0] += 1
+        state.n_guesses += 1
+        state._count_feedback(label, is_right, answer.time)
+    state.seq = run[-1].seq
+    return True
+
+
+def same_state(one: State, other: State) -> bool:
+    """Return whether two states are equal to the last bit, except for the ids of the learner's tickets."""
+    if one.encoder.state() != other.encoder.state() or one.counts != other.counts or one.settings != other.settings:
+        return False
+    if list(one.open) != list(other.open) or one.classes != other.classes:
+        return False
+    if not one.learner._started or not other.learner._started:
+        return one.learner._started == other.learner._started
+    if one.learner._state.plays_by_hand:  # its state is opaque: compare the serialized copies, which have no tickets
+        return bytes(to_bytes(copy(one.learner))) == bytes(to_bytes(copy(other.learner)))
+    # Without spare capacity, which is smaller after loading a snapshot.
+    mine, theirs = (filled_arrays(each.learner._state) for each in (one, other))
+    return all(np.array_equal(array, theirs[name], equal_nan=True) for name, array in mine.items())

@@ -12,10 +12,10 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from onebit import __version__
-from onebit.decider.advice import AdvisedError, in_tools
 from onebit.decider.client import RemoteDecider
 from onebit.decider.decider import Decider
 from onebit.decider.report import report
+from onebit.decider.tickets import AdvisedError, in_tools
 from onebit.service import bodies
 from onebit.service.web import LARGEST_BODY
 

@@ -1,8 +1,16 @@
 """Convert exceptions to problems; details of internal errors are never sent."""
 
-from onebit.decider.advice import AdvisedError, in_http
-from onebit.decider.log_errors import LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
-from onebit.decider.tickets import TicketConflictError, UnknownTicketError
+from onebit.decider.tickets import (
+    AdvisedError,
+    LogError,
+    LogUnsureError,
+    LogWriteError,
+    OwnedError,
+    TicketConflictError,
+    UnknownTicketError,
+    UnreachableError,
+    in_http,
+)
 from onebit.machine_memory import MemoryBudgetError
 from onebit.service.web import Problem
 
