@@ -72,7 +72,7 @@ def test_erasing_loads_no_snapshot(place: Place, monkeypatch: pytest.MonkeyPatch
         def loaded(*_: Any) -> None:
             raise AssertionError
 
-        monkeypatch.setattr(EventLog, "_snapshot_part", loaded)
+        monkeypatch.setattr(EventLog, "snapshots", loaded)
         assert desk.forget([ticket]) == 2
         assert desk.compact() > 3
         assert len(n_parts(desk)) == 1

@@ -78,7 +78,7 @@ def test_the_course_is_bounded_and_in_the_snapshot(desk: Decider) -> None:
     assert steps == {4}
     state = desk._state
     again = State.of_bytes(desk.settings, state.to_bytes())
-    assert (again.curve, again._stride) == (state.curve, state._stride)
+    assert (again.curve, again.stride) == (state.curve, state.stride)
 
 
 def test_open_tickets_newest_first_and_in_pages(desk: Decider) -> None:

@@ -13,8 +13,7 @@ pytest.importorskip("fastapi")
 import onebit
 from live_places import Place
 from onebit.decider import log, replay, state
-from onebit.decider.settings import new_settings
-from onebit.decider.state import State
+from onebit.decider.tickets import indices_of
 from onebit.service import bodies
 from served import Served
 
@@ -53,11 +52,9 @@ def counted(n: int) -> list[Counted]:
 
 
 def test_naming_allowed_labels_takes_linear_time() -> None:
-    n, known = 2_000, State(new_settings(2_000, onebit.BanditPerceptron()))
-    known.classes = counted(n)
-    known.indices = {label: i for i, label in enumerate(known.classes)}
+    n, indices = 2_000, {label: i for i, label in enumerate(counted(2_000))}
     Counted.n_compared = 0
-    assert known.indices_of(counted(n)[::-1]) == list(range(n))
+    assert indices_of(indices, counted(n)[::-1]) == list(range(n))
     assert Counted.n_compared <= 4 * n
 
 
@@ -106,7 +103,7 @@ class Shown:
 def test_an_error_does_not_write_all_classes(tmp_path: Path) -> None:
     labels = [Shown() for _ in range(5_000)]
     with Place(tmp_path / "desk.onebit").open(classes=5_000, learner=onebit.BanditPerceptron()) as desk:
-        desk._state.classes = labels
+        desk._state.indices = {label: i for i, label in enumerate(labels)}
         with pytest.raises(ValueError, match=r"among must list some of the classes, \[shown, shown, "):
             desk.guess([1.0], among=["other"])
         assert 10 < Shown.n_shown <= 100

@@ -317,10 +317,10 @@ def _ticket_of(reply: Any) -> Ticket:
 
 def error_of(problem: Any, status: int) -> Exception:
     """Return the exception for a problem+json response."""
-    if not isinstance(problem, dict):
-        problem = {}
+    problem = problem if isinstance(problem, dict) else {}
     kind = TicketConflictError if status == HTTPStatus.CONFLICT else AdvisedError
-    if (advised := kind.of_description(problem.get("remedy"))) is not None:
-        return advised
+    with suppress(KeyError, TypeError):
+        remedy = problem["remedy"]
+        return kind(str(remedy["problem"]), remedy["verb"], **remedy["arguments"])
     detail = str(problem.get("detail", f"the service answered {status}"))
     return _ERRORS.get(str(problem.get("error")), RuntimeError)(detail)

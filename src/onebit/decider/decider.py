@@ -69,7 +69,7 @@ class Decider:
         self._log, self._began, self._trusted = log, about["began"], trusted
         self._settings = settings_of(about, trusted)
         self._recorder = Recorder(log, partial(replay, log, self._settings, trusted), clock)
-        self._lock, self._pid, self._is_closed = self._recorder.lock, os.getpid(), False
+        self._lock, self._pid = self._recorder.lock, os.getpid()
 
     @classmethod
     def open(
@@ -166,15 +166,9 @@ class Decider:
 
     def close(self) -> None:
         """Close the log, after writing a snapshot if a replay would be long."""
-        if os.getpid() != self._pid:  # a fork: neither the log nor the lock may be touched
-            return
-        with self._lock:
-            if not self._is_closed:
-                self._is_closed = True
-                try:
-                    self._recorder.snapshot_before_closing()
-                finally:
-                    self._log.close()
+        if os.getpid() == self._pid:  # a fork must touch neither the log nor the lock
+            with self._lock:
+                self._recorder.close()
 
     def __enter__(self) -> Self:
         return self
@@ -213,26 +207,23 @@ class Decider:
 
     def _read(self, look: Callable[[State], _Result]) -> _Result:
         """Return what a function finds in the state, after checking that this process still owns the log."""
-        self._check_usable()
+        self._check_process()
         with self._lock:
-            self._log.check_owned()
-            self._recorder.make_ready()
+            self._recorder.make_ready(check_owned=True)
             return look(self._recorder.state)
 
     def _write(self, operation: Callable[_P, _Result], *args: _P.args, **kwargs: _P.kwargs) -> _Result:
         """Return the result of an operation that records events, once they are on disk."""
-        self._check_usable()
+        self._check_process()
         with self._lock:
             self._recorder.make_ready()
             result, batch = operation(*args, **kwargs), self._log.latest
         self._log.settle(batch)
         return result
 
-    def _check_usable(self) -> None:
-        if os.getpid() != self._pid:  # before the lock, whose holder may not exist in the fork
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:  # before the lock is taken, whose holder may not exist in the fork
             raise ValueError("the decider belongs to the process that opened it, of which this is a fork")
-        if self._is_closed:
-            raise ValueError("the decider is closed; open it again: Decider.open(path)")
 
     # Guess and tell.
 
@@ -398,7 +389,9 @@ class Decider:
 
     def course(self) -> list[Moment]:
         """Return the learning curve: up to 512 points, evenly spaced by feedback, and the current one."""
-        return self._read(lambda state: [*state.curve, state.moment(self._log.last_time)])
+        return self._read(
+            lambda state: [*state.curve, Moment(self._log.last_time, state.n_guesses, state.n_answered, state.n_wrong)]
+        )
 
     def kernel_weights(self) -> list[tuple[str, float]]:
         """Return the weights of a `BanditSVM`'s kernels, largest first; empty for other learners."""

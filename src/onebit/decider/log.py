@@ -34,9 +34,6 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-# How events are stored.
-
-
 def to_json(value: Any) -> bytes:
     """Return the JSON of a value without NaN and infinity (they would become null); numbers are kept exactly."""
     try:
@@ -93,9 +90,6 @@ def check_version(path: Any, version: int) -> None:
         raise LogError(f"{path}: has format {version}, and this onebit reads format {FORMAT_VERSION}: {remedy}")
 
 
-# The logs.
-
-
 class Snapshot(NamedTuple):
     """The serialized state of a decider."""
 
@@ -133,14 +127,10 @@ class EventLog(ABC):
         self.compacted = 0  # events up to this number were removed by compaction
         self.n_appended = 0  # approximate bytes of all events appended by this process
         self.is_behind = False  # whether the log may differ from what was appended here, and must be read again
-        self.refusal: LogError | None = None
-        """Why this process does not own the log any more, if so; ownership may be regained."""
-        self.lost: dict[str, int] | None = None
-        """Numbers of the last "acknowledged" and the last "found" event, if opened with `accept_loss`."""
-        self.latest = Batch(is_done=True)
-        """The batch of the last appended event; when it is on disk, all are."""
-        self.unreported: LogWriteError | None = None
-        """The error of a write in the background, whose calls have returned already."""
+        self.refusal: LogError | None = None  # why this process lost the log, if so; it may be regained
+        self.lost: dict[str, int] | None = None  # numbers of the last "acknowledged" and the last "found" event
+        self.latest = Batch(is_done=True)  # that of the last appended event; when it is on disk, all are
+        self.unreported: LogWriteError | None = None  # of a write in the background, whose calls have returned
         self._access = threading.RLock()  # protects the connection
         self._queueing = threading.Lock()  # protects the pending batch
         self._pending = Batch()
@@ -324,20 +314,21 @@ class EventLog(ABC):
 
     def write_in_background(self) -> None:
         """Let calls return before their events are on disk; they are written within some 20 milliseconds."""
-        self._background = threading.Thread(target=self._flush_in_turn, name="onebit log", daemon=True)
-        self._background.start()
 
-    def _flush_in_turn(self) -> None:
-        while not self._is_closing.wait(_BACKGROUND_SECONDS):
-            try:
-                self.flush()
-            except LogWriteError as error:
-                self.unreported = error
+        def flush_in_turn() -> None:
+            while not self._is_closing.wait(_BACKGROUND_SECONDS):
+                try:
+                    self.flush()
+                except LogWriteError as error:
+                    self.unreported = error
+
+        self._background = threading.Thread(target=flush_in_turn, name="onebit log", daemon=True)
+        self._background.start()
 
     def raise_unreported(self) -> None:
         """Raise the error of a write in the background, once."""
-        if self.unreported is not None:
-            error, self.unreported = self.unreported, None
+        error, self.unreported = self.unreported, None
+        if error is not None:
             raise error
 
     def _write_pending(self) -> None:
@@ -345,7 +336,7 @@ class EventLog(ABC):
         try:  # before the swap: if Ctrl-C comes first, the batch fails and later ones must not be written
             with self._queueing:
                 self._pending, batch.error = Batch(), self._broken
-            if batch.error is None:
+            if batch.error is None and batch.lines:
                 self._commit(batch.lines)
         except BaseException as error:  # also Ctrl-C: the batch must not count as written
             is_known = isinstance(error, (self.errors, LogWriteError))
@@ -402,18 +393,16 @@ class EventLog(ABC):
         """Yield the undamaged snapshots, latest first."""
         for seq, n_parts in self._find("seq, count(*)", "snapshots", "TRUE GROUP BY seq ORDER BY seq DESC"):
             try:
-                content = b"".join(self._snapshot_part(seq, part, n_parts) for part in range(n_parts))
+                parts = []
+                for part in range(n_parts):
+                    ((piece, check),) = self._find("content, checksum", "snapshots", "seq = ? AND part = ?", seq, part)
+                    parts += [piece] if checksum((seq, part, n_parts), piece) == check else []
             except (UnreachableError, OwnedError):
                 raise
             except (ValueError, TypeError):  # damaged
                 continue
-            yield Snapshot(seq, content)
-
-    def _snapshot_part(self, seq: int, part: int, n_parts: int) -> bytes:
-        ((content, check),) = self._find("content, checksum", "snapshots", "seq = ? AND part = ?", seq, part)
-        if checksum((seq, part, n_parts), content) != check:
-            raise ValueError("its checksum does not fit")
-        return bytes(content)
+            if len(parts) == n_parts:
+                yield Snapshot(seq, b"".join(parts))
 
     def save_snapshot(self, snapshot: Snapshot) -> None:
         """Save a snapshot, and keep the previous one in case this is damaged."""

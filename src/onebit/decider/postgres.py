@@ -70,14 +70,8 @@ SET tcp_keepalives_interval = 2;
 SET tcp_keepalives_count = 3;
 SET client_min_messages = 'error';
 """
-_CONNECTING = {
-    "application_name": "onebit",
-    "connect_timeout": 3,
-    "keepalives_idle": 4,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": int(1000 * PATIENCE_SECONDS),
-}
+_CONNECTING = {"application_name": "onebit", "connect_timeout": 3, "tcp_user_timeout": int(1000 * PATIENCE_SECONDS)}
+_CONNECTING |= {"keepalives_idle": 4, "keepalives_interval": 2, "keepalives_count": 3}
 _CLAIM = """
 UPDATE onebit.deciders SET epoch = epoch + 1, pid = %s, host = %s, since = %s WHERE id = %s RETURNING epoch
 """
@@ -97,8 +91,7 @@ _Value = TypeVar("_Value")
 class Connection(psycopg.Connection[Any]):
     """A connection with a timeout for statements."""
 
-    patience = PATIENCE_SECONDS
-    """Timeout of a statement in seconds."""
+    patience = PATIENCE_SECONDS  # timeout of a statement
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         """Wait for the server as psycopg does, with a timeout."""
@@ -180,39 +173,23 @@ class Database:
             raise UnreachableError(f"{self.shown}: cannot be read ({_words(error)})") from None
         return {name: _named(owner) if is_owned else None for name, *owner, is_owned in found}
 
-    def log_name(self, name: Any) -> str:
-        """Return the name of a decider's log in messages, or raise ValueError for an invalid name."""
-        if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
-            raise ValueError(f"name must be a text of 1 to {_LONGEST_NAME} printable characters; got {name!r:.80}")
-        return f"{self.shown} {name!r}"
-
 
 class PostgresLog(EventLog):
-    """A log among others in a PostgreSQL database.
-
-    Parameters
-    ----------
-    url : str
-        The database: ``postgresql://user@host/database``. Passwords from libpq's password file or PGPASSWORD are used
-        too.
-    name : str
-        Name of the decider: at most 200 characters.
-    about : dict, optional
-        Settings of a new decider; without it the decider must exist.
-    """
+    """A log among others in a PostgreSQL database; with `about`, the settings of a decider, it may be a new one."""
 
     errors, event_bytes = psycopg.Error, "octet_length(body) + coalesce(octet_length(row), 0)"
     remedy = "See what ails the database: the decider goes on from what it holds"
     schema = "onebit."
 
     def __init__(self, url: str, name: str, about: dict[str, Any] | None = None) -> None:
+        if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
+            raise ValueError(f"name must be a text of 1 to {_LONGEST_NAME} printable characters; got {name!r:.80}")
         self._database = Database(url)
-        super().__init__(self._database.log_name(name))
+        super().__init__(f"{self._database.shown} {name!r}")
         self._connection: Connection | None = None
         self._session: tuple[int, Any] | None = None  # process id and start time of our latest session on the server
-        self._epoch = -1
-        self._is_changing = False
-        self._refused = 0.0
+        self._id, self._epoch = 0, -1
+        self._is_changing, self._refused = False, 0.0
         self._stop = threading.Event()
         try:
             self._open(name, about)
@@ -279,15 +256,12 @@ class PostgresLog(EventLog):
             claimed = connection.one(_CLAIM, *Owner.here(), self._id)
             if claimed is None:
                 raise self._damaged("is gone from the database")
-            about = "SELECT value FROM onebit.about WHERE decider = %s AND name = 'compacted'"
-            compacted = connection.one(about, self._id)
         except BaseException:
             connection.close()
             raise
         if self._epoch >= 0 and claimed[0] != self._epoch + 1:  # there was another owner
             self._fall_behind()  # before the connection can be used
         self._connection, self.refusal, self._epoch = connection, None, claimed[0]
-        self.compacted = 0 if compacted is None else int(compacted[0])
 
     def check_owned(self) -> None:
         """Run an empty query, which regains ownership if the connection is lost."""
@@ -343,45 +317,40 @@ class PostgresLog(EventLog):
                 finally:
                     self._access.release()
 
-    def _used(self, work: Callable[[Connection], _Value]) -> _Value:
-        """Use the connection, and drop it if it is broken afterwards."""
+    def _run(self, work: Callable[[Connection], _Value], *, again: bool = False) -> _Value:
+        """Use the connection, and drop it if it breaks; with `again`, then regain ownership and retry once."""
         connection = self._owning()
         try:
             return work(connection)
-        except BaseException:
-            if connection.info.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.INERROR):
-                self._drop()
-            raise
-
-    def _tried_again(self, work: Callable[[Connection], _Value]) -> _Value:
-        """Run a read-only query; retry once if the connection is broken."""
-        try:
-            return self._used(work)
-        except psycopg.Error as error:
-            if self._connection is not None or self._is_changing:
+        except BaseException as error:
+            if connection.info.transaction_status in (TransactionStatus.IDLE, TransactionStatus.INERROR):
                 raise
-            self._regain()
-            try:
-                return self._used(work)
-            except psycopg.Error as again:
-                raise (again if self._connection is not None else self._unreachable(error)) from None
+            self._drop()
+            if not again or self._is_changing or not isinstance(error, psycopg.Error):
+                raise
+        self._regain()
+        try:
+            return self._run(work)
+        except psycopg.Error as error:
+            if self._connection is None:
+                raise self._unreachable(error) from None
+            raise
 
     # Implementation of `EventLog`.
 
     def _fetch(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
         if any(isinstance(value, str) and "\0" in value for value in values):
             raise ValueError("PostgreSQL keeps no text with the character NUL; leave it out")
-        return self._tried_again(lambda connection: connection.execute(_in_psycopg(statement), values).fetchall())
+        statement = statement.replace("?", "%s")
+        return self._run(lambda connection: connection.execute(statement, values).fetchall(), again=True)
 
     def _change(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
-        self._owning().cursor().executemany(_in_psycopg(statement), rows)
+        self._owning().cursor().executemany(statement.replace("?", "%s"), rows)
 
     def _add_rows(self, table: str, columns: str, rows: list[tuple[Any, ...]]) -> None:
         super()._add_rows(table, f"decider, {columns}", [(self._id, *row) for row in rows])
 
     def _commit(self, lines: list[tuple[Any, ...]]) -> None:
-        if not lines:
-            return
         for n_tries in range(1, _TRIES + 1):
             try:
                 self._owning()
@@ -390,7 +359,7 @@ class PostgresLog(EventLog):
             if self._broken is not None:
                 raise self._broken
             try:
-                n_written = self._used(lambda connection: self._insert(connection, lines))
+                n_written = self._run(lambda connection: self._insert(connection, lines))
             except psycopg.Error:
                 if self._connection is not None:
                     raise  # the database refused the statement
@@ -464,7 +433,7 @@ class PostgresLog(EventLog):
     def _wipe(self) -> None:
         """Vacuum the tables; the server's write-ahead log, replicas and backups are not affected."""
         with self._owning().patient():
-            self._used(lambda connection: connection.execute("VACUUM onebit.events, onebit.snapshots"))
+            self._run(lambda connection: connection.execute("VACUUM onebit.events, onebit.snapshots"))
 
     def discard_pending(self) -> None:
         """Discard events that could not be written, and continue from the last event in the database."""
@@ -474,7 +443,7 @@ class PostgresLog(EventLog):
                 self._owning()
                 epoch = self._epoch
                 super().discard_pending()
-                (noted,) = self._tried_again(lambda connection: connection.one(find, self._id))
+                (noted,) = self._run(lambda connection: connection.one(find, self._id), again=True)
             if noted != self.last_seq:
                 raise self._damaged(f"event {noted} is missing")
 
@@ -492,10 +461,9 @@ class PostgresLog(EventLog):
 
 
 class PostgresReader(PostgresLog):
-    """A log in a PostgreSQL database, for reading one moment within a short time, without disturbing its owner.
+    """A log for reading one moment within a short time: it takes neither lock nor epoch, and needs no right to write.
 
-    It takes neither lock nor epoch, and needs only the right to read. While it is open, the server cannot vacuum rows
-    that others delete.
+    While it is open, the server cannot vacuum rows that others delete.
     """
 
     def _open(self, name: str, about: dict[str, Any] | None) -> None:
@@ -514,9 +482,6 @@ class PostgresReader(PostgresLog):
 
     def _regain(self) -> None:
         raise UnreachableError(f"{self.path}: cannot be reached any more; try again")
-
-    def _release(self) -> None:
-        self._drop()
 
 
 def _named(owner: list[Any]) -> str:
@@ -537,10 +502,6 @@ def _id_of(connection: Connection, path: str, name: str) -> int | None:
     check_version(path, version)
     found = connection.one("SELECT id FROM onebit.deciders WHERE name = %s", name)
     return None if found is None else int(found[0])
-
-
-def _in_psycopg(statement: str) -> str:
-    return statement.replace("?", "%s")
 
 
 def _words(error: BaseException) -> str:

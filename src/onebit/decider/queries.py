@@ -4,13 +4,14 @@ import io
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from onebit.decider.events import Event, Kind
 from onebit.decider.log import EventLog
-from onebit.decider.state import State, moment
+from onebit.decider.state import State
 from onebit.decider.tickets import Status, Ticket
 from onebit.encoding.record_json import named_parts, record_from_json, record_to_json
 from onebit.files import replace_file
@@ -18,6 +19,11 @@ from onebit.inputs import brief
 from onebit.kernels import kernel_name
 from onebit.learners import BanditSVM, Learner
 from onebit.typed_json import write
+
+
+def moment(seconds: float) -> datetime:
+    """Return a time of the log as a datetime."""
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def status_of(state: State, log: EventLog, began: float) -> Status:

@@ -147,7 +147,7 @@ def _play_run(state: State, run: list[Event]) -> bool:
     for label, is_right, answer in zip(labels, correct, answers, strict=True):
         state.counts[label][0] += 1
         state.n_guesses += 1
-        state._count_feedback(label, is_right, answer.time)
+        state.count_feedback(label, is_right, answer.time)
     state.seq = run[-1].seq
     return True
 

@@ -21,21 +21,10 @@ CHANGEABLE = ("deadline", "silence", "exploration_floor", "max_open")
 LATEST_TIME = 32_503_680_000.0  # the year 3000: later times are not in seconds
 
 
-def _checked_kinds(kinds: Any) -> dict[str, str]:
-    Encoder(dict(kinds or {}))  # raises before a file is created
-    return dict(kinds or {})
-
-
-_DEFAULTS: dict[str, Any] = {
-    "kinds": None,
-    "deadline": None,
-    "silence": "nothing",
-    "exploration_floor": 0.0,
-    "max_open": 100_000,
-    "seed": 0,
-}
+_DEFAULTS: dict[str, Any] = {"kinds": None, "deadline": None, "silence": "nothing", "exploration_floor": 0.0}
+_DEFAULTS |= {"max_open": 100_000, "seed": 0}
 _CHECKS: dict[str, Callable[[Any], Any]] = {
-    "kinds": _checked_kinds,
+    "kinds": lambda value: dict(value or {}),  # checked by the encoder
     "deadline": lambda value: None if value is None else check_number("deadline", value, above=0.0),
     "silence": lambda value: check_choice("silence", value, ("nothing", "wrong")),
     "exploration_floor": lambda value: check_number("exploration_floor", value, at_least=0.0, at_most=1.0),
@@ -89,6 +78,7 @@ def new_settings(classes: Any, learner: Learner | None, **options: Any) -> Setti
     if made.classes is not None and check_classes(made.classes).tolist() != labels:
         raise ValueError(f"classes={labels!r:.80} are not the learner's, {made.classes!r:.80}; give them once")
     checked = {name: _CHECKS[name](value) for name, value in (_DEFAULTS | options).items()}
+    Encoder(checked["kinds"])  # raises before a file is created
     fresh = type(made)(**made.get_params(deep=False)).set_params(classes=labels)
     return Settings(labels, bytes(to_bytes(fresh)), **checked)
 

@@ -54,16 +54,9 @@ _SLOT = 512  # bytes: one sector of a disk, which is written whole or not at all
 
 
 class SQLiteLog(EventLog):
-    """A log in a SQLite file.
+    """A log in a SQLite file; with `about`, the settings of a decider, it may be a new one.
 
-    Parameters
-    ----------
-    path : path-like
-        The file; its folder must exist.
-    about : dict, optional
-        Settings of a new decider; without it the file must exist.
-    accept_loss : bool
-        Whether to open the log although acknowledged events are missing; `lost` holds their numbers.
+    With `accept_loss` it is opened even if acknowledged events are missing; `lost` then holds their numbers.
     """
 
     errors = sqlite3.Error
@@ -152,9 +145,8 @@ class SQLiteLog(EventLog):
             raise self._unusable(error) from error
 
     def _acknowledge(self, lines: list[tuple[Any, ...]]) -> None:
-        if lines:
-            with suppress(OSError):  # the events are in the log, and the next write records a later mark
-                self._mark.write(Mark(lines[-1][0], lines[-1][-1]))
+        with suppress(OSError):  # the events are in the log, and the next write records a later mark
+            self._mark.write(Mark(lines[-1][0], lines[-1][-1]))
 
     # Opening.
 
@@ -251,9 +243,7 @@ class SQLiteLog(EventLog):
             self._acknowledge(lines)
 
     def _insert(self, lines: list[tuple[Any, ...]]) -> None:
-        if lines:
-            values = ", ".join([_ONE] * len(lines))
-            self._connection.execute(_INSERT + values, [*chain.from_iterable(lines)])
+        self._connection.execute(_INSERT + ", ".join([_ONE] * len(lines)), [*chain.from_iterable(lines)])
 
     def _check_in_place(self) -> None:
         """Raise if the file was removed or replaced: writes to it would be lost."""

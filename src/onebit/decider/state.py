@@ -5,7 +5,7 @@ import secrets
 import threading
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -24,7 +24,8 @@ from onebit.decider.tickets import (
     Ticket,
     TicketConflictError,
     UnknownTicketError,
-    no_class_error,
+    index_of,
+    indices_of,
 )
 from onebit.encoding.encoder import Encoded, Encoder
 from onebit.encoding.record_json import record_to_json
@@ -37,15 +38,18 @@ from onebit.typed_json import Trusted, describe, parse, restore, write
 
 _HEAD = 8  # bytes for the length of a snapshot's header
 _LONGEST_KEY = 200
-_MOST_SHOWN = 100  # labels in an error message, which is cut to 200 characters
-_RECENT = 10_000  # requests and feedback kept in memory, so that the log need not be queried
 _MOST_MOMENTS = 512  # of the learning curve; beyond it every second one is dropped and the stride doubles
+_RECENT = 10_000  # requests and feedback kept in memory, so that the log need not be queried
 _EVENTS_PER_SNAPSHOT = 50_000
 _BYTES_PER_SNAPSHOT = 256 << 20
 _WORTH_A_SNAPSHOT = 1_000  # events at closing: fewer are replayed quickly
 _BYTES_WORTH_A_SNAPSHOT = 16 << 20
 
 _Result = TypeVar("_Result")
+Corrected = dict[str, bool | None]
+"""Feedback by ticket that replaces the recorded one; None if withdrawn."""
+Decided = tuple[Encoded, str]
+"""An encoded record, and the learner's ticket of the guess for it."""
 
 
 class Open(NamedTuple):
@@ -57,6 +61,10 @@ class Open(NamedTuple):
     own: str | None  # the learner's ticket; None if the label was not chosen by the learner
     propensity: float
     row: Rows | None  # the encoded record, if the label was not chosen by the learner
+
+
+_COUNTS = ("counts", "n_guesses", "n_answered", "n_wrong", "n_closed", "n_shadows", "stride")
+_PLAIN = (*_COUNTS, "seq", "is_altered", "differences", "first_difference")  # kept in a snapshot as they are
 
 
 class State:
@@ -77,18 +85,16 @@ class State:
         self.counts = [[0, 0, 0] for _ in self.classes]  # of each class: guessed, right, wrong
         self.n_guesses = self.n_answered = self.n_wrong = self.n_closed = self.n_shadows = 0
         self.curve: list[Moment] = []  # evenly spaced by feedback
-        self._stride = 1
+        self.stride = 1
         self.seq = 0  # of the last applied event
-        self.is_altered = False  # by corrected feedback: since then the learner differs from the one that guessed
-        self.differences, self.first_difference = 0, 0  # guesses in the log that the replay made differently
         self.restored = 0  # the last event of the snapshot it was loaded from
+        self.is_altered = False  # by corrected feedback: since then the learner differs from the one that guessed
+        self.differences = self.first_difference = 0  # guesses in the log that the replay made differently
         self.requests: dict[str, Ticket | Shadow] = {}  # the latest results by key
         self.feedback: dict[str, bool | None] = {}  # the latest by ticket
 
-    # Guesses; only the learner's round counter and tickets change.
-
     def decide(self, record: Any, allowed: list[int] | None) -> tuple[dict[str, Any], Encoded, str]:
-        """Guess a label for a record, from some indices or all; return an event's body and what applies it."""
+        """Guess a label for a record, from some indices or all; return the event's body and what applies it."""
         encoded = self.encoder.look(record)
         row: Any = encoded.row
         among = None if allowed is None else [self.classes[i] for i in allowed]
@@ -105,17 +111,10 @@ class State:
         body = {"label": label, "wanted": guess.index, "propensity": propensity, "among": allowed}
         return body | {"additions": encoded.additions}, encoded, guess.id
 
-    def would_guess(self, record: Any) -> tuple[Encoded, int]:
-        """Return the encoded record and the most probable guess, without changing the state."""
-        encoded = self.encoder.look(record)
-        return encoded, int(np.argmax(self.learner.probabilities(_as_rows(encoded.row))[0]))
-
-    # Events.
-
-    def apply(self, event: Event, corrected: dict[str, bool | None] | None = None) -> None:
-        """Apply an event; `corrected` is feedback by ticket that replaces the recorded one, None if withdrawn."""
+    def apply(self, event: Event, corrected: Corrected | None = None, decided: Decided | None = None) -> None:
+        """Apply an event; `decided` comes from `decide` for a new guess, and is computed again for one of the log."""
         if event.kind == Kind.GUESSED:
-            self._guess_again(event)
+            self._open_ticket(event, decided)
         elif event.kind in (Kind.FEEDBACK, Kind.CLOSED):
             self._close_ticket(event, corrected or {})
         elif event.kind == Kind.SHADOW:
@@ -127,45 +126,36 @@ class State:
             self.learner.max_open_tickets = self.settings.max_open + 1
         elif event.kind not in (Kind.OPENED, Kind.CORRECTED):
             raise ValueError(f"{event.kind!r:.80} is no kind of event")
+        if event.key is not None:
+            _remember(self.requests, event.key, self.result_of(event))
         self.seq = event.seq
 
-    def apply_guess(self, event: Event, encoded: Encoded, own: str) -> None:
-        """Apply the event of a new guess, from the results of `decide`."""
-        self.encoder.take(encoded)
-        self._open_ticket(event, own, is_same=True)
-        self.seq = event.seq
-
-    def _guess_again(self, event: Event) -> None:
-        """Apply a guess of the log: the learner guesses again, and differences are counted."""
-        row: Any = event.row
-        body = event.body
-        self.encoder.take(Encoded(row, body["additions"]))
-        guess = self.learner.guess(row, None if body["among"] is None else [self.classes[i] for i in body["among"]])
-        is_same = guess.index == body["wanted"]
-        if not is_same and not self.is_altered:
-            self.differences += 1
-            self.first_difference = self.first_difference or event.seq
-        self._open_ticket(event, guess.id, is_same)
-
-    def _open_ticket(self, event: Event, own: str, is_same: bool) -> None:
+    def _open_ticket(self, event: Event, decided: Decided | None) -> None:
         """Open the ticket of a guess; the learner keeps the row if the label is its own guess."""
-        seq, time, _, ticket, body, row, key = event
-        assert ticket is not None
-        assert row is not None
-        label = body["label"]
-        if is_same and label == body["wanted"]:
-            self.open[ticket] = Open(seq, time, label, own, body["propensity"], None)
+        row: Any = event.row
+        body, ticket, label = event.body, str(event.ticket), event.body["label"]
+        is_own = label == body["wanted"]
+        if decided is None:  # a guess of the log: the learner guesses again
+            guess = self.learner.guess(row, None if body["among"] is None else [self.classes[i] for i in body["among"]])
+            decided = Encoded(row, body["additions"]), guess.id
+            is_same = guess.index == body["wanted"]
+            is_own = is_own and is_same
+            if not is_same and not self.is_altered:
+                self.differences += 1
+                self.first_difference = self.first_difference or event.seq
+        encoded, own = decided
+        self.encoder.take(encoded)
+        if is_own:
+            self.open[ticket] = Open(event.seq, event.time, label, own, body["propensity"], None)
         else:
-            self.open[ticket] = Open(seq, time, label, None, body["propensity"], row)
+            self.open[ticket] = Open(event.seq, event.time, label, None, body["propensity"], row)
             self.row_bytes += TICKET_BYTES + row.nbytes
             self.learner.drop(own)
         self.ticket_bytes = TICKET_BYTES + row.nbytes + 8 * len(self.classes)  # with a score for each class
         self.counts[label][0] += 1
         self.n_guesses += 1
-        if key is not None:
-            _remember(self.requests, key, self.ticket_of(event))
 
-    def _close_ticket(self, event: Event, corrected: dict[str, bool | None]) -> None:
+    def _close_ticket(self, event: Event, corrected: Corrected) -> None:
         ticket, correct = str(event.ticket), event.body["correct"]
         if event.kind == Kind.CLOSED:
             self.n_closed += 1
@@ -173,32 +163,28 @@ class State:
             if ticket in corrected:
                 correct, self.is_altered = corrected[ticket], True
             _remember(self.feedback, ticket, correct)
-        closed = self.open.pop(ticket)
-        if closed.row is not None:
-            self.row_bytes -= TICKET_BYTES + closed.row.nbytes
+        _, _, label, own, propensity, row = self.open.pop(ticket)
+        if row is not None:
+            self.row_bytes -= TICKET_BYTES + row.nbytes
         if correct is not None:
-            self._count_feedback(closed.label, correct, event.time)
-        if closed.own is not None and correct is None:
-            self.learner.drop(closed.own)
-        elif closed.own is not None:
-            self.learner.tell(closed.own, correct)
+            self.count_feedback(label, correct, event.time)
+        if own is not None and correct is None:
+            self.learner.drop(own)
+        elif own is not None:
+            self.learner.tell(own, correct)
         elif correct is not None:
-            label = self.classes[closed.label]
-            self.learner.learn_from(_as_rows(closed.row), [label], correct, closed.propensity)
+            self.learner.learn_from(_as_rows(row), [self.classes[label]], correct, propensity)
 
-    def _count_feedback(self, label: int, correct: bool, time: float) -> None:
+    def count_feedback(self, label: int, correct: bool, time: float) -> None:
+        """Count feedback, for the totals and the learning curve."""
         self.counts[label][1 if correct else 2] += 1
         self.n_answered += 1
         self.n_wrong += not correct
-        if self.n_answered % self._stride == 0:
-            self.curve.append(self.moment(time))
+        if self.n_answered % self.stride == 0:
+            self.curve.append(Moment(time, self.n_guesses, self.n_answered, self.n_wrong))
             if len(self.curve) > _MOST_MOMENTS:
-                self._stride *= 2
-                self.curve = [each for each in self.curve if each.answered % self._stride == 0]
-
-    def moment(self, time: float) -> Moment:
-        """Return the current point of the learning curve."""
-        return Moment(time, self.n_guesses, self.n_answered, self.n_wrong)
+                self.stride *= 2
+                self.curve = [each for each in self.curve if each.answered % self.stride == 0]
 
     def _learn_from_shadow(self, event: Event) -> None:
         row: Any = event.row
@@ -208,8 +194,6 @@ class State:
             self.learner.learn_from(_as_rows(row), [label], body["correct"], body["propensity"])
         self.encoder.take(Encoded(row, body["additions"]))
         self.n_shadows += 1
-        if event.key is not None:
-            _remember(self.requests, event.key, self.shadow_of(event))
 
     def _add_class(self, label: Any) -> None:
         self.indices[label] = len(self.classes)
@@ -220,44 +204,19 @@ class State:
         else:
             self.learner.set_params(classes=list(self.classes))
 
-    def ticket_of(self, event: Event) -> Ticket:
-        """Return the ticket of a guess event."""
-        label = self.classes[event.body["label"]]
-        return Ticket(str(event.ticket), label, event.body["propensity"], moment(event.time))
-
-    def shadow_of(self, event: Event) -> Shadow:
-        """Return the result of a shadow event."""
-        would = event.body["would"]
-        return Shadow(self.classes[would], bool(would == event.body["label"]))
-
-    def index_of(self, label: Any) -> int | None:
-        """Return the index of a label among the classes, None for unknown labels."""
-        try:
-            return self.indices.get(label)
-        except TypeError:  # not hashable
-            return None
-
-    def indices_of(self, among: Any) -> list[int]:
-        """Return the sorted indices of allowed labels; raises ValueError for unknown labels."""
-        n_classes = len(self.classes)
-        if isinstance(among, (str, bytes)) or not isinstance(among, Collection):
-            raise ValueError(f"among must be a list of labels; got {brief(among)}")
-        if len(among) > n_classes:
-            raise ValueError(
-                f"among must list some of the {n_classes} classes; got {len(among)} labels. Name each label once"
-            )
-        found = {self.index_of(label) for label in among}
-        if None in found or not found:
-            problem = f"among must list some of the classes, {_shown(self.classes)}; got {brief(among)}"
-            raise no_class_error(problem, next((label for label in among if self.index_of(label) is None), None))
-        return sorted(index for index in found if index is not None)
+    def result_of(self, event: Event) -> Any:
+        """Return what the call of a guess or shadow event returns."""
+        body = event.body
+        if event.ticket is None:
+            return Shadow(self.classes[body["would"]], bool(body["would"] == body["label"]))
+        time = datetime.fromtimestamp(event.time, UTC)
+        return Ticket(event.ticket, self.classes[body["label"]], body["propensity"], time)
 
     # Snapshots.
 
     def to_bytes(self) -> bytes:
         """Serialize the state."""
-        header = {
-            "seq": self.seq,
+        header = {name: getattr(self, name) for name in _PLAIN} | {
             "settings": self.settings.changeable(),
             "encoder": self.encoder.state(),
             "classes": describe(self.classes),
@@ -265,11 +224,7 @@ class State:
                 [ticket, *each[:5], None if each.row is None else row_to_bytes(each.row).hex()]
                 for ticket, each in self.open.items()
             ],
-            "counts": self.counts,
-            "totals": [self.n_guesses, self.n_answered, self.n_wrong, self.n_closed, self.n_shadows],
-            "curve": [self._stride, self.curve],
-            "is_altered": self.is_altered,
-            "differences": [self.differences, self.first_difference],
+            "curve": self.curve,
         }
         text = write(header).encode()
         return b"".join((len(text).to_bytes(_HEAD, "little"), text, to_bytes(self.learner)))
@@ -280,6 +235,7 @@ class State:
         end = _HEAD + int.from_bytes(content[:_HEAD], "little")
         state, header = cls(settings, trusted), parse(content[_HEAD:end])
         try:
+            vars(state).update({name: header[name] for name in _PLAIN})
             state.settings = settings.changed(header["settings"])
             state.learner = from_bytes(content[end:], "the snapshot's learner", trusted)
             state.encoder = Encoder.from_state(header["encoder"])
@@ -289,13 +245,8 @@ class State:
                 row = None if data is None else row_of_bytes(bytes.fromhex(data))
                 state.open[ticket] = Open(seq, time, label, own, propensity, row)
                 state.row_bytes += 0 if row is None else TICKET_BYTES + row.nbytes
-            state.counts = header["counts"]
-            state.n_guesses, state.n_answered, state.n_wrong, state.n_closed, state.n_shadows = header["totals"]
-            state._stride, moments = header["curve"]
-            state.curve = [Moment(*each) for each in moments]
-            state.seq = state.restored = header["seq"]
-            state.is_altered = header["is_altered"]
-            state.differences, state.first_difference = header["differences"]
+            state.curve = [Moment(*each) for each in header["curve"]]
+            state.restored = state.seq
         except (KeyError, TypeError, IndexError) as error:
             raise ValueError(f"the snapshot is none ({error!r})") from error
         return state
@@ -314,15 +265,6 @@ def check_feedback(correct: Any) -> bool:
     if not isinstance(correct, (bool, np.bool_)):
         raise ValueError(f"correct must be True or False; got {brief(correct)}")
     return bool(correct)
-
-
-def moment(seconds: float) -> datetime:
-    """Return a time of the log as a datetime."""
-    return datetime.fromtimestamp(seconds, UTC)
-
-
-def _shown(classes: list[Any]) -> str:
-    return f"{classes[:_MOST_SHOWN]!r:.200}"  # there may be many
 
 
 def _as_rows(row: Any) -> Any:
@@ -347,19 +289,21 @@ class Recorder:
     def __init__(self, log: EventLog, rebuild: Callable[[Snapshot | None], State], clock: Callable[[], float]) -> None:
         self.log, self._rebuild, self._clock = log, rebuild, clock
         self.lock = threading.RLock()
-        self.is_stale = False
+        self.is_stale = self._is_closed = False
+        # The log's last time and the monotonic time when the clock was first found behind the log.
         self._set_back: tuple[float, float] | None = None
-        """The log's last time and the monotonic time when the clock was first found behind the log."""
-        self._kept: Snapshot | None = None
-        """In-memory snapshot from after a failed write: the next failure needs no full replay."""
-        self._snapshot_seq = self._snapshot_bytes = 0
-        """The event of the latest snapshot, and the log's `n_appended` at that time."""
+        self._kept: Snapshot | None = None  # in memory, after a failed write: the next failure needs no full replay
+        self._snapshot_seq = self._snapshot_bytes = 0  # the event of the latest, and the log's `n_appended` then
         self._id_key, self._n_ids = secrets.token_bytes(16), itertools.count()
         self.state = self._replayed()
 
-    def make_ready(self) -> None:
+    def make_ready(self, check_owned: bool = False) -> None:
         """Rebuild the state from the log if it is stale, and close tickets past their deadline."""
         log = self.log
+        if self._is_closed:
+            raise ValueError("the decider is closed; open it again: Decider.open(path)")
+        if check_owned:
+            log.check_owned()
         if self.is_stale or log.is_behind:
             failed, self.is_stale = log.is_behind, True  # until the replay is complete
             with suppress(LogWriteError):  # raised to the callers that wait for it
@@ -371,12 +315,11 @@ class Recorder:
                 self._kept = Snapshot(self.state.seq, self.state.to_bytes())
         elif self._kept is not None and log.last_seq > self._kept.seq + _WORTH_A_SNAPSHOT:
             self._kept = None
-        if self._is_long(_EVENTS_PER_SNAPSHOT, _BYTES_PER_SNAPSHOT):
-            self._snapshot_if_possible()
+        self.snapshot_if_long(_EVENTS_PER_SNAPSHOT, _BYTES_PER_SNAPSHOT)
         if log.unreported is not None:
             log.raise_unreported()
         if (deadline := self.state.settings.deadline) is not None:
-            now = self.now()
+            now = self._now()
             while (oldest := next(iter(self.state.open.values()), None)) and oldest.time + deadline <= now:
                 self.close_oldest(len(self.state.open) - 1)
 
@@ -397,11 +340,8 @@ class Recorder:
             )
         return state
 
-    def now(self) -> float:
-        """Return the time, at least that of the last event: deadlines must not move when the clock is set back.
-
-        While the clock is behind the log, a monotonic clock advances the time, so that deadlines still pass.
-        """
+    def _now(self) -> float:
+        """Return the time, never before the last event's; a monotonic clock advances it while the clock is behind."""
         now, last = self._clock(), self.log.last_time
         if type(now) is not float or not 0.0 <= now <= LATEST_TIME:
             now = check_time(now)
@@ -411,22 +351,30 @@ class Recorder:
         at, since = self._set_back = self._set_back or (last, time.monotonic())
         return max(last, at + time.monotonic() - since)
 
-    # Recording events.
+    # Events.
 
-    def record(self, kind: Kind, ticket: str | None, body: dict[str, Any]) -> None:
+    def record(
+        self, kind: Kind, ticket: str | None, body: dict[str, Any], key: str | None = None, by: Decided | None = None
+    ) -> Event:
         """Apply an event to the state and append it to the log."""
-        event = Event(self.log.last_seq + 1, self.now(), kind, ticket, body)
+        row = None if by is None else by[0].row
+        event = Event(self.log.last_seq + 1, self._now(), kind, ticket, body, row, key)
         self.is_stale = True  # until the event is applied and appended: Ctrl-C may come at any moment
-        self.state.apply(event)  # first: an event that cannot be applied must not be in the log
+        try:
+            self.state.apply(event, decided=by)  # first: one that cannot be applied must not be in the log
+        except ValueError:
+            self.is_stale = kind != Kind.SHADOW  # whose refusal by the learner changes nothing
+            raise
         self.log.append(event)
         self.is_stale = kind == Kind.CORRECTED  # which is replayed in the place of the mistaken feedback
+        return event
 
     def guess(self, record: Any, among: Any, key: str | None) -> Ticket:
         """Guess a label for a record; a refused record changes nothing."""
         if key is not None and (before := self._earlier(key, Ticket)) is not None:
             return before
-        allowed = None if among is None else self.state.indices_of(among)
-        stored, seq, now = record_to_json(record), self.log.last_seq + 1, self.now()
+        allowed = None if among is None else indices_of(self.state.indices, among)
+        stored = record_to_json(record)
         self.is_stale = True
         try:
             body, encoded, own = self.state.decide(record, allowed)
@@ -435,12 +383,11 @@ class Recorder:
             raise
         # Unpredictable, and without a system call for each, which releases the GIL.
         secret = blake2b(next(self._n_ids).to_bytes(8), key=self._id_key, digest_size=8).hexdigest()
-        event = Event(seq, now, Kind.GUESSED, f"{seq}-{secret}", {"record": stored} | body, encoded.row, key)
-        self.state.apply_guess(event, encoded, own)
-        self.log.append(event)
+        name, body = f"{self.log.last_seq + 1}-{secret}", {"record": stored} | body
+        event = self.record(Kind.GUESSED, name, body, key, (encoded, own))
         self.close_oldest(self.state.settings.max_open)
-        self.is_stale = False
-        return self.state.ticket_of(event)
+        ticket: Ticket = self.state.result_of(event)
+        return ticket
 
     def guess_many(self, records: Iterable[Any], among: Any) -> list[Ticket]:
         """Guess a label for each record; if one is refused, close the tickets of the others."""
@@ -484,22 +431,13 @@ class Recorder:
         """Learn from a decision of the application; a refusal by the learner changes nothing."""
         if key is not None and (before := self._earlier(key, Shadow)) is not None:
             return before
-        if (index := self.state.index_of(label)) is None:
-            problem = f"label must be one of {_shown(self.state.classes)}; got {brief(label)}"
-            raise no_class_error(problem, label)
-        encoded, would = self.state.would_guess(record)
-        body = {"record": record_to_json(record), "label": index, **feedback}
-        body |= {"would": would, "additions": encoded.additions}
-        event = Event(self.log.last_seq + 1, self.now(), Kind.SHADOW, None, body, encoded.row, key)
-        self.is_stale = True
-        try:
-            self.state.apply(event)
-        except ValueError:
-            self.is_stale = False
-            raise
-        self.log.append(event)
-        self.is_stale = False
-        return self.state.shadow_of(event)
+        index = index_of(self.state.indices, label)
+        encoded = self.state.encoder.look(record)
+        would = int(np.argmax(self.state.learner.probabilities(_as_rows(encoded.row))[0]))
+        body = {"record": record_to_json(record), "label": index, "would": would, "additions": encoded.additions}
+        event = self.record(Kind.SHADOW, None, body | feedback, key, (encoded, ""))
+        shadow: Shadow = self.state.result_of(event)
+        return shadow
 
     def close_oldest(self, most: int) -> None:
         """Close the oldest tickets until at most `most` are open."""
@@ -521,8 +459,8 @@ class Recorder:
         if before is None:
             if len(self.log.latest.lines) >= _RECENT:  # it may be pending, and forgotten
                 self.log.flush()
-            if (event := self.log.with_key(key)) is not None:
-                before = self.state.shadow_of(event) if event.ticket is None else self.state.ticket_of(event)
+            event = self.log.with_key(key)
+            before = None if event is None else self.state.result_of(event)
         if before is None or isinstance(before, wanted):
             return before
         raise ValueError(
@@ -538,25 +476,37 @@ class Recorder:
         if told:
             return told[-1]  # type: ignore[no-any-return]
         if events and events[-1].kind == Kind.CLOSED:
-            closed = moment(events[-1].time)
+            closed = datetime.fromtimestamp(events[-1].time, UTC)
             raise TicketConflictError(f"ticket {name!r} was closed without an answer at {closed}: too late")
         raise UnknownTicketError(f"ticket {name!r:.80} is none of this decider's, or was compacted away")
 
     # Snapshots.
+
+    def close(self) -> None:
+        """Close the log, after writing a snapshot if a replay would be long."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            if not self.is_stale and not self.log.is_behind:
+                self.log.flush()  # here, so that a failure is raised
+                self.snapshot_if_long(_WORTH_A_SNAPSHOT, _BYTES_WORTH_A_SNAPSHOT)
+        finally:
+            self.log.close()
 
     def snapshot(self) -> None:
         """Write a snapshot of the state."""
         self.log.save_snapshot(Snapshot(self.state.seq, self.state.to_bytes()))
         self._note_snapshot(self.state.seq)
 
-    def snapshot_before_closing(self) -> None:
-        """Write a snapshot if a replay would be long."""
-        if not self.is_stale and self._is_long(_WORTH_A_SNAPSHOT, _BYTES_WORTH_A_SNAPSHOT):
-            self.log.flush()
-            self._snapshot_if_possible()
+    def _note_snapshot(self, seq: int, n_bytes_since: int = 0) -> None:
+        self._snapshot_seq, self._snapshot_bytes = seq, self.log.n_appended - n_bytes_since
 
-    def _snapshot_if_possible(self) -> None:
-        """Write a periodic snapshot; a failure only warns, since the current call did not ask for it."""
+    def snapshot_if_long(self, n_events: int, n_bytes: int) -> None:
+        """Write a snapshot if a replay would read so many events or bytes; a failure only warns."""
+        log = self.log
+        if log.last_seq - self._snapshot_seq < n_events and log.n_appended - self._snapshot_bytes < n_bytes:
+            return
         try:
             self.snapshot()
         except LogWriteError:
@@ -565,14 +515,6 @@ class Recorder:
             warnings.warn(
                 f"no snapshot could be written ({error!r:.200}): events are safe, and opening replays them",
                 RuntimeWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         self._note_snapshot(self.state.seq)  # also after a failure: the next is tried after the usual interval
-
-    def _note_snapshot(self, seq: int, n_bytes_since: int = 0) -> None:
-        self._snapshot_seq, self._snapshot_bytes = seq, self.log.n_appended - n_bytes_since
-
-    def _is_long(self, n_events: int, n_bytes: int) -> bool:
-        """Return whether a replay from the latest snapshot would read at least so many events or bytes."""
-        log = self.log
-        return log.last_seq - self._snapshot_seq >= n_events or log.n_appended - self._snapshot_bytes >= n_bytes

@@ -1,15 +1,16 @@
 """What a decider returns and raises."""
 
-import json
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, NamedTuple
 
-_METHODS = {"correct": "correct_answer"}  # where the Python name differs
-_ROUTES = {"add_class": "classes"}  # where the name in the URL differs
+from onebit.inputs import brief
+
 _LONGEST_LABEL = 200
+_MOST_SHOWN = 100  # labels in an error message, which is cut to 200 characters
 
 
 class Ticket(NamedTuple):
@@ -142,55 +143,63 @@ class AdvisedError(ValueError):
     >>> error = AdvisedError("no class; it can join", "add_class", label="refund")
     >>> str(error)
     "no class; it can join: add_class('refund')"
-    >>> error.worded(in_http)
-    'no class; it can join: POST …/classes {"label": "refund"}'
     """
 
     def __init__(self, problem: str, verb: str | None = None, **arguments: Any) -> None:
         self.problem, self.verb, self.arguments = problem, verb, arguments
-        super().__init__(self.worded(in_python))
+        super().__init__(self.worded(_in_python))
 
     def worded(self, call: Callable[[str, dict[str, Any]], str]) -> str:
         """Return the message, with the remedy formatted by `call`."""
         return self.problem if self.verb is None else f"{self.problem}: {call(self.verb, self.arguments)}"
-
-    def described(self) -> dict[str, Any]:
-        """Return the error as plain JSON values, the inverse of `of_description`."""
-        return {"problem": self.problem, "verb": self.verb, "arguments": self.arguments}
-
-    @classmethod
-    def of_description(cls, description: Any) -> "AdvisedError | None":
-        """Rebuild an error from `described`, or return None for other values."""
-        try:
-            return cls(str(description["problem"]), description["verb"], **description["arguments"])
-        except (KeyError, TypeError):
-            return None
 
 
 class TicketConflictError(AdvisedError):
     """The call does not fit the ticket: it has other feedback, none, or is closed."""
 
 
-def in_python(verb: str, arguments: dict[str, Any]) -> str:
-    """Format a call as Python."""
-    return f"{_METHODS.get(verb, verb)}({', '.join(map(repr, arguments.values()))})"
+def _in_python(verb: str, arguments: dict[str, Any]) -> str:
+    method = "correct_answer" if verb == "correct" else verb
+    return f"{method}({', '.join(map(repr, arguments.values()))})"
 
 
-def in_http(verb: str, arguments: dict[str, Any]) -> str:
-    """Format a call as an HTTP request."""
-    return f"POST …/{in_tools(_ROUTES.get(verb, verb), arguments)}"
+# Labels.
 
 
-def in_tools(verb: str, arguments: dict[str, Any]) -> str:
-    """Format a call as an agent's tool call.
-
-    >>> in_tools("correct", {"id": "5-9f86", "correct": False})
-    'correct {"id": "5-9f86", "correct": false}'
-    """
-    return f"{verb} {json.dumps(arguments, ensure_ascii=False)}"
+def index_of(indices: dict[Any, int], label: Any) -> int:
+    """Return the index of a label among the classes; raises ValueError for unknown ones."""
+    if (index := _find(indices, label)) is None:
+        raise _no_class_error(f"label must be one of {_shown(indices)}; got {brief(label)}", label)
+    return index
 
 
-def no_class_error(problem: str, label: Any) -> AdvisedError:
+def indices_of(indices: dict[Any, int], among: Any) -> list[int]:
+    """Return the sorted indices of allowed labels; raises ValueError for unknown ones."""
+    if isinstance(among, (str, bytes)) or not isinstance(among, Collection):
+        raise ValueError(f"among must be a list of labels; got {brief(among)}")
+    if len(among) > len(indices):
+        raise ValueError(
+            f"among must list some of the {len(indices)} classes; got {len(among)} labels. Name each label once"
+        )
+    found = {_find(indices, label): label for label in among}
+    if None in found or not found:
+        problem = f"among must list some of the classes, {_shown(indices)}; got {brief(among)}"
+        raise _no_class_error(problem, found.get(None))
+    return sorted(index for index in found if index is not None)
+
+
+def _find(indices: dict[Any, int], label: Any) -> int | None:
+    try:
+        return indices.get(label)
+    except TypeError:  # not hashable
+        return None
+
+
+def _shown(classes: Iterable[Any]) -> str:
+    return f"{list(islice(classes, _MOST_SHOWN))!r:.200}"  # there may be many
+
+
+def _no_class_error(problem: str, label: Any) -> AdvisedError:
     """Return the error for an unknown label; the remedy is to add it, if it is a short text or number."""
     if not isinstance(label, (str, int)) or len(str(label)) > _LONGEST_LABEL:
         return AdvisedError(problem)
