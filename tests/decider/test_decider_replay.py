@@ -68,14 +68,14 @@ def a_year(desk: Decider) -> None:
 def both_ways(desk: Decider, patched: pytest.MonkeyPatch) -> tuple[State, State, int]:
     """Return the state of a replay, that of one event by event, and how many runs the first had."""
     played: list[bool] = []
-    original = replaying._play_run
+    original = replaying.Run.play
 
-    def counted(state: State, run: Any) -> bool:
-        played.append(original(state, run))
+    def counted(self: replaying.Run, state: State) -> bool:
+        played.append(original(self, state))
         return played[-1]
 
     with patched.context() as patch:
-        patch.setattr(replaying, "_play_run", counted)
+        patch.setattr(replaying.Run, "play", counted)
         together = replay(desk._log, desk._settings, from_snapshot=False)
         n_played = sum(played)
         patch.setattr(replaying, "_FEWEST_AT_FIRST", 10**9)

@@ -9,7 +9,8 @@ import pytest
 pytest.importorskip("fastapi")
 
 import onebit
-from onebit.decider.decider import BASE_BYTES, Decider
+from onebit.decider.decider import Decider
+from onebit.decider.queries import BASE_BYTES
 from onebit.machine_memory import Budget, MemoryBudgetError, claim_memory
 from served import Reply, Served
 

@@ -39,13 +39,8 @@ _CONNECT_SECONDS = 10.0
 _TRY_AGAIN = (429, 502, 503, 504)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 _ERRORS: dict[str, type[Exception]] = {
-    "ValueError": ValueError,
-    "LogError": LogError,
-    "LogWriteError": LogWriteError,
-    "OwnedError": OwnedError,
-    "PermissionError": PermissionError,
-    "BusyError": ConnectionError,
-}
+    kind.__name__: kind for kind in (ValueError, LogError, LogWriteError, OwnedError, PermissionError)
+} | {"BusyError": ConnectionError}
 
 
 class Client:

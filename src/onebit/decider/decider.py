@@ -5,17 +5,12 @@ are written to the event log before the call returns, and the state can be rebui
 """
 
 import os
-import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
-from importlib.metadata import version
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
-
-import numba
-import numpy as np
 
 from onebit.decider import queries
 from onebit.decider.events import Event, Kind
@@ -36,11 +31,6 @@ from onebit.inputs import brief, check_choice, check_number, check_switch
 from onebit.labels import check_classes
 from onebit.learners import Learner
 from onebit.typed_json import describe
-
-BASE_BYTES = 8 << 20
-"""Memory of an open decider without learner and tickets: log cache, thread, encoder."""
-CLASS_BYTES = 1_000
-"""Memory of one class."""
 
 _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
@@ -157,10 +147,8 @@ class Decider:
 
     def _begin(self, is_durable: bool) -> None:
         """Record that the decider was opened, with versions and platform, which may influence guesses."""
-        versions = {"onebit": version("onebit"), "numpy": np.__version__, "numba": numba.__version__}
-        versions |= {"python": platform.python_version(), "machine": platform.machine()}
         lost = {} if self.lost is None else {"lost": self.lost}
-        self._write(self._recorder.record, Kind.OPENED, None, versions | lost)
+        self._write(self._recorder.record, Kind.OPENED, None, queries.surroundings() | lost)
         if not is_durable:
             self._log.write_in_background()
 
@@ -376,8 +364,7 @@ class Decider:
 
     def n_bytes(self) -> int:
         """Return the approximate memory use in bytes: classes, learner, open tickets, and a constant."""
-        state = self._state
-        return BASE_BYTES + CLASS_BYTES * len(state.classes) + state.learner.n_bytes() + state.row_bytes
+        return queries.memory_of(self._state)
 
     def ticket_bytes(self) -> int:
         """Return the approximate memory of one more open ticket in bytes, estimated by the latest."""
@@ -474,12 +461,13 @@ class Decider:
         names, wanted = {id_of(ticket) for ticket in tickets}, queries.check_where(where)
 
         def forget() -> int:
-            found = list(queries.events_where(self._log.events(), wanted)) if wanted else []
-            names.update(event.ticket for event in found if event.ticket is not None)
+            alone = []  # shadow decisions have no ticket
+            for event in queries.events_where(self._log.events(), wanted) if wanted else ():
+                names.update([] if event.ticket is None else [event.ticket])
+                alone += [event.seq] if event.ticket is None else []
             self._recorder.close_unanswered(name for name in list(self._state.open) if name in names)
             self._recorder.snapshot()
-            gone = [event.seq for event in found if event.ticket is None]
-            gone += [event.seq for name in sorted(names) for event in self._log.about_ticket(name)]
+            gone = alone + [event.seq for name in sorted(names) for event in self._log.about_ticket(name)]
             self._state.requests.clear()  # the remaining ones are found in the log
             self._state.feedback.clear()
             self._log.erase(gone)

@@ -62,3 +62,8 @@ def row_of_bytes(data: bytes) -> Rows:
     n = (len(data) - 9) // 16
     columns = np.frombuffer(data, "<i8", offset=9 + 8 * n)
     return SparseRows(np.frombuffer(data, "<f8", n, 9), columns, np.array([0, n]), int.from_bytes(data[1:9], "little"))
+
+
+def as_rows(row: Any) -> Any:
+    """Return one encoded record as a matrix of one row."""
+    return row[None] if isinstance(row, np.ndarray) and row.ndim == 1 else row

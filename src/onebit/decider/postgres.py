@@ -94,7 +94,7 @@ class Connection(psycopg.Connection[Any]):
     patience = PATIENCE_SECONDS  # timeout of a statement
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-        """Wait for the server as psycopg does, with a timeout."""
+        """Wait for the server, as psycopg does."""
         return super().wait(gen, interval, self.patience if timeout is None else timeout)
 
     def one(self, statement: Any, *values: Any) -> Any:
@@ -203,37 +203,30 @@ class PostgresLog(EventLog):
     def _open(self, name: str, about: dict[str, Any] | None) -> None:
         """Find or create the decider, and become its owner."""
         with self._database.connect() as connection:
-            self._set_id(self._begin(connection, name, about))
-        self._take()
-        threading.Thread(target=self._beat, name=f"onebit {name}", daemon=True).start()
-
-    def _set_id(self, number: int) -> None:
-        self._id, self.own = number, f"decider = {number}"
-
-    def _begin(self, connection: Connection, name: str, about: dict[str, Any] | None) -> int:
-        """Return the id of the decider, creating it if necessary."""
-        try:
-            number = _id_of(connection, self.path, name)
-            if number is None and about is not None:
-                with connection.transaction():
-                    # Other processes may create tables at the same time.
-                    connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_LOCKS])
-                    if not _version_of(connection):
-                        connection.execute(_SCHEMA)
-                    create = "INSERT INTO onebit.deciders (name) VALUES (%s) ON CONFLICT DO NOTHING RETURNING id"
-                    if (made := connection.one(create, name)) is not None:
-                        rows = [(*made, *row) for row in about_rows(about)]
-                        connection.cursor().executemany("INSERT INTO onebit.about VALUES (%s, %s, %s)", rows)
+            try:
                 number = _id_of(connection, self.path, name)
-        except psycopg.Error as error:
-            if connection.info.transaction_status == TransactionStatus.UNKNOWN:
-                raise
-            raise LogError(
-                f"{self.path}: cannot be used as a log ({_words(error)}); may you create a schema and write there?"
-            ) from None
+                if number is None and about is not None:
+                    with connection.transaction():
+                        # Other processes may create tables at the same time.
+                        connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_LOCKS])
+                        if not _version_of(connection):
+                            connection.execute(_SCHEMA)
+                        create = "INSERT INTO onebit.deciders (name) VALUES (%s) ON CONFLICT DO NOTHING RETURNING id"
+                        if (made := connection.one(create, name)) is not None:
+                            rows = [(*made, *row) for row in about_rows(about)]
+                            connection.cursor().executemany("INSERT INTO onebit.about VALUES (%s, %s, %s)", rows)
+                    number = _id_of(connection, self.path, name)
+            except psycopg.Error as error:
+                if connection.info.transaction_status == TransactionStatus.UNKNOWN:
+                    raise
+                raise LogError(
+                    f"{self.path}: cannot be used as a log ({_words(error)}); may you create a schema and write there?"
+                ) from None
         if number is None:
             raise LogError(f"{self.path}: there is no decider; give its classes to begin one")
-        return number
+        self._id, self.own = number, f"decider = {number}"
+        self._take()
+        threading.Thread(target=self._beat, name=f"onebit {name}", daemon=True).start()
 
     # Owning.
 
@@ -247,12 +240,12 @@ class PostgresLog(EventLog):
                     self._session,
                 )
             if connection.one("SELECT pg_try_advisory_lock(%s, %s)", _LOCKS, self._id) != (True,):
-                find = "SELECT pid, host, since, epoch FROM onebit.deciders WHERE id = %s"
-                *who, epoch = connection.one(find, self._id)
+                *who, epoch = connection.one(
+                    "SELECT pid, host, since, epoch FROM onebit.deciders WHERE id = %s", self._id
+                )
                 owner = _named(who)
                 raise OwnedError(f"{self.path}: is open in {owner}; one process at a time", owner, epoch)
-            mine = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
-            self._session = connection.one(mine)
+            mine = connection.one("SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()")
             claimed = connection.one(_CLAIM, *Owner.here(), self._id)
             if claimed is None:
                 raise self._damaged("is gone from the database")
@@ -261,14 +254,13 @@ class PostgresLog(EventLog):
             raise
         if self._epoch >= 0 and claimed[0] != self._epoch + 1:  # there was another owner
             self._fall_behind()  # before the connection can be used
-        self._connection, self.refusal, self._epoch = connection, None, claimed[0]
+        self._connection, self._session, self.refusal, self._epoch = connection, mine, None, claimed[0]
 
     def check_owned(self) -> None:
         """Run an empty query, which regains ownership if the connection is lost."""
         self._find("seq", "snapshots", "FALSE")
 
     def _drop(self) -> None:
-        """Close a broken connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(psycopg.Error):
@@ -461,10 +453,7 @@ class PostgresLog(EventLog):
 
 
 class PostgresReader(PostgresLog):
-    """A log for reading one moment within a short time: it takes neither lock nor epoch, and needs no right to write.
-
-    While it is open, the server cannot vacuum rows that others delete.
-    """
+    """A log for reading one moment: it takes neither lock nor epoch, but keeps the server from vacuuming: be short."""
 
     def _open(self, name: str, about: dict[str, Any] | None) -> None:
         connection = self._connection = self._database.connect()
@@ -478,7 +467,7 @@ class PostgresReader(PostgresLog):
                 raise LogError(f"{self.path}: there is no decider of that name; there are {names or 'none':.200}")
         except psycopg.Error as error:
             raise LogError(f"{self.path}: cannot be read ({_words(error)}); may you read there?") from None
-        self._set_id(number)
+        self._id, self.own = number, f"decider = {number}"
 
     def _regain(self) -> None:
         raise UnreachableError(f"{self.path}: cannot be reached any more; try again")
@@ -505,5 +494,4 @@ def _id_of(connection: Connection, path: str, name: str) -> int | None:
 
 
 def _words(error: BaseException) -> str:
-    """Return an error message on one line."""
     return " ".join(str(error).split()) or type(error).__name__

@@ -3,11 +3,16 @@
 import io
 import math
 import os
+import platform
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import numba
+import numpy as np
 
 from onebit.decider.events import Event, Kind
 from onebit.decider.log import EventLog
@@ -19,6 +24,20 @@ from onebit.inputs import brief
 from onebit.kernels import kernel_name
 from onebit.learners import BanditSVM, Learner
 from onebit.typed_json import write
+
+BASE_BYTES = 8 << 20  # memory of an open decider without learner and tickets: log cache, thread, encoder
+CLASS_BYTES = 1_000  # memory of one class
+
+
+def memory_of(state: State) -> int:
+    """Return the approximate memory of a decider in bytes."""
+    return BASE_BYTES + CLASS_BYTES * len(state.classes) + state.learner.n_bytes() + state.row_bytes
+
+
+def surroundings() -> dict[str, Any]:
+    """Return versions and platform, which may influence guesses."""
+    versions = {"onebit": version("onebit"), "numpy": np.__version__, "numba": numba.__version__}
+    return versions | {"python": platform.python_version(), "machine": platform.machine()}
 
 
 def moment(seconds: float) -> datetime:

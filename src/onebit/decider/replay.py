@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterable, Iterator
 from copy import copy
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -55,12 +55,12 @@ def replay(
         state = State(settings, trusted)
     fewest = _FEWEST_AT_FIRST
     try:
-        for run in in_runs(log.events(state.seq), corrected):
-            if len(run) >= 2 * fewest:
+        for part in in_runs(log.events(state.seq), corrected):
+            if isinstance(part, Run) and len(part.rows) >= fewest:
                 fewest = _FEWEST
-                if _play_run(state, run):
+                if part.play(state):
                     continue
-            for event in run:
+            for event in part.events() if isinstance(part, Run) else (part,):
                 if event.kind == Kind.CORRECTED and event.seq not in noted:
                     raise LogError(
                         f"event {event.seq} is not where corrections are looked up; put a backup in its place"
@@ -77,36 +77,80 @@ def replay(
     return state
 
 
-def in_runs(events: Iterable[Event], corrected: Container[str | None]) -> Iterator[list[Event]]:
-    """Yield events in order, singly or in runs: plain guesses, each directly followed by its feedback.
+class Run:
+    """Plain guesses, each directly followed by its feedback.
 
-    Most logs consist of runs, which a compiled loop plays several times as fast as single events.
+    Kept as lists: so many Event objects would slow down the garbage collector.
     """
-    run: list[Event] = []
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+        self._additions: list[dict[str, Any]] = []
+        self._values: list[Any] = []  # nine a round: five of the guess event, four of the feedback
+
+    def add(self, guess: Event, feedback: Event) -> None:
+        """Add a round."""
+        body = guess.body
+        self.rows.append(guess.row)
+        self._additions.append(body["additions"])
+        self._values += guess.seq, guess.time, guess.ticket, body["label"], body["propensity"]
+        self._values += feedback.seq, feedback.time, feedback.ticket, feedback.body["correct"]
+
+    def events(self) -> Iterator[Event]:
+        """Yield the events, with all that the state needs."""
+        values = iter(self._values)
+        for row, additions in zip(self.rows, self._additions, strict=True):
+            seq, time, ticket, label, propensity, *feedback, correct = islice(values, 9)
+            body = {"label": label, "wanted": label, "propensity": propensity, "among": None, "additions": additions}
+            yield Event(seq, time, Kind.GUESSED, ticket, body, row)
+            seq, time, ticket = feedback
+            yield Event(seq, time, Kind.FEEDBACK, ticket, {"correct": correct})
+
+    def play(self, state: State) -> bool:
+        """Apply the run and return True; or nothing and False, if that cannot be, or does not save time.
+
+        It cannot if the learner would make other guesses, or feedback was corrected before: then it is another one.
+        """
+        n_bytes = sum(array.nbytes for array in state.learner._state.arrays)
+        is_worth_it = len(self.rows) * _BYTES_A_ROUND >= n_bytes  # as the learner's state is copied
+        if state.is_altered or not is_worth_it or not state.learner.can_play_again(self.rows[0]):
+            return False
+        rows, labels, correct = np.array(self.rows), self._values[3::9], self._values[8::9]
+        if not state.learner.play_again(rows, np.array(labels), np.array(correct)):
+            return False
+        state.encoder.take_many(rows, self._additions)
+        for label, is_right, time in zip(labels, correct, self._values[6::9], strict=True):
+            state.counts[label][0] += 1
+            state.n_guesses += 1
+            state.count_feedback(label, is_right, time)
+        state.seq = self._values[-4]
+        return True
+
+
+def in_runs(events: Iterable[Event], corrected: Container[str | None]) -> Iterator[Event | Run]:
+    """Yield events in order, those of plain rounds in runs, which a compiled loop plays several times as fast."""
+    run, guess = Run(), None
     for event in events:
-        is_answered = len(run) % 2 == 0
-        if is_answered and _is_plain_guess(event):
-            run.append(event)
-        elif not is_answered and _is_feedback(event, run[-1]) and event.ticket not in corrected:
-            run.append(event)
-            if len(run) >= 2 * _MOST_ROUNDS or len(run) * run[0].row.nbytes >= 2 * _MOST_BYTES:  # type: ignore[union-attr]
+        if guess is not None and _is_feedback(event, guess) and event.ticket not in corrected:
+            run.add(guess, event)
+            guess = None
+            if len(run.rows) == _MOST_ROUNDS or len(run.rows) * run.rows[0].nbytes >= _MOST_BYTES:
                 yield run
-                run = []
-        else:
-            yield from _split(run)
-            run = [event] if _is_plain_guess(event) else []
-            if not run:
-                yield [event]
-    yield from _split(run)
-
-
-def _split(run: list[Event]) -> Iterator[list[Event]]:
-    """Yield the answered rounds of a run, and a last guess without feedback."""
-    n_answered = len(run) // 2 * 2
-    if n_answered:
-        yield run[:n_answered]
-    if run[n_answered:]:
-        yield run[n_answered:]
+                run = Run()
+            continue
+        is_plain = _is_plain_guess(event)
+        if run.rows and (guess is not None or not is_plain):
+            yield run
+            run = Run()
+        if guess is not None:
+            yield guess
+        guess = event if is_plain else None
+        if guess is None:
+            yield event
+    if run.rows:
+        yield run
+    if guess is not None:
+        yield guess
 
 
 def _is_plain_guess(event: Event) -> bool:
@@ -126,30 +170,6 @@ def _is_plain_guess(event: Event) -> bool:
 
 def _is_feedback(event: Event, guess: Event) -> bool:
     return event.kind == Kind.FEEDBACK and event.ticket == guess.ticket and type(event.body.get("correct")) is bool
-
-
-def _play_run(state: State, run: list[Event]) -> bool:
-    """Apply a run of plain guesses and their feedback and return True; or nothing and False, if that cannot be.
-
-    It cannot if the learner would make other guesses, or copying its state takes longer than the run saves.
-    """
-    guesses, answers = run[::2], run[1::2]
-    n_bytes = sum(array.nbytes for array in state.learner._state.arrays)
-    first: Any = guesses[0].row
-    if state.is_altered or len(guesses) * _BYTES_A_ROUND < n_bytes or not state.learner.can_play_again(first):
-        return False
-    rows = np.array([event.row for event in guesses])
-    labels = [event.body["label"] for event in guesses]
-    correct = [event.body["correct"] for event in answers]
-    if not state.learner.play_again(rows, np.array(labels), np.array(correct)):
-        return False
-    state.encoder.take_many(rows, [event.body["additions"] for event in guesses])
-    for label, is_right, answer in zip(labels, correct, answers, strict=True):
-        state.counts[label][0] += 1
-        state.n_guesses += 1
-        state.count_feedback(label, is_right, answer.time)
-    state.seq = run[-1].seq
-    return True
 
 
 def same_state(one: State, other: State) -> bool:

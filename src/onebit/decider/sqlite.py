@@ -12,7 +12,7 @@ import sqlite3
 import stat
 import warnings
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from hashlib import blake2b
 from io import FileIO
 from itertools import chain
@@ -73,17 +73,12 @@ class SQLiteLog(EventLog):
         if about is None and self._is_empty() and (accept_loss or not os.path.lexists(self._mark.path)):
             raise LogError(f"{self.path}: there is no decider; give its classes to begin one")
         self._owner = OwnerFile(self._file)
-        try:
+        with ExitStack() as undo:
+            undo.callback(self._owner.release)
             self._check_mark(accept_loss)  # after locking: the last owner may have written it
-            self._connection = self._connect(about is not None)
-            try:
-                self._begin(about)
-            except BaseException:
-                self._connection.close()
-                raise
-        except BaseException:
-            self._owner.release()
-            raise
+            self._connection = undo.enter_context(closing(self._connect(create=about is not None)))
+            self._begin(about)
+            undo.pop_all()
 
     # Detection of lost events.
 
@@ -96,21 +91,20 @@ class SQLiteLog(EventLog):
             _warn(f"{self._mark.path}: is damaged: it does not tell any more whether the decider beside it is whole")
         except OSError as error:
             raise LogError(f"{self._mark.path}: cannot be read ({error}); move it away") from error
-        if mark is not None:
-            self.lost = self._loss(mark, accept_loss)
-        elif self._owner.was_left and (self._journal.exists() or not self._is_empty()):
-            _warn(
-                f"{self.path}: the process that had it open did not close it, and {self._mark.path.name}, which "
-                f"tells how far it went, is not there or damaged: what came last may be lost. If you have it, or a "
-                f"better {self._journal.name}, put it back before anything else is written"
-            )
-
-    def _loss(self, mark: "Mark", accept_loss: bool) -> dict[str, int] | None:
+        if mark is None:
+            if self._owner.was_left and (self._journal.exists() or not self._is_empty()):
+                _warn(
+                    f"{self.path}: the process that had it open did not close it, and {self._mark.path.name}, which "
+                    f"tells how far it went, is not there or damaged: what came last may be lost. If you have it, or a "
+                    f"better {self._journal.name}, put it back before anything else is written"
+                )
+            return
         last, event = self._end(mark.seq)
         if last >= mark.seq and event in (None, mark.checksum):
-            return None
+            return
         if accept_loss:
-            return {"acknowledged": mark.seq, "found": last}
+            self.lost = {"acknowledged": mark.seq, "found": last}
+            return
         if last == 0:
             what, why = f"all {mark.seq} events", f"is {self._file.name} or {self._journal.name} missing"
         elif last < mark.seq:
@@ -166,20 +160,17 @@ class SQLiteLog(EventLog):
 
     def _begin(self, about: dict[str, Any] | None) -> None:
         """Create the tables of a new log, and check that an existing one can be used."""
-
-        def first(statement: str) -> Any:
-            return self._connection.execute(statement).fetchone()
-
         try:
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "cell_size_check = ON"):
                 self._connection.execute(f"PRAGMA {pragma}")
-            if about is not None and not first("SELECT 1 FROM sqlite_master"):
+            if about is not None and not self._fetch("SELECT 1 FROM sqlite_master"):
                 with self._transaction():
                     for statement in _SCHEMA:
                         self._connection.execute(statement)
                     self._connection.executemany("INSERT INTO about VALUES (?, ?)", about_rows(about))
-            is_empty = not first("SELECT 1 FROM sqlite_master")
-            (application,), (version,) = first("PRAGMA application_id"), first("PRAGMA user_version")
+            is_empty = not self._fetch("SELECT 1 FROM sqlite_master")
+            ((application,),) = self._fetch("PRAGMA application_id")
+            ((version,),) = self._fetch("PRAGMA user_version")
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._unusable(error) from error
         if is_empty:
@@ -201,7 +192,7 @@ class SQLiteLog(EventLog):
 
     # Implementation of `EventLog`.
 
-    def _fetch(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
+    def _fetch(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
         return self._connection.execute(statement, values).fetchall()
 
     def _change(self, statement: str, rows: list[tuple[Any, ...]]) -> None:

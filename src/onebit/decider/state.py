@@ -1,24 +1,24 @@
 """The state of a decider, and the recorder that keeps it consistent with the event log."""
 
-import itertools
 import secrets
 import threading
 import time
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
-from hashlib import blake2b
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from onebit.decider.events import Event, Kind, row_of_bytes, row_to_bytes
+from onebit.decider.events import Event, Kind, as_rows, row_of_bytes, row_to_bytes
 from onebit.decider.log import EventLog, Snapshot
 from onebit.decider.settings import LATEST_TIME, Settings, check_time
 from onebit.decider.tickets import (
     LogWriteError,
     Moment,
+    Open,
     ReplayWarning,
     Shadow,
     Ticket,
@@ -30,7 +30,7 @@ from onebit.decider.tickets import (
 from onebit.encoding.encoder import Encoded, Encoder
 from onebit.encoding.record_json import record_to_json
 from onebit.engine.randomness import decider_number, uniform_label
-from onebit.inputs import Rows, brief
+from onebit.inputs import brief
 from onebit.learners.loading import from_bytes
 from onebit.learners.saving import to_bytes
 from onebit.learners.tickets import TICKET_BYTES
@@ -39,6 +39,7 @@ from onebit.typed_json import Trusted, describe, parse, restore, write
 _HEAD = 8  # bytes for the length of a snapshot's header
 _LONGEST_KEY = 200
 _MOST_MOMENTS = 512  # of the learning curve; beyond it every second one is dropped and the stride doubles
+_SECRET_BYTES = 8  # random bytes in a ticket's id
 _RECENT = 10_000  # requests and feedback kept in memory, so that the log need not be queried
 _EVENTS_PER_SNAPSHOT = 50_000
 _BYTES_PER_SNAPSHOT = 256 << 20
@@ -50,17 +51,6 @@ Corrected = dict[str, bool | None]
 """Feedback by ticket that replaces the recorded one; None if withdrawn."""
 Decided = tuple[Encoded, str]
 """An encoded record, and the learner's ticket of the guess for it."""
-
-
-class Open(NamedTuple):
-    """An open ticket."""
-
-    seq: int  # of its guess event
-    time: float
-    label: int  # index of the guessed label
-    own: str | None  # the learner's ticket; None if the label was not chosen by the learner
-    propensity: float
-    row: Rows | None  # the encoded record, if the label was not chosen by the learner
 
 
 _COUNTS = ("counts", "n_guesses", "n_answered", "n_wrong", "n_closed", "n_shadows", "stride")
@@ -90,16 +80,16 @@ class State:
         self.restored = 0  # the last event of the snapshot it was loaded from
         self.is_altered = False  # by corrected feedback: since then the learner differs from the one that guessed
         self.differences = self.first_difference = 0  # guesses in the log that the replay made differently
-        self.requests: dict[str, Ticket | Shadow] = {}  # the latest results by key
-        self.feedback: dict[str, bool | None] = {}  # the latest by ticket
+        self.requests: OrderedDict[str, Ticket | Shadow] = OrderedDict()  # the latest results by key
+        self.feedback: OrderedDict[str, bool | None] = OrderedDict()  # the latest by ticket
 
-    def decide(self, record: Any, allowed: list[int] | None) -> tuple[dict[str, Any], Encoded, str]:
+    def decide(self, record: Any, stored: Any, allowed: list[int] | None) -> tuple[dict[str, Any], Decided]:
         """Guess a label for a record, from some indices or all; return the event's body and what applies it."""
         encoded = self.encoder.look(record)
         row: Any = encoded.row
         among = None if allowed is None else [self.classes[i] for i in allowed]
         floor = self.settings.exploration_floor
-        probabilities = self.learner.probabilities(_as_rows(row), among)[0] if floor > 0.0 else None
+        probabilities = self.learner.probabilities(as_rows(row), among)[0] if floor > 0.0 else None
         guess = self.learner.guess(row, among)
         label, propensity = guess.index, guess.propensity
         if probabilities is not None:
@@ -108,8 +98,9 @@ class State:
             if number < floor:
                 label = int(indices[uniform_label(number / floor, len(indices))])
             propensity = (1.0 - floor) * float(probabilities[label]) + floor / len(indices)
-        body = {"label": label, "wanted": guess.index, "propensity": propensity, "among": allowed}
-        return body | {"additions": encoded.additions}, encoded, guess.id
+        body = {"record": stored, "label": label, "wanted": guess.index, "propensity": propensity, "among": allowed}
+        body["additions"] = encoded.additions
+        return body, (encoded, guess.id)
 
     def apply(self, event: Event, corrected: Corrected | None = None, decided: Decided | None = None) -> None:
         """Apply an event; `decided` comes from `decide` for a new guess, and is computed again for one of the log."""
@@ -173,7 +164,7 @@ class State:
         elif own is not None:
             self.learner.tell(own, correct)
         elif correct is not None:
-            self.learner.learn_from(_as_rows(row), [self.classes[label]], correct, propensity)
+            self.learner.learn_from(as_rows(row), [self.classes[label]], correct, propensity)
 
     def count_feedback(self, label: int, correct: bool, time: float) -> None:
         """Count feedback, for the totals and the learning curve."""
@@ -191,7 +182,7 @@ class State:
         body = event.body
         if body["correct"] is not None:  # first: a refusal by the learner must change nothing
             label = self.classes[body["label"]]
-            self.learner.learn_from(_as_rows(row), [label], body["correct"], body["propensity"])
+            self.learner.learn_from(as_rows(row), [label], body["correct"], body["propensity"])
         self.encoder.take(Encoded(row, body["additions"]))
         self.n_shadows += 1
 
@@ -211,8 +202,6 @@ class State:
             return Shadow(self.classes[body["would"]], bool(body["would"] == body["label"]))
         time = datetime.fromtimestamp(event.time, UTC)
         return Ticket(event.ticket, self.classes[body["label"]], body["propensity"], time)
-
-    # Snapshots.
 
     def to_bytes(self) -> bytes:
         """Serialize the state."""
@@ -267,15 +256,10 @@ def check_feedback(correct: Any) -> bool:
     return bool(correct)
 
 
-def _as_rows(row: Any) -> Any:
-    """Return one row as a matrix of one row."""
-    return row[None] if isinstance(row, np.ndarray) and row.ndim == 1 else row
-
-
-def _remember(recent: dict[str, Any], name: str, value: Any) -> None:
+def _remember(recent: "OrderedDict[str, Any]", name: str, value: Any) -> None:
     recent[name] = value
     if len(recent) > _RECENT:
-        del recent[next(iter(recent))]
+        recent.popitem(last=False)
 
 
 class Recorder:
@@ -294,7 +278,7 @@ class Recorder:
         self._set_back: tuple[float, float] | None = None
         self._kept: Snapshot | None = None  # in memory, after a failed write: the next failure needs no full replay
         self._snapshot_seq = self._snapshot_bytes = 0  # the event of the latest, and the log's `n_appended` then
-        self._id_key, self._n_ids = secrets.token_bytes(16), itertools.count()
+        self._secrets: list[str] = []  # random parts of the next tickets' ids
         self.state = self._replayed()
 
     def make_ready(self, check_owned: bool = False) -> None:
@@ -351,8 +335,6 @@ class Recorder:
         at, since = self._set_back = self._set_back or (last, time.monotonic())
         return max(last, at + time.monotonic() - since)
 
-    # Events.
-
     def record(
         self, kind: Kind, ticket: str | None, body: dict[str, Any], key: str | None = None, by: Decided | None = None
     ) -> Event:
@@ -377,14 +359,14 @@ class Recorder:
         stored = record_to_json(record)
         self.is_stale = True
         try:
-            body, encoded, own = self.state.decide(record, allowed)
+            body, decided = self.state.decide(record, stored, allowed)
         except ValueError:
             self.is_stale = False
             raise
-        # Unpredictable, and without a system call for each, which releases the GIL.
-        secret = blake2b(next(self._n_ids).to_bytes(8), key=self._id_key, digest_size=8).hexdigest()
-        name, body = f"{self.log.last_seq + 1}-{secret}", {"record": stored} | body
-        event = self.record(Kind.GUESSED, name, body, key, (encoded, own))
+        if not self._secrets:  # drawn in blocks, since each system call releases the GIL
+            drawn = secrets.token_hex(_SECRET_BYTES * 256)
+            self._secrets = [drawn[i : i + 2 * _SECRET_BYTES] for i in range(0, len(drawn), 2 * _SECRET_BYTES)]
+        event = self.record(Kind.GUESSED, f"{self.log.last_seq + 1}-{self._secrets.pop()}", body, key, decided)
         self.close_oldest(self.state.settings.max_open)
         ticket: Ticket = self.state.result_of(event)
         return ticket
@@ -433,7 +415,7 @@ class Recorder:
             return before
         index = index_of(self.state.indices, label)
         encoded = self.state.encoder.look(record)
-        would = int(np.argmax(self.state.learner.probabilities(_as_rows(encoded.row))[0]))
+        would = int(np.argmax(self.state.learner.probabilities(as_rows(encoded.row))[0]))
         body = {"record": record_to_json(record), "label": index, "would": would, "additions": encoded.additions}
         event = self.record(Kind.SHADOW, None, body | feedback, key, (encoded, ""))
         shadow: Shadow = self.state.result_of(event)
@@ -479,8 +461,6 @@ class Recorder:
             closed = datetime.fromtimestamp(events[-1].time, UTC)
             raise TicketConflictError(f"ticket {name!r} was closed without an answer at {closed}: too late")
         raise UnknownTicketError(f"ticket {name!r:.80} is none of this decider's, or was compacted away")
-
-    # Snapshots.
 
     def close(self) -> None:
         """Close the log, after writing a snapshot if a replay would be long."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
-from onebit.inputs import brief
+from onebit.inputs import Rows, brief
 
 _LONGEST_LABEL = 200
 _MOST_SHOWN = 100  # labels in an error message, which is cut to 200 characters
@@ -22,6 +22,17 @@ class Ticket(NamedTuple):
     propensity: float
     """Probability with which this label was drawn; not the probability that it is right."""
     time: datetime
+
+
+class Open(NamedTuple):
+    """An open ticket, as the state keeps it."""
+
+    seq: int  # of its guess event
+    time: float
+    label: int  # index of the guessed label
+    own: str | None  # the learner's ticket; None if the label was not chosen by the learner
+    propensity: float
+    row: Rows | None  # the encoded record, if the label was not chosen by the learner
 
 
 class Shadow(NamedTuple):

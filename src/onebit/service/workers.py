@@ -16,8 +16,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from onebit.decider.decider import BASE_BYTES, CLASS_BYTES, Decider
+from onebit.decider.decider import Decider
 from onebit.decider.log import Batch
+from onebit.decider.queries import BASE_BYTES, CLASS_BYTES
 from onebit.decider.settings import check_same
 from onebit.decider.tickets import LogError, LogWriteError, OwnedError, UnreachableError
 from onebit.machine_memory import Budget, MemoryBudgetError
