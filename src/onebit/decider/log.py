@@ -169,7 +169,7 @@ class EventLog(ABC):
     def check_owned(self) -> None:
         """Raise LogError if the log is lost or unreachable; set `is_behind` if others have written."""
 
-    def check(self) -> None:  # noqa: B027 -- not all databases can tell
+    def check(self) -> None:
         """Raise LogError if a page or an index is damaged."""
 
     def _holds(self, batch: Batch) -> bool:

@@ -12,8 +12,8 @@ from onebit.decider.log import EventLog, Snapshot
 from onebit.decider.settings import Settings
 from onebit.decider.state import State
 from onebit.decider.tickets import LogError
-from onebit.learners.packing import filled_arrays
-from onebit.learners.saving import to_bytes
+from onebit.learners.run import can_play_again, play_again
+from onebit.learners.saving import filled_arrays, to_bytes
 from onebit.machine_memory import MemoryBudgetError
 
 _FEWEST = 16  # rounds in a run: the learner's state is copied before each
@@ -113,10 +113,10 @@ class Run:
         """
         n_bytes = sum(array.nbytes for array in state.learner._state.arrays)
         is_worth_it = len(self.rows) * _BYTES_A_ROUND >= n_bytes  # as the learner's state is copied
-        if state.is_altered or not is_worth_it or not state.learner.can_play_again(self.rows[0]):
+        if state.is_altered or not is_worth_it or not can_play_again(state.learner, self.rows[0]):
             return False
         rows, labels, correct = np.array(self.rows), self._values[3::9], self._values[8::9]
-        if not state.learner.play_again(rows, np.array(labels), np.array(correct)):
+        if not play_again(state.learner, rows, np.array(labels), np.array(correct)):
             return False
         state.encoder.take_many(rows, self._additions)
         for label, is_right, time in zip(labels, correct, self._values[6::9], strict=True):

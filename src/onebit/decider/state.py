@@ -31,8 +31,7 @@ from onebit.encoding.encoder import Encoded, Encoder
 from onebit.encoding.record_json import record_to_json
 from onebit.engine.randomness import decider_number, uniform_label
 from onebit.inputs import brief
-from onebit.learners.loading import from_bytes
-from onebit.learners.saving import to_bytes
+from onebit.learners.saving import from_bytes, to_bytes
 from onebit.learners.tickets import TICKET_BYTES
 from onebit.typed_json import Trusted, describe, parse, restore, write
 
