@@ -500,6 +500,8 @@ def as_kernel(kernel: Any) -> Any:
 def kernel_name(kernel: "Kernel | None") -> str:
     """Return the display name of a kernel, without its `normalize` setting.
 
+    Examples
+    --------
     >>> [kernel_name(kernel) for kernel in (Linear(), Gaussian(0.5, normalize=True), Polynomial(3), Laplace())]
     ['linear', 'Gaussian, width 0.5', 'Polynomial, degree 3', 'Laplace, sharpness 3']
     """
