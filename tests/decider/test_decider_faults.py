@@ -281,7 +281,7 @@ def test_a_snapshot_on_damaged_pages_is_passed_over(path: Path, monkeypatch: pyt
         desk.snapshot()
     fetch = SQLiteLog._fetch
 
-    def damaged(self: Any, statement: str, values: Any) -> Any:
+    def damaged(self: Any, statement: str, values: Any = ()) -> Any:
         if statement.startswith("SELECT content"):
             raise sqlite3.DatabaseError("database disk image is malformed")
         return fetch(self, statement, values)

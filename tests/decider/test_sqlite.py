@@ -199,7 +199,7 @@ def test_a_mark_is_read_after_a_torn_write(tmp_path: Path) -> None:
     assert file.read() is None
     for seq in (1, 2, 3):
         file.write(Mark(seq, bytes([seq] * 8)))
-    file.close()
+    file.sync()
     content = file.path.read_bytes()
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
     assert MarkFile(tmp_path / "desk.onebit").read() == (3, bytes([3] * 8))

@@ -121,14 +121,14 @@ def test_lists_answer_for_every_item(served: Served) -> None:
 
 def test_many_at_once_share_commits_and_all_is_in_the_log(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     n_commits, log = 0, served.service.workers.get("shop", "routing").open_decider()._log
-    write_line = log._write_line  # type: ignore[attr-defined]
+    write_pending = log._write_pending
 
     def counted() -> None:
         nonlocal n_commits
         n_commits += 1
-        write_line()
+        write_pending()
 
-    monkeypatch.setattr(log, "_write_line", counted)
+    monkeypatch.setattr(log, "_write_pending", counted)
     tickets = served.ask_all([("POST", f"{DESK}/guess", {"record": {"x": i / 7}}) for i in range(100)])
     served.ask_all([("POST", f"{DESK}/tell", {"id": ticket.json["id"], "correct": True}) for ticket in tickets])
     assert n_commits < 100

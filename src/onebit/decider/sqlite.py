@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from hashlib import blake2b
-from io import FileIO
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,6 +49,7 @@ _AT_ONCE = 64
 _INSERT = f"INSERT INTO events ({COLUMNS}) VALUES "
 _ONE = "(?, ?, ?, ?, ?, ?, ?, ?)"
 _LONGEST_OWNER = 1000  # bytes of the owner file
+_PLAIN = NO_LINK | getattr(os, "O_NONBLOCK", 0)  # opening a pipe would block
 _SLOT = 512  # bytes: one sector of a disk, which is written whole or not at all
 
 
@@ -280,7 +280,7 @@ class SQLiteLog(EventLog):
 
     def _release(self) -> None:
         self._connection.close()
-        self._mark.close()
+        self._mark.sync()
         self._owner.release()
 
 
@@ -351,9 +351,7 @@ class MarkFile:
 
     def __init__(self, log: Path) -> None:
         self.path = _beside(log, ".last")
-        self._file: FileIO | None = None
-        self._identity: tuple[int, int] | None = None
-        self._n_written, self._is_there = 0, False
+        self._n_written, self._is_whole = 0, False
 
     def read(self) -> Mark | None:
         """Return the mark, None if there is no file; raises ValueError if damaged, OSError for a link or pipe."""
@@ -365,32 +363,29 @@ class MarkFile:
         whole = [found for slot in (content[:_SLOT], content[_SLOT:]) if (found := _parsed_mark(slot)) is not None]
         if not whole:
             raise ValueError("it is damaged")
-        (self._n_written, mark), self._is_there = max(whole), True
+        (self._n_written, mark), self._is_whole = max(whole), True
         return mark
 
     def write(self, mark: Mark) -> None:
-        """Write a new mark."""
+        """Write a new mark, to a new file if the present one is damaged or was removed."""
         self._n_written += 1
         line = _mark_line(self._n_written, mark)
-        if self._file is not None and _identity(self.path) != self._identity:
-            self.close()
-            self._is_there = False
-        if self._file is None:
-            if not self._is_there:  # or was unreadable
-                replace_file(self.path, line.ljust(2 * _SLOT, b"\n"), mode=0o600)
-                self._is_there = True
-            self._file = open(self.path, "r+b", buffering=0, opener=_open_plain)  # noqa: SIM115 -- `close` closes it
-            self._identity = _identity(self.path)
-        self._file.seek(_SLOT * (self._n_written % 2))
-        self._file.write(line)
+        if self._is_whole:
+            with suppress(FileNotFoundError):
+                opened = os.open(self.path, os.O_WRONLY | _PLAIN)
+                try:
+                    os.lseek(opened, _SLOT * (self._n_written % 2), os.SEEK_SET)
+                    os.write(opened, line)
+                finally:
+                    os.close(opened)
+                return
+        replace_file(self.path, 2 * line.ljust(_SLOT, b"\n"), mode=0o600)
+        self._is_whole = True
 
-    def close(self) -> None:
-        """Sync and close the file."""
-        if self._file is not None:
-            with suppress(OSError):  # an older mark is harmless
-                os.fsync(self._file.fileno())
-            self._file.close()
-            self._file = None
+    def sync(self) -> None:
+        """Let the mark survive a power failure; an older one is harmless."""
+        with suppress(OSError), open(self.path, "rb", opener=_open_plain) as file:
+            os.fsync(file.fileno())
 
 
 def _mark_line(n_written: int, mark: Mark) -> bytes:
@@ -409,7 +404,7 @@ def _parsed_mark(slot: bytes) -> tuple[int, Mark] | None:
 
 
 def _open_plain(path: str, flags: int) -> int:
-    opened = os.open(path, flags | NO_LINK | getattr(os, "O_NONBLOCK", 0))  # opening a pipe would block
+    opened = os.open(path, flags | _PLAIN)
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
         raise OSError(errno.EINVAL, "is no plain file")
