@@ -262,7 +262,7 @@ def test_a_network_that_swallows_everything(server: Server, in_database: InDatab
         with desk._log._access:  # its heart must not notice first
             relay.swallow()
             began = time.monotonic()
-            with pytest.raises(LogUnsureError, match="nobody knows yet whether this was written"):
+            with pytest.raises(LogUnsureError, match="it is not known yet whether this was written"):
                 desk.tell(ticket, True)
         assert time.monotonic() - began < 12.0
         with pytest.raises(UnreachableError, match="cannot be reached"):

@@ -396,7 +396,7 @@ class PostgresLog(EventLog):
 
     def _unsure(self) -> LogUnsureError:
         return LogUnsureError(
-            f"{self.path}: the connection broke, and nobody knows yet whether this was written; ask again, a guess "
+            f"{self.path}: the connection broke, and it is not known yet whether this was written; ask again, a guess "
             "with the same key: the decider goes on from what the database holds"
         )
 

@@ -71,7 +71,7 @@ def new_settings(classes: Any, learner: Learner | None, **options: Any) -> Setti
         raise ValueError(f"learner must be a learner such as onebit.BanditSVM(); got {brief(learner)}")
     made = BanditSVM() if learner is None else learner
     if made.full_information:
-        raise ValueError(f"learner={made!r} must be told the right label, and a decider hears only right or wrong")
+        raise ValueError(f"learner={made!r} must be told the right label, and a decider gets only right or wrong")
     if made._started:
         raise ValueError(f"learner={made!r} has begun; give a new one: clone(learner)")
     labels = check_classes(classes).tolist()

@@ -399,13 +399,13 @@ class Recorder:
         if name in self.state.open:
             raise TicketConflictError(f"ticket {name!r} has no answer yet that could be a mistake; use tell")
         before = self._feedback_of(name)
-        told = [event.seq for event in self.log.about_ticket(name) if event.kind == Kind.FEEDBACK]
-        if not told or told[0] <= self.log.compacted:
+        corrects = [event.seq for event in self.log.about_ticket(name) if event.kind == Kind.FEEDBACK]
+        if not corrects or corrects[0] <= self.log.compacted:
             raise TicketConflictError(
                 f"ticket {name!r}: its answer was compacted into a snapshot, and cannot be corrected"
             )
         if before != correct:
-            self.record(Kind.CORRECTED, name, {"correct": correct, "corrects": told[0]})
+            self.record(Kind.CORRECTED, name, {"correct": correct, "corrects": corrects[0]})
             self.log.flush()
 
     def shadow(self, record: Any, label: Any, feedback: dict[str, Any], key: str | None) -> Shadow:
@@ -453,9 +453,9 @@ class Recorder:
         if name in self.state.feedback:
             return self.state.feedback[name]
         events = self.log.about_ticket(name)
-        told = [event.body["correct"] for event in events if event.kind in (Kind.FEEDBACK, Kind.CORRECTED)]
-        if told:
-            return told[-1]  # type: ignore[no-any-return]
+        given = [event.body["correct"] for event in events if event.kind in (Kind.FEEDBACK, Kind.CORRECTED)]
+        if given:
+            return given[-1]  # type: ignore[no-any-return]
         if events and events[-1].kind == Kind.CLOSED:
             closed = datetime.fromtimestamp(events[-1].time, UTC)
             raise TicketConflictError(f"ticket {name!r} was closed without an answer at {closed}: too late")

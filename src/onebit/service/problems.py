@@ -19,7 +19,7 @@ from onebit.service.web import Problem
 # Not the error's own message, which names a path.
 _UNWRITTEN = "the log cannot be written, and nothing of this happened; try again, with the same key"
 
-_UNSURE = "the database went away, and nobody knows yet whether this happened; try again, with the same key"
+_UNSURE = "the database went away, and it is not known yet whether this happened; try again, with the same key"
 
 
 def problem_of(error: BaseException) -> Problem:
