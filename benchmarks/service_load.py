@@ -18,7 +18,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from itertools import cycle
@@ -33,7 +33,7 @@ from rich.table import Table
 from onebit.decider.client import Client
 from onebit.decider.decider import Decider
 from onebit.decider.events import Event
-from onebit.decider.log import Batch, Snapshot
+from onebit.decider.log import Batch, EventLog
 from onebit.decider.settings import new_settings
 from onebit.decider.tickets import Ticket
 from onebit.reporting.text import grouped
@@ -47,15 +47,14 @@ TITLES = {
 }
 
 
-class NoLog:
+class NoLog(EventLog):
     """A log that keeps nothing."""
 
+    errors, event_bytes, remedy = OSError, "0", ""
+
     def __init__(self, about: dict[str, Any]) -> None:
-        self._about, self._batch = about, Batch()
-        self._batch.is_done = True
-        self.last_seq = self.compacted = self.n_appended = 0
-        self.last_time = 0.0
-        self.refusal, self.is_behind = None, False
+        super().__init__("nowhere")
+        self._about = about
 
     def about(self) -> dict[str, Any]:
         """Return the settings."""
@@ -65,59 +64,32 @@ class NoLog:
         """Forget an event."""
         self.last_seq, self.last_time = event.seq, event.time
 
-    def pending(self) -> Batch:
-        """Return what is done already."""
-        return self._batch
-
-    def wait(self, batch: Batch) -> None:
-        """Return at once."""
-
-    def discard_pending(self) -> None:
+    def check_owned(self) -> None:
         """Do nothing."""
 
-    def events(self, after: int = 0) -> Iterator[Event]:
-        """Yield nothing."""
-        return iter(())
+    def _fetch(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
+        return [(0,)] if "coalesce" in statement else []
 
-    def bytes_after(self, after: int) -> int:
-        """Return 0."""
-        return 0
+    def _change(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
+        pass
 
-    def about_ticket(self, ticket: str) -> list[Event]:
-        """Return nothing."""
-        return []
+    def _transaction(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
-    def of_kind(self, kind: str) -> list[Event]:
-        """Return nothing."""
-        return []
+    def _commit(self, lines: list[tuple[Any, ...]]) -> None:
+        pass
 
-    def with_key(self, key: str) -> Event | None:
-        """Return nothing."""
-        return None
+    def _wipe(self) -> None:
+        pass
 
-    def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Do nothing."""
-
-    def snapshots(self) -> Iterator[Snapshot]:
-        """Yield nothing."""
-        return iter(())
-
-    def compact(self, keep: set[str]) -> int:
-        """Do nothing."""
-        return 0
-
-    def erase(self, seqs: list[int]) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
+    def _release(self) -> None:
+        pass
 
 
 def open_without_log(_path: Path, classes: Any = None, learner: Any = None, **told: Any) -> Decider:
     """Return a decider that keeps nothing."""
     settings = new_settings(classes, learner, **told)
-    log: Any = NoLog(settings.described() | {"began": time.time()})
-    return Decider(log, settings, "full", (), time.time)
+    return Decider(NoLog(settings.described() | {"began": time.time()}), (), time.time)
 
 
 class VowpalWabbitDesk:

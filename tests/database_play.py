@@ -10,7 +10,7 @@ from typing import Any
 
 from onebit.decider.decider import Decider
 from onebit.decider.events import Kind
-from onebit.decider.log_errors import LogWriteError, OwnedError, UnreachableError
+from onebit.decider.tickets import LogWriteError, OwnedError, UnreachableError
 
 Played = tuple[str, str, Any]
 """What was acknowledged: the verb, the ticket, and the label or the answer."""
@@ -55,7 +55,7 @@ def check(desk: Decider, told: list[Played], most_unknown: int = 0) -> None:
     events = list(desk.events())
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     guesses = [(event.ticket, desk.classes[event.body["label"]]) for event in events if event.kind == Kind.GUESSED]
-    answers = [(event.ticket, event.body["correct"]) for event in events if event.kind == Kind.TOLD]
+    answers = [(event.ticket, event.body["correct"]) for event in events if event.kind == Kind.FEEDBACK]
     there: dict[str, dict[Any, Any]] = {"guess": dict(guesses), "tell": dict(answers)}
     assert len(there["guess"]) == len(guesses), "a guess was counted twice"
     assert len(there["tell"]) == len(answers), "an answer was counted twice"

@@ -10,7 +10,7 @@ import time
 
 from database_play import Played, play
 from onebit.decider.decider import Decider
-from onebit.decider.log_errors import OwnedError, UnreachableError
+from onebit.decider.tickets import OwnedError, UnreachableError
 
 
 def play_until_ended(url: str, name: str, record: str, threads: int) -> None:

@@ -495,3 +495,20 @@ def as_kernel(kernel: Any) -> Any:
             f"kernel must be None, a kernel such as onebit.kernels.Rational(), or a function(X, Y); got {kernel!r}"
         )
     return Custom(kernel)
+
+
+def kernel_name(kernel: "Kernel | None") -> str:
+    """Return the display name of a kernel, without its `normalize` setting.
+
+    Examples
+    --------
+    >>> [kernel_name(kernel) for kernel in (Linear(), Gaussian(0.5, normalize=True), Polynomial(3), Laplace())]
+    ['linear', 'Gaussian, width 0.5', 'Polynomial, degree 3', 'Laplace, sharpness 3']
+    """
+    if kernel is None or isinstance(kernel, Linear):
+        return "linear"
+    # The settings distinguish kernels of the same class.
+    shown = [
+        f", {name} {getattr(kernel, name):g}" for name in ("width", "degree", "sharpness") if hasattr(kernel, name)
+    ]
+    return "".join([type(kernel).__name__, *shown])

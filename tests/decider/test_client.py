@@ -22,8 +22,7 @@ pytest.importorskip("fastapi")
 from onebit.decider.client import Client, error_of
 from onebit.decider.decider import Decider
 from onebit.decider.events import Kind
-from onebit.decider.log_errors import LogError, LogWriteError, OwnedError
-from onebit.decider.tickets import TicketConflictError
+from onebit.decider.tickets import LogError, LogWriteError, OwnedError, TicketConflictError
 from onebit.service.tokens import add_token
 from served import serving_here
 
@@ -268,7 +267,7 @@ def kill_and_check(folder: Path, kills: int, n_threads: int) -> None:
         guesses = {
             event.ticket: desk.classes[event.body["label"]] for event in desk.events() if event.kind == Kind.GUESSED
         }
-        answers = [(event.ticket, event.body["correct"]) for event in desk.events() if event.kind == Kind.TOLD]
+        answers = [(event.ticket, event.body["correct"]) for event in desk.events() if event.kind == Kind.FEEDBACK]
     assert len(dict(answers)) == len(answers), "an answer was counted twice"
     # Every request was answered in the end, so the clients know all that is in the log, and no more.
     assert guesses == {ticket: label for verb, ticket, label in told if verb == "guess"}

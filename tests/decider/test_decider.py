@@ -18,9 +18,8 @@ from live_places import Place
 from onebit.checks.problems import noisy_problem
 from onebit.decider.decider import Decider
 from onebit.decider.events import Kind
-from onebit.decider.keeper import ReplayWarning
-from onebit.decider.log_errors import LogError, LogWriteError, OwnedError
-from onebit.decider.state import same_state
+from onebit.decider.replay import same_state
+from onebit.decider.tickets import LogError, LogWriteError, OwnedError, ReplayWarning
 from onebit.encoding.encoder import Encoder
 
 PROBLEM = noisy_problem(120, 3, 4)
@@ -112,7 +111,7 @@ def test_answers_twice_and_opposite(place: Place) -> None:
         assert desk.status().events == before
         with pytest.raises(ValueError, match="correct_answer"):
             desk.tell(ticket.id, not said)
-        desk._answers.clear()  # as after a restart
+        desk._state.feedback.clear()  # as after a restart
         assert not desk.tell(ticket, said)
         with pytest.raises(ValueError, match="none of this decider's"):
             desk.tell("7-0123456789abcdef", True)
@@ -124,7 +123,7 @@ def test_a_request_is_made_once(place: Place) -> None:
     with begun(place) as desk:
         first = desk.guess(PROBLEM.X[0], key="k1")
         assert desk.guess(PROBLEM.X[0], key="k1") == first
-        desk._requests.clear()  # as after a restart
+        desk._state.requests.clear()  # as after a restart
         assert desk.guess(PROBLEM.X[0], key="k1") == first
         assert desk.status().guesses == 1
         with pytest.raises(ValueError, match="key must be a text"):
@@ -159,7 +158,7 @@ def test_deadlines(file: Place, silence: str) -> None:
 
 def test_deadlines_after_a_clock_that_was_a_year_ahead(file: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, seconds = Clock(), 50.0
-    monkeypatch.setattr("onebit.decider.keeper.time.monotonic", lambda: seconds)
+    monkeypatch.setattr("onebit.decider.state.time.monotonic", lambda: seconds)
     with begun(file, deadline=10.0, clock=clock) as desk:
         clock.now += 3e7
         desk.guess(PROBLEM.X[0])
@@ -191,7 +190,7 @@ def test_a_corrected_answer_was_never_wrong(place: Place) -> None:
     """The learner is what it would be had the right answer come at once, with the guesses that were made."""
     with begun(place, onebit.Banditron()) as desk:
         tickets = play(desk, 10)
-        answers = [event.body["correct"] for event in desk._log.of_kind(Kind.TOLD)]
+        answers = [event.body["correct"] for event in desk._log.of_kind(Kind.FEEDBACK)]
         desk.correct_answer(tickets[3], not answers[3])
         assert desk.verify()
         told = dict(zip((ticket.id for ticket in tickets), answers, strict=True)) | {tickets[3].id: not answers[3]}
@@ -278,11 +277,11 @@ def test_forgetting_says_nothing_even_where_silence_says_wrong(file: Place) -> N
 def test_a_batch_that_is_lost_is_told_to_the_next_caller(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     with begun(place, durability="batch") as desk:
         play(desk, 5)
-        desk._log.wait(desk._log.pending())
+        desk._log.flush()
         with monkeypatch.context() as patched:
             unwritable(patched, desk)
             lost = desk.guess(PROBLEM.X[5])
-            while desk._lost is None:
+            while desk._log.unreported is None:
                 time.sleep(0.001)
         with pytest.raises(LogWriteError, match="nothing of this happened"):
             desk.tell(lost, True)
@@ -365,7 +364,7 @@ def test_what_a_learner_refuses_is_not_in_the_log(file: Place) -> None:
         before = desk.status()
         with pytest.raises(ValueError, match="propensities are needed"):
             desk.shadow({"0": 1.0, "new": 2.0}, "a", True)
-        assert not desk._is_stale, "what is refused costs no replay"
+        assert not desk._recorder.is_stale, "what is refused costs no replay"
         with pytest.raises(ValueError, match="inf"):
             desk.guess({"0": np.inf})
         assert desk.status() == before
@@ -555,7 +554,7 @@ def test_no_file_is_left_of_what_cannot_be(file: Place) -> None:
 def test_a_damaged_event_is_noticed(place: Place) -> None:
     with begun(place) as desk:
         play(desk, 10)
-    place.change("UPDATE events SET body = replace(body, 'true', 'false') WHERE kind = 'told'")
+    place.change("UPDATE events SET body = replace(body, 'true', 'false') WHERE kind = 'feedback'")
     with pytest.raises(LogError, match=r"event \d+ is damaged"):
         place.open()
     if place.name is not None:

@@ -17,9 +17,9 @@ import pytest
 
 from live_places import begun
 from onebit.decider.decider import Decider
-from onebit.decider.log_errors import LogError, LogWriteError
-from onebit.decider.sqlite import LostJournalWarning, SQLiteLog
-from onebit.decider.state import same_state
+from onebit.decider.replay import same_state
+from onebit.decider.sqlite import SQLiteLog
+from onebit.decider.tickets import LogError, LogWriteError, LostJournalWarning
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_ctrl_c_before_anything_is_written_leaves_no_gap(path: Path) -> None:
         log: Any = desk._log
         with pytest.raises(LogWriteError), desk.batch() as batches:  # noqa: PT012 -- it is raised at the end
             desk.guess({"x": 1.0})
-            log._lining = Interrupted(log._lining, "exit")
+            log._queueing = Interrupted(log._queueing, "exit")
             with pytest.raises(KeyboardInterrupt):
                 log.wait(batches[-1])
         play(desk, 3)
@@ -211,9 +211,9 @@ def test_a_correction_that_cannot_be_written_is_none(path: Path, monkeypatch: py
 
 def test_a_snapshot_that_cannot_be_written_is_nobodys_fault(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every answer was written: the call that came when a snapshot was due must not say that nothing happened."""
-    monkeypatch.setattr("onebit.decider.keeper._EVENTS_PER_SNAPSHOT", 5)
-    monkeypatch.setattr("onebit.decider.keeper._WORTH_A_SNAPSHOT", 1)
-    monkeypatch.setattr(SQLiteLog, "_put", no_room)
+    monkeypatch.setattr("onebit.decider.state._EVENTS_PER_SNAPSHOT", 5)
+    monkeypatch.setattr("onebit.decider.state._WORTH_A_SNAPSHOT", 1)
+    monkeypatch.setattr(SQLiteLog, "_add_rows", no_room)
     with begun(path) as desk:
         play(desk, 10)
         with pytest.raises(LogWriteError, match="events are safe"):
@@ -226,10 +226,10 @@ def test_a_snapshot_that_cannot_be_written_is_nobodys_fault(path: Path, monkeypa
 
 def test_a_batch_that_is_lost_is_told_at_the_latest_when_it_closes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     desk = begun(path, durability="batch")
-    desk._log.wait(desk._log.pending())
+    desk._log.flush()
     monkeypatch.setattr(SQLiteLog, "_commit", no_room)
     desk.guess({"x": 1.0})
-    while desk._lost is None:
+    while desk._log.unreported is None:
         time.sleep(0.001)
     with pytest.raises(LogWriteError, match="nothing of this happened"):
         desk.close()
@@ -245,21 +245,12 @@ def damage(path: Path, statement: str) -> None:
 def test_damaged_settings_are_noticed(path: Path) -> None:
     begun(path, exploration_floor=0.02).close()
     Decider.open(path).close()
-    damage(path, "UPDATE about SET value = replace(value, '\"b\"', '\"d\"') WHERE name = 'classes'")
+    damage(path, "UPDATE about SET value = replace(value, '\"b\"', '\"d\"') WHERE name = 'settings'")
     with pytest.raises(LogError, match="settings are damaged"):
         Decider.open(path)
-    damage(path, "UPDATE about SET value = '[' WHERE name = 'classes'")
+    damage(path, "UPDATE about SET value = '[' WHERE name = 'settings'")
     with pytest.raises(LogError, match="settings cannot be read"):
         Decider.open(path)
-
-
-def test_settings_without_a_checksum_are_an_older_onebits(path: Path) -> None:
-    with begun(path) as desk:
-        play(desk, 2)
-        desk.compact()
-    damage(path, "DELETE FROM about WHERE name = 'checksum'")
-    with Decider.open(path) as desk:
-        assert desk.status().right == 1
 
 
 def test_a_correction_that_is_not_found_is_noticed(path: Path) -> None:
@@ -288,14 +279,14 @@ def test_a_snapshot_on_damaged_pages_is_passed_over(path: Path, monkeypatch: pyt
     with begun(path) as desk:
         play(desk, 5)
         desk.snapshot()
-    find = SQLiteLog._rows
+    fetch = SQLiteLog._fetch
 
-    def damaged(self: Any, columns: str, table: str, *rest: Any) -> Any:
-        if columns.startswith("content"):
+    def damaged(self: Any, statement: str, values: Any = ()) -> Any:
+        if statement.startswith("SELECT content"):
             raise sqlite3.DatabaseError("database disk image is malformed")
-        return find(self, columns, table, *rest)
+        return fetch(self, statement, values)
 
-    monkeypatch.setattr(SQLiteLog, "_rows", damaged)
+    monkeypatch.setattr(SQLiteLog, "_fetch", damaged)
     with Decider.open(path) as desk:
         assert desk.verify()
 
@@ -373,7 +364,7 @@ def test_records_of_which_one_is_refused_leave_no_tickets(path: Path) -> None:
 
 
 def test_a_key_that_waits_in_a_long_line_is_known(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.decider.decider._RECENT", 3)
+    monkeypatch.setattr("onebit.decider.state._RECENT", 3)
     with begun(path) as desk:
         with desk.batch():
             tickets = [desk.guess({"x": 1.0}, key=f"k{i}") for i in (*range(6), 0)]

@@ -16,7 +16,7 @@ from onebit.cli import app
 from onebit.commands.decider_log import is_decider, read_decider
 from onebit.commands.evaluate import describe_log
 from onebit.decider.events import Kind
-from onebit.decider.log_errors import LogError, OwnedError, UnreachableError
+from onebit.decider.tickets import LogError, OwnedError, UnreachableError
 from onebit.experiments.evaluate import Candidate, evaluate
 from onebit.experiments.evaluate.estimates import known
 from postgres_server import require_server
@@ -32,7 +32,7 @@ def test_a_deciders_guesses_are_a_log(tmp_path: Path, text: str | None) -> None:
             tickets.append(ticket)
             if len(tickets) % 2:
                 desk.tell(ticket, ticket.label == "abc"[label])
-        desk.correct_answer(tickets[0], not desk._answers[tickets[0].id])
+        desk.correct_answer(tickets[0], not desk._state.feedback[tickets[0].id])
         with pytest.raises(OwnedError):
             read_decider(str(path))
     assert is_decider(str(path))
@@ -308,7 +308,7 @@ def test_a_decider_in_a_database_is_read_while_an_application_has_it(
 def test_a_reader_sees_one_moment_and_cannot_write(in_database: tuple[str, str]) -> None:
     import psycopg
 
-    from onebit.decider.postgres_reader import PostgresReader
+    from onebit.decider.postgres import PostgresReader
 
     with onebit.Decider.open(in_database[0], name=in_database[1], classes=2, learner=onebit.UniformGuess()) as desk:
         desk.guess({"x": 1.0})
@@ -317,7 +317,7 @@ def test_a_reader_sees_one_moment_and_cannot_write(in_database: tuple[str, str])
         assert [event.seq for event in log.events()] == list(range(1, log.last_seq + 1))
         assert desk._log.last_seq == log.last_seq + 1
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-            log._connection.execute("DELETE FROM onebit.events")
+            log._owning().execute("DELETE FROM onebit.events")
         log.close()
     with psycopg.connect(in_database[0]) as connection:
         of_this = "SELECT id FROM onebit.deciders WHERE name = %s"

@@ -7,7 +7,7 @@ import pytest
 import onebit
 from live_places import Place
 from onebit.decider.decider import Decider
-from onebit.decider.log import DatabaseLog, LogReader, Snapshot
+from onebit.decider.log import EventLog, Snapshot
 from onebit.decider.sqlite import SQLiteLog
 
 _PART = 1 << 10
@@ -30,10 +30,9 @@ def play(desk: Decider, n: int) -> None:
 
 
 def n_parts(desk: Decider) -> list[int]:
-    """Return how many parts each snapshot has beside its first."""
+    """Return how many parts each snapshot has."""
     log: Any = desk._log
-    found = [seq for (seq,) in log._find("seq", "snapshot_parts")]
-    return [found.count(seq) for (seq,) in log._find("seq", "snapshots", "TRUE ORDER BY seq")]
+    return [n for (n,) in log._find("count(*)", "snapshots", "TRUE GROUP BY seq ORDER BY seq")]
 
 
 def test_a_large_snapshot_is_kept_in_parts(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +48,7 @@ def test_a_large_snapshot_is_kept_in_parts(place: Place, monkeypatch: pytest.Mon
         assert desk.verify()
         log: Any = desk._log
         with log._transaction():  # the last part of the last one is lost
-            log._delete("snapshot_parts", "seq = ? AND part = ?", [(last, n_parts(desk)[1])])
+            log._delete_rows("snapshots", "seq = ? AND part = ?", [(last, n_parts(desk)[1] - 1)])
     with place.open() as desk:
         assert desk._state.restored == last - 4
         assert desk.verify()
@@ -61,7 +60,7 @@ def test_parts_make_the_whole(place: Place, size: int) -> None:
         content = bytes(i * i % 251 for i in range(size))
         desk._log.save_snapshot(Snapshot(1, content))
         assert next(desk._log.snapshots()).content == content
-        assert n_parts(desk) == [max(size - 1, 0) // _PART]
+        assert n_parts(desk) == [max(size - 1, 0) // _PART + 1]
 
 
 def test_erasing_loads_no_snapshot(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +72,7 @@ def test_erasing_loads_no_snapshot(place: Place, monkeypatch: pytest.MonkeyPatch
         def loaded(*_: Any) -> None:
             raise AssertionError
 
-        monkeypatch.setattr(LogReader, "_snapshot", loaded)
+        monkeypatch.setattr(EventLog, "snapshots", loaded)
         assert desk.forget([ticket]) == 2
         assert desk.compact() > 3
         assert len(n_parts(desk)) == 1
@@ -83,28 +82,16 @@ def test_erasing_loads_no_snapshot(place: Place, monkeypatch: pytest.MonkeyPatch
 
 def test_a_snapshot_that_cannot_be_made_is_nobodys_fault(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """As one that no memory can hold: whoever happened to call is answered."""
-    monkeypatch.setattr("onebit.decider.keeper._EVENTS_PER_SNAPSHOT", 5)
+    monkeypatch.setattr("onebit.decider.state._EVENTS_PER_SNAPSHOT", 5)
 
     def too_large(*_: Any) -> None:
         raise OverflowError("BLOB longer than INT_MAX bytes")
 
-    monkeypatch.setattr(DatabaseLog, "save_snapshot", too_large)
+    monkeypatch.setattr(EventLog, "save_snapshot", too_large)
     with begun(place) as desk:
         with pytest.warns(RuntimeWarning, match="events are safe"):
             play(desk, 4)
         assert desk.status().right + desk.status().wrong == 4
-
-
-def test_a_file_of_before_snapshots_had_parts(tmp_path: Any) -> None:
-    place = Place(tmp_path / "desk.onebit")
-    with begun(place) as desk:
-        play(desk, 2)
-        desk.compact()
-    place.change("DROP TABLE snapshot_parts")
-    with place.open() as desk:
-        play(desk, 2)
-        desk.compact()
-        assert desk.status().guesses == 4
 
 
 @pytest.mark.slow
@@ -112,8 +99,7 @@ def test_a_snapshot_beyond_what_a_database_takes_at_once(tmp_path: Any) -> None:
     size = (1 << 31) + 5
     log = SQLiteLog(tmp_path / "desk.onebit", {"began": 0.0})
     log.save_snapshot(Snapshot(1, b"\1" * size))
-    parts = log._find("sum(length(content))", "snapshot_parts")
-    assert parts == [(size - (1 << 26),)]
+    assert log._find("max(part), sum(length(content))", "snapshots") == [(32, size)]
     snapshot = next(log.snapshots())
     assert len(snapshot.content) == size
     log.close()

@@ -19,9 +19,8 @@ from onebit.commands.serve import LOG_VARIABLE, serve_command
 from onebit.decider.decider import Decider
 from onebit.decider.events import Event, Kind
 from onebit.decider.log import FORMAT_VERSION, Snapshot
-from onebit.decider.log_errors import LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
-from onebit.decider.postgres import PostgresLog
-from onebit.decider.postgres_place import Place
+from onebit.decider.postgres import Database, PostgresLog
+from onebit.decider.tickets import LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
 from postgres_server import REQUIRED, Server, require_server
 from relay import Relay
 
@@ -31,7 +30,7 @@ InDatabase = tuple[str, str]
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let everybody be given up after a second."""
-    monkeypatch.setattr("onebit.decider.postgres_place.PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr("onebit.decider.postgres.PATIENCE_SECONDS", 1.0)
     monkeypatch.setattr("onebit.decider.postgres.BEAT_SECONDS", 0.2)
     monkeypatch.setattr("onebit.decider.postgres._REGAIN_SECONDS", 0.5)
     monkeypatch.setattr("onebit.decider.postgres._REFUSED_SECONDS", 0.05)
@@ -193,7 +192,7 @@ def test_who_is_the_owner_again_knows_what_others_did(server: Server, in_databas
                 taken.append(Decider.open(url, name=name))
             return bool(taken)
 
-        with desk._log._writing:  # type: ignore[attr-defined]  # its heart must not be first
+        with desk._log._access:  # its heart must not be first
             end_sessions(server)
             until(takes_over)
         with taken[0] as other:
@@ -209,7 +208,7 @@ def test_who_is_the_owner_again_knows_what_others_did(server: Server, in_databas
 
 
 def test_the_database_refuses_what_a_former_owner_sends(server: Server, in_database: InDatabase) -> None:
-    with opened(in_database) as log, Place.of_url(server.url).connect() as connection:
+    with opened(in_database) as log, Database(server.url).connect() as connection:
         write(log, event(1))
         lines = [(2, 2.0, "opened", None, "{}", None, None, b"checksum")]
         log._epoch -= 1  # as if another had taken over
@@ -226,7 +225,7 @@ def test_a_session_that_says_nothing_loses_the_lock(in_database: InDatabase, imp
     """So does a machine that stands still, or is cut off: whatever it says later is said to nobody."""
     with opened(in_database) as log:
         write(log, event(1))
-        with log._writing:  # its heart cannot beat
+        with log._access:  # its heart cannot beat
             with pytest.raises(OwnedError):
                 PostgresLog(*in_database)
             taken: list[PostgresLog] = []
@@ -260,10 +259,10 @@ def test_a_network_that_swallows_everything(server: Server, in_database: InDatab
         far = server.url.replace(str(server.port), str(relay.port))
         desk = Decider.open(far, name=name, classes=2, learner=onebit.UniformGuess())
         ticket = desk.guess({"x": 1.0}, key="first")
-        with desk._log._writing:  # type: ignore[attr-defined]  # its heart must not notice first
+        with desk._log._access:  # its heart must not notice first
             relay.swallow()
             began = time.monotonic()
-            with pytest.raises(LogUnsureError, match="nobody knows yet whether this was written"):
+            with pytest.raises(LogUnsureError, match="it is not known yet whether this was written"):
                 desk.tell(ticket, True)
         assert time.monotonic() - began < 12.0
         with pytest.raises(UnreachableError, match="cannot be reached"):

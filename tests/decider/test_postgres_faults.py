@@ -27,7 +27,7 @@ import onebit
 from database_play import Played, check, play
 from onebit.decider.client import Client, RemoteDecider
 from onebit.decider.decider import Decider
-from onebit.decider.log_errors import LogError, OwnedError
+from onebit.decider.tickets import LogError, OwnedError
 from play_postgres import play_until_ended
 from postgres_server import Server, require_server
 from relay import Relay

@@ -184,6 +184,6 @@ def test_reports_again_and_again_read_every_event_once(desk: Decider, monkeypatc
         assert told == report(desk)
         assert before <= 82, "only what is new"
         n_read = 0
-    tickets = [event.ticket for event in events() if event.kind == "told"]
+    tickets = [event.ticket for event in events() if event.kind == "feedback"]
     desk.correct_answer(str(tickets[-1]), False)
     assert report(desk, recent) == report(desk)

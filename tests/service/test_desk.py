@@ -15,9 +15,10 @@ import pytest
 
 pytest.importorskip("fastapi")
 
+
 import onebit
-from onebit.decider.bank import kernel_weights
 from onebit.decider.decider import Decider
+from onebit.decider.queries import kernel_weights
 from onebit.decider.state import State
 from onebit.service.desk_page import PAGE
 from onebit.service.tickets import shown_record
@@ -77,18 +78,7 @@ def test_the_course_is_bounded_and_in_the_snapshot(desk: Decider) -> None:
     assert steps == {4}
     state = desk._state
     again = State.of_bytes(desk.settings, state.to_bytes())
-    assert again.course.state() == state.course.state()
-
-
-def test_a_snapshot_from_before_there_were_courses(desk: Decider) -> None:
-    desk.tell_many((ticket, False) for ticket in desk.guess_many([{"x": 1.0}] * 9))
-    content = desk._state.to_bytes()
-    end = 8 + int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:end])
-    del header["course"]
-    text = json.dumps(header).encode()
-    old = State.of_bytes(desk.settings, len(text).to_bytes(8, "little") + text + content[end:])
-    assert (old.course.answered, old.course.wrong, old.course.moments) == (9, 9, [])
+    assert (again.curve, again.stride) == (state.curve, state.stride)
 
 
 def test_open_tickets_newest_first_and_in_pages(desk: Decider) -> None:
@@ -99,7 +89,7 @@ def test_open_tickets_newest_first_and_in_pages(desk: Decider) -> None:
     assert desk.open_tickets(ids[0]) == []
     with pytest.raises(ValueError, match="is no ticket's id"):
         desk.open_tickets("nonsense")
-    assert [event.kind for event in desk.look_up(ids[5])] == ["guessed", "told"]
+    assert [event.kind for event in desk.look_up(ids[5])] == ["guessed", "feedback"]
     assert [event.ticket for event in desk.look_up("order-5")] == [ids[5], ids[5]]
     assert desk.look_up("nobody's") == []
 
@@ -177,7 +167,7 @@ def test_a_ticket_and_its_life(served: Served) -> None:
     ):
         assert served.ask("POST", f"{DESK}/{verb}", {"id": name} | said).status == 200
         assert look()["state"] == state
-    assert [each["kind"] for each in look()["history"]] == ["guessed", "told", "corrected", "corrected"]
+    assert [each["kind"] for each in look()["history"]] == ["guessed", "feedback", "corrected", "corrected"]
     assert served.ask("GET", f"{DESK}/ticket?id=none").status == 404
     assert served.ask("GET", f"{DESK}/ticket").status == 404
     for query in ("limit=-1", "limit=1e9", "limit=51", "older_than=%00", "older_than=9" + "9" * 40):

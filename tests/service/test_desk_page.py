@@ -129,7 +129,7 @@ def test_look_answer_correct_withdraw_and_reload(context: BrowserContext, server
         page.keyboard.down("Enter")  # it is held down, and says no more than it said
     page.keyboard.up("Enter")
     page.wait_for_timeout(500)
-    assert len(server_events(server, "shop/routing", "told")) == 1
+    assert len(server_events(server, "shop/routing", "feedback")) == 1
     expect(page.locator("#live")).to_have_text("Told right.")
     expect(page.locator("#open > li .verdict")).to_have_count(0)  # read, and gone
     # The pages of the list.

@@ -12,9 +12,8 @@ pytest.importorskip("fastapi")
 
 import onebit
 from live_places import Place
-from onebit.decider import keeper, log, runs
-from onebit.decider.runs import ReplayBatcher
-from onebit.decider.state import named_among, places_of
+from onebit.decider import log, replay, state
+from onebit.decider.tickets import indices_of
 from onebit.service import bodies
 from served import Served
 
@@ -53,9 +52,9 @@ def counted(n: int) -> list[Counted]:
 
 
 def test_naming_allowed_labels_takes_linear_time() -> None:
-    n, places = 2_000, places_of(counted(2_000))
+    n, indices = 2_000, {label: i for i, label in enumerate(counted(2_000))}
     Counted.n_compared = 0
-    assert named_among(places, counted(n)[::-1]) == list(range(n))
+    assert indices_of(indices, counted(n)[::-1]) == list(range(n))
     assert Counted.n_compared <= 4 * n
 
 
@@ -103,11 +102,11 @@ class Shown:
 
 def test_an_error_does_not_write_all_classes(tmp_path: Path) -> None:
     labels = [Shown() for _ in range(5_000)]
-    with pytest.raises(ValueError, match=r"among must list some of the classes, \[shown, shown, "):
-        named_among(places_of(labels), ["other"])
-    assert 10 < Shown.n_shown <= 100
     with Place(tmp_path / "desk.onebit").open(classes=5_000, learner=onebit.BanditPerceptron()) as desk:
-        desk._state.classes = labels
+        desk._state.indices = {label: i for i, label in enumerate(labels)}
+        with pytest.raises(ValueError, match=r"among must list some of the classes, \[shown, shown, "):
+            desk.guess([1.0], among=["other"])
+        assert 10 < Shown.n_shown <= 100
         with pytest.raises(ValueError, match=r"label must be one of \[shown, "):
             desk.shadow([1.0], "other", True)
     assert Shown.n_shown <= 200
@@ -126,7 +125,7 @@ def place(log_place: tuple[Any, str | None]) -> Place:
 
 def test_events_are_read_in_pieces_of_so_many_bytes(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     pieces: list[list[Any]] = []
-    monkeypatch.setattr(log, "BYTES_AT_ONCE", 250_000)
+    monkeypatch.setattr(log, "_BYTES_AT_ONCE", 250_000)
     with place.open(classes=["a", "b"], learner=onebit.BanditPerceptron()) as desk:
         kind: Any = type(desk._log)
         lines_after = kind._lines_after
@@ -168,14 +167,15 @@ def test_rounds_that_are_replayed_together_are_bounded_in_bytes(place: Place, mo
             desk.tell(desk.guess([float(i)] * 100).id, True)
         n_bytes = desk._state.encoder.width * 8
     played: list[int] = []
-    play = ReplayBatcher._play
+    in_runs = replay.in_runs
 
-    def noted(self: ReplayBatcher) -> None:
-        played.append(len(self._run))
-        play(self)
+    def noted(*events: Any) -> Iterator[Any]:
+        for part in in_runs(*events):
+            played.append(len(part.rows) if isinstance(part, replay.Run) else 0)
+            yield part
 
-    monkeypatch.setattr(runs, "_MOST_BYTES", 5 * n_bytes)
-    monkeypatch.setattr(ReplayBatcher, "_play", noted)
+    monkeypatch.setattr(replay, "_MOST_BYTES", 5 * n_bytes)
+    monkeypatch.setattr(replay, "in_runs", noted)
     with place.open() as desk:
         assert max(played) == 5
         assert desk.status().right == 30
@@ -190,18 +190,18 @@ def test_a_snapshot_is_due_after_so_many_bytes_too(place: Place, monkeypatch: py
         desk.guess({"subject": LONG})
     with place.open() as desk:
         assert not n_snapshots(), "that is replayed in no time"
-        monkeypatch.setattr(keeper, "_BYTES_WORTH_A_SNAPSHOT", 150_000)
+        monkeypatch.setattr(state, "_BYTES_WORTH_A_SNAPSHOT", 150_000)
         desk.guess({"subject": LONG})  # with the one that was there before
     with place.open() as desk:
         assert n_snapshots() == 1
-        monkeypatch.setattr(keeper, "_BYTES_PER_SNAPSHOT", 150_000)
+        monkeypatch.setattr(state, "_BYTES_PER_SNAPSHOT", 150_000)
         desk.guess({"subject": LONG})
         desk.guess({"subject": LONG})
         assert n_snapshots() == 1
         desk.status()
         assert n_snapshots() == 2
         desk.status()
-        assert desk._last_snapshot == desk.status().events
+        assert desk._recorder._snapshot_seq == desk.status().events
 
 
 _MEASURED = """

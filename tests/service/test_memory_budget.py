@@ -10,13 +10,13 @@ pytest.importorskip("fastapi")
 
 import onebit
 from onebit.decider.decider import Decider
-from onebit.decider.looks import AT_LEAST
+from onebit.decider.queries import BASE_BYTES
 from onebit.machine_memory import Budget, MemoryBudgetError, claim_memory
 from served import Reply, Served
 
 WIDE = [1.0] * 300  # with room for more: 308 places
 FULL: dict[str, Any] = {"classes": ["a", "b", "c", "d"], "learner": "LinUCB"}
-ONE = AT_LEAST + 16 * 4 * 400 * 400  # a bit more than such a decider takes
+ONE = BASE_BYTES + 16 * 4 * 400 * 400  # a bit more than such a decider takes
 
 
 def is_refused(reply: Reply, name: str) -> bool:
@@ -100,14 +100,14 @@ def test_a_decider_that_comes_from_a_snapshot_is_refused_the_same_way(tmp_path: 
         assert served.ask("PUT", "/v1/shop/desk", FULL).status == 201
         assert guess(served, "desk").status == 200
         served.service.workers.get("shop", "desk").open_decider().snapshot()
-    with Served(tmp_path, memory=AT_LEAST + 50_000) as served:
+    with Served(tmp_path, memory=BASE_BYTES + 50_000) as served:
         assert is_refused(guess(served, "desk"), "shop/desk")
     with Served(tmp_path) as served:
         assert guess(served, "desk").status == 200
 
 
 def test_a_class_that_does_not_fit_is_refused_and_a_correction_is_replayed(tmp_path: Path) -> None:
-    with Served(tmp_path, memory=AT_LEAST + 16 * 4 * 340 * 340 + 100_000) as served:
+    with Served(tmp_path, memory=BASE_BYTES + 16 * 4 * 340 * 340 + 100_000) as served:
         desk = "/v1/shop/desk"
         assert served.ask("PUT", desk, FULL).status == 201
         ticket = guess(served, "desk").json
@@ -122,7 +122,7 @@ def test_a_class_that_does_not_fit_is_refused_and_a_correction_is_replayed(tmp_p
 
 
 def test_guesses_that_are_not_answered_are_counted_and_answers_are_always_taken(tmp_path: Path) -> None:
-    with Served(tmp_path, memory=AT_LEAST + 4_000_000) as served:
+    with Served(tmp_path, memory=BASE_BYTES + 4_000_000) as served:
         desk = "/v1/shop/desk"
         assert served.ask("PUT", desk, {"classes": ["a", "b"], "learner": "BanditPerceptron"}).status == 201
         records = [{"record": [1.0] * 1_000}] * 100  # 8 kB each, as the learner remembers them
@@ -142,7 +142,7 @@ def test_guesses_that_are_not_answered_are_counted_and_answers_are_always_taken(
     ids=["many classes", "labels of chance"],
 )
 def test_one_list_of_guesses_takes_no_more_than_is_left(tmp_path: Path, settings: Any, record: Any) -> None:
-    memory, desk = AT_LEAST + 3_000_000, "/v1/shop/desk"
+    memory, desk = BASE_BYTES + 3_000_000, "/v1/shop/desk"
     with Served(tmp_path, memory=memory) as served:
         assert served.ask("PUT", desk, settings | {"learner": "BanditPerceptron"}).status == 201
         first = guess(served, "desk", record).json
@@ -150,7 +150,7 @@ def test_one_list_of_guesses_takes_no_more_than_is_left(tmp_path: Path, settings
         tickets = [first, *(each for each in replies if "id" in each)]
         assert replies[-1].get("status") == 409, "each takes 9 kB"
         decider = served.service.workers.get("shop", "desk").open_decider()
-        assert AT_LEAST + 9_000 * len(tickets) < decider.n_bytes() < memory + 10_000
+        assert BASE_BYTES + 9_000 * len(tickets) < decider.n_bytes() < memory + 10_000
         answers = [{"id": each["id"], "correct": True} for each in tickets]
         assert served.ask("POST", f"{desk}/tell", answers).json == [{"news": True}] * len(answers)
         assert guess(served, "desk", record).status == 200

@@ -23,7 +23,7 @@ from in_process import onebit
 from onebit.commands.serve import PASSWORD_FILE_VARIABLE, _database
 from onebit.decider.client import MOST_AT_ONCE, Client
 from onebit.decider.decider import Decider
-from onebit.decider.log_errors import UnreachableError
+from onebit.decider.tickets import UnreachableError
 from onebit.service.app import create_app
 from onebit.service.bodies import own_learner
 from onebit.service.limits import MOST_READERS, MOST_WAITING, Allowance
@@ -121,20 +121,20 @@ def test_lists_answer_for_every_item(served: Served) -> None:
 
 def test_many_at_once_share_commits_and_all_is_in_the_log(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     n_commits, log = 0, served.service.workers.get("shop", "routing").open_decider()._log
-    write_line = log._write_line  # type: ignore[attr-defined]
+    write_pending = log._write_pending
 
     def counted() -> None:
         nonlocal n_commits
         n_commits += 1
-        write_line()
+        write_pending()
 
-    monkeypatch.setattr(log, "_write_line", counted)
+    monkeypatch.setattr(log, "_write_pending", counted)
     tickets = served.ask_all([("POST", f"{DESK}/guess", {"record": {"x": i / 7}}) for i in range(100)])
     served.ask_all([("POST", f"{DESK}/tell", {"id": ticket.json["id"], "correct": True}) for ticket in tickets])
     assert n_commits < 100
     events = served.ask("GET", f"{DESK}/log?after=1&limit=1000").json["events"]
     assert {event["ticket"] for event in events if event["kind"] == "guessed"} == {t.json["id"] for t in tickets}
-    assert sum(event["kind"] == "told" for event in events) == 100
+    assert sum(event["kind"] == "feedback" for event in events) == 100
 
 
 def test_the_log_is_paged(served: Served) -> None:

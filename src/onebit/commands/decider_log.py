@@ -9,12 +9,11 @@ import numpy as np
 import scipy.sparse
 
 from onebit.decider.events import Event, Kind
-from onebit.decider.log import LogReader
-from onebit.decider.log_errors import LogError
-from onebit.decider.logs import is_database, open_to_read
-from onebit.decider.settings import settings_of
+from onebit.decider.log import EventLog
+from onebit.decider.settings import is_database, open_log, settings_of
 from onebit.decider.sqlite import APPLICATION_ID
-from onebit.decider.state import State, silence_answer
+from onebit.decider.state import State
+from onebit.decider.tickets import LogError
 from onebit.experiments.evaluate.log import LoggedRounds, logged_rounds
 from onebit.inputs import Rows, SparseRows
 from onebit.reporting.text import grouped
@@ -58,7 +57,7 @@ def read_decider(path: str, listed: Sequence[str] | None = None, name: str | Non
     name : str, optional
         Which decider of the database.
     """
-    with closing(open_to_read(path, name)) as log:
+    with closing(open_log(path, name, read_only=True)) as log:
         called, about, events = log.path, log.about(), list(log.events())
         snapshot = _latest_state(log) if log.compacted else None
         compacted = log.compacted
@@ -71,7 +70,7 @@ def read_decider(path: str, listed: Sequence[str] | None = None, name: str | Non
         raise LogError(
             f"{called}: the decider has made no guesses yet, or all were compacted; there is nothing to evaluate"
         )
-    answers = _answers(events, restore(about["silence"], Trusted()))
+    answers = _answers(events)
     log_of_guesses = logged_rounds(
         _stacked(guesses),
         [classes[event.body["label"]] for event in guesses],
@@ -84,7 +83,7 @@ def read_decider(path: str, listed: Sequence[str] | None = None, name: str | Non
     return replace(log_of_guesses, is_complete=listed is not None, about=_account(events, answers, snapshot))
 
 
-def _latest_state(log: LogReader) -> State:
+def _latest_state(log: EventLog) -> State:
     """Return what the decider knew at its latest snapshot that can be read."""
     settings = settings_of(log.about())
     for snapshot in log.snapshots():
@@ -97,42 +96,27 @@ def _classes(first: list[object], events: list[Event], snapshot: State | None) -
     """Return all labels, in the order in which they joined."""
     # Events of classes that joined may be compacted, too.
     known, known_at = (first, 0) if snapshot is None else (snapshot.classes, snapshot.seq)
-    later = [event for event in events if event.kind == Kind.JOINED and event.seq > known_at]
+    later = [event for event in events if event.kind == Kind.CLASS_ADDED and event.seq > known_at]
     return [*known, *(restore(event.body["label"], Trusted()) for event in later)]
 
 
-def _answers(events: list[Event], silence: str) -> dict[str | None, bool | None]:
-    """Return what every closed ticket counts as: right, wrong, or None for no answer.
-
-    Parameters
-    ----------
-    events : list of Event
-        Those of the log, in their order.
-    silence : str
-        The setting with which the decider began.
-    """
-    answers: dict[str | None, bool | None] = {}
-    for event in events:
-        if event.kind == Kind.CHANGED:
-            silence = event.body.get("silence", silence)
-        elif event.kind == Kind.SILENT:
-            answers[event.ticket] = silence_answer(event, silence)
-        elif event.kind in (Kind.TOLD, Kind.CORRECTED):
-            answers[event.ticket] = event.body["correct"]
-    return answers
+def _answers(events: list[Event]) -> dict[str | None, bool | None]:
+    """Return what every closed ticket counts as: right, wrong, or None for no answer."""
+    closing_kinds = (Kind.FEEDBACK, Kind.CLOSED, Kind.CORRECTED)
+    return {event.ticket: event.body["correct"] for event in events if event.kind in closing_kinds}
 
 
 def _account(
     events: list[Event], answers: dict[str | None, bool | None], snapshot: State | None
 ) -> tuple[tuple[str, str], ...]:
     """Return what counts as wrong without having been told, and what of the decider's history is not evaluated."""
-    n_silent = sum(event.kind == Kind.SILENT and answers[event.ticket] is False for event in events)
+    n_silent = sum(event.kind == Kind.CLOSED and answers[event.ticket] is False for event in events)
     known_at, n_gone, n_watched = 0, 0, 0
     if snapshot is not None:
-        known_at, n_watched = snapshot.seq, snapshot.counts.watched
+        known_at, n_watched = snapshot.seq, snapshot.n_shadows
         n_kept = sum(event.kind == Kind.GUESSED and event.seq <= known_at for event in events)
-        n_gone = snapshot.counts.guessed.total() - n_kept
-    n_watched += sum(event.kind == Kind.WATCHED and event.seq > known_at for event in events)
+        n_gone = snapshot.n_guesses - n_kept
+    n_watched += sum(event.kind == Kind.SHADOW and event.seq > known_at for event in events)
     left_out = [
         *([f"{grouped(n_gone)} guesses that were compacted or forgotten"] if n_gone else []),
         *([f"{grouped(n_watched)} rounds of shadow mode, which learners do not hear"] if n_watched else []),
@@ -152,7 +136,7 @@ def _allowed(
     Where the event of a class that joined was compacted, and the guess was not, it is not known which came first. The
     labels are then those that the decider began with, and all up to the guessed one: they had joined for certain.
     """
-    joined = [event.seq for event in events if event.kind == Kind.JOINED]
+    joined = [event.seq for event in events if event.kind == Kind.CLASS_ADDED]
     n_lost = len(classes) - n_first - len(joined)
     found: list[list[object] | None] = []
     for event in guesses:

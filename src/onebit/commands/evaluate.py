@@ -9,7 +9,7 @@ from rich.console import Console
 
 from onebit.commands.decider_log import is_decider, read_decider
 from onebit.commands.what_was_read import reading_words, say_what_was_read
-from onebit.decider.logs import has_password, is_database
+from onebit.decider.settings import has_password, is_database
 from onebit.experiments.entries import parse_player
 from onebit.experiments.evaluate.answer_rates import describe_answers
 from onebit.experiments.evaluate.figures import drawings

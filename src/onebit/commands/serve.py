@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from onebit.decider.logs import has_password, is_database
+from onebit.decider.settings import has_password, is_database
 from onebit.engine.compile_notice import NOTICE
 from onebit.files import make_folder
 from onebit.inputs import check_integer, check_number

@@ -12,16 +12,23 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
-from onebit.decider.advice import AdvisedError
-from onebit.decider.log_errors import LogError, LogWriteError, OwnedError
-from onebit.decider.tickets import Shadow, Ticket, TicketConflictError
+from onebit.decider.tickets import (
+    AdvisedError,
+    LogError,
+    LogWriteError,
+    OwnedError,
+    Shadow,
+    Ticket,
+    TicketConflictError,
+)
 from onebit.encoding.record_json import record_to_json
 from onebit.inputs import check_integer, check_number
 
@@ -32,19 +39,8 @@ _CONNECT_SECONDS = 10.0
 _TRY_AGAIN = (429, 502, 503, 504)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 _ERRORS: dict[str, type[Exception]] = {
-    "ValueError": ValueError,
-    "LogError": LogError,
-    "LogWriteError": LogWriteError,
-    "OwnedError": OwnedError,
-    "PermissionError": PermissionError,
-    "BusyError": ConnectionError,
-}
-
-
-class _Reply(NamedTuple):
-    status: int
-    body: Any
-    retry_after: float
+    kind.__name__: kind for kind in (ValueError, LogError, LogWriteError, OwnedError, PermissionError)
+} | {"BusyError": ConnectionError}
 
 
 class Client:
@@ -125,45 +121,29 @@ class Client:
         """Return the names of the deciders that the token may see."""
         return list(self.ask("GET", "/v1")["deciders"])
 
-    def ask(self, method: str, path: str, said: Any = None, *, again: bool = True) -> Any:
-        """Send a request, with retries, and return the response.
-
-        Parameters
-        ----------
-        method, path : str
-            HTTP method and path.
-        said : object
-            The body, as plain JSON values.
-        again : bool
-            Whether to retry if it is unknown whether the request arrived.
-        """
-        body = None if said is None else json.dumps(said, allow_nan=False).encode()
+    def ask(self, method: str, path: str, body: Any = None, *, again: bool = True) -> Any:
+        """Send a request and return the response; with `again` also after failures in which it may have arrived."""
+        content = None if body is None else json.dumps(body, allow_nan=False).encode()
         for n_tries in range(self._retries + 1):
             is_last = n_tries == self._retries
-            failure: Exception | None = None
             pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**n_tries) * random.uniform(0.5, 1.0)
             try:
-                reply = self._once(method, path, body, is_reusing=again)
-            except ConnectionRefusedError as error:  # it certainly did not arrive
-                failure = error
+                status, reply, retry_after = self._once(method, path, content, is_reusing=again)
             except (OSError, HTTPException) as error:
-                if not again:
-                    raise _unreachable(self, error) from error
-                failure = error
-            if failure is not None:
-                if is_last:
-                    raise _unreachable(self, failure) from failure
-            elif reply.status < 400:
-                return reply.body
-            elif is_last or reply.status not in _TRY_AGAIN or not (again or reply.status in (429, 503)):
-                raise error_of(reply.body, reply.status)
+                is_safe = again or isinstance(error, ConnectionRefusedError)  # which certainly did not arrive
+                if is_last or not is_safe:
+                    raise self._unreachable(error) from error
             else:
-                pause = max(pause, min(reply.retry_after, _LONGEST_PAUSE))
+                if status < 400:
+                    return reply
+                if is_last or status not in _TRY_AGAIN or not (again or status in (429, 503)):
+                    raise error_of(reply, status)
+                pause = max(pause, min(retry_after, _LONGEST_PAUSE))
             time.sleep(pause)
         raise AssertionError("the last try returns or raises")
 
-    def _once(self, method: str, path: str, body: bytes | None, is_reusing: bool) -> _Reply:
-        """Send a request once; reusing a connection is only safe with retries, since it may be closed."""
+    def _once(self, method: str, path: str, body: bytes | None, is_reusing: bool) -> tuple[int, Any, float]:
+        """Return status, body and the seconds to wait; reusing a connection is only safe with retries: it may close."""
         headers = {} if body is None else {"Content-Type": "application/json"}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
@@ -183,12 +163,11 @@ class Client:
             raise
         with self._lock:
             self._idle.append(connection)
-        try:
-            parsed = json.loads(content) if content else None
-        except ValueError:
-            parsed = None
+        reply = None
+        with suppress(ValueError):
+            reply = json.loads(content) if content else None
         wait = response.getheader("Retry-After", "0")
-        return _Reply(response.status, parsed, float(wait) if wait.isdigit() else 0.0)
+        return response.status, reply, float(wait) if wait.isdigit() else 0.0
 
     def _connection(self, is_reusing: bool) -> HTTPConnection:
         with self._lock:
@@ -197,6 +176,11 @@ class Client:
         kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
         seconds = min(self._timeout, _CONNECT_SECONDS)
         return kind(str(self._parts.hostname), self._parts.port, timeout=seconds)
+
+    def _unreachable(self, error: Exception) -> OSError:
+        if isinstance(error, TimeoutError):
+            return TimeoutError(f"{self!r} does not answer in time; is it busy? Give a longer timeout")
+        return ConnectionError(f"{self!r} cannot be reached ({error}); is it running there?")
 
     def close(self) -> None:
         """Close idle connections; later requests open new ones."""
@@ -270,7 +254,7 @@ class RemoteDecider:
 
     def withdraw(self, ticket: "str | Ticket") -> None:
         """Withdraw feedback that was mistaken."""
-        self._post("withdraw", {"id": _name_of(ticket)})
+        self._post("withdraw", {"id": _id_of(ticket)})
 
     @property
     def classes(self) -> list[Any]:
@@ -309,16 +293,16 @@ def _guess_item(record: Any, among: Any, key: str | None) -> dict[str, Any]:
     return item if among is None else item | {"among": list(among)}
 
 
+def _answer_item(ticket: "str | Ticket", correct: Any) -> dict[str, Any]:
+    value = bool(correct) if type(correct).__name__ == "bool_" else correct  # NumPy's bool
+    return {"id": _id_of(ticket), "correct": value}
+
+
 def _key(key: str | None) -> str:
     return secrets.token_hex(16) if key is None else key
 
 
-def _answer_item(ticket: "str | Ticket", correct: Any) -> dict[str, Any]:
-    value = bool(correct) if type(correct).__name__ == "bool_" else correct  # NumPy's bool
-    return {"id": _name_of(ticket), "correct": value}
-
-
-def _name_of(ticket: "str | Ticket") -> str:
+def _id_of(ticket: "str | Ticket") -> str:
     return ticket.id if isinstance(ticket, Ticket) else ticket
 
 
@@ -328,16 +312,10 @@ def _ticket_of(reply: Any) -> Ticket:
 
 def error_of(problem: Any, status: int) -> Exception:
     """Return the exception for a problem+json response."""
-    if not isinstance(problem, dict):
-        problem = {}
+    problem = problem if isinstance(problem, dict) else {}
     kind = TicketConflictError if status == HTTPStatus.CONFLICT else AdvisedError
-    if (advised := kind.of_description(problem.get("remedy"))) is not None:
-        return advised
+    with suppress(KeyError, TypeError):
+        remedy = problem["remedy"]
+        return kind(str(remedy["problem"]), remedy["verb"], **remedy["arguments"])
     detail = str(problem.get("detail", f"the service answered {status}"))
     return _ERRORS.get(str(problem.get("error")), RuntimeError)(detail)
-
-
-def _unreachable(client: Client, error: Exception) -> OSError:
-    if isinstance(error, TimeoutError):
-        return TimeoutError(f"{client!r} does not answer in time; is it busy? Give a longer timeout")
-    return ConnectionError(f"{client!r} cannot be reached ({error}); is it running there?")

@@ -6,39 +6,37 @@ are written to the event log before the call returns, and the state can be rebui
 
 import os
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Self, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from functools import partial
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar
 
-from onebit.decider.advice import no_class_error
+from onebit.decider import queries
 from onebit.decider.events import Event, Kind
-from onebit.decider.house import DeciderMaintenance
-from onebit.decider.logs import open_log
-from onebit.decider.settings import CHANGEABLE, NOTHING, check_same, new_settings, settings_of
-from onebit.decider.state import State, named_among, place_of, some_of
-from onebit.decider.tickets import (
-    Shadow,
-    Ticket,
-    TicketConflictError,
-    UnknownTicketError,
-    check_answer,
+from onebit.decider.log import Batch, EventLog
+from onebit.decider.replay import replay, same_state
+from onebit.decider.settings import (
+    CHANGEABLE,
+    Settings,
+    check_same,
     check_time,
-    moment,
-    name_of,
+    new_settings,
+    open_log,
+    settings_of,
 )
-from onebit.encoding.record_json import record_to_json
-from onebit.inputs import brief, check_number, check_switch
+from onebit.decider.state import Recorder, State, check_feedback, id_of
+from onebit.decider.tickets import LogError, Moment, Shadow, Status, Ticket
+from onebit.inputs import brief, check_choice, check_number, check_switch
 from onebit.labels import check_classes
 from onebit.learners import Learner
 from onebit.typed_json import describe
 
-_RECENT = 10_000  # requests and feedback kept in memory, so that the log need not be queried
-_LONGEST_KEY = 200
-
-_Reply = TypeVar("_Reply", Ticket, Shadow)
+_P = ParamSpec("_P")
+_Result = TypeVar("_Result")
 
 
-class Decider(DeciderMaintenance):
+class Decider:
     """A learner with an event log; `Decider.open` creates or reopens one.
 
     Thread-safe. Only one process can have the log open at a time.
@@ -55,6 +53,13 @@ class Decider(DeciderMaintenance):
     ...     decider.status().right
     1
     """
+
+    def __init__(self, log: EventLog, trusted: Any, clock: Callable[[], float]) -> None:
+        about = log.about()
+        self._log, self._began, self._trusted = log, about["began"], trusted
+        self._settings = settings_of(about, trusted)
+        self._recorder = Recorder(log, partial(replay, log, self._settings, trusted), clock)
+        self._lock, self._pid = self._recorder.lock, os.getpid()
 
     @classmethod
     def open(
@@ -123,29 +128,90 @@ class Decider(DeciderMaintenance):
         LogError
             If the file is not a decider's log, is damaged, or was written by a newer onebit.
         """
-        options: dict[str, Any] = {
-            "kinds": kinds,
-            "deadline": deadline,
-            "silence": silence,
-            "exploration_floor": exploration_floor,
-            "max_open": max_open,
-            "seed": seed,
-        }
-        begun = None if classes is None else new_settings(classes, learner, **options)
-        about = None if begun is None else begun.described() | {"began": check_time(clock())}
-        log = open_log(path, name, about, check_switch("accept_loss", accept_loss))
-
-        def check(state: State) -> None:
-            others = {"classes": classes} | {name: options[name] for name in CHANGEABLE}
-            check_same(log.path, state.settings, others, trusted, state.classes)
-
+        options = {"kinds": kinds, "deadline": deadline, "silence": silence, "seed": seed}
+        options |= {"exploration_floor": exploration_floor, "max_open": max_open}
+        about, now = None, check_time(clock())
+        if classes is not None:
+            about = new_settings(classes, learner, **options).described() | {"began": now}
+        is_durable = check_choice("durability", durability, ("full", "batch")) == "full"
+        log = open_log(path, name, about, accept_loss=check_switch("accept_loss", accept_loss))
         try:
-            settings = settings_of(log.about(), trusted)
-            check_same(log.path, settings, {"learner": learner, "kinds": kinds, "seed": seed}, trusted)
-            return cls(log, settings, durability, trusted, clock, check)
+            decider = cls(log, trusted, clock)
+            given, state = options | {"classes": classes, "learner": learner}, decider._state
+            check_same(log.path, state.settings, given, trusted, state.classes)
+            decider._begin(is_durable)
+            return decider
         except BaseException:
             log.close()
             raise
+
+    def _begin(self, is_durable: bool) -> None:
+        """Record that the decider was opened, with versions and platform, which may influence guesses."""
+        lost = {} if self.lost is None else {"lost": self.lost}
+        self._write(self._recorder.record, Kind.OPENED, None, queries.surroundings() | lost)
+        if not is_durable:
+            self._log.write_in_background()
+
+    def close(self) -> None:
+        """Close the log, after writing a snapshot if a replay would be long."""
+        if os.getpid() == self._pid:  # a fork must touch neither the log nor the lock
+            with self._lock:
+                self._recorder.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: type[BaseException] | None, _error: Any, _trace: TracebackType | None) -> None:
+        self.close()
+
+    def batch(self) -> AbstractContextManager[list[Batch]]:
+        """Return a context in which this thread's calls share one wait for the disk, at the end of the block.
+
+        It yields the batches in which the events are written; their `error` is set after the block. `LogWriteError` is
+        raised at the end if a batch could not be written.
+        """
+        return self._log.batch()
+
+    @property
+    def refusal(self) -> LogError | None:
+        """Why this process lost the log, if it did: another process took it over, or it is unreachable."""
+        return self._log.refusal
+
+    @property
+    def lost(self) -> dict[str, int] | None:
+        """Numbers of the last "acknowledged" and the last "found" event, if opened with `accept_loss`."""
+        return self._log.lost
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self._state.settings
+
+    @property
+    def _state(self) -> State:
+        return self._recorder.state
+
+    # All calls go through one of these two.
+
+    def _read(self, look: Callable[[State], _Result]) -> _Result:
+        """Return what a function finds in the state, after checking that this process still owns the log."""
+        self._check_process()
+        with self._lock:
+            self._recorder.make_ready(check_owned=True)
+            return look(self._recorder.state)
+
+    def _write(self, operation: Callable[_P, _Result], *args: _P.args, **kwargs: _P.kwargs) -> _Result:
+        """Return the result of an operation that records events, once they are on disk."""
+        self._check_process()
+        with self._lock:
+            self._recorder.make_ready()
+            result, batch = operation(*args, **kwargs), self._log.latest
+        self._log.settle(batch)
+        return result
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:  # before the lock is taken, whose holder may not exist in the fork
+            raise ValueError("the decider belongs to the process that opened it, of which this is a fork")
 
     # Guess and tell.
 
@@ -161,42 +227,7 @@ class Decider(DeciderMaintenance):
         key : str
             Idempotency key: a second request with the same key returns the ticket of the first.
         """
-        with self._lock:
-            self._make_ready()
-            ticket, last = self._guess(record, among, key), self._log.pending()
-        self._wait(last)
-        return ticket
-
-    def _guess(self, record: Any, among: Any, key: str | None) -> Ticket:
-        """Make a guess and append its event, without waiting for the disk."""
-        if key is not None and (before := self._of_request(key, Ticket)) is not None:
-            return before
-        state = self._state
-        allowed, written, now = named_among(state.places, among), record_to_json(record), self._now()
-        self._is_stale = True  # until the event is applied completely: Ctrl-C may come at any moment
-        try:
-            decision = state.decide(record, allowed)
-        except ValueError:  # a refused record changes nothing
-            self._is_stale = False
-            raise
-        body = {
-            "record": written,
-            "label": decision.label,
-            "wanted": decision.wanted,
-            "propensity": decision.propensity,
-            "among": allowed,
-            "additions": decision.encoded.additions,
-        }
-        name = f"{self._log.last_seq + 1}-{self._next_secret()}"
-        event = Event(self._log.last_seq + 1, now, Kind.GUESSED, name, body, decision.encoded.row, key)
-        state.take_guess(event, decision)
-        self._log.append(event)
-        self._close_beyond(state.settings.max_open)
-        ticket = Ticket(name, state.classes[decision.label], decision.propensity, moment(event.time))
-        if key is not None:
-            _remember(self._requests, key, ticket)
-        self._is_stale = False
-        return ticket
+        return self._write(self._recorder.guess, record, among, key)
 
     def tell(self, ticket: "str | Ticket", correct: bool) -> bool:
         """Record whether a guess was right; possible at any later time, from any process.
@@ -220,52 +251,18 @@ class Decider(DeciderMaintenance):
         ValueError
             If the ticket is unknown or closed, or has the opposite feedback; use `correct_answer` to change that.
         """
-        with self._lock:
-            self._make_ready()
-            is_news, last = self._tell(ticket, correct), self._log.pending()
-        self._wait(last)
-        return is_news
-
-    def _tell(self, ticket: "str | Ticket", correct: bool) -> bool:
-        """Append feedback to the log unless already recorded, without waiting for the disk."""
-        name, answer = name_of(ticket), check_answer(correct)
-        if name in self._state.open:
-            self._add(Kind.TOLD, name, {"correct": answer})
-            _remember(self._answers, name, answer)
-            return True
-        if (before := self._answer_of(name)) != answer:
-            was = f"told {before} before, and {answer} now; if {before} was a mistake, say so"
-            if before is None:
-                was = f"withdrawn, and is closed; if {answer} is known now, say so"
-            raise TicketConflictError(f"ticket {name!r} was {was}", "correct", id=name, correct=answer)
-        return False
+        return self._write(self._recorder.tell, ticket, correct)
 
     def guess_many(self, records: Iterable[Any], among: Any = None) -> list[Ticket]:
         """Guess a label for each record, with one write to disk.
 
         If a record is refused, no tickets are returned: those of earlier records are closed without feedback.
         """
-        tickets: list[Ticket] = []
-        with self._lock:
-            self._make_ready()
-            try:
-                tickets.extend(self._guess(record, among, None) for record in records)
-            except ValueError:
-                for ticket in tickets:  # the caller never gets them: missing feedback must not count
-                    if ticket.id in self._state.open:
-                        self._add(Kind.SILENT, ticket.id, {"says": NOTHING})
-                raise
-            last = self._log.pending()
-        self._wait(last)
-        return tickets
+        return self._write(self._recorder.guess_many, records, among)
 
     def tell_many(self, answers: "Iterable[tuple[str | Ticket, bool]]") -> list[bool]:
         """Record feedback for many guesses, given as (ticket, correct) pairs, with one write to disk."""
-        with self._lock:
-            self._make_ready()
-            news, last = [self._tell(ticket, correct) for ticket, correct in answers], self._log.pending()
-        self._wait(last)
-        return news
+        return self._write(lambda: [self._recorder.tell(ticket, correct) for ticket, correct in answers])
 
     # Other events.
 
@@ -274,29 +271,11 @@ class Decider(DeciderMaintenance):
 
         The state is rebuilt as if the corrected feedback had been given at first: all events since then are replayed.
         """
-        self._correct(ticket, check_answer(correct))
+        self._write(self._recorder.correct, ticket, check_feedback(correct))
 
     def withdraw(self, ticket: "str | Ticket") -> None:
         """Withdraw feedback that was mistaken; the ticket stays closed."""
-        self._correct(ticket, None)
-
-    def _correct(self, ticket: "str | Ticket", correct: bool | None) -> None:
-        name = name_of(ticket)
-        with self._lock:
-            self._make_ready()
-            if name in self._state.open:
-                raise TicketConflictError(f"ticket {name!r} has no answer yet that could be a mistake; use tell")
-            before = self._answer_of(name)
-            answered = [event.seq for event in self._log.about_ticket(name) if event.kind == Kind.TOLD]
-            if not answered or answered[0] <= self._log.compacted:
-                raise TicketConflictError(
-                    f"ticket {name!r}: its answer was compacted into a snapshot, and cannot be corrected"
-                )
-            if before == correct:
-                return
-            self._is_stale = True  # set first: if the write fails, the state must be rebuilt from the log
-            self._add(Kind.CORRECTED, name, {"correct": correct, "answered": answered[0]})
-            self._log.wait(self._log.pending())
+        self._write(self._recorder.correct, ticket, None)
 
     def shadow(
         self,
@@ -322,54 +301,19 @@ class Decider(DeciderMaintenance):
         key : str
             Names the request: a second one with the same key is answered as the first was, and learned from once.
         """
-        answer = None if correct is None else check_answer(correct)
+        feedback = {"correct": None if correct is None else check_feedback(correct), "propensity": propensity}
         if propensity is not None:
-            propensity = check_number("propensity", propensity, above=0.0, at_most=1.0)
-        with self._lock:
-            self._make_ready()
-            shadow = None if key is None else self._of_request(key, Shadow)
-            if shadow is None:
-                shadow = self._shadow(record, label, {"correct": answer, "propensity": propensity}, key)
-            last = self._log.pending()
-        self._wait(last)
-        return shadow
-
-    def _shadow(self, record: Any, label: Any, feedback: dict[str, Any], key: str | None) -> Shadow:
-        """Apply a decision of the application and append its event, without waiting for the disk."""
-        state = self._state
-        place = place_of(state.places, label)
-        if place is None:
-            raise no_class_error(f"label must be one of {some_of(state.classes)}; got {brief(label)}", label)
-        encoded, would = state.would_guess(record)
-        body = {
-            "record": record_to_json(record),
-            "label": place,
-            **feedback,
-            "would": would,
-            "additions": encoded.additions,
-        }
-        event = Event(self._log.last_seq + 1, self._now(), Kind.WATCHED, None, body, encoded.row, key)
-        self._is_stale = True  # as in `_guess`
-        try:
-            state.apply(event)
-        except ValueError:  # a refusal by the learner changes nothing
-            self._is_stale = False
-            raise
-        self._log.append(event)
-        shadow = _shadow_of(body, state.classes)
-        if key is not None:
-            _remember(self._requests, key, shadow)
-        self._is_stale = False
-        return shadow
+            feedback["propensity"] = check_number("propensity", propensity, above=0.0, at_most=1.0)
+        return self._write(self._recorder.shadow, record, label, feedback, key)
 
     def add_class(self, label: Any) -> None:
         """Add a label to the classes; it can be guessed from the next record on."""
-        with self._lock:
-            self._make_ready()
+
+        def add() -> None:
             check_classes([*self._state.classes, label])
-            self._add(Kind.JOINED, None, {"label": describe(label)})
-            last = self._log.pending()
-        self._wait(last)
+            self._recorder.record(Kind.CLASS_ADDED, None, {"label": describe(label)})
+
+        self._write(add)
 
     def change(self, **settings: Any) -> None:
         """Change settings from now on: deadline, silence, exploration_floor, max_open, as in `open`.
@@ -386,58 +330,171 @@ class Decider(DeciderMaintenance):
         """
         if not settings:
             raise ValueError(f"name what to change: {', '.join(CHANGEABLE)}")
-        with self._lock:
-            self._make_ready()
+
+        def change() -> None:
             others = self.settings.changed(settings).changeable()
-            self._add(Kind.CHANGED, None, {name: others[name] for name in settings})
-            self._close_beyond(self.settings.max_open)
-            last = self._log.pending()
-        self._wait(last)
+            self._recorder.record(Kind.CHANGED, None, {name: others[name] for name in settings})
+            self._recorder.close_oldest(self.settings.max_open)
 
-    # Earlier requests and feedback.
+        self._write(change)
 
-    def _of_request(self, key: str, wanted: type[_Reply]) -> _Reply | None:
-        """Return the result of an earlier request with that key, if there is one."""
-        if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY:
-            raise ValueError(f"key must be a text of at most {_LONGEST_KEY} characters; got {brief(key)}")
-        before: Ticket | Shadow | None = self._requests.get(key)
-        if before is None:
-            if len((line := self._log.pending()).lines) >= _RECENT:  # it may be pending, and dropped from the cache
-                self._log.wait(line)
-            event = self._log.with_key(key)
-            before = None if event is None else _reply_of(event, self._state.classes)
-        if before is None or isinstance(before, wanted):
-            return before
-        raise ValueError(
-            f"key {key!r} names a request of another kind, a {type(before).__name__.lower()}; choose another"
+    # What is known.
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels that can be guessed."""
+        return self._read(lambda state: list(state.classes))
+
+    def columns(self) -> list[Any]:
+        """Return how each column of the records is encoded."""
+        return self._read(lambda state: state.encoder.columns())
+
+    def status(self) -> Status:
+        """Return counts of guesses, feedback and tickets, and the settings."""
+        return self._read(lambda state: queries.status_of(state, self._log, self._began))
+
+    def status_within(self, seconds: float) -> Status | None:
+        """Return the status, or None if it takes longer than `seconds`: a correction may be replayed for minutes."""
+        if not self._lock.acquire(timeout=seconds):
+            return None
+        try:
+            return None if self._recorder.is_stale or self._log.is_behind else self.status()
+        finally:
+            self._lock.release()
+
+    def n_bytes(self) -> int:
+        """Return the approximate memory use in bytes: classes, learner, open tickets, and a constant."""
+        return queries.memory_of(self._state)
+
+    def ticket_bytes(self) -> int:
+        """Return the approximate memory of one more open ticket in bytes, estimated by the latest."""
+        return self._state.ticket_bytes
+
+    def by_class(self) -> dict[Any, tuple[int, int, int]]:
+        """Return for each label how often it was guessed, right, and wrong."""
+        return self._read(lambda state: dict(zip(state.classes, map(tuple, state.counts), strict=True)))
+
+    def course(self) -> list[Moment]:
+        """Return the learning curve: up to 512 points, evenly spaced by feedback, and the current one."""
+        return self._read(
+            lambda state: [*state.curve, Moment(self._log.last_time, state.n_guesses, state.n_answered, state.n_wrong)]
         )
 
-    def _answer_of(self, name: str) -> bool | None:
-        """Return the feedback of a closed ticket, or raise ValueError if there is none."""
-        if name in self._answers:
-            return self._answers[name]
-        events = self._log.about_ticket(name)
-        answers = [event.body["correct"] for event in events if event.kind in (Kind.TOLD, Kind.CORRECTED)]
-        if answers:
-            return bool(answers[-1]) if answers[-1] is not None else None
-        if events and events[-1].kind == Kind.SILENT:
-            closed = moment(events[-1].time)
-            raise TicketConflictError(f"ticket {name!r} was closed without an answer at {closed}: too late")
-        raise UnknownTicketError(f"ticket {name!r:.80} is none of this decider's, or was compacted away")
+    def kernel_weights(self) -> list[tuple[str, float]]:
+        """Return the weights of a `BanditSVM`'s kernels, largest first; empty for other learners."""
+        return self._read(lambda state: queries.kernel_weights(state.learner))
 
+    def open_tickets(self, older_than: str | None = None, limit: int = 100) -> list[Ticket]:
+        """Return tickets without feedback, newest first.
 
-def _reply_of(event: Event, classes: list[Any]) -> Ticket | Shadow:
-    """Rebuild the result of a request from its event."""
-    if event.ticket is None:
-        return _shadow_of(event.body, classes)
-    return Ticket(event.ticket, classes[event.body["label"]], event.body["propensity"], moment(event.time))
+        Parameters
+        ----------
+        older_than : str
+            Return only tickets before the one with this id, which may be closed.
+        limit : int
+            Maximum number of tickets.
+        """
+        return self._read(lambda state: queries.open_tickets(state, older_than, limit))
 
+    def look_up(self, ticket: "str | Ticket") -> list[Event]:
+        """Return all events of a ticket in the log, by its id or the key of its request."""
+        name = id_of(ticket)
+        self._read(lambda _state: None)
+        found = self._log.about_ticket(name)
+        if not found and (asked := self._log.with_key(name)) is not None and asked.ticket is not None:
+            found = self._log.about_ticket(asked.ticket)
+        return found
 
-def _shadow_of(body: Mapping[str, Any], classes: list[Any]) -> Shadow:
-    return Shadow(classes[body["would"]], bool(body["would"] == body["label"]))
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """Yield the events in the log with numbers above `after`, in order."""
+        self._read(lambda _state: None)
+        yield from self._log.events(after)
 
+    # Maintenance.
 
-def _remember(recent: "OrderedDict[str, Any]", name: str, value: Any) -> None:
-    recent[name] = value
-    if len(recent) > _RECENT:
-        recent.popitem(last=False)
+    def warm_up(self) -> None:
+        """Compile the learner's code before the first guess; takes about ten seconds for `BanditSVM`, once.
+
+        A new learner with the same settings plays two rounds, with dense and sparse rows before the first record. The
+        state does not change.
+        """
+        for row in self._state.encoder.example_rows():
+            twin = self._settings.new_learner(self._trusted)
+            for correct in (False, True):
+                twin.tell(twin.guess(row), correct)  # type: ignore[arg-type]
+
+    def snapshot(self) -> None:
+        """Write a snapshot of the state, so that opening needs no replay; also done automatically."""
+        self._write(self._recorder.snapshot)
+
+    def compact(self) -> int:
+        """Remove all events covered by a new snapshot, with their records; return how many.
+
+        Kept are the learner's state (`BanditSVM` stores up to `budget` rows), the encoder's (names of columns and
+        categories), the counts, and the events of open tickets. Earlier feedback can no longer be corrected, and the
+        log can no longer be replayed from its beginning.
+        """
+
+        def compact() -> int:
+            self._recorder.snapshot()
+            return self._log.compact(self._state.open)
+
+        return self._write(compact)
+
+    def forget(self, tickets: "Iterable[str | Ticket]" = (), where: Mapping[str, Any] | None = None) -> int:
+        """Erase the events of some guesses, such as those of one person; return how many.
+
+        Open tickets among them are closed without feedback. The events are overwritten on disk. The learner's state is
+        kept (`BanditSVM` stores up to `budget` rows), and so are the names of columns and categories. As after
+        `compact`, earlier events can no longer be corrected or replayed.
+
+        Parameters
+        ----------
+        tickets : list of str or Ticket
+            The guesses.
+        where : mapping
+            Also all guesses and shadow decisions whose records have these values: ``{"customer": "c-17"}``. A dot
+            selects from a mapping or list, as in names of columns: ``{"customer.id": 17}``, ``{"tags.0": "late"}``.
+        """
+        if isinstance(tickets, (str, Ticket)):
+            raise ValueError(f"tickets must be a list of tickets or their ids; got {brief(tickets)}")
+        names, wanted = {id_of(ticket) for ticket in tickets}, queries.check_where(where)
+
+        def forget() -> int:
+            alone = []  # shadow decisions have no ticket
+            for event in queries.events_where(self._log.events(), wanted) if wanted else ():
+                names.update([] if event.ticket is None else [event.ticket])
+                alone += [event.seq] if event.ticket is None else []
+            self._recorder.close_unanswered(name for name in list(self._state.open) if name in names)
+            self._recorder.snapshot()
+            gone = alone + [event.seq for name in sorted(names) for event in self._log.about_ticket(name)]
+            self._state.requests.clear()  # the remaining ones are found in the log
+            self._state.feedback.clear()
+            self._log.erase(gone)
+            return len(gone)
+
+        return self._write(forget)
+
+    def export(self, path: "str | os.PathLike[str]") -> int:
+        """Write every guess in the log to a CSV or Parquet file, one row each; return how many.
+
+        Columns: ticket, time, label, propensity, correct (empty without feedback), answered, and the record as JSON.
+        """
+        file = queries.check_table(path)
+        return self._read(lambda state: queries.write_guesses(file, self._log.events(), state.classes))
+
+    def verify(self) -> bool:
+        """Replay the whole log; return whether the result equals the current state to the last bit.
+
+        Raises LogError if any part of the file is damaged.
+        """
+
+        def verify(state: State) -> bool:
+            if self._log.compacted:
+                raise ValueError(
+                    f"events up to {self._log.compacted} were compacted: the log has no beginning any more"
+                )
+            self._log.check()
+            return same_state(replay(self._log, self._settings, self._trusted, from_snapshot=False), state)
+
+        return self._read(verify)

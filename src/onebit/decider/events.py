@@ -1,20 +1,15 @@
-"""Events of a decider, and how they are stored.
+"""Events of a decider.
 
 Events are immutable. The state follows from the events in order, so each event holds all that a replay cannot compute:
 time, random draws, and input of the application.
 """
 
 from enum import StrEnum
-from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.decider.quick_json import of_json, to_json
 from onebit.inputs import Rows, SparseRows
-
-CHECKSUM = 8
-"""Bytes of an event's checksum: damage is missed with probability 10⁻¹⁹."""
 
 
 class Kind(StrEnum):
@@ -23,17 +18,16 @@ class Kind(StrEnum):
     OPENED = "opened"
     """A process opened the decider; holds versions and platform."""
     GUESSED = "guessed"
-    TOLD = "told"
-    SILENT = "silent"
-    """A ticket was closed without feedback: its deadline passed, or too many tickets were open."""
+    FEEDBACK = "feedback"
+    CLOSED = "closed"
+    """A ticket was closed without feedback; `correct` is False if that counts as wrong, None if not at all."""
     CORRECTED = "corrected"
-    """Feedback was reversed or withdrawn."""
+    """Feedback was reversed or withdrawn; holds the number of the event it corrects."""
     CHANGED = "changed"
     """Some settings were changed."""
-    JOINED = "joined"
-    """A class was added."""
-    WATCHED = "watched"
-    """Shadow mode: a decision of the application, with its feedback."""
+    CLASS_ADDED = "class_added"
+    SHADOW = "shadow"
+    """A decision of the application, with its feedback."""
 
 
 class Event(NamedTuple):
@@ -53,23 +47,8 @@ class Event(NamedTuple):
     """The idempotency key of the request."""
 
 
-def packed(event: Event) -> tuple[Any, ...]:
-    """Return an event as a row of the log: body as text, row as bytes, and a checksum."""
-    seq, time, kind, ticket, body, row, key = event
-    kind, text, data = str(kind), to_json(body), None if row is None else row_to_bytes(row)
-    return seq, time, kind, ticket, text.decode(), data, key, checksum((seq, time, kind, ticket, key), text, data)
-
-
-def unpacked(line: tuple[Any, ...]) -> Event:
-    """Rebuild an event from a row of the log, or raise ValueError if it is damaged."""
-    seq, time, kind, ticket, text, data, key, check = line
-    if checksum((seq, time, kind, ticket, key), text.encode(), data) != check:
-        raise ValueError(f"event {seq} is damaged: its checksum does not fit")
-    return Event(seq, time, kind, ticket, of_json(text), None if data is None else row_of_bytes(data), key)
-
-
 def row_to_bytes(row: Rows) -> bytes:
-    """Return one row as bytes: dense as values; sparse as width, values and columns."""
+    """Return an encoded record as bytes: dense as values; sparse as width, values and columns."""
     if not isinstance(row, SparseRows):
         return b"D" + row.astype("<f8", copy=False).tobytes()
     width = int(row.n_columns).to_bytes(8, "little")
@@ -77,7 +56,7 @@ def row_to_bytes(row: Rows) -> bytes:
 
 
 def row_of_bytes(data: bytes) -> Rows:
-    """Rebuild a row from the result of `row_to_bytes`."""
+    """Rebuild an encoded record from the result of `row_to_bytes`."""
     if data[:1] == b"D":
         return np.frombuffer(data, "<f8", offset=1)
     n = (len(data) - 9) // 16
@@ -85,11 +64,6 @@ def row_of_bytes(data: bytes) -> Rows:
     return SparseRows(np.frombuffer(data, "<f8", n, 9), columns, np.array([0, n]), int.from_bytes(data[1:9], "little"))
 
 
-def checksum(values: tuple[Any, ...], content: bytes, more: bytes | None = None) -> bytes:
-    """Return a checksum of plain values and one or two byte strings."""
-    head = repr((values, len(content), None if more is None else len(more))).encode()
-    digest = blake2b(head, digest_size=CHECKSUM)
-    digest.update(content)
-    if more:
-        digest.update(more)
-    return digest.digest()
+def as_rows(row: Any) -> Any:
+    """Return one encoded record as a matrix of one row."""
+    return row[None] if isinstance(row, np.ndarray) and row.ndim == 1 else row

@@ -1,32 +1,93 @@
-"""The event log of a decider: its interface, and the base class of logs in `sqlite.py` and `postgres.py`.
+"""The event log of a decider: how events are stored, and the base class of logs in databases.
 
 Appending only queues an event. The first thread that waits writes all pending events in one transaction, so that many
-threads share one commit. When `wait` returns, the batch is on disk and survives crashes and power failures.
+threads share one commit. When `EventLog.wait` returns, the batch is on disk and survives crashes and power failures.
 
 A snapshot is the state of a decider after some event. It only shortens the replay.
 """
 
+import json
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from typing import Any, ClassVar, NamedTuple, Protocol
+from collections.abc import Container, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from hashlib import blake2b
+from typing import Any, ClassVar, NamedTuple
 
-from onebit.decider.events import Event, checksum, packed, unpacked
-from onebit.decider.log_errors import LogError, LogWriteError, OwnedError, UnreachableError
+import msgspec
+
+from onebit.decider.events import Event, row_of_bytes, row_to_bytes
+from onebit.decider.tickets import LogError, LogWriteError, OwnedError, UnreachableError
 from onebit.typed_json import parse, write
 
-FORMAT_VERSION = 2  # 1 had other checksums and was never released
+FORMAT_VERSION = 1
 COLUMNS = "seq, time, kind, ticket, body, row, key, checksum"
-_COMPACTED, _CHECKSUM = "compacted", "checksum"  # rows of the table `about` beside the settings
-AT_ONCE = 1000
-"""Maximum number of events read at once."""
-BYTES_AT_ONCE = 4 << 20
-"""Maximum bytes of events read at once, unless a single event is larger."""
-_SNAPSHOTS = 2
-"""Number of snapshots kept: the latest may be damaged."""
-_PART = 1 << 26
-"""Maximum bytes of a snapshot in one row: databases allow at most a gigabyte."""
+_AT_ONCE = 1000  # events read at once
+_BYTES_AT_ONCE = 4 << 20  # of events read at once, unless a single event is larger
+_CHECKSUM_BYTES = 8  # damage is missed with probability 10⁻¹⁹
+_SNAPSHOTS = 2  # kept: the latest may be damaged
+_PART = 1 << 26  # maximum bytes of a snapshot in one row: databases allow at most a gigabyte
+_BACKGROUND_SECONDS = 0.02
+_TAKEN = "another process had the decider meanwhile; nothing of this happened. The decider goes on from what is there"
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+
+def to_json(value: Any) -> bytes:
+    """Return the JSON of a value without NaN and infinity (they would become null); numbers are kept exactly."""
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can encode but UTF-8 cannot
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+def of_json(text: str | bytes) -> Any:
+    """Parse JSON, or raise ValueError."""
+    try:
+        return _decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        try:
+            return json.loads(text)  # it accepts lone surrogates, and its errors give the position
+        except RecursionError:
+            raise ValueError("the JSON is nested too deep") from None
+
+
+def checksum(values: tuple[Any, ...], content: bytes | memoryview, more: bytes | None = None) -> bytes:
+    """Return a checksum of plain values and one or two byte strings."""
+    head = repr((values, len(content), None if more is None else len(more))).encode()
+    digest = blake2b(head, digest_size=_CHECKSUM_BYTES)
+    digest.update(content)
+    digest.update(more or b"")
+    return digest.digest()
+
+
+def pack_event(event: Event) -> tuple[Any, ...]:
+    """Return an event as a row of the table: body as text, encoded record as bytes, and a checksum."""
+    seq, time, kind, ticket, body, row, key = event
+    kind, text, data = str(kind), to_json(body), None if row is None else row_to_bytes(row)
+    return seq, time, kind, ticket, text.decode(), data, key, checksum((seq, time, kind, ticket, key), text, data)
+
+
+def unpack_event(line: tuple[Any, ...]) -> Event:
+    """Rebuild an event from a row of the table, or raise ValueError if it is damaged."""
+    seq, time, kind, ticket, text, data, key, check = line
+    if checksum((seq, time, kind, ticket, key), text.encode(), data) != check:
+        raise ValueError(f"event {seq} is damaged: its checksum does not fit")
+    return Event(seq, time, kind, ticket, of_json(text), None if data is None else row_of_bytes(data), key)
+
+
+def about_rows(about: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the rows of a new log's table `about`."""
+    text = write(about)
+    return [("settings", text), ("checksum", checksum((), text.encode()).hex())]
+
+
+def check_version(path: Any, version: int) -> None:
+    """Raise LogError unless this onebit can read logs of that format."""
+    if version != FORMAT_VERSION:
+        remedy = "update onebit" if version > FORMAT_VERSION else "begin another decider"
+        raise LogError(f"{path}: has format {version}, and this onebit reads format {FORMAT_VERSION}: {remedy}")
 
 
 class Snapshot(NamedTuple):
@@ -38,164 +99,107 @@ class Snapshot(NamedTuple):
 
 
 class Batch:
-    """Events written in one transaction; `Log.wait` waits for it."""
+    """Events written in one transaction; `EventLog.wait` waits for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_done: bool = False) -> None:
         self.lines: list[tuple[Any, ...]] = []
-        self.is_done = False
+        self.is_done = is_done
         self.error: LogWriteError | None = None
 
 
-def about_rows(about: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the rows of a new log's table `about`: names, JSON values, and a checksum."""
-    texts = {name: write(value) for name, value in about.items()}
-    return [*texts.items(), (_CHECKSUM, _about_checksum(texts))]
+class EventLog(ABC):
+    """A log in the tables of a database.
 
-
-def check_version(path: Any, version: int) -> None:
-    """Raise LogError unless this onebit can read logs of that format."""
-    if version == FORMAT_VERSION:
-        return
-    what = "a newer onebit" if version > FORMAT_VERSION else "an onebit from before deciders were released"
-    remedy = "update onebit" if version > FORMAT_VERSION else "export it with that one, and begin another"
-    raise LogError(f"{path}: was written by {what} (format {version}, this one knows {FORMAT_VERSION}): {remedy}")
-
-
-def _about_checksum(texts: dict[str, str]) -> str:
-    """Return the checksum of the rows that never change."""
-    return checksum(tuple(sorted(row for row in texts.items() if row[0] != _COMPACTED)), b"").hex()
-
-
-class Log(Protocol):
-    """Interface of an event log; `DatabaseLog` implements it with tables."""
-
-    last_seq: int
-    """The number of the last event, pending ones included; 0 if there is none."""
-    last_time: float
-    """The time of the last event."""
-    compacted: int
-    """Events up to this number were removed by compaction."""
-    n_appended: int
-    """Approximate bytes of all events appended by this process."""
-
-    refusal: "LogError | None"
-    """Why this process does not own the log any more, if so; ownership may be regained."""
-
-    lost: dict[str, int] | None
-    """Numbers of the last "acknowledged" and the last "found" event, if opened with `accept_loss`."""
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether the log differs from what was appended here, so that it must be read again."""
-
-    def check_owned(self) -> None:
-        """Raise `LogError` if the log is lost or unreachable; set `is_behind` if others have written."""
-
-    def about(self) -> dict[str, Any]:
-        """Return the decider's settings and other metadata of the log."""
-
-    def append(self, event: Event) -> None:
-        """Queue an event; it is not on disk yet."""
-
-    def pending(self) -> Batch:
-        """Return the batch to wait for so that all appended events are on disk."""
-
-    def wait(self, batch: Batch) -> None:
-        """Wait until a batch and all before it are on disk; raises `LogWriteError` on failure."""
-
-    def discard_pending(self) -> None:
-        """Discard events that could not be written, and continue from the last event on disk."""
-
-    def events(self, after: int = 0) -> Iterator[Event]:
-        """Yield the events with numbers above `after`, in order; pending ones are written first."""
-
-    def bytes_after(self, after: int) -> int:
-        """Return the bytes of all written events with numbers above `after`."""
-
-    def about_ticket(self, ticket: str) -> list[Event]:
-        """Return all events of a ticket, in order."""
-
-    def of_kind(self, kind: str) -> list[Event]:
-        """Return all events of a kind, in order."""
-
-    def with_key(self, key: str) -> Event | None:
-        """Return the written event of a request by its key, if there is one."""
-
-    def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Save a snapshot; older ones may be deleted."""
-
-    def snapshots(self) -> Iterator[Snapshot]:
-        """Yield the undamaged snapshots, latest first."""
-
-    def check(self) -> None:
-        """Raise `LogError` if any part is damaged, including indexes."""
-
-    def compact(self, keep: set[str]) -> int:
-        """Remove all events up to the latest snapshot, except those of tickets in `keep`; return how many."""
-
-    def erase(self, seqs: list[int]) -> None:
-        """Remove events, all up to the latest snapshot, by their numbers."""
-
-    def close(self) -> None:
-        """Write pending events and close the log."""
-
-
-class LogReader(ABC):
-    """A log in the tables of a database, for reading.
-
-    Tables: about (name, value), events, snapshots (seq, content, checksum), and snapshot_parts (seq, part, content) for
-    the rest of large snapshots. Conditions have a question mark for each value.
-
-    Parameters
-    ----------
-    path : object
-        The name of the log in error messages.
+    Tables: about (name, value), events, and snapshots (seq, part, content, checksum). `path` is the log's name in
+    messages. In a database with several logs, `own` is a condition that selects the rows of this one.
     """
 
-    errors: ClassVar[type[Exception]]
-    """The base class of the database driver's errors."""
-    size: ClassVar[str]
-    """SQL expression for the bytes of an event."""
+    errors: ClassVar[type[Exception]]  # the base class of the database driver's errors
+    event_bytes: ClassVar[str]  # SQL expression for the bytes of an event
+    remedy: ClassVar[str]  # advice in the error message when writing fails
+    schema = ""  # with a dot, before the names of tables
+    own = "TRUE"
 
     def __init__(self, path: Any) -> None:
         self.path = path
-        self._writing = threading.RLock()
-        """Protects the connection."""
-        self.last_seq = self.compacted = 0
+        self.last_seq = 0  # of the last event, pending ones included
+        self.last_time = 0.0  # of the last event
+        self.compacted = 0  # events up to this number were removed by compaction
+        self.n_appended = 0  # approximate bytes of all events appended by this process
+        self.is_behind = False  # whether the log may differ from what was appended here, and must be read again
+        self.refusal: LogError | None = None  # why this process lost the log, if so; it may be regained
+        self.lost: dict[str, int] | None = None  # numbers of the last "acknowledged" and the last "found" event
+        self.latest = Batch(is_done=True)  # that of the last appended event; when it is on disk, all are
+        self.unreported: LogWriteError | None = None  # of a write in the background, whose calls have returned
+        self._access = threading.RLock()  # protects the connection
+        self._queueing = threading.Lock()  # protects the pending batch
+        self._pending = Batch()
+        self._broken: LogWriteError | None = None  # why nothing can be appended until the log is read again
+        self._held = threading.local()
+        self._background: threading.Thread | None = None
+        self._is_closing = threading.Event()
+
+    # To be implemented for each database. Statements have a question mark for each value.
 
     @abstractmethod
-    def _rows(self, columns: str, table: str, where: str, values: tuple[Any, ...]) -> list[Any]:
-        """Select rows of a table; `where` may contain ORDER BY and LIMIT."""
+    def _fetch(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
+        """Return the rows that a statement finds."""
 
     @abstractmethod
-    def flush(self) -> None:
-        """Write all pending events."""
+    def _change(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
+        """Execute a statement for each of several values, within a `_transaction`."""
+
+    @abstractmethod
+    def _transaction(self) -> AbstractContextManager[None]:
+        """Return a context whose changes happen together or not at all."""
+
+    @abstractmethod
+    def _commit(self, lines: list[tuple[Any, ...]]) -> None:
+        """Write events, all or none."""
+
+    @abstractmethod
+    def _wipe(self) -> None:
+        """Remove deleted data from the disk."""
+
+    @abstractmethod
+    def _release(self) -> None:
+        """Close the connection and give up ownership of the log."""
+
+    @abstractmethod
+    def check_owned(self) -> None:
+        """Raise LogError if the log is lost or unreachable; set `is_behind` if others have written."""
+
+    def check(self) -> None:
+        """Raise LogError if a page or an index is damaged."""
+
+    def _holds(self, batch: Batch) -> bool:
+        """Return whether a batch is certainly on disk: Ctrl-C may have come just after the commit."""
+        return False
+
+    # Reading.
 
     def _find(self, columns: str, table: str, where: str = "TRUE", *values: Any) -> list[Any]:
+        """Select rows of a table; `where` may contain ORDER BY and LIMIT."""
         try:
-            with self._writing:
-                return self._rows(columns, table, where, values)
+            with self._access:
+                return self._fetch(f"SELECT {columns} FROM {self.schema}{table} WHERE {self.own} AND {where}", values)
         except self.errors as error:
-            raise self._unreadable(error) from error
+            raise self._damaged(f"cannot be read ({error})") from error
 
-    def _unreadable(self, error: Exception) -> LogError:
-        return LogError(f"{self.path}: cannot be read ({error}); put a backup in its place")
+    def _damaged(self, what: str) -> LogError:
+        return LogError(f"{self.path}: {what}; put a backup in its place")
 
     def about(self) -> dict[str, Any]:
-        """Return the metadata of the log."""
+        """Return the settings of the decider, and the time when it began."""
         texts = dict(self._find("name, value", "about"))
-        check = texts.pop(_CHECKSUM, None)  # absent in logs of older versions
         try:
-            found = {name: parse(value) for name, value in texts.items()}
-            is_damaged = check not in (None, _about_checksum(texts))
-        except (ValueError, TypeError) as error:
-            raise LogError(f"{self.path}: its settings cannot be read ({error}); put a backup in its place") from error
+            found: dict[str, Any] = parse(texts["settings"])
+            is_damaged = dict(about_rows(found))["checksum"] != texts["checksum"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise self._damaged(f"its settings cannot be read ({error!r})") from error
         if is_damaged:
-            raise LogError(f"{self.path}: its settings are damaged; put a backup in its place")
+            raise self._damaged("its settings are damaged")
         return found
-
-    def _compacted_now(self) -> int:
-        return int(self.about().get(_COMPACTED, 0))
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """Yield the events with numbers above `after`, in order; pending ones are written first."""
@@ -207,186 +211,142 @@ class LogReader(ABC):
                 after = event.seq
                 if after > self.compacted:
                     if after != last + 1:
-                        raise LogError(f"{self.path}: event {last + 1} is missing; put a backup in its place")
+                        raise self._damaged(f"event {last + 1} is missing")
                     last = after
                 yield event
 
-    @abstractmethod
     def _lines_after(self, after: int) -> list[Any]:
-        """Return the next stored events, within the limits `AT_ONCE` and `BYTES_AT_ONCE`."""
+        """Return the next stored events; their sizes are queried first, to limit memory."""
+        up_to, n_bytes = after, 0
+        sizes = self._find(f"seq, {self.event_bytes}", "events", "seq > ? ORDER BY seq LIMIT ?", after, _AT_ONCE)
+        for seq, size in sizes:
+            n_bytes += size
+            if up_to > after and n_bytes > _BYTES_AT_ONCE:
+                break
+            up_to = seq
+        return self._find(COLUMNS, "events", "seq > ? AND seq <= ? ORDER BY seq", after, up_to)
 
     def bytes_after(self, after: int) -> int:
         """Return the bytes of all written events with numbers above `after`."""
-        ((n_bytes,),) = self._find(f"coalesce(sum({self.size}), 0)", "events", "seq > ?", after)
+        ((n_bytes,),) = self._find(f"coalesce(sum({self.event_bytes}), 0)", "events", "seq > ?", after)
         return int(n_bytes)
-
-    def _read(self, where: str, *values: Any) -> list[Event]:
-        return [self._unpacked(line) for line in self._find(COLUMNS, "events", where, *values)]
-
-    def _unpacked(self, line: tuple[Any, ...]) -> Event:
-        try:
-            return unpacked(line)
-        except (ValueError, TypeError, AttributeError) as error:
-            raise LogError(f"{self.path}: {error}; put a backup in its place") from error
 
     def about_ticket(self, ticket: str) -> list[Event]:
         """Return all events of a ticket, in order."""
-        self.flush()
-        return self._read("ticket = ? ORDER BY seq", ticket)
+        return self._events_where("ticket = ?", ticket)
 
     def of_kind(self, kind: str) -> list[Event]:
         """Return all events of a kind, in order."""
-        self.flush()
-        return self._read("kind = ? ORDER BY seq", str(kind))
+        return self._events_where("kind = ?", str(kind))
 
     def with_key(self, key: str) -> Event | None:
-        """Return the written event of a request by its key, if there is one."""
-        found = self._read("key = ?", key)
-        return found[0] if found else None
+        """Return the event of a request by its key, if it is written."""
+        found = self._find(COLUMNS, "events", "key = ?", key)
+        return self._unpacked(found[0]) if found else None
 
-    def snapshots(self) -> Iterator[Snapshot]:
-        """Yield the undamaged snapshots, latest first."""
-        for (seq,) in self._find("seq", "snapshots", "TRUE ORDER BY seq DESC"):
-            try:
-                content, check = self._snapshot(seq)
-            except (UnreachableError, OwnedError):
-                raise
-            except (LogError, TypeError):
-                continue  # damaged
-            if checksum((seq,), content) == check:
-                yield Snapshot(seq, content)
+    def _events_where(self, where: str, value: str) -> list[Event]:
+        self.flush()
+        return [self._unpacked(line) for line in self._find(COLUMNS, "events", f"{where} ORDER BY seq", value)]
 
-    def _snapshot(self, seq: int) -> tuple[bytes, Any]:
-        """Return the content and checksum of a snapshot."""
-        ((first, check),) = self._find("content, checksum", "snapshots", "seq = ?", seq)
-        parts = [first]
-        while len(parts[-1]) == _PART:  # there may be more
-            more = self._find("content", "snapshot_parts", "seq = ? AND part = ?", seq, len(parts))
-            parts += more[0] if more else [b""]
-        return b"".join(parts), check
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close the log."""
-
-
-class DatabaseLog(LogReader):
-    """A log in the tables of a database, for reading and writing.
-
-    Parameters
-    ----------
-    path : object
-        The name of the log in error messages.
-    """
-
-    remedy: ClassVar[str]
-    """Advice in the error message when writing fails."""
-
-    def __init__(self, path: Any) -> None:
-        super().__init__(path)
-        self._lining = threading.Lock()
-        """Protects the pending batch."""
-        self._line, self._written = Batch(), Batch()
-        self._broken: LogWriteError | None = None
-        self.last_time, self.n_appended = 0.0, 0
-        self.refusal: LogError | None = None
-        self.lost: dict[str, int] | None = None
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether a write failed, or another process has written; `discard_pending` resets this."""
-        return self._broken is not None
-
-    def _fall_behind(self) -> None:
-        """Refuse further appends until the log is read again."""
-        with self._lining:
-            self._broken = self._broken or LogWriteError(
-                f"{self.path}: another process had the decider meanwhile; nothing of this happened. The decider goes "
-                "on from what is there"
-            )
-
-    # To be implemented for each database.
-
-    @abstractmethod
-    def check_owned(self) -> None:
-        """Raise LogError if the log is lost or unreachable; set `is_behind` if others have written."""
-
-    @abstractmethod
-    def _commit(self, lines: list[tuple[Any, ...]]) -> None:
-        """Write events atomically."""
-
-    @abstractmethod
-    def _transaction(self) -> AbstractContextManager[None]:
-        """Return a context whose insertions and deletions are one transaction."""
-
-    @abstractmethod
-    def _put(self, table: str, row: tuple[Any, ...]) -> None:
-        """Insert a row into a table."""
-
-    @abstractmethod
-    def _delete(self, table: str, where: str, rows: list[tuple[Any, ...]]) -> None:
-        """Delete the rows that match a condition, for each of several values."""
-
-    @abstractmethod
-    def _wipe(self) -> None:
-        """Remove deleted data from the disk."""
-
-    @abstractmethod
-    def _let_go(self) -> None:
-        """Close the connection and release ownership of the log."""
+    def _unpacked(self, line: tuple[Any, ...]) -> Event:
+        try:
+            return unpack_event(line)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise self._damaged(str(error)) from error
 
     # Writing.
 
     def append(self, event: Event) -> None:
         """Queue an event; it is not on disk yet."""
-        line = packed(event)  # now: a bad event must not affect the rest of the batch
-        with self._lining:
+        line = pack_event(event)  # now: a bad event must not affect the rest of the batch
+        with self._queueing:
             if self._broken is not None:
                 raise self._broken
             if event.seq != self.last_seq + 1:
                 raise ValueError(f"event {event.seq} cannot follow event {self.last_seq}")
-            self._line.lines.append(line)
+            self._pending.lines.append(line)
+            self.latest = self._pending
             self.n_appended += len(line[4]) + len(line[5] or b"")  # body and row
             self.last_seq, self.last_time = event.seq, event.time
 
-    def pending(self) -> Batch:
-        """Return the batch to wait for so that all appended events are on disk."""
-        with self._lining:
-            return self._line if self._line.lines else self._written
+    def settle(self, batch: Batch) -> None:
+        """Wait until a batch is on disk: now, at the end of a `batch` block, or not at all if written in background."""
+        held = getattr(self._held, "batches", None)
+        if held is not None:
+            held += [batch] if batch not in held[-1:] else []
+        elif self._background is None:
+            self.wait(batch)
 
     def wait(self, batch: Batch) -> None:
-        """Wait until a batch and all before it are on disk."""
+        """Wait until a batch and all before it are on disk; raises `LogWriteError` on failure."""
         if not batch.is_done:
-            with self._writing:
-                if not batch.is_done:  # another thread may have written it meanwhile
-                    self._write_line()
+            try:
+                with self._access:
+                    if not batch.is_done:  # another thread may have written it meanwhile
+                        self._write_pending()
+            except BaseException:
+                self.is_behind = True
+                raise
         if batch.error is not None:
             raise batch.error
 
     def flush(self) -> None:
         """Write all pending events."""
-        self.wait(self.pending())
+        self.wait(self.latest)
 
-    def _write_line(self) -> None:
-        batch = self._line
+    @contextmanager
+    def batch(self) -> Iterator[list[Batch]]:
+        """Context in which this thread's calls share one wait for the disk, as `Decider.batch` describes."""
+        held: list[Batch] = []
+        self._held.batches = held
+        try:
+            yield held
+        finally:
+            self._held.batches = None
+            failed = None
+            for batch in held:
+                try:
+                    self.settle(batch)
+                except LogWriteError as error:
+                    failed = failed or error
+            if failed is not None:
+                raise failed
+
+    def write_in_background(self) -> None:
+        """Let calls return before their events are on disk; they are written within some 20 milliseconds."""
+
+        def flush_in_turn() -> None:
+            while not self._is_closing.wait(_BACKGROUND_SECONDS):
+                try:
+                    self.flush()
+                except LogWriteError as error:
+                    self.unreported = error
+
+        self._background = threading.Thread(target=flush_in_turn, name="onebit log", daemon=True)
+        self._background.start()
+
+    def raise_unreported(self) -> None:
+        """Raise the error of a write in the background, once."""
+        error, self.unreported = self.unreported, None
+        if error is not None:
+            raise error
+
+    def _write_pending(self) -> None:
+        batch = self._pending
         try:  # before the swap: if Ctrl-C comes first, the batch fails and later ones must not be written
-            with self._lining:
-                self._line, self._written, batch.error = Batch(), batch, self._broken
-            if batch.error is None:
+            with self._queueing:
+                self._pending, batch.error = Batch(), self._broken
+            if batch.error is None and batch.lines:
                 self._commit(batch.lines)
         except BaseException as error:  # also Ctrl-C: the batch must not count as written
             is_known = isinstance(error, (self.errors, LogWriteError))
             if is_known or not self._holds(batch):
-                with self._lining:
-                    self._broken = batch.error = self._unwritten(error)
+                batch.error = self._unwritten(error)
+                self._fall_behind(batch.error)
             if not is_known:
                 raise
         finally:
             batch.is_done = True
-
-    def _holds(self, batch: Batch) -> bool:
-        """Return whether a batch is certainly on disk: Ctrl-C may have come just after the commit."""
-        return False
 
     def _unwritten(self, error: BaseException) -> LogWriteError:
         """Return the error for events that could not be written."""
@@ -394,88 +354,103 @@ class DatabaseLog(LogReader):
             return error
         return LogWriteError(f"{self.path}: cannot be written ({error!r}); nothing of this happened. {self.remedy}")
 
+    def _fall_behind(self, error: LogWriteError | None = None) -> None:
+        """Refuse further appends until the log is read again: a write failed, or another process has written."""
+        with self._queueing:
+            self.is_behind = True
+            self._broken = self._broken or error or LogWriteError(f"{self.path}: {_TAKEN}")
+
     def discard_pending(self) -> None:
         """Discard events that could not be written, and continue from the last event on disk."""
-        with self._writing:
-            ((last,),) = self._find("max(seq)", "events")
-            times = self._find("time", "events", "seq = ?", last)
-            self.compacted = self._compacted_now()
-            with self._lining:
-                self._line.error = self._broken or LogWriteError(f"{self.path}: the event was forgotten")
-                self._line.is_done = True
-                self._line, self._written, self._broken = Batch(), Batch(), None
-                self._written.is_done = True
-                self.last_seq = max(last or 0, self.compacted)
-                self.last_time = times[0][0] if times else 0.0
+        with self._access:
+            ends = self._find("seq, time", "events", "TRUE ORDER BY seq DESC LIMIT 1")
+            last, time = ends[0] if ends else (0, 0.0)
+            compacted = self._find("CAST(value AS BIGINT)", "about", "name = 'compacted'")
+            self.compacted = compacted[0][0] if compacted else 0
+            with self._queueing:
+                self._pending.error = self._broken or LogWriteError(f"{self.path}: the event was discarded")
+                self._pending.is_done = True
+                self._pending, self.latest = Batch(), Batch(is_done=True)
+                self._broken, self.is_behind = None, False
+                self.last_seq, self.last_time = max(last, self.compacted), time
 
-    def check(self) -> None:
-        """Raise LogError if an event is damaged; indexes are checked by the database itself."""
-        for _ in self.events():
-            pass
+    def close(self) -> None:
+        """Write pending events and close the log."""
+        self._is_closing.set()
+        try:
+            if self._broken is None:
+                self.flush()
+        finally:
+            with self._access:
+                self._release()
+        if self._background is not None:
+            self._background.join()
+        self.raise_unreported()
 
-    # Snapshots.
+    # Snapshots and removal of events.
+
+    def snapshots(self) -> Iterator[Snapshot]:
+        """Yield the undamaged snapshots, latest first."""
+        for seq, n_parts in self._find("seq, count(*)", "snapshots", "TRUE GROUP BY seq ORDER BY seq DESC"):
+            try:
+                parts = []
+                for part in range(n_parts):
+                    ((piece, check),) = self._find("content, checksum", "snapshots", "seq = ? AND part = ?", seq, part)
+                    parts += [piece] if checksum((seq, part, n_parts), piece) == check else []
+            except (UnreachableError, OwnedError):
+                raise
+            except (ValueError, TypeError):  # damaged
+                continue
+            if len(parts) == n_parts:
+                yield Snapshot(seq, b"".join(parts))
 
     def save_snapshot(self, snapshot: Snapshot) -> None:
         """Save a snapshot, and keep the previous one in case this is damaged."""
         seq, content = snapshot
         self.flush()
+        parts = [memoryview(content)[start : start + _PART] for start in range(0, max(len(content), 1), _PART)]
+        rows = [(seq, part, piece, checksum((seq, part, len(parts)), piece)) for part, piece in enumerate(parts)]
         try:
             with self._transaction():
-                self._delete_snapshots("seq = ?", seq)
-                view = memoryview(content)
-                self._put("snapshots", (seq, view[:_PART], checksum((seq,), content)))
-                for part, start in enumerate(range(_PART, len(view), _PART), 1):
-                    self._put("snapshot_parts", (seq, part, view[start : start + _PART]))
-                *_, (oldest,) = self._find("seq", "snapshots", "TRUE ORDER BY seq DESC LIMIT ?", _SNAPSHOTS)
-                self._delete_snapshots("seq < ?", oldest)
+                self._delete_rows("snapshots", "seq = ?", [(seq,)])
+                self._add_rows("snapshots", "seq, part, content, checksum", rows)
+                kept = self._find("DISTINCT seq", "snapshots", "TRUE ORDER BY seq DESC LIMIT ?", _SNAPSHOTS)
+                self._delete_rows("snapshots", "seq < ?", kept[-1:])
         except self.errors as error:
             raise LogWriteError(f"{self.path}: the snapshot cannot be written ({error}); events are safe") from error
 
-    def compact(self, keep: set[str]) -> int:
-        """Remove all events up to the latest snapshot, except those of tickets in `keep`; return how many.
-
-        The log can then no longer be replayed from its beginning.
-        """
-        up_to = self._latest_snapshot()
-        found = self._find("seq, ticket", "events", "seq <= ?", up_to)
+    def compact(self, keep: Container[str]) -> int:
+        """Remove all events up to the latest snapshot, except those of tickets in `keep`; return how many."""
+        found = self._find("seq, ticket", "events", "seq <= ?", self._latest_snapshot())
         gone = [seq for seq, ticket in found if ticket is None or ticket not in keep]
         self.erase(gone)
         return len(gone)
 
     def erase(self, seqs: list[int]) -> None:
-        """Remove events, all up to the latest snapshot, by their numbers."""
+        """Remove events, all up to the latest snapshot, by their numbers: the log then has no beginning any more."""
         up_to = self._latest_snapshot()
         if any(seq > up_to for seq in seqs):
             raise ValueError(f"events after the latest snapshot, {up_to}, cannot be erased")
         try:
             if seqs:
-                self._remove(seqs, up_to)
-            with self._writing:
+                with self._transaction():
+                    self._delete_rows("events", "seq = ?", [(seq,) for seq in seqs])
+                    self._delete_rows("snapshots", "seq < ?", [(up_to,)])  # cannot be replayed from
+                    self._delete_rows("about", "name = ?", [("compacted",)])
+                    self._add_rows("about", "name, value", [("compacted", str(up_to))])
+                self.compacted = up_to
+            with self._access:
                 self._wipe()
         except self.errors as error:
             raise LogWriteError(f"{self.path}: cannot be compacted ({error}); try again when there is room") from error
 
-    def _remove(self, seqs: list[int], up_to: int) -> None:
-        with self._transaction():
-            self._delete("events", "seq = ?", [(seq,) for seq in seqs])
-            self._delete_snapshots("seq < ?", up_to)  # cannot be replayed from
-            self._delete("about", "name = ?", [(_COMPACTED,)])
-            self._put("about", (_COMPACTED, write(up_to)))
-        self.compacted = up_to
+    def _add_rows(self, table: str, columns: str, rows: list[tuple[Any, ...]]) -> None:
+        marks = ", ".join("?" * len(rows[0]))
+        self._change(f"INSERT INTO {self.schema}{table} ({columns}) VALUES ({marks})", rows)
 
-    def _delete_snapshots(self, where: str, seq: int) -> None:
-        for table in ("snapshots", "snapshot_parts"):
-            self._delete(table, where, [(seq,)])
+    def _delete_rows(self, table: str, where: str, rows: list[tuple[Any, ...]]) -> None:
+        self._change(f"DELETE FROM {self.schema}{table} WHERE {self.own} AND {where}", rows)
 
     def _latest_snapshot(self) -> int:
         ((up_to,),) = self._find("coalesce(max(seq), 0)", "snapshots")
         return int(up_to)
-
-    def close(self) -> None:
-        """Write pending events and close the log."""
-        try:
-            if self._broken is None:
-                self.flush()
-        finally:
-            with self._writing:
-                self._let_go()

@@ -18,29 +18,14 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
-from onebit.decider.log import COLUMNS, DatabaseLog, about_rows
-from onebit.decider.log_errors import LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
-from onebit.decider.owner import Owner
-from onebit.decider.postgres_place import (
-    EVENT_SIZE,
-    LOCKS,
-    PARTS,
-    SCHEMA,
-    Connection,
-    Place,
-    check_decider_name,
-    has_table,
-    lines_after,
-    named,
-    number_of,
-    one_row,
-    selected,
-    version_of,
-    words,
-)
+from onebit.decider.log import COLUMNS, FORMAT_VERSION, EventLog, about_rows, check_version
+from onebit.decider.tickets import LogError, LogUnsureError, LogWriteError, OwnedError, Owner, UnreachableError
 
+PATIENCE_SECONDS = 10.0
+"""Timeout for a silent server, and for idle sessions of owners."""
 BEAT_SECONDS = 2.5
 """Interval of the owner's heartbeat."""
 _REGAIN_SECONDS = 5.0  # how long an owner tries to reconnect
@@ -48,11 +33,47 @@ _PAUSE_SECONDS = 0.1
 _REFUSED_SECONDS = 1.0  # pause before trying an unreachable database again
 _TRIES = 3
 _LONG_SECONDS = 600.0  # timeout of snapshots and VACUUM
-_LONG_MESSAGES = "SET LOCAL idle_in_transaction_session_timeout = '60s'"  # sending a snapshot may take so long
-_VACUUM = "VACUUM onebit.events, onebit.snapshots, onebit.snapshot_parts"
-_BEGINNING = "SELECT pg_advisory_xact_lock(%s, 0)"  # other processes may create tables at the same time
+_LOCKS = 0x31424445  # first key of advisory locks ("1BDE"); the second is the decider's id
+_OLDEST_SERVER = 14_00_00
+_LONGEST_NAME = 200
+_SCHEMA = f"""
+CREATE SCHEMA onebit;
+CREATE TABLE onebit.format (version INTEGER NOT NULL);
+INSERT INTO onebit.format VALUES ({FORMAT_VERSION});
+CREATE TABLE onebit.deciders (
+    id INTEGER PRIMARY KEY GENERATED ALWAYS AS IDENTITY, name TEXT NOT NULL UNIQUE,
+    epoch BIGINT NOT NULL DEFAULT 0, last_seq BIGINT NOT NULL DEFAULT 0, pid INTEGER, host TEXT, since TEXT
+) WITH (fillfactor = 50);
+CREATE TABLE onebit.about (
+    decider INTEGER NOT NULL REFERENCES onebit.deciders, name TEXT NOT NULL, value TEXT NOT NULL,
+    PRIMARY KEY (decider, name)
+);
+CREATE TABLE onebit.events (
+    decider INTEGER NOT NULL, seq BIGINT NOT NULL, time DOUBLE PRECISION NOT NULL, kind TEXT NOT NULL, ticket TEXT,
+    body TEXT NOT NULL, row BYTEA, key TEXT, checksum BYTEA NOT NULL, PRIMARY KEY (decider, seq)
+);
+CREATE INDEX events_of_ticket ON onebit.events (decider, ticket) WHERE ticket IS NOT NULL;
+CREATE INDEX events_corrected ON onebit.events (decider, kind) WHERE kind = 'corrected';
+CREATE UNIQUE INDEX events_by_key ON onebit.events (decider, key) WHERE key IS NOT NULL;
+CREATE TABLE onebit.snapshots (
+    decider INTEGER NOT NULL REFERENCES onebit.deciders, seq BIGINT NOT NULL, part INTEGER NOT NULL,
+    content BYTEA NOT NULL, checksum BYTEA NOT NULL, PRIMARY KEY (decider, seq, part)
+);
+"""
+_SESSION = """
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') <> 'remote_apply';
+SET idle_session_timeout = '{0}s';
+SET idle_in_transaction_session_timeout = '{0}s';
+SET tcp_user_timeout = '{0}s';
+SET tcp_keepalives_idle = 4;
+SET tcp_keepalives_interval = 2;
+SET tcp_keepalives_count = 3;
+SET client_min_messages = 'error';
+"""
+_CONNECTING = {"application_name": "onebit", "connect_timeout": 3, "tcp_user_timeout": int(1000 * PATIENCE_SECONDS)}
+_CONNECTING |= {"keepalives_idle": 4, "keepalives_interval": 2, "keepalives_count": 3}
 _CLAIM = """
-UPDATE onebit.deciders SET epoch = epoch + 1, pid = %s, host = %s, since = %s WHERE id = %s RETURNING epoch, last_seq
+UPDATE onebit.deciders SET epoch = epoch + 1, pid = %s, host = %s, since = %s WHERE id = %s RETURNING epoch
 """
 _INSERT = f"""
 WITH owned AS (
@@ -67,126 +88,179 @@ SELECT owned.id, line.* FROM owned, unnest(
 _Value = TypeVar("_Value")
 
 
-class PostgresLog(DatabaseLog):
-    """A log among others in a PostgreSQL database.
+class Connection(psycopg.Connection[Any]):
+    """A connection with a timeout for statements."""
 
-    Parameters
-    ----------
-    url : str
-        The database: ``postgresql://user@host/database``. Passwords from libpq's password file or PGPASSWORD are used
-        too.
-    name : str
-        Name of the decider: at most 200 characters.
-    about : dict, optional
-        Metadata of a new log; without it the decider must exist.
-    """
+    patience = PATIENCE_SECONDS  # timeout of a statement
 
-    errors, size = psycopg.Error, EVENT_SIZE
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        """Wait for the server, as psycopg does."""
+        return super().wait(gen, interval, self.patience if timeout is None else timeout)
+
+    def one(self, statement: Any, *values: Any) -> Any:
+        """Return the first row of a statement, None if there is none."""
+        return self.execute(statement, values).fetchone()
+
+    @contextmanager
+    def patient(self) -> Iterator[None]:
+        """Context with a longer timeout."""
+        before, self.patience = self.patience, _LONG_SECONDS
+        try:
+            yield
+        finally:
+            self.patience = before
+
+
+class Database:
+    """A database with deciders; `shown` is its name in messages, which contains no password."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            self._parts = conninfo_to_dict(url)
+            # Otherwise a part of a password could be parsed as host, port or database, which are shown.
+            where, _, database = url.partition("?")[0].partition("//")[2].partition("/")
+            ports = str(self._parts.get("port") or "")
+            is_plain = where.count("@") < 2 and "@" not in database and set(ports) <= set("0123456789,")
+        except psycopg.Error:  # its message may contain the password
+            is_plain = False
+        if not is_plain:
+            raise ValueError(
+                "the URL of the database must be one such as postgresql://user@host:5432/database; special characters "
+                "of a password are written with a percent sign"
+            )
+        host = str(self._parts.get("host") or "")
+        where = "" if host.startswith("/") else host + (f":{ports}" if ports else "")
+        self.url, self.shown = url, f"postgresql://{where}/{self._parts.get('dbname') or ''}"
+
+    def connect(self) -> Connection:
+        """Return a new connection in autocommit mode."""
+        given = {name: value for name, value in self._parts.items() if value}
+        settings: dict[str, Any] = _CONNECTING | given | {"client_encoding": "UTF8"}
+        try:
+            connection = Connection.connect(**settings, autocommit=True)
+        except psycopg.Error as error:
+            raise UnreachableError(
+                f"{self.shown}: cannot be reached ({_words(error)}); is it running, may you use it?"
+            ) from None
+        try:
+            if connection.info.server_version < _OLDEST_SERVER:
+                raise LogError(f"{self.shown}: is older than PostgreSQL {_OLDEST_SERVER // 10_000}; update it")
+            encoding = connection.info.parameter_status("server_encoding")
+            if encoding != "UTF8":
+                raise LogError(f"{self.shown}: keeps texts as {encoding}; create a database with ENCODING 'UTF8'")
+            connection.execute(_SESSION.format(PATIENCE_SECONDS))
+            connection.patience = PATIENCE_SECONDS
+        except psycopg.Error as error:
+            connection.close()
+            raise UnreachableError(f"{self.shown}: does not answer ({_words(error)}); try again") from None
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def deciders(self) -> dict[str, str | None]:
+        """Return the names of all deciders and their owners, None for those that are not open."""
+        statement = """
+            SELECT name, pid, host, since, id IN (
+                SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND classid = %s AND granted
+                    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            ) FROM onebit.deciders
+        """
+        try:
+            with self.connect() as connection:
+                found = connection.execute(statement, [_LOCKS]).fetchall() if _version_of(connection) else []
+        except psycopg.Error as error:
+            raise UnreachableError(f"{self.shown}: cannot be read ({_words(error)})") from None
+        return {name: _named(owner) if is_owned else None for name, *owner, is_owned in found}
+
+
+class PostgresLog(EventLog):
+    """A log among others in a PostgreSQL database; with `about`, the settings of a decider, it may be a new one."""
+
+    errors, event_bytes = psycopg.Error, "octet_length(body) + coalesce(octet_length(row), 0)"
     remedy = "See what ails the database: the decider goes on from what it holds"
+    schema = "onebit."
 
     def __init__(self, url: str, name: str, about: dict[str, Any] | None = None) -> None:
-        check_decider_name(name)
-        self._place = Place.of_url(url)
-        super().__init__(f"{self._place.shown} {name!r}")
-        self._name = name
+        if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
+            raise ValueError(f"name must be a text of 1 to {_LONGEST_NAME} printable characters; got {name!r:.80}")
+        self._database = Database(url)
+        super().__init__(f"{self._database.shown} {name!r}")
         self._connection: Connection | None = None
-        self._session: tuple[int, Any] | None = None
-        """Process id and start time of our latest session on the server."""
+        self._session: tuple[int, Any] | None = None  # process id and start time of our latest session on the server
         self._id, self._epoch = 0, -1
-        self._is_changing = False
-        self._refused = 0.0
+        self._is_changing, self._refused = False, 0.0
         self._stop = threading.Event()
         try:
-            with self._place.connect() as connection:
-                self._id = self._begin(connection, about)
-            self._take()
-        except psycopg.Error as error:
-            raise self._unreachable(error) from None
-        try:
+            self._open(name, about)
             self.discard_pending()
-        except BaseException:
-            self._let_go()
+        except BaseException as error:
+            self._release()
+            if isinstance(error, psycopg.Error):
+                raise self._unreachable(error) from None
             raise
-        self._heart = threading.Thread(target=self._beat, name=f"onebit {name}", daemon=True)
-        self._heart.start()
 
-    # Opening.
-
-    def _begin(self, connection: Connection, about: dict[str, Any] | None) -> int:
-        """Return the id of the decider, creating it if necessary."""
-        try:
-            number = number_of(connection, self.path, self._name)
-            if number is None and about is not None:
-                with connection.transaction():
-                    connection.execute(_BEGINNING, [LOCKS])
-                    if not version_of(connection):
-                        connection.execute(SCHEMA)
-                    self._create(connection, about)
-                number = number_of(connection, self.path, self._name)
-            if number is not None and not has_table(connection, "snapshot_parts"):
-                with connection.transaction():
-                    connection.execute(_BEGINNING, [LOCKS])
-                    connection.execute(PARTS)
-        except psycopg.Error as error:
-            if connection.info.transaction_status == TransactionStatus.UNKNOWN:
-                raise
-            raise LogError(
-                f"{self.path}: cannot be used as a log ({words(error)}); may you create a schema and write there?"
-            ) from None
+    def _open(self, name: str, about: dict[str, Any] | None) -> None:
+        """Find or create the decider, and become its owner."""
+        with self._database.connect() as connection:
+            try:
+                number = _id_of(connection, self.path, name)
+                if number is None and about is not None:
+                    with connection.transaction():
+                        # Other processes may create tables at the same time.
+                        connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_LOCKS])
+                        if not _version_of(connection):
+                            connection.execute(_SCHEMA)
+                        create = "INSERT INTO onebit.deciders (name) VALUES (%s) ON CONFLICT DO NOTHING RETURNING id"
+                        if (made := connection.one(create, name)) is not None:
+                            rows = [(*made, *row) for row in about_rows(about)]
+                            connection.cursor().executemany("INSERT INTO onebit.about VALUES (%s, %s, %s)", rows)
+                    number = _id_of(connection, self.path, name)
+            except psycopg.Error as error:
+                if connection.info.transaction_status == TransactionStatus.UNKNOWN:
+                    raise
+                raise LogError(
+                    f"{self.path}: cannot be used as a log ({_words(error)}); may you create a schema and write there?"
+                ) from None
         if number is None:
             raise LogError(f"{self.path}: there is no decider; give its classes to begin one")
-        return number
-
-    def _create(self, connection: Connection, about: dict[str, Any]) -> None:
-        made = connection.execute(
-            "INSERT INTO onebit.deciders (name) VALUES (%s) ON CONFLICT DO NOTHING RETURNING id", [self._name]
-        ).fetchone()
-        if made is not None:
-            rows = [(made[0], *row) for row in about_rows(about)]
-            connection.cursor().executemany("INSERT INTO onebit.about VALUES (%s, %s, %s)", rows)
+        self._id, self.own = number, f"decider = {number}"
+        self._take()
+        threading.Thread(target=self._beat, name=f"onebit {name}", daemon=True).start()
 
     # Owning.
 
     def _take(self) -> None:
         """Take the lock in a new session, and the next epoch."""
-        connection = self._place.connect()
+        connection = self._database.connect()
         try:
             if self._session is not None:  # end our old session, which the server may consider alive
                 connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s",
                     self._session,
                 )
-            (is_free,) = one_row(connection, "SELECT pg_try_advisory_lock(%s, %s)", [LOCKS, self._id])
-            if not is_free:
-                raise self._owned(connection)
-            mine = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
-            self._session = connection.execute(mine).fetchone()
-            claimed = connection.execute(_CLAIM, [*Owner.here(), self._id]).fetchone()
+            if connection.one("SELECT pg_try_advisory_lock(%s, %s)", _LOCKS, self._id) != (True,):
+                *who, epoch = connection.one(
+                    "SELECT pid, host, since, epoch FROM onebit.deciders WHERE id = %s", self._id
+                )
+                owner = _named(who)
+                raise OwnedError(f"{self.path}: is open in {owner}; one process at a time", owner, epoch)
+            mine = connection.one("SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()")
+            claimed = connection.one(_CLAIM, *Owner.here(), self._id)
             if claimed is None:
-                raise LogError(f"{self.path}: is gone from the database; put a backup in its place")
-            about = "SELECT value FROM onebit.about WHERE decider = %s AND name = 'compacted'"
-            compacted = connection.execute(about, [self._id]).fetchone()
+                raise self._damaged("is gone from the database")
         except BaseException:
             connection.close()
             raise
-        is_first, is_ours = self._epoch < 0, claimed[0] == self._epoch + 1
-        if not (is_first or is_ours):
+        if self._epoch >= 0 and claimed[0] != self._epoch + 1:  # there was another owner
             self._fall_behind()  # before the connection can be used
-        self._connection, self.refusal, self._epoch = connection, None, claimed[0]
-        self.compacted = 0 if compacted is None else int(compacted[0])
-
-    def _owned(self, connection: Connection) -> OwnedError:
-        find = "SELECT pid, host, since, epoch FROM onebit.deciders WHERE id = %s"
-        *who, epoch = one_row(connection, find, [self._id])
-        owner = named(who)
-        return OwnedError(f"{self.path}: is open in {owner}; one process at a time", owner, epoch)
+        self._connection, self._session, self.refusal, self._epoch = connection, mine, None, claimed[0]
 
     def check_owned(self) -> None:
         """Run an empty query, which regains ownership if the connection is lost."""
         self._find("seq", "snapshots", "FALSE")
 
     def _drop(self) -> None:
-        """Close a broken connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(psycopg.Error):
@@ -214,7 +288,7 @@ class PostgresLog(DatabaseLog):
             time.sleep(_PAUSE_SECONDS)
 
     def _unreachable(self, error: psycopg.Error) -> UnreachableError:
-        return UnreachableError(f"{self.path}: cannot be reached ({words(error)}); it is tried again")
+        return UnreachableError(f"{self.path}: cannot be reached ({_words(error)}); it is tried again")
 
     def _owning(self) -> Connection:
         """Return the connection that holds the lock, regaining ownership if necessary."""
@@ -228,49 +302,47 @@ class PostgresLog(DatabaseLog):
     def _beat(self) -> None:
         """Send heartbeats, so that the server does not end the session."""
         while not self._stop.wait(BEAT_SECONDS):
-            if self._writing.acquire(blocking=False):  # otherwise the connection is in use
+            if self._access.acquire(blocking=False):  # otherwise the connection is in use
                 try:
                     with suppress(LogError):
                         self.check_owned()
                 finally:
-                    self._writing.release()
+                    self._access.release()
 
-    # Implementation of `DatabaseLog`.
-
-    def _rows(self, columns: str, table: str, where: str, values: tuple[Any, ...]) -> list[Any]:
-        if any(isinstance(value, str) and "\0" in value for value in values):
-            raise ValueError("PostgreSQL keeps no text with the character NUL; leave it out")
-        return self._tried_again(lambda connection: selected(connection, self._id, columns, table, where, values))
-
-    def _lines_after(self, after: int) -> list[Any]:
-        return lines_after(self._find, after)
-
-    def _tried_again(self, work: Callable[[Connection], _Value]) -> _Value:
-        """Run a read-only query; retry once if the connection is broken."""
-        try:
-            return self._used(work)
-        except psycopg.Error as error:
-            if self._connection is not None or self._is_changing:
-                raise
-            self._regain()
-            try:
-                return self._used(work)
-            except psycopg.Error as again:
-                raise (again if self._connection is not None else self._unreachable(error)) from None
-
-    def _used(self, work: Callable[[Connection], _Value]) -> _Value:
-        """Use the connection, and drop it if it is broken afterwards."""
+    def _run(self, work: Callable[[Connection], _Value], *, again: bool = False) -> _Value:
+        """Use the connection, and drop it if it breaks; with `again`, then regain ownership and retry once."""
         connection = self._owning()
         try:
             return work(connection)
-        except BaseException:
-            if connection.info.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.INERROR):
-                self._drop()
+        except BaseException as error:
+            if connection.info.transaction_status in (TransactionStatus.IDLE, TransactionStatus.INERROR):
+                raise
+            self._drop()
+            if not again or self._is_changing or not isinstance(error, psycopg.Error):
+                raise
+        self._regain()
+        try:
+            return self._run(work)
+        except psycopg.Error as error:
+            if self._connection is None:
+                raise self._unreachable(error) from None
             raise
 
+    # Implementation of `EventLog`.
+
+    def _fetch(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
+        if any(isinstance(value, str) and "\0" in value for value in values):
+            raise ValueError("PostgreSQL keeps no text with the character NUL; leave it out")
+        statement = statement.replace("?", "%s")
+        return self._run(lambda connection: connection.execute(statement, values).fetchall(), again=True)
+
+    def _change(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
+        self._owning().cursor().executemany(statement.replace("?", "%s"), rows)
+
+    def _add_rows(self, table: str, columns: str, rows: list[tuple[Any, ...]]) -> None:
+        super()._add_rows(table, f"decider, {columns}", [(self._id, *row) for row in rows])
+
     def _commit(self, lines: list[tuple[Any, ...]]) -> None:
-        if not lines:
-            return
         for n_tries in range(1, _TRIES + 1):
             try:
                 self._owning()
@@ -279,7 +351,7 @@ class PostgresLog(DatabaseLog):
             if self._broken is not None:
                 raise self._broken
             try:
-                n_written = self._used(lambda connection: self._insert(connection, lines))
+                n_written = self._run(lambda connection: self._insert(connection, lines))
             except psycopg.Error:
                 if self._connection is not None:
                     raise  # the database refused the statement
@@ -308,7 +380,7 @@ class PostgresLog(DatabaseLog):
             return self._are_there(self._owning(), lines)
         except OwnedError as error:
             if error.epoch != self._epoch:  # there is a next owner: our writes are refused
-                with suppress(LogError, psycopg.Error), self._place.connect() as connection:
+                with suppress(LogError, psycopg.Error), self._database.connect() as connection:
                     if not self._are_there(connection, lines):
                         raise LogWriteError(f"{error}; nothing of this happened") from None
                     self._fall_behind()
@@ -324,7 +396,7 @@ class PostgresLog(DatabaseLog):
 
     def _unsure(self) -> LogUnsureError:
         return LogUnsureError(
-            f"{self.path}: the connection broke, and nobody knows yet whether this was written; ask again, a guess "
+            f"{self.path}: the connection broke, and it is not known yet whether this was written; ask again, a guess "
             "with the same key: the decider goes on from what the database holds"
         )
 
@@ -333,14 +405,15 @@ class PostgresLog(DatabaseLog):
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._writing:
+        with self._access:
             connection, is_ours = self._owning(), False
             self._is_changing = True
             try:
-                with _patient(connection), connection.transaction():
-                    connection.execute(_LONG_MESSAGES)
+                with connection.patient(), connection.transaction():
+                    # Sending a snapshot may take so long.
+                    connection.execute("SET LOCAL idle_in_transaction_session_timeout = '60s'")
                     fence = "SELECT 1 FROM onebit.deciders WHERE id = %s AND epoch = %s FOR UPDATE"
-                    is_ours = connection.execute(fence, [self._id, self._epoch]).fetchone() is not None
+                    is_ours = connection.one(fence, self._id, self._epoch) is not None
                     if not is_ours:
                         raise psycopg.OperationalError("another process has the decider")
                     yield
@@ -349,49 +422,76 @@ class PostgresLog(DatabaseLog):
                 if not is_ours or connection.info.transaction_status != TransactionStatus.IDLE:
                     self._drop()
 
-    def _put(self, table: str, row: tuple[Any, ...]) -> None:
-        statement = f"INSERT INTO onebit.{table} VALUES (%s{', %s' * len(row)})"
-        self._owning().execute(statement, [self._id, *row])
-
-    def _delete(self, table: str, where: str, rows: list[tuple[Any, ...]]) -> None:
-        statement = f"DELETE FROM onebit.{table} WHERE decider = %s AND {where.replace('?', '%s')}"
-        self._owning().cursor().executemany(statement, [(self._id, *row) for row in rows])
-
     def _wipe(self) -> None:
         """Vacuum the tables; the server's write-ahead log, replicas and backups are not affected."""
-        with _patient(self._owning()):
-            self._used(lambda connection: connection.execute(_VACUUM))
+        with self._owning().patient():
+            self._run(lambda connection: connection.execute("VACUUM onebit.events, onebit.snapshots"))
 
     def discard_pending(self) -> None:
         """Discard events that could not be written, and continue from the last event in the database."""
-        with self._writing:
-            find, epoch, noted = "SELECT last_seq FROM onebit.deciders WHERE id = %s", -1, 0
+        with self._access:
+            find, epoch, noted = "SELECT last_seq FROM onebit.deciders WHERE id = %s", None, 0
             while epoch != self._epoch:  # repeat if ownership was regained meanwhile
                 self._owning()
                 epoch = self._epoch
                 super().discard_pending()
-                (noted,) = self._tried_again(lambda connection: one_row(connection, find, [self._id]))
+                (noted,) = self._run(lambda connection: connection.one(find, self._id), again=True)
             if noted != self.last_seq:
-                raise LogError(f"{self.path}: event {noted} is missing; put a backup in its place")
+                raise self._damaged(f"event {noted} is missing")
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self._stop.set()
         if self._connection is not None:
             with suppress(psycopg.Error):
-                release = (
-                    "UPDATE onebit.deciders SET pid = NULL, host = NULL, since = NULL WHERE id = %s AND epoch = %s"
+                self._connection.execute(
+                    "UPDATE onebit.deciders SET pid = NULL, host = NULL, since = NULL WHERE id = %s AND epoch = %s",
+                    [self._id, self._epoch],
                 )
-                self._connection.execute(release, [self._id, self._epoch])
                 # Explicitly: the server may notice the closed connection late, and would refuse the next owner.
                 self._connection.execute("SELECT pg_advisory_unlock_all()")
         self._drop()
 
 
-@contextmanager
-def _patient(connection: Connection) -> Iterator[None]:
-    """Context with a longer timeout for statements."""
-    before, connection.patience = connection.patience, _LONG_SECONDS
-    try:
-        yield
-    finally:
-        connection.patience = before
+class PostgresReader(PostgresLog):
+    """A log for reading one moment: it takes neither lock nor epoch, but keeps the server from vacuuming: be short."""
+
+    def _open(self, name: str, about: dict[str, Any] | None) -> None:
+        connection = self._connection = self._database.connect()
+        try:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            number = _id_of(connection, self.path, name)
+            if number is None:
+                has_tables = _version_of(connection) > 0
+                found = connection.execute("SELECT name FROM onebit.deciders ORDER BY name") if has_tables else ()
+                names = ", ".join(repr(each) for (each,) in found)
+                raise LogError(f"{self.path}: there is no decider of that name; there are {names or 'none':.200}")
+        except psycopg.Error as error:
+            raise LogError(f"{self.path}: cannot be read ({_words(error)}); may you read there?") from None
+        self._id, self.own = number, f"decider = {number}"
+
+    def _regain(self) -> None:
+        raise UnreachableError(f"{self.path}: cannot be reached any more; try again")
+
+
+def _named(owner: list[Any]) -> str:
+    return "another process" if owner[0] is None else str(Owner(*owner))
+
+
+def _version_of(connection: Connection) -> int:
+    """Return the format version of the tables, 0 if there are none."""
+    # Not to_regclass: within a transaction its result may be outdated.
+    has_tables = connection.one("SELECT 1 FROM pg_tables WHERE schemaname = 'onebit' AND tablename = 'format'")
+    return int(connection.one("SELECT version FROM onebit.format")[0]) if has_tables else 0
+
+
+def _id_of(connection: Connection, path: str, name: str) -> int | None:
+    """Return the id of a decider, None if there is none; `path` is used in errors."""
+    if not (version := _version_of(connection)):
+        return None
+    check_version(path, version)
+    found = connection.one("SELECT id FROM onebit.deciders WHERE name = %s", name)
+    return None if found is None else int(found[0])
+
+
+def _words(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,42 +1,51 @@
-"""Rebuild a decider's state from its event log."""
+"""Replay of a decider's log: which snapshot to start from, and which events to play at once."""
 
-from functools import partial
-from itertools import chain
+from collections.abc import Container, Iterable, Iterator
+from copy import copy
+from itertools import chain, islice
 from typing import Any
 
+import numpy as np
+
 from onebit.decider.events import Event, Kind
-from onebit.decider.log import Log, Snapshot
-from onebit.decider.log_errors import LogError
-from onebit.decider.runs import ReplayBatcher
+from onebit.decider.log import EventLog, Snapshot
 from onebit.decider.settings import Settings
 from onebit.decider.state import State
+from onebit.decider.tickets import LogError
+from onebit.learners.run import can_play_again, play_again
+from onebit.learners.saving import filled_arrays, to_bytes
 from onebit.machine_memory import MemoryBudgetError
+
+_FEWEST = 16  # rounds in a run: the learner's state is copied before each
+_FEWEST_AT_FIRST = 256  # rounds in the first run, which may compile the loop for seconds
+_BYTES_A_ROUND = 1 << 18  # that can be copied in the time that one round of a run saves
+_MOST_ROUNDS = 2_000  # in a run
+_MOST_BYTES = 16 << 20  # of a run's rows
+_PLAIN_ADDITIONS = {"at", "met"}, {"at", "met", "numbers"}  # of a record with nothing new to the encoder
 
 
 def replay(
-    log: Log, settings: Settings, trusted: Any = (), *, from_snapshot: bool = True, kept: Snapshot | None = None
+    log: EventLog, settings: Settings, trusted: Any = (), kept: Snapshot | None = None, *, from_snapshot: bool = True
 ) -> State:
-    """Return the state of a decider after all events of its log.
+    """Return the state of a decider after all events of its log, from the latest valid snapshot or the beginning.
 
     Corrected feedback is applied at its original position: the learner's state is the one it would have without the
     mistake, for the recorded guesses. So a snapshot is valid only if it was taken before the feedback it corrects.
-
-    Parameters
-    ----------
-    log : Log
-        The log.
-    settings : Settings
-        The settings with which the decider was created.
-    trusted : list
-        Classes that may be loaded, as in `onebit.load`.
-    from_snapshot : bool
-        Whether to start from the latest valid snapshot.
-    kept : Snapshot
-        A snapshot in memory, later than those in the log.
+    `kept` is a snapshot in memory, later than those in the log.
     """
     corrections = log.of_kind(Kind.CORRECTED)
     corrected = {str(event.ticket): event.body["correct"] for event in corrections}
-    state = _latest(log, settings, trusted, corrections, kept) if from_snapshot else None
+    noted = {event.seq for event in corrections}
+    state = None
+    for snapshot in chain([kept] if kept else [], log.snapshots()) if from_snapshot else ():
+        if all(event.body["corrects"] > snapshot.seq for event in corrections if event.seq > snapshot.seq):
+            try:
+                state = State.of_bytes(settings, snapshot.content, trusted)
+                break
+            except MemoryBudgetError:
+                raise
+            except ValueError:
+                continue  # fall back to an older snapshot or the events
     if state is None:
         if log.compacted:
             raise LogError(
@@ -44,14 +53,19 @@ def replay(
                 "used; put a backup in its place"
             )
         state = State(settings, trusted)
-    noted = {event.seq for event in corrections}
-    batcher = ReplayBatcher(state, corrected, partial(state.apply, corrected=corrected))
+    fewest = _FEWEST_AT_FIRST
     try:
-        for event in log.events(state.seq):
-            if event.kind == Kind.CORRECTED and event.seq not in noted:
-                raise LogError(f"event {event.seq} is not where corrections are looked up; put a backup in its place")
-            batcher.take(event)
-        batcher.finish()
+        for part in in_runs(log.events(state.seq), corrected):
+            if isinstance(part, Run) and len(part.rows) >= fewest:
+                fewest = _FEWEST
+                if part.play(state):
+                    continue
+            for event in part.events() if isinstance(part, Run) else (part,):
+                if event.kind == Kind.CORRECTED and event.seq not in noted:
+                    raise LogError(
+                        f"event {event.seq} is not where corrections are looked up; put a backup in its place"
+                    )
+                state.apply(event, corrected)
     except (LogError, MemoryBudgetError):
         raise
     except (ValueError, KeyError, TypeError, AssertionError) as error:
@@ -63,17 +77,111 @@ def replay(
     return state
 
 
-def _latest(
-    log: Log, settings: Settings, trusted: Any, corrections: list[Event], kept: Snapshot | None
-) -> State | None:
-    """Return the state of the latest snapshot not invalidated by a later correction, if there is one."""
-    for snapshot in chain([] if kept is None else [kept], log.snapshots()):
-        later = [event for event in corrections if event.seq > snapshot.seq]
-        if all(event.body["answered"] > snapshot.seq for event in later):
-            try:
-                return State.of_bytes(settings, snapshot.content, trusted)
-            except MemoryBudgetError:
-                raise
-            except ValueError:
-                continue  # fall back to an older snapshot or the events
-    return None
+class Run:
+    """Plain guesses, each directly followed by its feedback.
+
+    Kept as lists: so many Event objects would slow down the garbage collector.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+        self._additions: list[dict[str, Any]] = []
+        self._values: list[Any] = []  # nine a round: five of the guess event, four of the feedback
+
+    def add(self, guess: Event, feedback: Event) -> None:
+        """Add a round."""
+        body = guess.body
+        self.rows.append(guess.row)
+        self._additions.append(body["additions"])
+        self._values += guess.seq, guess.time, guess.ticket, body["label"], body["propensity"]
+        self._values += feedback.seq, feedback.time, feedback.ticket, feedback.body["correct"]
+
+    def events(self) -> Iterator[Event]:
+        """Yield the events, with all that the state needs."""
+        values = iter(self._values)
+        for row, additions in zip(self.rows, self._additions, strict=True):
+            seq, time, ticket, label, propensity, *feedback, correct = islice(values, 9)
+            body = {"label": label, "wanted": label, "propensity": propensity, "among": None, "additions": additions}
+            yield Event(seq, time, Kind.GUESSED, ticket, body, row)
+            seq, time, ticket = feedback
+            yield Event(seq, time, Kind.FEEDBACK, ticket, {"correct": correct})
+
+    def play(self, state: State) -> bool:
+        """Apply the run and return True; or nothing and False, if that cannot be, or does not save time.
+
+        It cannot if the learner would make other guesses, or feedback was corrected before: then it is another one.
+        """
+        n_bytes = sum(array.nbytes for array in state.learner._state.arrays)
+        is_worth_it = len(self.rows) * _BYTES_A_ROUND >= n_bytes  # as the learner's state is copied
+        if state.is_altered or not is_worth_it or not can_play_again(state.learner, self.rows[0]):
+            return False
+        rows, labels, correct = np.array(self.rows), self._values[3::9], self._values[8::9]
+        if not play_again(state.learner, rows, np.array(labels), np.array(correct)):
+            return False
+        state.encoder.take_many(rows, self._additions)
+        for label, is_right, time in zip(labels, correct, self._values[6::9], strict=True):
+            state.counts[label][0] += 1
+            state.n_guesses += 1
+            state.count_feedback(label, is_right, time)
+        state.seq = self._values[-4]
+        return True
+
+
+def in_runs(events: Iterable[Event], corrected: Container[str | None]) -> Iterator[Event | Run]:
+    """Yield events in order, those of plain rounds in runs, which a compiled loop plays several times as fast."""
+    run, guess = Run(), None
+    for event in events:
+        if guess is not None and _is_feedback(event, guess) and event.ticket not in corrected:
+            run.add(guess, event)
+            guess = None
+            if len(run.rows) == _MOST_ROUNDS or len(run.rows) * run.rows[0].nbytes >= _MOST_BYTES:
+                yield run
+                run = Run()
+            continue
+        is_plain = _is_plain_guess(event)
+        if run.rows and (guess is not None or not is_plain):
+            yield run
+            run = Run()
+        if guess is not None:
+            yield guess
+        guess = event if is_plain else None
+        if guess is None:
+            yield event
+    if run.rows:
+        yield run
+    if guess is not None:
+        yield guess
+
+
+def _is_plain_guess(event: Event) -> bool:
+    """Return whether it is the learner's own guess, from all labels, for a dense record with nothing new."""
+    body = event.body
+    additions = body.get("additions")
+    return (
+        event.kind == Kind.GUESSED
+        and body.get("among") is None
+        and type(body.get("label")) is int
+        and body["label"] == body.get("wanted")
+        and type(additions) is dict
+        and additions.keys() in _PLAIN_ADDITIONS
+        and type(event.row) is np.ndarray
+    )
+
+
+def _is_feedback(event: Event, guess: Event) -> bool:
+    return event.kind == Kind.FEEDBACK and event.ticket == guess.ticket and type(event.body.get("correct")) is bool
+
+
+def same_state(one: State, other: State) -> bool:
+    """Return whether two states are equal to the last bit, except for the ids of the learner's tickets."""
+    if one.encoder.state() != other.encoder.state() or one.counts != other.counts or one.settings != other.settings:
+        return False
+    if list(one.open) != list(other.open) or one.classes != other.classes:
+        return False
+    if not one.learner._started or not other.learner._started:
+        return one.learner._started == other.learner._started
+    if one.learner._state.plays_by_hand:  # its state is opaque: compare the serialized copies, which have no tickets
+        return bytes(to_bytes(copy(one.learner))) == bytes(to_bytes(copy(other.learner)))
+    # Without spare capacity, which is smaller after loading a snapshot.
+    mine, theirs = (filled_arrays(each.learner._state) for each in (one, other))
+    return all(np.array_equal(array, theirs[name], equal_nan=True) for name, array in mine.items())

@@ -6,14 +6,13 @@ So the report gives a lower and an upper bound on how often the baseline would h
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from scipy.stats import fisher_exact
 
 from onebit.decider.decider import Decider
 from onebit.decider.events import Kind
-from onebit.decider.state import silence_answer
 
 RECENT_EVENTS = 10_000
 """Number of events that alarms are based on."""
@@ -59,10 +58,9 @@ class Constant(NamedTuple):
 
 
 class Alarm(NamedTuple):
-    """A likely problem."""
+    """A likely problem; its kind is one of: drift, one label, same mistake, all wrong, no answers."""
 
     kind: str
-    """One of: drift, one label, same mistake, all wrong, no answers."""
     says: str
     likely_cause: str
 
@@ -82,14 +80,8 @@ class Report(NamedTuple):
     alarms: list[Alarm]
 
 
-class _Round(NamedTuple):
-    label: int | None
-    """None if the guess is not among the recent events."""
-    correct: bool
-
-
 class _Seen(NamedTuple):
-    """The parts of an event that alarms need."""
+    """The parts of an event that alarms need; missing feedback that counts as wrong is feedback."""
 
     seq: int
     kind: str
@@ -98,11 +90,12 @@ class _Seen(NamedTuple):
     correct: bool | None
 
 
-class Recent:
-    """Cache of a decider's last events, so that repeated reports read each event once.
+_Round = tuple[int | None, bool]
+"""The guessed label, None if the guess is not among the recent events, and whether it was right."""
 
-    Missing feedback that counts as wrong is treated as feedback.
-    """
+
+class Recent:
+    """Cache of a decider's last events, so that repeated reports read each event once."""
 
     def __init__(self) -> None:
         self._seen: deque[_Seen] = deque(maxlen=RECENT_EVENTS)
@@ -111,10 +104,9 @@ class Recent:
     def of(self, decider: Decider, last: int) -> list[_Seen]:
         """Read the new events and return the last ones; `last` is the number of the last event."""
         for event in decider.events(max(self._last, last - RECENT_EVENTS)):
-            kind, body, correct = event.kind, event.body, event.body.get("correct")
-            if kind == Kind.SILENT and silence_answer(event, decider.settings.silence) is False:
-                kind, correct = Kind.TOLD, False
-            self._seen.append(_Seen(event.seq, kind, event.ticket, body.get("label"), correct))
+            correct = event.body.get("correct")
+            kind = Kind.FEEDBACK if event.kind == Kind.CLOSED and correct is False else event.kind
+            self._seen.append(_Seen(event.seq, kind, event.ticket, event.body.get("label"), correct))
             self._last = event.seq
         return list(self._seen)
 
@@ -135,7 +127,7 @@ def report(decider: Decider, recent_events: Recent | None = None) -> Report:
     recent = (recent_events or Recent()).of(decider, status.events)
     rounds = _answered(recent)
     last = rounds[-_RECENT_ANSWERS:]
-    found = [
+    alarms = [
         _drift(rounds),
         _all_wrong(rounds, len(by_class)),
         _one_label(recent, len(by_class)),
@@ -149,12 +141,9 @@ def report(decider: Decider, recent_events: Recent | None = None) -> Report:
         silent=status.silent,
         mistakes=share_of(status.wrong, status.right + status.wrong),
         recent_mistakes=_mistakes(last),
-        by_class=[
-            OfClass(label, guessed, share_of(wrong, right + wrong))
-            for label, (guessed, right, wrong) in by_class.items()
-        ],
+        by_class=[OfClass(label, n, share_of(wrong, right + wrong)) for label, (n, right, wrong) in by_class.items()],
         constant=_constant(by_class),
-        alarms=[alarm for alarm in found if alarm is not None],
+        alarms=[alarm for alarm in alarms if alarm is not None],
     )
 
 
@@ -176,12 +165,10 @@ def share_of(count: int, of: int) -> Share:
 
 
 def _constant(by_class: dict[Any, tuple[int, int, int]]) -> Constant | None:
-    right = {label: counts[1] for label, counts in by_class.items()}
-    label = max(right, key=lambda each: right[each])
-    if not right[label]:
-        return None
+    label = max(by_class, key=lambda each: by_class[each][1])
+    right = by_class[label][1]
     others_wrong = sum(wrong for each, (_, _, wrong) in by_class.items() if each != label)
-    return Constant(label, right[label], right[label] + others_wrong)
+    return Constant(label, right, right + others_wrong) if right else None
 
 
 def _answered(events: Iterable[_Seen]) -> list[_Round]:
@@ -191,13 +178,13 @@ def _answered(events: Iterable[_Seen]) -> list[_Round]:
     for event in events:
         if event.kind == Kind.GUESSED:
             labels[event.ticket] = event.label
-        elif event.kind == Kind.TOLD or (event.kind == Kind.CORRECTED and event.ticket in answers):
+        elif event.kind == Kind.FEEDBACK or (event.kind == Kind.CORRECTED and event.ticket in answers):
             answers[event.ticket] = event.correct
-    return [_Round(labels.get(ticket), correct) for ticket, correct in answers.items() if correct is not None]
+    return [(labels.get(ticket), correct) for ticket, correct in answers.items() if correct is not None]
 
 
 def _mistakes(rounds: list[_Round]) -> Share:
-    return share_of(sum(not each.correct for each in rounds), len(rounds))
+    return share_of(sum(not correct for _, correct in rounds), len(rounds))
 
 
 def _drift(rounds: list[_Round]) -> Alarm | None:
@@ -219,7 +206,7 @@ def _all_wrong(rounds: list[_Round], n_classes: int) -> Alarm | None:
     # With many labels even uniform guesses are seldom right.
     by_chance = math.ceil(math.log(_UNLIKELY) / math.log1p(-1.0 / n_classes)) if n_classes > 1 else 0
     last = rounds[-max(_RECENT_ANSWERS, by_chance) :]
-    if len(last) < max(_FEWEST_ANSWERS, by_chance) or any(each.correct for each in last):
+    if len(last) < max(_FEWEST_ANSWERS, by_chance) or any(correct for _, correct in last):
         return None
     return Alarm(
         "all wrong",
@@ -229,7 +216,7 @@ def _all_wrong(rounds: list[_Round], n_classes: int) -> Alarm | None:
     )
 
 
-def _one_label(recent: Sequence[_Seen], n_classes: int) -> Alarm | None:
+def _one_label(recent: list[_Seen], n_classes: int) -> Alarm | None:
     guesses = [event for event in recent if event.kind == Kind.GUESSED]
     since = next((at for at, event in enumerate(reversed(guesses)) if event.label != guesses[-1].label), len(guesses))
     if n_classes < 2 or since < _MANY_ALIKE:
@@ -248,8 +235,8 @@ def _one_label(recent: Sequence[_Seen], n_classes: int) -> Alarm | None:
 
 
 def _same_mistake(last: list[_Round], classes: list[Any]) -> Alarm | None:
-    wrong = Counter(each.label for each in last if not each.correct and each.label is not None)
-    guessed = Counter(each.label for each in last if each.label is not None)
+    wrong = Counter(label for label, correct in last if not correct and label is not None)
+    guessed = Counter(label for label, _ in last if label is not None)
     if len(guessed) < 2 or wrong.total() < _FEWEST_MISTAKES:
         return None
     (label, count), *_ = wrong.most_common(1)
@@ -263,19 +250,17 @@ def _same_mistake(last: list[_Round], classes: list[Any]) -> Alarm | None:
     )
 
 
-def _no_answers(recent: Sequence[_Seen], last: int, oldest_open: Any) -> Alarm | None:
+def _no_answers(recent: list[_Seen], last: int, oldest_open: Any) -> Alarm | None:
     n_since, longest, before = 0, 0, 0
     for event in recent:
-        if event.kind in (Kind.TOLD, Kind.CORRECTED):
+        if event.kind in (Kind.FEEDBACK, Kind.CORRECTED):
             longest, n_since = max(longest, n_since), 0
         elif event.seq > before + 1:  # feedback may have been removed by compaction
             n_since = 0
         n_since += event.kind == Kind.GUESSED
         before = event.seq
-    if before < last:
-        n_since = 0
     # No alarm where feedback is rare or comes in batches.
-    if n_since < _MANY_UNANSWERED or n_since <= _LONGER * longest:
+    if before < last or n_since < _MANY_UNANSWERED or n_since <= _LONGER * longest:
         return None
     since = "" if oldest_open is None else f"; the oldest open ticket is of {oldest_open:%Y-%m-%d %H:%M} UTC"
     return Alarm(

@@ -1,9 +1,14 @@
-"""Settings of a decider, which are stored in its log; some can be changed later."""
+"""How a decider is opened: where its log is, and its settings, which the log holds; some can be changed later."""
 
+import importlib.util
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
+from urllib.parse import parse_qs
 
-from onebit.decider.log_errors import LogError
+from onebit.decider.log import EventLog
+from onebit.decider.sqlite import SQLiteLog
+from onebit.decider.tickets import LogError
 from onebit.encoding.encoder import Encoder
 from onebit.inputs import brief, check_choice, check_integer, check_number
 from onebit.labels import check_classes
@@ -11,30 +16,34 @@ from onebit.learners import BanditSVM, Learner
 from onebit.learners.saving import from_bytes, to_bytes
 from onebit.typed_json import Trusted, describe, restore
 
-NOTHING, WRONG = SILENCES = ("nothing", "wrong")
 CHANGEABLE = ("deadline", "silence", "exploration_floor", "max_open")
 """The settings that can be changed later."""
+LATEST_TIME = 32_503_680_000.0  # the year 3000: later times are not in seconds
+
+
+_DEFAULTS: dict[str, Any] = {"kinds": None, "deadline": None, "silence": "nothing", "exploration_floor": 0.0}
+_DEFAULTS |= {"max_open": 100_000, "seed": 0}
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "kinds": lambda value: dict(value or {}),  # checked by the encoder
+    "deadline": lambda value: None if value is None else check_number("deadline", value, above=0.0),
+    "silence": lambda value: check_choice("silence", value, ("nothing", "wrong")),
+    "exploration_floor": lambda value: check_number("exploration_floor", value, at_least=0.0, at_most=1.0),
+    "max_open": lambda value: check_integer("max_open", value, low=1),
+    "seed": lambda value: check_integer("seed", value, low=0),
+}
 
 
 class Settings(NamedTuple):
-    """Settings of a decider, described in `Decider.open`."""
+    """Settings of a decider, described in `Decider.open`; classes and learner are the initial ones."""
 
     classes: list[Any]
-    """The initial labels."""
     learner: bytes
-    """The initial learner, serialized."""
     kinds: dict[str, str]
-    """Kinds of columns given by the user."""
     deadline: float | None
-    """Seconds after which a ticket without feedback is closed."""
     silence: str
-    """How a ticket closed without feedback counts: "nothing" or "wrong"."""
     exploration_floor: float
-    """Share of guesses drawn uniformly from the labels."""
     max_open: int
-    """Maximum number of open tickets; beyond it the oldest is closed."""
     seed: int
-    """Seed of the uniform draws."""
 
     def described(self) -> dict[str, Any]:
         """Return the settings as they are stored in the log."""
@@ -56,6 +65,24 @@ class Settings(NamedTuple):
         return from_bytes(self.learner, "the decider's learner", trusted)
 
 
+def new_settings(classes: Any, learner: Learner | None, **options: Any) -> Settings:
+    """Check settings, which are described in `Decider.open`."""
+    if isinstance(learner, type) or not isinstance(learner, Learner | None):
+        raise ValueError(f"learner must be a learner such as onebit.BanditSVM(); got {brief(learner)}")
+    made = BanditSVM() if learner is None else learner
+    if made.full_information:
+        raise ValueError(f"learner={made!r} must be told the right label, and a decider gets only right or wrong")
+    if made._started:
+        raise ValueError(f"learner={made!r} has begun; give a new one: clone(learner)")
+    labels = check_classes(classes).tolist()
+    if made.classes is not None and check_classes(made.classes).tolist() != labels:
+        raise ValueError(f"classes={labels!r:.80} are not the learner's, {made.classes!r:.80}; give them once")
+    checked = {name: _CHECKS[name](value) for name, value in (_DEFAULTS | options).items()}
+    Encoder(checked["kinds"])  # raises before a file is created
+    fresh = type(made)(**made.get_params(deep=False)).set_params(classes=labels)
+    return Settings(labels, bytes(to_bytes(fresh)), **checked)
+
+
 def settings_of(described: dict[str, Any], trusted: Any = ()) -> Settings:
     """Return the settings stored in a log; raises ValueError for invalid ones."""
     missing = [name for name in Settings._fields if name not in described]
@@ -66,67 +93,20 @@ def settings_of(described: dict[str, Any], trusted: Any = ()) -> Settings:
     return new_settings(found.pop("classes"), from_bytes(found.pop("learner"), "its learner", trusted), **found)
 
 
-def new_settings(
-    classes: Any,
-    learner: Learner | None,
-    *,
-    kinds: dict[str, str] | None = None,
-    deadline: float | None = None,
-    silence: str = "nothing",
-    exploration_floor: float = 0.0,
-    max_open: int = 100_000,
-    seed: int = 0,
-) -> Settings:
-    """Check settings, which are described in `Decider.open`."""
-    if isinstance(learner, type) or not isinstance(learner, Learner | None):
-        raise ValueError(f"learner must be a learner such as onebit.BanditSVM(); got {brief(learner)}")
-    made = BanditSVM() if learner is None else learner
-    if made.full_information:
-        raise ValueError(f"learner={made!r} must be told the right label, and a decider hears only right or wrong")
-    if made._started:
-        raise ValueError(f"learner={made!r} has begun; give a new one: clone(learner)")
-    labels = check_classes(classes).tolist()
-    if made.classes is not None and check_classes(made.classes).tolist() != labels:
-        raise ValueError(f"classes={labels!r:.80} are not the learner's, {made.classes!r:.80}; give them once")
-    Encoder(dict(kinds or {}))  # raises before a file is created
-    fresh = type(made)(**made.get_params(deep=False)).set_params(classes=labels)
-    return Settings(
-        labels,
-        bytes(to_bytes(fresh)),
-        dict(kinds or {}),
-        _CHECKS["deadline"](deadline),
-        _CHECKS["silence"](silence),
-        _CHECKS["exploration_floor"](exploration_floor),
-        _CHECKS["max_open"](max_open),
-        check_integer("seed", seed, low=0),
-    )
-
-
-_CHECKS: dict[str, Callable[[Any], Any]] = {
-    "deadline": lambda value: None if value is None else check_number("deadline", value, above=0.0),
-    "silence": lambda value: check_choice("silence", value, SILENCES),
-    "exploration_floor": lambda value: check_number("exploration_floor", value, at_least=0.0, at_most=1.0),
-    "max_open": lambda value: check_integer("max_open", value, low=1),
-}
-
-
 def check_same(
     path: Any, settings: Settings, given: dict[str, Any], trusted: Any = (), classes: list[Any] | None = None
 ) -> None:
-    """Raise LogError if settings given on reopening differ from the stored ones; defaults always match.
+    """Raise LogError if settings given on reopening differ from those in force; defaults always match.
 
     `classes` are the current ones, which are accepted as well as the initial ones.
     """
-    was = new_settings(settings.classes, settings.new_learner(trusted))
     for name, value in given.items():
-        if value is None:  # not given
+        if value is None or (name in _DEFAULTS and value == _DEFAULTS[name]):
             continue
         old, new = getattr(settings, name), value
         if name == "classes":
             new = check_classes(value).tolist()
             old = classes if classes is not None and repr(new) == repr(classes) else old
-        elif value == getattr(was, name):  # the default
-            continue
         elif name == "learner":
             old, new = (
                 type(each)(**each.get_params(deep=False) | {"classes": None})
@@ -139,3 +119,72 @@ def check_same(
             raise LogError(
                 f"{path}: {verb} {name}={old!r:.200}, and is opened with {new!r:.200}; leave it out, or {remedy}"
             )
+
+
+def check_time(seconds: Any) -> float:
+    """Return the time of a clock, or raise ValueError unless it can be in seconds since 1970.
+
+    >>> check_time(1_794_960_000_000)
+    Traceback (most recent call last):
+    ...
+    ValueError: clock must return seconds since 1970, before the year 3000; got 1794960000000. Are they milliseconds?
+    """
+    try:
+        found = float(seconds)
+    except (TypeError, ValueError, OverflowError):
+        found = -1.0
+    if not 0.0 <= found <= LATEST_TIME:
+        raise ValueError(
+            f"clock must return seconds since 1970, before the year 3000; got {brief(seconds)}. Are they milliseconds?"
+        )
+    return found
+
+
+# Where the log is.
+
+
+def is_database(path: Any) -> bool:
+    """Return whether a path is the URL of a database."""
+    return isinstance(path, str) and path.startswith(("postgresql://", "postgres://"))
+
+
+def has_password(url: str) -> bool:
+    """Return whether the URL of a database contains a password, in any form that libpq accepts.
+
+    >>> has_password("postgresql://app@db.example:5432/decisions"), has_password("postgresql://app:se#cret@db/decisions")
+    (False, True)
+    """
+    user, at, _ = url.partition("//")[2].partition("/")[0].partition("@")
+    return bool(at and ":" in user) or any(name.endswith("password") for name in parse_qs(url.partition("?")[2]))
+
+
+def check_database_is_supported() -> None:
+    """Raise RuntimeError if psycopg, an optional dependency, is not installed."""
+    if importlib.util.find_spec("psycopg") is None:
+        raise RuntimeError("psycopg must be installed for this: pip install 'onebit[postgres]'")
+
+
+def open_log(
+    path: "str | os.PathLike[str]",
+    name: str | None,
+    about: dict[str, Any] | None = None,
+    *,
+    accept_loss: bool = False,
+    read_only: bool = False,
+) -> EventLog:
+    """Open the log at a path, or that of a name in a database; with settings, `about`, create it if necessary.
+
+    With `read_only`, a log in a database may be open elsewhere; a file may not.
+    """
+    if not is_database(path):
+        if name is not None:
+            raise ValueError(f"name={name!r:.80} is for deciders in a database; a file has one, leave it out")
+        return SQLiteLog(path, about, accept_loss)
+    if name is None:
+        raise ValueError('a database has many deciders: say which, name="routing"')
+    if accept_loss:
+        raise ValueError("accept_loss=True is for deciders in files; a database keeps its own journal, leave it out")
+    check_database_is_supported()
+    from onebit.decider.postgres import PostgresLog, PostgresReader
+
+    return (PostgresReader if read_only else PostgresLog)(str(path), name, about)

@@ -1,71 +1,66 @@
-"""The event log of a decider in one SQLite file, owned by one process at a time."""
+"""The event log of a decider in one SQLite file, owned by one process at a time.
 
+Two small files lie beside it. ``.owner`` is locked by the process that has the log open, and names it. ``.last`` holds
+the number and checksum of the last acknowledged event: if SQLite's journal is truncated, damaged or deleted, SQLite
+silently drops the events after the damage, and comparing the end of the log with ``.last`` detects the loss.
+"""
+
+import errno
+import json
 import os
 import sqlite3
+import stat
 import warnings
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
+from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from onebit.decider import log
-from onebit.decider.log import COLUMNS, FORMAT_VERSION, Batch, DatabaseLog, about_rows, check_version
-from onebit.decider.log_errors import LogError, LostEventsError
-from onebit.decider.mark import Mark, MarkFile
-from onebit.decider.owner import OwnerFile
-from onebit.files import make_private
+from onebit.decider.log import COLUMNS, FORMAT_VERSION, Batch, EventLog, about_rows, check_version
+from onebit.decider.tickets import LogError, LostEventsError, LostJournalWarning, OwnedError, Owner
+from onebit.files import NO_LINK, is_in_place, make_private, replace_file
+
+try:
+    import fcntl
+except ImportError:  # Windows: SQLite's own lock is all there is
+    fcntl = None  # type: ignore[assignment]
 
 APPLICATION_ID = 0x31424445  # "1BDE": marks a SQLite file as a decider's
 _SCHEMA = (
     "CREATE TABLE about (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID",
-    """
-    CREATE TABLE events (
-        seq INTEGER PRIMARY KEY NOT NULL,
-        time REAL NOT NULL,
-        kind TEXT NOT NULL,
-        ticket TEXT,
-        body TEXT NOT NULL,
-        row BLOB,
-        key TEXT,
-        checksum BLOB NOT NULL
-    )
-    """,
+    """CREATE TABLE events (
+        seq INTEGER PRIMARY KEY NOT NULL, time REAL NOT NULL, kind TEXT NOT NULL, ticket TEXT, body TEXT NOT NULL,
+        row BLOB, key TEXT, checksum BLOB NOT NULL
+    )""",
     "CREATE INDEX events_of_ticket ON events (ticket) WHERE ticket IS NOT NULL",
     "CREATE INDEX events_corrected ON events (kind) WHERE kind = 'corrected'",
     "CREATE UNIQUE INDEX events_by_key ON events (key) WHERE key IS NOT NULL",
-    "CREATE TABLE snapshots (seq INTEGER PRIMARY KEY NOT NULL, content BLOB NOT NULL, checksum BLOB NOT NULL)",
+    """CREATE TABLE snapshots (
+        seq INTEGER NOT NULL, part INTEGER NOT NULL, content BLOB NOT NULL, checksum BLOB NOT NULL,
+        PRIMARY KEY (seq, part)
+    )""",
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {FORMAT_VERSION}",
 )
-_PARTS = """
-CREATE TABLE IF NOT EXISTS snapshot_parts (
-    seq INTEGER NOT NULL, part INTEGER NOT NULL, content BLOB NOT NULL, PRIMARY KEY (seq, part)
-)
-"""  # absent in files of older versions
 _AT_ONCE = 64
 """Maximum events of one INSERT. Each statement releases and reacquires the GIL."""
 _INSERT = f"INSERT INTO events ({COLUMNS}) VALUES "
 _ONE = "(?, ?, ?, ?, ?, ?, ?, ?)"
+_LONGEST_OWNER = 1000  # bytes of the owner file
+_PLAIN = NO_LINK | getattr(os, "O_NONBLOCK", 0)  # opening a pipe would block
+_SLOT = 512  # bytes: one sector of a disk, which is written whole or not at all
 
 
-class LostJournalWarning(UserWarning):
-    """The latest events may be lost, and it cannot be checked whether they are."""
+class SQLiteLog(EventLog):
+    """A log in a SQLite file; with `about`, the settings of a decider, it may be a new one.
 
-
-class SQLiteLog(DatabaseLog):
-    """A log in a SQLite file.
-
-    Parameters
-    ----------
-    path : path-like
-        The file; its folder must exist.
-    about : dict, optional
-        Metadata of a new log; without it the file must exist.
-    accept_loss : bool
-        Whether to open the log although acknowledged events are missing; `lost` holds their numbers.
+    With `accept_loss` it is opened even if acknowledged events are missing; `lost` then holds their numbers.
     """
 
     errors = sqlite3.Error
-    size = "length(CAST(body AS BLOB)) + coalesce(length(row), 0)"
+    event_bytes = "length(CAST(body AS BLOB)) + coalesce(length(row), 0)"
     remedy = "Make room or mend the disk: the decider goes on from what the file holds"
 
     def __init__(
@@ -73,53 +68,43 @@ class SQLiteLog(DatabaseLog):
     ) -> None:
         super().__init__(Path(path))
         self._file = Path(path).resolve()  # SQLite too puts its other files beside the target of a link
-        self._journal = self._beside("-wal")
+        self._journal = _beside(self._file, "-wal")
         self._mark = MarkFile(self._file)
         if about is None and self._is_empty() and (accept_loss or not os.path.lexists(self._mark.path)):
             raise LogError(f"{self.path}: there is no decider; give its classes to begin one")
         self._owner = OwnerFile(self._file)
+        with ExitStack() as undo:
+            undo.callback(self._owner.release)
+            self._check_mark(accept_loss)  # after locking: the last owner may have written it
+            self._connection = undo.enter_context(closing(self._connect(create=about is not None)))
+            self._begin(about)
+            undo.pop_all()
+
+    # Detection of lost events.
+
+    def _check_mark(self, accept_loss: bool) -> None:
+        """Raise LostEventsError if the log ends before its mark; warn if the mark cannot tell."""
+        mark = None
         try:
-            mark = self._marked()  # after locking: the last owner may have written it
-            if mark is not None:
-                self.lost = self._check_end(mark, accept_loss)
-            elif self._owner.was_left and (self._journal.exists() or not self._is_empty()):
+            mark = self._mark.read()
+        except ValueError:
+            _warn(f"{self._mark.path}: is damaged: it does not tell any more whether the decider beside it is whole")
+        except OSError as error:
+            raise LogError(f"{self._mark.path}: cannot be read ({error}); move it away") from error
+        if mark is None:
+            if self._owner.was_left and (self._journal.exists() or not self._is_empty()):
                 _warn(
                     f"{self.path}: the process that had it open did not close it, and {self._mark.path.name}, which "
                     f"tells how far it went, is not there or damaged: what came last may be lost. If you have it, or a "
                     f"better {self._journal.name}, put it back before anything else is written"
                 )
-            self._connection = self._connect(about is not None)
-            try:
-                self._begin(about)
-            except BaseException:
-                self._connection.close()
-                raise
-        except BaseException:
-            self._owner.let_go()
-            raise
-
-    # Detection of lost events.
-
-    def _beside(self, suffix: str) -> Path:
-        return self._file.with_name(self._file.name + suffix)
-
-    def _marked(self) -> Mark | None:
-        """Return the last acknowledged event, if known."""
-        try:
-            return self._mark.read()
-        except ValueError:
-            _warn(f"{self._mark.path}: is damaged: it does not tell any more whether the decider beside it is whole")
-            return None
-        except OSError as error:
-            raise LogError(f"{self._mark.path}: cannot be read ({error}); move it away") from error
-
-    def _check_end(self, mark: Mark, accept_loss: bool) -> dict[str, int] | None:
-        """Raise LostEventsError if the log ends before its mark; with `accept_loss` return the loss."""
+            return
         last, event = self._end(mark.seq)
         if last >= mark.seq and event in (None, mark.checksum):
-            return None
+            return
         if accept_loss:
-            return {"acknowledged": mark.seq, "found": last}
+            self.lost = {"acknowledged": mark.seq, "found": last}
+            return
         if last == 0:
             what, why = f"all {mark.seq} events", f"is {self._file.name} or {self._journal.name} missing"
         elif last < mark.seq:
@@ -153,11 +138,9 @@ class SQLiteLog(DatabaseLog):
         except (sqlite3.Error, ValueError, TypeError) as error:
             raise self._unusable(error) from error
 
-    def _note_end(self, lines: list[tuple[Any, ...]]) -> None:
-        """Record that events are acknowledged."""
-        if lines:
-            with suppress(OSError):  # the events are in the log, and the next write records a later mark
-                self._mark.write(Mark(lines[-1][0], lines[-1][-1]))
+    def _acknowledge(self, lines: list[tuple[Any, ...]]) -> None:
+        with suppress(OSError):  # the events are in the log, and the next write records a later mark
+            self._mark.write(Mark(lines[-1][0], lines[-1][-1]))
 
     # Opening.
 
@@ -168,7 +151,7 @@ class SQLiteLog(DatabaseLog):
         try:
             make_private(self._file, create=create)  # SQLite copies the permissions to its other files
             for suffix in ("-wal", "-shm"):
-                make_private(self._beside(suffix))
+                make_private(_beside(self._file, suffix))
             return sqlite3.connect(
                 self.path, isolation_level=None, check_same_thread=False, timeout=5.0, cached_statements=2 * _AT_ONCE
             )
@@ -176,15 +159,18 @@ class SQLiteLog(DatabaseLog):
             raise LogError(f"{self.path}: cannot be opened ({error}); is its folder there, may you write?") from error
 
     def _begin(self, about: dict[str, Any] | None) -> None:
+        """Create the tables of a new log, and check that an existing one can be used."""
         try:
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "cell_size_check = ON"):
                 self._connection.execute(f"PRAGMA {pragma}")
-            if about is not None and not self._connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-                self._create(about)
-            is_empty = not self._connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-            application, version = (
-                self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-            )
+            if about is not None and not self._fetch("SELECT 1 FROM sqlite_master"):
+                with self._transaction():
+                    for statement in _SCHEMA:
+                        self._connection.execute(statement)
+                    self._connection.executemany("INSERT INTO about VALUES (?, ?)", about_rows(about))
+            is_empty = not self._fetch("SELECT 1 FROM sqlite_master")
+            ((application,),) = self._fetch("PRAGMA application_id")
+            ((version,),) = self._fetch("PRAGMA user_version")
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._unusable(error) from error
         if is_empty:
@@ -195,13 +181,8 @@ class SQLiteLog(DatabaseLog):
         if application != APPLICATION_ID:
             raise LogError(f"{self.path}: is another program's SQLite file; choose another path")
         check_version(self.path, version)
-        try:
-            self._connection.execute(_PARTS)
-        except sqlite3.Error as error:
-            raise self._unusable(error) from error
         self.discard_pending()
-        found = os.stat(self.path)
-        self._place = found.st_dev, found.st_ino
+        self._identity = _identity(self.path)
 
     def _unusable(self, error: Exception) -> LogError:
         return LogError(
@@ -209,17 +190,17 @@ class SQLiteLog(DatabaseLog):
             "copied while a decider had it open, copy it again after close(); if it is damaged, put a backup there"
         )
 
-    def _create(self, about: dict[str, Any]) -> None:
-        with self._transaction():
-            for statement in _SCHEMA:
-                self._connection.execute(statement)
-            self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            self._connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-            self._connection.executemany("INSERT INTO about VALUES (?, ?)", about_rows(about))
+    # Implementation of `EventLog`.
+
+    def _fetch(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        return self._connection.execute(statement, values).fetchall()
+
+    def _change(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
+        self._connection.executemany(statement, rows)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._writing:
+        with self._access:
             try:
                 self._roll_back()
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -237,81 +218,48 @@ class SQLiteLog(DatabaseLog):
 
     def discard_pending(self) -> None:
         """Discard events that could not be written, and continue from the last event in the file."""
-        with self._writing:
+        with self._access:
             self._roll_back()
             super().discard_pending()
 
-    # Implementation of `DatabaseLog`.
-
-    def _rows(self, columns: str, table: str, where: str, values: tuple[Any, ...]) -> list[Any]:
-        return self._connection.execute(f"SELECT {columns} FROM {table} WHERE {where}", values).fetchall()
-
-    def _lines_after(self, after: int) -> list[Any]:
-        statement = f"SELECT {COLUMNS} FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
-        lines: list[Any] = []
-        n_bytes = 0
-        try:
-            with self._writing, closing(self._connection.execute(statement, (after, log.AT_ONCE))) as found:
-                for line in found:
-                    n_bytes += sum(len(each) for each in line if isinstance(each, (str, bytes)))
-                    if lines and n_bytes > log.BYTES_AT_ONCE:
-                        break
-                    lines.append(line)
-        except sqlite3.Error as error:
-            raise self._unreadable(error) from error
-        return lines
-
     def _commit(self, lines: list[tuple[Any, ...]]) -> None:
-        with self._writing:
-            self._check_place()
+        with self._access:
+            self._check_in_place()
             if len(lines) <= _AT_ONCE and not self._connection.in_transaction:
                 self._insert(lines)  # a single statement is a transaction
             else:
                 with self._transaction():
                     for start in range(0, len(lines), _AT_ONCE):
                         self._insert(lines[start : start + _AT_ONCE])
-            self._note_end(lines)
+            self._acknowledge(lines)
 
     def _insert(self, lines: list[tuple[Any, ...]]) -> None:
-        if lines:
-            values = ", ".join([_ONE] * len(lines))
-            self._connection.execute(_INSERT + values, [*chain.from_iterable(lines)])
+        self._connection.execute(_INSERT + ", ".join([_ONE] * len(lines)), [*chain.from_iterable(lines)])
 
-    def _check_place(self) -> None:
+    def _check_in_place(self) -> None:
         """Raise if the file was removed or replaced: writes to it would be lost."""
-        try:
-            found = os.stat(self.path)
-            is_there = (found.st_dev, found.st_ino) == self._place
-        except OSError:
-            is_there = False
-        if not is_there:
+        if _identity(self.path) != self._identity:
             raise sqlite3.OperationalError("the file was removed or replaced while it was open")
 
     def check_owned(self) -> None:
         """Check that the file still exists and ends with the last event of this process."""
-        with self._writing:
+        with self._access:
             try:
-                self._check_place()
+                self._check_in_place()
             except sqlite3.Error as error:
                 raise LogError(f"{self.path}: {error}; put it back, or open it again") from error
             ((last,),) = self._find("coalesce(max(seq), 0)", "events")
-            with self._lining:
-                written = self._line.lines[0][0] - 1 if self._line.lines else self.last_seq
+            with self._queueing:
+                written = self._pending.lines[0][0] - 1 if self._pending.lines else self.last_seq
             if last > written:
                 self._fall_behind()
 
     def _holds(self, batch: Batch) -> bool:
         with suppress(LogError):
             if batch.lines and self._find("1", "events", "seq = ?", batch.lines[-1][0]):
-                self._note_end(batch.lines)
+                self._acknowledge(batch.lines)
                 return True
         return False
-
-    def _put(self, table: str, row: tuple[Any, ...]) -> None:
-        self._connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
-
-    def _delete(self, table: str, where: str, rows: list[tuple[Any, ...]]) -> None:
-        self._connection.executemany(f"DELETE FROM {table} WHERE {where}", rows)
 
     def _wipe(self) -> None:
         """Overwrite deleted data with zeros, compact the file, and truncate the journal."""
@@ -323,18 +271,165 @@ class SQLiteLog(DatabaseLog):
     def check(self) -> None:
         """Raise LogError if a page or an index is damaged."""
         try:
-            with self._writing:
+            with self._access:
                 found = self._connection.execute("PRAGMA integrity_check(1)").fetchall()
         except sqlite3.Error as error:
             found = [(str(error),)]
         if found != [("ok",)]:
-            raise LogError(f"{self.path}: is damaged ({found[0][0]}); put a backup in its place")
+            raise self._damaged(f"is damaged ({found[0][0]})")
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self._connection.close()
-        self._mark.close()
-        self._owner.let_go()
+        self._mark.sync()
+        self._owner.release()
+
+
+class OwnerFile:
+    """The lock on a log file: a locked file beside it that names the owner; released when the process ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = _beside(path, ".owner")
+        self._file: int | None = None
+        self.was_left = self._path.exists()
+        """Whether the last owner did not close the log."""
+        if fcntl is not None:
+            try:
+                self._claim(path)
+            except OSError as error:
+                is_link = self._path.is_symlink()
+                remedy = f"{self._path.name} is a link: remove it" if is_link else "is its folder there, may you write?"
+                raise LogError(f"{path}: cannot be locked ({error}); {remedy}") from error
+
+    def _claim(self, path: Path) -> None:
+        while self._file is None:
+            opened = os.open(self._path, os.O_RDWR | os.O_CREAT | NO_LINK, 0o600)
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # The last owner may have removed it between our opening and locking it.
+                if is_in_place(opened, self._path):
+                    self._write(opened)
+                    self._file = opened
+            except BlockingIOError:
+                owner = str(_owner_in(opened) or "another process")
+                raise OwnedError(f"{path}: is open in {owner}; one process at a time", owner) from None
+            finally:
+                if self._file is None:
+                    os.close(opened)
+
+    def _write(self, opened: int) -> None:
+        """Write this process into the owner file; raise LogError if the file is another program's."""
+        found = os.fstat(opened)
+        is_empty = not os.pread(opened, _LONGEST_OWNER, 0).strip(b"\0")
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or not (is_empty or _owner_in(opened)):
+            raise LogError(f"{self._path}: is no file of a decider's; move it away")
+        os.fchmod(opened, 0o600)
+        os.ftruncate(opened, 0)
+        os.pwrite(opened, json.dumps(Owner.here()._asdict()).encode(), 0)
+
+    def release(self) -> None:
+        """Release the lock."""
+        if self._file is not None:
+            if is_in_place(self._file, self._path):  # it may have been removed, and replaced by another process
+                self._path.unlink(missing_ok=True)
+            os.close(self._file)
+            self._file = None
+
+
+class Mark(NamedTuple):
+    """The last acknowledged event, with its checksum in the log."""
+
+    seq: int
+    checksum: bytes
+
+
+class MarkFile:
+    """The file with a log's mark.
+
+    It is not synced with every event: it survives a crash of the process, and after a power failure it may be behind
+    the log, never ahead of it. Its two slots are written alternately, so that a torn write leaves one intact.
+    """
+
+    def __init__(self, log: Path) -> None:
+        self.path = _beside(log, ".last")
+        self._n_written, self._is_whole = 0, False
+
+    def read(self) -> Mark | None:
+        """Return the mark, None if there is no file; raises ValueError if damaged, OSError for a link or pipe."""
+        try:
+            with open(self.path, "rb", opener=_open_plain) as file:
+                content = file.read(2 * _SLOT)
+        except FileNotFoundError:
+            return None
+        whole = [found for slot in (content[:_SLOT], content[_SLOT:]) if (found := _parsed_mark(slot)) is not None]
+        if not whole:
+            raise ValueError("it is damaged")
+        (self._n_written, mark), self._is_whole = max(whole), True
+        return mark
+
+    def write(self, mark: Mark) -> None:
+        """Write a new mark, to a new file if the present one is damaged or was removed."""
+        self._n_written += 1
+        line = _mark_line(self._n_written, mark)
+        if self._is_whole:
+            with suppress(FileNotFoundError):
+                opened = os.open(self.path, os.O_WRONLY | _PLAIN)
+                try:
+                    os.lseek(opened, _SLOT * (self._n_written % 2), os.SEEK_SET)
+                    os.write(opened, line)
+                finally:
+                    os.close(opened)
+                return
+        replace_file(self.path, 2 * line.ljust(_SLOT, b"\n"), mode=0o600)
+        self._is_whole = True
+
+    def sync(self) -> None:
+        """Let the mark survive a power failure; an older one is harmless."""
+        with suppress(OSError), open(self.path, "rb", opener=_open_plain) as file:
+            os.fsync(file.fileno())
+
+
+def _mark_line(n_written: int, mark: Mark) -> bytes:
+    text = f"{n_written:020d} {mark.seq:020d} {mark.checksum.hex()}"
+    return f"{text} {blake2b(text.encode(), digest_size=8).hexdigest()}\n".encode()
+
+
+def _parsed_mark(slot: bytes) -> tuple[int, Mark] | None:
+    """Return the write count and mark of a slot, or None if it is damaged."""
+    try:
+        n_written, seq, event, _ = slot.split(b"\n")[0].decode().split(" ")
+        found = int(n_written), Mark(int(seq), bytes.fromhex(event))
+    except ValueError:
+        return None
+    return found if slot.startswith(_mark_line(*found)) else None
+
+
+def _open_plain(path: str, flags: int) -> int:
+    opened = os.open(path, flags | _PLAIN)
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise OSError(errno.EINVAL, "is no plain file")
+    return opened
+
+
+def _owner_in(opened: int) -> Owner | None:
+    """Return the owner named in an owner file, or None if it has another format."""
+    with suppress(ValueError, TypeError):
+        return Owner(**json.loads(os.pread(opened, _LONGEST_OWNER, 0)))
+    return None
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return device and number of a file, which tell whether it was replaced; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, LostJournalWarning, stacklevel=5)
+    warnings.warn(message, LostJournalWarning, stacklevel=6)

@@ -1,20 +1,16 @@
-"""Types that a decider returns, and checks of tickets, feedback and times."""
+"""What a decider returns and raises."""
 
+import os
+import socket
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, NamedTuple
 
-import numpy as np
+from onebit.inputs import Rows, brief
 
-from onebit.decider.advice import AdvisedError
-from onebit.inputs import brief
-
-
-class UnknownTicketError(ValueError):
-    """There is no ticket with that id."""
-
-
-class TicketConflictError(AdvisedError):
-    """The call does not fit the ticket: it has other feedback, none, or is closed."""
+_LONGEST_LABEL = 200
+_MOST_SHOWN = 100  # labels in an error message, which is cut to 200 characters
 
 
 class Ticket(NamedTuple):
@@ -26,6 +22,17 @@ class Ticket(NamedTuple):
     propensity: float
     """Probability with which this label was drawn; not the probability that it is right."""
     time: datetime
+
+
+class Open(NamedTuple):
+    """An open ticket, as the state keeps it."""
+
+    seq: int  # of its guess event
+    time: float
+    label: int  # index of the guessed label
+    own: str | None  # the learner's ticket; None if the label was not chosen by the learner
+    propensity: float
+    row: Rows | None  # the encoded record, if the label was not chosen by the learner
 
 
 class Shadow(NamedTuple):
@@ -56,58 +63,155 @@ class Status(NamedTuple):
     since: datetime
 
 
-LATEST = 32_503_680_000.0
-"""The year 3000: later times are not in seconds."""
+class Moment(NamedTuple):
+    """One point of the learning curve: the counts after some feedback."""
+
+    time: float
+    """Seconds since 1970."""
+    guesses: int
+    answered: int
+    wrong: int
 
 
-def check_time(seconds: Any) -> float:
-    """Return the time of a clock, or raise ValueError unless it can be in seconds since 1970.
+# Errors of the log.
 
-    >>> check_time(1_794_960_000_000)
-    Traceback (most recent call last):
-    ...
-    ValueError: clock must return seconds since 1970, before the year 3000; got 1794960000000. Are they milliseconds?
+
+class LogError(ValueError):
+    """The log cannot be used; the message gives the cause and the remedy."""
+
+
+class LostEventsError(LogError):
+    """Acknowledged events are missing from the log; the message gives their number and the remedy."""
+
+
+class LogWriteError(OSError):
+    """An event could not be written and has no effect; the message gives the remedy."""
+
+
+class LogUnsureError(LogWriteError):
+    """The connection to the database broke during a write, whose outcome is unknown: retry."""
+
+
+class UnreachableError(LogError):
+    """The database of a log cannot be reached; the next call tries again."""
+
+
+class OwnedError(LogError):
+    """Another process has the decider open; the message names it.
+
+    Parameters
+    ----------
+    message : str
+        The error message.
+    owner : str
+        Description of the owning process.
+    epoch : int
+        The owner's epoch in a database; 0 for files.
     """
-    # Fast path, taken for every event; also false for negative numbers and NaN.
-    if type(seconds) is float and 0.0 <= seconds <= LATEST:
-        return seconds
-    try:
-        found = float(seconds)
-    except (TypeError, ValueError, OverflowError):
-        found = -1.0
-    if not 0.0 <= found <= LATEST:
+
+    def __init__(self, message: str, owner: str = "another process", epoch: int = 0) -> None:
+        super().__init__(message)
+        self.owner, self.epoch = owner, epoch
+
+
+class Owner(NamedTuple):
+    """A process that has a log open."""
+
+    pid: int
+    host: str
+    since: str
+
+    @classmethod
+    def here(cls) -> "Owner":
+        """Return this process, as owner from now on."""
+        return cls(os.getpid(), socket.gethostname(), datetime.now(UTC).isoformat(timespec="seconds"))
+
+    def __str__(self) -> str:
+        is_here = (self.pid, self.host) == (os.getpid(), socket.gethostname())
+        return f"{'this process' if is_here else f'process {self.pid}'} on {self.host} since {self.since}"
+
+
+class ReplayWarning(UserWarning):
+    """The replay of the log made other guesses than those recorded; the message gives their number."""
+
+
+class LostJournalWarning(UserWarning):
+    """The latest events may be lost, and it cannot be checked whether they are."""
+
+
+# Errors of a call, some of which name the call that is the remedy.
+
+
+class UnknownTicketError(ValueError):
+    """There is no ticket with that id."""
+
+
+class AdvisedError(ValueError):
+    """An error whose remedy is another call, given by the name of the agents' tool and its arguments.
+
+    Examples
+    --------
+    >>> error = AdvisedError("no class; it can join", "add_class", label="refund")
+    >>> str(error)
+    "no class; it can join: add_class('refund')"
+    """
+
+    def __init__(self, problem: str, verb: str | None = None, **arguments: Any) -> None:
+        self.problem, self.verb, self.arguments = problem, verb, arguments
+        super().__init__(self.worded(_in_python))
+
+    def worded(self, call: Callable[[str, dict[str, Any]], str]) -> str:
+        """Return the message, with the remedy formatted by `call`."""
+        return self.problem if self.verb is None else f"{self.problem}: {call(self.verb, self.arguments)}"
+
+
+class TicketConflictError(AdvisedError):
+    """The call does not fit the ticket: it has other feedback, none, or is closed."""
+
+
+def _in_python(verb: str, arguments: dict[str, Any]) -> str:
+    method = "correct_answer" if verb == "correct" else verb
+    return f"{method}({', '.join(map(repr, arguments.values()))})"
+
+
+# Labels.
+
+
+def index_of(indices: dict[Any, int], label: Any) -> int:
+    """Return the index of a label among the classes; raises ValueError for unknown ones."""
+    if (index := _find(indices, label)) is None:
+        raise _no_class_error(f"label must be one of {_shown(indices)}; got {brief(label)}", label)
+    return index
+
+
+def indices_of(indices: dict[Any, int], among: Any) -> list[int]:
+    """Return the sorted indices of allowed labels; raises ValueError for unknown ones."""
+    if isinstance(among, (str, bytes)) or not isinstance(among, Collection):
+        raise ValueError(f"among must be a list of labels; got {brief(among)}")
+    if len(among) > len(indices):
         raise ValueError(
-            f"clock must return seconds since 1970, before the year 3000; got {brief(seconds)}. Are they milliseconds?"
+            f"among must list some of the {len(indices)} classes; got {len(among)} labels. Name each label once"
         )
-    return found
+    found = {_find(indices, label): label for label in among}
+    if None in found or not found:
+        problem = f"among must list some of the classes, {_shown(indices)}; got {brief(among)}"
+        raise _no_class_error(problem, found.get(None))
+    return sorted(index for index in found if index is not None)
 
 
-def moment(seconds: float) -> datetime:
-    """Convert a time of the log; impossible times, which old logs may hold, become the latest datetime."""
+def _find(indices: dict[Any, int], label: Any) -> int | None:
     try:
-        return datetime.fromtimestamp(seconds, UTC)
-    except (ValueError, OverflowError, OSError):
-        return datetime.max.replace(tzinfo=UTC)
+        return indices.get(label)
+    except TypeError:  # not hashable
+        return None
 
 
-def name_of(ticket: "str | Ticket") -> str:
-    """Return the id of a ticket, or raise ValueError for other objects."""
-    name = ticket.id if isinstance(ticket, Ticket) else ticket
-    if not isinstance(name, str):
-        raise ValueError(f"ticket must be a ticket or its id; got {brief(ticket)}")
-    return name
+def _shown(classes: Iterable[Any]) -> str:
+    return f"{list(islice(classes, _MOST_SHOWN))!r:.200}"  # there may be many
 
 
-def number_of(name: str) -> int:
-    """Return the number of a ticket's guess event, the first part of its id, or raise ValueError."""
-    number = name.partition("-")[0]
-    if not (number.isascii() and number.isdigit() and len(number) < 20):
-        raise ValueError(f"ticket {name!r:.80} is no ticket's id")
-    return int(number)
-
-
-def check_answer(correct: Any) -> bool:
-    """Return feedback as a bool, or raise ValueError."""
-    if not isinstance(correct, (bool, np.bool_)):
-        raise ValueError(f"correct must be True or False; got {brief(correct)}")
-    return bool(correct)
+def _no_class_error(problem: str, label: Any) -> AdvisedError:
+    """Return the error for an unknown label; the remedy is to add it, if it is a short text or number."""
+    if not isinstance(label, (str, int)) or len(str(label)) > _LONGEST_LABEL:
+        return AdvisedError(problem)
+    return AdvisedError(f"{problem}. A new label can join", "add_class", label=label)

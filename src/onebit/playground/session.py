@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.decider.bank import kernel_name
 from onebit.inputs import Floats, Integers, check_integer
+from onebit.kernels import kernel_name
 from onebit.learners import BanditSVM, Learner
 from onebit.learners.run import play_stream
 from onebit.playground.catalogue import CATALOGUE, MOST_LEARNERS, looks, new_learner

@@ -12,10 +12,10 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from onebit import __version__
-from onebit.decider.advice import AdvisedError, in_tools
 from onebit.decider.client import RemoteDecider
 from onebit.decider.decider import Decider
 from onebit.decider.report import report
+from onebit.decider.tickets import AdvisedError
 from onebit.service import bodies
 from onebit.service.web import LARGEST_BODY
 
@@ -265,7 +265,7 @@ def _error_text(name: str, error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "the call is nested too deep"
     if isinstance(error, AdvisedError):
-        return error.worded(in_tools)
+        return error.worded(lambda verb, arguments: f"{verb} {json.dumps(arguments, ensure_ascii=False)}")
     if isinstance(error, (ValueError, OSError)):
         return str(error)
     _LOG.error("%s failed", name, exc_info=error)

@@ -10,8 +10,8 @@ import msgspec
 
 from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
-from onebit.decider.events import Event
-from onebit.decider.quick_json import to_json
+from onebit.decider.events import Event, Kind
+from onebit.decider.log import to_json
 from onebit.decider.report import Report
 from onebit.decider.settings import CHANGEABLE
 from onebit.decider.tickets import Shadow, Ticket
@@ -268,7 +268,7 @@ def described_event(event: Event, classes: list[Any]) -> dict[str, Any]:
     """Return an event as JSON, with labels by name and without data for replays."""
     body = {name: value for name, value in event.body.items() if name != "additions"}
     for name in ("label", "wanted", "would"):
-        if type(body.get(name)) is int and event.kind != "joined":
+        if type(body.get(name)) is int and event.kind != Kind.CLASS_ADDED:
             body[name] = classes[body[name]]
     if body.get("among") is not None:
         body["among"] = [classes[i] for i in body["among"]]

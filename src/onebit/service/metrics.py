@@ -8,8 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from onebit.decider.log_errors import LogError
-from onebit.decider.tickets import Status
+from onebit.decider.tickets import LogError, Status
 from onebit.service.workers import DeciderWorker, WorkerPool
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

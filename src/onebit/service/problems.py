@@ -1,15 +1,25 @@
 """Convert exceptions to problems; details of internal errors are never sent."""
 
-from onebit.decider.advice import AdvisedError, in_http
-from onebit.decider.log_errors import LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
-from onebit.decider.tickets import TicketConflictError, UnknownTicketError
+import json
+from typing import Any
+
+from onebit.decider.tickets import (
+    AdvisedError,
+    LogError,
+    LogUnsureError,
+    LogWriteError,
+    OwnedError,
+    TicketConflictError,
+    UnknownTicketError,
+    UnreachableError,
+)
 from onebit.machine_memory import MemoryBudgetError
 from onebit.service.web import Problem
 
 # Not the error's own message, which names a path.
 _UNWRITTEN = "the log cannot be written, and nothing of this happened; try again, with the same key"
 
-_UNSURE = "the database went away, and nobody knows yet whether this happened; try again, with the same key"
+_UNSURE = "the database went away, and it is not known yet whether this happened; try again, with the same key"
 
 
 def problem_of(error: BaseException) -> Problem:
@@ -34,9 +44,14 @@ def problem_of(error: BaseException) -> Problem:
         return Problem(404, str(error))
     if isinstance(error, AdvisedError):
         status = 409 if isinstance(error, TicketConflictError) else 422
-        return Problem(status, error.worded(in_http), remedy=error.described())
+        return Problem(status, error.worded(_in_http), remedy=vars(error))
     if isinstance(error, ValueError):
         return Problem(422, str(error))
     if isinstance(error, RecursionError):
         return Problem(422, "the request is nested too deep")
     return Problem(500, "something went wrong inside; the service's log says what", "RuntimeError")
+
+
+def _in_http(verb: str, arguments: dict[str, Any]) -> str:
+    route = "classes" if verb == "add_class" else verb
+    return f"POST …/{route} {json.dumps(arguments, ensure_ascii=False)}"

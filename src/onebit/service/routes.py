@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from onebit.decider.quick_json import to_json
+from onebit.decider.log import to_json
 from onebit.service.names import PATTERN
 from onebit.service.problems import problem_of
 from onebit.service.shortcut import Endpoint

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from onebit.decider.decider import Decider
-from onebit.decider.logs import check_database_is_supported
+from onebit.decider.settings import check_database_is_supported
 from onebit.files import make_folder
 
 SUFFIX = ".onebit"
@@ -59,14 +59,14 @@ class Database:
 
     def __init__(self, url: str) -> None:
         check_database_is_supported()
-        from onebit.decider.postgres_place import Place
+        from onebit.decider.postgres import Database as PostgresDatabase
 
-        self._place = Place.of_url(url)
+        self._database = PostgresDatabase(url)
 
     def deciders(self) -> dict[str, str | None]:
         """Return all deciders with their owners."""
-        return self._place.deciders()
+        return self._database.deciders()
 
     def open(self, title: str, settings: dict[str, Any]) -> Decider:
         """Open a decider."""
-        return Decider.open(self._place.url, name=title, **settings)
+        return Decider.open(self._database.url, name=title, **settings)

@@ -52,7 +52,7 @@ def one_ticket(decider: Decider, name: str) -> dict[str, Any]:
 def state_of(events: list[Event]) -> str:
     """Return the state of a ticket: open, right, wrong, withdrawn, or closed without feedback."""
     last = events[-1]
-    if last.kind == Kind.SILENT:
+    if last.kind == Kind.CLOSED:
         return "silent"
     if last.kind == Kind.GUESSED:
         return "open"

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 from onebit.decider.decider import Decider
 from onebit.decider.log import Batch
-from onebit.decider.log_errors import LogError, LogWriteError, OwnedError, UnreachableError
-from onebit.decider.looks import AT_LEAST, OF_A_CLASS
+from onebit.decider.queries import BASE_BYTES, CLASS_BYTES
 from onebit.decider.settings import check_same
+from onebit.decider.tickets import LogError, LogWriteError, OwnedError, UnreachableError
 from onebit.machine_memory import Budget, MemoryBudgetError
 from onebit.service.bodies import Call
 from onebit.service.compiling import Compiling
@@ -202,7 +202,7 @@ class DeciderWorker:
     # Run by the thread.
 
     def _work_within_budget(self) -> None:
-        with self._load.budget.shared_by(self.title, beside=AT_LEAST):
+        with self._load.budget.shared_by(self.title, beside=BASE_BYTES):
             self._work()
         self._load.budget.settle(self.title, 0.0)
 
@@ -455,7 +455,7 @@ class WorkerPool:
                 raise Problem(409, f"the service has {MOST_DECIDERS} deciders, and takes no more", "LogError")
             title = f"{namespace}/{name}"
             # Before a file is created; the width of rows is known only after the first record.
-            self._load.budget.claim(title, AT_LEAST + OF_A_CLASS * n_classes_of(settings))
+            self._load.budget.claim(title, BASE_BYTES + CLASS_BYTES * n_classes_of(settings))
             worker = self._new_worker(title, settings)
             worker.opened.wait()
             if worker.fault is not None:

@@ -16,9 +16,9 @@ const STATES = {
 
 function happened({ kind, correct }) {
   if (kind === "guessed") return "guessed";
-  if (kind === "silent") return "closed without an answer";
+  if (kind === "closed") return "closed without an answer";
   const said = correct === null ? "nothing" : correct ? "right" : "wrong";
-  return kind === "told" ? `told ${said}` : correct === null ? "withdrawn" : `corrected to ${said}`;
+  return kind === "feedback" ? `told ${said}` : correct === null ? "withdrawn" : `corrected to ${said}`;
 }
 
 // In a list: one flowing text.

@@ -18,11 +18,9 @@ from live_places import Place, begun
 from onebit.commands.decider_log import read_decider
 from onebit.decider.decider import Decider
 from onebit.decider.events import Kind
-from onebit.decider.log_errors import LogError, LostEventsError, OwnedError
-from onebit.decider.mark import Mark, MarkFile
-from onebit.decider.owner import OwnerFile
-from onebit.decider.quick_json import of_json
-from onebit.decider.sqlite import LostJournalWarning
+from onebit.decider.log import of_json
+from onebit.decider.sqlite import Mark, MarkFile, OwnerFile
+from onebit.decider.tickets import LogError, LostEventsError, LostJournalWarning, OwnedError
 from onebit.files import make_folder
 from onebit.service.stores import Folder
 from onebit.service.workers import WorkerPool
@@ -201,7 +199,7 @@ def test_a_mark_is_read_after_a_torn_write(tmp_path: Path) -> None:
     assert file.read() is None
     for seq in (1, 2, 3):
         file.write(Mark(seq, bytes([seq] * 8)))
-    file.close()
+    file.sync()
     content = file.path.read_bytes()
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
     assert MarkFile(tmp_path / "desk.onebit").read() == (3, bytes([3] * 8))
@@ -340,26 +338,6 @@ def test_a_clock_that_errs_once_spoils_nothing(path: Path, wrong: Any) -> None:
         assert desk.status().events == 4
 
 
-def test_a_log_with_a_time_in_milliseconds_opens(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, seconds = Clock(), Clock.now
-    with monkeypatch.context() as patched:  # as an older onebit wrote it
-        for module in ("decider", "keeper"):
-            patched.setattr(f"onebit.decider.{module}.check_time", float)
-        clock.now *= 1000.0
-        with begun(path, clock=clock, deadline=10.0) as desk:
-            assert desk.guess({"x": 1.0}).time.year == 9999
-    clock.now = seconds
-    with Decider.open(path, clock=clock) as desk:
-        assert desk.status().since.year == 9999
-        (waiting,) = desk.open_tickets()
-        assert waiting.time.year == 9999
-        assert desk.guess({"x": 1.0}).time.timestamp() == seconds
-        assert desk.export(path.with_suffix(".csv")) == 2
-        assert desk.verify()
-        clock.now += 11.0
-        assert desk.status().open == 0, "its deadline counts from when the decider was opened"
-
-
 # What lies beside the file, and who may read it.
 
 
@@ -472,7 +450,7 @@ def test_what_another_process_has_written_is_read(path: Path) -> None:
     """Its owner file was tidied away, and another process opened it."""
     with begun(path) as desk, desk.batch():
         ticket = desk.guess({"x": 1.0})
-        desk._log.wait(desk._log.pending())
+        desk._log.flush()
         beside(path, ".owner").unlink()
         with begun(path) as other:
             other.tell(ticket, True)

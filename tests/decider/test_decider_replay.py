@@ -9,12 +9,12 @@ import pytest
 import onebit
 from live_places import Place
 from onebit.checks.problems import noisy_problem
-from onebit.decider import runs
+from onebit.decider import replay as replaying
 from onebit.decider.decider import Decider
-from onebit.decider.keeper import ReplayWarning
-from onebit.decider.replay import replay
+from onebit.decider.replay import replay, same_state
 from onebit.decider.settings import Settings
-from onebit.decider.state import State, same_state
+from onebit.decider.state import State
+from onebit.decider.tickets import ReplayWarning
 from onebit.kernels import Gaussian
 from onebit.learners.run import play_again, play_stream
 
@@ -30,7 +30,7 @@ LEARNERS = [
 @pytest.fixture(autouse=True)
 def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the first run be as short as the others."""
-    monkeypatch.setattr(runs, "_FEWEST_AT_FIRST", runs._FEWEST)
+    monkeypatch.setattr(replaying, "_FEWEST_AT_FIRST", replaying._FEWEST)
 
 
 @pytest.fixture
@@ -68,27 +68,28 @@ def a_year(desk: Decider) -> None:
 def both_ways(desk: Decider, patched: pytest.MonkeyPatch) -> tuple[State, State, int]:
     """Return the state of a replay, that of one event by event, and how many runs the first had."""
     played: list[bool] = []
-    original = runs._Run.play
+    original = replaying.Run.play
 
-    def counted(self: Any, state: State) -> bool:
+    def counted(self: replaying.Run, state: State) -> bool:
         played.append(original(self, state))
         return played[-1]
 
     with patched.context() as patch:
-        patch.setattr(runs._Run, "play", counted)
+        patch.setattr(replaying.Run, "play", counted)
         together = replay(desk._log, desk._settings, from_snapshot=False)
         n_played = sum(played)
-        patch.setattr(runs, "_FEWEST_AT_FIRST", 10**9)
+        patch.setattr(replaying, "_FEWEST_AT_FIRST", 10**9)
         one_by_one = replay(desk._log, desk._settings, from_snapshot=False)
         assert len(played) >= n_played
     return together, one_by_one, n_played
 
 
 def everything(state: State) -> Any:
-    learner, counts = state.learner, state.counts
+    learner = state.learner
+    totals = state.n_guesses, state.n_answered, state.n_wrong, state.n_closed, state.n_shadows
     rounds = learner.n_rounds_, learner.n_mistakes_, learner.n_updates_, learner.n_uniform_guesses_
     said = state.seq, state.differences, state.first_difference, state.is_altered, state.classes
-    return rounds, said, counts.state(), state.course.state(), list(state.open), state.encoder.state()
+    return rounds, said, state.counts, totals, state.curve, list(state.open), state.encoder.state()
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=repr)
@@ -110,7 +111,7 @@ def test_runs_too_short_for_what_is_copied_are_played_one_by_one(file: Place, mo
         play(desk, 0, 60)
         n_bytes = sum(array.nbytes for array in desk._state.learner._state.arrays)
         assert both_ways(desk, monkeypatch)[2] == 1
-        monkeypatch.setattr(runs, "_BYTES_A_ROUND", n_bytes / 100)
+        monkeypatch.setattr(replaying, "_BYTES_A_ROUND", n_bytes / 100)
         assert both_ways(desk, monkeypatch)[2] == 0
 
 
@@ -183,5 +184,5 @@ def test_nothing_is_compiled_for_a_short_run(file: Place, monkeypatch: pytest.Mo
     with file.open(classes=NAMES, learner=onebit.Banditron()) as desk:
         play(desk, 0, 100)
         assert both_ways(desk, monkeypatch)[2] == 1
-        monkeypatch.setattr(runs, "_FEWEST_AT_FIRST", 256)
+        monkeypatch.setattr(replaying, "_FEWEST_AT_FIRST", 256)
         assert both_ways(desk, monkeypatch)[2] == 0

@@ -1,0 +1,144 @@
+"""Queries on the state and the events of a decider: status, open tickets, kernel weights, records, export."""
+
+import io
+import math
+import os
+import platform
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+from onebit.decider.events import Event, Kind
+from onebit.decider.log import EventLog
+from onebit.decider.state import State
+from onebit.decider.tickets import Status, Ticket
+from onebit.encoding.record_json import named_parts, record_from_json, record_to_json
+from onebit.files import replace_file
+from onebit.inputs import brief
+from onebit.kernels import kernel_name
+from onebit.learners import BanditSVM, Learner
+from onebit.typed_json import write
+
+BASE_BYTES = 8 << 20  # memory of an open decider without learner and tickets: log cache, thread, encoder
+CLASS_BYTES = 1_000  # memory of one class
+
+
+def memory_of(state: State) -> int:
+    """Return the approximate memory of a decider in bytes."""
+    return BASE_BYTES + CLASS_BYTES * len(state.classes) + state.learner.n_bytes() + state.row_bytes
+
+
+def surroundings() -> dict[str, Any]:
+    """Return versions and platform, which may influence guesses."""
+    versions = {"onebit": version("onebit"), "numpy": np.__version__, "numba": numba.__version__}
+    return versions | {"python": platform.python_version(), "machine": platform.machine()}
+
+
+def moment(seconds: float) -> datetime:
+    """Return a time of the log as a datetime."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def status_of(state: State, log: EventLog, began: float) -> Status:
+    """Return the status of a decider."""
+    oldest = next(iter(state.open.values()), None)
+    return Status(
+        path=str(log.path),
+        learner=repr(state.learner),
+        classes=list(state.classes),
+        guesses=state.n_guesses,
+        right=state.n_answered - state.n_wrong,
+        wrong=state.n_wrong,
+        open=len(state.open),
+        silent=state.n_closed,
+        watched=state.n_shadows,
+        columns=len(state.encoder.columns()),
+        events=log.last_seq,
+        oldest_open=None if oldest is None else moment(oldest.time),
+        differences=state.differences,
+        since=moment(began),
+    )
+
+
+def open_tickets(state: State, older_than: str | None, limit: int) -> list[Ticket]:
+    """Return tickets without feedback, newest first; only those before one with a certain id, if given."""
+    end = math.inf
+    if older_than is not None:
+        number = older_than.partition("-")[0]  # of its guess event
+        if not (number.isascii() and number.isdigit() and len(number) < 20):
+            raise ValueError(f"ticket {older_than!r:.80} is no ticket's id")
+        end = int(number)
+    older = ((name, each) for name, each in reversed(state.open.items()) if each.seq < end)
+    return [
+        Ticket(name, state.classes[each.label], each.propensity, moment(each.time))
+        for name, each in islice(older, limit)
+    ]
+
+
+def kernel_weights(learner: Learner) -> list[tuple[str, float]]:
+    """Return kernel names and their weights, which sum to 1, largest first; empty for other learners."""
+    if not isinstance(learner, BanditSVM) or not learner._started:
+        return []
+    if (trust := getattr(learner._state, "trust", None)) is None:  # a single linear space has no weights
+        return []
+    shares = (trust / trust.sum()).tolist()
+    named = [(kernel_name(kernel), share) for kernel, share in zip(learner.bank_, shares, strict=True)]
+    return sorted(named, key=lambda each: -each[1])
+
+
+def check_table(path: "str | os.PathLike[str]") -> Path:
+    """Return the path of a table, or raise ValueError unless it ends in .csv or .parquet."""
+    if Path(path).suffix not in (".csv", ".parquet"):
+        raise ValueError(f"path must end in .csv or .parquet; got {os.fspath(path)!r}")
+    return Path(path)
+
+
+def write_guesses(path: Path, events: Iterable[Event], classes: list[Any]) -> int:
+    """Write every guess to a CSV or Parquet file, one row each, with its latest feedback; return how many."""
+    import polars
+
+    time = polars.Datetime("us", "UTC")
+    types: dict[str, Any] = {"ticket": str, "time": time, "label": str, "propensity": float, "correct": bool}
+    types |= {"answered": time, "record": str}
+    lines: dict[str | None, list[Any]] = {}
+    for event in events:
+        body, at = event.body, moment(event.time)
+        if event.kind == Kind.GUESSED:
+            label = str(classes[body["label"]])
+            lines[event.ticket] = [event.ticket, at, label, body["propensity"], None, None, write(body["record"])]
+        elif event.kind in (Kind.FEEDBACK, Kind.CORRECTED) and event.ticket in lines:
+            lines[event.ticket][4:6] = body["correct"], at
+    frame, content = polars.DataFrame(list(lines.values()), schema=types, orient="row"), io.BytesIO()
+    if path.suffix == ".csv":
+        frame.write_csv(content)
+    else:
+        frame.write_parquet(content)
+    replace_file(path, content.getvalue())
+    return len(lines)
+
+
+def check_where(where: Any) -> dict[str, Any]:
+    """Return the wanted values of records by column name, as they are stored in the log; none for None."""
+    if where is None:
+        return {}
+    if not isinstance(where, Mapping):
+        raise ValueError(f'where must be a mapping such as {{"customer.id": 17}}; got {brief(where)}')
+    stored = record_to_json(where)
+    if any(name.endswith("$unreadable") for name in named_parts(stored)):
+        raise ValueError(f"where must have values that records have; got {brief(where)}")
+    parts = named_parts(record_from_json(stored))
+    return {name: value for name, value in parts.items() if not isinstance(value, Mapping)}
+
+
+def events_where(events: Iterable[Event], wanted: dict[str, Any]) -> Iterator[Event]:
+    """Yield the guesses and shadow decisions whose records have the wanted values."""
+    for event in events:
+        found = named_parts(record_from_json(event.body.get("record")))
+        if all(name in found and found[name] == value for name, value in wanted.items()):
+            yield event
