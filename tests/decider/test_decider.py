@@ -21,7 +21,7 @@ from onebit.decider.events import Kind
 from onebit.decider.keeper import ReplayWarning
 from onebit.decider.log_errors import LogError, LogWriteError, OwnedError
 from onebit.decider.state import same_state
-from onebit.encoding.encoder import Encoder
+from onebit.encoding import Encoder
 
 PROBLEM = noisy_problem(120, 3, 4)
 

@@ -19,9 +19,8 @@ from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from onebit.encoding.encoder import Encoded, Encoder, record_from_json, record_to_json
-from onebit.encoding.fields import MOST_LETTERS, MOST_VALUES
-from onebit.encoding.hashing import text_tokens
+from onebit.encoding import Encoded, Encoder, record_from_json, record_to_json
+from onebit.encoding.fields import MOST_LETTERS, MOST_VALUES, text_tokens
 from onebit.inputs import SparseRows, check_sparse_row
 
 TICKET = {"channel": "mail", "length": 212, "urgent": True, "sent": date(2026, 11, 16), "tags": ["late", "angry"]}
@@ -72,7 +71,7 @@ def test_every_kind_of_value_has_its_places() -> None:
         "sent": "date",
         "tags": "tags",
     }
-    taken = [place for column in encoder.columns() for place in column.places]
+    taken = [place for column in encoder.columns() for place in column.slots]
     assert sorted(taken) == list(range(len(taken)))
 
 

@@ -22,7 +22,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from onebit.decider.advice import AdvisedError
 from onebit.decider.log_errors import LogError, LogWriteError, OwnedError
 from onebit.decider.tickets import Shadow, Ticket, TicketConflictError
-from onebit.encoding.record_json import record_to_json
+from onebit.encoding import record_to_json
 from onebit.inputs import check_integer, check_number
 
 MOST_AT_ONCE = 1_000

@@ -26,7 +26,7 @@ from onebit.decider.tickets import (
     moment,
     name_of,
 )
-from onebit.encoding.record_json import record_to_json
+from onebit.encoding import record_to_json
 from onebit.inputs import brief, check_number, check_switch
 from onebit.labels import check_classes
 from onebit.learners import Learner

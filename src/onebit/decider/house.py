@@ -11,7 +11,7 @@ from onebit.decider.replay import replay
 from onebit.decider.settings import NOTHING
 from onebit.decider.state import same_state
 from onebit.decider.tickets import Ticket, name_of
-from onebit.encoding.record_json import named_parts, record_from_json, record_to_json
+from onebit.encoding import named_parts, record_from_json, record_to_json
 from onebit.inputs import brief
 
 

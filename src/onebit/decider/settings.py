@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from onebit.decider.log_errors import LogError
-from onebit.encoding.encoder import Encoder
+from onebit.encoding import Encoder
 from onebit.inputs import brief, check_choice, check_integer, check_number
 from onebit.labels import check_classes
 from onebit.learners import BanditSVM, Learner

@@ -13,7 +13,7 @@ from onebit.decider.advice import no_class_error
 from onebit.decider.course import LearningCurve
 from onebit.decider.events import Event, Kind, row_of_bytes, row_to_bytes
 from onebit.decider.settings import WRONG, Settings
-from onebit.encoding.encoder import Encoded, Encoder
+from onebit.encoding import Encoded, Encoder
 from onebit.engine.randomness import decider_number, uniform_label
 from onebit.inputs import Rows, brief
 from onebit.learners.saving import filled_arrays, from_bytes, to_bytes

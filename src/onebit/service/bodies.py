@@ -17,7 +17,7 @@ from onebit.decider.quick_json import to_json
 from onebit.decider.report import Report
 from onebit.decider.settings import CHANGEABLE
 from onebit.decider.tickets import Shadow, Ticket
-from onebit.encoding.record_json import record_from_json
+from onebit.encoding import record_from_json
 from onebit.learners import Learner, all_learners
 from onebit.machine_memory import claim_memory
 from onebit.service.limits import MOST_BYTES_A_PAGE, MOST_CLASSES
