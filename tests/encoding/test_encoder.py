@@ -565,7 +565,7 @@ def test_a_looked_record_is_taken_in_its_turn() -> None:
     encoder = Encoder()
     first = encoder.look({"x": 1.0})
     encoder.take(first)
-    with pytest.raises(ValueError, match="looked is of record 0, and record 1 is next; look again"):
+    with pytest.raises(ValueError, match="this is record 0, and record 1 is next; look again"):
         encoder.take(first)
 
 
@@ -717,14 +717,20 @@ def test_a_strange_row_is_refused(row: Any) -> None:
         (("version",), 2, "of version 2; this onebit reads version 1"),
         (("settings",), {"what": 1}, "settings are none of an encoder"),
         (("settings", "kinds"), {"x": "what"}, "kinds\\['x'\\] must be one of"),
-        (("size",), [1 << 30, 8], "a number of places must be between"),
-        (("size",), None, "list of at most 0 columns"),
-        (("counts",), [1], "two counts"),
-        (("columns", 1, "name"), "length", "two columns of one name"),
-        (("columns", 1, "words", "mail"), 0, "each once"),
-        (("columns", 0, "number"), 999, "each once"),
-        (("settings", "max_categories"), 0, "more words than max_categories=0"),
-        (("statistics", 0), [1, math.inf, 0.0], "no numbers have"),
+        (("size",), [1 << 30, 8], "a number of slots must be between"),
+        (("size",), None, "the size must be two numbers"),
+        (("size",), [0, 0], "column 'length' cannot be added: .*all slots are assigned"),
+        (("counts",), [1], "counts must be 2 × 3 numbers"),
+        (("counts", 0, 0), -1, "counts must have whole numbers from 0"),
+        (("entries",), {}, "must have a list of entries"),
+        (("entries", 2, 1), "length", "column 'length' cannot be added: it is there"),
+        (("entries", 3, 1), 2, "a column's position must be between 0 and 1"),
+        (("entries", 3), ["number", 0], "\\['number', 0\\] cannot be added to column 'length'"),
+        (("entries", 3), ["word", 1], "\\['word', 1\\] is no addition"),
+        (("settings", "max_categories"), 0, "\\['word', 1, 'mail'\\] cannot be added to column 'channel'"),
+        (("statistics", 1), [math.inf], "statistics must be 3 × 1 numbers"),
+        (("statistics", 1), [1e101], "no numbers have the statistics"),
+        (("statistics", 0), [0.5], "statistics must have whole numbers"),
     ],
 )
 def test_a_strangers_state_is_told_what_is_wrong(path: tuple[Any, ...], to: Any, said: str) -> None:

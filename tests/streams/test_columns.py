@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from onebit.streams import bundled, describe, read_table
-from onebit.streams.text_table import find_delimiter
+from onebit.streams.table import find_delimiter
 
 FUZZ = Path(__file__).with_name("fuzz_files.py")
 

@@ -17,7 +17,7 @@ import pytest
 
 from onebit.machine_memory import memory, no_more_than
 from onebit.streams import child_reader, read_table
-from onebit.streams.files import read_strangers_text
+from onebit.streams.files import read_untrusted_text
 from onebit.streams.reading import Reading
 
 TEXT = "a,class\n1,x\n2,y\n3,x\n"
@@ -96,7 +96,7 @@ def test_a_wide_arff_file_with_few_rows_is_read(tmp_path: Path) -> None:
 def test_an_error_is_short_whatever_the_file_holds(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"{'word' * 30_000},class\n1,x\n2,y\n3,x\nfour,y\n")
-    reads: list[Callable[[], object]] = [lambda: read_table(path), lambda: read_strangers_text(path, Reading(), 60)]
+    reads: list[Callable[[], object]] = [lambda: read_table(path), lambda: read_untrusted_text(path, Reading(), 60)]
     for read in reads:
         with pytest.raises(ValueError, match=r"a\.csv, line 5, .*wordword.*four.* most rows have a number") as caught:
             read()
@@ -194,9 +194,8 @@ def test_a_disk_without_room_for_the_columns_is_no_damage(tmp_path: Path) -> Non
 def test_however_a_reader_ends_the_file_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, words: str
 ) -> None:
-    (tmp_path / "program.py").write_text(program)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
-    monkeypatch.setattr(child_reader, "_PROGRAM", tmp_path / "program.py")
+    monkeypatch.setattr(child_reader, "_PROGRAM", program)
     monkeypatch.setattr(child_reader, "_STARTING", 1)
     with pytest.raises(ValueError, match=words):
         read_table(tmp_path / "a.parquet")
@@ -205,23 +204,21 @@ def test_however_a_reader_ends_the_file_is_named(
 def test_a_file_is_read_in_a_child_as_it_is_read_here(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("when,w,n,class\n2024-01-01,red,1,007\n2024-01-02,blue,2,7\n2024-01-02,red,,7\n", encoding="utf-8")
-    here, there = read_table(path, missing="indicator"), read_strangers_text(path, Reading(missing="indicator"), 60)
+    here, there = read_table(path, missing="indicator"), read_untrusted_text(path, Reading(missing="indicator"), 60)
     assert np.array_equal(here.X, there.X)
     assert (here.about, here.feature_names, here.label_names) == (there.about, there.feature_names, there.label_names)
     assert here.content == there.content
     with pytest.raises(ValueError, match=r"a\.csv, line 4, column 'n': is empty"):
-        read_strangers_text(path, Reading(), 60)
+        read_untrusted_text(path, Reading(), 60)
     with pytest.raises(ValueError, match=r"a\.csv: does not fit into memory"):
-        read_strangers_text(path, Reading(max_gib=1e-6, missing="indicator"), 60)
+        read_untrusted_text(path, Reading(max_gib=1e-6, missing="indicator"), 60)
 
 
-def test_nothing_beside_the_program_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "program.py"
-    program.write_bytes(child_reader._PROGRAM.read_bytes())
+def test_nothing_from_the_current_folder_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('a module of another name ran')")
     pl.DataFrame({"a": [1.0, 2.0, 3.0], "class": ["x", "y", "x"]}).write_parquet(tmp_path / "a.parquet")
-    monkeypatch.setattr(child_reader, "_PROGRAM", program)
-    assert read_table(tmp_path / "a.parquet").X.shape == (3, 1)
+    monkeypatch.chdir(tmp_path)
+    assert read_table("a.parquet").X.shape == (3, 1)
 
 
 def test_the_child_finds_modules_where_its_parent_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,4 +227,4 @@ def test_the_child_finds_modules_where_its_parent_does(tmp_path: Path, monkeypat
     (tmp_path / "a.csv").write_text(TEXT)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
-    assert read_strangers_text(Path("a.csv"), Reading(), 60).X.shape == (3, 1)
+    assert read_untrusted_text(Path("a.csv"), Reading(), 60).X.shape == (3, 1)

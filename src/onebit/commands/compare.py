@@ -19,7 +19,7 @@ from onebit.reporting.names import in_shell, on_screen
 from onebit.reporting.progress import prepare_folder, progress_bar, say_where
 from onebit.reporting.style import draw_files
 from onebit.reporting.tables import grouped
-from onebit.streams.account import in_lines
+from onebit.streams.data_set import in_lines
 from onebit.streams.preprocess import describe_preprocessing
 from onebit.streams.reading import PLAIN, Reading
 from onebit.streams.sources import find_sources
