@@ -5,6 +5,7 @@ rebuilt by adding them again: ``["column", name]`` is a new column, ``["word", i
 ``["number", i]``, ``["date", i]``, ``["missing", i]``, ``["text", i]``, ``["tags", i]`` a kind of value that it holds.
 """
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from copy import copy
@@ -342,6 +343,7 @@ class TableColumn(NamedTuple):
         return np.isnan(self.values) if self.words is None else self.values == len(self.words)
 
 
+@np.errstate(over="ignore")
 def fit_table(columns: Sequence[TableColumn]) -> tuple[EncoderState, Floats]:
     """Return a state with exactly the slots that a table needs, and the rows of the table.
 
@@ -361,14 +363,13 @@ def fit_table(columns: Sequence[TableColumn]) -> tuple[EncoderState, Floats]:
         if column.words is None:
             state.add(["number", j])
             given = column.values[~missing[j]] if n_missing[j] else column.values
-            with np.errstate(over="ignore"):
-                mean = given.mean()
-            if not np.isfinite(mean):  # the mean of huge numbers may overflow; the median cannot
-                mean = np.median(given / 2.0) * 2.0
+            mean = float(given.mean())
+            if not math.isfinite(mean):  # the mean of huge numbers may overflow; the median cannot
+                mean = float(np.median(given / 2.0)) * 2.0
             X[:, first] = np.where(missing[j], mean, column.values) if n_missing[j] else given
-            middle = np.clip(mean, -MOST, MOST)
-            off = np.clip(given, -MOST, MOST) - middle
-            state.statistics[:, first] = len(given), middle, off @ off
+            off = given - mean
+            squares = min(float(off @ off), len(given) * _MOST_SQUARE)
+            state.statistics[:, first] = len(given), min(max(mean, -MOST), MOST), squares
         else:
             for word in column.words:
                 state.add(["word", j, word])

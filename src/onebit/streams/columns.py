@@ -5,7 +5,7 @@ columns, is refused with a remedy, and the data set records how each column was 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -88,8 +88,9 @@ def read_columns(table: Table, reading: Reading) -> TableColumns:
     """Understand the columns of a table: features as numbers or words, and the labels."""
     target, why = _label_column(table, reading)
     features = _feature_columns(table, reading, target)
+    types = table.frame.dtypes
     for j in (*features, target):
-        kind = table.frame.dtypes[j]
+        kind = types[j]
         if not (kind.is_numeric() or isinstance(kind, _TYPED)):
             raise ValueError(f"{table.path}: column {table.names[j]!r} holds {kind}; {_leave_out(table, j)}")
     table, n_missing = _find_missing(table, [*features, target], target, reading)
@@ -188,7 +189,7 @@ def _understand(table: Table, features: list[int], reading: Reading) -> tuple[li
     _check_refused(table, n_numbers, n_given, reading)
     days = _days(table, [j for j, count in _count_matches(table, n_numbers, _DATE).items() if count == n_given[j]])
     words = [j for j in features if j not in numbers and j not in days and isinstance(types[j], _WORDS)]
-    n_words = _for_each(table, words, pl.all().drop_nulls().n_unique())
+    n_words = _for_each(table, words, lambda cells: cells.drop_nulls().n_unique())
     check_memory(8 * n_rows * sum(min(count, reading.max_words or MAX_WORDS) for count in n_words.values()))
     named = set(table.positions(reading.columns))
     found: list[Any] = []
@@ -212,15 +213,15 @@ def _understand(table: Table, features: list[int], reading: Reading) -> tuple[li
     return found, kinds
 
 
-def _for_each(table: Table, columns: Iterable[int], expression: pl.Expr) -> dict[int, int]:
+def _for_each(table: Table, columns: Iterable[int], count: Callable[[pl.Expr], pl.Expr]) -> dict[int, int]:
     """Return a number for each of some columns, in one call: a call costs as much as thousands of cells."""
     names = [f"{j}" for j in columns]
-    counts = table.frame.select(names).select(expression).row(0) if names else ()
+    counts = table.frame.select(count(pl.col(names))).row(0) if names else ()
     return {int(name): count for name, count in zip(names, counts, strict=True)}
 
 
 def _count_matches(table: Table, columns: Iterable[int], pattern: str) -> dict[int, int]:
-    return _for_each(table, columns, pl.all().str.contains(pattern).sum())
+    return _for_each(table, columns, lambda cells: cells.str.contains(pattern).sum())
 
 
 def _first_match(table: Table, j: int, pattern: str, *, negate: bool = False) -> tuple[str, str]:
@@ -258,10 +259,8 @@ def _numbers_in_text(
 
 def _check_decimal_commas(table: Table, with_commas: list[int], with_points: list[int]) -> None:
     """Raise if commas may be thousands separators, or if some numbers of the file have points instead."""
-    has_comma = pl.all().str.contains(",", literal=True)
-    unclear = (has_comma & pl.all().str.contains(_THOUSAND_OR_DECIMAL)).sum()
-    n_commas = _for_each(table, with_commas, has_comma.sum())
-    if sum(_for_each(table, with_commas, unclear).values()) == sum(n_commas.values()):
+    n_commas = sum(_count_matches(table, with_commas, ",").values())
+    if sum(_count_matches(table, with_commas, _THOUSAND_OR_DECIMAL).values()) == n_commas:
         where, cell = _first_match(table, with_commas[0], ",")
         raise ValueError(
             f"{where}: is {cell!r}, which may mean {cell.replace(',', '.')} or {cell.replace(',', '')}; "
