@@ -6,13 +6,14 @@ import os
 import secrets
 import stat
 import struct
-import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
+from zipfile import BadZipFile
 
 from numpy.lib import format as npy
 
@@ -22,20 +23,9 @@ except ImportError:  # Windows: what is left behind stays
     fcntl = None  # type: ignore[assignment]
 
 _UNFINISHED = ".onebit-{}.part"
-NPZ_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    ValueError,
-    EOFError,
-    RuntimeError,
-    struct.error,
-    OverflowError,
-    SyntaxError,
-    TypeError,
-    tokenize.TokenError,
-)
-"""What comes of a damaged npz: encrypted parts and versions of zip from the future are RuntimeErrors, and NumPy reads a
-header as Python code (literals only)."""
+_CODE_ERRORS = (SyntaxError, TypeError, TokenError)  # NumPy reads a header as Python code, literals only
+NPZ_DAMAGE = (BadZipFile, zlib.error, struct.error, ValueError, EOFError, RuntimeError, OverflowError, *_CODE_ERRORS)
+"""What comes of a damaged npz; encrypted parts and versions of zip from the future are RuntimeErrors."""
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 """For `os.open`: a symbolic link is an error: a user who may write in the folder could point it to another file."""
 

@@ -32,12 +32,7 @@ ENDINGS: dict[str, tuple[str, ...]] = {
     "number": ("",),
     "date": (
         ": days",
-        ": time of day (sin)",
-        ": time of day (cos)",
-        ": time of week (sin)",
-        ": time of week (cos)",
-        ": time of year (sin)",
-        ": time of year (cos)",
+        *(f": time of {circle} ({part})" for circle in ("day", "week", "year") for part in ("sin", "cos")),
     ),
     "missing": (" is missing",),
     "text": (),

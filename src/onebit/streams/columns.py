@@ -33,24 +33,15 @@ _DATE = (
     r"^([0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2}(?:\.[0-9]+)?))?(?:Z|([+-][0-9]{2}):?([0-9]{2}))?)?$"
 )
-# What most cells of a column may look like, and cannot be read as: a pattern, what it is, the remedy.
-_REFUSED = (
-    (
-        r"^[+-]?[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]+)?$",
-        "a number with thousands separators",
-        "write it without them",
-    ),
-    (
-        r"^(?:[+-]?[$€£¥] ?[+-]?[0-9][0-9.,]*|[+-]?[0-9][0-9.,]* ?[%‰$€£¥])$",
-        "a number with a sign of money or percent",
-        "write it without",
-    ),
-    (
-        r"^(?:[0-9]{1,2}([./-])[0-9]{1,2}([./-])(?:[0-9]{4}|[0-9]{2})|[0-9]{4}[./][0-9]{1,2}[./][0-9]{1,2})\b",
-        "a date whose order of day and month is not known",
-        "write it as 2024-12-31",
-    ),
-)
+_THOUSANDS = r"^[+-]?[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]+)?$"
+_WITH_SIGN = r"^(?:[+-]?[$€£¥] ?[+-]?[0-9][0-9.,]*|[+-]?[0-9][0-9.,]* ?[%‰$€£¥])$"
+_OTHER_DATE = r"^(?:[0-9]{1,2}([./-])[0-9]{1,2}([./-])(?:[0-9]{4}|[0-9]{2})|[0-9]{4}[./][0-9]{1,2}[./][0-9]{1,2})\b"
+# What most cells of a column may look like without being readable, and the remedy.
+_REFUSED = {
+    _THOUSANDS: "a number with thousands separators; write it without them",
+    _WITH_SIGN: "a number with a sign of money or percent; write it without",
+    _OTHER_DATE: "a date whose order of day and month is not known; write it as 2024-12-31",
+}
 _CELLS_AT_ONCE = 1_000_000  # of dates: more take more memory
 _FEW_ROWS = 20  # in fewer rows, a column that counts rows or never repeats may be coincidence
 _SECONDS = 86_400.0  # of a day
@@ -283,11 +274,11 @@ def _check_refused(table: Table, n_numbers: dict[int, int], n_given: dict[int, i
             is_name = table.names[j] == f"column {j}" and cell == table.frame.to_series(j)[0]
             hint = "; if these are the names of columns, some of them come again below: take those rows out"
             raise ValueError(f"{where}: is {cell!r} where most rows have a number{hint if is_name else ''}")
-    for pattern, what, remedy in _REFUSED:
+    for pattern, what in _REFUSED.items():
         for j, count in _count_matches(table, n_numbers, pattern).items():
             if 2 * count > n_given[j]:
                 where, cell = _first_match(table, j, pattern)
-                raise ValueError(f"{where}: is {cell!r}, {what}; {remedy}, or {_leave_out(table, j)}")
+                raise ValueError(f"{where}: is {cell!r}, {what}, or {_leave_out(table, j)}")
     if reading.decimal is not None:
         other, pattern = (".", _POINT) if reading.decimal == "," else (",", _COMMA)
         for j, count in _count_matches(table, n_numbers, pattern).items():

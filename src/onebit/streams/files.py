@@ -26,19 +26,10 @@ Made = TypeVar("Made")
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
 """Data sets that come with scikit-learn."""
 SUFFIXES = {
-    ".csv": "text",
-    ".tsv": "text",
-    ".csv.gz": "text",
-    ".tsv.gz": "text",
+    **dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), "text"),
     ".parquet": "parquet",
-    ".arff": "arff",
-    ".arff.gz": "arff",
-    ".svm": "svmlight",
-    ".svmlight": "svmlight",
-    ".libsvm": "svmlight",
-    ".svm.gz": "svmlight",
-    ".svmlight.gz": "svmlight",
-    ".libsvm.gz": "svmlight",
+    **dict.fromkeys((".arff", ".arff.gz"), "arff"),
+    **dict.fromkeys((".svm", ".svmlight", ".libsvm", ".svm.gz", ".svmlight.gz", ".libsvm.gz"), "svmlight"),
     ".npz": "npz",
 }
 """What a file is, by its ending."""
