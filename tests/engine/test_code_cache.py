@@ -16,7 +16,7 @@ import scipy
 from numba.core.registry import CPUDispatcher
 
 import onebit
-from onebit.encoding.state import all_within
+from onebit.encoding.encoder import all_within
 from onebit.engine import randomness
 from onebit.engine.code_cache import (
     NOT_KEPT,

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from encoded_records import dense
 from onebit.streams import bundled, read_table
 from onebit.streams.files import BUNDLED
-from encoded_records import dense
 from tables import write
 
 

@@ -7,13 +7,11 @@ table, which gets exactly the slots that it needs.
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import date
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from onebit.encoding.fields import (
-    KINDS,
     NUMBERS,
     Text,
     date_numbers,
@@ -24,34 +22,34 @@ from onebit.encoding.fields import (
     too_large,
 )
 from onebit.encoding.state import (
+    COUNT,
     CROWDED,
     DATE,
     ENDINGS,
+    LONGEST_NAME,
     MEAN,
     MISSING,
     MOST_PATTERNS,
     NUMBER,
     OTHER,
     SHARED,
+    SQUARES,
     WIDEST,
     Column,
     ColumnInfo,
     EncoderState,
     TableColumn,
-    all_within,
-    count_numbers,
+    check_kinds,
     dense_row,
     first_size,
     fit_table,
-    standardize,
 )
+from onebit.engine.jit import jit_no_refcount
 from onebit.engine.lengths import MOST
-from onebit.inputs import Floats, Integers, Rows, SparseRows, check_choice, check_integer, check_switch
+from onebit.inputs import Floats, Integers, Rows, SparseRows, check_integer, check_switch
 
 _VERSION = 1
 _WIDEST_DENSE = 1_024
-_LONGEST_NAME = 200  # characters of a column's name, and of a category with its own slot
-_KEPT_FOR_COLUMNS = 8  # the last eighth of the slots is reserved for columns, not categories
 
 
 class Encoded(NamedTuple):
@@ -114,7 +112,7 @@ class Encoder:
         text_width: int = 2_048,
         scale: bool = False,
     ) -> None:
-        self._kinds = _check_kinds(kinds)
+        self._kinds = check_kinds(kinds)
         self._sizes: dict[str, Any] = {
             "width": None if width is None else check_integer("width", width, low=4, high=WIDEST),
             "max_categories": check_integer("max_categories", max_categories, low=0, high=WIDEST),
@@ -191,15 +189,16 @@ class Encoder:
         kind = type(record)
         if kind is np.ndarray and names is None and record.dtype == np.float64 and record.shape == slots.shape:
             numbers = record.copy()  # the caller may modify it meanwhile
-        else:
-            is_fit = tuple(record) == names if kind is dict else kind is list and len(record) == len(slots)
+        elif tuple(record) == names if kind is dict else kind is list and not names and len(record) == len(slots):
             values = record.values() if kind is dict else record
-            if not is_fit or (kind is list and names is not None) or not NUMBERS.issuperset(map(type, values)):
+            if not NUMBERS.issuperset(map(type, values)):
                 return None
             try:
                 numbers = np.array([*values], np.float64)
             except OverflowError:  # an integer too large for float
                 return None
+        else:
+            return None
         if not all_within(numbers, MOST):
             return None
         row = self._at_rest.copy()
@@ -331,10 +330,8 @@ class _RowWriter:
 
     def __init__(self, state: EncoderState, row: Floats) -> None:
         self.state, self.row = state, row
-        self.new: list[Any] = []
-        """The entries that were added."""
-        self.n_others = 0
-        """Number of values in columns without slots of their own."""
+        self.new: list[Any] = []  # entries that were added
+        self.n_others = 0  # values in columns without slots of their own
 
     def write_all(self, values: dict[str, Any]) -> str:
         """Write a record's values; return what each column held, as one letter a column."""
@@ -348,18 +345,21 @@ class _RowWriter:
             if column.position >= 0:
                 met[column.position] = letter
             elif letter == MISSING:
-                self._share(f"{name} is missing", 1.0)
+                self._write_missing(column)
             else:
                 self.n_others += 1
         if MISSING in met:
             for i, letter in enumerate(met):
                 if letter == MISSING:
-                    slot = self._slot(self.state.columns[i], "missing")
-                    if slot == SHARED:
-                        self._share(f"{self.state.columns[i].name} is missing", 1.0)
-                    else:
-                        self.row[slot] = 1.0
+                    self._write_missing(self.state.columns[i])
         return "".join(met)
+
+    def _write_missing(self, column: Column) -> None:
+        slot = self._slot(column, "missing")
+        if slot == SHARED:
+            self._share(f"{column.name} is missing", 1.0)
+        else:
+            self.row[slot] = 1.0
 
     def _write(self, column: Column, value: Any) -> str:
         """Write a value; return its letter."""
@@ -392,9 +392,6 @@ class _RowWriter:
             slots, shares = hashed_text(column.name, value, self.state.to_share)
             self.row[self.state.own + slots] += shares
             return OTHER
-        return self._write_date(column, value)
-
-    def _write_date(self, column: Column, value: date) -> str:
         numbers, first = date_numbers(value), self._slot(column, "date")
         if first == SHARED:
             for ending, number in zip(ENDINGS["date"], numbers, strict=True):
@@ -409,7 +406,7 @@ class _RowWriter:
             self._slot(column, "tags")
         for word in words:
             slot = column.words.get(word)
-            if slot is None and self._may_add(column, word):
+            if slot is None and self.state.may_have_slot(column, word):
                 column = self._grown(column, "word", word)
                 slot = column.words[word]
             if slot is None:
@@ -418,12 +415,6 @@ class _RowWriter:
             else:
                 self.row[slot] = 1.0
         return met
-
-    def _may_add(self, column: Column, word: str) -> bool:
-        """Return whether a word gets a slot of its own."""
-        state = self.state
-        is_room = state.own - state.n_assigned > state.own // _KEPT_FOR_COLUMNS and column.position >= 0
-        return is_room and len(word) <= _LONGEST_NAME and state.has_room_for_word(column, word)
 
     def _slot(self, column: Column, kind: str) -> int:
         """Return the first slot of a kind of value in a column, assigned now if it has none."""
@@ -437,9 +428,9 @@ class _RowWriter:
 
     def _new_column(self, name: str) -> Column:
         """Add a column; if no slots are left, return one whose values all go to shared slots."""
-        if len(name) > _LONGEST_NAME:
+        if len(name) > LONGEST_NAME:
             raise ValueError(
-                f"names of columns are texts of at most {_LONGEST_NAME} letters; got {name!r:.80}. Rename it"
+                f"names of columns are texts of at most {LONGEST_NAME} letters; got {name!r:.80}. Rename it"
             )
         if not self.state.has_room_for_column():
             return Column(SHARED, name, dict.fromkeys(("number", "date", "missing", "tags"), SHARED), {})
@@ -463,18 +454,45 @@ class _RowWriter:
         self._share(token, math.copysign(math.log1p(abs(value)), value))
 
 
-def _check_kinds(kinds: Any) -> dict[str, str]:
-    if kinds is None:
-        return {}
-    if not isinstance(kinds, Mapping) or len(kinds) > WIDEST:
-        raise ValueError(f"kinds must be a mapping of columns to kinds, as {{'zip': 'category'}}; got {kinds!r:.80}")
-    for name, kind in kinds.items():
-        if type(name) is not str:
-            raise ValueError(f"names of columns are texts; got {name!r:.80} in kinds")
-        check_choice(f"kinds[{name!r}]", kind, KINDS)
-    return dict(kinds)
-
-
 def _as_sparse(row: Floats) -> SparseRows:
     columns = np.flatnonzero(row)
     return SparseRows(row[columns], columns, np.array([0, len(columns)]), len(row))
+
+
+# Statistics of slots.
+
+
+@jit_no_refcount
+def all_within(values: Floats, most: float) -> bool:
+    """Return whether all |values| ≤ most, false for NaN; several times as fast as NumPy for few values."""
+    is_within = True
+    for i in range(values.shape[0]):
+        is_within &= abs(values[i]) <= most
+    return is_within
+
+
+@jit_no_refcount
+def count_numbers(statistics: Floats, slots: Integers, numbers: Floats) -> None:
+    """Add rows of numbers to the statistics of their slots (Welford's method)."""
+    for t in range(numbers.shape[0]):
+        for i in range(slots.shape[0]):
+            slot = slots[i]
+            statistics[COUNT, slot] += 1.0
+            off = numbers[t, i] - statistics[MEAN, slot]
+            statistics[MEAN, slot] += off / statistics[COUNT, slot]
+            statistics[SQUARES, slot] += off * (numbers[t, i] - statistics[MEAN, slot])
+
+
+@jit_no_refcount
+def standardize(statistics: Floats, slots: Integers, row: Floats) -> None:
+    """Standardise the numbers in some slots of a row by mean and variance so far; constant slots become 0.
+
+    Clipped to ±√n, the maximum for any of the n numbers so far, so that outliers do not dominate.
+    """
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        n, mean, scaled = statistics[COUNT, slot], statistics[MEAN, slot], 0.0
+        deviation = np.sqrt(statistics[SQUARES, slot] / max(n, 1.0))
+        if deviation > 1e-12 * abs(mean):  # rounding leaves a constant column a tiny variance
+            scaled = min(max((row[slot] - mean) / deviation, -np.sqrt(n)), np.sqrt(n))
+        row[slot] = scaled

@@ -7,17 +7,16 @@ rebuilt by adding them again: ``["column", name]`` is a new column, ``["word", i
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from datetime import date
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.encoding.fields import MOST_VALUES, Text, guess_kind, shown
-from onebit.engine.jit import jit_no_refcount
+from onebit.encoding.fields import KINDS, MOST_VALUES, Text, guess_kind, shown
 from onebit.engine.lengths import MOST
-from onebit.inputs import Floats, Integers, SparseRows, check_integer
+from onebit.inputs import Floats, Integers, SparseRows, check_choice, check_integer
 from onebit.machine_memory import check_memory
 
 SHARED = -1
@@ -43,6 +42,9 @@ ENDINGS: dict[str, tuple[str, ...]] = {
 _WORDS, _UNKNOWN, _SPARE, _TO_SHARE = 8, 4, 8, 8
 MOST_PATTERNS = 100
 """Maximum number of distinct patterns of what columns held that are remembered."""
+LONGEST_NAME = 200
+"""Maximum characters of a column's name in a record, and of a category with its own slot."""
+_KEPT_FOR_COLUMNS = 8  # the last eighth of the slots is reserved for columns, not categories
 _MOST_SQUARE = 16.0 * MOST * MOST
 _MOST_COUNT = 1 << 52
 
@@ -159,6 +161,11 @@ class EncoderState:
         """Return whether a word can be a new category of a column."""
         is_new = type(word) is str and word not in column.words
         return is_new and len(column.words) < self.max_categories and self.n_assigned < self.own
+
+    def may_have_slot(self, column: Column, word: str) -> bool:
+        """Return whether a word of a record gets a slot: it is not long, and leaves some for later columns."""
+        is_room = self.own - self.n_assigned > self.own // _KEPT_FOR_COLUMNS and column.position >= 0
+        return is_room and len(word) <= LONGEST_NAME and self.has_room_for_word(column, word)
 
     def number_slots(self, met: str) -> Integers:
         """Return the slots of the numbers and dates that a record has, column by column."""
@@ -320,6 +327,19 @@ def dense_row(row: Any, width: int) -> Floats:
     return values
 
 
+def check_kinds(kinds: Any) -> dict[str, str]:
+    """Return the kinds of columns that the user gave, or raise a ValueError."""
+    if kinds is None:
+        return {}
+    if not isinstance(kinds, Mapping) or len(kinds) > WIDEST:
+        raise ValueError(f"kinds must be a mapping of columns to kinds, as {{'zip': 'category'}}; got {kinds!r:.80}")
+    for name, kind in kinds.items():
+        if type(name) is not str:
+            raise ValueError(f"names of columns are texts; got {name!r:.80} in kinds")
+        check_choice(f"kinds[{name!r}]", kind, KINDS)
+    return dict(kinds)
+
+
 # Tables.
 
 
@@ -373,42 +393,3 @@ def fit_table(columns: Sequence[TableColumn]) -> tuple[EncoderState, Floats]:
             state.add(["missing", j])
             X[:, state.n_assigned - 1] = missing[j]
     return state, X
-
-
-# Statistics.
-
-
-@jit_no_refcount
-def all_within(values: Floats, most: float) -> bool:
-    """Return whether all |values| ≤ most, false for NaN; several times as fast as NumPy for few values."""
-    is_within = True
-    for i in range(values.shape[0]):
-        is_within &= abs(values[i]) <= most
-    return is_within
-
-
-@jit_no_refcount
-def count_numbers(statistics: Floats, slots: Integers, numbers: Floats) -> None:
-    """Add rows of numbers to the statistics of their slots (Welford's method)."""
-    for t in range(numbers.shape[0]):
-        for i in range(slots.shape[0]):
-            slot = slots[i]
-            statistics[COUNT, slot] += 1.0
-            off = numbers[t, i] - statistics[MEAN, slot]
-            statistics[MEAN, slot] += off / statistics[COUNT, slot]
-            statistics[SQUARES, slot] += off * (numbers[t, i] - statistics[MEAN, slot])
-
-
-@jit_no_refcount
-def standardize(statistics: Floats, slots: Integers, row: Floats) -> None:
-    """Standardise the numbers in some slots of a row by mean and variance so far; constant slots become 0.
-
-    Clipped to ±√n, the maximum for any of the n numbers so far, so that outliers do not dominate.
-    """
-    for i in range(slots.shape[0]):
-        slot = slots[i]
-        n, mean, scaled = statistics[COUNT, slot], statistics[MEAN, slot], 0.0
-        deviation = np.sqrt(statistics[SQUARES, slot] / max(n, 1.0))
-        if deviation > 1e-12 * abs(mean):  # rounding leaves a constant column a tiny variance
-            scaled = min(max((row[slot] - mean) / deviation, -np.sqrt(n)), np.sqrt(n))
-        row[slot] = scaled
