@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.feature_extraction import FeatureHasher
 
-from onebit.encoding.encoder import Encoder, record_to_json
+from onebit.encoding import Encoder, record_to_json
 
 _TEXT = "Where is my parcel? I ordered it three weeks ago and nobody answers the phone. "
 _REPEATS = 7

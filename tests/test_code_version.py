@@ -231,7 +231,7 @@ def test_a_learner_depends_on_its_own_modules_only() -> None:
     others = {
         "onebit.learners",
         "onebit.learners.nearest_neighbor",
-        "onebit.streams.text_table",
+        "onebit.streams.table",
         "onebit.streams.files",
     }
     assert not others & banditron

@@ -1,12 +1,21 @@
-"""Files that are written whole or not at all, and a lock that tells what a killed process has left behind."""
+"""Files written whole or not at all; locks that tell what a killed process has left behind; npz read with care."""
 
 import errno
+import math
 import os
 import secrets
 import stat
+import struct
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tokenize import TokenError
+from typing import Any
+from zipfile import BadZipFile
+
+from numpy.lib import format as npy
 
 try:
     import fcntl
@@ -14,24 +23,18 @@ except ImportError:  # Windows: what is left behind stays
     fcntl = None  # type: ignore[assignment]
 
 _UNFINISHED = ".onebit-{}.part"
+_CODE_ERRORS = (SyntaxError, TypeError, TokenError)  # NumPy reads a header as Python code, literals only
+NPZ_DAMAGE = (BadZipFile, zlib.error, struct.error, ValueError, EOFError, RuntimeError, OverflowError, *_CODE_ERRORS)
+"""What comes of a damaged npz; encrypted parts and versions of zip from the future are RuntimeErrors."""
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 """For `os.open`: a symbolic link is an error: a user who may write in the folder could point it to another file."""
 
 
 def replace_file(path: Path, content: bytes | memoryview, *, mode: int | None = None) -> None:
-    """Write a file whole or not at all, so that it survives a loss of power.
+    """Write a file whole or not at all, in a folder that exists, so that it survives a loss of power.
 
     A reader finds the old content or the new, never half of it. What a killed process has left half-written in this
-    folder is cleared away.
-
-    Parameters
-    ----------
-    path : Path
-        The file; its folder must exist.
-    content : bytes
-        All that will be in it.
-    mode : int, optional
-        Its permissions; otherwise what the process gives to new files.
+    folder is cleared away. Permissions are `mode`, or those that the process gives to new files.
     """
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
@@ -79,14 +82,14 @@ def make_private(path: Path, *, create: bool = False) -> None:
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     # By its name: closing another descriptor of a file would let go of the locks that this process has on it.
-    with suppress(FileNotFoundError, PermissionError):  # a stranger's file is the stranger's to close
+    with suppress(FileNotFoundError, PermissionError):  # another user's file is theirs to close
         mode = os.lstat(path).st_mode
         if stat.S_ISREG(mode) and mode & 0o077:
             os.chmod(path, mode & 0o700)
 
 
 def is_in_place(opened: int, path: Path) -> bool:
-    """Say whether a file that is open still lies where it was: it may have been removed, or replaced."""
+    """Return whether a file that is open still lies where it was: it may have been removed, or replaced."""
     try:
         return os.path.samestat(path.lstat(), os.fstat(opened))
     except FileNotFoundError:
@@ -136,7 +139,7 @@ def _open_locked(path: Path) -> int:
 
 @contextmanager
 def abandoned(path: Path) -> Iterator[bool]:
-    """Say whether the process that claimed a file is gone; no other process can claim it within the ``with``."""
+    """Return whether the process that claimed a file is gone; no other process can claim it within the ``with``."""
     opened = None
     try:
         with suppress(OSError):
@@ -150,3 +153,32 @@ def abandoned(path: Path) -> Iterator[bool]:
     finally:
         if opened is not None:
             os.close(opened)
+
+
+# Arrays in npz files (a zip of NumPy arrays), which may be untrusted: nothing is run, sizes are known before.
+
+
+def npz_array(archive: zipfile.ZipFile, part: str) -> Any:
+    """Return the array of that name; call `npz_bytes` first."""
+    with archive.open(f"{part}.npy") as file:
+        return npy.read_array(file, allow_pickle=False)
+
+
+def npz_bytes(archive: zipfile.ZipFile, part: str) -> int:
+    """Return how much memory an array will take, by its header, or raise if the file is not as long as that says."""
+    info = archive.getinfo(f"{part}.npy")
+    # Before anything is unpacked: other packings take the memory that a damaged file asks for.
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{part} is packed in a way that NumPy never writes")
+    with archive.open(info) as file:
+        version = npy.read_magic(file)
+        if version not in ((1, 0), (2, 0)):
+            raise ValueError(f"{part} has a header of version {version}")
+        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, _, dtype = read_header(file)
+        n_bytes, there = math.prod(shape) * dtype.itemsize, info.file_size - file.tell()
+    if dtype.hasobject:
+        raise ValueError(f"{part} holds Python objects, which are never loaded")
+    if there != n_bytes:
+        raise ValueError(f"{part} has {there} bytes where its shape {shape} needs {n_bytes}")
+    return n_bytes

@@ -20,7 +20,7 @@ from onebit.decider.decider import Decider
 from onebit.decider.events import Kind
 from onebit.decider.replay import same_state
 from onebit.decider.tickets import LogError, LogWriteError, OwnedError, ReplayWarning
-from onebit.encoding.encoder import Encoder
+from onebit.encoding import Encoder
 
 PROBLEM = noisy_problem(120, 3, 4)
 

@@ -17,7 +17,7 @@ from numba.core.registry import CPUDispatcher
 
 import onebit
 from onebit.code_version import ForeignCodeError, identity, is_ours
-from onebit.encoding.statistics import all_within
+from onebit.encoding.encoder import all_within
 from onebit.engine import randomness
 from onebit.engine.code_cache import (
     NOT_KEPT,

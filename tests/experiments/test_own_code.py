@@ -211,7 +211,7 @@ def test_what_shows_or_stores_is_in_no_key(versioned: dict[str, set[str]]) -> No
         "onebit.experiments.compare",
         "onebit.experiments.statistics",
         "onebit.streams.files",
-        "onebit.streams.text_table",
+        "onebit.streams.table",
     )
     assert not [name for code in versioned.values() for name in code if name.startswith((*beside, *others))]
 

@@ -174,7 +174,7 @@ def test_a_bad_table_is_refused_in_words(name: str, text: bytes, said: str) -> N
 
 def test_a_table_with_too_many_columns_is_refused_by_its_first_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read whole, 20 000 columns of words took 22 s."""
-    monkeypatch.setattr(scenes, "read_strangers_text", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(scenes, "read_untrusted_text", lambda *_: pytest.fail("it was read"))
     header, row = ",".join([*(f"c{j}" for j in range(60_000)), "class"]), ",".join(["red"] * 60_000 + ["u"])
     with pytest.raises(ValueError, match=r"wide\.csv: has 59999 columns; the playground takes 1000"):
         scene_from_table("wide.csv", f"{header}\n{row}\n{row}\n".encode(), seed=0, drop=["c0"])

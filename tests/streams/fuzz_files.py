@@ -23,7 +23,7 @@ import polars as pl
 
 from onebit.streams import read_table
 from onebit.streams.data_set import DataSet
-from onebit.streams.text_table import _frame, _read_quickly, _records, _without_blanks, as_utf8, find_delimiter
+from onebit.streams.table import _frame, _read_quickly, _without_blanks, as_utf8, find_delimiter
 
 MEMORY, SECONDS = 6 << 30, 150
 RARELY = 4  # every fourth time: a Parquet file takes a process of its own
@@ -149,7 +149,7 @@ def check_text(path: Path, content: bytes) -> None:
         quick = _read_quickly(text, delimiter)
         if quick is None or (_without_blanks(quick).to_series(-1) == "").any():
             return
-        careful = _frame([record.cells for record in _records(path, text, delimiter)])
+        careful = _frame(path, text, delimiter)
     except ValueError:
         return
     if not _without_blanks(quick).equals(_without_blanks(careful)):

@@ -1,12 +1,7 @@
 """What columns mean: numbers, dates, words, codes, labels; and what is said about them."""
 
-import codecs
-import gzip
-import json
-import os
 import subprocess
 import sys
-from collections.abc import Iterable
 from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any
@@ -15,70 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from onebit.streams import bundled, describe, read_table
-from onebit.streams.text_table import find_delimiter
-
-FUZZ = Path(__file__).with_name("fuzz_files.py")
-
-
-def read(folder: Path, text: str | bytes, name: str = "table.csv", **options: Any) -> Any:
-    path = folder / name
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return read_table(path, **options)
-
-
-def labels(data: Any) -> list[str]:
-    return [data.label_names[code] for code in data.y]
-
-
-def rows(values: Iterable[object]) -> str:
-    """Return a table of one column n, and labels a and b."""
-    return "n,y\n" + "".join(f"{value},{'ab'[i % 2]}\n" for i, value in enumerate(values))
-
-
-def iris_as(delimiter: str, decimal: str) -> str:
-    data = bundled("iris")
-    lines = [
-        delimiter.join([*(str(value).replace(".", decimal) for value in row), data.label_names[code]])
-        for row, code in zip(data.X.tolist(), data.y.tolist(), strict=True)
-    ]
-    return "\n".join(lines) + "\n"
-
-
-@pytest.mark.parametrize(("delimiter", "decimal"), [(";", ","), ("\t", ","), ("|", ","), (",", "."), (";", ".")])
-def test_iris_is_the_same_however_it_is_written(tmp_path: Path, delimiter: str, decimal: str) -> None:
-    found, iris = read(tmp_path, iris_as(delimiter, decimal)), bundled("iris")
-    assert np.array_equal(found.X, iris.X)
-    assert labels(found) == labels(iris)
-    assert found.content == iris.content
-
-
-@pytest.mark.parametrize(
-    ("sample", "delimiter"),
-    [
-        ("a,b\n1,2\n", ","),
-        ("5,1;3,5;x\n4,9;3,0;y\n", ";"),
-        ("length,cm;species\n5,1;x\n", ";"),
-        ('"a;b",c\n"d;e",f\n', ","),
-        ("1,2,3;4\n5,6,7;8\n", ","),
-        ("a b\tc\n1 2\t3\n", "\t"),
-        ("note, long;x\nan other, one;y\n", ","),
-        ("one\ntwo\n", ","),
-    ],
-)
-def test_what_stands_between_cells_is_found(sample: str, delimiter: str) -> None:
-    assert find_delimiter(sample) == delimiter
-
-
-def test_a_delimiter_that_is_given(tmp_path: Path) -> None:
-    assert read(tmp_path, "1~2~x\n3~4~y\n5~6~x\n", delimiter="~").X.tolist() == [[1, 2], [3, 4], [5, 6]]
-    assert read(tmp_path, " 1  2 x\n3 4   y\n5 6 x  \n", delimiter=" ").X.tolist() == [[1, 2], [3, 4], [5, 6]]
-    assert read(tmp_path, "1§2§x\n3§4§y\n5§6§x\n", delimiter="§").X.tolist() == [[1, 2], [3, 4], [5, 6]]
-    for wrong in ("", "ab", "\n", '"', "1"):
-        with pytest.raises(ValueError, match="delimiter must be one sign"):
-            read(tmp_path, "1,2\n", delimiter=wrong)
-    with pytest.raises(ValueError, match="delimiter and decimal must differ"):
-        read(tmp_path, "1,2\n", delimiter=",", decimal=",")
+from onebit.streams import describe, read_table
+from tables import labels, read, rows
 
 
 def test_labels_that_are_written_differently_stay_apart(tmp_path: Path) -> None:
@@ -183,62 +116,12 @@ def test_codes_that_begin_with_0_are_words(tmp_path: Path) -> None:
     assert "codes" in describe(data)["columns"]
 
 
-@pytest.mark.parametrize("text", ["|", ",,\n,,\n", " \n\t\n", '""\n'])
-def test_nothing_but_empty_cells(tmp_path: Path, text: str) -> None:
-    with pytest.raises(ValueError, match=r"table\.csv: the file is empty"):
-        read(tmp_path, text)
-
-
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "cp1252", "shift_jis"])
-def test_encodings(tmp_path: Path, encoding: str) -> None:
-    word = "日本" if encoding == "shift_jis" else "café"
-    content = f"a,y\n1,{word}\n2,tea\n3,tea\n".encode(encoding)
-    given = encoding if encoding in ("cp1252", "shift_jis") else None
-    assert read(tmp_path, content, encoding=given).label_names == tuple(sorted([word, "tea"]))
-    with pytest.raises(ValueError, match=r"encoding must be one that Python knows.*got 'klingon'"):
-        read(tmp_path, content, encoding="klingon")
-    with pytest.raises(ValueError, match=r"table\.csv: is not UTF-16 text"):
-        read(tmp_path, codecs.BOM_UTF16_LE + b"a\0,", encoding=None)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'a, "the, class"\n1, "x, y"\n2, z\n3, z\n',
-        'a,y\n1,5" pipe\n2,6" pipe\n3,5" pipe\n',
-        "x^2,y\n1,a\n2,b\n3,a\n",
-        "a,y\r1,b\r2,c\r3,b\r",
-        "\ufeff\ufeffa,y\n1,b\n2,c\n3,b\n",
-        "\n\ufeffa,y\n1,b\n2,c\n3,b\n",
-        "\n\n a , y \n\n 1 ,\tb\n2,c\n,\n   \n3,b\n\n",
-        '"a","y"\r\n"1","b\nb"\r\n"2","c ""c"""\r\n"3","b\nb"\r\n',
-    ],
-)
-def test_text_that_polars_reads_in_its_own_way(tmp_path: Path, text: str) -> None:
-    data = read(tmp_path, text)
-    assert data.X.tolist() == [[1], [2], [3]]
-    assert data.y.tolist() in ([0, 1, 0], [0, 1, 1])
-
-
 def test_numbers_come_back_to_the_last_bit(tmp_path: Path) -> None:
     generator = np.random.default_rng(3)
     X = generator.normal(size=(500, 4)) * 10.0 ** generator.integers(-300, 300, size=(500, 4))
     text = "\n".join(",".join([*map(repr, row), "ab"[i % 2]]) for i, row in enumerate(X.tolist()))
     assert np.array_equal(read(tmp_path, text).X, X)
     assert np.array_equal(read(tmp_path, text.replace(",", ";").replace(".", ",")).X, X)
-
-
-def test_packed_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    packed = gzip.compress(b"a,y\n1,b\n2,c\n3,b\n")
-    assert read(tmp_path, packed, "fruit.csv.gz").name == "fruit"
-    assert read(tmp_path, gzip.compress(b"1 1:2\n-1 2:1\n1 1:1\n"), "rows.svm.gz").X.shape == (3, 2)
-    for broken in (packed[:-9], b"a,y\n1,b\n", packed[:20] + b"\0\0\0" + packed[23:]):
-        with pytest.raises(ValueError, match=r"fruit\.csv\.gz: is not a whole gz file"):
-            read(tmp_path, broken, "fruit.csv.gz")
-    monkeypatch.setattr("onebit.streams.files.memory", lambda: 4e6)
-    monkeypatch.setattr("onebit.machine_memory.memory", lambda: 4e6)
-    with pytest.raises(ValueError, match=r"bomb\.csv\.gz: does not fit into memory"):
-        read(tmp_path, gzip.compress(b"1,2\n" * 10**6), "bomb.csv.gz")
 
 
 def test_parquet(tmp_path: Path) -> None:
@@ -267,80 +150,10 @@ def test_parquet(tmp_path: Path) -> None:
         read(tmp_path, b"PAR1", "table.parquet")
 
 
-ARFF = """% a comment
-@relation fruit
-@attribute weight numeric
-@attribute colour {red, 'dark green'}
-@attribute picked date "yyyy-MM-dd"
-@attribute class {apple, banana}
-@data
-150,red,2024-01-01,apple
-120,'dark green',2024-01-02,banana
-?,red,2024-01-02,apple
-"""
-
-
-def test_arff(tmp_path: Path) -> None:
-    data = read(tmp_path, ARFF, "fruit.arff", missing="indicator")
-    assert data.X.tolist() == [[150, 0, 0, 1, 19723], [120, 0, 1, 0, 19724], [135, 1, 0, 1, 19724]]
-    assert data.label_names == ("apple", "banana")
-    with pytest.raises(ValueError, match=r"fruit\.arff, row 3, column 'weight': is empty"):
-        read(tmp_path, ARFF, "fruit.arff")
-    for broken in (
-        ARFF.replace("numeric", "matrix"),
-        ARFF.replace("{apple", "apple"),
-        "hello",
-        ARFF + "1,2\n",
-        ARFF.replace("numeric", "%s%"),
-    ):
-        with pytest.raises(ValueError, match=r"fruit\.arff"):
-            read(tmp_path, broken, "fruit.arff", missing="indicator")
-
-
-def test_what_was_read_is_told(tmp_path: Path) -> None:
-    text = "team,amount,days,id,vip\na,1.5,3,8,yes\nb,2.5,4,9,no\na,3.5,1,8,no\n"
-    assert describe(read(tmp_path, text, drop=["id"])) == {
-        "read as": "text with commas between cells, names in line 1",
-        "rows": "3",
-        "label": "'vip' (the last column; --label chooses another)",
-        "classes": "2: no 2, yes 1",
-        "columns": "1 of words: 'team' (2 different); 2 of numbers: 'amount', 'days'",
-        "dropped": "'id'",
-        "missing": "nothing",
-    }
-    assert describe(read(tmp_path, text, label="team"))["label"] == "'team' (as asked for)"
-    assert describe(read(tmp_path, text.replace("id", "class")))["label"].startswith("'class' (by its name")
-
-
 def test_importing_onebit_does_not_import_polars() -> None:
     script = "import sys, onebit, onebit.cli; print(*({'polars', 'scipy.io'} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
     assert found.split() == []
-
-
-def fuzz(seed: int, cases: int, seconds: float) -> dict[str, int]:
-    run = subprocess.run(
-        [sys.executable, str(FUZZ), str(seed), str(cases), str(seconds)],
-        env={**os.environ, "RUST_BACKTRACE": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, f"status {run.returncode}: {run.stderr[-3000:]}"
-    seen: dict[str, int] = json.loads(run.stdout)
-    return seen
-
-
-@pytest.mark.ci
-def test_damaged_files_are_read_or_refused() -> None:
-    seen = fuzz(seed=0, cases=440, seconds=30)
-    assert len(seen) >= 20, "every kind was read and refused"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, 5))
-def test_damaged_files_for_ten_minutes(seed: int) -> None:
-    assert sum(fuzz(seed, cases=10**9, seconds=150).values()) > 1000
 
 
 def test_the_columns_have_names(tmp_path: Path) -> None:

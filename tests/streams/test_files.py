@@ -1,6 +1,8 @@
 import errno
 import io
+import sys
 import zipfile
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +10,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from onebit.streams import DataSet, bundled, read_table
+from encoded_records import dense
+from onebit.streams import bundled, read_table
 from onebit.streams.files import BUNDLED
-
-
-def write(folder: Path, text: str, name: str = "table.csv") -> Path:
-    path = folder / name
-    path.write_text(text, encoding="utf-8")
-    return path
+from tables import write
 
 
 def test_numbers_and_words(tmp_path: Path) -> None:
@@ -92,12 +90,6 @@ def test_bad_csv_names_file_and_place(tmp_path: Path, text: str, label: str | No
         assert word in str(caught.value)
 
 
-def test_text_in_another_encoding(tmp_path: Path) -> None:
-    (tmp_path / "table.csv").write_bytes(b"a,class\n1,caf\xe9\n2,tea\n")
-    with pytest.raises(ValueError, match=r"table\.csv: is not UTF-8"):
-        read_table(tmp_path / "table.csv")
-
-
 def test_svmlight(tmp_path: Path) -> None:
     data = read_table(write(tmp_path, "1 1:0.5 3:2\n-1 2:1\n1 1:1 # a note\n", "rows.svm"))
     assert scipy.sparse.issparse(data.X)
@@ -120,16 +112,6 @@ def test_npz_dense_and_sparse_have_the_same_labels(tmp_path: Path) -> None:
     assert (dense.label_names, sparse.label_names) == (("4", "5", "6"), ("p", "q", "r"))
     assert (dense.name, sparse.name) == ("a", "b")
     assert dense.content != sparse.content
-
-
-def test_content_knows_the_data_and_not_the_name(tmp_path: Path) -> None:
-    X, y = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 1, 0, 1])
-    np.savez(tmp_path / "a.npz", X=X, y=y)
-    np.savez(tmp_path / "b.npz", X=X.astype(np.float32), y=y)
-    np.savez(tmp_path / "c.npz", X=X + np.eye(6, 2), y=y)
-    np.savez(tmp_path / "d.npz", X=X, y=1 - y)
-    first, *others = (read_table(tmp_path / f"{name}.npz").content for name in "abcd")
-    assert [other == first for other in others] == [True, False, False]
 
 
 def test_bad_npz(tmp_path: Path) -> None:
@@ -178,18 +160,12 @@ def test_bundled_by_another_name() -> None:
         bundled("mnist")
 
 
-def test_a_data_set_of_ones_own_is_checked() -> None:
-    damaged = scipy.sparse.csr_array(([1.0, 1.0], [0, 10**8], [0, 1, 2]), shape=(2, 4))
-    with pytest.raises(ValueError, match="indices must lie between 0 and 3"):
-        DataSet("damaged", damaged, np.array([0, 1]), ("a", "b"))
-
-
 def test_npz_that_asks_for_more_than_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.npz"
     np.savez_compressed(path, X=np.zeros((500_000, 8)), y=np.arange(500_000) % 2)
     assert path.stat().st_size < 100_000
     monkeypatch.setattr("onebit.machine_memory.memory", lambda: 2e7)
-    monkeypatch.setattr("onebit.streams.files.read_array", lambda *_: pytest.fail("memory was taken"))
+    monkeypatch.setattr("onebit.streams.files.npz_array", lambda *_: pytest.fail("memory was taken"))
     with pytest.raises(ValueError, match=r"a\.npz: does not fit into memory \(it asks for 0\.0335 GiB"):
         read_table(path)
 
@@ -273,26 +249,21 @@ def test_no_memory_for_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         read_table(write(tmp_path, "a,class\n1,x\n2,y\n3,x\n"))
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("a,class\n1,café\n2,y\n3,y\n".encode("cp1252"), r"is not UTF-8 text .*line 2.*cp1252.*save it as UTF-8"),
-        ("a,class\n1,x\n2,y\n3,x\n".encode("utf-16-le"), r"line 1: has a zero byte"),
-        (b"a,class\n1,x\n2,y\x00\n3,x\n", r"line 3: has a zero byte"),
-        (b"a,class\n1," + b"x" * 200_000 + b"\n", r"line 2: field larger than"),
-        (b"\x89PNG\r\n\x1a\n\x00\x00", r"table\.csv"),
-    ],
-)
-def test_csv_that_is_no_text(tmp_path: Path, content: bytes, words: str) -> None:
-    (tmp_path / "table.csv").write_bytes(content)
-    with pytest.raises(ValueError, match=words):
-        read_table(tmp_path / "table.csv")
+def test_without_polars_one_line_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name == "polars" or name.startswith("polars.")]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ValueError, match=r"table\.csv: reading tables needs polars: pip install 'onebit\[files\]'"):
+        read_table(write(tmp_path, "a,class\n1,x\n2,y\n"))
 
 
-def test_quoted_line_breaks_and_very_many_columns(tmp_path: Path) -> None:
-    data = read_table(write(tmp_path, 'a,"the\nclass"\n1,"x\ny"\n2,z\n3,z\n'))
-    assert data.label_names == ("x\ny", "z")
-    n = 20_000
-    lines = [",".join([*(f"c{j}" for j in range(n)), "class"])]
-    lines += [",".join([*(str(i * j % 7) for j in range(n)), "xyx"[i % 3]]) for i in range(4)]
-    assert read_table(write(tmp_path, "\n".join(lines))).X.shape == (4, n)
+def test_later_records_are_encoded_as_the_table_was(tmp_path: Path) -> None:
+    text = "when,w,zip,n,class\n2024-01-01,red,01234,1.5,a\n2024-01-02T12:00,blue,8001,,b\n2024-01-02,red,8001,2,b\n"
+    data = read_table(write(tmp_path, text), missing="indicator")
+    assert data.encoder is not None
+    records: list[dict[str, Any]] = [
+        {"when": "2024-01-01", "w": "red", "zip": "01234", "n": 1.5},
+        {"when": datetime(2024, 1, 2, 12), "w": "blue", "zip": 8001, "n": None, "team": "new"},
+        {"when": date(2024, 1, 2), "w": "red", "zip": "8001", "n": "2"},
+    ]
+    for record, row in zip(records, data.X, strict=True):
+        assert np.array_equal(dense(data.encoder.look(record).row), row)

@@ -17,7 +17,7 @@ from onebit.experiments.statistics import compare, tally
 from onebit.reporting.console import on_screen, prepare_folder, print_table, progress_bar, say_where
 from onebit.reporting.figures import draw_files
 from onebit.reporting.text import grouped, in_shell
-from onebit.streams.account import in_lines
+from onebit.streams.data_set import in_lines
 from onebit.streams.preprocess import describe_preprocessing
 from onebit.streams.reading import PLAIN, Reading
 from onebit.streams.sources import find_sources

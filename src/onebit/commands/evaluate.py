@@ -22,7 +22,7 @@ from onebit.learners import load
 from onebit.reporting.console import on_screen, prepare_folder, progress_bar, say_where
 from onebit.reporting.figures import draw_files
 from onebit.reporting.text import grouped, in_shell
-from onebit.streams.account import in_lines
+from onebit.streams.data_set import in_lines
 from onebit.streams.preprocess import METHODS, describe_preprocessing
 from onebit.streams.reading import PLAIN, Reading
 

@@ -29,7 +29,7 @@ from onebit.decider.tickets import (
     Ticket,
     TicketConflictError,
 )
-from onebit.encoding.record_json import record_to_json
+from onebit.encoding import record_to_json
 from onebit.inputs import check_integer, check_number
 
 MOST_AT_ONCE = 1_000

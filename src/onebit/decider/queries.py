@@ -18,7 +18,7 @@ from onebit.decider.events import Event, Kind
 from onebit.decider.log import EventLog
 from onebit.decider.state import State
 from onebit.decider.tickets import Status, Ticket
-from onebit.encoding.record_json import named_parts, record_from_json, record_to_json
+from onebit.encoding import named_parts, record_from_json, record_to_json
 from onebit.files import replace_file
 from onebit.inputs import brief
 from onebit.kernels import kernel_name

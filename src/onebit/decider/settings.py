@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 from onebit.decider.log import EventLog
 from onebit.decider.sqlite import SQLiteLog
 from onebit.decider.tickets import LogError
-from onebit.encoding.encoder import Encoder
+from onebit.encoding import Encoder
 from onebit.inputs import brief, check_choice, check_integer, check_number
 from onebit.labels import check_classes
 from onebit.learners import BanditSVM, Learner

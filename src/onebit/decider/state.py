@@ -27,8 +27,7 @@ from onebit.decider.tickets import (
     index_of,
     indices_of,
 )
-from onebit.encoding.encoder import Encoded, Encoder
-from onebit.encoding.record_json import record_to_json
+from onebit.encoding import Encoded, Encoder, record_to_json
 from onebit.engine.randomness import decider_number, uniform_label
 from onebit.inputs import brief
 from onebit.learners.saving import from_bytes, to_bytes

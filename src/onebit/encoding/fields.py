@@ -1,35 +1,41 @@
-"""Read the values of a record from mappings, frames, lists or arrays.
+"""Values of a record: read from mappings, frames, lists or arrays, and written as JSON for the log.
 
 A value is a number, a bool, a string, a date, several strings (tags), or missing. Other values, and too many of them,
-raise an error that names the column, the value and the remedy.
+raise an error that names the column, the value and the remedy. In JSON, a value that JSON does not have is a mapping
+with one key that begins with a dollar, as ``{"$date": "2026-11-16"}``.
 """
 
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any
 
 import narwhals as nw
 import numpy as np
+from sklearn.utils import murmurhash3_32
 
 from onebit.engine.lengths import MOST
-from onebit.inputs import brief, is_frame, is_missing
+from onebit.inputs import Floats, Integers, brief, is_frame, is_missing
 
 MOST_VALUES = 10_000
 """Maximum number of values in a record."""
 MOST_LETTERS = 1_000_000
 """Maximum number of characters in a value."""
-LONGEST_NAME = 200
-"""Maximum characters of a column's name, and of a category with its own slot."""
-_DEEPEST = 10  # maximum depth of nested mappings
-
-KINDS = ("number", "category", "text", "tags", "date", "ignore")
+KINDS = ("number", "category", "text", "tags", "date", "days", "ignore")
 """Kinds of columns that the user can choose."""
-
-_AS_THEY_ARE = frozenset((float, int, bool, str, type(None)))
+NUMBERS = frozenset((float, int))
+"""Types of numbers that need no conversion."""
+_PLAIN = frozenset((float, int, bool, str, type(None)))
+_DEEPEST, _DEEPEST_JSON = 10, 20  # nested mappings
+_SENTENCE, _LONG_WORD = 3, 40  # a string with so many spaces, or with more characters, is text
+_MOST_READ = 10_000  # characters of a text that are used
+_EPOCH = datetime(1970, 1, 1)
+_SECONDS_IN_A_DAY, _DAYS_IN_A_YEAR = 86_400, 365.25
+_FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 class Text(str):
@@ -38,55 +44,90 @@ class Text(str):
     __slots__ = ()
 
 
-class FieldValues(NamedTuple):
-    """The values of a record by column name."""
+def read_fields(record: Any, kinds: Mapping[str, str]) -> tuple[dict[str, Any], int]:
+    """Return the values of a record by column name, and how many of them came from lists of numbers.
 
-    values: dict[str, Any]
-    """Each a float, int, bool, str, `Text`, date, datetime, None if missing, or a tuple of strings."""
-    n_listed: int
-    """Number of values that came from lists of numbers, whose length hardly grows."""
-
-
-def read_fields(record: Any, kinds: Mapping[str, str]) -> FieldValues:
-    """Return the values of a record.
-
-    Parameters
-    ----------
-    record : mapping, frame of one row, row of a pandas frame, or list or array of numbers
-        Mappings in it are flattened: ``{"a": {"b": 1}}`` has a column ``"a.b"``. So are numbers in a list: ``"a.0"``.
-    kinds : mapping
-        Kinds of columns given by the user.
-
-    Raises
-    ------
-    ValueError
-        For invalid records, unsupported values, and too many values.
+    Each is a float, int, bool, str, `Text`, date, datetime, None if missing, or a tuple of strings. Mappings are
+    flattened, ``{"a": {"b": 1}}`` has a column ``"a.b"``, and so are lists of numbers: ``"a.0"``.
     """
     reader = _Reader(kinds)
-    if isinstance(record, Mapping):
-        reader.read_mapping("", record, 0)
+    named = record if isinstance(record, Mapping) else _named_values(record)
+    if named is None:
+        reader.read_list("", _items(record, "the record"))
     else:
-        named = named_values(record)
-        if named is None:
-            reader.read_numbers("", items_of(record, "the record"))
-        else:
-            reader.read_mapping("", named, 0)
+        reader.read_mapping("", named, 0)
     values = reader.found
-    if kinds:
-        for name, kind in kinds.items():
-            if kind == "ignore":
-                values.pop(name, None)
-            elif name in values:
-                values[name] = _as_kind(kind, name, values[name])
-    return FieldValues(values, reader.n_listed)
+    for name, kind in kinds.items():
+        if kind == "ignore":
+            values.pop(name, None)
+        elif name in values:
+            values[name] = _as_kind(kind, name, values[name])
+    return values, reader.n_listed
 
 
-def named_values(record: Any) -> Mapping[Any, Any] | None:
+class _Reader:
+    def __init__(self, kinds: Mapping[str, str]) -> None:
+        self.found: dict[str, Any] = {}
+        self.n_listed = self._n_read = 0
+        self._kinds = kinds
+
+    def read_mapping(self, prefix: str, mapping: Mapping[Any, Any], depth: int) -> None:
+        if depth > _DEEPEST:
+            raise ValueError(
+                f"{prefix!r:.80} lies more than {_DEEPEST} mappings deep; leave it out, or name its values at the top"
+            )
+        found = self.found
+        self._check_room(len(mapping))
+        for key, value in mapping.items():
+            name = prefix + (key if type(key) is str else _name_of(key))
+            if type(value) not in _PLAIN:
+                self._read_other(name, value, depth)
+            elif name in found:
+                raise _clash(name)
+            else:
+                found[name] = value
+
+    def read_list(self, prefix: str, items: list[Any]) -> None:
+        self._check_room(len(items))
+        self.n_listed += len(items)
+        for i, item in enumerate(items):
+            self._add(f"{prefix}{i}", item if type(item) in _PLAIN else _plain(f"{prefix}{i}", item))
+
+    def _read_other(self, name: str, value: Any, depth: int) -> None:
+        kind = self._kinds.get(name)
+        if kind == "ignore":
+            return
+        if isinstance(value, Mapping):
+            self.read_mapping(f"{name}.", value, depth + 1)
+        elif isinstance(value, set | frozenset):
+            self._add(name, _words_of(name, _sorted_set(_items(value, name), name)))
+        elif isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
+            items = _items(value, name)
+            if kind is None and _are_numbers(items):
+                self.read_list(f"{name}.", items)
+            else:
+                self._add(name, _words_of(name, items))
+        else:
+            self._add(name, _plain(name, value))
+
+    def _add(self, name: str, value: Any) -> None:
+        if name in self.found:
+            raise _clash(name)
+        self.found[name] = value
+
+    def _check_room(self, n_more: int) -> None:
+        # Mappings count too: one that occurs repeatedly is read each time.
+        self._n_read += n_more
+        if self._n_read > MOST_VALUES:
+            raise ValueError(f"a record has at most {MOST_VALUES} values; got {self._n_read} or more. Leave some out")
+
+
+def _named_values(record: Any) -> Mapping[Any, Any] | None:
     """Return the row of a frame or series by name, or None for other objects."""
     if nw.dependencies.is_pandas_series(record):
         named = dict(record.items())
         if len(named) < len(record):
-            raise _clash(key_of(record.index[record.index.duplicated()][0]))
+            raise _clash(_name_of(record.index[record.index.duplicated()][0]))
         return named
     if not is_frame(record):
         return None
@@ -100,68 +141,7 @@ def named_values(record: Any) -> Mapping[Any, Any] | None:
     return dict(zip(names, table.row(0), strict=True))
 
 
-class _Reader:
-    def __init__(self, kinds: Mapping[str, str]) -> None:
-        self.found: dict[str, Any] = {}
-        self.n_listed = 0
-        self._n_read = 0
-        self._kinds = kinds
-
-    def read_mapping(self, prefix: str, mapping: Mapping[Any, Any], depth: int) -> None:
-        """Read all values of a mapping, with a prefix for their names."""
-        if depth > _DEEPEST:
-            raise ValueError(
-                f"{prefix!r:.80} lies more than {_DEEPEST} mappings deep; leave it out, or name its values at the top"
-            )
-        found = self.found
-        self._check_room(len(mapping))
-        for key, value in mapping.items():
-            name = prefix + (key if type(key) is str else key_of(key))
-            if type(value) not in _AS_THEY_ARE:
-                self._read_other(name, value, depth)
-            elif name in found:
-                raise _clash(name)
-            else:
-                found[name] = value
-
-    def _read_other(self, name: str, value: Any, depth: int) -> None:
-        if self._kinds.get(name) == "ignore":
-            return
-        if isinstance(value, Mapping):
-            self.read_mapping(f"{name}.", value, depth + 1)
-        elif isinstance(value, set | frozenset):
-            self._note(name, _words_of(name, in_order(items_of(value, name), name)))
-        elif isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
-            items = items_of(value, name)
-            is_numbers = self._kinds.get(name) is None and _are_numbers(items)
-            if is_numbers:
-                self.read_numbers(f"{name}.", items)
-            else:
-                self._note(name, _words_of(name, items))
-        else:
-            self._note(name, plain(name, value))
-
-    def read_numbers(self, prefix: str, items: list[Any]) -> None:
-        """Read the values of a list, named by their positions."""
-        self._check_room(len(items))
-        self.n_listed += len(items)
-        for i, item in enumerate(items):
-            self._note(f"{prefix}{i}", item if type(item) in _AS_THEY_ARE else plain(f"{prefix}{i}", item))
-
-    def _note(self, name: str, value: Any) -> None:
-        if name in self.found:
-            raise _clash(name)
-        self.found[name] = value
-
-    def _check_room(self, n_more: int) -> None:
-        # Mappings count too: one that occurs repeatedly is read each time.
-        self._n_read += n_more
-        if self._n_read > MOST_VALUES:
-            raise ValueError(f"a record has at most {MOST_VALUES} values; got {self._n_read} or more. Leave some out")
-
-
-def key_of(key: Any) -> str:
-    """Return the name of a column: a string, or an integer converted to one."""
+def _name_of(key: Any) -> str:
     if isinstance(key, str):
         return str.__str__(key)
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
@@ -176,7 +156,7 @@ def _clash(name: str) -> ValueError:
     )
 
 
-def items_of(values: Any, name: str) -> list[Any]:
+def _items(values: Any, name: str) -> list[Any]:
     """Return the items of a list, a set, or an array of one dimension (or one row)."""
     if isinstance(values, np.ndarray):
         if name == "the record" and values.ndim == 2 and len(values) == 1:
@@ -193,7 +173,7 @@ def items_of(values: Any, name: str) -> list[Any]:
     return list(values)
 
 
-def in_order(items: list[Any], name: str) -> list[Any]:
+def _sorted_set(items: list[Any], name: str) -> list[Any]:
     """Return the items of a set in a fixed order, since that of a set differs between processes."""
     try:
         return sorted(items, key=repr)
@@ -203,32 +183,31 @@ def in_order(items: list[Any], name: str) -> list[Any]:
 
 def _are_numbers(items: list[Any]) -> bool:
     """Return whether items are numbers, some of which may be missing."""
-    if any(isinstance(item, str) for item in items[:1]):
+    if items and isinstance(items[0], str):
         return False
     is_number = [isinstance(item, numbers.Real | Decimal | np.bool_) for item in items]
-    if all(is_number):
-        return bool(items)
     return any(is_number) and all(known or is_missing(item) for known, item in zip(is_number, items, strict=True))
 
 
 def _words_of(name: str, items: Iterable[Any]) -> tuple[str, ...]:
     """Return items as distinct strings, without missing ones."""
-    found = (item if type(item) is str else plain(name, item) for item in items)
-    return tuple(dict.fromkeys(word(name, item) for item in found if item is not None and item == item))
+    found = (item if type(item) is str else _plain(name, item) for item in items)
+    return tuple(dict.fromkeys(_word(name, item) for item in found if item is not None and item == item))
 
 
-def plain(name: str, value: Any) -> Any:
+def _plain(name: str, value: Any) -> Any:
     """Return a value as a float, int, bool, str, date, datetime or None, or raise a ValueError naming its column."""
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
         value = _without_numpy(value)
-    if type(value) in _AS_THEY_ARE:
+    if type(value) in _PLAIN:
         return value
     if isinstance(value, Decimal):
         return None if value.is_nan() else float(value)
     if isinstance(value, str):
         return str.__str__(value)
-    if _is_missing(value):
-        return None
+    with suppress(Exception):  # comparisons of user-defined classes may raise anything
+        if is_missing(value):
+            return None
     if isinstance(value, datetime):
         return value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
     if isinstance(value, date):
@@ -246,13 +225,6 @@ def plain(name: str, value: Any) -> Any:
     )
 
 
-def _is_missing(value: Any) -> bool:
-    try:
-        return is_missing(value)
-    except Exception:  # comparisons of user-defined classes may raise anything
-        return False
-
-
 def _without_numpy(value: Any) -> Any:
     if value.dtype.kind == "M":
         moment = value.astype("datetime64[us]").item()
@@ -265,23 +237,24 @@ def _as_kind(kind: str, name: str, value: Any) -> Any:
     """Convert a value to its column's kind; values that do not fit become categories."""
     if value is None or value != value or (type(value) is str and (not value or value.isspace())):
         return None
-    is_tags = type(value) is tuple
+    is_tags, is_text = type(value) is tuple, type(value) is str
     if kind == "text":
-        return Text(" ".join(value) if is_tags else word(name, value))
-    if is_tags or (kind in ("number", "date") and type(value) is not str):
-        return value
-    found: float | date | None = None
-    if kind == "number":
+        return Text(" ".join(value) if is_tags else _word(name, value))
+    if is_text and kind in ("date", "days"):
+        value = _moment_of(value) or value
+    elif is_text and kind == "number":
         with suppress(ValueError):
-            found = float(value)
-    elif kind == "date":
-        found = moment_of(value)
-    return (word(name, value),) if found is None else found
+            value = float(value)
+    if kind == "days" and isinstance(value, date):
+        return date_numbers(value)[0]
+    is_fit = is_tags or (kind in ("number", "date", "days") and type(value) is not str)
+    return value if is_fit else (_word(name, value),)
 
 
-def word(name: str, value: Any) -> str:
+def _word(name: str, value: Any) -> str:
     """Return a value as a category: integral floats and integers give the same string."""
     if type(value) is str:
+        _check_length(name, value)
         return value
     if isinstance(value, date):
         return value.isoformat()
@@ -290,7 +263,25 @@ def word(name: str, value: Any) -> str:
     return str(int(value)) if type(value) is float and value.is_integer() else str(value)
 
 
-def moment_of(text: str) -> date | None:
+def guess_kind(name: str, text: str, is_text: bool) -> Any:
+    """Infer the kind of a string: return None if blank, a date, `Text` if long or in a column of texts, or one word."""
+    if not text or text.isspace():
+        return None
+    moment = _moment_of(text)
+    if moment is not None:
+        return moment
+    _check_length(name, text)
+    return Text(text) if is_text or len(text) > _LONG_WORD or text.count(" ") >= _SENTENCE else (text,)
+
+
+def _check_length(name: str, text: str) -> None:
+    if len(text) > MOST_LETTERS:
+        raise ValueError(
+            f"column {shown(name)} holds {len(text)} letters, and {MOST_LETTERS} are the most; give the first of them"
+        )
+
+
+def _moment_of(text: str) -> date | None:
     """Parse a date or datetime in ISO 8601 format; return None for other strings."""
     if len(text) < 10 or text[4] != "-" or text[7] != "-" or not text[:4].isdigit():
         return None
@@ -298,6 +289,58 @@ def moment_of(text: str) -> date | None:
         return date.fromisoformat(text) if len(text) == 10 else datetime.fromisoformat(text)
     except ValueError:
         return None
+
+
+def date_numbers(moment: date) -> tuple[float, ...]:
+    """Return the numbers of a date: days since 1970, and sine and cosine of the time of day, week and year.
+
+    With a time zone, days are in UTC and the other numbers in local time. Without a time, those of the time of day
+    are 0.
+    """
+    day_of_year = moment.toordinal() - date(moment.year, 1, 1).toordinal()
+    weekday = moment.weekday()
+    if not isinstance(moment, datetime):
+        days = float(moment.toordinal() - _EPOCH.toordinal())
+        return (days, 0.0, 0.0, *_circle(weekday / 7), *_circle(day_of_year / _DAYS_IN_A_YEAR))
+    since = moment.replace(tzinfo=None) - _EPOCH - (moment.utcoffset() or timedelta())
+    days = since.days + (since.seconds + since.microseconds * 1e-6) / _SECONDS_IN_A_DAY
+    time = (moment.hour * 3600 + moment.minute * 60 + moment.second) / _SECONDS_IN_A_DAY
+    return (days, *_circle(time), *_circle((weekday + time) / 7), *_circle((day_of_year + time) / _DAYS_IN_A_YEAR))
+
+
+def _circle(turns: float) -> tuple[float, float]:
+    angle = 2.0 * math.pi * turns
+    return math.sin(angle), math.cos(angle)
+
+
+def hashed_slot(token: str, n_slots: int) -> tuple[int, int]:
+    """Return the slot and the sign of a token, as scikit-learn's FeatureHasher does: the same on every machine."""
+    hashed = murmurhash3_32(token.encode("utf-8", "surrogatepass"))
+    return abs(hashed) % n_slots, 1 if hashed >= 0 else -1
+
+
+def hashed_text(column: str, text: str, n_slots: int) -> tuple[Integers, Floats]:
+    """Return the slots of a column's text and their values, a vector of norm 1."""
+    counts: dict[int, int] = {}
+    for token in text_tokens(column, text) if n_slots else ():
+        slot, sign = hashed_slot(token, n_slots)
+        counts[slot] = counts.get(slot, 0) + sign
+    slots, values = np.array([*counts], np.int64), np.array([*counts.values()], np.float64)
+    return slots, values / (np.sqrt(values @ values) or 1.0)  # a sum of integers: exact in any order
+
+
+def text_tokens(column: str, text: str) -> list[str]:
+    """Return the tokens of a column's text: its words, and their character 3- and 4-grams."""
+    return [f"{column}:{token}" for analyze in _analyzers() for token in analyze(text[:_MOST_READ])]
+
+
+@cache
+def _analyzers() -> tuple[Callable[[str], list[str]], ...]:
+    from sklearn.feature_extraction.text import HashingVectorizer  # slow import, needed only for texts
+
+    words = HashingVectorizer(analyzer="word")
+    pieces = HashingVectorizer(analyzer="char_wb", ngram_range=(3, 4))
+    return words.build_analyzer(), pieces.build_analyzer()
 
 
 def too_large(name: str, value: Any) -> ValueError:
@@ -312,3 +355,140 @@ def too_large(name: str, value: Any) -> ValueError:
 def shown(name: str) -> str:
     """Return a column's name for an error message: quoted and shortened."""
     return repr(name if len(name) <= 60 else f"{name[:59]}…")
+
+
+# Records as JSON.
+
+
+def record_to_json(record: Any) -> Any:
+    """Return a record as plain JSON values, from which `record_from_json` makes one that is encoded to the same row.
+
+    Numbers, strings, bools, None, NaN, dates, datetimes, sets, lists and mappings are preserved. Tuples and arrays
+    become lists, frames and series become mappings, and NumPy and other numbers become Python numbers. Unsupported
+    values, which can only stand in ignored columns, become None.
+
+    Examples
+    --------
+    >>> from datetime import date
+    >>> record_to_json({"channel": "mail", "sent": date(2026, 11, 16), "tags": {"late", "angry"}})
+    {'channel': 'mail', 'sent': {'$date': '2026-11-16'}, 'tags': {'$set': ['angry', 'late']}}
+    """
+    numbers = _only_numbers(record)
+    if numbers is not None:
+        return numbers
+    named = record if isinstance(record, Mapping) else _named_values(record)
+    return _Writer().write(_items(record, "the record") if named is None else named, 0)
+
+
+def _only_numbers(record: Any) -> Any:
+    """Fast path: return a record of finite numbers as plain values, or None for other records."""
+    kind = type(record)
+    if kind is np.ndarray and record.dtype == np.float64 and record.ndim == 1:
+        record, kind = record.tolist(), list
+    if (kind is not list and kind is not dict) or len(record) > MOST_VALUES:
+        return None
+    values = record.values() if kind is dict else record
+    try:
+        if (
+            NUMBERS.issuperset(map(type, values))
+            and math.isfinite(sum(values))
+            and (kind is list or "$" not in "".join(record))
+        ):
+            return record.copy()
+    except (TypeError, OverflowError):  # a key that is not a string, an integer too large for float
+        pass
+    return None
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self._left = 2 * MOST_VALUES  # mappings and lists count as well
+
+    def write(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        if kind is str and len(value) <= MOST_LETTERS:
+            return value
+        if kind is float:
+            return value if math.isfinite(value) else {"$float": repr(value)}
+        if kind is bool or value is None or (kind is int and value.bit_length() < 1024):
+            return value
+        try:
+            if depth <= _DEEPEST_JSON:
+                return self._write_other(value, depth)
+        except ValueError:
+            pass
+        return {"$unreadable": kind.__name__[:80]}
+
+    def _write_other(self, value: Any, depth: int) -> Any:
+        """Write a value that is not plain, or raise a ValueError."""
+        if isinstance(value, Mapping):
+            self._check_room(len(value))
+            pairs = [(_name_of(key), self.write(held, depth + 1)) for key, held in value.items()]
+            if any(name.startswith("$") for name, _ in pairs) or len({name for name, _ in pairs}) < len(pairs):
+                return {"$mapping": [list(pair) for pair in pairs]}
+            return dict(pairs)
+        if isinstance(value, set | frozenset):
+            self._check_room(len(value))
+            return {"$set": [self.write(item, depth + 1) for item in _sorted_set(_items(value, "the set"), "the set")]}
+        if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1):
+            self._check_room(len(value))
+            return [self.write(item, depth + 1) for item in _items(value, "the list")]
+        found = _plain("", value)
+        if isinstance(found, date):
+            return {"$datetime" if isinstance(found, datetime) else "$date": found.isoformat()}
+        if type(found) is type(value):
+            raise ValueError("a string or an integer that is too long")
+        return self.write(found, depth + 1)
+
+    def _check_room(self, n_values: int) -> None:
+        self._left -= 1 + n_values
+        if self._left < 0:
+            raise ValueError("too many values")
+
+
+def record_from_json(described: Any) -> Any:
+    """Invert `record_to_json`; raises ValueError for invalid input.
+
+    Examples
+    --------
+    >>> record_from_json({"sent": {"$datetime": "2026-11-16T09:30:00"}, "length": 212})
+    {'sent': datetime.datetime(2026, 11, 16, 9, 30), 'length': 212}
+    """
+    if type(described) is list and _PLAIN.issuperset(map(type, described)):
+        return described
+    return _read_json(described, 0)
+
+
+def _read_json(described: Any, depth: int) -> Any:
+    if depth > 2 * _DEEPEST_JSON:
+        raise ValueError("the record is nested too deep")
+    if isinstance(described, list):
+        return [_read_json(item, depth + 1) for item in described]
+    if not isinstance(described, dict):
+        return described
+    if len(described) != 1 or not next(iter(described)).startswith("$"):
+        return {name: _read_json(value, depth + 1) for name, value in described.items()}
+    ((kind, held),) = described.items()
+    read = {"$date": date.fromisoformat, "$datetime": datetime.fromisoformat, "$float": _FLOATS.__getitem__}
+    try:
+        if kind == "$mapping":
+            return {_name_of(name): _read_json(value, depth + 1) for name, value in held}
+        if kind == "$set":
+            return {_read_json(item, depth + 1) for item in held}
+        return None if kind == "$unreadable" else read[kind](held)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{described!r:.80} is no value of a record") from error
+
+
+def named_parts(record: Any, prefix: str = "") -> dict[str, Any]:
+    """Return all values of a record by column name, including nested mappings and lists.
+
+    >>> named_parts({"customer": {"id": 17}, "tags": ["late"]})
+    {'customer': {'id': 17}, 'customer.id': 17, 'tags': ['late'], 'tags.0': 'late'}
+    """
+    pairs: Any = enumerate(record) if isinstance(record, list) else record.items() if isinstance(record, dict) else ()
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        found[f"{prefix}{key}"] = value
+        found |= named_parts(value, f"{prefix}{key}.")
+    return found

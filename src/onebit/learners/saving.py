@@ -24,7 +24,7 @@ from numpy.lib import format as npy
 
 from onebit import kernels
 from onebit.engine.state import State, grown
-from onebit.files import replace_file
+from onebit.files import npz_array, npz_bytes, replace_file
 from onebit.import_paths import import_path_of
 from onebit.inputs import MAX_SEED, check_integer, check_seed
 from onebit.kernels import Kernel
@@ -32,7 +32,6 @@ from onebit.labels import check_classes
 from onebit.learners import run
 from onebit.learners.tickets import DIGEST, PAGE, ROUNDS, Expired, Tickets, content_of, guess_of, is_fit
 from onebit.machine_memory import MemoryBudgetError, check_memory, no_more_than
-from onebit.npz import n_bytes, read_array
 from onebit.typed_json import Trusted, check_position, describe, parse, restore, write
 
 if TYPE_CHECKING:
@@ -281,8 +280,8 @@ def _read_parts(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], Ar
         raise ValueError("its header says something else")
     names = [part.filename.removesuffix(".npy") for part in parts if part.filename != "header.json"]
     for name in names:
-        n_bytes(archive, name)
-    return header, {name: read_array(archive, name) for name in names}
+        npz_bytes(archive, name)
+    return header, {name: npz_array(archive, name) for name in names}
 
 
 def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: Trusted, size: int) -> "Learner":

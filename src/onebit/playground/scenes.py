@@ -14,7 +14,7 @@ from onebit.inputs import Floats, Integers, check_number, check_seed
 from onebit.playground.picture import Picture, flat_picture, widest_picture
 from onebit.reporting.text import printable, shortened
 from onebit.streams import bundled, paper_strong, paper_weak, preprocess, wedges
-from onebit.streams.files import ending, read_strangers_text
+from onebit.streams.files import ending, read_untrusted_text
 from onebit.streams.reading import Reading
 
 MOST_ROUNDS = 5000
@@ -222,7 +222,7 @@ def scene_from_table(
     >>> scene_from_table("fruit.csv", b"weight,class\n1,apple\n2,pear\n3,apple\n", seed=0).labels
     ('apple', 'pear')
     """
-    from onebit.streams.text_table import count_columns  # imports Polars, a large library
+    from onebit.streams.table import count_columns  # imports Polars, a large library
 
     check_seed(seed)
     if ending(Path(file_name)) not in (".csv", ".tsv"):
@@ -237,7 +237,7 @@ def scene_from_table(
             n_named = sum(len(names.split(",")) for names in drop) + 1
             _check_size(file_name, "columns", count_columns(path, text, reading) - n_named, MOST_COLUMNS)
             with _ONE_AT_A_TIME:
-                data = read_strangers_text(path, reading, _MOST_SECONDS)
+                data = read_untrusted_text(path, reading, _MOST_SECONDS)
         except ValueError as error:
             raise ValueError(str(error).replace(str(path), printable(file_name))) from None
     n_rows, n_columns = data.X.shape

@@ -15,7 +15,7 @@ from onebit.decider.log import to_json
 from onebit.decider.report import Report
 from onebit.decider.settings import CHANGEABLE
 from onebit.decider.tickets import Shadow, Ticket
-from onebit.encoding.record_json import record_from_json
+from onebit.encoding import record_from_json
 from onebit.experiments.entries import kernel_names, parse_player
 from onebit.experiments.players import build
 from onebit.learners import Learner, all_learners

@@ -143,7 +143,7 @@ def columns_call(decider: Decider) -> dict[str, Any]:
         {
             "name": each.name,
             "kind": each.kind,
-            "n_places": len(each.places),
+            "n_places": len(each.slots),
             "categories": each.categories[:_MOST_CATEGORIES],
             "n_categories": len(each.categories),
             "seen": each.seen,

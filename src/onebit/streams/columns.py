@@ -1,11 +1,12 @@
-"""Interprets the columns of a table as numbers, dates or words, and finds the label.
+"""Interpret the columns of a table as numbers, dates or words, and find the label.
 
 The same rules hold for every file format. Nothing is guessed silently: what is ambiguous, or would become hundreds of
-columns, is refused with a remedy, and the data set records how each column was read.
+columns, is refused with a remedy, and the data set records how each column was read. The encoder makes rows of them.
 """
 
 import re
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -15,6 +16,9 @@ from onebit.machine_memory import check_memory
 from onebit.streams.reading import MAX_WORDS, Reading, option
 from onebit.streams.table import LABEL_NAMES, Table, shorten
 
+if TYPE_CHECKING:
+    from onebit.encoding import Encoder
+
 # Missing values as spreadsheets, R, pandas and UCI files write them, case-insensitive.
 _MISSING = ("", "?", "nan", "na", "n/a", "null")
 _EXPONENT = "(?:[eE][+-]?[0-9]+)?"
@@ -23,87 +27,85 @@ _POINT = rf"^(?:[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+){_EXPONENT}|{_INFINITE})$"
 _COMMA = rf"^(?:[+-]?(?:[0-9]+,?[0-9]*|,[0-9]+){_EXPONENT}|{_INFINITE})$"
 # Ambiguous: 1,234 may be 1234 or 1.234.
 _THOUSAND_OR_DECIMAL = r"^[+-]?[1-9][0-9]{0,2},[0-9]{3}$"
-_THOUSANDS = r"^[+-]?[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]+)?$"
-_WITH_SIGN = r"^(?:[+-]?[$€£¥] ?[+-]?[0-9][0-9.,]*|[+-]?[0-9][0-9.,]* ?[%‰$€£¥])$"
 _CODE = r"^[+-]?0[0-9]+$"
 _WHOLE = r"^(?:0|-?[1-9][0-9]*)$"
 _DATE = (
     r"^([0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2}(?:\.[0-9]+)?))?(?:Z|([+-][0-9]{2}):?([0-9]{2}))?)?$"
 )
+_THOUSANDS = r"^[+-]?[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]+)?$"
+_WITH_SIGN = r"^(?:[+-]?[$€£¥] ?[+-]?[0-9][0-9.,]*|[+-]?[0-9][0-9.,]* ?[%‰$€£¥])$"
 _OTHER_DATE = r"^(?:[0-9]{1,2}([./-])[0-9]{1,2}([./-])(?:[0-9]{4}|[0-9]{2})|[0-9]{4}[./][0-9]{1,2}[./][0-9]{1,2})\b"
+# What most cells of a column may look like without being readable, and the remedy.
+_REFUSED = {
+    _THOUSANDS: "a number with thousands separators; write it without them",
+    _WITH_SIGN: "a number with a sign of money or percent; write it without",
+    _OTHER_DATE: "a date whose order of day and month is not known; write it as 2024-12-31",
+}
 _CELLS_AT_ONCE = 1_000_000  # of dates: more take more memory
 _FEW_ROWS = 20  # in fewer rows, a column that counts rows or never repeats may be coincidence
-
 _SECONDS = 86_400.0  # of a day
 _UNITS_IN_A_DAY = {None: 1.0, "ms": 1e3 * _SECONDS, "us": 1e6 * _SECONDS, "ns": 1e9 * _SECONDS}  # None: a date
-_IS_MISSING = " is missing"
 _NUMBERS, _DAYS = "numbers", "dates, in days since 1970"
-
-
-# What Parquet may hold, beside numbers.
-_TYPED = (pl.Boolean, pl.Date, pl.Datetime, pl.String, pl.Categorical, pl.Enum)
-
-
-class _Encoded(NamedTuple):
-    """One column as the learner will see it."""
-
-    values: Floats
-    """One row per row, one column per number."""
-    endings: tuple[str, ...]
-    """For each of them, what its name has after that of the column."""
-    kind: str
-    """The kind as shown in summaries: "numbers"."""
-    note: str = ""
-    """A note for the summary, such as the number of words."""
+_WORDS = (pl.String, pl.Categorical, pl.Enum)
+_TYPED = (*_WORDS, pl.Boolean, pl.Date, pl.Datetime)  # what Parquet may hold, beside numbers
 
 
 class TableColumns(NamedTuple):
-    """What the columns of a table became."""
+    """What the columns of a table hold."""
 
-    X: Floats
+    features: list[tuple[str, str, Any, tuple[str, ...] | None]]
+    """Name, kind, values and words of each, as in `onebit.encoding.TableColumn`."""
     labels: Any
     """As they are written: whole numbers, truth values or words."""
     where: str
     """The column of labels, for an error."""
     about: dict[str, str]
     """The summary, by name."""
-    feature_names: tuple[str, ...]
+
+    def encode(self) -> "tuple[Encoder, Floats]":
+        """Return the encoder of the features, and their rows."""
+        from onebit.encoding import Encoder, TableColumn  # slow to import, and not needed to read a table
+
+        return Encoder.of_table([TableColumn(*each) for each in self.features])
+
+    @property
+    def X(self) -> Floats:  # noqa: N802
+        """The rows."""
+        return self.encode()[1]
 
 
 def read_columns(table: Table, reading: Reading) -> TableColumns:
-    """Understand the columns of a table: features as numbers, and the labels.
-
-    Parameters
-    ----------
-    table : Table
-        From any kind of file.
-    reading : Reading
-        The user's reading options.
-    """
+    """Understand the columns of a table: features as numbers or words, and the labels."""
     target, why = _label_column(table, reading)
     features = _feature_columns(table, reading, target)
-    kinds = table.frame.dtypes
+    types = table.frame.dtypes
     for j in (*features, target):
-        kind = kinds[j]
+        kind = types[j]
         if not (kind.is_numeric() or isinstance(kind, _TYPED)):
             raise ValueError(f"{table.path}: column {table.names[j]!r} holds {kind}; {_leave_out(table, j)}")
     table, n_missing = _find_missing(table, [*features, target], target, reading)
     labels = _labels(table, target)
-    encoded = _encode_all(table, features, reading)
-    n_columns = sum(column.values.shape[1] for column in encoded.values())
-    check_memory(8 * table.frame.height * n_columns)
-    X = np.hstack([column.values for column in encoded.values()])
-    names = [f"{table.names[j]}{end}" for j, column in encoded.items() for end in column.endings]
+    found, kinds = _understand(table, features, reading)
     unused = sorted(set(range(len(table.names))).difference([target, *features]))
+    missing = [f"{table.names[j]!r} in {count} rows" for j, count in n_missing.items()]
+    filled = "numbers filled with the mean, a column of 0 and 1 beside them says where; words: one more word"
     about = {
         "read as": table.description,
         "label": f"{table.names[target]!r} ({why})",
-        "columns": _say_columns(table, encoded),
+        "columns": "; ".join(f"{len(names)} of {kind}: {_listed(names)}" for kind, names in kinds.items()),
         "dropped": shorten([table.names[j] for j in unused]) or "nothing",
-        "missing": _say_missing(table, n_missing),
+        "missing": f"{_listed(missing)}; {filled}" if missing else "nothing",
     }
-    return TableColumns(X, labels, f"{table.path}, column {table.names[target]!r}", about, tuple(names))
+    return TableColumns(found, labels, f"{table.path}, column {table.names[target]!r}", about)
+
+
+def _listed(texts: list[str], most: int = 8) -> str:
+    return ", ".join(texts[:most]) + (f", … and {len(texts) - most} more" if len(texts) > most else "")
+
+
+def _leave_out(table: Table, j: int) -> str:
+    return f"leave it out with {option('drop', [table.names[j]])}"
 
 
 # Which columns.
@@ -114,12 +116,12 @@ def _label_column(table: Table, reading: Reading) -> tuple[int, str]:
     if reading.label is not None:
         return table.position(reading.label), "as asked for"
     dropped = set(table.positions(reading.drop))
-    found = [j for j, column in enumerate(table.names) if column.lower() in LABEL_NAMES and j not in dropped]
-    if found:
-        return found[0], "by its name; --label chooses another"
     left = [j for j in range(len(table.names)) if j not in dropped]
     if not left:
         raise ValueError(f"{table.path}: no column is left; drop fewer of {shorten(table.names)}")
+    named = [j for j in left if table.names[j].lower() in LABEL_NAMES]
+    if named:
+        return named[0], "by its name; --label chooses another"
     return left[-1], "the last column; --label chooses another"
 
 
@@ -134,7 +136,7 @@ def _feature_columns(table: Table, reading: Reading, target: int) -> list[int]:
         role = "the label" if j == target else "one of columns (--columns)"
         raise ValueError(f"{table.path}: column {table.names[j]!r} is dropped and {role}; take it out of one")
     taken = set(wanted) or set(range(len(table.names)))
-    features = [j for j in range(len(table.names)) if j in taken and j not in dropped and j != target]
+    features = sorted(taken - dropped - {target})
     if not features:
         remedy = "name others in columns (--columns)" if wanted else "drop fewer"
         raise ValueError(f"{table.path}: no column is left beside the label {table.names[target]!r}; {remedy}")
@@ -146,8 +148,7 @@ def _find_missing(table: Table, used: list[int], target: int, reading: Reading) 
     frame, kinds = table.frame, table.frame.dtypes
     text = [f"{j}" for j in used if kinds[j] == pl.String]
     floats = [f"{j}" for j in used if kinds[j].is_float()]
-    is_missing = pl.col(text).str.to_lowercase().is_in(_MISSING)
-    has_missing = frame.select(is_missing.any()).row(0) if text else ()
+    has_missing = frame.select(pl.col(text).str.to_lowercase().is_in(_MISSING).any()).row(0) if text else ()
     affected = [name for name, has in zip(text, has_missing, strict=True) if has]
     is_there = ~pl.col(affected).str.to_lowercase().is_in(_MISSING)
     frame = frame.with_columns(pl.when(is_there).then(pl.col(affected)), pl.col(floats).fill_nan(None))
@@ -156,66 +157,79 @@ def _find_missing(table: Table, used: list[int], target: int, reading: Reading) 
     for j in (j for j, count in n_missing.items() if count == frame.height):
         remedy = "name another label column with label (--label)" if j == target else _leave_out(table, j)
         raise ValueError(f"{table.path}: column {table.names[j]!r} has no value at all; {remedy}")
-    if n_missing and (reading.missing == "refuse" or target in n_missing):
-        among = n_missing if reading.missing == "refuse" else [target]
-        first = frame.select(pl.col([f"{j}" for j in among]).is_null().arg_max()).row(0)
-        row, j = min(zip(first, among, strict=True))
+    refused = n_missing if reading.missing == "refuse" else [j for j in n_missing if j == target]
+    if refused:
+        first = frame.select(pl.col([f"{j}" for j in refused]).is_null().arg_max()).row(0)
+        row, j = min(zip(first, refused, strict=True))
         cell = table.frame.to_series(j)[row]
-        what = f"is {cell!r}" if cell not in ("", None) else "is empty"
+        what = "is empty" if cell in ("", None) else f"is {cell!r}"
         fill = f"remove or fill such rows, or take {option('missing', 'indicator')}"
-        remedy = "remove such rows" if j == target else fill
-        raise ValueError(f"{table.at(row, j)}: {what}; {remedy}")
+        raise ValueError(f"{table.at(row, j)}: {what}; {'remove such rows' if j == target else fill}")
     return table._replace(frame=frame), n_missing
 
 
-# Interpreting columns.
+# What columns hold.
 
 
-class _TextKinds(NamedTuple):
-    """What the text columns are; any other is dates or words."""
-
-    numbers: dict[int, pl.Series]
-    codes: set[int]
-    """Whole numbers that begin with 0."""
-    with_commas: set[int]
-    """Numbers with decimal commas."""
-    n_numbers: dict[int, int]
-    """How many cells of a column are numbers, where not all are."""
-
-
-def _encode_all(table: Table, features: list[int], reading: Reading) -> dict[int, _Encoded]:
-    """Return every feature column as numbers, in order."""
-    kinds = table.frame.dtypes
-    columns = {j: table.frame.to_series(j) for j in features}
-    text = _kinds_of_text(table, [j for j in features if kinds[j] == pl.String], reading)
-    dates = _dates(table, text.n_numbers, reading)
-    words = [j for j in features if j not in text.numbers and j not in dates and _is_words(kinds[j])]
-    n_words = _count_words(table, words)
-    check_memory(8 * table.frame.height * sum(min(count, reading.max_words or MAX_WORDS) for count in n_words.values()))
+def _understand(table: Table, features: list[int], reading: Reading) -> tuple[list[Any], dict[str, list[str]]]:
+    """Return the features as `TableColumns` has them; and their names, with notes, by kind."""
+    types, n_rows = table.frame.dtypes, table.frame.height
+    n_given = {j: n_rows - table.frame.to_series(j).null_count() for j in features}
+    text = [j for j in features if types[j] == pl.String]
+    numbers, with_commas, codes, n_numbers = _numbers_in_text(table, text, n_given, reading)
+    _check_refused(table, n_numbers, n_given, reading)
+    days = _days(table, [j for j, count in _count_matches(table, n_numbers, _DATE).items() if count == n_given[j]])
+    words = [j for j in features if j not in numbers and j not in days and isinstance(types[j], _WORDS)]
+    n_words = _for_each(table, words, lambda cells: cells.drop_nulls().n_unique())
+    check_memory(8 * n_rows * sum(min(count, reading.max_words or MAX_WORDS) for count in n_words.values()))
     named = set(table.positions(reading.columns))
-    encoded = {}
-    for j, column in columns.items():
-        if j in text.numbers:
-            kind = "numbers with decimal commas" if j in text.with_commas else _NUMBERS
-            encoded[j] = _numbers(table, j, text.numbers[j], kind)
-        elif kinds[j].is_numeric() or kinds[j] == pl.Boolean:
-            encoded[j] = _numbers(table, j, column.cast(pl.Float64))
-        elif kinds[j].is_temporal():
-            unit = getattr(kinds[j], "time_unit", None)
-            encoded[j] = _numbers(table, j, column.to_physical() / _UNITS_IN_A_DAY[unit], _DAYS)
-        elif j in dates:
-            encoded[j] = _numbers(table, j, dates[j], _DAYS)
+    found: list[Any] = []
+    kinds: dict[str, list[str]] = {}
+    for j in features:
+        column, name, note = table.frame.to_series(j), table.names[j], ""
+        if j in n_words:
+            kind, note = "words", f" ({n_words[j]} different{', codes, for they begin with 0' if j in codes else ''})"
+            _check_words(table, j, n_words[j], reading)
+            found.append((name, "category", *_words(column)))
+        elif j in days or types[j].is_temporal():
+            kind, unit = _DAYS, _UNITS_IN_A_DAY[getattr(types[j], "time_unit", None)]
+            found.append((name, "days", _floats(table, j, days[j] if j in days else column.to_physical() / unit), None))
         else:
-            note = "codes, for they begin with 0" if j in text.codes else ""
-            encoded[j] = _words(table, j, n_words[j], reading, note)
-        if encoded[j].kind == _NUMBERS and j not in named:
-            _check_counter(table, j, encoded[j].values[:, 0])
-    return encoded
+            kind = "numbers with decimal commas" if j in with_commas else _NUMBERS
+            values = _floats(table, j, numbers[j] if j in numbers else column.cast(pl.Float64))
+            if kind == _NUMBERS and j not in named:
+                _check_counter(table, j, values)
+            found.append((name, "number", values, None))
+        kinds.setdefault(kind, []).append(f"{name!r}{note}")
+    return found, kinds
 
 
-def _kinds_of_text(table: Table, text: list[int], reading: Reading) -> _TextKinds:
-    """Find the columns of text in which every value is a number, all columns at once."""
-    n_given = {j: table.frame.height - table.frame.to_series(j).null_count() for j in text}
+def _for_each(table: Table, columns: Iterable[int], count: Callable[[pl.Expr], pl.Expr]) -> dict[int, int]:
+    """Return a number for each of some columns, in one call: a call costs as much as thousands of cells."""
+    names = [f"{j}" for j in columns]
+    counts = table.frame.select(count(pl.col(names))).row(0) if names else ()
+    return {int(name): count for name, count in zip(names, counts, strict=True)}
+
+
+def _count_matches(table: Table, columns: Iterable[int], pattern: str) -> dict[int, int]:
+    return _for_each(table, columns, lambda cells: cells.str.contains(pattern).sum())
+
+
+def _first_match(table: Table, j: int, pattern: str, *, negate: bool = False) -> tuple[str, str]:
+    """Return where the first cell of a column that matches, or does not, is, and the cell."""
+    column = table.frame.to_series(j)
+    row = int((column.str.contains(pattern) != negate).arg_max() or 0)
+    return table.at(row, j), column[row]
+
+
+def _numbers_in_text(
+    table: Table, text: list[int], n_given: dict[int, int], reading: Reading
+) -> tuple[dict[int, pl.Series], set[int], set[int], dict[int, int]]:
+    """Find the columns of text in which every value is a number, all columns at once.
+
+    Returns their numbers; which of them have decimal commas; the columns of codes, whole numbers that begin with 0; and
+    how many cells are numbers in each other column.
+    """
     n_points = _count_matches(table, text if reading.decimal != "," else [], _POINT)
     with_points = [j for j, count in n_points.items() if count == n_given[j]]
     left = sorted(set(text).difference(with_points))
@@ -227,103 +241,53 @@ def _kinds_of_text(table: Table, text: list[int], reading: Reading) -> _TextKind
         pl.col([f"{j}" for j in with_points]),
         pl.col([f"{j}" for j in with_commas]).str.replace(",", ".", literal=True),
     )
-    n_codes = [j for j, count in _count_matches(table, [*with_points, *with_commas], _CODE).items() if count]
-    codes = {j for j in n_codes if not found[f"{j}"].str.contains("[.eE]").any()}
+    maybe_codes = [j for j, count in _count_matches(table, [*with_points, *with_commas], _CODE).items() if count]
+    codes = {j for j in maybe_codes if not found[f"{j}"].str.contains("[.eE]").any()}
     numbers = found.select(pl.exclude([f"{j}" for j in codes]).cast(pl.Float64, strict=False))
     n_numbers = {j: max(n_points.get(j, 0), n_commas.get(j, 0)) for j in set(left).difference(with_commas)}
-    return _TextKinds({int(each.name): each for each in numbers}, codes, set(with_commas), n_numbers)
-
-
-def _count_matches(table: Table, columns: list[int], pattern: str) -> dict[int, int]:
-    """Return how many cells of each column match, all columns at once."""
-    if not columns:
-        return {}
-    counts = table.frame.select(pl.col([f"{j}" for j in columns]).str.contains(pattern).sum()).row(0)
-    return dict(zip(columns, counts, strict=True))
+    return {int(each.name): each for each in numbers}, set(with_commas), codes, n_numbers
 
 
 def _check_decimal_commas(table: Table, with_commas: list[int], with_points: list[int]) -> None:
     """Raise if commas may be thousands separators, or if some numbers of the file have points instead."""
-    cells = table.frame.select([f"{j}" for j in with_commas])
-    has_comma = pl.all().str.contains(",", literal=True)
-    unclear = (has_comma & pl.all().str.contains(_THOUSAND_OR_DECIMAL)).sum()
-    if sum(cells.select(unclear).row(0)) == sum(cells.select(has_comma.sum()).row(0)):
-        j = with_commas[0]
-        row = int(table.frame.to_series(j).str.contains(",", literal=True).arg_max() or 0)
-        cell = table.frame.to_series(j)[row]
+    n_commas = sum(_count_matches(table, with_commas, ",").values())
+    if sum(_count_matches(table, with_commas, _THOUSAND_OR_DECIMAL).values()) == n_commas:
+        where, cell = _first_match(table, with_commas[0], ",")
         raise ValueError(
-            f"{table.at(row, j)}: is {cell!r}, which may mean {cell.replace(',', '.')} or {cell.replace(',', '')}; "
+            f"{where}: is {cell!r}, which may mean {cell.replace(',', '.')} or {cell.replace(',', '')}; "
             f"say {option('decimal', ',')} for the first, and write numbers without thousands separators for the second"
         )
     for j in with_points:
-        has_point = table.frame.to_series(j).str.contains(".", literal=True)
-        if has_point.any():
-            row = int(has_point.arg_max() or 0)
+        where, cell = _first_match(table, j, r"\.")
+        if "." in (cell or ""):
             raise ValueError(
-                f"{table.at(row, j)}: is {table.frame.to_series(j)[row]!r}, but column {table.names[with_commas[0]]!r} "
-                "has decimal commas; write all numbers in one way, or leave one of the columns out: "
-                f"{option('drop', [table.names[j]])}"
+                f"{where}: is {cell!r}, but column {table.names[with_commas[0]]!r} has decimal commas; write all "
+                f"numbers in one way, or leave one of the columns out: {option('drop', [table.names[j]])}"
             )
 
 
-def _dates(table: Table, n_numbers: dict[int, int], reading: Reading) -> dict[int, pl.Series]:
-    """Return the columns that are dates, as days; raise for what looks like a number or a date and cannot be read so.
-
-    Parameters
-    ----------
-    table : Table
-        It has nulls where values are missing.
-    n_numbers : dict
-        How many cells are numbers, for each column of text in which not all are.
-    reading : Reading
-        The user's reading options.
-    """
-    columns = list(n_numbers)
-    n_given = {j: table.frame.height - table.frame.to_series(j).null_count() for j in columns}
-    _check_slips(table, [j for j in columns if 2 * n_numbers[j] > n_given[j]], reading)
-    for pattern, what, remedy in (
-        (_THOUSANDS, "a number with thousands separators", "write it without them"),
-        (_WITH_SIGN, "a number with a sign of money or percent", "write it without"),
-        (_OTHER_DATE, "a date whose order of day and month is not known", "write it as 2024-12-31"),
-    ):
-        for j, count in _count_matches(table, columns, pattern).items():
-            if 2 * count > n_given[j]:
-                row, cell = _first_match(table, j, pattern)
-                raise ValueError(f"{table.at(row, j)}: is {cell!r}, {what}; {remedy}, or {_leave_out(table, j)}")
-    if reading.decimal is not None:
-        _check_decimal_as_asked(table, n_given, reading.decimal)
-    return _days(table, [j for j, count in _count_matches(table, columns, _DATE).items() if count == n_given[j]])
-
-
-def _first_match(table: Table, j: int, pattern: str) -> tuple[int, str]:
-    """Return the first row of a column that matches, and its cell."""
-    column = table.frame.to_series(j)
-    row = int(column.str.contains(pattern).arg_max() or 0)
-    return row, column[row]
-
-
-def _check_slips(table: Table, mostly_numbers: list[int], reading: Reading) -> None:
-    """Raise for a word among mostly numbers: it is a typing error, which one column per number would hide."""
-    for j in mostly_numbers:
-        column = table.frame.to_series(j)
-        pattern = _COMMA if reading.decimal == "," else _POINT
-        row = int((~column.str.contains(pattern)).arg_max() or 0)
-        hint = ""
-        if row == 0 and table.names[j] == f"column {j}":
+def _check_refused(table: Table, n_numbers: dict[int, int], n_given: dict[int, int], reading: Reading) -> None:
+    """Raise for a column that looks like numbers or dates and cannot be read so."""
+    for j, count in n_numbers.items():
+        if 2 * count > n_given[j]:  # a typing error, which one column per number would hide
+            where, cell = _first_match(table, j, _COMMA if reading.decimal == "," else _POINT, negate=True)
+            is_name = table.names[j] == f"column {j}" and cell == table.frame.to_series(j)[0]
             hint = "; if these are the names of columns, some of them come again below: take those rows out"
-        raise ValueError(f"{table.at(row, j)}: is {column[row]!r} where most rows have a number{hint}")
-
-
-def _check_decimal_as_asked(table: Table, n_given: dict[int, int], decimal: str) -> None:
-    """Raise if a column would be numbers with the other decimal sign than the user gave."""
-    other, pattern = (".", _POINT) if decimal == "," else (",", _COMMA)
-    for j, count in _count_matches(table, list(n_given), pattern).items():
-        if count == n_given[j]:
-            row, cell = _first_match(table, j, re.escape(other))
-            raise ValueError(
-                f"{table.at(row, j)}: is {cell!r}, but decimal is {decimal!r}; "
-                f"say {option('decimal', other)}, or leave it away"
-            )
+            raise ValueError(f"{where}: is {cell!r} where most rows have a number{hint if is_name else ''}")
+    for pattern, what in _REFUSED.items():
+        for j, count in _count_matches(table, n_numbers, pattern).items():
+            if 2 * count > n_given[j]:
+                where, cell = _first_match(table, j, pattern)
+                raise ValueError(f"{where}: is {cell!r}, {what}, or {_leave_out(table, j)}")
+    if reading.decimal is not None:
+        other, pattern = (".", _POINT) if reading.decimal == "," else (",", _COMMA)
+        for j, count in _count_matches(table, n_numbers, pattern).items():
+            if count == n_given[j]:
+                where, cell = _first_match(table, j, re.escape(other))
+                raise ValueError(
+                    f"{where}: is {cell!r}, but decimal is {reading.decimal!r}; say {option('decimal', other)}, "
+                    "or leave it away"
+                )
 
 
 def _days(table: Table, columns: list[int]) -> dict[int, pl.Series]:
@@ -355,22 +319,14 @@ def _days_of(column: pl.Series) -> pl.Series:
     return pl.DataFrame({"text": column}).select(pl.when(is_time).then(days + fraction)).to_series()
 
 
-def _numbers(table: Table, j: int, column: pl.Series, kind: str = _NUMBERS) -> _Encoded:
-    """Return a column of numbers; missing ones are the mean, and a second column marks them."""
-    values = column.to_numpy().astype(np.float64)
-    n_missing = table.frame.to_series(j).null_count()
-    is_missing = np.isnan(values) if n_missing else np.zeros(len(values), np.bool_)  # only a null gives NaN
-    is_wrong = ~np.isfinite(values) & ~is_missing
-    if is_wrong.any():
-        row = int(is_wrong.argmax())
-        raise ValueError(f"{table.at(row, j)}: is {table.frame.to_series(j)[row]}; numbers must be finite")
-    if not n_missing:
-        return _Encoded(values[:, None], ("",), kind)
-    with np.errstate(over="ignore"):
-        mean = values[~is_missing].mean()
-    # The mean of huge numbers may overflow; the median cannot.
-    values[is_missing] = mean if np.isfinite(mean) else np.median(values[~is_missing] / 2.0) * 2.0
-    return _Encoded(np.column_stack([values, is_missing]), ("", _IS_MISSING), kind)
+def _floats(table: Table, j: int, column: pl.Series) -> Floats:
+    """Return a column of numbers, NaN where missing, or raise if one is not finite."""
+    values: Floats = column.to_numpy().astype(np.float64)
+    given, is_wrong = table.frame.to_series(j), ~np.isfinite(values)
+    if np.count_nonzero(is_wrong) > given.null_count():
+        row = int((is_wrong & given.is_not_null().to_numpy()).argmax())
+        raise ValueError(f"{table.at(row, j)}: is {given[row]}; numbers must be finite")
+    return values
 
 
 def _check_counter(table: Table, j: int, values: Floats) -> None:
@@ -383,45 +339,25 @@ def _check_counter(table: Table, j: int, values: Floats) -> None:
         )
 
 
-def _is_words(kind: pl.DataType) -> bool:
-    return isinstance(kind, (pl.String, pl.Categorical, pl.Enum))
-
-
-def _count_words(table: Table, columns: list[int]) -> dict[int, int]:
-    """Return how many different words each column has, all columns at once."""
-    if not columns:
-        return {}
-    counts = table.frame.select(pl.col([f"{j}" for j in columns]).drop_nulls().n_unique()).row(0)
-    return dict(zip(columns, counts, strict=True))
-
-
-def _words(table: Table, j: int, n_words: int, reading: Reading, note: str) -> _Encoded:
-    """Return one column of 0 and 1 for each word of a column, in order, the last for missing ones if there are any."""
-    column = table.frame.to_series(j)
-    never_again = reading.max_words is None and n_words == len(column) >= _FEW_ROWS
+def _check_words(table: Table, j: int, n_words: int, reading: Reading) -> None:
+    """Raise if a column has too many words, or none comes twice; a column of kind "text" could be let through here."""
+    n_rows = table.frame.height
+    never_again = reading.max_words is None and n_words == n_rows >= _FEW_ROWS
     if never_again or n_words > (reading.max_words or MAX_WORDS):
-        raise ValueError(_too_many_words(table, j, n_words, len(column)))
-    width = n_words + (column.null_count() > 0)
+        raise ValueError(
+            f"{table.path}: column {table.names[j]!r} has {n_words} different words in {n_rows} rows. A name, a code "
+            f"or free text is no feature: {_leave_out(table, j)}, or allow one column per word with "
+            f"{option('max_words', n_words)}"
+        )
+
+
+def _words(column: pl.Series) -> tuple[Any, tuple[str, ...]]:
+    """Return for each row the position of its word, and the words in order; missing ones come after the last."""
     # A dictionary: each call of Polars costs as much as thousands of cells, and there may be thousands of columns.
     cells = column.to_list()
     words = sorted(set(cells).difference([None]))
-    places = {word: at for at, word in enumerate([*words, None])}
-    values = np.zeros((len(cells), width))
-    values[np.arange(len(cells)), [places[cell] for cell in cells]] = 1.0
-    endings = (*(f"={word}" for word in words), _IS_MISSING)[:width]
-    return _Encoded(values, endings, "words", f"{n_words} different{', ' + note if note else ''}")
-
-
-def _too_many_words(table: Table, j: int, n_words: int, n_rows: int) -> str:
-    name = table.names[j]
-    return (
-        f"{table.path}: column {name!r} has {n_words} different words in {n_rows} rows. A name, a code or free text is "
-        f"no feature: {_leave_out(table, j)}, or allow one column per word with {option('max_words', n_words)}"
-    )
-
-
-def _leave_out(table: Table, j: int) -> str:
-    return f"leave it out with {option('drop', [table.names[j]])}"
+    positions = {word: at for at, word in enumerate([*words, None])}
+    return np.fromiter(map(positions.__getitem__, cells), np.int64, len(cells)), tuple(words)
 
 
 def _labels(table: Table, target: int) -> Any:
@@ -431,9 +367,7 @@ def _labels(table: Table, target: int) -> Any:
     """
     column = table.frame.to_series(target)
     if column.dtype.is_numeric() or column.dtype == pl.Boolean:
-        if column.dtype.is_float():
-            _check_whole(table, target, column.to_numpy())
-        return column.to_numpy()
+        return _check_whole(table, target, column.to_numpy())
     column = column.cast(pl.String)
     if column.str.contains(_WHOLE).all():
         numbers = column.cast(pl.Int64, strict=False)
@@ -442,41 +376,19 @@ def _labels(table: Table, target: int) -> Any:
     elif column.str.contains(_POINT).all() and not column.str.contains(_CODE).any():
         values = column.cast(pl.Float64, strict=False)
         if values.null_count() == 0 and values.n_unique() == column.n_unique():
-            _check_whole(table, target, values.to_numpy())
-            return values.to_numpy()
+            return _check_whole(table, target, values.to_numpy())
     # NumPy strings all take as much room as the longest one.
     labels = column.to_list()
     check_memory(4 * len(labels) * max(map(len, labels)))
     return np.array(labels)
 
 
-def _check_whole(table: Table, target: int, values: Floats) -> None:
-    is_real = np.isfinite(values) & (values != np.trunc(values))
+def _check_whole(table: Table, target: int, values: Any) -> Any:
+    is_real = np.isfinite(values) & (values != np.trunc(values)) if values.dtype.kind == "f" else np.zeros(1)
     if is_real.any():
         row = int(is_real.argmax())
         raise ValueError(
             f"{table.at(row, target)}: is {values[row]:g}, a measurement rather than a label; "
             "name another label column with label (--label), or write classes instead of numbers"
         )
-
-
-# The summary.
-
-
-def _say_columns(table: Table, encoded: dict[int, _Encoded]) -> str:
-    kinds: dict[str, list[str]] = {}
-    for j, column in encoded.items():
-        note = f" ({column.note})" if column.note else ""
-        kinds.setdefault(column.kind, []).append(f"{table.names[j]!r}{note}")
-    return "; ".join(f"{len(names)} of {kind}: {_listed(names)}" for kind, names in kinds.items())
-
-
-def _say_missing(table: Table, n_missing: dict[int, int]) -> str:
-    if not n_missing:
-        return "nothing"
-    listed = _listed([f"{table.names[j]!r} in {count} rows" for j, count in n_missing.items()])
-    return f"{listed}; numbers filled with the mean, a column of 0 and 1 beside them says where; words: one more word"
-
-
-def _listed(texts: list[str], most: int = 8) -> str:
-    return ", ".join(texts[:most]) + (f", … and {len(texts) - most} more" if len(texts) > most else "")
+    return values

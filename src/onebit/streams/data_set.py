@@ -1,10 +1,10 @@
-"""A data set: rows with labels, in no particular order, identified by their content."""
+"""A data set: rows with labels, in no particular order, identified by their content; and its summary."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,12 @@ import scipy.sparse
 from onebit.inputs import Floats, Integers, SparseRows, check_rows
 from onebit.labels import check_labels, encode_labels, infer_classes
 
+if TYPE_CHECKING:
+    from onebit.encoding import Encoder
+
 Matrix = Any
 """Rows: a float64 array, or a scipy CSR array."""
+_MOST, _LONGEST = 12, 40  # classes that are listed in a summary, letters of a class's name
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +35,8 @@ class DataSet:
     label_names : tuple of str
     about : tuple of pairs of str
         How the file was read, as in `onebit.streams.describe`; not part of the content.
-    feature_names : tuple of str
-        What each column of X is, where a table was read: "amount", "amount is missing", "channel=mail"; otherwise
-        empty. No part of the content.
+    encoder : Encoder, optional
+        What made the rows of a table, and makes those of later records; not part of the content.
     """
 
     name: str
@@ -41,7 +44,7 @@ class DataSet:
     y: Integers
     label_names: tuple[str, ...]
     about: tuple[tuple[str, str], ...] = ()
-    feature_names: tuple[str, ...] = ()
+    encoder: "Encoder | None" = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "X", as_matrix(check_rows(self.X)))  # scipy does not check indices
@@ -50,6 +53,11 @@ class DataSet:
     def n_classes(self) -> int:
         """How many labels there are."""
         return len(self.label_names)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """What each column of X is, where a table was read: "amount", "amount is missing", "channel=mail"."""
+        return () if self.encoder is None else tuple(self.encoder.feature_names())
 
     @property
     def is_sparse(self) -> bool:
@@ -78,18 +86,7 @@ class DataSet:
 def make_data_set(name: str, X: Any, y: Any, where: str, label_names: Sequence[str] | None = None) -> DataSet:
     """Check rows and labels and return them as a data set; errors begin with `where`.
 
-    Parameters
-    ----------
-    name : str
-        What it will be called.
-    X : array or sparse matrix
-        Its rows.
-    y : array
-        Its labels, of any kind.
-    where : str
-        The name for error messages: a path.
-    label_names : sequence of str, optional
-        Names of the labels 0, 1, …; by default the labels are their own names.
+    Labels are their own names, or positions in `label_names`.
     """
     try:
         rows = check_rows(X)
@@ -103,8 +100,7 @@ def make_data_set(name: str, X: Any, y: Any, where: str, label_names: Sequence[s
     # An identifier or a measurement was taken for the label.
     if len(names) == len(labels) > 2:
         raise ValueError(f"{where}: every row has a label of its own ({names[0]!s}, {names[1]!s}, …); is it the label?")
-    shown = _names(names, label_names)
-    return DataSet(name, rows, codes, shown)
+    return DataSet(name, rows, codes, _names(names, label_names))
 
 
 def _names(labels: npt.NDArray[Any], given: Sequence[str] | None) -> tuple[str, ...]:
@@ -118,3 +114,40 @@ def as_matrix(rows: Floats | SparseRows) -> Matrix:
     if isinstance(rows, SparseRows):
         return scipy.sparse.csr_array((rows.values, rows.columns, rows.starts), shape=rows.shape)
     return rows
+
+
+def describe(data: DataSet) -> dict[str, str]:
+    """Return a summary of a data set and of how its file was read, by name.
+
+    Examples
+    --------
+    >>> from onebit.streams import bundled
+    >>> describe(bundled("iris"))
+    {'rows': '150', 'classes': '3: setosa 50, versicolor 50, virginica 50', 'columns': '4 of numbers'}
+    """
+    counts = np.bincount(data.y, minlength=data.n_classes).tolist()
+    names = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in data.label_names]
+    listed = [f"{name} {count}" for name, count in zip(names, counts, strict=True)]
+    more = f", … and {len(listed) - _MOST} more" if len(listed) > _MOST else ""
+    about = dict(data.about)
+    kind = "numbers, sparse" if data.is_sparse else "numbers"
+    facts = {
+        "read as": about.get("read as", ""),
+        "rows": f"{data.X.shape[0]}",
+        "label": about.get("label", ""),
+        "classes": f"{data.n_classes}: {', '.join(listed[:_MOST])}{more}",
+        "columns": about.get("columns", f"{data.X.shape[1]} of {kind}"),
+        "dropped": about.get("dropped", ""),
+        "missing": about.get("missing", ""),
+        "changed": "; ".join(text for name, text in data.about if name == "changed"),
+    }
+    return {name: text for name, text in facts.items() if text}
+
+
+def in_lines(about: Mapping[str, str]) -> str:
+    r"""Return the summary of `describe` as lines, for a report.
+
+    >>> in_lines({"rows": "150", "label": "'species'\n(as asked for)"})
+    "rows: 150\nlabel: 'species' (as asked for)"
+    """
+    return "\n".join(f"{name}: {' '.join(text.split())}" for name, text in about.items())

@@ -5,15 +5,16 @@ import io
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import scipy.sparse
 
+from onebit.files import NPZ_DAMAGE, npz_array, npz_bytes
 from onebit.machine_memory import check_memory, memory, no_more_than
-from onebit.npz import DAMAGE, n_bytes, read_array
 from onebit.streams.data_set import DataSet, make_data_set
 from onebit.streams.reading import Reading, option
 
@@ -25,19 +26,10 @@ Made = TypeVar("Made")
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
 """Data sets that come with scikit-learn."""
 SUFFIXES = {
-    ".csv": "text",
-    ".tsv": "text",
-    ".csv.gz": "text",
-    ".tsv.gz": "text",
+    **dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), "text"),
     ".parquet": "parquet",
-    ".arff": "arff",
-    ".arff.gz": "arff",
-    ".svm": "svmlight",
-    ".svmlight": "svmlight",
-    ".libsvm": "svmlight",
-    ".svm.gz": "svmlight",
-    ".svmlight.gz": "svmlight",
-    ".libsvm.gz": "svmlight",
+    **dict.fromkeys((".arff", ".arff.gz"), "arff"),
+    **dict.fromkeys((".svm", ".svmlight", ".libsvm", ".svm.gz", ".svmlight.gz", ".libsvm.gz"), "svmlight"),
     ".npz": "npz",
 }
 """What a file is, by its ending."""
@@ -50,19 +42,7 @@ _LONGEST_ERROR = 1000  # letters
 _SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
 
-def read_table(
-    path: str | Path,
-    label: str | int | None = None,
-    *,
-    drop: Sequence[str | int] = (),
-    columns: Sequence[str | int] = (),
-    missing: str = "refuse",
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-    max_words: int | None = None,
-    max_gib: float | None = None,
-) -> DataSet:
+def read_table(path: str | Path, label: str | int | None = None, **options: Any) -> DataSet:
     r"""Read a data set from a file; its ending determines the format.
 
     Tables (CSV and other delimited text, Parquet, ARFF) have columns: numbers stay numbers, dates become days since
@@ -77,23 +57,16 @@ def read_table(
     label : str or int, optional
         The label column of a table, by name or position. By default the one named label, class, target or y, else the
         last.
-    drop, columns : sequences of str or int
-        Columns of a table to leave out; the only ones to take.
-    missing : {"refuse", "indicator"}
-        A missing value is an error; or it becomes the mean of its column (a word of its own among words), and a column
-        of 0 and 1 beside it marks where.
-    delimiter, decimal, encoding : str, optional
-        Of text: the delimiter between cells, the decimal sign ("." or ","), the encoding. Detected if not given.
-    max_words : int, optional
-        The most different words a column may have; 100 by default.
-    max_gib : float, optional
-        The most memory that reading may take, in GiB: a small file may unpack to a large one. By default 2, or 200
-        times the size of the file if that is more. It is never more than the machine has.
+    **options
+        Columns of a table to leave out, `drop`, or the only ones to take, `columns`; `missing`, "refuse" or
+        "indicator"; of text, `delimiter`, `decimal` and `encoding`, which are otherwise detected; the limits
+        `max_words` of a column and `max_gib` of memory. `onebit.streams.reading.Reading` explains each.
 
     Returns
     -------
     DataSet
-        Rows, labels as 0…K−1, and the labels' names; `describe` summarises what was read.
+        Rows, labels as 0…K−1, and the labels' names; of a table also the encoder, for later records. `describe`
+        summarises what was read.
 
     Examples
     --------
@@ -109,40 +82,31 @@ def read_table(
             f"path must be that of a file; got {type(path).__name__}. Rows that are in memory are played as they are: "
             "onebit.play(learner, X, y)"
         )
-    path = Path(path)
-    asked = Reading(label, drop, columns, missing, delimiter, decimal, encoding, max_words, max_gib)  # type: ignore[arg-type]
-    reading = asked.checked()
+    path, reading = Path(path), Reading(label, **options).checked()
     kind = _kind_of(path)
-    if reading.chosen and kind not in TABLES:
-        raise ValueError(f"{path}: only tables (CSV, Parquet, ARFF) have columns to choose; got {reading.chosen[0]}")
     if kind in TABLES:
         return understand_table(path, reading, _make_table_data_set)
+    for name in ("label", "drop", "columns"):
+        if name in reading.given:
+            raise ValueError(
+                f"{path}: only tables (CSV, Parquet, ARFF) have columns to choose; got {name}={reading.given[name]!r}"
+            )
     with _reading_errors(path, reading):
-        name = plain_name(path)
-        data = _read_svmlight(path, name) if kind == "svmlight" else _read_npz(path, name)
+        data = _read_svmlight(path) if kind == "svmlight" else _read_npz(path)
         if data.is_sparse:  # a learner keeps a number for each class and column, and a short row may name a high one
             check_memory(8 * data.X.shape[1] * data.n_classes)
         return data
 
 
 def understand_table(path: Path, reading: Reading, understand: "Callable[[Table, Reading], Made]") -> "Made":
-    """Read a file of named columns and return the result of `understand`, or raise a ValueError that names the file.
-
-    Parameters
-    ----------
-    path : Path
-        A CSV or other delimited text, Parquet or ARFF file.
-    reading : Reading
-        The user's reading options, checked.
-    understand : callable
-        Called with the table and the reading; its result is returned.
-    """
+    """Read a file of named columns and return the result of `understand`, or raise a ValueError that names the file."""
     kind = _kind_of(path)
     if kind not in TABLES:
         raise ValueError(f"{path}: must be a table (CSV, Parquet, ARFF), which has named columns; it is {kind}")
-    # Polars is a large library: import it only to read a table.
-    from polars.exceptions import PanicException, PolarsError
-
+    try:
+        from polars.exceptions import PanicException, PolarsError  # a large library: imported only to read a table
+    except ImportError:
+        raise ValueError(f"{path}: reading tables needs polars: pip install 'onebit[files]'") from None
     with _reading_errors(path, reading):
         try:
             return understand(_read_table(path, kind, reading), reading)
@@ -202,44 +166,33 @@ def plain_name(path: Path) -> str:
     return path.name[: -len(ending(path) or path.suffix) or None].removesuffix("_csr")
 
 
-def _make_table_data_set(table: "Table", reading: Reading) -> DataSet:
-    from onebit.streams.columns import read_columns
-
-    return _named_data_set(plain_name(table.path), read_columns(table, reading))
-
-
-def _named_data_set(name: str, found: "TableColumns") -> DataSet:
-    data = make_data_set(name, found.X, found.labels, found.where)
-    return DataSet(data.name, data.X, data.y, data.label_names, tuple(found.about.items()), found.feature_names)
-
-
-def read_strangers_text(path: Path, reading: Reading, seconds: int) -> DataSet:
-    """Read delimited text as `read_table` does, but in a child process.
-
-    Memory and time are limited, so that no file can end or block this process.
-
-    Parameters
-    ----------
-    path : Path
-        A CSV or TSV file.
-    reading : Reading
-        The reading options.
-    seconds : int
-        The time limit.
-    """
+def read_untrusted_text(path: Path, reading: Reading, seconds: int) -> DataSet:
+    """Read delimited text as `read_table` does, in a child process whose memory and time are limited."""
     from onebit.streams.child_reader import read_text_in_child
 
     reading = reading.checked()
     with _reading_errors(path, reading):
-        return _named_data_set(plain_name(path), read_text_in_child(path, reading, seconds))
+        return _encoded_data_set(path, read_text_in_child(path, reading, seconds))
+
+
+def _make_table_data_set(table: "Table", reading: Reading) -> DataSet:
+    from onebit.streams.columns import read_columns
+
+    return _encoded_data_set(table.path, read_columns(table, reading))
+
+
+def _encoded_data_set(path: Path, found: "TableColumns") -> DataSet:
+    encoder, X = found.encode()
+    data = make_data_set(plain_name(path), X, found.labels, found.where)
+    return replace(data, about=tuple(found.about.items()), encoder=encoder)
 
 
 def _read_table(path: Path, kind: str, reading: Reading) -> "Table":
-    from onebit.streams.table import read_arff, read_parquet
-    from onebit.streams.text_table import as_utf8, read_text_table
+    from onebit.streams.child_reader import read_parquet_in_child
+    from onebit.streams.table import as_utf8, read_arff, read_text_table, table_of_frame
 
     if kind == "parquet":
-        return read_parquet(path)
+        return table_of_frame(path, read_parquet_in_child(path), "Parquet")
     content = _content(path)
     if kind == "arff":
         return read_arff(path, as_utf8(path, content, reading.encoding).decode())
@@ -279,7 +232,7 @@ def bundled(name: str) -> DataSet:
     return make_data_set(name, data.data, data.target, name, [str(target) for target in data.target_names])
 
 
-def _read_svmlight(path: Path, name: str) -> DataSet:
+def _read_svmlight(path: Path) -> DataSet:
     from sklearn.datasets import load_svmlight_file
 
     try:
@@ -288,19 +241,19 @@ def _read_svmlight(path: Path, name: str) -> DataSet:
         raise ValueError(f"{path}: is not a whole svmlight file ({error})") from error
     if X.shape[0] == 0:
         raise ValueError(f"{path}: the file is empty")
-    return make_data_set(name, X, y, str(path))
+    return make_data_set(plain_name(path), X, y, str(path))
 
 
-def _read_npz(path: Path, name: str) -> DataSet:
+def _read_npz(path: Path) -> DataSet:
     try:
         with zipfile.ZipFile(path) as archive:
             found = [entry.removesuffix(".npy") for entry in archive.namelist() if entry.endswith(".npy")]
             wanted = [part for part in ("X", "y", "classes", *_SPARSE_PARTS) if part in found]
             # Before any memory is allocated: a small file can ask for more than there is.
-            check_memory(sum(n_bytes(archive, part) for part in wanted))
-            held = {part: read_array(archive, part) for part in wanted}
+            check_memory(sum(npz_bytes(archive, part) for part in wanted))
+            held = {part: npz_array(archive, part) for part in wanted}
         check_memory(8 * held["X"].size if "X" in held else 0)  # which becomes floats
-    except DAMAGE as error:
+    except NPZ_DAMAGE as error:
         raise ValueError(f"{path}: is not a whole npz file of plain arrays ({error})") from error
     is_sparse = all(part in held for part in _SPARSE_PARTS)
     if "y" not in held or not ("X" in held or is_sparse):
@@ -308,7 +261,8 @@ def _read_npz(path: Path, name: str) -> DataSet:
             f"{path}: must hold X and y, or {', '.join(_SPARSE_PARTS)} and y; it holds {', '.join(found) or 'nothing'}"
         )
     names = held["classes"].ravel().tolist() if "classes" in held else None
-    return make_data_set(name, held["X"] if "X" in held else _sparse(path, held), held["y"], str(path), names)
+    X = held["X"] if "X" in held else _sparse(path, held)
+    return make_data_set(plain_name(path), X, held["y"], str(path), names)
 
 
 def _sparse(path: Path, held: dict[str, Any]) -> Any:

@@ -1,55 +1,44 @@
-"""The user's options for reading a file with columns."""
+"""The options of reading a file: names, defaults, and what each means, for Python and the command line alike."""
 
 import shlex
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from onebit.inputs import check_choice, check_integer, check_number
 
-MISSING = ("refuse", "indicator")
-"""The ways to treat missing values."""
 MAX_WORDS = 100
 """A column with more different words than this is a name, a code or free text."""
 _SMALL, _TIMES = 2 * 2**30, 200  # bytes; times the size of a file
 
 
 class Reading(NamedTuple):
-    """What to read of a file, and how.
+    """What to read of a file, and how; `option_help` returns what is annotated."""
 
-    Attributes
-    ----------
-    label : str or int, optional
-        The label column, by name or position (from the end if negative). By default the one named label, class, target
-        or y, else the last.
-    drop, columns : tuples of str or int
-        Columns to leave out; the only columns to take. A text may name several, with commas between.
-    missing : {"refuse", "indicator"}
-        A missing value is an error; or it becomes the mean of its column (a word of its own among words), and a column
-        of 0 and 1 beside it marks where.
-    delimiter, decimal, encoding : str, optional
-        Of text: the delimiter between cells, the decimal sign ("." or ","), the encoding. Detected if not given; the
-        encoding is UTF-8 unless a byte order mark names another.
-    max_words : int, optional
-        The most different words a column may have, each of which becomes a column. By default 100, and a column in
-        which no word comes twice is refused.
-    max_gib : float, optional
-        The most memory that reading may take, in GiB. By default 2, or 200 times the size of the file if that is more.
-        It is never more than the machine has.
-    """
-
-    label: str | int | None = None
-    drop: tuple[str | int, ...] = ()
-    columns: tuple[str | int, ...] = ()
-    missing: str = "refuse"
-    delimiter: str | None = None
-    decimal: str | None = None
-    encoding: str | None = None
-    max_words: int | None = None
-    max_gib: float | None = None
+    label: Annotated[
+        str | int | None,
+        "Label column, by name or position (from the end if negative); otherwise label, class, target, y or the last.",
+    ] = None
+    drop: Annotated[tuple[str | int, ...], "Columns to leave out; repeat it or put commas between."] = ()
+    columns: Annotated[tuple[str | int, ...], "The only columns to take; repeat it or put commas between."] = ()
+    missing: Annotated[
+        str,
+        "refuse, or indicator: the column's mean (a word of its own among words), and a column of 0 and 1 beside it.",
+    ] = "refuse"
+    delimiter: Annotated[str | None, "What stands between cells; otherwise it is found out."] = None
+    decimal: Annotated[str | None, "What stands before decimals, . or ,; otherwise it is found out."] = None
+    encoding: Annotated[str | None, "Of text, such as cp1252; otherwise UTF-8, or what its mark says."] = None
+    max_words: Annotated[
+        int | None,
+        "The most different words a column may have, each a column then; otherwise 100, and one must come twice.",
+    ] = None
+    max_gib: Annotated[
+        float | None,
+        "The most memory that reading may take, in GiB; otherwise 2, or 200 times the file's size if that is more.",
+    ] = None
 
     def checked(self) -> "Reading":
         """Return the same with every value checked and lists made tuples, or raise a ValueError."""
-        check_choice("missing", self.missing, MISSING)
+        check_choice("missing", self.missing, ("refuse", "indicator"))
         if self.max_words is not None:
             check_integer("max_words", self.max_words, low=1)
         if self.max_gib is not None:
@@ -72,10 +61,19 @@ class Reading(NamedTuple):
         return max(_SMALL, _TIMES * file_size) if self.max_gib is None else self.max_gib * 2**30
 
     @property
-    def chosen(self) -> list[str]:
-        """The options that choose columns and were given, for an error about a file that has none."""
-        given = {"label": self.label, "drop": self.drop, "columns": self.columns}
-        return [f"{name}={value!r}" for name, value in given.items() if value not in (None, ())]
+    def given(self) -> dict[str, Any]:
+        """The options that differ from their defaults."""
+        return {name: value for name, value in self._asdict().items() if value != self._field_defaults[name]}
+
+
+def option_help() -> dict[str, str]:
+    """Return what each option means, by its name.
+
+    >>> option_help()["delimiter"]
+    'What stands between cells; otherwise it is found out.'
+    """
+    hints = get_type_hints(Reading, include_extras=True)
+    return {name: hints[name].__metadata__[0] for name in Reading._fields}
 
 
 def option(name: str, value: Any) -> str:

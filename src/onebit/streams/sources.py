@@ -51,16 +51,7 @@ class Source(NamedTuple):
 
 
 def find_sources(given: Sequence[str], reading: Reading = PLAIN) -> list[Source]:
-    """Return the sources behind files, folders, names and import paths.
-
-    Parameters
-    ----------
-    given : sequence of str
-        Paths of files, of folders (every data set in them, by name), names of sets and streams that come with onebit,
-        or import paths of functions ``stream(rounds, seed)``.
-    reading : Reading
-        The user's options for reading files with columns.
-    """
+    """Return the sources behind files, folders (every data set in them, by name), names and import paths."""
     found: list[Source] = []
     for text in given:
         before, _, rest = _split(text)
@@ -69,9 +60,9 @@ def find_sources(given: Sequence[str], reading: Reading = PLAIN) -> list[Source]
             inside = sorted(child for child in path.iterdir() if ending(child))
             if not inside:
                 raise ValueError(f"{path}: the folder has no data set; files end in {', '.join(SUFFIXES)}")
-            found += [_find_source(f"{before}{child}", reading) for child in inside]
+            found += [_find(f"{before}{child}", reading) for child in inside]
         else:
-            found.append(_find_source(text, reading))
+            found.append(_find(text, reading))
     _check_reading(found, reading)
     return _with_distinct_names(found)
 
@@ -82,7 +73,7 @@ def find_source(text: str, reading: Reading = PLAIN) -> Source:
     >>> find_source("paper_weak").stream, find_source("noise:0.05:wine").changes
     ('paper_weak', (LabelNoise(rate=0.05),))
     """
-    found = _find_source(text, reading)
+    found = _find(text, reading)
     _check_reading([found], reading)
     return found
 
@@ -90,17 +81,10 @@ def find_source(text: str, reading: Reading = PLAIN) -> Source:
 def _check_reading(sources: Sequence[Source], reading: Reading) -> None:
     """Raise if reading options are given, and none of the sources has columns."""
     if reading != PLAIN and all(source.reading == PLAIN for source in sources):
-        options = ", ".join(name for name, value in reading._asdict().items() if value != Reading._field_defaults[name])
         raise ValueError(
             f"{', '.join(source.name for source in sources)}: only tables (CSV, Parquet, ARFF) have columns to choose "
-            f"and ways to be read; leave out {options}"
+            f"and ways to be read; leave out {', '.join(reading.given)}"
         )
-
-
-def _find_source(text: str, reading: Reading) -> Source:
-    before, changes, rest = _split(text)
-    source = _find_plain(rest, reading)
-    return source._replace(name=before + source.name, changes=changes)
 
 
 def _split(text: str) -> tuple[str, tuple[Change, ...], str]:
@@ -111,25 +95,26 @@ def _split(text: str) -> tuple[str, tuple[Change, ...], str]:
     return text.removesuffix(rest), changes, rest
 
 
-def _find_plain(text: str, reading: Reading) -> Source:
-    path = Path(text)
+def _find(text: str, reading: Reading) -> Source:
+    before, changes, rest = _split(text)
+    path = Path(rest)
     if path.is_file() or ending(path):
-        return _file(path, reading)
-    if text in BUNDLED or text in _exported([]):
-        return Source(text)
-    if text in _exported(["rounds", "seed"]):
-        return Source(text, stream=text)
-    if is_import_path(text):
-        # Fails here rather than in a worker.
-        draw_function(text)
-        return Source(text, stream=text)
+        # Files without columns may be in the same folder: column options do not apply to them.
+        has_columns = SUFFIXES.get(ending(path) or "") in TABLES
+        reading = reading if has_columns else PLAIN
+        return Source(before + plain_name(path), path.resolve(), reading, changes=changes)
+    if rest in BUNDLED or rest in _exported([]):
+        return Source(before + rest, changes=changes)
+    if rest in _exported(["rounds", "seed"]) or is_import_path(rest):
+        draw_function(rest)  # fails here rather than in a worker
+        return Source(before + rest, stream=rest, changes=changes)
     if path.is_dir():
-        raise ValueError(f"{text}: is a folder; name one file in it")
+        raise ValueError(f"{rest}: is a folder; name one file in it")
     known = known_names()
     raise ValueError(
-        f"{text}: there is no such file or folder, and no data set of that name ({', '.join(known)}). Files end in "
+        f"{rest}: there is no such file or folder, and no data set of that name ({', '.join(known)}). Files end in "
         f"{', '.join(SUFFIXES)}; a stream of your own is named by import path, such as mypackage.streams:mine; changes "
-        f"are written before the data, such as noise:0.05:digits{did_you_mean(text, [*known, *CHANGES])}"
+        f"are written before the data, such as noise:0.05:digits{did_you_mean(rest, [*known, *CHANGES])}"
     )
 
 
@@ -151,15 +136,9 @@ def _exported(parameters: list[str]) -> dict[str, Callable[..., Any]]:
     }
 
 
-def _file(path: Path, reading: Reading) -> Source:
-    # Files without columns may be in the same folder: column options do not apply to them.
-    has_columns = SUFFIXES.get(ending(path) or "") in TABLES
-    return Source(plain_name(path), path.resolve(), reading if has_columns else PLAIN)
-
-
 def _before(source: Source) -> str:
     """Return the changes as they are written at the beginning of the name."""
-    return ":".join([*source.name.split(":")[: 2 * len(source.changes)], ""]) if source.changes else ""
+    return "".join(f"{part}:" for part in source.name.split(":")[: 2 * len(source.changes)])
 
 
 def _with_distinct_names(sources: list[Source]) -> list[Source]:
@@ -301,6 +280,5 @@ def as_data_set(source: Source, rounds: int) -> DataSet:
 
 def say_changes(source: Source) -> dict[str, str]:
     """Return a readable description of a source's changes, or nothing."""
-    return (
-        {"changed": "; then ".join(change.description for change in reversed(source.changes))} if source.changes else {}
-    )
+    described = "; then ".join(change.description for change in reversed(source.changes))
+    return {"changed": described} if described else {}

@@ -1,8 +1,17 @@
-"""A table as read from a file: named columns, not yet interpreted."""
+"""Tables as read from files: named columns of delimited text, ARFF or Parquet, not yet interpreted.
 
+Polars reads delimited text, all cells as text. What Polars reads differently, or refuses without a line number, is read
+again by Python's csv module: quotes inside cells, blanks before quotes, rows of the wrong length, lone carriage
+returns.
+"""
+
+import codecs
+import csv
+import io
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,17 +19,28 @@ import polars as pl
 
 from onebit.import_paths import did_you_mean
 from onebit.machine_memory import check_memory
-from onebit.streams.child_reader import read_parquet_in_child
 from onebit.streams.reading import Reading, option
 
 LABEL_NAMES = ("label", "class", "target", "y")
 """A column of this name is the label unless another is asked for; without one it is the last column."""
 # ASCII digits only: Python accepts 1_0 and ٣ as numbers, but in a file they are words.
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity)")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "'|'"}  # those that are detected
+_SAMPLE, _SAMPLE_LINES = 1 << 16, 100  # bytes and lines in which the delimiter is detected
+_ENCODINGS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_ZLIB = (b"x^", b"x\x01")  # Polars decompresses what begins like this, even a column name such as x^2
+# Measured: the memory Polars takes for text of one letter, and for a column of a few rows; and a cell of an ARFF file.
+_BYTES_OF_A_CELL, _BYTES_OF_A_COLUMN, _BYTES_OF_AN_ARFF_CELL = 48, 10_000, 64
 _DATE_ATTRIBUTE = re.compile(r"""(?im)^([^\S\n]*@attribute\s+(?:'[^'\n]*'|"[^"\n]*"|\S+))\s+date\b.*$""")
 _ATTRIBUTE = re.compile(r"(?im)^[^\S\n]*@attribute\b")
 _DATA = re.compile(r"(?im)^[^\S\n]*@data\b")
-_BYTES_OF_A_CELL = 64  # as a Python object, a cell of a column and a number
 
 
 class Table(NamedTuple):
@@ -69,7 +89,185 @@ class Table(NamedTuple):
         return found
 
 
-def header_is_first(cells: pl.DataFrame, reading: Reading) -> bool:
+def shorten(names: Sequence[str], most: int = 12) -> str:
+    """Return names for a message, the first of them if there are many.
+
+    >>> shorten(["a", "b", "c"], 2)
+    "'a', 'b', … (3 in all)"
+    """
+    return ", ".join(map(repr, names[:most])) + (f", … ({len(names)} in all)" if len(names) > most else "")
+
+
+# Delimited text.
+
+
+def read_text_table(path: Path, content: bytes, reading: Reading) -> Table:
+    """Read delimited text, all cells as text."""
+    text, delimiter = _decode(path, content, reading)
+    _check_size(text, delimiter.encode())
+    cells = _read_quickly(text, delimiter)
+    if cells is None:
+        cells = _frame(path, text, delimiter)
+    cells = _without_blanks(cells)
+    if cells.height == 0:
+        raise ValueError(f"{path}: the file is empty")
+    if (cells.to_series(-1) == "").any():
+        # Polars pads rows that are too short: only the csv module distinguishes them from rows that end with an empty
+        # cell.
+        for _ in _records(path, text, delimiter):
+            pass
+
+    def line(row: int) -> str:
+        return f"line {next(islice(_records(path, text, delimiter), row, None))[0]}"
+
+    has_header = _header_is_first(cells, reading)
+    if has_header and cells.height == 1:
+        raise ValueError(f"{path}: has a header and no rows")
+    names = [f"column {j}" for j in range(cells.width)]
+    if has_header:
+        names = _column_names(path, line(0), cells.row(0), reading)
+    between = {**_DELIMITERS, " ": "blanks"}.get(delimiter, repr(delimiter))
+    description = f"text with {between} between cells, {f'names in {line(0)}' if has_header else 'no header'}"
+    return Table(path, cells.slice(int(has_header)), names, description, lambda row: line(row + has_header))
+
+
+def count_columns(path: Path, content: bytes, reading: Reading) -> int:
+    """Return how many cells the first row has, without reading the others."""
+    return next((len(cells) for _, cells in _records(path, *_decode(path, content, reading))), 0)
+
+
+def _decode(path: Path, content: bytes, reading: Reading) -> tuple[bytes, str]:
+    """Return text in UTF-8, and its delimiter."""
+    text = as_utf8(path, content, reading.encoding)
+    if not text.strip():
+        raise ValueError(f"{path}: the file is empty")
+    sample = text[:_SAMPLE].decode(errors="ignore")
+    return text, reading.delimiter or find_delimiter(sample, len(text) <= _SAMPLE)
+
+
+def _check_size(text: bytes, delimiter: bytes) -> None:
+    """Raise a MemoryError if the cells and columns of a text will take more memory than is allowed."""
+    n_cells = text.count(delimiter) + text.count(b"\n") + text.count(b"\r") + 1
+    n_columns = text.lstrip().split(b"\n", 1)[0].count(delimiter) + 1
+    check_memory(2 * len(text) + _BYTES_OF_A_CELL * n_cells + _BYTES_OF_A_COLUMN * n_columns)
+
+
+def as_utf8(path: Path, content: bytes, encoding: str | None) -> bytes:
+    """Return text in UTF-8 without a byte order mark, or raise if it is not in the given encoding."""
+    marked = encoding or next((name for mark, name in _ENCODINGS.items() if content.startswith(mark)), "utf-8")
+    text = content
+    try:
+        if marked != "utf-8" or not content.isascii():
+            text = content.decode(marked).encode()
+    except LookupError:
+        raise ValueError(
+            f"encoding must be one that Python knows, such as cp1252 or utf-16; got {encoding!r}"
+        ) from None
+    except UnicodeError as error:
+        message, place = str(error), ""
+        if isinstance(error, UnicodeDecodeError):
+            line = error.object[: error.start].count(b"\n") + 1
+            message, place = error.reason, f" at byte {error.start}, line {line}"
+        raise ValueError(
+            f"{path}: is not {marked.upper()} text ({message}{place}); name its encoding, such as --encoding cp1252, "
+            "or save it as UTF-8"
+        ) from error
+    while text.startswith(codecs.BOM_UTF8):  # some programs write the mark twice
+        text = text[len(codecs.BOM_UTF8) :]
+    if b"\0" in text:
+        line = text[: text.index(b"\0")].count(b"\n") + 1
+        raise ValueError(
+            f"{path}, line {line}: has a zero byte; name its encoding, such as --encoding utf-16, or save it as UTF-8"
+        )
+    return text
+
+
+def find_delimiter(sample: str, is_whole: bool = True) -> str:
+    r"""Return the delimiter between cells; the last line may be cut off unless the sample is whole.
+
+    It is the character that occurs equally often in every line. Of two such characters it is the more frequent one, but
+    never a comma that is a decimal comma: ``5,1;3,5`` are two cells.
+
+    >>> find_delimiter("a,b;c,d\n"), find_delimiter("5,1;3,5;x\n4,9;3;y\n"), find_delimiter("1,2,3;4\n")
+    (',', ';', ',')
+    """
+    bare = re.sub(r'"[^"]*"', "q", sample)  # quoted text contains no delimiters
+    lines = [line for line in re.split(r"[\r\n]+", bare) if line.strip()]
+    lines = lines[: -1 if not is_whole and len(lines) > 1 else None][:_SAMPLE_LINES]
+    even = [sign for sign in _DELIMITERS if lines[0].count(sign) and len({line.count(sign) for line in lines}) == 1]
+    candidates = even or [sign for sign in _DELIMITERS if sign in lines[0]] or [","]
+    best = max(candidates, key=lines[0].count)
+    others = [sign for sign in candidates if sign != ","]
+    if best != "," or not others:
+        return best
+    other = max(others, key=lines[0].count)
+    cells = [cell.strip() for line in lines[1:] or lines for cell in line.split(other) if "," in cell]
+    return other if cells and all(_DECIMAL_COMMA.fullmatch(cell) for cell in cells) else best
+
+
+def _read_quickly(text: bytes, delimiter: str) -> pl.DataFrame | None:
+    """Return all cells by Polars, or None where it would read them differently from the csv module."""
+    if delimiter == " " or not delimiter.isascii() or text.count(b"\r") != text.count(b"\r\n"):
+        return None
+    has_quotes = b'"' in text
+    if has_quotes and re.search(re.escape(delimiter).encode() + rb'[ \t]+"', text):
+        return None
+    body = text.lstrip(b"\r\n")
+    if body.startswith((*_ZLIB, codecs.BOM_UTF8)):
+        return None
+    try:
+        cells = pl.read_csv(
+            body, has_header=False, separator=delimiter, infer_schema=False, empty_string_is_null=False, glob=False
+        )
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        return None
+    too_long = (pl.all().str.len_bytes() > csv.field_size_limit()).any()
+    quotes = pl.all().str.contains('"', literal=True).any()
+    doubtful = any(cells.select(too_long).row(0)) or (has_quotes and any(cells.select(quotes).row(0)))
+    return None if doubtful else cells
+
+
+def _records(path: Path, text: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line and the cells of each row that is not empty, or raise at the first malformed one."""
+    lines = io.TextIOWrapper(io.BytesIO(text), encoding="utf-8", newline="")
+    blanks = delimiter == " "
+    source = (re.sub(r"[ \t]+", " ", line.strip(" \t")).replace(" \n", "\n") for line in lines) if blanks else lines
+    reader = csv.reader(source, delimiter=delimiter, skipinitialspace=not blanks, strict=True)
+    before, width = 0, 0
+    try:
+        for cells in reader:
+            line, before = before + 1, reader.line_num
+            if not any(cell.strip() for cell in cells):
+                continue
+            width = width or len(cells)
+            if len(cells) != width:
+                raise ValueError(f"{path}, line {line}: has {len(cells)} columns where the first line has {width}")
+            yield line, cells
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num}: {error}; is the file cut off?") from error
+
+
+def _frame(path: Path, text: bytes, delimiter: str) -> pl.DataFrame:
+    rows = [cells for _, cells in _records(path, text, delimiter)]
+    return pl.DataFrame(
+        [pl.Series(f"{j}", column, dtype=pl.String) for j, column in enumerate(zip(*rows, strict=True))]
+    )
+
+
+def _without_blanks(cells: pl.DataFrame) -> pl.DataFrame:
+    """Return stripped cells, without rows that are empty then."""
+    if cells.width == 0:
+        return cells
+    cells.columns = [f"{j}" for j in range(cells.width)]
+    edges = cells.select(pl.all().str.contains(r"^\s|\s$").any()).row(0)
+    padded = [name for name, has_blanks in zip(cells.columns, edges, strict=True) if has_blanks]
+    cells = cells.with_columns(pl.col(padded).str.strip_chars())
+    if (cells.to_series(0) == "").any():
+        cells = cells.filter(pl.any_horizontal(pl.all() != ""))
+    return cells
+
+
+def _header_is_first(cells: pl.DataFrame, reading: Reading) -> bool:
     """Return whether the first row names the columns.
 
     It does if one of its cells is a name that the user gave; or is a usual name of labels and comes nowhere else in its
@@ -92,7 +290,7 @@ def header_is_first(cells: pl.DataFrame, reading: Reading) -> bool:
     )
 
 
-def column_names(path: Path, line: str, header: Sequence[Any], reading: Reading) -> list[str]:
+def _column_names(path: Path, line: str, header: Sequence[Any], reading: Reading) -> list[str]:
     """Return the names in a header, or raise if a column that will be used has no unique name."""
     names = [str(cell) for cell in header]
     dropped = {f"{name}" for name in reading.drop}
@@ -109,9 +307,7 @@ def column_names(path: Path, line: str, header: Sequence[Any], reading: Reading)
     return names
 
 
-def read_parquet(path: Path) -> Table:
-    """Read a Parquet file."""
-    return _typed(path, read_parquet_in_child(path), "Parquet")
+# ARFF and Parquet.
 
 
 def read_arff(path: Path, text: str) -> Table:
@@ -121,7 +317,7 @@ def read_arff(path: Path, text: str) -> Table:
     # Sparse rows are made dense: a row of two letters has as many cells as there are attributes.
     head = _DATA.search(text)
     n_rows = text.count("\n", head.end()) if head else 0
-    check_memory(_BYTES_OF_A_CELL * len(_ATTRIBUTE.findall(text)) * n_rows)
+    check_memory(_BYTES_OF_AN_ARFF_CELL * len(_ATTRIBUTE.findall(text)) * n_rows)
     try:
         # Dates are text that `columns` parses.
         found = _arff.loads(_DATE_ATTRIBUTE.sub(r"\1 string", text))
@@ -134,25 +330,7 @@ def read_arff(path: Path, text: str) -> Table:
             columns.append(pl.Series(name, values, dtype=pl.String).cast(pl.Categorical))
         else:
             columns.append(pl.Series(name, values, dtype=pl.String if kind == "STRING" else pl.Float64))
-    return _typed(path, pl.DataFrame(columns), "ARFF")
-
-
-def _typed(path: Path, frame: pl.DataFrame, description: str) -> Table:
-    names = list(frame.columns)
-    if frame.height == 0 or not names:
-        raise ValueError(f"{path}: the file is empty")
-    frame.columns = [f"{j}" for j in range(len(names))]
-    frame = frame.with_columns(pl.col(pl.String).str.strip_chars())
-    return Table(path, frame, names, description, lambda row: f"row {row + 1}")
-
-
-def shorten(names: Sequence[str], most: int = 12) -> str:
-    """Return names for a message, the first of them if there are many.
-
-    >>> shorten(["a", "b", "c"], 2)
-    "'a', 'b', … (3 in all)"
-    """
-    return ", ".join(map(repr, names[:most])) + (f", … ({len(names)} in all)" if len(names) > most else "")
+    return table_of_frame(path, pl.DataFrame(columns), "ARFF")
 
 
 def _first_line(error: BaseException) -> str:
@@ -162,3 +340,13 @@ def _first_line(error: BaseException) -> str:
     except Exception:
         message = str(getattr(error, "message", ""))
     return (message or type(error).__name__).splitlines()[0][:200]
+
+
+def table_of_frame(path: Path, frame: pl.DataFrame, description: str) -> Table:
+    """Return the columns of a frame that was read from a file."""
+    names = list(frame.columns)
+    if frame.height == 0 or not names:
+        raise ValueError(f"{path}: the file is empty")
+    frame.columns = [f"{j}" for j in range(len(names))]
+    frame = frame.with_columns(pl.col(pl.String).str.strip_chars())
+    return Table(path, frame, names, description, lambda row: f"row {row + 1}")
