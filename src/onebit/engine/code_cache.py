@@ -81,7 +81,7 @@ def _parts(thing: Any, seen: dict[int, int]) -> Iterable[str]:
         if is_new:
             yield from _parts_of_code(thing.__code__)
             values = tuple(cell.cell_contents for cell in thing.__closure__ or ())
-            found = [(name, thing.__globals__[name]) for name in _names_in(thing.__code__) if name in thing.__globals__]
+            found = _found_by(thing)
             for value in (values, thing.__defaults__, *(thing.__kwdefaults__ or {}).items(), *found):
                 yield from _parts(value, seen)
             if is_plain:
@@ -105,6 +105,17 @@ def _parts(thing: Any, seen: dict[int, int]) -> Iterable[str]:
         yield repr(thing)
     else:
         raise _StrangerError
+
+
+def _found_by(function: types.FunctionType) -> list[tuple[str, Any]]:
+    """Return what a function finds in its module, and, by their names, in modules of ours that it names there."""
+    names, found = _names_in(function.__code__), []
+    for name in [name for name in names if name in function.__globals__]:
+        value = function.__globals__[name]
+        within = [each for each in names if isinstance(value, types.ModuleType) and each in vars(value)]
+        is_ours = isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] == _PACKAGE and within
+        found += [(f"{name}.{each}", getattr(value, each)) for each in within] if is_ours else [(name, value)]
+    return found
 
 
 def _parts_of_code(code: types.CodeType) -> Iterable[str]:
