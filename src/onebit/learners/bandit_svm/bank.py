@@ -7,7 +7,7 @@ positions in it.
 
 import math
 import sys
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class Settings(NamedTuple):
 
 # By its code compiled code knows a kernel's formula, so that one compiled function serves every bank.
 COMPILED = (Linear, Gaussian, Rational, Polynomial, Multinomial)
-LINEAR_CODE, GAUSSIAN, RATIONAL, POLYNOMIAL, MULTINOMIAL, LAPLACE, IN_PYTHON = range(7)
+DOT, GAUSSIAN, RATIONAL, POLYNOMIAL, MULTINOMIAL, LAPLACE, IN_PYTHON = range(7)
 
 
 def plan_members(kernels: tuple[Kernel, ...], settings: Settings, width: int) -> tuple[tuple[Kernel, ...], Settings]:
@@ -89,7 +89,7 @@ TOTAL, SUPPORT = range(2)  # of `sums`
 LOSS, TRUST, PRODUCED = range(3)  # of `members`
 RIGHT, WRONG = range(2)  # of `guesses`
 SIZE, REMOVED, DUE, DISPUTED, FOLLOWED, LANDMARKS, SEEN = range(7)  # of `counts`
-N_COUNTS, TO_FORGET = SEEN + 2, 4
+TO_FORGET = 4
 ROUNDS, LATELY, USUALLY, BEST = range(4)  # of `watch`
 STATISTICS, SCALE = range(2)  # of `scaling`
 _SOURCES = ("vote", "regression on rows", "regression on landmarks")
@@ -101,75 +101,43 @@ HEARD, NOISE, SURE, SURE_WRONG = range(4)  # of its last row
 
 
 class BankArrays(NamedTuple):
-    """What was learned: their axes are in `_AXES`."""
+    """What was learned, with the axes of each array."""
 
-    columns: Integers  # where each example has entries
-    raws: Floats  # these entries as they came
-    values: Floats  # these entries scaled and divided by the row's length, if all members are linear
-    units: Floats  # the examples scaled and divided by their length, if not
-    examples: Floats  # the length of each example, its kind (dense or sparse), and how many entries it has
-    grams: Floats  # kernel values of the examples
-    targets: Floats  # what is proved of them, as the scores that are due
-    alphas: Floats  # the dual coefficients, never negative
-    coefficients: Floats  # what each class gained of each example: sign times alpha, and what was projected
-    importance: Floats  # the sum of the squares of each example's coefficients
-    scores: Floats  # every class's score of each example
-    sums: Floats  # the sum of each class's alphas, and how many are above 0
-    weights: Floats  # the linear member's separators, with what removed examples left in them
-    # Linear separators on rows as they came, without a vote, which can be the reference: a scale that changes cannot
-    # touch their guarantee.
-    guard: Floats
+    columns: Annotated[Integers, "example entry"]  # where each example has entries
+    raws: Annotated[Floats, "example entry"]  # these entries as they came
+    values: Annotated[Floats, "example value"]  # scaled and divided by the row's length, if all members are linear
+    units: Annotated[Floats, "unit example"]  # the examples scaled and divided by their length, if not
+    examples: Annotated[Floats, "3 example"]  # of each its length, its kind, and how many entries it has
+    grams: Annotated[Floats, "base example example"]  # kernel values of the examples
+    targets: Annotated[Floats, "class example"]  # what is proved of them, as the scores that are due
+    alphas: Annotated[Floats, "member class example"]  # the dual coefficients, never negative
+    coefficients: Annotated[Floats, "member example class"]  # sign times alpha, and what was projected
+    importance: Annotated[Floats, "member example"]  # the sum of the squares of each example's coefficients
+    scores: Annotated[Floats, "member class example"]  # every class's score of each example
+    sums: Annotated[Floats, "member 2 class"]  # the sum of each class's alphas, and how many are above 0
+    weights: Annotated[Floats, "weight class"]  # the linear member's, with what removed examples left in them
+    # Weights for rows as they came, without a vote, which can be the reference: no scale touches their guarantee.
+    guard: Annotated[Floats, "guarded class"]
     # How often each member was wrong (less than 1 is added where it may have been), with a little for each productive
     # example; what it counts in the vote, exp(−loss), the best one's being 1; how many stored examples had a productive
     # fact for it. The guard is the last.
-    members: Floats
-    guesses: Integers  # how often each class was guessed and it was right, and wrong
+    members: Annotated[Floats, "asked 3"]
+    guesses: Annotated[Integers, "2 class"]  # how often each class was guessed and it was right, and wrong
     # Stored examples; removals; what Python must do before the next round (1 + the kind of rows that get a new scale,
     # and TO_FORGET, if old facts no longer hold); mistakes in disputed rounds; mistakes made by following the
     # reference; landmarks of the regressions; rows learned from, dense and then sparse.
-    counts: Integers
-    watch: Floats  # rounds played, the rate of mistakes of late and usually, and the best usual rate
-    scaling: Floats  # for each kind of rows, statistics of the columns, and the scale in force
-    landmarks: Floats  # rows, as the kernels saw them when they were stored
-    landmark_changes: Floats  # N of the regression on landmarks
-    landmark_weights: Floats
-    row_changes: Floats  # N of every class of the regression on rows
-    row_weights: Floats
+    counts: Annotated[Integers, "8"]
+    watch: Annotated[Floats, "4"]  # rounds played, the rate of mistakes of late and usually, and the best usual rate
+    scaling: Annotated[Floats, "2 2 4 scaled"]  # for each kind of rows, statistics of columns and the scale in force
+    landmarks: Annotated[Floats, "seen landmark"]  # rows, as the kernels saw them when they were stored
+    landmark_changes: Annotated[Floats, "feature feature"]  # N of the regression on landmarks
+    landmark_weights: Annotated[Floats, "feature class"]
+    row_changes: Annotated[Floats, "class row row"]  # N of every class of the regression on rows
+    row_weights: Annotated[Floats, "row class"]
     # The covariance of the mixture's weights; the weights; and numbers: answers, the mean squared error, rounds in
     # which the leading separator was sure, the share of them of late in which it was wrong.
-    mixture: Floats
+    mixture: Annotated[Floats, "mixture 7"]
 
-
-_AXES: dict[str, tuple[str | int, ...]] = {
-    "columns": ("example", "entry"),
-    "raws": ("example", "entry"),
-    "values": ("example", "value"),
-    "units": ("unit", "example"),
-    "examples": (3, "example"),
-    "grams": ("base", "example", "example"),
-    "targets": ("class", "example"),
-    "alphas": ("member", "class", "example"),
-    "coefficients": ("member", "example", "class"),
-    "importance": ("member", "example"),
-    "scores": ("member", "class", "example"),
-    "sums": ("member", 2, "class"),
-    "weights": ("weight", "class"),
-    "guard": ("raw column", "class"),
-    "members": ("opinion", 3),
-    "guesses": (2, "class"),
-    "counts": (N_COUNTS,),
-    "watch": (4,),
-    "scaling": (2, 2, 4, "scaled column"),
-    "landmarks": ("seen column", "landmark"),
-    "landmark_changes": ("feature", "feature"),
-    "landmark_weights": ("feature", "class"),
-    "row_changes": ("class", "row column", "row column"),
-    "row_weights": ("row column", "class"),
-    "mixture": ("mixture row", N_MIXED),
-}
-_GROWING = ("class", "example", "entry", "value", "landmark", "feature")
-AXES = {name: tuple(str(axis) if axis in _GROWING else "" for axis in axes) for name, axes in _AXES.items()}
-"""The axes that can grow, for `State.axes`."""
 
 RAW, UNIT, RAW_UNIT = range(3)  # of `entries`
 ROOM, LINE, PRODUCTS, VALUES = range(4)  # of `lines`
@@ -179,66 +147,77 @@ LINEAR, NEAR, WIDTHS, VOTE = range(4)  # of `estimates`
 
 
 class BankScratch(NamedTuple):
-    """What is known about one round."""
+    """What is known about one round, with the axes of each array."""
 
-    scores: Floats  # what the guess is made from: the vote, with what is preferred, passed over and proposed
-    opinions: Floats  # every member's scores, then the guard's if there is one, as far as it was asked
-    targets: Floats  # what the answer proves
-    propensities: Floats
-    columns: Integers  # where the row has entries
-    entries: Floats  # of the row as it came; scaled and divided by its length; as it came, divided by its length
-    unit: Floats  # the whole row, scaled and divided by its length
-    lines: Floats  # numbers for each example: two written over at will, products of unit rows, values of each base
-    nearest: Integers  # of each base, which other example is most like each: 1 + its place, or 0 if it is not known
-    numbers: Floats  # the length of the scaled row, and then k(x, x) of each base
+    scores: Annotated[Floats, "class"]  # what the guess is made from: the vote, and what is preferred or proposed
+    opinions: Annotated[Floats, "asked class"]  # the scores of every member, and of the guard, as far as it was asked
+    targets: Annotated[Floats, "class"]  # what the answer proves
+    propensities: Annotated[Floats, "class"]
+    columns: Annotated[Integers, "entry"]  # where the row has entries
+    entries: Annotated[Floats, "3 entry"]  # as they came; scaled and divided by the row's length; only divided by it
+    unit: Annotated[Floats, "width"]  # the whole row, scaled and divided by its length
+    lines: Annotated[Floats, "line example"]  # two written over at will, products of unit rows, values of each base
+    nearest: Annotated[Integers, "base example"]  # 1 + the place of the other example most like it; 0: not known
+    numbers: Annotated[Floats, "number"]  # the length of the scaled row, and then k(x, x) of each base
     # How many entries the row has; its kind; the reference; whether it is followed where it disputes the guess; whether
     # the vote holds every label to be wrong; whether all members must be asked; whether products are written; and then
     # of each member whether it was asked, and of each base whether its values are written.
-    flags: Integers
-    features: Floats  # what the regression on landmarks sees of the row, and room for as much
-    estimates: Floats  # of every class: of the regression on rows, of that on landmarks, widths of the first, the vote
-    known: Floats  # what the mixture knows of two labels
+    flags: Annotated[Integers, "flag"]
+    features: Annotated[Floats, "2 feature"]  # what the regression on landmarks sees of the row, and room for as much
+    estimates: Annotated[Floats, "4 class"]  # of the regression on rows, on landmarks, widths of the first, the vote
+    known: Annotated[Floats, "2 7"]  # what the mixture knows of two labels
 
 
-MOST_LANDMARKS = 300
-"""A round costs two passes over a matrix of this size."""
-# The regression on rows is left out where a round would cost more than this (classes × features²).
-_MOST_OF_ROWS = 1 << 18
-# The one on landmarks has the row beside the similarities up to this many features; beyond, a constant.
-_MOST_BESIDE = 200
+_HINTS = {fields: get_type_hints(fields, include_extras=True) for fields in (BankArrays, BankScratch)}
+_AXES = {fields: {name: get_args(hint)[1].split() for name, hint in hints.items()} for fields, hints in _HINTS.items()}
+_GROWING = ("class", "example", "entry", "value", "landmark", "feature")
+GROWING = {name: tuple(axis if axis in _GROWING else "" for axis in axes) for name, axes in _AXES[BankArrays].items()}
+"""The axes that can grow, for `State.axes`."""
+
+MOST_LANDMARKS = 300  # a round costs two passes over a matrix of this size
+_MOST_OF_ROWS = 1 << 18  # classes × features²: the regression on rows is left out where a round would cost more
+_MOST_BESIDE = 200  # features: beyond, the regression on landmarks has a constant beside the similarities, and no row
 # Before anything is known the vote decides.
 _FIRST_WEIGHTS, FIRST_VARIANCE = (0.3, 0.3, 0.2, 0.0, 0.0, 0.0, 0.0), 0.005
 
 
-def shapes(
-    settings: Settings, n_features: int, n_classes: int, has_regressions: bool, capacity: int, n_entries: int = 1
-) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every array, with places for so many examples of so many entries."""
-    is_linear, width = settings.plan[:, IS_LINEAR] != 0, n_features + settings.scales
-    sizes = {"example": capacity, "entry": n_entries, "class": n_classes}
-    sizes |= {"member": len(is_linear), "opinion": len(is_linear), "base": len(settings.bases)}
+def axis_sizes(
+    settings: Settings, n_features: int, n_classes: int, has_regressions: bool, capacity: int, n_entries: int
+) -> dict[str, int]:
+    """Return how long each axis is, with places for so many examples of so many entries; one left out is 0 long."""
+    (m, _), n_bases, width = settings.plan.shape, len(settings.bases), n_features + settings.scales
+    is_linear = settings.plan[:, IS_LINEAR] != 0
+    has_guard = settings.scales and settings.guarded and not is_linear.all()
+    sizes = {"example": capacity, "entry": n_entries, "class": n_classes, "member": m, "base": n_bases, "width": width}
+    sizes |= {"line": VALUES + n_bases, "number": ITSELF + n_bases, "flag": ASKED + m + has_guard + n_bases}
+    sizes |= {"scaled": n_features * settings.scales, "guarded": n_features * has_guard, "asked": m + has_guard}
     sizes |= {"value": n_entries} if is_linear.all() else {"unit": width}
     if is_linear.any():
         sizes["weight"] = width
-    if settings.scales:
-        sizes["scaled column"] = n_features
-    if settings.scales and settings.guarded and not is_linear.all():
-        sizes |= {"raw column": n_features, "opinion": len(is_linear) + 1}
     if has_regressions:
         n_landmarks, sees_row = min(capacity, MOST_LANDMARKS), width <= _MOST_BESIDE
-        sizes |= {"seen column": width, "landmark": n_landmarks, "mixture row": N_MIXED + 2}
-        sizes["feature"] = n_landmarks + (width if sees_row else 1)
-        sizes["row column"] = width * (sees_row and n_classes * width**2 <= _MOST_OF_ROWS)
+        sizes |= {"seen": width, "landmark": n_landmarks, "feature": n_landmarks + (width if sees_row else 1)}
+        sizes |= {"row": width * (sees_row and n_classes * width**2 <= _MOST_OF_ROWS), "mixture": N_MIXED + 2}
+    return sizes
+
+
+def shapes(fields: type, sizes: dict[str, int]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a named tuple's arrays, whose axes have these sizes."""
     return {
-        name: tuple(axis if isinstance(axis, int) else sizes.get(axis, 0) for axis in axes)
-        for name, axes in _AXES.items()
+        name: tuple(int(axis) if axis.isdigit() else sizes.get(axis, 0) for axis in axes)
+        for name, axes in _AXES[fields].items()
     }
 
 
-def new_arrays(shapes: dict[str, tuple[int, ...]]) -> BankArrays:
+def zeros(fields: Any, sizes: dict[str, int]) -> Any:
+    """Return a named tuple of arrays of zeros."""
+    dtypes = {name: np.int64 if get_args(hint)[0] == Integers else np.float64 for name, hint in _HINTS[fields].items()}
+    return fields(**{name: np.zeros(shape, dtypes[name]) for name, shape in shapes(fields, sizes).items()})
+
+
+def new_arrays(sizes: dict[str, int]) -> BankArrays:
     """Return arrays that have learned nothing."""
-    whole: Any = ("columns", "guesses", "counts")
-    arrays = BankArrays(**{name: np.zeros(shape, int if name in whole else float) for name, shape in shapes.items()})
+    arrays: BankArrays = zeros(BankArrays, sizes)
     arrays.members[:, TRUST], arrays.watch[:], n_scaled = 1.0, new_watch(), arrays.scaling.shape[-1]
     arrays.scaling[:, STATISTICS], arrays.scaling[:, SCALE] = new_statistics(n_scaled), new_scale(n_scaled)
     arrays.mixture[:] = new_mixture()[: len(arrays.mixture)]
@@ -256,25 +235,3 @@ def new_mixture() -> Floats:
     mixture[:N_MIXED] = FIRST_VARIANCE * np.eye(N_MIXED)
     mixture[WEIGHTS], mixture[NUMBERS, NOISE] = _FIRST_WEIGHTS, 0.25
     return mixture
-
-
-def new_scratch(state: BankArrays) -> BankScratch:
-    """Return scratch arrays."""
-    n_asked, (n_bases, capacity, _), n_classes = len(state.members), state.grams.shape, len(state.targets)
-    n_entries, width = state.columns.shape[1], max(len(state.units), len(state.weights))
-    return BankScratch(
-        scores=np.empty(n_classes),
-        opinions=np.empty((n_asked, n_classes)),
-        targets=np.empty(n_classes),
-        propensities=np.empty(n_classes),
-        columns=np.zeros(n_entries, int),
-        entries=np.zeros((3, n_entries)),
-        unit=np.zeros(width),
-        lines=np.zeros((VALUES + n_bases, capacity)),
-        nearest=np.zeros((n_bases, capacity), int),
-        numbers=np.zeros(ITSELF + n_bases),
-        flags=np.zeros(ASKED + n_asked + n_bases, int),
-        features=np.zeros((2, len(state.landmark_changes))),
-        estimates=np.zeros((4, n_classes)),
-        known=np.zeros((2, N_MIXED)),
-    )

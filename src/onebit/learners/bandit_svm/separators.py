@@ -10,10 +10,6 @@ A fact about the class that was guessed, or that is right, is due a margin of 1.
 that: there are K−1 such facts for each right guess, and with a whole margin each they would hold classes down that were
 not tried yet.
 
-When the store is full, the example makes room whose removal changes the separators least. What a kernel's separators
-learned from it is projected onto the example most like it; a linear member loses nothing, since what it learned is in
-its weights.
-
 Functions are called, not copied into their callers, and named tuples go by reference: that keeps compile time low.
 """
 
@@ -31,31 +27,26 @@ from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
 # What is proved of a class, as the score that is due: it is the right one, it is not, and "not j, since it is i".
 # Where nothing is proved the target is 0.
 IT_IS, IT_IS_NOT, IT_IS_ANOTHER = 1.0, -1.0, -0.5
-# A fact that lacks more than this of its due is productive: its step raises the dual by a sure amount.
-PRODUCTIVE = 0.5
-# A label with this score, or less, is held to be wrong: a mistake on it would not be productive.
-DENIED = PRODUCTIVE - 1.0
-# A fact that lacks this much of its margin is stored in any case.
-_MUCH = 0.8
-# A step below three tenths of the mean coefficient changes next to nothing (docs/experiments/bandit-svm.md).
-_TRIGGER = 0.3
-# A thousandth of the margin: closer than guesses can tell, and replays need not go on.
-_TOLERANCE = 1e-3
-# Squares of coefficients beyond this would overflow in sums.
-_LARGE = 1e300
-# How many slopes are searched at once.
-_BLOCK = 256
-# Members with less than this share of the trust of the most trusted kernel have no say in what is removed.
-_LEAST_SAY = 1e-6
-# A member that has little trust still gets this share of the replays, so that it can win trust back.
-_LEAST_SHARE = 0.2
-# A linear kernel that is the only member takes this many times more steps: no other kernel needs time.
-_ALONE = 5.0
-# Steps for each class of each member when the scale changes.
-_STEPS_AT_RESCALING = 100
+PRODUCTIVE = 0.5  # a fact that lacks more than this of its due is productive: its step raises the dual by a sure amount
+DENIED = PRODUCTIVE - 1.0  # a label with this score is held to be wrong: a mistake on it would not be productive
+_MUCH = 0.8  # a fact that lacks this much of its margin is stored in any case
+_TRIGGER = 0.3  # a step below this share of the mean coefficient changes little (docs/experiments/bandit-svm.md)
+_TOLERANCE = 1e-3  # of the margin: closer than guesses can tell, and replays need not go on
+_LARGE = 1e300  # squares of coefficients beyond this would overflow in sums
+_BLOCK = 256  # how many slopes are searched at once
+_LEAST_SAY = 1e-6  # members with less of the trust of the most trusted kernel have no say in what is removed
+_LEAST_SHARE = 0.2  # a member that has little trust still gets this share of the replays, so that it can win it back
+_ALONE = 5.0  # a linear kernel that is the only member takes this many times more steps: no other kernel needs time
+_STEPS_AT_RESCALING = 100  # for each class of each member
 
-
-# What feedback proves.
+_FORMULAS: tuple[Any, ...] = tuple(kernel.value for kernel in bank.COMPILED[2:])
+_rational, _polynomial, _multinomial = _FORMULAS
+# ln 2 in two parts: the first has so few digits that its products with exponents are exact.
+_LN2_HEAD, _LN2_TAIL = 0.693145751953125, 1.42860682030941723212e-6
+# Added to a number this leaves it whole, and in the last bits what the exponent of 2 to that power is stored as.
+_WHOLE, _PLACES = 1.5 * 2.0**52 + 1023.0, 52
+_LEAST = -708.0  # below, eˣ is no normal float
+_SERIES = tuple(1.0 / math.factorial(n) for n in range(13, -1, -1))  # enough for |r| ≤ ln 2 / 2
 
 
 @jit_internal
@@ -81,7 +72,7 @@ def prove(label: int, correct: bool, truth: int, is_closed: bool, targets: Float
 
 @jit_internal
 def is_productive(targets: Floats, scores: Floats) -> bool:
-    """Return whether a fact lacks so much of its margin that its step raises the dual by a sure amount."""
+    """Return whether one of the facts is productive."""
     found = False
     for i in range(targets.shape[0]):
         found = found or lack(targets[i], scores[i]) > PRODUCTIVE
@@ -102,33 +93,19 @@ def counts_for(i: int, lacks: float, enough: float, square: float, sums: Floats)
 
 @jit_internal
 def is_worth_storing(targets: Floats, scores: Floats, square: float, sums: Floats, guarded: bool) -> bool:
-    """Return whether one of the facts has hardly a margin, or its step would count: see `counts_for`."""
+    """Return whether one of the facts has hardly a margin, or its step would count."""
     enough, found = PRODUCTIVE if guarded else _MUCH, False
     for i in range(targets.shape[0]):
         found = found or counts_for(i, lack(targets[i], scores[i]), enough, square, sums)
     return found
 
 
-# Kernel values.
-
-_FORMULAS: tuple[Any, ...] = tuple(kernel.value for kernel in bank.COMPILED[2:])
-_rational, _polynomial, _multinomial = _FORMULAS
-# ln 2 in two parts: the first has so few digits that its products with exponents are exact.
-_LN2_HEAD, _LN2_TAIL = 0.693145751953125, 1.42860682030941723212e-6
-# Added to a number this leaves it whole, and in the last bits what the exponent of 2 to that power is stored as.
-_WHOLE, _PLACES = 1.5 * 2.0**52 + 1023.0, 52
-# Below, eˣ is no normal float.
-_LEAST = -708.0
-# 1/13!, 1/12!, …: enough for |r| ≤ ln 2 / 2.
-_SERIES = tuple(1.0 / math.factorial(n) for n in range(13, -1, -1))
-
-
 @jit_internal
 def exponentiate(values: Floats, size: int, room: Floats) -> None:
     """Turn the first values, none above 0, into their exponentials, to about a unit in the last place.
 
-    Below e⁻⁷⁰⁸ they are 0. What is in `room` is written over. Compiled code would call the system's `exp` for one
-    number at a time; these loops are sums and products, which the compiler makes vectors of.
+    Compiled code would call the system's `exp` for one number at a time; these loops are sums and products, which the
+    compiler makes vectors of. What is in `room` is written over.
     """
     bits = room.view(np.int64)
     for s in range(size):
@@ -167,8 +144,8 @@ def compare(
 
     Rows are given by their length, and divided by it; their products are in `lines`, unless the kernel is Laplace's.
     """
-    code, parameters, square = base[bank.CODE], base[bank.PARAMETER :], length * length
-    products, room = lines[bank.PRODUCTS], lines[bank.ROOM]
+    code, parameters, of_units = base[bank.CODE], base[bank.PARAMETER :], base[bank.OF_UNITS] != 0.0
+    products, squares = lines[bank.PRODUCTS], lines[bank.ROOM]
     if code == bank.LAPLACE:
         out[:size] = 0.0
         for j in range(unit.shape[0]):
@@ -177,23 +154,20 @@ def compare(
                 out[s] += abs(entry - column[s] * lengths[s])
         for s in range(size):
             out[s] *= -parameters[0]
-    elif base[bank.OF_UNITS]:
-        square = 1.0 if length > 0.0 else 0.0  # a row of zeros has no direction
-        for s in range(size):
-            out[s] = products[s]
-            room[s] = 1.0 if lengths[s] > 0.0 else 0.0
     else:
+        if of_units:
+            length = 1.0 if length > 0.0 else 0.0  # a row of zeros has no direction
         for s in range(size):
-            out[s] = products[s] * length * lengths[s]
-            room[s] = lengths[s] * lengths[s]
-    itself = square
+            other = (1.0 if lengths[s] > 0.0 else 0.0) if of_units else lengths[s]
+            out[s], squares[s] = products[s] * length * other, other * other
+    itself = length * length
     if code in (bank.LAPLACE, bank.GAUSSIAN):
-        itself = 1.0
         for s in range(size if code == bank.GAUSSIAN else 0):
-            out[s] = gaussian_exponent(out[s], square, room[s], parameters)
-        exponentiate(out, size, room)
-    elif code != bank.LINEAR_CODE:
-        itself = _of_product(code, square, parameters)
+            out[s] = gaussian_exponent(out[s], itself, squares[s], parameters)
+        exponentiate(out, size, squares)
+        itself = 1.0
+    elif code != bank.DOT:
+        itself = _of_product(code, itself, parameters)
         for s in range(size):
             out[s] = _of_product(code, out[s], parameters)
     return itself
@@ -201,7 +175,6 @@ def compare(
 
 @jit_internal
 def _of_product(code: float, product: float, parameters: Floats) -> Any:
-    """Return the value of a kernel that depends on nothing but the product of two rows."""
     if code == bank.RATIONAL:
         return _rational(product, 0.0, 0.0, parameters)
     if code == bank.POLYNOMIAL:
@@ -255,21 +228,15 @@ def add_up(coefficients: Floats, similarities: Floats, size: int, out: Floats) -
             out[i] += similarities[s] * coefficients[s, i]
 
 
-# Steps.
-
-
 @jit_internal
 def stepped(alpha: float, target: float, score: float, square: float, softness: float) -> float:
     """Return a fact's coefficient after its step: the dual's maximum along it. A fact about nothing gets none."""
     curvature = square + softness
-    if curvature <= 0.0:
-        return alpha
-    return max(0.0, alpha + (lack(target, score) - alpha * softness) / curvature)
+    return max(0.0, alpha + (lack(target, score) - alpha * softness) / curvature) if curvature > 0.0 else alpha
 
 
 @jit_internal
 def _change_coefficient(sums: Floats, i: int, old: float, new: float) -> None:
-    """Keep the sum of class i's coefficients, and the number of those above 0."""
     sums[bank.TOTAL, i] += new - old
     sums[bank.SUPPORT, i] += (1.0 if new > 0.0 else 0.0) - (1.0 if old > 0.0 else 0.0)
 
@@ -353,7 +320,8 @@ def replay_all(state: BankArrays, scratch: BankScratch, settings: Settings, plac
                 replay(state, scratch, settings, k, i, place, times, _TOLERANCE)
 
 
-# The store.
+# The store: when it is full, the example makes room whose removal changes the separators least. What a kernel's
+# separators learned from it is projected onto the example most like it; what a linear member learned is in its weights.
 
 
 @jit_internal
@@ -426,7 +394,7 @@ def _project(state: BankArrays, scratch: BankScratch, settings: Settings, k: int
     b, squarings, size = settings.plan[k, bank.BASE], settings.plan[k, bank.SQUARINGS], state.counts[bank.SIZE]
     gram, alphas, coefficients, importance = state.grams[b], state.alphas[k], state.coefficients[k], state.importance[k]
     line, other, values = scratch.lines[bank.LINE], scratch.lines[bank.ROOM], scratch.lines[bank.VALUES + b]
-    targets, nearest, ratio = state.targets, -1, 0.0
+    nearest, ratio = -1, 0.0
     write_powers(gram[place], size, squarings, line)
     for s in range(size):
         if s != place and (nearest < 0 or line[s] > line[nearest]):
@@ -436,7 +404,7 @@ def _project(state: BankArrays, scratch: BankScratch, settings: Settings, k: int
         # The projection of k(x, ·) onto k(nearest, ·): the least that is lost.
         ratio = line[nearest] / other[nearest] if other[nearest] > 0.0 else 0.0
     lost, gained = squared_often(values[place], squarings), squared_often(values[nearest], squarings) * ratio
-    for i in range(targets.shape[0]):
+    for i in range(state.targets.shape[0]):
         share, scores = coefficients[place, i], state.scores[k, i]
         if share != 0.0:
             scratch.opinions[k, i] += share * (gained - lost)
@@ -444,7 +412,7 @@ def _project(state: BankArrays, scratch: BankScratch, settings: Settings, k: int
             for r in range(size):
                 scores[r] += moved * other[r] - share * line[r]
             if moved != 0.0:
-                old, before, target = alphas[i, nearest], coefficients[nearest, i], targets[i, nearest]
+                old, before, target = alphas[i, nearest], coefficients[nearest, i], state.targets[i, nearest]
                 importance[nearest] = _importance(importance[nearest], before, moved)
                 coefficients[nearest, i] = before + moved
                 # It counts as the nearest example's own only where it has its sign.
@@ -455,10 +423,7 @@ def _project(state: BankArrays, scratch: BankScratch, settings: Settings, k: int
 
 @jit_internal
 def store_row(state: BankArrays, scratch: BankScratch, settings: Settings, length: float) -> int:
-    """Store the row with what is proved of it, and return its place; what is removed for it is projected.
-
-    `length` is that of the row as the regressions see it.
-    """
+    """Store the row, of that length for the regressions, with what is proved of it, and return its place."""
     counts, flags, examples = state.counts, scratch.flags, state.examples
     place, n, is_full = int(counts[bank.SIZE]), flags[bank.ROW_ENTRIES], counts[bank.SIZE] == examples.shape[1]
     if is_full:

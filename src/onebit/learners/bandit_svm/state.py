@@ -78,7 +78,7 @@ class BankState(State):
     arrays: BankArrays
     scratch: BankScratch
     per_class: ClassVar[tuple[str, ...]] = "scores", "opinions", "targets", "propensities", "estimates"
-    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(bank.AXES)
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(bank.GROWING)
     takes_sparse = True
 
     def __init__(
@@ -92,22 +92,26 @@ class BankState(State):
         self.scores_in_python = len(self._in_python) > 0
         # Of each base, whether its values, to the last bit, do not depend on which of two rows came first.
         self._is_symmetric = (codes == bank.LAPLACE) | (of_units & (codes != bank.IN_PYTHON))
-        self.arrays = bank.new_arrays(self.shapes(min(settings.budget, _FIRST_CAPACITY)))
+        self.arrays = bank.new_arrays(self.sizes(min(settings.budget, _FIRST_CAPACITY), 1))
         self.scratch = self.new_scratch()
 
-    def shapes(self, capacity: int, n_entries: int = 1) -> dict[str, tuple[int, ...]]:
-        """Return the shape of every array, with places for so many examples of so many entries."""
-        return bank.shapes(self.settings, self.n_features, self.n_classes, self.has_regressions, capacity, n_entries)
+    def sizes(self, capacity: int, n_entries: int) -> dict[str, int]:
+        """Return how long each axis is, with places for so many examples of so many entries."""
+        shared = self.settings, self.n_features, self.n_classes, self.has_regressions
+        return bank.axis_sizes(*shared, capacity, n_entries)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Compiled code must be able to write to arrays, and those of a pickle that was mapped from disk are read-only.
         super().__setstate__(state)
-        arrays: list[Any] = [each if each.flags.writeable else each.copy() for each in self.arrays]
-        self.arrays = BankArrays(*arrays)
+        self.arrays = BankArrays(*(each if each.flags.writeable else each.copy() for each in self.arrays))
 
     def new_scratch(self) -> BankScratch:
         """Return scratch arrays that fit the arrays."""
-        return bank.new_scratch(self.arrays)
+        return self._scratch_for(self.arrays)
+
+    def _scratch_for(self, arrays: BankArrays) -> BankScratch:
+        scratch: BankScratch = bank.zeros(BankScratch, self.sizes(*arrays.columns.shape))
+        return scratch
 
     @property
     def size(self) -> int:
@@ -271,9 +275,9 @@ class BankState(State):
             return
         n, n_entries = self.arrays.columns.shape
         longest = int(np.diff(rows.starts).max()) if isinstance(rows, SparseRows) else rows.shape[1]
-        shapes = self.shapes(
-            min(self.settings.budget, 2 * n) if self.size == n else n, max(n_entries, longest + self.settings.scales)
-        )
+        if self.size == n:
+            n = min(self.settings.budget, 2 * n)
+        shapes = bank.shapes(BankArrays, self.sizes(n, max(n_entries, longest + self.settings.scales)))
         wider = [grown(array, shapes[name]) for name, array in self.arrays._asdict().items()]
         self._ready, self._scored_round = {}, -1  # first: broken off, nothing must go on with the old arrays
         self.arrays = BankArrays(*wider)
@@ -287,7 +291,7 @@ class BankState(State):
         """Make room for one more class, which is not right where another is; the regression on rows may be given up."""
         self.do_what_is_due()  # as it would be in another call meanwhile
         super().add_class()
-        now, shapes = self.arrays, self.shapes(len(self.arrays.columns))
+        now, shapes = self.arrays, bank.shapes(BankArrays, self.sizes(*self.arrays.columns.shape))
         now.targets[-1, (now.targets == separators.IT_IS).any(axis=0)] = separators.IT_IS_ANOTHER
         if now.row_weights.shape != shapes["row_weights"]:
             given_up = {name: np.zeros(shapes[name]) for name in ("row_changes", "row_weights")}
@@ -400,8 +404,8 @@ class BankState(State):
 
     def filled(self) -> dict[str, int]:
         """Return how many examples are stored, and the places for landmarks and features that go with so many."""
-        shapes = self.shapes(self.size)
-        return {"example": self.size, "landmark": shapes["landmarks"][1], "feature": shapes["landmark_changes"][0]}
+        sizes = self.sizes(self.size, 1)
+        return {axis: sizes.get(axis, 0) for axis in ("example", "landmark", "feature")}
 
     def follows(self) -> tuple[str, ...]:
         """Return the kernel values: nine tenths of the memory, and they are computed again in no time."""
@@ -409,7 +413,7 @@ class BankState(State):
 
     def rebuild(self, arrays: BankArrays) -> None:
         """Write the kernel values of the stored examples."""
-        self._run(rounds.REFIT, arrays, bank.new_scratch(arrays))
+        self._run(rounds.REFIT, arrays, self._scratch_for(arrays))
 
     def check_arrays(self, arrays: BankArrays) -> None:
         """Raise unless the store is as large as it says, every position is one that there is, and trust adds up."""
@@ -420,7 +424,7 @@ class BankState(State):
         )
         size, due, n_landmarks = arrays.counts[[bank.SIZE, bank.DUE, bank.LANDMARKS]].tolist()
         check_stored(size, n, self.settings.budget)
-        for name, shape in self.shapes(n, width).items():
+        for name, shape in bank.shapes(BankArrays, self.sizes(n, width)).items():
             if getattr(arrays, name).shape != shape:
                 raise ValueError(f"{name} has shape {getattr(arrays, name).shape}, not {shape}")
         for name in ("importance", *BankArrays._fields[BankArrays._fields.index("landmarks") :]):
