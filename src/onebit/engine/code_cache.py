@@ -2,9 +2,10 @@
 
 Numba's own cache knows a function by its file and line. It cannot tell apart the loops that one factory makes for many
 games, and does not notice a change in another file that was inlined. Here a function is known by everything it is made
-of: its code as loaded, the functions, constants and defaults that it closes over or finds in its module, and theirs;
-the types it is called with, the machine, and the versions of Python, NumPy and Numba. A change elsewhere in onebit
-leaves it valid. A function that has anything of another package in it is not kept: those sources are not ours to watch.
+of: its code as loaded, the functions, constants and defaults that it closes over or finds in its module, or in another
+of ours that it names there, and theirs; the types it is called with, the machine, and the versions of Python, NumPy and
+Numba. A change elsewhere in onebit leaves it valid. A function that has anything of another package in it is not kept:
+those sources are not ours to watch.
 
 Files are in Numba's place for them (``__pycache__``, or ``NUMBA_CACHE_DIR``), in a folder per user that only this user
 can read. Loading compiled code runs it. So a file is loaded only if this user owns it and its folder, nobody else may
@@ -81,8 +82,7 @@ def _parts(thing: Any, seen: dict[int, int]) -> Iterable[str]:
         if is_new:
             yield from _parts_of_code(thing.__code__)
             values = tuple(cell.cell_contents for cell in thing.__closure__ or ())
-            found = _found_by(thing)
-            for value in (values, thing.__defaults__, *(thing.__kwdefaults__ or {}).items(), *found):
+            for value in (values, thing.__defaults__, *(thing.__kwdefaults__ or {}).items(), *_found_by(thing)):
                 yield from _parts(value, seen)
             if is_plain:
                 yield from _parts_of_overloads(thing.__module__)
@@ -108,14 +108,15 @@ def _parts(thing: Any, seen: dict[int, int]) -> Iterable[str]:
 
 
 def _found_by(function: types.FunctionType) -> list[tuple[str, Any]]:
-    """Return what a function finds in its module, and, by their names, in modules of ours that it names there."""
-    names, found = _names_in(function.__code__), []
-    for name in [name for name in names if name in function.__globals__]:
-        value = function.__globals__[name]
-        within = [each for each in names if isinstance(value, types.ModuleType) and each in vars(value)]
-        is_ours = isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] == _PACKAGE and within
-        found += [(f"{name}.{each}", getattr(value, each)) for each in within] if is_ours else [(name, value)]
-    return found
+    """Return what a function names in its module and, by their names there, in other modules of ours."""
+    names = _names_in(function.__code__)
+    found = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    for name, module in list(found.items()):
+        if isinstance(module, types.ModuleType) and module.__name__.startswith(f"{_PACKAGE}."):
+            within = {f"{name}.{each}": getattr(module, each) for each in names if hasattr(module, each)}
+            used = {each: value for each, value in within.items() if not isinstance(value, types.ModuleType)}
+            found = {each: value for each, value in found.items() if each != name or not used} | used
+    return list(found.items())
 
 
 def _parts_of_code(code: types.CodeType) -> Iterable[str]:

@@ -7,7 +7,7 @@ positions in it.
 
 import math
 import sys
-from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
@@ -168,8 +168,9 @@ class BankScratch(NamedTuple):
     known: Annotated[Floats, "2 7"]  # what the mixture knows of two labels
 
 
-_HINTS = {fields: get_type_hints(fields, include_extras=True) for fields in (BankArrays, BankScratch)}
-_AXES = {fields: {name: get_args(hint)[1].split() for name, hint in hints.items()} for fields, hints in _HINTS.items()}
+_Fields = TypeVar("_Fields", BankArrays, BankScratch)
+_HINTS: dict[Any, Any] = {kind: get_type_hints(kind, include_extras=True) for kind in (BankArrays, BankScratch)}
+_AXES = {kind: {name: get_args(hint)[1].split() for name, hint in hints.items()} for kind, hints in _HINTS.items()}
 _GROWING = ("class", "example", "entry", "value", "landmark", "feature")
 GROWING = {name: tuple(axis if axis in _GROWING else "" for axis in axes) for name, axes in _AXES[BankArrays].items()}
 """The axes that can grow, for `State.axes`."""
@@ -201,7 +202,7 @@ def axis_sizes(
     return sizes
 
 
-def shapes(fields: type, sizes: dict[str, int]) -> dict[str, tuple[int, ...]]:
+def shapes(fields: type[Any], sizes: dict[str, int]) -> dict[str, tuple[int, ...]]:
     """Return the shapes of a named tuple's arrays, whose axes have these sizes."""
     return {
         name: tuple(int(axis) if axis.isdigit() else sizes.get(axis, 0) for axis in axes)
@@ -209,15 +210,15 @@ def shapes(fields: type, sizes: dict[str, int]) -> dict[str, tuple[int, ...]]:
     }
 
 
-def zeros(fields: Any, sizes: dict[str, int]) -> Any:
+def zeros(fields: type[_Fields], sizes: dict[str, int]) -> _Fields:
     """Return a named tuple of arrays of zeros."""
-    dtypes = {name: np.int64 if get_args(hint)[0] == Integers else np.float64 for name, hint in _HINTS[fields].items()}
+    dtypes: Any = {name: int if get_args(hint)[0] == Integers else float for name, hint in _HINTS[fields].items()}
     return fields(**{name: np.zeros(shape, dtypes[name]) for name, shape in shapes(fields, sizes).items()})
 
 
 def new_arrays(sizes: dict[str, int]) -> BankArrays:
     """Return arrays that have learned nothing."""
-    arrays: BankArrays = zeros(BankArrays, sizes)
+    arrays = zeros(BankArrays, sizes)
     arrays.members[:, TRUST], arrays.watch[:], n_scaled = 1.0, new_watch(), arrays.scaling.shape[-1]
     arrays.scaling[:, STATISTICS], arrays.scaling[:, SCALE] = new_statistics(n_scaled), new_scale(n_scaled)
     arrays.mixture[:] = new_mixture()[: len(arrays.mixture)]

@@ -5,32 +5,25 @@ those that were proved wrong of this very row are passed over. The guard limits 
 with the fewest productive examples, would not have made. Any rule may say which label is about to be guessed: the
 guarantee comes from the guard alone (docs/theory/bandit-svm.md).
 
-Separators win early and on clean data. On long noisy streams their store is full of noise, while a regression on
-"right" (1) and "wrong" (0) has no store. There are two. They learn from every answer, except to guesses that the
-leading separator made alone, and forget only at a drift alarm. They only propose labels, so the guarantee needs nothing
-of them.
+On long noisy streams the store of the separators is full of noise. Two ridge regressions on "right" (1) and "wrong" (0)
+have no store. They learn from every answer, except to guesses that the leading separator made alone, forget only at a
+drift alarm, and only propose labels, so the guarantee needs nothing of them.
 
 - One on the row itself, for each class a regression of its own. It learns class i from the rounds in which i was
-  guessed, as LinUCB does: where the chance of being right is linear in the row, its estimates are consistent however
-  guesses are chosen. It is left out where rows are wide or classes many.
-- One on the row's similarities with landmarks: the first examples that were stored. All classes share one inverse. It
-  learns what an answer proves: a wrong guess says something of one class, a right one of all. Up to 200 features it has
-  the row too.
+  guessed, as LinUCB does (Li et al. 2010): where the chance of being right is linear in the row, its estimates are
+  consistent however guesses are chosen. It is left out where rows are wide or classes many.
+- One on the row's similarities with landmarks, the first examples that were stored (Williams, Seeger 2001). All classes
+  share one inverse. It learns what an answer proves: a wrong guess says something of one class, a right one of all. Up
+  to 200 features it has the row too.
 
-Whom to follow is a regression too. Of a label that may be guessed seven numbers are known: the score that the vote of
-the separators, the first and the second regression give it, each with its lead over the best other label, and a
-constant. The mixture estimates from them the chance that the label is right, learns from the same answers as the
-regressions, and forgets slowly. A label is judged without being tried: where guesses are right less often when a
-regression disagrees with them, that regression gains weight. So no rounds are spent on exploring who is right. The
-vote's label is guessed unless another is better by more than the mixture's own uncertainty.
+Whom to follow is a regression too (stacking: Wolpert 1992). Of a label that may be guessed seven numbers are known: the
+score that the vote of the separators, the first and the second regression give it, each with its lead over the best
+other label, and a constant. The mixture estimates from them the chance that the label is right, learns from the same
+answers as the regressions, and forgets slowly. A label is judged without being tried: where guesses are right less
+often when a regression disagrees with them, that regression gains weight. The vote's label is guessed unless another is
+better by more than the mixture's own uncertainty.
 
 An inverse is kept as what was taken off its start, A⁻¹ = I/λ − N. So a new class, or a new landmark, begins with zeros.
-
-References
-----------
-Li, Chu, Langford, Schapire (2010). A contextual-bandit approach to personalized news article recommendation. WWW.
-Williams, Seeger (2001). Using the Nyström method to speed up kernel machines. NIPS.
-Wolpert (1992). Stacked generalization. Neural Networks 5.
 """
 
 import math
@@ -44,15 +37,11 @@ from onebit.inputs import Floats, Integers
 from onebit.learners.bandit_svm import bank, separators
 from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
 
-# Mistakes of late are averaged over about this many rounds; fewer say nothing about a rate. What is usual is averaged
-# over about this share of the stream, so that the rounds in which all was new are forgotten.
-_RECENT, _USUAL_SHARE = 64.0, 0.25
-# Gama et al. take three standard deviations; over a long stream that is exceeded by chance.
-_DEVIATIONS = 7.0
-# Processors are slow with numbers that become ever smaller: averages stop there.
-_NEXT_TO_NOTHING = 1e-12
-# A vote counts a score beyond two margins as two: one member's certainty must not drown the others.
-_LOUDEST = 2.0
+_RECENT = 64.0  # mistakes of late are averaged over about this many rounds; fewer say nothing about a rate
+_USUAL_SHARE = 0.25  # what is usual, over about this share of the stream: the rounds in which all was new are forgotten
+_DEVIATIONS = 7.0  # Gama et al. take three standard deviations; over a long stream that is exceeded by chance
+_NEXT_TO_NOTHING = 1e-12  # processors are slow with numbers that become ever smaller: averages stop there
+_LOUDEST = 2.0  # margins that a score counts at most in a vote: one member's certainty must not drown the others
 # What a label that is passed over loses at least: more than scores in a vote can differ by. Having lost half of that, a
 # label is not proposed.
 _PASSED_OVER = 8.0
@@ -61,16 +50,14 @@ _PATIENCE, _PATIENCE_PER_MISTAKE = 10, 30
 # A run of mistakes with probability below the first number is not chance. The probability uses the recent rate of
 # mistakes, but at least the second number.
 _BY_CHANCE, _LEAST_RATE = 1e-4, 0.1
-# What a class that was never tried is preferred by: a tenth of a margin decides among classes that all look alike. And
-# what one that was never right is preferred by besides, where no class claims the row.
-_CURIOSITY, _NEVER_RIGHT = 0.1, 0.3
+_CURIOSITY = 0.1  # what a class that was never tried is preferred by: it decides among classes that all look alike
+_NEVER_RIGHT = 0.3  # what one that was never right is preferred by besides, where no class claims the row
 # Where no class claims a row the vote tries labels of which little is known. Nothing is proposed there in the first
 # 100·K rounds, unless every class was right five times already.
 _TRIAL_ROUNDS, _ENOUGH_RIGHT = 100, 5
 # The leading separator guesses alone where it is sure, while it is wrong there in less than this share of rounds.
 _SELDOM, _RECENT_SURE = 0.02, 256.0
-# 1/λ of the two regressions: rows are standardised by default, and similarities are at most 1.
-_ROW_START, _LANDMARK_START = 1.0, 10.0
+_ROW_START, _LANDMARK_START = 1.0, 10.0  # 1/λ: rows are standardised by default, and similarities are at most 1
 _LANDMARK_RATE = 3.0  # of the Laplace kernel, divided by the number of features
 _LONGEST = 10.0  # rows whose entries have a larger root mean square would outweigh all others: they are shortened
 _HOPE = 0.3  # widths that are added to an estimate of the first regression, so that classes with few rounds are tried
@@ -155,8 +142,7 @@ def pass_over(state: BankArrays, scratch: BankScratch) -> None:
 def prefer(state: BankArrays, scratch: BankScratch, settings: Settings, unclaimed: float) -> None:
     """Let scores lean to classes of which little is known.
 
-    Where no class claims a row, `unclaimed` is the rate of mistakes of late: where few guesses are wrong, the classes
-    that were never right are rare.
+    `unclaimed` is the rate of mistakes of late, where no class claims the row: if it is low, such classes are rare.
     """
     guesses, n_classes = state.guesses, scratch.scores.shape[0]
     for i in range(n_classes):
@@ -172,9 +158,8 @@ def prefer(state: BankArrays, scratch: BankScratch, settings: Settings, unclaime
 def newcomer(state: BankArrays, scratch: BankScratch) -> int:
     """Return a class to try where the stored rows nearest to the row are all mistakes, or −1.
 
-    A class that first appears late is held down by thousands of answers in favour of others. It is tried if it was
-    hardly ever right, and not wrong of one of those rows, as soon as chance does not explain so many mistakes side by
-    side.
+    A class that first appears late is held down by thousands of answers in favour of others. One that was hardly ever
+    right, and not wrong of those rows, is tried as soon as chance does not explain so many mistakes side by side.
     """
     scores, room, right, targets = scratch.scores, scratch.propensities, state.guesses[bank.RIGHT], state.targets
     similarities = scratch.lines[scratch.lines.shape[0] - 1]  # of the default bank's last kernel, Laplace's
@@ -222,9 +207,6 @@ def choose(scratch: BankScratch, settings: Settings, seed: int, round: int) -> t
         if number < spread:
             best, explored = uniform_label(number / spread, scores.shape[0]), True
     return best, explored
-
-
-# What an answer says about rounds and members.
 
 
 @jit_internal
@@ -281,9 +263,6 @@ def teach_guard(state: BankArrays, scratch: BankScratch, opinion: Floats, n: int
         step = size if targets[i] > 0.0 else -size
         for e in range(n if step != 0.0 else 0):
             state.guard[scratch.columns[e], i] += step * unit[e]
-
-
-# The regressions and the mixture.
 
 
 @jit_internal

@@ -24,12 +24,12 @@ from onebit.learners.bandit_svm import bank, guesses, separators
 from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
 
 SCORE, SCORE_ALL, CHOOSE, LEARN, PLAY, REFIT = range(6)
-"""What `run` is asked for."""
+"""What `run` can do: SCORE a row and choose a label; SCORE_ALL rows into `out`; CHOOSE from the scratch arrays as they
+are, where `explored` says whether the regressions propose first; LEARN from an answer about the row scored last; PLAY
+rows and labels; REFIT the stored examples, where `explored` says whether to learn from them."""
 
-# What a productive example counts beside a wrong opinion: among members that are wrong alike, trust the one that fits.
-_LESSON = 0.03
-# Beyond, the squares in ‖x‖² + ‖x'‖² − 2⟨x, x'⟩ are no floats, and their difference is no number.
-_TOO_LONG = 1e150
+_LESSON = 0.03  # what a productive example counts beside a wrong opinion: trust the member that fits
+_TOO_LONG = 1e150  # beyond, the squares in ‖x‖² + ‖x'‖² − 2⟨x, x'⟩ are no floats, and their difference is no number
 _FIRST_BLOCK = 16  # rows in the first block of a quiet stretch: most stretches are short
 
 # Called here, and not copied into each caller.
@@ -261,9 +261,8 @@ def learn_row(
     # What is productive for the reference is always stored: the guarantee is about those facts. And where every label
     # is held to be wrong, it must be known which were tried.
     if are_asked:
-        is_wanted = (
-            is_wanted or separators.is_productive(targets, reference) or (flags[bank.DENIED] != 0 and not correct)
-        )
+        is_denied = flags[bank.DENIED] != 0 and not correct
+        is_wanted = is_wanted or is_denied or separators.is_productive(targets, reference)
     if is_wanted or not correct:
         ask(state, scratch, settings, 0, n_asked, True)
         is_wanted = is_wanted or separators.is_productive(targets, reference)
@@ -308,21 +307,11 @@ def run(
 ) -> tuple[int, int, int, bool]:
     """Do a task; return the round it came to, READY or why it stopped, a label, and whether it was explored.
 
-    Parameters
-    ----------
-    task : int
-        SCORE a row and choose a label; SCORE_ALL rows into `out`; CHOOSE from the scratch arrays as they are, where
-        `explored` says whether the regressions propose first; LEARN from an answer about the row scored last, and
-        return in place of "explored" whether it was stored; PLAY rows and labels; REFIT the stored examples, where
-        `explored` says whether to learn from them.
-    arrays, record : tuples
-        `BankArrays`, `BankScratch` and `Settings`, and `Record`, as plain tuples, which Python hands over faster.
-    rows, y : tuple of arrays, array
-        Values, columns and starts of `SparseRows` (of dense rows the values alone, the others empty); right labels.
-    where : tuple
-        The row t to begin with, `start`, the seed and `first_round`: row t is round first_round + start + t.
-    answer : tuple
-        Label, explored, correct and truth, as in `onebit.game.Answer`.
+    Named tuples come as plain ones, which is faster: `arrays` are `BankArrays`, `BankScratch` and `Settings`, `rows`
+    values, columns and starts of `SparseRows` (of dense rows the values, the others empty), `answer` is label,
+    explored, correct and truth, as in `Answer`. `where` has the row t to begin with, `start`, the seed and
+    `first_round`: row t is round first_round + start + t. LEARN returns whether the row was stored in place of
+    "explored", REFIT whether all is finite.
     """
     state, scratch = by_reference(BankArrays(*arrays[0])), by_reference(BankScratch(*arrays[1]))
     settings, why = by_reference(Settings(*arrays[2])), READY
@@ -388,10 +377,9 @@ def _see_rows(X: Floats, first: int, n_rows: int, scale: Floats, units: Floats, 
 def play_quiet(arrays: Any, X: Floats, y: Integers, leader: Any, columns: Integers, block: Floats) -> int:
     """Play quiet rounds as `score_row` and `learn_row` would, to the last bit; return how many: the next is not quiet.
 
-    Only the leading member is asked, about a block of rows at a time, by the same operations in the same order. For
-    that, its kernel's values must not depend on which of two rows came first. `leader` is its number, and the units,
-    lengths and coefficients of the examples that it uses, or its weights; `columns` counts up to the width of a row;
-    `block` is room.
+    Only the leading member is asked, about a block of rows at a time, by the same operations in the same order; its
+    kernel's values must not depend on which of two rows came first. `leader` is its number, with the units, lengths and
+    coefficients of the examples that it uses, or its weights; `columns` counts up to the width; `block` is room.
     """
     state, scratch, settings = BankArrays(*arrays[0]), BankScratch(*arrays[1]), Settings(*arrays[2])
     (k, units, lengths, coefficients), width, n_classes = leader, columns.shape[0], state.guesses.shape[1]

@@ -7,12 +7,22 @@ Here compiled code is called, and what is rare is done: the store grows, columns
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import scipy.sparse
 
-from onebit.engine.loop import MISTAKES, READY, UPDATES, Algorithm, CompiledAlgorithm, Record, new_record, note_right
+from onebit.engine.loop import (
+    FULL,
+    MISTAKES,
+    READY,
+    UPDATES,
+    Algorithm,
+    CompiledAlgorithm,
+    Record,
+    new_record,
+    note_right,
+)
 from onebit.engine.scaling import FACTOR, LIMIT, change_weights, new_scale, put_in_force, scaled_rows
 from onebit.engine.state import State, check_stored, grown, in_python
 from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, take, unlocked
@@ -21,11 +31,9 @@ from onebit.learners.bandit_svm import bank, guesses, rounds, separators
 from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
 
 _FIRST_CAPACITY = 16
-# Quiet rounds are looked for after so many rounds in which there was no mistake, and nothing was stored.
-_CALM = 2048
-# Rounds that must be quiet for the search to be worth its time; rows scored at once; and rows between which Ctrl-C is
-# noticed.
-_WORTH_IT, _BLOCK, _AT_ONCE = 64, 128, 1 << 16
+_CALM = 2048  # quiet rounds are looked for after so many without a mistake, in which nothing was stored
+_WORTH_IT = 64  # rounds that must be quiet for the search to be worth its time
+_BLOCK, _AT_ONCE = 128, 1 << 16  # rows scored at once, and rows between which Ctrl-C is noticed
 
 _NO_INTEGERS, _NO_SCORES, _NO_RECORD = np.empty(0, np.int64), np.empty((0, 0)), tuple(new_record(1, [1]))
 _NO_ROWS, _NO_ANSWER, _FIRST = (np.empty(0), _NO_INTEGERS, _NO_INTEGERS), (0, False, False, -1), (0, 0, 0, 0)
@@ -38,22 +46,6 @@ def _entries(rows: Rows) -> Any:
     """Return values, columns and starts of rows, as `rounds.run` takes them."""
     rows = unlocked(rows)
     return rows[:3] if isinstance(rows, SparseRows) else (rows.reshape(-1), _NO_INTEGERS, _NO_INTEGERS)
-
-
-def _loop(
-    state: Any,
-    X: Rows,
-    y: Integers,
-    t: int,
-    start: int,
-    seed: int,
-    first: int,
-    settings: Any,
-    scratch: Any,
-    record: Any,
-) -> tuple[int, int]:
-    arrays, where = (tuple(state), tuple(scratch), tuple(settings)), (t, start, seed, first)
-    return rounds.run(rounds.PLAY, arrays, _entries(X), y, where, _NO_ANSWER, tuple(record), _NO_SCORES)[:2]
 
 
 def _guess(state: Any, row: Rows, scratch: Any, seed: int, round: int, settings: Any) -> tuple[int, int, bool, float]:
@@ -69,7 +61,7 @@ def _update(
     return rounds.run(rounds.LEARN, arrays, _NO_ROWS, _NO_INTEGERS, _FIRST, answer, _NO_RECORD, _NO_SCORES)[3]
 
 
-_COMPILED = CompiledAlgorithm(_loop, _guess, _update)
+_COMPILED = CompiledAlgorithm(cast(Any, rounds.run), _guess, _update)
 
 
 class BankState(State):
@@ -103,15 +95,12 @@ class BankState(State):
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Compiled code must be able to write to arrays, and those of a pickle that was mapped from disk are read-only.
         super().__setstate__(state)
-        self.arrays = BankArrays(*(each if each.flags.writeable else each.copy() for each in self.arrays))
+        arrays: list[Any] = [each if each.flags.writeable else each.copy() for each in self.arrays]
+        self.arrays = BankArrays(*arrays)
 
-    def new_scratch(self) -> BankScratch:
-        """Return scratch arrays that fit the arrays."""
-        return self._scratch_for(self.arrays)
-
-    def _scratch_for(self, arrays: BankArrays) -> BankScratch:
-        scratch: BankScratch = bank.zeros(BankScratch, self.sizes(*arrays.columns.shape))
-        return scratch
+    def new_scratch(self, arrays: BankArrays | None = None) -> BankScratch:
+        """Return scratch arrays that fit these arrays, or its own."""
+        return bank.zeros(BankScratch, self.sizes(*(arrays or self.arrays).columns.shape))
 
     @property
     def size(self) -> int:
@@ -132,9 +121,16 @@ class BankState(State):
     def _compiled_for(self, rows: Rows) -> CompiledAlgorithm:
         return _COMPILED
 
-    def _run(self, task: int, state: Any, scratch: Any, **given: Any) -> tuple[int, int, int, bool]:
-        arrays = tuple(state), tuple(scratch), tuple(self.settings)
+    def _run(self, task: int, state: Any = None, scratch: Any = None, **given: Any) -> tuple[int, int, int, bool]:
+        arrays = tuple(state or self.arrays), tuple(scratch or self.scratch), tuple(self.settings)
         return rounds.run(task, arrays, *(_NOTHING | given).values())
+
+    def _run_rows(self, task: int, rows: Rows, *, start: int = 0, seed: int = 0, first: int = 0, **given: Any) -> None:
+        t, why, entries = 0, FULL, _entries(rows)
+        while why != READY:
+            t, why, _, _ = self._run(task, rows=entries, where=(t, start, seed, first), **given)
+            if why != READY:
+                self._settle(why, rows, t, f"X[{start + t}]")
 
     def prepare(self, rows: Rows) -> Rows:
         """Return the rows, having let every kernel look whether it accepts them."""
@@ -205,33 +201,29 @@ class BankState(State):
         self._scored_round = -1
         try:
             watch[:] = bank.new_watch()
-            return self._run(rounds.LEARN, self.arrays, self.scratch, answer=answer)[3]
+            return self._run(rounds.LEARN, answer=answer)[3]
         finally:
             tally[:], watch[:] = kept
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return every row's scores, as a guess is made from them."""
-        out, t = np.empty((rows.shape[0], self.n_classes)), 0
+        out = np.empty((rows.shape[0], self.n_classes))
         if self.scores_in_python:
             for t in range(len(out)):
                 row = take(rows, t, t + 1)
                 self.score(row, row)
                 out[t] = self.scratch.scores
-            return out
-        while t < len(out):
-            given: Any = {"rows": _entries(rows), "where": (t, 0, 0, 0), "out": out}
-            t, why, _, _ = self._run(rounds.SCORE_ALL, self.arrays, self.scratch, **given)
-            if why != READY:
-                self._settle(why, rows, t, f"X[{t}]")
-        self._scored_round = -1
+        else:
+            self._run_rows(rounds.SCORE_ALL, rows, out=out)
+            self._scored_round = -1
         return out
 
     def run(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
         """Play prepared rows: quiet rounds in blocks, all others one by one; guesses and arrays are the same."""
-        t, n = 0, _CALM
+        t, n, given = 0, _CALM, cast(Any, {"seed": seed, "first": first_round, "record": tuple(record)})
         while t < len(y):
             stop, before = min(t + n, len(y)), record.counts.copy()
-            super().run(take(rows, t, stop), y[t:stop], start + t, seed, first_round, record)
+            self._run_rows(rounds.PLAY, take(rows, t, stop), start=start + t, y=y[t:stop], **given)
             is_calm = (before == record.counts)[[MISTAKES, UPDATES]].all()
             t, first, is_going_on = stop, stop, is_calm or n < _CALM
             while is_going_on and t < len(y):
@@ -244,19 +236,15 @@ class BankState(State):
             n = 1 if t >= first + _WORTH_IT else min(2 * n, _CALM)
         self.do_what_is_due()
 
-    def _play_quiet(self, rows: Rows, y: Integers) -> int:
+    def _play_quiet(self, rows: Any, y: Integers) -> int:
         """Play quiet rounds, and return how many; 0 if this bank cannot play them in blocks now."""
         now, settings, leader, width = self.arrays, self.settings, int(np.argmax(self.trust)), len(self.scratch.unit)
         base, _, is_linear = settings.plan[leader].tolist()
-        is_alone = settings.is_bounded and in_python(guesses.may_guess_alone)(now.mixture)
-        is_free = is_alone and not in_python(guesses.is_to_follow)(now.counts, settings.guarded)
-        is_full = self.size == now.examples.shape[1] < settings.budget
-        if (
-            not (is_free and self._is_symmetric[base])
-            or now.counts[bank.DUE]
-            or is_full
-            or isinstance(rows, SparseRows)
-        ):
+        is_alone = in_python(guesses.may_guess_alone)(now.mixture)
+        is_alone &= settings.is_bounded and not in_python(guesses.is_to_follow)(now.counts, settings.guarded)
+        has_room = self.size < now.examples.shape[1] or self.size == settings.budget
+        can_try = self._is_symmetric[base] and not now.counts[bank.DUE] and not isinstance(rows, SparseRows)
+        if not (is_alone and has_room and can_try):
             return 0
         # Only examples with a coefficient matter; a linear leader uses its weights instead.
         used = np.flatnonzero(now.coefficients[leader, : 0 if is_linear else self.size].any(axis=1))
@@ -294,8 +282,9 @@ class BankState(State):
         now, shapes = self.arrays, bank.shapes(BankArrays, self.sizes(*self.arrays.columns.shape))
         now.targets[-1, (now.targets == separators.IT_IS).any(axis=0)] = separators.IT_IS_ANOTHER
         if now.row_weights.shape != shapes["row_weights"]:
-            given_up = {name: np.zeros(shapes[name]) for name in ("row_changes", "row_weights")}
-            self.arrays = now._replace(**given_up)
+            self.arrays = now._replace(
+                row_changes=np.zeros(shapes["row_changes"]), row_weights=np.zeros(shapes["row_weights"])
+            )
             self.renew()
 
     def do_what_is_due(self) -> None:
@@ -351,7 +340,7 @@ class BankState(State):
                 fresh.units[now.columns[place, :n_entries], place] = unit[s, :n_entries]
         fresh.weights[:] += self._share_of_examples(fresh)
         learns = 0, True, False, -1
-        if self._compare_in_python(fresh) and self._run(rounds.REFIT, fresh, self.scratch, answer=learns)[3]:
+        if self._compare_in_python(fresh) and self._run(rounds.REFIT, fresh, answer=learns)[3]:
             self.arrays = fresh
         else:
             now.counts[bank.DUE] = 0  # a kernel that cannot take its examples on the new scale: the old one stays
@@ -413,15 +402,11 @@ class BankState(State):
 
     def rebuild(self, arrays: BankArrays) -> None:
         """Write the kernel values of the stored examples."""
-        self._run(rounds.REFIT, arrays, self._scratch_for(arrays))
+        self._run(rounds.REFIT, arrays, self.new_scratch(arrays))
 
     def check_arrays(self, arrays: BankArrays) -> None:
         """Raise unless the store is as large as it says, every position is one that there is, and trust adds up."""
-        (n, width), n_columns, scales = (
-            arrays.columns.shape,
-            self.n_features + self.settings.scales,
-            self.settings.scales,
-        )
+        (n, width), scales = arrays.columns.shape, self.settings.scales
         size, due, n_landmarks = arrays.counts[[bank.SIZE, bank.DUE, bank.LANDMARKS]].tolist()
         check_stored(size, n, self.settings.budget)
         for name, shape in bank.shapes(BankArrays, self.sizes(n, width)).items():
@@ -437,15 +422,12 @@ class BankState(State):
             raise ValueError(f"counts say that {due} is due, which is no known task")
         if task and not arrays.counts[bank.SEEN + task - 1]:
             raise ValueError("a scale is due, and no row was seen")
-        if not np.isin(n_entries, np.arange(width + 1)).all() or arrays.columns.max() >= n_columns:
+        if not np.isin(n_entries, np.arange(width + 1)).all() or arrays.columns.max() >= self.n_features + scales:
             raise ValueError("an example has entries beyond its row")
         if scales:
             # Only columns have a scale: the constant is behind them, and there alone.
-            is_constant, last, place = (
-                arrays.columns[:size] == n_columns - 1,
-                n_entries[:size, None] - 1,
-                np.arange(width),
-            )
+            last, place = n_entries[:size, None] - 1, np.arange(width)
+            is_constant = arrays.columns[:size] == self.n_features
             if (last < 0).any() or (is_constant != (place == last))[place <= last].any():
                 raise ValueError("a scaled example lacks its constant, or has it among its columns")
         if (arrays.mixture[bank.NUMBERS :] < 0.0).any():
