@@ -17,7 +17,7 @@ def guarded(kernel: Any = "auto", **settings: Any) -> onebit.BanditSVM:
 
 
 def planned(*kernels: Any) -> tuple[Any, Settings]:
-    """Return the kernels with values of their own, and what compiled code is told about a bank of these."""
+    """Return the kernels with values of their own, and the plan of a bank of these."""
     return bank.plan_members(kernels, onebit.BanditSVM()._checked_settings(), 5)
 
 
@@ -57,7 +57,7 @@ REGRESSIONS = BankArrays._fields[BankArrays._fields.index("landmarks") :]
 
 
 @pytest.mark.parametrize(("d", "n_classes"), [(10, 10), (100, 25), (100, 500), (199, 6), (10, 5000), (10_000, 3)])
-def test_memory_of_the_regressions_is_what_the_docstring_says(d: int, n_classes: int) -> None:
+def test_memory_of_the_regressions_is_in_the_docstring(d: int, n_classes: int) -> None:
     arrays, _ = new_bank(d + 1, n_classes, 2000)
     assert sum(getattr(arrays, name).nbytes for name in REGRESSIONS) <= 4.2e6 + 2400 * d + 4000 * n_classes
     assert "4.2 MB + 2 400·d + 4 000·K bytes" in str(onebit.BanditSVM.__doc__)

@@ -227,7 +227,7 @@ def test_a_row_that_is_far_too_long_is_shortened() -> None:
     assert np.isfinite(played.estimates).all()
 
 
-def test_the_mixture_moves_to_whoever_is_right() -> None:
+def test_the_mixture_moves_to_what_is_right() -> None:
     """The vote is right half of the time, the first regression always: the vote's label is tried, and given up."""
     generator, (arrays, scratch) = np.random.default_rng(0), new_bank(1, 2, 1)
     arrays.guesses[:] = 100
@@ -311,9 +311,9 @@ def test_drift_makes_them_forget() -> None:
     y = np.where(np.arange(3000) < 2000, np.argmax(X @ first, axis=1), np.argmax(X @ second, axis=1))
     learner = onebit.BanditSVM()
     onebit.play(learner, X[:2000], y[:2000])
-    before = learner._state.arrays.mixture[bank.NUMBERS, bank.HEARD]
+    before = learner._state.arrays.mixture[bank.NUMBERS, bank.ANSWERS]
     onebit.play(learner, X[2000:], y[2000:])
-    now = learner._state.arrays.mixture[bank.NUMBERS, bank.HEARD]
+    now = learner._state.arrays.mixture[bank.NUMBERS, bank.ANSWERS]
     assert before > 500
     assert now < 1000, "more answers than there were since the drift"
 

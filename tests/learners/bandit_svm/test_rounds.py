@@ -67,7 +67,7 @@ def test_a_sure_leader_guesses_alone() -> None:
             alone += 1
             members = played.arrays.members.copy()
             learner.tell(guess, True)
-            assert np.array_equal(played.arrays.members, members), "nobody else was asked, so nobody can be judged"
+            assert np.array_equal(played.arrays.members, members), "no other member was asked, so none can be judged"
             other = copy.deepcopy(learner)
             other.tell(other.guess(x), False)
             assert other._state.scratch.flags[bank.ASKED : bank.ASKED + len(learner.bank_)].all()

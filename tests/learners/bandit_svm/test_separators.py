@@ -166,16 +166,13 @@ SOFTNESS, TOLERANCE = 0.5 / 3.0, 1e-10
 
 
 EXACT = Settings(
-    plan=np.array([[0, 0, 1]]),
     softness=SOFTNESS,
-    bases=np.zeros((1, 3)),
     replays=100_000,
     budget=500,
     guarded=False,
     mix=0.0,
     scales=False,
     is_closed=True,
-    is_bounded=True,
     full_information=False,
 )
 
@@ -236,7 +233,7 @@ def test_exponentials() -> None:
     assert np.isnan(exponentials(np.array([math.nan])))
 
 
-def test_python_is_told_what_only_compiled_code_may_call() -> None:
+def test_python_cannot_call_what_only_compiled_code_may() -> None:
     with pytest.raises(TypeError, match="write_powers is compiled for compiled code only"):
         separators.write_powers(np.zeros(1), 1, 1, np.zeros(1))
     assert powers(np.array([2.0, 0.5])).tolist() == [256.0, 0.5**8]

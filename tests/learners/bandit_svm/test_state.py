@@ -48,7 +48,7 @@ def test_columns_may_have_any_scale_and_offset(kernel: Any) -> None:
     scaled = onebit.play(guarded(kernel, scale="online"), problem.X * powers, problem.y, keep_guesses=True)
     if kernel is None:
         assert np.array_equal(expected.guesses, scaled.guesses)  # type: ignore[arg-type]
-    else:  # the guard sees rows as they come, and has a say where the vote goes wrong too often
+    else:  # the guard sees rows as they come, and counts where the vote goes wrong too often
         assert scaled.mistakes <= 1.2 * expected.mistakes
     separable = separable_problem(400)
     raw = 1e4 + 1e-2 * separable.X
@@ -150,7 +150,7 @@ def test_what_is_stored_is_scaled_anew(kernel: Any, is_sparse: bool) -> None:
 
 
 def test_looking_changes_nothing_where_a_kernel_of_ones_own_is_scaled() -> None:
-    """After a change of the scale Python compares the stored examples anew, whoever asks first."""
+    """After a change of the scale Python compares the stored examples anew, whichever call comes first."""
 
     def shifted(X: Any, Y: Any) -> Any:
         return (1.0 + X @ Y.T) ** 2
@@ -168,8 +168,8 @@ def test_looking_changes_nothing_where_a_kernel_of_ones_own_is_scaled() -> None:
     assert learner.guess(problem.X[0]).scores == pytest.approx(scores[0], abs=1e-9)
 
 
-def test_a_new_scale_takes_paper_of_its_own() -> None:
-    """Ctrl-C between new arrays and their paper: what is there may be too small, and compiled code does not look."""
+def test_a_new_scale_takes_scratch_arrays_of_its_own() -> None:
+    """Ctrl-C between new arrays and their scratch arrays: those may be too small, and compiled code does not look."""
     problem = noisy_problem(64)
     learner = guarded(scale="online", classes=problem.n_classes)
     for x, label in zip(problem.X, problem.y, strict=True):
@@ -184,7 +184,7 @@ def test_a_new_scale_takes_paper_of_its_own() -> None:
     assert played.scratch.lines.shape[1] == capacity > small.examples.shape[1]
 
 
-def test_an_answer_is_heard_once_though_a_new_scale_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_counts_once_though_a_new_scale_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while stored examples are scaled anew: the answer is in, its ticket is crossed off, the scale is due."""
 
     def break_off(*_: Any) -> None:
@@ -326,12 +326,12 @@ def test_the_budget_bounds_the_memory(kernel: Any) -> None:
             assert np.allclose(rebuilt, state.arrays.scores[k, :, :50].T, atol=1e-8)
 
 
-def test_one_row_is_learned_without_copying_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_row_is_learned_without_copying_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = noisy_problem(200)
     learner = onebit.BanditSVM(classes=4).fit(problem.X[:150], problem.y[:150])
 
     def refuse() -> None:
-        raise AssertionError("the memory was copied")
+        raise AssertionError("the state was copied")
 
     monkeypatch.setattr(state_of(learner), "bookmark", refuse)
     learner.partial_fit(problem.X[150:151], problem.y[150:151])

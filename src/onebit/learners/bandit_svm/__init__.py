@@ -1,4 +1,9 @@
-"""BanditSVM: keep what answers prove, and the largest-margin separators consistent with it."""
+"""BanditSVM: keep what answers prove, and the largest-margin separators consistent with it.
+
+Here is the learner. `bank` has its arrays; `separators` is what answers prove, separators consistent with it, and the
+store of examples; `guesses` is how members, guard and regressions make one guess; `rounds` scores a row and learns from
+an answer; `state` calls that compiled code, and does what is rare.
+"""
 
 import math
 from collections.abc import Iterator
@@ -19,32 +24,20 @@ from onebit.learners.base import Learner
 
 _LINEAR = Linear(normalize=True)
 # On unit rows a Gaussian of width f^−½ is exp(−f(1−⟨x, x'⟩)): f = 1, 4, 16.
-_DEFAULT_BANK = (
-    _LINEAR,
-    Gaussian(width=1.0, normalize=True),
-    Gaussian(width=0.5, normalize=True),
-    Gaussian(width=0.25, normalize=True),
-    Laplace(),
-    Laplace(sharpness=12.0),
-)
-
+_GAUSSIANS = tuple(Gaussian(width, normalize=True) for width in (1.0, 0.5, 0.25))
+_DEFAULT_BANK = (_LINEAR, *_GAUSSIANS, Laplace(), Laplace(sharpness=12.0))
 # Beyond, the columns of a store would be too large: the linear kernel alone, which keeps entries.
 _MOST_FEATURES = 10_000
-
-# Of examples and of replays: their products stay within the 64 bits of compiled code.
-_MOST = 2**31
+_MOST = 2**31  # of examples and of replays: their products stay within the 64 bits of compiled code
 
 
 class Opinion(NamedTuple):
-    """What one member of a bank says about a row."""
+    """A member's opinion of a row: the label it would guess, its weight in the vote (all add up to 1), its scores."""
 
     kernel: Any
     label: Any
-    """The class it would guess."""
     weight: float
-    """What it counts in the vote; all weights add up to 1."""
     scores: Floats
-    """Its score of every class."""
 
 
 class BanditSVM(Learner):
@@ -55,7 +48,7 @@ class BanditSVM(Learner):
     separator that it violates takes a step of dual coordinate ascent on it, and then steps on other facts of that
     class. The members vote; one counts the less the oftener its own opinion was wrong, and where the most trusted one
     is sure it guesses alone. Separators win early and on clean data. Beside them the default bank has two ridge
-    regressions, which win on long noisy streams, and a mixture that finds out from the answers when to follow whom.
+    regressions, which win on long noisy streams, and a mixture that learns from the answers when to follow which.
     Nothing needs tuning: the defaults were chosen once for all data
     (docs/experiments/bandit-svm.md, docs/experiments/long-run.md).
 
@@ -216,7 +209,7 @@ class BanditSVM(Learner):
         return cast(BankState, self._state)
 
     def opinions(self, features: Any) -> list[Opinion]:
-        """Return what every member says about a row, and what that counts in the vote; the most trusted first."""
+        """Return every member's opinion of a row, the most trusted first."""
         with self._lock:
             self._check_started("opinions")
             bank = self._bank
@@ -252,16 +245,13 @@ class BanditSVM(Learner):
             mix = check_number("exploration", self.exploration, above=0.0, at_most=1.0)
         softness = 0.0 if is_hard else 0.5 / check_number("C", self.C, above=1e-300)
         return Settings(
-            plan=np.array([[0, 0, 1]]),
             softness=softness,
-            bases=np.zeros((1, 3)),
             replays=check_integer("replays", self.replays, low=0, high=_MOST),
             budget=check_integer("budget", self.budget, low=1, high=_MOST),
             guarded=self.exploration == "guarded",
             mix=mix,
             scales=self.scale is not None,
             is_closed=not run.grows(self),
-            is_bounded=True,
             full_information=self.full_information,
         )
 
@@ -289,7 +279,6 @@ class BanditSVM(Learner):
         return bank
 
     def _new_state(self) -> State:
-        members = self._kernels(self.n_features_in_)
-        settings = self._checked_settings()
-        has_regressions = isinstance(self.kernel, str) and len(members) > 1
-        return BankState(members, settings, self.n_features_in_, len(self.classes_), has_regressions)
+        kernels, settings = self._kernels(self.n_features_in_), self._checked_settings()
+        has_regressions = isinstance(self.kernel, str) and len(kernels) > 1
+        return BankState(kernels, settings, self.n_features_in_, len(self.classes_), has_regressions)

@@ -22,8 +22,6 @@ CODE, OF_UNITS, PARAMETER = range(3)  # of `bases`
 class Settings(NamedTuple):
     """The numbers that compiled code needs."""
 
-    plan: Integers  # of each member: whose kernel values it uses, how often they are squared, whether it keeps weights
-    bases: Floats  # of each kernel with values of its own: formula, whether it is about unit rows, parameter
     softness: float  # 1/(2C): what a unit of coefficient may leave of the margin; 0 for a hard margin
     replays: int  # the most further facts of a class that get a step after a violated one, with a full store
     budget: int  # the most examples stored
@@ -31,8 +29,13 @@ class Settings(NamedTuple):
     mix: float  # the chance of a uniform guess when no class claims x, if not guarded
     scales: bool  # whether columns are scaled as they come, and a constant is added
     is_closed: bool  # whether one of the classes is always right: of two, the one that was not wrong
-    is_bounded: bool  # whether no kernel value overflows or needs Python: then not all members must be asked
     full_information: bool  # whether every answer is the right label itself
+    # The rest is written by `plan_members`. Of each member: whose kernel values it uses, how often they are squared,
+    # whether it keeps weights; of each kernel with values of its own: formula, whether it is about unit rows,
+    # parameter; whether no kernel value overflows or needs Python: then not all members must be asked.
+    plan: Integers = np.zeros((0, 3), np.int64)
+    bases: Floats = np.zeros((0, 3))
+    is_bounded: bool = True
 
 
 # By its code compiled code knows a kernel's formula, so that one compiled function serves every bank.
@@ -41,7 +44,7 @@ DOT, GAUSSIAN, RATIONAL, POLYNOMIAL, MULTINOMIAL, LAPLACE, IN_PYTHON = range(7)
 
 
 def plan_members(kernels: tuple[Kernel, ...], settings: Settings, width: int) -> tuple[tuple[Kernel, ...], Settings]:
-    """Return the kernels with values of their own, and the settings with what compiled code is told about members.
+    """Return the kernels with values of their own, and the settings with the plan of all members.
 
     A kernel whose exponent is another's times a power of two is had by squaring.
     """
@@ -97,7 +100,7 @@ MIXED = ("constant", *(name for source in _SOURCES for name in (source, f"lead i
 """What the mixture knows of a label: scores, and by how much each is above the best other label's."""
 N_MIXED = len(MIXED)
 WEIGHTS, NUMBERS = N_MIXED, N_MIXED + 1  # of `mixture`
-HEARD, NOISE, SURE, SURE_WRONG = range(4)  # of its last row
+ANSWERS, NOISE, SURE, SURE_WRONG = range(4)  # of its last row
 
 
 class BankArrays(NamedTuple):

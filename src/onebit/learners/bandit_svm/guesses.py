@@ -2,7 +2,7 @@
 
 The guess is a vote of the members, weighted by how often each was wrong. Where the vote holds every label to be wrong,
 those that were proved wrong of this very row are passed over. The guard limits mistakes that the reference, the member
-with the fewest productive examples, would not have made. Any rule may say which label is about to be guessed: the
+with the fewest productive examples, would not have made. Any rule may choose which label is about to be guessed: the
 guarantee comes from the guard alone (docs/theory/bandit-svm.md).
 
 On long noisy streams the store of the separators is full of noise. Two ridge regressions on "right" (1) and "wrong" (0)
@@ -13,11 +13,11 @@ drift alarm, and only propose labels, so the guarantee needs nothing of them.
   guessed, as LinUCB does (Li et al. 2010): where the chance of being right is linear in the row, its estimates are
   consistent however guesses are chosen. It is left out where rows are wide or classes many.
 - One on the row's similarities with landmarks, the first examples that were stored (Williams, Seeger 2001). All classes
-  share one inverse. It learns what an answer proves: a wrong guess says something of one class, a right one of all. Up
+  share one inverse. It learns what an answer proves: a wrong guess is about one class, a right one of all. Up
   to 200 features it has the row too.
 
-Whom to follow is a regression too (stacking: Wolpert 1992). Of a label that may be guessed seven numbers are known: the
-score that the vote of the separators, the first and the second regression give it, each with its lead over the best
+Which to follow is a regression too (stacking: Wolpert 1992). Of a label that may be guessed seven numbers are known:
+the score that the vote of the separators, the first and the second regression give it, each with its lead over the best
 other label, and a constant. The mixture estimates from them the chance that the label is right, learns from the same
 answers as the regressions, and forgets slowly. A label is judged without being tried: where guesses are right less
 often when a regression disagrees with them, that regression gains weight. The vote's label is guessed unless another is
@@ -37,7 +37,7 @@ from onebit.inputs import Floats, Integers
 from onebit.learners.bandit_svm import bank, separators
 from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
 
-_RECENT = 64.0  # mistakes of late are averaged over about this many rounds; fewer say nothing about a rate
+_RECENT = 64.0  # mistakes of late are averaged over about this many rounds; fewer are no rate
 _USUAL_SHARE = 0.25  # what is usual, over about this share of the stream: the rounds in which all was new are forgotten
 _DEVIATIONS = 7.0  # Gama et al. take three standard deviations; over a long stream that is exceeded by chance
 _NEXT_TO_NOTHING = 1e-12  # processors are slow with numbers that become ever smaller: averages stop there
@@ -190,7 +190,7 @@ def newcomer(state: BankArrays, scratch: BankScratch) -> int:
 
 @jit_internal
 def choose(scratch: BankScratch, settings: Settings, seed: int, round: int) -> tuple[int, bool]:
-    """Return the highest score's label, or what the guard or exploration says instead; write all propensities."""
+    """Return the highest score's label, or what the guard or exploration puts in its place; write all propensities."""
     scores, propensities, flags = scratch.scores, scratch.propensities, scratch.flags
     reference, best, explored, spread = scratch.opinions[flags[bank.REFERENCE]], highest_of(scores), False, 0.0
     if settings.guarded:
@@ -273,7 +273,7 @@ def shortened(length: float, width: int) -> float:
 
 @jit_internal
 def estimate(state: BankArrays, scratch: BankScratch) -> None:
-    """Write what the regressions see of the row to `features`, and what they say of every class to `estimates`."""
+    """Write what the regressions see of the row to `features`, and their estimates of every class to `estimates`."""
     unit, features, image, estimates = scratch.unit, scratch.features[0], scratch.features[1], scratch.estimates
     n_landmarks, n_rows, width = state.counts[bank.LANDMARKS], state.row_weights.shape[0], unit.shape[0]
     n_beside = state.landmark_weights.shape[0] - state.landmarks.shape[1]
@@ -352,7 +352,7 @@ def propose(state: BankArrays, scratch: BankScratch) -> None:
     right, wrong, mixture = state.guesses[bank.RIGHT], state.guesses[bank.WRONG], state.mixture
     vote, linear, near = estimates[bank.VOTE], estimates[bank.LINEAR], estimates[bank.NEAR]
     widths, weights = estimates[bank.WIDTHS], mixture[bank.WEIGHTS]
-    voted, first, second, n_heard, fewest, top = 0, 0, 0, 0, right[0], vote[0]
+    voted, first, second, n_answers, fewest, top = 0, 0, 0, 0, right[0], vote[0]
     for i in range(scores.shape[0]):
         if scores[i] > scores[voted]:
             voted = i
@@ -360,13 +360,13 @@ def propose(state: BankArrays, scratch: BankScratch) -> None:
             first = i
         if near[i] > near[second]:
             second = i
-        n_heard += right[i] + wrong[i]
+        n_answers += right[i] + wrong[i]
         fewest, top = min(fewest, right[i]), max(top, vote[i])
-    if top < 0.0 and fewest < _ENOUGH_RIGHT and n_heard < _TRIAL_ROUNDS * scores.shape[0]:
+    if top < 0.0 and fewest < _ENOUGH_RIGHT and n_answers < _TRIAL_ROUNDS * scores.shape[0]:
         return
     _describe(voted, estimates, own)
     standard, ahead, best = _value(voted, estimates, weights, own), 0.0, voted
-    caution = _CAUTION * _CAUTIOUS_ROUNDS / (_CAUTIOUS_ROUNDS + n_heard)
+    caution = _CAUTION * _CAUTIOUS_ROUNDS / (_CAUTIOUS_ROUNDS + n_answers)
     for label in (first, second):
         if label != voted and scores[label] > -0.5 * _PASSED_OVER:
             _describe(label, estimates, other)
@@ -381,10 +381,10 @@ def propose(state: BankArrays, scratch: BankScratch) -> None:
 
 
 @jit_internal
-def learn(state: BankArrays, scratch: BankScratch, label: int, correct: bool, known: int, is_told: bool) -> None:
+def learn(state: BankArrays, scratch: BankScratch, label: int, correct: bool, known: int, is_given: bool) -> None:
     """Learn from the answer to a guess; `estimate` has written what was known of the row.
 
-    `known` is the right label, or −1; `is_told` says whether it would be known whatever was guessed. Then the first
+    `known` is the right label, or −1; `is_given` is whether it would be known whatever was guessed. Then the first
     regression learns all classes from it. Where only right guesses make it known, a class would seem rarer than it is.
     """
     features, image, estimates = scratch.features[0], scratch.features[1], scratch.estimates
@@ -392,7 +392,7 @@ def learn(state: BankArrays, scratch: BankScratch, label: int, correct: bool, kn
     _learn_mixture(label, correct, estimates, state.mixture, scratch.known[0], scratch.known[1])
     near, n_rows, n_classes = estimates[bank.NEAR], state.row_weights.shape[0], estimates.shape[1]
     for i in range(n_classes if n_rows > 0 else 0):
-        if i == label or is_told:
+        if i == label or is_given:
             rate = 1.0 / (1.0 + _apply_inverse(state.row_changes[i], _ROW_START, features, n_rows, image))
             gain = rate * ((1.0 if i == known else 0.0) - estimates[bank.LINEAR, i])
             for j in range(n_rows):
@@ -400,7 +400,7 @@ def learn(state: BankArrays, scratch: BankScratch, label: int, correct: bool, kn
             _take_in(state.row_changes[i], rate, n_rows, image)
     rate = 1.0 / (1.0 + _apply_inverse(state.landmark_changes, _LANDMARK_START, features, n, image))
     for i in range(n_classes):
-        # From here on `near` says how far the weights of each class move.
+        # From here on `near` is how far the weights of each class move.
         near[i] = rate * ((1.0 if i == known else 0.0) - near[i]) if known >= 0 or i == label else 0.0
     for j in range(n):
         line = state.landmark_weights[j]
@@ -414,15 +414,15 @@ def _learn_mixture(label: int, correct: bool, estimates: Floats, mixture: Floats
     """Let the mixture learn whether a label was right: recursive least squares that forget."""
     _describe(label, estimates, known)
     weights, numbers, off, total = mixture[bank.WEIGHTS], mixture[bank.NUMBERS], 1.0 if correct else 0.0, 1.0
-    numbers[bank.HEARD] += 1.0
-    forgotten = 1.0 - 1.0 / max(_SHORTEST, _SHARE * numbers[bank.HEARD])
+    numbers[bank.ANSWERS] += 1.0
+    forgotten = 1.0 - 1.0 / max(_SHORTEST, _SHARE * numbers[bank.ANSWERS])
     for k in range(bank.N_MIXED):
         off -= weights[k] * known[k]
         image[k] = 0.0
         for j in range(bank.N_MIXED):
             image[k] += mixture[k, j] * known[j] / forgotten
         total += image[k] * known[k]
-    numbers[bank.NOISE] += (off * off - numbers[bank.NOISE]) / min(numbers[bank.HEARD] + 10.0, 500.0)
+    numbers[bank.NOISE] += (off * off - numbers[bank.NOISE]) / min(numbers[bank.ANSWERS] + 10.0, 500.0)
     for k in range(bank.N_MIXED):
         weights[k] += off * image[k] / total
         for j in range(bank.N_MIXED):

@@ -25,8 +25,8 @@ from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
 
 SCORE, SCORE_ALL, CHOOSE, LEARN, PLAY, REFIT = range(6)
 """What `run` can do: SCORE a row and choose a label; SCORE_ALL rows into `out`; CHOOSE from the scratch arrays as they
-are, where `explored` says whether the regressions propose first; LEARN from an answer about the row scored last; PLAY
-rows and labels; REFIT the stored examples, where `explored` says whether to learn from them."""
+are, where `explored` is whether the regressions propose first; LEARN from an answer about the row scored last; PLAY
+rows and labels; REFIT the stored examples, where `explored` is whether to learn from them."""
 
 _LESSON = 0.03  # what a productive example counts beside a wrong opinion: trust the member that fits
 _TOO_LONG = 1e150  # beyond, the squares in ‖x‖² + ‖x'‖² − 2⟨x, x'⟩ are no floats, and their difference is no number

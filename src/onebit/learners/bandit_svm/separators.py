@@ -34,7 +34,7 @@ _TRIGGER = 0.3  # a step below this share of the mean coefficient changes little
 _TOLERANCE = 1e-3  # of the margin: closer than guesses can tell, and replays need not go on
 _LARGE = 1e300  # squares of coefficients beyond this would overflow in sums
 _BLOCK = 256  # how many slopes are searched at once
-_LEAST_SAY = 1e-6  # members with less of the trust of the most trusted kernel have no say in what is removed
+_LEAST_WEIGHT = 1e-6  # members with less of the trust of the most trusted kernel do not count in what is removed
 _LEAST_SHARE = 0.2  # a member that has little trust still gets this share of the replays, so that it can win it back
 _ALONE = 5.0  # a linear kernel that is the only member takes this many times more steps: no other kernel needs time
 _STEPS_AT_RESCALING = 100  # for each class of each member
@@ -366,8 +366,8 @@ def place_to_free(state: BankArrays, scratch: BankScratch, settings: Settings) -
         most = most if plan[k, bank.IS_LINEAR] else max(most, trust[k])
     effects[:size] = 0.0
     for k in range(plan.shape[0]):
-        say, b, squarings = trust[k] / most if most > 0.0 else 1.0, plan[k, bank.BASE], plan[k, bank.SQUARINGS]
-        if not plan[k, bank.IS_LINEAR] and say >= _LEAST_SAY:
+        weight, b, squarings = trust[k] / most if most > 0.0 else 1.0, plan[k, bank.BASE], plan[k, bank.SQUARINGS]
+        if not plan[k, bank.IS_LINEAR] and weight >= _LEAST_WEIGHT:
             gram, nearest, importance = state.grams[b], scratch.nearest[b], state.importance[k]
             _find_nearest(gram, size, nearest)
             for s in range(size):
@@ -377,7 +377,7 @@ def place_to_free(state: BankArrays, scratch: BankScratch, settings: Settings) -
             for s in range(size):
                 of_nearest = own[max(nearest[s] - 1, 0)]
                 kept = likeness[s] * likeness[s] / of_nearest if size > 1 and of_nearest > 0.0 else 0.0
-                effects[s] += say * importance[s] * max(own[s] - kept, 0.0)
+                effects[s] += weight * importance[s] * max(own[s] - kept, 0.0)
     place = 0
     for s in range(1, size):
         if effects[s] < effects[place]:

@@ -112,8 +112,6 @@ class BankState(State):
         """What each member counts in the vote."""
         return np.asarray(self.arrays.members[: len(self.kernels), bank.TRUST])
 
-    # Rounds.
-
     def algorithm(self, is_sparse: bool) -> Algorithm:
         """Raise TypeError: a bank has none."""
         raise TypeError("a bank has no Algorithm: compiled code is called through rounds.run")
@@ -135,7 +133,7 @@ class BankState(State):
     def prepare(self, rows: Rows) -> Rows:
         """Return the rows, having let every kernel look whether it accepts them."""
         for kernel in () if self.settings.scales else self.bases:
-            # The others take any row, or say in `score` what they cannot take.
+            # The others take any row, or refuse it in `score`.
             if not kernel.normalize and type(kernel).prepare is not Kernel.prepare:
                 kernel.prepare(dense(rows))
         return rows
@@ -389,8 +387,6 @@ class BankState(State):
         n = int(state.counts[bank.SIZE])
         return np.array((state.units[:, :n] * state.examples[bank.LENGTH, :n]).T, order="C")
 
-    # What is kept in files, and shown.
-
     def filled(self) -> dict[str, int]:
         """Return how many examples are stored, and the places for landmarks and features that go with so many."""
         sizes = self.sizes(self.size, 1)
@@ -405,7 +401,7 @@ class BankState(State):
         self._run(rounds.REFIT, arrays, self.new_scratch(arrays))
 
     def check_arrays(self, arrays: BankArrays) -> None:
-        """Raise unless the store is as large as it says, every position is one that there is, and trust adds up."""
+        """Raise unless the store is as large as its count, every position is one that there is, and trust adds up."""
         (n, width), scales = arrays.columns.shape, self.settings.scales
         size, due, n_landmarks = arrays.counts[[bank.SIZE, bank.DUE, bank.LANDMARKS]].tolist()
         check_stored(size, n, self.settings.budget)
@@ -419,7 +415,7 @@ class BankState(State):
         if not np.isin(kinds, (bank.DENSE, bank.SPARSE)).all():
             raise ValueError("an example is neither of a dense nor of a sparse row")
         if task > (1 + bank.SPARSE) * scales or due > bank.TO_FORGET + bank.SPARSE + 1:
-            raise ValueError(f"counts say that {due} is due, which is no known task")
+            raise ValueError(f"counts has {due} as due, which is no known task")
         if task and not arrays.counts[bank.SEEN + task - 1]:
             raise ValueError("a scale is due, and no row was seen")
         if not np.isin(n_entries, np.arange(width + 1)).all() or arrays.columns.max() >= self.n_features + scales:
