@@ -58,11 +58,8 @@ def lack(target: float, score: float) -> float:
 @jit_internal
 def prove(label: int, correct: bool, truth: int, is_closed: bool, targets: Floats) -> int:
     """Write what an answer proves of each class; return the right one, or −1 if that is not known."""
-    known = truth
-    if correct:
-        known = label
-    elif targets.shape[0] == 2 and is_closed:
-        known = 1 - label
+    is_other = targets.shape[0] == 2 and is_closed  # of two classes, the one that was not guessed
+    known = label if correct else (1 - label if is_other else truth)
     targets[:] = 0.0 if known < 0 else IT_IS_ANOTHER
     targets[label] = IT_IS_NOT
     if known >= 0:
