@@ -174,6 +174,7 @@ class BankScratch(NamedTuple):
 _Fields = TypeVar("_Fields", BankArrays, BankScratch)
 _HINTS: dict[Any, Any] = {kind: get_type_hints(kind, include_extras=True) for kind in (BankArrays, BankScratch)}
 _AXES = {kind: {name: get_args(hint)[1].split() for name, hint in hints.items()} for kind, hints in _HINTS.items()}
+_INTEGERS = {name for hints in _HINTS.values() for name, hint in hints.items() if get_args(hint)[0] == Integers}
 _GROWING = ("class", "example", "entry", "value", "landmark", "feature")
 GROWING = {name: tuple(axis if axis in _GROWING else "" for axis in axes) for name, axes in _AXES[BankArrays].items()}
 """The axes that can grow, for `State.axes`."""
@@ -208,15 +209,15 @@ def axis_sizes(
 def shapes(fields: type[Any], sizes: dict[str, int]) -> dict[str, tuple[int, ...]]:
     """Return the shapes of a named tuple's arrays, whose axes have these sizes."""
     return {
-        name: tuple(int(axis) if axis.isdigit() else sizes.get(axis, 0) for axis in axes)
+        name: tuple([int(axis) if axis.isdigit() else sizes.get(axis, 0) for axis in axes])
         for name, axes in _AXES[fields].items()
     }
 
 
 def zeros(fields: type[_Fields], sizes: dict[str, int]) -> _Fields:
     """Return a named tuple of arrays of zeros."""
-    dtypes: Any = {name: int if get_args(hint)[0] == Integers else float for name, hint in _HINTS[fields].items()}
-    return fields(**{name: np.zeros(shape, dtypes[name]) for name, shape in shapes(fields, sizes).items()})
+    found: Any = shapes(fields, sizes).items()
+    return fields(*[np.zeros(shape, int if name in _INTEGERS else float) for name, shape in found])
 
 
 def new_arrays(sizes: dict[str, int]) -> BankArrays:

@@ -386,7 +386,7 @@ def play_quiet(arrays: Any, X: Floats, y: Integers, leader: Any, columns: Intege
     seen, seen_lengths, scores = block[:width], block[width], block[width + 1 : width + 1 + n_classes]
     lines, values, watch = block[width + 1 + n_classes :], block[block.shape[0] - 1], state.watch
     scale, statistics = state.scaling[bank.DENSE, bank.SCALE], state.scaling[bank.DENSE, bank.STATISTICS]
-    plan, base = settings.plan[k], settings.bases[settings.plan[k, bank.BASE]]
+    plan, base, sums = settings.plan[k], settings.bases[settings.plan[k, bank.BASE]], state.sums[k]
     # The kernel's value of any row with itself, unless all of it is 0.
     own = separators.compare(base, seen, seen_lengths, scratch.unit, 1.0, 0, lines, values)
     square, start = separators.squared_often(own, plan[bank.SQUARINGS]), 0
@@ -409,7 +409,7 @@ def play_quiet(arrays: Any, X: Floats, y: Integers, leader: Any, columns: Intege
             t, n, is_quiet = start + r, state.counts[bank.SEEN + bank.DENSE] + 1, True
             for i in range(n_classes):
                 target = separators.IT_IS if i == y[t] else separators.IT_IS_ANOTHER
-                lacks, sums = separators.lack(target, scores[i, r]), state.sums[k]
+                lacks = separators.lack(target, scores[i, r])
                 is_quiet = is_quiet and not separators.counts_for(i, lacks, separators.PRODUCTIVE, square, sums)
             if not is_quiet or (settings.scales and n & (n - 1) == 0):
                 return t
