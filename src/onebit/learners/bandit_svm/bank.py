@@ -175,6 +175,7 @@ _Fields = TypeVar("_Fields", BankArrays, BankScratch)
 _HINTS: dict[Any, Any] = {kind: get_type_hints(kind, include_extras=True) for kind in (BankArrays, BankScratch)}
 _AXES = {kind: {name: get_args(hint)[1].split() for name, hint in hints.items()} for kind, hints in _HINTS.items()}
 _INTEGERS = {name for hints in _HINTS.values() for name, hint in hints.items() if get_args(hint)[0] == Integers}
+_NUMBERS = {str(n): n for n in range(9)}  # an axis may be named by its size
 _GROWING = ("class", "example", "entry", "value", "landmark", "feature")
 GROWING = {name: tuple(axis if axis in _GROWING else "" for axis in axes) for name, axes in _AXES[BankArrays].items()}
 """The axes that can grow, for `State.axes`."""
@@ -191,27 +192,24 @@ def axis_sizes(
 ) -> dict[str, int]:
     """Return how long each axis is, with places for so many examples of so many entries; one left out is 0 long."""
     (m, _), n_bases, width = settings.plan.shape, len(settings.bases), n_features + settings.scales
-    is_linear = settings.plan[:, IS_LINEAR] != 0
-    has_guard = settings.scales and settings.guarded and not is_linear.all()
+    are_linear = settings.plan[:, IS_LINEAR].tolist()
+    has_guard = settings.scales and settings.guarded and not all(are_linear)
     sizes = {"example": capacity, "entry": n_entries, "class": n_classes, "member": m, "base": n_bases, "width": width}
     sizes |= {"line": VALUES + n_bases, "number": ITSELF + n_bases, "flag": ASKED + m + has_guard + n_bases}
     sizes |= {"scaled": n_features * settings.scales, "guarded": n_features * has_guard, "asked": m + has_guard}
-    sizes |= {"value": n_entries} if is_linear.all() else {"unit": width}
-    if is_linear.any():
+    sizes |= {"value": n_entries} if all(are_linear) else {"unit": width}
+    if any(are_linear):
         sizes["weight"] = width
     if has_regressions:
         n_landmarks, sees_row = min(capacity, MOST_LANDMARKS), width <= _MOST_BESIDE
         sizes |= {"seen": width, "landmark": n_landmarks, "feature": n_landmarks + (width if sees_row else 1)}
         sizes |= {"row": width * (sees_row and n_classes * width**2 <= _MOST_OF_ROWS), "mixture": N_MIXED + 2}
-    return sizes
+    return _NUMBERS | sizes
 
 
 def shapes(fields: type[Any], sizes: dict[str, int]) -> dict[str, tuple[int, ...]]:
     """Return the shapes of a named tuple's arrays, whose axes have these sizes."""
-    return {
-        name: tuple([int(axis) if axis.isdigit() else sizes.get(axis, 0) for axis in axes])
-        for name, axes in _AXES[fields].items()
-    }
+    return {name: tuple([sizes.get(axis, 0) for axis in axes]) for name, axes in _AXES[fields].items()}
 
 
 def zeros(fields: type[_Fields], sizes: dict[str, int]) -> _Fields:

@@ -230,8 +230,8 @@ def is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -
     usual = (2.0 * span * watch[bank.USUALLY] + 1.0) / (2.0 * span + 2.0)
     watch[bank.BEST] = min(watch[bank.BEST], usual + math.sqrt(usual * (1.0 - usual) / (2.0 * span)))
     best, blind = watch[bank.BEST], 1.0 - 1.0 / n_classes
-    limit = best + _DEVIATIONS * math.sqrt(best * (1.0 - best) / (2.0 * _RECENT))
-    if best < blind and watch[bank.LATELY] > max(0.5 * (best + blind), limit):
+    is_bad = best < blind and watch[bank.LATELY] > 0.5 * (best + blind)
+    if is_bad and watch[bank.LATELY] > best + _DEVIATIONS * math.sqrt(best * (1.0 - best) / (2.0 * _RECENT)):
         watch[:] = 0.0
         watch[bank.BEST] = math.inf
         return True
