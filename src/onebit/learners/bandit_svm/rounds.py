@@ -381,14 +381,14 @@ def play_quiet(arrays: Any, X: Floats, y: Integers, leader: Any, columns: Intege
     kernel's values must not depend on which of two rows came first. `leader` is its number, with the units, lengths and
     coefficients of the examples that it uses, or its weights; `columns` counts up to the width; `block` is room.
     """
-    state, scratch, settings = BankArrays(*arrays[0]), BankScratch(*arrays[1]), Settings(*arrays[2])
+    state, settings = BankArrays(*arrays[0]), Settings(*arrays[1])
     (k, units, lengths, coefficients), width, n_classes = leader, columns.shape[0], state.guesses.shape[1]
     seen, seen_lengths, scores = block[:width], block[width], block[width + 1 : width + 1 + n_classes]
     lines, values, watch = block[width + 1 + n_classes :], block[block.shape[0] - 1], state.watch
     scale, statistics = state.scaling[bank.DENSE, bank.SCALE], state.scaling[bank.DENSE, bank.STATISTICS]
     plan, base, sums = settings.plan[k], settings.bases[settings.plan[k, bank.BASE]], state.sums[k]
     # The kernel's value of any row with itself, unless all of it is 0.
-    own = separators.compare(base, seen, seen_lengths, scratch.unit, 1.0, 0, lines, values)
+    own = separators.compare(base, seen, seen_lengths, seen_lengths[:0], 1.0, 0, lines, values)
     square, start = separators.squared_often(own, plan[bank.SQUARINGS]), 0
     while start < y.shape[0]:
         n_wanted = min(_FIRST_BLOCK + start, block.shape[1], y.shape[0] - start)

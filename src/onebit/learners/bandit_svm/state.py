@@ -249,7 +249,7 @@ class BankState(State):
         units, lengths = np.ascontiguousarray(now.units[:, used].T), now.examples[bank.LENGTH, used]
         leading = leader, units, lengths, now.weights if is_linear else now.coefficients[leader, used]
         block = np.empty((width + 1 + self.n_classes + bank.VALUES + 1, _BLOCK))
-        arrays = tuple(now), tuple(self.scratch), tuple(settings)
+        arrays = tuple(now), tuple(settings)
         return rounds.play_quiet(arrays, unlocked(rows), y, leading, np.arange(width), block)
 
     # What is rare. It is not done while an answer is learned from: interrupted, it would be learned from twice.
