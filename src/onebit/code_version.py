@@ -288,8 +288,7 @@ def _parts(thing: Any, seen: dict[int, int]) -> Iterator[str]:
         if is_new:
             yield from _parts_of_code(thing.__code__)
             values = tuple(cell.cell_contents for cell in thing.__closure__ or ())
-            found = [(name, thing.__globals__[name]) for name in _names_in(thing.__code__) if name in thing.__globals__]
-            for value in (values, thing.__defaults__, *(thing.__kwdefaults__ or {}).items(), *found):
+            for value in (values, thing.__defaults__, *(thing.__kwdefaults__ or {}).items(), *_found_by(thing)):
                 yield from _parts(value, seen)
             if is_plain:
                 yield from _parts_of_overloads(thing.__module__)
@@ -336,6 +335,18 @@ def _parts_of_overloads(module: str) -> Iterator[str]:
             yield from _parts_of_code(function.__code__)
         elif isinstance(value, (bool, int, float)):
             yield f"{name} = {value!r}"
+
+
+def _found_by(function: types.FunctionType) -> list[tuple[str, Any]]:
+    """Return what a function names in its module and, by their names there, in other modules of onebit."""
+    names = _names_in(function.__code__)
+    found = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    for name, module in list(found.items()):
+        if isinstance(module, types.ModuleType) and module.__name__.startswith("onebit."):
+            within = {f"{name}.{each}": getattr(module, each) for each in names if hasattr(module, each)}
+            used = {each: value for each, value in within.items() if not isinstance(value, types.ModuleType)}
+            found = {each: value for each, value in found.items() if each != name or not used} | used
+    return list(found.items())
 
 
 def _names_in(code: types.CodeType) -> list[str]:

@@ -33,7 +33,7 @@ from onebit.engine.jit import jit_inline, jit_no_refcount
 from onebit.engine.loop import Algorithm, compile_algorithm
 from onebit.files import replace_file
 from onebit.learners.bandit_perceptron import HIGHEST
-from onebit.learners.bandit_svm import rounds, store
+from onebit.learners.bandit_svm import bank, rounds, separators
 from onebit.learners.banditron import RULE
 from onebit.spaces.linear import score_dense as score
 from onebit.spaces.linear import step_dense as step
@@ -240,7 +240,7 @@ def test_another_numpy_has_other_code(monkeypatch: pytest.MonkeyPatch) -> None:
         def magic_tuple(self) -> tuple[str, ...]:
             return ("a machine",)
 
-    cache = CodeCache(store.replay_all)
+    cache = CodeCache(separators.replay_all)
     before = cache._key((), Machine())
     monkeypatch.setattr("numpy.__version__", "0.0")
     assert cache._key((), Machine()) != before
@@ -309,11 +309,14 @@ def test_constants_tell_functions_apart(constant: object) -> None:
 
 def test_a_constant_of_the_module_is_part_of_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """Numba freezes it: code compiled under another value must not be found again."""
-    known = identity(store.replay_all), identity(rounds.run)
-    monkeypatch.setattr(store, "_LEAST_SHARE", 0.1)
-    changed = identity(store.replay_all), identity(rounds.run)
+    known = identity(separators.replay_all), identity(rounds.run)
     assert None not in known
-    assert all(before != after for before, after in zip(known, changed, strict=True))
+    # Its own, and one that it names through its module.
+    for module, constant in ((separators, "_LEAST_SHARE"), (bank, "TRUST")):
+        with monkeypatch.context() as patched:
+            patched.setattr(module, constant, 7)
+            changed = identity(separators.replay_all), identity(rounds.run)
+        assert all(before != after for before, after in zip(known, changed, strict=True))
 
 
 def test_functions_without_a_home_are_strangers() -> None:

@@ -26,7 +26,7 @@ from onebit.game import Answer
 from onebit.inputs import Floats, Rows, SparseRows
 from onebit.kernels import Gaussian
 from onebit.learners import second_order_full as full
-from onebit.learners.bandit_svm.vote import DUE, LANDMARKS, SEEN
+from onebit.learners.bandit_svm.bank import DUE, LANDMARKS, SEEN
 from onebit.learners.saving import CHECKSUM, VERSION, checksum_of, comment, filled_arrays
 from onebit.learners.second_order_full import check_inverse
 from onebit.learners.tickets import _digest, content_of

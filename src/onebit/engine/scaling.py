@@ -26,7 +26,7 @@ def new_statistics(n_columns: int) -> Floats:
 def count_entry(statistics: Floats, j: int, value: float, n: int, is_centred: bool) -> None:
     """Take the entry of the n-th row into column j: Welford's mean and squared deviations, or the sum of squares.
 
-    Not centred, entries of 0 need not be told.
+    Not centred, entries of 0 may be left out.
     """
     x = _take_unit(statistics, j, value)
     off = x - statistics[MEAN, j] if is_centred else x

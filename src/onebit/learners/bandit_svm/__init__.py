@@ -1,11 +1,284 @@
-"""BanditSVM.
+"""BanditSVM: keep what answers prove, and the largest-margin separators consistent with it.
 
-`separators` is what answers prove, and separators consistent with it; `regressions` propose labels beside them; `vote`
-has the arrays, and how members and guard make one guess; `store` is what happens to stored examples; `rounds` scores a
-row and learns from an answer; `playing` calls it, and plays quiet rounds in blocks; `bank` is what Python does with the
-arrays; `bandit_svm` is the learner.
+Here is the learner. `bank` has its arrays; `separators` is what answers prove, separators consistent with it, and the
+store of examples; `guesses` is how members, guard and regressions make one guess; `rounds` scores a row and learns from
+an answer; `state` calls that compiled code, and does what is rare.
 """
 
-from onebit.learners.bandit_svm.bandit_svm import BanditSVM
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Self, cast
 
-__all__ = ["BanditSVM"]
+import numpy as np
+import numpy.typing as npt
+
+from onebit.bounds import BOUNDS, Claim
+from onebit.engine.state import State
+from onebit.inputs import Floats, check_choice, check_integer, check_number
+from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Rational, as_kernel
+from onebit.learners import run
+from onebit.learners.bandit_svm import bank
+from onebit.learners.bandit_svm.bank import Settings
+from onebit.learners.bandit_svm.state import BankState
+from onebit.learners.base import Learner
+
+_LINEAR = Linear(normalize=True)
+# On unit rows a Gaussian of width f^−½ is exp(−f(1−⟨x, x'⟩)): f = 1, 4, 16.
+_GAUSSIANS = tuple(Gaussian(width, normalize=True) for width in (1.0, 0.5, 0.25))
+_DEFAULT_BANK = (_LINEAR, *_GAUSSIANS, Laplace(), Laplace(sharpness=12.0))
+# Beyond, the columns of a store would be too large: the linear kernel alone, which keeps entries.
+_MOST_FEATURES = 10_000
+_MOST = 2**31  # of examples and of replays: their products stay within the 64 bits of compiled code
+
+
+class Opinion(NamedTuple):
+    """A member's opinion of a row: the label it would guess, its weight in the vote (all add up to 1), its scores."""
+
+    kernel: Any
+    label: Any
+    weight: float
+    scores: Floats
+
+
+class BanditSVM(Learner):
+    """Keeps every proved fact that matters and, class by class, the largest-margin separators consistent with them.
+
+    A right guess proves what x is and what it is not; a wrong one proves one thing it is not. The members of a bank,
+    one for each kernel, learn from every fact. When one matters to the most trusted member its example is stored, each
+    separator that it violates takes a step of dual coordinate ascent on it, and then steps on other facts of that
+    class. The members vote; one counts the less the oftener its own opinion was wrong, and where the most trusted one
+    is sure it guesses alone. Separators win early and on clean data. Beside them the default bank has two ridge
+    regressions, which win on long noisy streams, and a mixture that learns from the answers when to follow which.
+    Nothing needs tuning: the defaults were chosen once for all data
+    (docs/experiments/bandit-svm.md, docs/experiments/long-run.md).
+
+    Parameters
+    ----------
+    kernel : "auto", None, Kernel, callable or list of them
+        "auto" is a bank that suits most data: linear, three Gaussians and two Laplace kernels (`bank_` shows them), and
+        two regressions. One is on the row (below 200 features, fewer with more than six classes), the other on its
+        similarities with up to 300 landmarks. A list is a bank of your own, and one kernel a bank of one, both without
+        regressions. None stands for ``Linear(normalize=True)``: alone it keeps weights, and of a sparse row only its
+        entries, so rows may have any number of features. Beyond 10 000 features "auto" is that.
+    C : float
+        What a violated fact costs (squared slack); greater than 1e-300, ``math.inf`` for a hard margin. With a finite C
+        facts may be wrong: guesses that become too bad for chance make the learner forget everything and start over.
+    exploration : "guarded", "greedy", "uniform" or float
+        "guarded" guesses the highest score, but gives up guesses that experience speaks against once they were wrong
+        too often, and prefers classes of which little is known where scores are close: it has a guarantee. "greedy"
+        always guesses the highest score, and can repeat a mistake for ever. "uniform" draws a label where every score
+        is below 0, so that no class claims x, and has the best guarantee; a number is the chance of that.
+    scale : "online" or None
+        "online" standardises columns by the rows so far and adds a constant (sparse rows are not centred, but divided
+        by the root mean square of each column); None takes rows as they are.
+    budget : int
+        The most examples stored. With d features, K classes, m members, and b kernels with values of their own, memory
+        is at most 8·budget·(b·budget + 3d + 4mK) bytes, and for the regressions 4.2 MB + 2 400·d + 4 000·K bytes: 105
+        MB for the default bank (b = 3, m = 6) with few features and classes, however long the stream is. For None, b
+        and m are 1, and d is the most entries of a row.
+    replays : int
+        How many further facts of a class take a step when one is violated: at most replays·budget/(examples stored),
+        times the trust in that kernel; five times as many where the linear kernel is alone.
+    classes : None, int or list
+        The labels, or how many; `play` and `fit` find out by themselves.
+    seed : int
+        Names the learner's random numbers.
+
+    Notes
+    -----
+    Guarantee:
+    With ``exploration="guarded"`` (the default) and a bank, whatever C, the budget and the replays, on examples that
+    are strongly separable as they come with margin γ within radius R: at most 11 + 31(K−1)(mB + m − 1) expected
+    mistakes, B = ⌊16(1 + 1/(2C))(R/γ)²⌋. m is 7 by default, six members and the linear guard beside them; with
+    ``scale=None`` it is the number of members, and ``Linear(normalize=True)`` must be in the bank. Without a kernel (so
+    by default beyond 10 000 features) this needs ``scale=None``, and m is 1. With ``kernel=None``,
+    ``C=math.inf``, ``exploration="uniform"`` and ``scale=None`` at most (K−1)⌊4(R/γ)²⌋, for any `replays` and budget;
+    with one kernel in place of None the same in that kernel's space, R² = max k(x, x), until the budget is full; with
+    several nothing is proved. The proofs, and what other settings cost, are in docs/theory/bandit-svm.md.
+
+    All need every answer before the next guess. They hold with known rounds (`learn_from`), whose facts count among
+    those that the proofs bound; and with `among`, and when classes join, for the K there are at the end, as long as the
+    right label of every round is a class already, and allowed: where it is not, every guess is wrong, and nothing
+    bounds how many are. With ``classes="grow"`` a wrong guess of one of two classes does not prove the other.
+
+    Attributes
+    ----------
+    weights_ : array of shape (K, n_features), or (K, n_features + 1) with the constant if columns are scaled
+        The separators, for rows as the learner sees them, divided by their length; without a kernel only.
+    support_, coefficients_ : arrays of shapes (n, n_features) and (n, K)
+        The stored examples, as they came, and how much of each every class has gained; with a kernel only. Coefficients
+        of a bank have shape (m, n, K).
+    proved_ : array of shape (n, K)
+        What is proved of each stored example: 1 where it is of that class, −1 where it is not, 0 where nothing is
+        known.
+    bank_ : tuple
+        The kernels that take part, one for each member.
+    mixture_ : dict or None
+        The mixture's weights now: of a constant, and of the scores that the vote and the two regressions give a label,
+        and of these scores' leads over the best other label; None without regressions.
+
+    Examples
+    --------
+    >>> import onebit
+    >>> X, y = onebit.streams.paper_weak(rounds=10_000, seed=1)
+    >>> learner = BanditSVM()
+    >>> onebit.play(learner, X, y, seed=7).mistakes < 30
+    True
+    >>> len(learner.opinions(X[0]))
+    6
+
+    References
+    ----------
+    Beygelzimer, Pál, Szörényi, Thiruvenkatachari, Wei, Zhang (2019). Bandit multiclass linear classification: efficient
+    algorithms for the separable case. ICML. Definition 1: strong separability.
+    Hsieh, Chang, Lin, Keerthi, Sundararajan (2008). A dual coordinate descent method for large-scale linear SVM. ICML.
+    Orabona, Keshet, Caputo (2009). Bounded kernel-based online learning. JMLR 10: projecting a removed example.
+    Li, Chu, Langford, Schapire (2010). A contextual-bandit approach to personalized news article recommendation. WWW.
+    Gama, Medas, Castillo, Rodrigues (2004). Learning with drift detection. SBIA: noticing that facts are out of date.
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "auto",
+        *,
+        C: float = 10.0,
+        exploration: Any = "guarded",
+        scale: str | None = "online",
+        budget: int = 2000,
+        replays: int = 7,
+        classes: Any = None,
+        seed: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.exploration = exploration
+        self.scale = scale
+        self.budget = budget
+        self.replays = replays
+        self.classes = classes
+        self.seed = seed
+
+    def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
+        """Return the expected mistakes on rows that are strongly separable as they come.
+
+        Guarded play promises it whatever the budget, the drift alarms and C: on rows that are not scaled if the linear
+        kernel is in the bank; on scaled ones by a linear guard, which sees rows as they come, and which every bank has
+        but the linear kernel alone. Uniform guesses promise it for the linear kernel alone, a hard margin, and rows
+        that are not scaled.
+        """
+        settings = self._checked_settings()
+        members, softness = self._kernels(n_features), settings.softness
+        numbers = {"n_classes": n_classes, "radius": radius, "margin": margin}
+        has_linear = members != (_LINEAR,) if settings.scales else _LINEAR in members
+        if settings.guarded and has_linear:
+            n_members = len(members) + settings.scales
+            return (BOUNDS["BanditSVM-guarded"].claim(**numbers, n_kernels=n_members, softness=softness),)
+        if settings.mix > 0.0 and self._keeps_all(n_features):
+            return (BOUNDS["BanditSVM"].claim(**numbers, exploration=settings.mix),)
+        return ()
+
+    def _keeps_all(self, n_features: int) -> bool:
+        """Return whether nothing is forgotten: the linear kernel alone, a hard margin, rows as they come."""
+        settings = self._checked_settings()
+        return self._kernels(n_features) == (_LINEAR,) and not settings.scales and settings.softness == 0.0
+
+    @property
+    def bank_(self) -> tuple[Any, ...]:
+        """The kernels that take part, one for each member."""
+        self._check_started("bank_")
+        return self._bank.kernels
+
+    @property
+    def mixture_(self) -> dict[str, float] | None:
+        """The mixture's weights, by what they multiply; None without regressions."""
+        self._check_started("mixture_")
+        mixture = self._bank.arrays.mixture
+        return dict(zip(bank.MIXED, mixture[bank.WEIGHTS].tolist(), strict=True)) if len(mixture) else None
+
+    @property
+    def proved_(self) -> npt.NDArray[np.int8]:
+        """What is proved of each of `support_`: 1 where it is of a class, −1 where it is not, otherwise 0."""
+        with self._lock:
+            if not self._started:
+                raise AttributeError(f"proved_ is there once {type(self).__name__} has played")
+            self._bank.do_what_is_due()
+            return np.sign(self._bank.arrays.targets[:, : self._bank.size].T).astype(np.int8)
+
+    @property
+    def _bank(self) -> BankState:
+        return cast(BankState, self._state)
+
+    def opinions(self, features: Any) -> list[Opinion]:
+        """Return every member's opinion of a row, the most trusted first."""
+        with self._lock:
+            self._check_started("opinions")
+            bank = self._bank
+            opinions, trust = bank.opinions(run.one_row(self, features)), bank.trust.copy()
+        found = [
+            Opinion(kernel, self.classes_[int(np.argmax(scores))], float(weight), scores)
+            for kernel, weight, scores in zip(bank.kernels, trust / trust.sum(), opinions, strict=True)
+        ]
+        return sorted(found, key=lambda opinion: -opinion.weight)
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Yield the default, a bank, hard margins with the theorems' exploration, kernels, and budgets that fill up."""
+        yield cls()
+        yield cls(None)
+        yield cls(budget=60, scale=None)
+        yield cls(None, C=math.inf, scale=None)
+        yield cls(None, C=math.inf, exploration="uniform", scale=None)
+        yield cls(None, C=1.0, exploration=0.25, budget=20, replays=3)
+        yield cls(Rational(normalize=True), C=math.inf, exploration="uniform", scale=None, budget=50)
+        yield cls([Linear(), Gaussian()], exploration="greedy", budget=30)
+
+    def _checked_settings(self) -> Settings:
+        # 1/(2C) is what the squared slack adds to the diagonal of the Gram matrix; C = ∞ adds nothing.
+        is_hard = isinstance(self.C, float) and math.isinf(self.C) and self.C > 0.0
+        if self.scale not in ("online", None):
+            raise ValueError(f'scale must be "online" or None; got {self.scale!r}')
+        mix = 0.0
+        if isinstance(self.exploration, str):
+            check_choice("exploration", self.exploration, ("guarded", "greedy", "uniform"))
+            mix = float(self.exploration == "uniform")
+        elif isinstance(self.exploration, bool) or self.exploration != 0:
+            mix = check_number("exploration", self.exploration, above=0.0, at_most=1.0)
+        softness = 0.0 if is_hard else 0.5 / check_number("C", self.C, above=1e-300)
+        return Settings(
+            softness=softness,
+            replays=check_integer("replays", self.replays, low=0, high=_MOST),
+            budget=check_integer("budget", self.budget, low=1, high=_MOST),
+            guarded=self.exploration == "guarded",
+            mix=mix,
+            scales=self.scale is not None,
+            is_closed=not run.grows(self),
+            full_information=self.full_information,
+        )
+
+    def _kernels(self, n_features: int) -> tuple[Kernel, ...]:
+        """Return the members of the bank."""
+        if isinstance(self.kernel, str):
+            if self.kernel != "auto":
+                raise ValueError(
+                    "kernel must be 'auto', None, a kernel such as onebit.kernels.Gaussian(0.5), a function or a list "
+                    f"of them; got {self.kernel!r}"
+                )
+            return _DEFAULT_BANK if n_features <= _MOST_FEATURES else (_LINEAR,)
+        kernels = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
+        if not kernels:
+            raise ValueError("kernel must name at least one kernel; got an empty list")
+        bank = tuple(as_kernel(_LINEAR if kernel is None else kernel) for kernel in kernels)
+        for k, kernel in enumerate(bank):
+            if kernel in bank[:k]:
+                raise ValueError(f"kernel must name each kernel once; got {kernel!r} twice")
+            if self.scale is not None and isinstance(kernel, Rational) and not kernel.normalize:
+                raise ValueError(
+                    'kernel must take rows of any length with scale="online"; got Rational(). '
+                    "Use Rational(normalize=True), or scale=None"
+                )
+        return bank
+
+    def _new_state(self) -> State:
+        kernels, settings = self._kernels(self.n_features_in_), self._checked_settings()
+        has_regressions = isinstance(self.kernel, str) and len(kernels) > 1
+        return BankState(kernels, settings, self.n_features_in_, len(self.classes_), has_regressions)

@@ -1,494 +1,240 @@
-"""A bank: members that learn from the same answers, each with a kernel of its own, and what Python does with them.
+"""The arrays of a bank: what each holds, its shape, and how it begins.
 
-An answer proves the same facts to every member, whichever guessed. So all of them learn from every round, and each can
-be judged: after "right", every member with another label was wrong; after "wrong", every member with the same was. Here
-are the arrays, and what is rare: the store grows, columns get a new scale, all is forgotten.
+Compiled code gets three named tuples: `BankArrays` (what was learned), `BankScratch` (what is known about one round)
+and `Settings`. Python hands over each array at a cost, so small things share an array, and have names for their
+positions in it.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, ClassVar
+import math
+import sys
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 import numpy as np
-import scipy.sparse
 
-from onebit.engine.loop import READY, Algorithm, CompiledAlgorithm, Record
-from onebit.engine.scaling import FACTOR, LIMIT, change_weights, new_scale, new_statistics, put_in_force, scaled_rows
-from onebit.engine.state import State, check_stored
-from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, take
-from onebit.kernels import Kernel
-from onebit.learners.bandit_svm import regressions
-from onebit.learners.bandit_svm.playing import ALGORITHM, call, run_in_blocks
-from onebit.learners.bandit_svm.rounds import CHOOSE, LEARN, REFIT, SCORE_ALL
-from onebit.learners.bandit_svm.separators import (
-    CODE,
-    IN_PYTHON,
-    IT_IS,
-    IT_IS_ANOTHER,
-    KIND,
-    LAPLACE,
-    LENGTH,
-    N_ENTRIES,
-    OF_UNITS,
-    VALUES,
-)
-from onebit.learners.bandit_svm.vote import (
-    ASK_ALL,
-    ASKED,
-    DENSE,
-    DISPUTED,
-    DUE,
-    FOLLOWED,
-    IS_LINEAR,
-    ITSELF,
-    LANDMARKS,
-    LOSS,
-    N_COUNTS,
-    SCALE,
-    SEEN,
-    SIZE,
-    SPARSE,
-    TO_FORGET,
-    TRUST,
-    BankArrays,
-    BankScratch,
-    Settings,
-    new_watch,
-)
+from onebit.engine.scaling import new_scale, new_statistics
+from onebit.inputs import Floats, Integers
+from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Multinomial, Polynomial, Rational
 
-_FIRST_CAPACITY = 16
+BASE, SQUARINGS, IS_LINEAR = range(3)  # of `plan`
+CODE, OF_UNITS, PARAMETER = range(3)  # of `bases`
 
 
-class BankState(State):
-    """A bank's state."""
+class Settings(NamedTuple):
+    """The numbers that compiled code needs."""
 
-    arrays: BankArrays
-    per_class: ClassVar[tuple[str, ...]] = "scores", "opinions", "targets", "propensities", "estimates"
-    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-        {
-            "columns": ("example", "entry"),
-            "raws": ("example", "entry"),
-            "values": ("example", "value"),
-            "units": ("", "example"),
-            "examples": ("", "example"),
-            "grams": ("", "example", "example"),
-            "targets": ("class", "example"),
-            "alphas": ("", "class", "example"),
-            "coefficients": ("", "example", "class"),
-            "importance": ("", "example"),
-            "scores": ("", "class", "example"),
-            "sums": ("", "", "class"),
-            "weights": ("", "class"),
-            "guard": ("", "class"),
-            "guesses": ("", "class"),
-            "landmarks": ("", "landmark"),
-            "landmark_changes": ("feature", "feature"),
-            "landmark_weights": ("feature", "class"),
-            "row_changes": ("class", "", ""),
-            "row_weights": ("", "class"),
-        }
-    )
-    takes_sparse = True
+    softness: float  # 1/(2C): what a unit of coefficient may leave of the margin; 0 for a hard margin
+    replays: int  # the most further facts of a class that get a step after a violated one, with a full store
+    budget: int  # the most examples stored
+    guarded: bool  # whether disputed rounds are limited, and classes of which little is known preferred
+    mix: float  # the chance of a uniform guess when no class claims x, if not guarded
+    scales: bool  # whether columns are scaled as they come, and a constant is added
+    is_closed: bool  # whether one of the classes is always right: of two, the one that was not wrong
+    full_information: bool  # whether every answer is the right label itself
+    # The rest is written by `plan_members`. Of each member: whose kernel values it uses, how often they are squared,
+    # whether it keeps weights; of each kernel with values of its own: formula, whether it is about unit rows,
+    # parameter; whether no kernel value overflows or needs Python: then not all members must be asked.
+    plan: Integers = np.zeros((0, 3), np.int64)
+    bases: Floats = np.zeros((0, 3))
+    is_bounded: bool = True
 
-    def __init__(
-        self,
-        kernels: tuple[Kernel, ...],
-        bases: tuple[Kernel, ...],
-        settings: Settings,
-        n_features: int,
-        n_classes: int,
-        has_regressions: bool = False,
-    ) -> None:
-        self.kernels, self.bases, self.settings, self.n_classes = kernels, bases, settings, n_classes
-        self._in_python = np.flatnonzero(settings.bases[:, CODE] == IN_PYTHON)
-        self.scores_in_python = len(self._in_python) > 0
-        self.arrays = self._new_state(n_features, has_regressions)
-        self.scratch = self.new_scratch()
 
-    def _new_state(self, n_features: int, has_regressions: bool) -> BankArrays:
-        settings, K = self.settings, self.n_classes
-        m, n, width = len(self.kernels), min(settings.budget, _FIRST_CAPACITY), n_features + settings.scales
-        is_linear = settings.plan[:, IS_LINEAR] != 0
-        has_guard = settings.scales and settings.guarded and not is_linear.all()
-        scaling = np.stack([make(n_features * settings.scales) for make in (new_statistics, new_scale)])
-        return BankArrays(
-            columns=np.zeros((n, 1), np.int64),
-            raws=np.zeros((n, 1)),
-            values=np.zeros((n, int(is_linear.all()))),
-            units=np.zeros((width * (not is_linear.all()), n)),
-            examples=np.zeros((3, n)),
-            grams=np.zeros((len(self.bases), n, n)),
-            targets=np.zeros((K, n)),
-            alphas=np.zeros((m, K, n)),
-            coefficients=np.zeros((m, n, K)),
-            importance=np.zeros((m, n)),
-            scores=np.zeros((m, K, n)),
-            sums=np.zeros((m, 2, K)),
-            weights=np.zeros((width * bool(is_linear.any()), K)),
-            guard=np.zeros((n_features * has_guard, K)),
-            members=np.repeat([[0.0, 1.0, 0.0]], m + has_guard, axis=0),
-            guesses=np.zeros((2, K), np.int64),
-            counts=np.zeros(N_COUNTS, np.int64),
-            watch=new_watch(),
-            scaling=np.stack([scaling, scaling]),
-            **regressions.new_arrays(width, K, n, has_regressions),
-        )
+# By its code compiled code knows a kernel's formula, so that one compiled function serves every bank.
+COMPILED = (Linear, Gaussian, Rational, Polynomial, Multinomial)
+DOT, GAUSSIAN, RATIONAL, POLYNOMIAL, MULTINOMIAL, LAPLACE, IN_PYTHON = range(7)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Compiled code must be able to write to arrays, and those of a pickle that was mapped from disk are read-only.
-        super().__setstate__(state)
-        arrays: list[Any] = [each if each.flags.writeable else each.copy() for each in self.arrays]
-        self.arrays = BankArrays(*arrays)
 
-    def new_scratch(self) -> BankScratch:
-        """Return scratch arrays."""
-        return self._scratch_for(self.arrays)
+def plan_members(kernels: tuple[Kernel, ...], settings: Settings, width: int) -> tuple[tuple[Kernel, ...], Settings]:
+    """Return the kernels with values of their own, and the settings with the plan of all members.
 
-    def _scratch_for(self, state: BankArrays) -> BankScratch:
-        n_asked, (n_bases, capacity, _), n_classes = len(state.members), state.grams.shape, len(state.targets)
-        return BankScratch(
-            scores=np.empty(n_classes),
-            opinions=np.empty((n_asked, n_classes)),
-            targets=np.empty(n_classes),
-            propensities=np.empty(n_classes),
-            columns=np.zeros(state.columns.shape[1], np.int64),
-            entries=np.zeros((3, state.columns.shape[1])),
-            unit=np.zeros(max(len(state.units), len(state.weights))),
-            lines=np.zeros((VALUES + n_bases, capacity)),
-            nearest=np.zeros((n_bases, capacity), np.int64),
-            numbers=np.zeros(ITSELF + n_bases),
-            flags=np.zeros(ASKED + n_asked + n_bases, np.int64),
-            features=np.zeros((2, len(state.landmark_changes))),
-            estimates=np.zeros((4, n_classes)),
-            known=np.zeros((3, state.mixture.shape[1])),
-        )
+    A kernel whose exponent is another's times a power of two is had by squaring.
+    """
+    bases: list[Kernel] = []
+    plan, numbers = np.zeros((len(kernels), 3), np.int64), []
+    for k, kernel in enumerate(kernels):
+        plan[k, IS_LINEAR] = type(kernel) is Linear and bool(kernel.normalize)
+        found = [(b, n) for b, base in enumerate(bases) if (n := _squarings(base, kernel)) >= 0]
+        plan[k, BASE], plan[k, SQUARINGS] = found[0] if found else (len(bases), 0)
+        if not found:
+            code = _code(kernel)
+            parameter = 0.0 if code == IN_PYTHON else kernel.parameters[0] / (width if code == LAPLACE else 1)
+            bases.append(kernel)
+            numbers.append((code, bool(kernel.normalize), parameter))
+    is_bounded = all(map(_is_bounded, bases))
+    return tuple(bases), settings._replace(plan=plan, bases=np.array(numbers, np.float64), is_bounded=is_bounded)
 
-    @property
-    def size(self) -> int:
-        """How many examples are stored."""
-        return int(self.arrays.counts[SIZE])
 
-    @property
-    def trust(self) -> Floats:
-        """What each member counts in the vote."""
-        return np.asarray(self.arrays.members[: len(self.kernels), TRUST])
+def _code(kernel: Kernel) -> int:
+    if type(kernel) in COMPILED:
+        return COMPILED.index(type(kernel))
+    return LAPLACE if type(kernel) is Laplace and not kernel.normalize else IN_PYTHON
 
-    def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Raise TypeError: a bank has none."""
-        raise TypeError("BankMemory has no Game: compiled code is called through rounds.run")
 
-    def _compiled_for(self, rows: Rows) -> CompiledAlgorithm:
-        return ALGORITHM
+def _is_bounded(kernel: Kernel) -> bool:
+    if isinstance(kernel, Polynomial) and kernel.degree >= sys.float_info.max_exp:
+        return False  # even of a unit row with itself, (1 + 1)ⁿ is no float
+    return _code(kernel) != IN_PYTHON and (bool(kernel.normalize) or isinstance(kernel, (Gaussian, Laplace)))
 
-    def prepare(self, rows: Rows) -> Rows:
-        """Return the rows, having let every kernel look whether it accepts them."""
-        for kernel in () if self.settings.scales else self.bases:
-            # The others take any row, or say in `score` what they cannot take.
-            if not kernel.normalize and type(kernel).prepare is not Kernel.prepare:
-                kernel.prepare(dense(rows))
-        return rows
 
-    def run(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
-        """Play prepared rows: quiet rounds in blocks, all others one by one."""
-        run_in_blocks(self, super().run, rows, y, start, seed, first_round, record)
-        self.do_what_is_due()
+def _squarings(base: Kernel, kernel: Kernel) -> int:
+    """Return how often a kernel's values must be squared to get another's, or −1."""
+    if base == kernel:
+        return 0
+    # A subclass may have another formula.
+    if type(base) is type(kernel) and type(base) in (Gaussian, Laplace) and base.normalize == kernel.normalize:
+        ratio = kernel.parameters[0] / base.parameters[0]
+        return next((n for n in range(1, 9) if ratio == 2.0**n), -1)
+    return -1
 
-    def fill(self, row: Rows) -> None:
-        """Write the values of kernels that only Python can compute."""
-        size, stored, x = self.size, self._stored(self.arrays), dense(row)
-        if self.settings.scales:
-            kind = SPARSE if isinstance(row, SparseRows) else DENSE
-            x = np.column_stack([scaled_rows(self.arrays.scaling[kind, SCALE], x), np.ones(len(x))])
-        for b in self._in_python:
-            ready = self.bases[b].prepare(x)
-            if size:
-                self.scratch.lines[VALUES + b, :size] = self.bases[b].matrix(ready, self.bases[b].prepare(stored))[0]
-            self.scratch.numbers[ITSELF + b] = self.bases[b].matrix(ready, ready)[0, 0]
 
-    def _ask_all(self, prepared: Rows, row: Rows | str) -> None:
-        """Measure a row, and ask every member, even where one would guess alone."""
-        self.score(prepared, row)  # first, since it may grow
-        flags = self.scratch.flags
-        flags[ASK_ALL] = 1
-        try:
-            self.score(prepared, row)
-        finally:
-            flags[ASK_ALL] = 0
+DENSE, SPARSE = range(2)  # kinds of rows
+LENGTH, KIND, N_ENTRIES = range(3)  # of `examples`
+TOTAL, SUPPORT = range(2)  # of `sums`
+LOSS, TRUST, PRODUCED = range(3)  # of `members`
+RIGHT, WRONG = range(2)  # of `guesses`
+SIZE, REMOVED, DUE, DISPUTED, FOLLOWED, LANDMARKS, SEEN = range(7)  # of `counts`
+TO_FORGET = 4
+ROUNDS, LATELY, USUALLY, BEST = range(4)  # of `watch`
+STATISTICS, SCALE = range(2)  # of `scaling`
+_SOURCES = ("vote", "regression on rows", "regression on landmarks")
+MIXED = ("constant", *(name for source in _SOURCES for name in (source, f"lead in the {source}")))
+"""What the mixture knows of a label: scores, and by how much each is above the best other label's."""
+N_MIXED = len(MIXED)
+WEIGHTS, NUMBERS = N_MIXED, N_MIXED + 1  # of `mixture`
+ANSWERS, NOISE, SURE, SURE_WRONG = range(4)  # of its last row
 
-    def guess_among(self, row: Rows, seed: int, round: int, among: Integers) -> tuple[int, bool, float, Floats, Rows]:
-        """Return what `guess` does, as if there were no other labels; the scores of those are −∞."""
-        narrow, place, explored = self._choose_among(row, among, seed, round)
-        scores = np.full_like(self.scratch.scores, -np.inf)
-        scores[among] = narrow.scores
-        return int(among[place]), explored, float(narrow.propensities[place]), scores, self.prepare(row)
 
-    def probabilities_among(self, row: Rows, among: Integers) -> Floats:
-        """Return the chance of each label if only some are allowed: 0 for the others. Nothing is learned."""
-        propensities = np.zeros(self.n_classes)
-        propensities[among] = self._choose_among(row, among, 0, 0)[0].propensities
-        return propensities
+class BankArrays(NamedTuple):
+    """What was learned, with the axes of each array."""
 
-    def _choose_among(self, row: Rows, among: Integers, seed: int, round: int) -> tuple[BankScratch, int, bool]:
-        prepared = self.prepare(row)
-        self.score(prepared, row)
-        is_other = bool(np.argmax(self.scratch.scores) not in among)
-        if is_other:  # where one member guessed alone, and not what is allowed, all are asked
-            self._ask_all(prepared, row)
-        narrow = self.scratch._replace(
-            **{name: np.ascontiguousarray(getattr(self.scratch, name)[..., among]) for name in self.per_class}
-        )
-        state = self.arrays._replace(guesses=np.ascontiguousarray(self.arrays.guesses[:, among]))
-        proposes = is_other and len(state.mixture) > 0
-        found = call(CHOOSE, state, narrow, self.settings, seed=seed, first_round=round, explored=proposes)
-        return narrow, found[2], found[3]
+    columns: Annotated[Integers, "example entry"]  # where each example has entries
+    raws: Annotated[Floats, "example entry"]  # these entries as they came
+    values: Annotated[Floats, "example value"]  # scaled and divided by the row's length, if all members are linear
+    units: Annotated[Floats, "unit example"]  # the examples scaled and divided by their length, if not
+    examples: Annotated[Floats, "3 example"]  # of each its length, its kind, and how many entries it has
+    grams: Annotated[Floats, "base example example"]  # kernel values of the examples
+    targets: Annotated[Floats, "class example"]  # what is proved of them, as the scores that are due
+    alphas: Annotated[Floats, "member class example"]  # the dual coefficients, never negative
+    coefficients: Annotated[Floats, "member example class"]  # sign times alpha, and what was projected
+    importance: Annotated[Floats, "member example"]  # the sum of the squares of each example's coefficients
+    scores: Annotated[Floats, "member class example"]  # every class's score of each example
+    sums: Annotated[Floats, "member 2 class"]  # the sum of each class's alphas, and how many are above 0
+    weights: Annotated[Floats, "weight class"]  # the linear member's, with what removed examples left in them
+    # Weights for rows as they came, without a vote, which can be the reference: no scale touches their guarantee.
+    guard: Annotated[Floats, "guarded class"]
+    # How often each member was wrong (less than 1 is added where it may have been), with a little for each productive
+    # example; what it counts in the vote, exp(−loss), the best one's being 1; how many stored examples had a productive
+    # fact for it. The guard is the last.
+    members: Annotated[Floats, "asked 3"]
+    guesses: Annotated[Integers, "2 class"]  # how often each class was guessed and it was right, and wrong
+    # Stored examples; removals; what Python must do before the next round (1 + the kind of rows that get a new scale,
+    # and TO_FORGET, if old facts no longer hold); mistakes in disputed rounds; mistakes made by following the
+    # reference; landmarks of the regressions; rows learned from, dense and then sparse.
+    counts: Annotated[Integers, "8"]
+    watch: Annotated[Floats, "4"]  # rounds played, the rate of mistakes of late and usually, and the best usual rate
+    scaling: Annotated[Floats, "2 2 4 scaled"]  # for each kind of rows, statistics of columns and the scale in force
+    landmarks: Annotated[Floats, "seen landmark"]  # rows, as the kernels saw them when they were stored
+    landmark_changes: Annotated[Floats, "feature feature"]  # N of the regression on landmarks
+    landmark_weights: Annotated[Floats, "feature class"]
+    row_changes: Annotated[Floats, "class row row"]  # N of every class of the regression on rows
+    row_weights: Annotated[Floats, "row class"]
+    # The covariance of the mixture's weights; the weights; and numbers: answers, the mean squared error, rounds in
+    # which the leading separator was sure, the share of them of late in which it was wrong.
+    mixture: Annotated[Floats, "mixture 7"]
 
-    def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        """Learn what is proved, whichever system tried it; its mistakes are no sign of drift, and no dispute."""
-        self.score(self.prepare(row), row)
-        tally, watch = self.arrays.counts[DISPUTED : FOLLOWED + 1], self.arrays.watch
-        kept = tally.copy(), watch.copy()
-        self._scored_round = -1
-        try:
-            watch[:] = new_watch()
-            answer: Any = {"label": label, "correct": correct, "truth": truth}
-            return call(LEARN, self.arrays, self.scratch, self.settings, **answer)[3]
-        finally:
-            tally[:], watch[:] = kept
 
-    def opinions(self, row: Rows) -> Floats:
-        """Return every member's scores of a row (m × K). Nothing is learned."""
-        self._ask_all(self.prepare(row), row)
-        return np.array(self.scratch.opinions[: len(self.kernels)])
+RAW, UNIT, RAW_UNIT = range(3)  # of `entries`
+ROOM, LINE, PRODUCTS, VALUES = range(4)  # of `lines`
+ROW_LENGTH, ITSELF = range(2)  # of `numbers`
+ROW_ENTRIES, ROW_KIND, REFERENCE, FOLLOW, DENIED, ASK_ALL, MULTIPLIED, ASKED = range(8)  # of `flags`
+LINEAR, NEAR, WIDTHS, VOTE = range(4)  # of `estimates`
 
-    def score_rows(self, rows: Rows) -> Floats:
-        """Return every row's scores, as a guess is made from them."""
-        out, t, why = np.empty((rows.shape[0], self.n_classes)), 0, READY
-        if self.scores_in_python:
-            for t in range(len(out)):
-                row = take(rows, t, t + 1)
-                self.score(row, row)
-                out[t] = self.scratch.scores
-            return out
-        while t < len(out):
-            t, why, _, _ = call(SCORE_ALL, self.arrays, self.scratch, self.settings, rows, t=t, out=out)
-            if why != READY:
-                self._settle(why, rows, t, f"X[{t}]")
-        self._scored_round = -1
-        return out
 
-    # What is rare. It is not done while an answer is learned from: interrupted, it would be learned from twice.
+class BankScratch(NamedTuple):
+    """What is known about one round, with the axes of each array."""
 
-    def make_room(self, rows: Rows, t: int) -> None:
-        """Grow, or do what is due, if that is what play was stopped for."""
-        if self.arrays.counts[DUE]:
-            self.do_what_is_due()
-            return
-        now = self.arrays
-        n, (_, width) = now.examples.shape[1], now.columns.shape
-        longest = int(np.diff(rows.starts).max()) if isinstance(rows, SparseRows) else rows.shape[1]
-        width = max(width, longest + self.settings.scales)
-        if self.size == n:
-            n = min(self.settings.budget, 2 * n)
-        sizes = {"example": n, "entry": width, "value": width if now.values.shape[1] else 0}
-        if len(now.mixture):
-            sizes["landmark"] = min(regressions.MOST_LANDMARKS, n)
-            sizes["feature"] = len(now.landmark_changes) - now.landmarks.shape[1] + sizes["landmark"]
-        found = self.enlarged(sizes)
-        self._ready, self._scored_round = {}, -1  # first: broken off, nothing must go on with the old arrays
-        self.arrays = found
+    scores: Annotated[Floats, "class"]  # what the guess is made from: the vote, and what is preferred or proposed
+    opinions: Annotated[Floats, "asked class"]  # the scores of every member, and of the guard, as far as it was asked
+    targets: Annotated[Floats, "class"]  # what the answer proves
+    propensities: Annotated[Floats, "class"]
+    columns: Annotated[Integers, "entry"]  # where the row has entries
+    entries: Annotated[Floats, "3 entry"]  # as they came; scaled and divided by the row's length; only divided by it
+    unit: Annotated[Floats, "width"]  # the whole row, scaled and divided by its length
+    lines: Annotated[Floats, "line example"]  # two written over at will, products of unit rows, values of each base
+    nearest: Annotated[Integers, "base example"]  # 1 + the place of the other example most like it; 0: not known
+    numbers: Annotated[Floats, "number"]  # the length of the scaled row, and then k(x, x) of each base
+    # How many entries the row has; its kind; the reference; whether it is followed where it disputes the guess; whether
+    # the vote holds every label to be wrong; whether all members must be asked; whether products are written; and then
+    # of each member whether it was asked, and of each base whether its values are written.
+    flags: Annotated[Integers, "flag"]
+    features: Annotated[Floats, "2 feature"]  # what the regression on landmarks sees of the row, and room for as much
+    estimates: Annotated[Floats, "4 class"]  # of the regression on rows, on landmarks, widths of the first, the vote
+    known: Annotated[Floats, "2 7"]  # what the mixture knows of two labels
 
-    def restore(self, bookmark: Any) -> None:
-        """Come back to the moment of a bookmark."""
-        self.scratch.nearest[:] = 0  # first: broken off, the stored examples are others
-        super().restore(bookmark)
 
-    def add_class(self) -> None:
-        """Make room for one more class, which is not right where another is; the regression on rows may be given up."""
-        self.do_what_is_due()  # as it would be in another call meanwhile
-        super().add_class()
-        targets, n_classes = self.arrays.targets, self.n_classes
-        targets[-1, (targets == IT_IS).any(axis=0)] = IT_IS_ANOTHER
-        if not regressions.sees_rows(len(self.scratch.unit), n_classes):
-            self.arrays = self.arrays._replace(
-                row_changes=np.zeros((n_classes, 0, 0)), row_weights=np.zeros((0, n_classes))
-            )
-            self.renew()
+_Fields = TypeVar("_Fields", BankArrays, BankScratch)
+_HINTS: dict[Any, Any] = {kind: get_type_hints(kind, include_extras=True) for kind in (BankArrays, BankScratch)}
+_AXES = {kind: {name: get_args(hint)[1].split() for name, hint in hints.items()} for kind, hints in _HINTS.items()}
+_INTEGERS = {name for hints in _HINTS.values() for name, hint in hints.items() if get_args(hint)[0] == Integers}
+_NUMBERS = {str(n): n for n in range(9)}  # an axis may be named by its size
+_GROWING = ("class", "example", "entry", "value", "landmark", "feature")
+GROWING = {name: tuple(axis if axis in _GROWING else "" for axis in axes) for name, axes in _AXES[BankArrays].items()}
+"""The axes that can grow, for `State.axes`."""
 
-    def do_what_is_due(self) -> None:
-        """Forget, and put a new scale in force, each at once: an interrupt leaves it done, or still due."""
-        if self.arrays.counts[DUE]:
-            self.renew()  # arrays are replaced, and Ctrl-C may have left scratch arrays of another size
-        if self.arrays.counts[DUE] >= TO_FORGET:
-            self.arrays = self._forgetful()
-        if self.arrays.counts[DUE]:
-            self._scale_again(int(self.arrays.counts[DUE]) - 1)
+MOST_LANDMARKS = 300  # a round costs two passes over a matrix of this size
+_MOST_OF_ROWS = 1 << 18  # classes × features²: the regression on rows is left out where a round would cost more
+_MOST_BESIDE = 200  # features: beyond, the regression on landmarks has a constant beside the similarities, and no row
+# Before anything is known the vote decides.
+_FIRST_WEIGHTS, FIRST_VARIANCE = (0.3, 0.3, 0.2, 0.0, 0.0, 0.0, 0.0), 0.005
 
-    def _copies(self, *names: str) -> BankArrays:
-        return self.arrays._replace(**{name: getattr(self.arrays, name).copy() for name in names})
 
-    def _forgetful(self) -> BankArrays:
-        """Return arrays in which all facts are forgotten; weights that a guarantee rests on are kept."""
-        learned = ["landmark_changes", "landmark_weights", "row_changes", "row_weights", "mixture", "sums", "guesses"]
-        learned += ["weights"] * self.settings.scales  # where columns are scaled it rests on the guard's
-        fresh = self._copies("counts", "members", *learned)
-        fresh.counts[SIZE] = fresh.counts[LANDMARKS] = 0
-        fresh.counts[DUE] -= TO_FORGET
-        for name in learned:
-            getattr(fresh, name)[:] = 0
-        if len(fresh.mixture):
-            fresh.mixture[:] = regressions.new_mixture()
-        fresh.members[:, LOSS], fresh.members[:, TRUST] = 0.0, 1.0
-        return fresh
+def axis_sizes(
+    settings: Settings, n_features: int, n_classes: int, has_regressions: bool, capacity: int, n_entries: int
+) -> dict[str, int]:
+    """Return how long each axis is, with places for so many examples of so many entries; one left out is 0 long."""
+    (m, _), n_bases, width = settings.plan.shape, len(settings.bases), n_features + settings.scales
+    are_linear = settings.plan[:, IS_LINEAR].tolist()
+    has_guard = settings.scales and settings.guarded and not all(are_linear)
+    sizes = {"example": capacity, "entry": n_entries, "class": n_classes, "member": m, "base": n_bases, "width": width}
+    sizes |= {"line": VALUES + n_bases, "number": ITSELF + n_bases, "flag": ASKED + m + has_guard + n_bases}
+    sizes |= {"scaled": n_features * settings.scales, "guarded": n_features * has_guard, "asked": m + has_guard}
+    sizes |= {"value": n_entries} if all(are_linear) else {"unit": width}
+    if any(are_linear):
+        sizes["weight"] = width
+    if has_regressions:
+        n_landmarks, sees_row = min(capacity, MOST_LANDMARKS), width <= _MOST_BESIDE
+        sizes |= {"seen": width, "landmark": n_landmarks, "feature": n_landmarks + (width if sees_row else 1)}
+        sizes |= {"row": width * (sees_row and n_classes * width**2 <= _MOST_OF_ROWS), "mixture": N_MIXED + 2}
+    return _NUMBERS | sizes
 
-    def _scale_again(self, kind: int) -> None:
-        """Scale the columns and all stored examples of a kind anew, and take in what that changes."""
-        now, n = self.arrays, self.size
-        # Where no value can be lost the Gram matrices are written over: after an interrupt the scale is still due.
-        names = [
-            "counts",
-            "scaling",
-            "weights",
-            "values",
-            "units",
-            "examples",
-            "scores",
-            "alphas",
-            "coefficients",
-            "importance",
-            "sums",
-        ]
-        fresh = self._copies(*names, *([] if self.settings.is_bounded else ["grams"]))
-        fresh.counts[DUE] = 0
-        # What belongs to no stored example means the same hyperplanes as before.
-        fresh.weights[:] -= self._share_of_examples(fresh)
-        statistics, scale = fresh.scaling[kind]
-        put_in_force(statistics, fresh.counts[SEEN + kind], kind == DENSE, scale)
-        if len(fresh.weights):
-            change_weights(now.scaling[kind, SCALE], scale, fresh.weights)
-        places = np.flatnonzero(now.examples[KIND, :n] == kind)
-        seen = self._seen_entries(scale, kind, places)
-        # In order for sparse rows: how wide the widest row is must not change the last bits.
-        squares = np.cumsum(seen * seen, axis=1)[:, -1] if kind == SPARSE else np.einsum("ij,ij->i", seen, seen)
-        fresh.examples[LENGTH, places] = lengths = np.sqrt(squares)
-        unit, width = seen / lengths[:, None], seen.shape[1]
-        if fresh.values.shape[1]:
-            fresh.values[places, :width] = unit
-        else:
-            fresh.units[:, places] = 0.0
-            for s, place in enumerate(places):
-                n_entries = int(now.examples[N_ENTRIES, place])
-                fresh.units[now.columns[place, :n_entries], place] = unit[s, :n_entries]
-        fresh.weights[:] += self._share_of_examples(fresh)
-        if self._compare_in_python(fresh) and self._refit(fresh, self.scratch, learns=True):
-            self.arrays = fresh
-        else:
-            now.counts[DUE] = 0  # a kernel that cannot take its examples on the new scale: the old one stays
 
-    def _seen_entries(self, scale: Floats, kind: int, places: Integers) -> Floats:
-        """Return the entries of stored rows of a kind on a scale, with the constant, and zeros behind it."""
-        now, n_features = self.arrays, len(self.scratch.unit) - 1
-        if kind == DENSE:
-            return np.column_stack([scaled_rows(scale, now.raws[places, :n_features]), np.ones(len(places))])
-        columns, is_entry = now.columns[places], np.arange(now.columns.shape[1]) < now.examples[N_ENTRIES, places, None]
-        with_constant = np.concatenate([scale, new_scale(1)], axis=1)
-        with_constant[[FACTOR, LIMIT], -1] = 1.0  # the constant is not scaled
-        return np.where(is_entry, scaled_rows(with_constant[:, columns], now.raws[places]), 0.0)
+def shapes(fields: type[Any], sizes: dict[str, int]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a named tuple's arrays, whose axes have these sizes."""
+    return {name: tuple([sizes.get(axis, 0) for axis in axes]) for name, axes in _AXES[fields].items()}
 
-    def _share_of_examples(self, state: BankArrays) -> Any:
-        """Return what the stored examples are worth in the linear member's weights."""
-        n, linear = int(state.counts[SIZE]), np.flatnonzero(self.settings.plan[:, IS_LINEAR])
-        if not len(linear):
-            return 0.0
-        gained = state.coefficients[linear[0], :n]
-        if len(state.units):
-            # No matrix product: its last bits depend on the number of threads.
-            return np.einsum("js,si->ji", state.units[:, :n], gained)
-        return self._rows_of(state, state.values, len(state.weights)).T @ gained
 
-    def _rows_of(self, state: BankArrays, entries: Floats, width: int) -> Any:
-        """Return stored rows, of those entries, as a sparse matrix."""
-        n = int(state.counts[SIZE])
-        is_entry = np.arange(state.columns.shape[1]) < state.examples[N_ENTRIES, :n, None]
-        starts = np.concatenate([[0], np.cumsum(is_entry.sum(axis=1))])
-        return scipy.sparse.csr_array((entries[:n][is_entry], state.columns[:n][is_entry], starts), shape=(n, width))
+def zeros(fields: type[_Fields], sizes: dict[str, int]) -> _Fields:
+    """Return a named tuple of arrays of zeros."""
+    found: Any = shapes(fields, sizes).items()
+    return fields(*[np.zeros(shape, int if name in _INTEGERS else float) for name, shape in found])
 
-    def _refit(self, state: BankArrays, scratch: BankScratch, learns: bool) -> bool:
-        return call(REFIT, state, scratch, self.settings, explored=learns)[3]
 
-    def _compare_in_python(self, state: BankArrays) -> bool:
-        """Write the values of stored examples that only Python can compute; return whether the kernels take them."""
-        stored = self._stored(state)
-        for b in self._in_python if len(stored) else ():
-            try:
-                ready = self.bases[b].prepare(stored)
-                state.grams[b, : len(stored), : len(stored)] = self.bases[b].matrix(ready, ready)
-            except ValueError:
-                return False
-        return True
+def new_arrays(sizes: dict[str, int]) -> BankArrays:
+    """Return arrays that have learned nothing."""
+    arrays = zeros(BankArrays, sizes)
+    arrays.members[:, TRUST], arrays.watch[:], n_scaled = 1.0, new_watch(), arrays.scaling.shape[-1]
+    arrays.scaling[:, STATISTICS], arrays.scaling[:, SCALE] = new_statistics(n_scaled), new_scale(n_scaled)
+    arrays.mixture[:] = new_mixture()[: len(arrays.mixture)]
+    return arrays
 
-    def _stored(self, state: BankArrays) -> Floats:
-        """Return the stored examples as the kernels see them."""
-        n = int(state.counts[SIZE])
-        return np.array((state.units[:, :n] * state.examples[LENGTH, :n]).T, order="C")
 
-    def filled(self) -> dict[str, int]:
-        """Return how many examples are stored, and the places for landmarks and features that go with so many."""
-        now, n = self.arrays, min(regressions.MOST_LANDMARKS, self.size)
-        n_beside = len(now.landmark_changes) - now.landmarks.shape[1]
-        return {"example": self.size, "landmark": n, "feature": n_beside + n}
+def new_watch() -> Floats:
+    """Return an empty record of how the guesses went."""
+    return np.array([0.0, 0.0, 0.0, math.inf])
 
-    @property
-    def is_symmetric(self) -> Any:
-        """Of which bases the value of two rows is the same to the last bit whichever of them came first."""
-        codes, of_units = self.settings.bases[:, CODE], self.settings.bases[:, OF_UNITS] != 0.0
-        return (codes == LAPLACE) | (of_units & (codes != IN_PYTHON))
 
-    def follows(self) -> tuple[str, ...]:
-        """Return the kernel values: nine tenths of the memory, and they are computed again in no time."""
-        return ("grams",) if self.is_symmetric.all() else ()
-
-    def rebuild(self, arrays: BankArrays) -> None:
-        """Write the kernel values of the stored examples."""
-        self._refit(arrays, self._scratch_for(arrays), learns=False)
-
-    def check_arrays(self, arrays: BankArrays) -> None:
-        """Raise unless the store is as large as it says, every position is one that there is, and trust adds up."""
-        settings, due, (n, width) = self.settings, arrays.counts[DUE], arrays.columns.shape
-        check_stored(arrays.counts[SIZE], n, settings.budget)
-        scale_due, is_kind = due % TO_FORGET, np.isin(arrays.examples[KIND], (DENSE, SPARSE))
-        if not is_kind.all():
-            raise ValueError("an example is neither of a dense nor of a sparse row")
-        if scale_due > (1 + SPARSE) * settings.scales or due > TO_FORGET + SPARSE + 1:
-            raise ValueError(f"counts say that {due} is due, which is no known task")
-        if scale_due and not arrays.counts[SEEN + scale_due - 1]:
-            raise ValueError("a scale is due, and no row was seen")
-        n_entries, n_columns = arrays.examples[N_ENTRIES], max(len(arrays.units), len(arrays.weights))
-        if not np.isin(n_entries, np.arange(width + 1)).all() or arrays.columns.max() >= n_columns:
-            raise ValueError("an example has entries beyond its row")
-        if arrays.values.shape[1] != (0 if len(arrays.units) else width):
-            raise ValueError(f"scaled entries are {arrays.values.shape[1]} wide, entries as they came {width}")
-        if settings.scales:
-            size = arrays.counts[SIZE]
-            last = n_entries[:size, None] - 1
-            # Only columns have a scale: the constant is behind them, and there alone.
-            is_last, is_column = np.arange(width) == last, np.arange(width) < last
-            if (last < 0).any() or ((arrays.columns[:size] == n_columns - 1) != is_last)[is_last | is_column].any():
-                raise ValueError("a scaled example lacks its constant, or has it among its columns")
-        if not np.isfinite(arrays.importance).all():
-            raise ValueError("the importance of an example is NaN or infinite")
-        members = arrays.members
-        if not (np.isfinite(members) & (members >= 0.0)).all() or members[: len(self.kernels), TRUST].max() != 1.0:
-            raise ValueError(f"losses must not be negative, and one member's trust be 1; got {members.tolist()}")
-        regressions.check_arrays(arrays, n_columns, self.n_classes, n, len(self.arrays.mixture) > 0)
-        if arrays.counts[LANDMARKS] > arrays.landmarks.shape[1]:
-            raise ValueError(f"{arrays.counts[LANDMARKS]} landmarks do not fit {arrays.landmarks.shape[1]} places")
-
-    def learned(self) -> dict[str, Floats]:
-        """Return the weights if all is linear; otherwise the examples, and the coefficients of each member."""
-        self.do_what_is_due()
-        now, n = self.arrays, self.size
-        if now.values.shape[1]:
-            return {"weights": now.weights.T.copy()}
-        coefficients = now.coefficients[:, :n].copy()
-        support = self._rows_of(now, now.raws, len(now.units)).toarray()[:, : len(now.units) - self.settings.scales]
-        return {"support": support, "coefficients": coefficients[0] if len(coefficients) == 1 else coefficients}
+def new_mixture() -> Floats:
+    """Return a mixture that has learned nothing, and follows the vote."""
+    mixture = np.zeros((N_MIXED + 2, N_MIXED))
+    mixture[:N_MIXED] = FIRST_VARIANCE * np.eye(N_MIXED)
+    mixture[WEIGHTS], mixture[NUMBERS, NOISE] = _FIRST_WEIGHTS, 0.25
+    return mixture

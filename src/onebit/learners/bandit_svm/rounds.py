@@ -5,318 +5,241 @@ where it is sure, unless it was often wrong when sure, or the reference is follo
 wrong. So most rounds of an easy stream need one member. Otherwise all vote, and the regressions may propose another
 label.
 
-Python calls one compiled function, `run`, for everything, so everything is compiled once.
+Python calls one compiled function, `run`, for everything, so everything is compiled once. Rounds in which the leading
+member is sure and right, and nothing is stored or due, are quiet: `play_quiet` plays them in blocks.
 """
 
+import math
 from functools import partial
 from typing import Any
 
 from onebit.engine.jit import by_reference, jit_internal, jit_no_refcount
-from onebit.engine.lengths import shorten
+from onebit.engine.lengths import LEAST_SQUARE, MOST_SQUARE, shorten
 from onebit.engine.loop import EXPLORED, FULL, MISTAKES, PASSED, READY, UNSCORED, UPDATES, ready_if_finite
 from onebit.engine.scaling import count_entry, scaled
 from onebit.engine.state import in_python
 from onebit.inputs import Floats, Integers
 from onebit.kernels import is_lost
-from onebit.learners.bandit_svm.regressions import VOTE, count_sure, estimate, learn, may_guess_alone, propose
-from onebit.learners.bandit_svm.separators import (
-    CODE,
-    GAUSSIAN,
-    IN_PYTHON,
-    LAPLACE,
-    LENGTH,
-    LINE,
-    N_ENTRIES,
-    OF_UNITS,
-    PRODUCTIVE,
-    PRODUCTS,
-    ROOM,
-    VALUES,
-    add_up,
-    compare,
-    is_worth_storing,
-    largest_lack,
-    multiply_weights,
-    prove,
-    squared_often,
-    write_powers,
-    write_products,
-)
-from onebit.learners.bandit_svm.store import refit, replay_all, store_row
-from onebit.learners.bandit_svm.vote import (
-    ASK_ALL,
-    ASKED,
-    BASE,
-    DENIED,
-    DENSE,
-    DISPUTED,
-    DUE,
-    FOLLOW,
-    FOLLOWED,
-    IS_LINEAR,
-    ITSELF,
-    LANDMARKS,
-    LATELY,
-    LOSS,
-    MULTIPLIED,
-    PRODUCED,
-    RAW,
-    RAW_UNIT,
-    REFERENCE,
-    RIGHT,
-    ROW_ENTRIES,
-    ROW_KIND,
-    ROW_LENGTH,
-    SCALE,
-    SEEN,
-    SIZE,
-    SPARSE,
-    SQUARINGS,
-    STATISTICS,
-    TO_FORGET,
-    TRUST,
-    UNIT,
-    WRONG,
-    BankArrays,
-    BankScratch,
-    Settings,
-    choose,
-    highest_of,
-    is_denied,
-    is_outdated,
-    is_sure,
-    is_to_follow,
-    judge_members,
-    newcomer,
-    pass_over,
-    prefer,
-    teach_guard,
-    write_vote,
-)
+from onebit.learners.bandit_svm import bank, guesses, separators
+from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
 
 SCORE, SCORE_ALL, CHOOSE, LEARN, PLAY, REFIT = range(6)
-"""What `run` is asked for."""
+"""What `run` can do: SCORE a row and choose a label; SCORE_ALL rows into `out`; CHOOSE from the scratch arrays as they
+are, where `explored` is whether the regressions propose first; LEARN from an answer about the row scored last; PLAY
+rows and labels; REFIT the stored examples, where `explored` is whether to learn from them."""
 
-# What a productive example counts beside a wrong opinion: among members that are wrong alike, trust the one that fits.
-_LESSON = 0.03
-# Beyond, the squares in ‖x‖² + ‖x'‖² − 2⟨x, x'⟩ are no floats, and their difference is no number.
-_LONGEST = 1e150
+_LESSON = 0.03  # what a productive example counts beside a wrong opinion: trust the member that fits
+_TOO_LONG = 1e150  # beyond, the squares in ‖x‖² + ‖x'‖² − 2⟨x, x'⟩ are no floats, and their difference is no number
+_FIRST_BLOCK = 16  # rows in the first block of a quiet stretch: most stretches are short
+
 # Called here, and not copied into each caller.
 _shorten = jit_internal(in_python(shorten))
 
 
 @jit_internal
-def read_row(
-    values: Floats,
-    columns: Integers,
-    starts: Integers,
-    t: int,
-    scales: bool,
-    scaling: Floats,
-    row_columns: Integers,
-    entries: Floats,
-    unit: Floats,
-    numbers: Floats,
-    flags: Integers,
-) -> int:
+def _clear_row(scratch: BankScratch) -> None:
+    for e in range(scratch.flags[bank.ROW_ENTRIES]):
+        scratch.unit[scratch.columns[e]] = 0.0
+    scratch.flags[bank.MULTIPLIED :] = 0
+
+
+@jit_internal
+def read_row(state: BankArrays, scratch: BankScratch, settings: Settings, rows: Any, t: int) -> int:
     """Read row t, scale it and divide it by its length; return READY, FULL for a long row, or UNSCORED.
 
-    Dense rows lie one behind the other in `values`, and `starts` is empty.
+    Dense rows lie one behind the other in their values, and their starts are empty.
     """
-    n_features, new = unit.shape[0] - scales, entries[UNIT]
-    kind, first, n = DENSE, t * n_features, n_features
+    (values, columns, starts), scales, row_columns, unit = rows, settings.scales, scratch.columns, scratch.unit
+    raw, new, n_features = scratch.entries[bank.RAW], scratch.entries[bank.UNIT], unit.shape[0] - scales
+    kind, first, n = bank.DENSE, t * n_features, n_features
     if starts.shape[0] > 0:
-        kind, first, n = SPARSE, starts[t], starts[t + 1] - starts[t]
-    if n + scales > entries.shape[1]:
+        kind, first, n = bank.SPARSE, starts[t], starts[t + 1] - starts[t]
+    if n + scales > raw.shape[0]:
         return FULL
-    for e in range(flags[ROW_ENTRIES]):  # of the row before
-        unit[row_columns[e]] = 0.0
-    stop, n = first + n, 0
+    _clear_row(scratch)
+    scale, stop, n = state.scaling[kind, bank.SCALE], first + n, 0
     for place in range(first, stop):
-        j, value = columns[place] if kind == SPARSE else place - first, values[place]
+        j, value = columns[place] if kind == bank.SPARSE else place - first, values[place]
         if scales or value != 0.0:  # scaled, a value of 0 is another
-            row_columns[n], entries[RAW, n] = j, value
-            new[n] = scaled(scaling[kind, SCALE], j, value) if scales else value
+            row_columns[n], raw[n], new[n] = j, value, scaled(scale, j, value) if scales else value
             n += 1
     if scales:
-        row_columns[n], entries[RAW, n], new[n] = n_features, 1.0, 1.0
+        row_columns[n], raw[n], new[n] = n_features, 1.0, 1.0
         n += 1
-    flags[ROW_ENTRIES], flags[ROW_KIND] = n, kind
+    scratch.flags[bank.ROW_ENTRIES], scratch.flags[bank.ROW_KIND] = n, kind
     if ready_if_finite(new[:n]) != READY:
         return UNSCORED
-    numbers[ROW_LENGTH] = _shorten(new, n)
+    scratch.numbers[bank.ROW_LENGTH] = _shorten(new, n)
     for e in range(n):
         unit[row_columns[e]] = new[e]
-    for f in range(MULTIPLIED, flags.shape[0]):
-        flags[f] = 0
     return READY
+
+
+@jit_internal
+def recall_row(state: BankArrays, scratch: BankScratch, s: int) -> None:
+    """Let the row at hand be a stored one."""
+    _clear_row(scratch)
+    n = int(state.examples[bank.N_ENTRIES, s])
+    for e in range(n):
+        j = state.columns[s, e]
+        entry = state.units[j, s] if state.units.shape[0] > 0 else state.values[s, e]
+        scratch.columns[e], scratch.entries[bank.UNIT, e], scratch.unit[j] = j, entry, entry
+    scratch.flags[bank.ROW_ENTRIES], scratch.numbers[bank.ROW_LENGTH] = n, state.examples[bank.LENGTH, s]
+
+
+@jit_internal
+def write_values(state: BankArrays, scratch: BankScratch, settings: Settings, b: int, size: int) -> None:
+    """Write the values of the row at hand with the first stored ones, and with itself, unless they are written."""
+    base, flags, lines, products = settings.bases[b], scratch.flags, scratch.lines, scratch.lines[bank.PRODUCTS]
+    entries, written = scratch.entries[bank.UNIT], bank.ASKED + scratch.opinions.shape[0] + b
+    if flags[written] or base[bank.CODE] == bank.IN_PYTHON:
+        return
+    if base[bank.CODE] != bank.LAPLACE and not flags[bank.MULTIPLIED]:
+        if state.units.shape[0] > 0:
+            separators.multiply(state.units, scratch.columns, entries, flags[bank.ROW_ENTRIES], size, products)
+        else:
+            unit, columns, values = scratch.unit, state.columns, state.values
+            for s in range(size):
+                products[s] = 0.0
+                for e in range(int(state.examples[bank.N_ENTRIES, s])):
+                    products[s] += values[s, e] * unit[columns[s, e]]
+        flags[bank.MULTIPLIED] = 1
+    lengths, length = state.examples[bank.LENGTH], scratch.numbers[bank.ROW_LENGTH]
+    itself = separators.compare(base, state.units, lengths, scratch.unit, length, size, lines, lines[bank.VALUES + b])
+    scratch.numbers[bank.ITSELF + b], flags[written] = itself, 1
+
+
+@jit_internal
+def write_scores(
+    state: BankArrays, scratch: BankScratch, settings: Settings, k: int, values: Floats, out: Floats
+) -> None:
+    """Write member k's scores of the row at hand, whose kernel values with all stored examples are given."""
+    entries, n, size = scratch.entries[bank.UNIT], scratch.flags[bank.ROW_ENTRIES], state.counts[bank.SIZE]
+    b, squarings, line = settings.plan[k, bank.BASE], settings.plan[k, bank.SQUARINGS], scratch.lines[bank.LINE]
+    if settings.plan[k, bank.IS_LINEAR]:
+        separators.multiply(state.weights, scratch.columns, entries, n, out.shape[0], out)
+        scratch.numbers[bank.ITSELF + b] = 1.0 if scratch.numbers[bank.ROW_LENGTH] > 0.0 else 0.0
+    else:
+        separators.write_powers(values, size, squarings, line)
+        separators.add_up(state.coefficients[k], line, size, out)
 
 
 @jit_internal
 def ask(state: BankArrays, scratch: BankScratch, settings: Settings, first: int, stop: int, compares_all: bool) -> None:
     """Write the scores that some members give to the row, unless they are written; and all bases' values, if wanted."""
-    plan, bases, guard, opinions = settings.plan, settings.bases, state.guard, scratch.opinions
-    lines, numbers, flags, entries = scratch.lines, scratch.numbers, scratch.flags, scratch.entries
-    size, m, n, n_raw = state.counts[SIZE], plan.shape[0], flags[ROW_ENTRIES], flags[ROW_ENTRIES] - settings.scales
-    compared = ASKED + opinions.shape[0]
+    plan, opinions, raw_unit = settings.plan, scratch.opinions, scratch.entries[bank.RAW_UNIT]
+    m, n = plan.shape[0], scratch.flags[bank.ROW_ENTRIES] - settings.scales
     for k in range(first, stop):
-        b = plan[k, BASE] if k < m else -1
-        is_needed = k < m and (compares_all or not plan[k, IS_LINEAR])
-        if is_needed and not flags[compared + b] and bases[b, CODE] != IN_PYTHON:
-            if bases[b, CODE] != LAPLACE and not flags[MULTIPLIED]:
-                write_products(
-                    size,
-                    state.columns,
-                    state.values,
-                    state.examples,
-                    state.units,
-                    scratch.columns,
-                    entries[UNIT],
-                    n,
-                    scratch.unit,
-                    lines[PRODUCTS],
-                )
-                flags[MULTIPLIED] = 1
-            numbers[ITSELF + b] = compare(
-                bases[b],
-                state.units,
-                state.examples[LENGTH],
-                scratch.unit,
-                numbers[ROW_LENGTH],
-                size,
-                lines[PRODUCTS],
-                lines[ROOM],
-                lines[VALUES + b],
-            )
-            flags[compared + b] = 1
-        if flags[ASKED + k]:
+        b = plan[k, bank.BASE] if k < m else 0
+        if k < m and (compares_all or not plan[k, bank.IS_LINEAR]):
+            write_values(state, scratch, settings, b, state.counts[bank.SIZE])
+        if scratch.flags[bank.ASKED + k]:
             continue
-        flags[ASKED + k] = 1
-        if k == m:
-            for e in range(n_raw):
-                entries[RAW_UNIT, e] = entries[RAW, e]
-            _shorten(entries[RAW_UNIT], n_raw)
-            multiply_weights(guard, scratch.columns, entries[RAW_UNIT], n_raw, opinions[k])
-        elif plan[k, IS_LINEAR]:
-            multiply_weights(state.weights, scratch.columns, entries[UNIT], n, opinions[k])
-            numbers[ITSELF + b] = 1.0 if numbers[ROW_LENGTH] > 0.0 else 0.0
-        else:
-            write_powers(lines[VALUES + b], size, plan[k, SQUARINGS], lines[LINE])
-            add_up(state.coefficients[k], lines[LINE], size, opinions[k])
+        scratch.flags[bank.ASKED + k] = 1
+        if k < m:
+            write_scores(state, scratch, settings, k, scratch.lines[bank.VALUES + b], opinions[k])
+        else:  # the guard
+            for e in range(n):
+                raw_unit[e] = scratch.entries[bank.RAW, e]
+            _shorten(raw_unit, n)
+            separators.multiply(state.guard, scratch.columns, raw_unit, n, opinions.shape[1], opinions[k])
 
 
 @jit_internal
-def score_row(
-    state: BankArrays,
-    scratch: BankScratch,
-    settings: Settings,
-    values: Floats,
-    columns: Integers,
-    starts: Integers,
-    t: int,
-) -> int:
+def refit(state: BankArrays, scratch: BankScratch, settings: Settings, learns: bool) -> bool:
+    """Write the kernel values of all stored examples, as if they came one after the other.
+
+    If asked to learn, score them all again, and replay what has changed; return whether all scores are numbers.
+    """
+    size, scores, are_finite = state.counts[bank.SIZE], scratch.scores, True
+    scratch.unit[:], scratch.nearest[:] = 0.0, 0
+    for s in range(size):
+        recall_row(state, scratch, s)
+        for b in range(settings.bases.shape[0]):
+            gram, line = state.grams[b], scratch.lines[bank.VALUES + b]
+            if settings.bases[b, bank.CODE] != bank.IN_PYTHON:
+                write_values(state, scratch, settings, b, s)
+                gram[s, s] = scratch.numbers[bank.ITSELF + b]
+                for r in range(s):
+                    gram[s, r] = gram[r, s] = line[r]
+    for s in range(size if learns else 0):
+        recall_row(state, scratch, s)
+        for k in range(settings.plan.shape[0]):
+            write_scores(state, scratch, settings, k, state.grams[settings.plan[k, bank.BASE], s], scores)
+            for i in range(scores.shape[0]):
+                state.scores[k, i, s] = scores[i]
+                are_finite = are_finite and math.isfinite(scores[i])
+    if learns and are_finite:
+        separators.replay_all(state, scratch, settings, -1)
+    return are_finite
+
+
+@jit_internal
+def _leader(state: BankArrays, m: int) -> int:
+    leader = 0
+    for k in range(1, m):
+        if state.members[k, bank.TRUST] > state.members[leader, bank.TRUST]:
+            leader = k
+    return leader
+
+
+@jit_internal
+def _square(scratch: BankScratch, settings: Settings, k: int) -> float:
+    """Return member k's kernel value of the row with itself."""
+    itself = scratch.numbers[bank.ITSELF + settings.plan[k, bank.BASE]]
+    return separators.squared_often(itself, settings.plan[k, bank.SQUARINGS])
+
+
+@jit_internal
+def score_row(state: BankArrays, scratch: BankScratch, settings: Settings, rows: Any, t: int) -> int:
     """Write what is known about row t, and the scores that the guess is made from; return READY, FULL or UNSCORED."""
-    counts, flags, members, opinions = state.counts, scratch.flags, state.members, scratch.opinions
+    counts, members, flags = state.counts, state.members, scratch.flags
+    opinions, scores = scratch.opinions, scratch.scores
     capacity, m, n_asked = state.examples.shape[1], settings.plan.shape[0], members.shape[0]
-    if counts[DUE] or (counts[SIZE] == capacity and capacity < settings.budget):
+    if counts[bank.DUE] or (counts[bank.SIZE] == capacity and capacity < settings.budget):
         return FULL
     # Ctrl-C may have come when the state had changed its size, and the scratch arrays had not.
     are_wide = scratch.lines.shape[1] == capacity and scratch.entries.shape[1] == state.columns.shape[1]
-    if not are_wide or scratch.scores.shape[0] != state.targets.shape[0]:
+    if not are_wide or scores.shape[0] != state.targets.shape[0]:
         return FULL
-    entries, numbers, scores = scratch.entries, scratch.numbers, scratch.scores
-    why = read_row(
-        values,
-        columns,
-        starts,
-        t,
-        settings.scales,
-        state.scaling,
-        scratch.columns,
-        entries,
-        scratch.unit,
-        numbers,
-        flags,
-    )
+    why = read_row(state, scratch, settings, rows, t)
     if why != READY:
         return why
-    length = numbers[ROW_LENGTH]
-    for b in range(settings.bases.shape[0]):
-        if settings.bases[b, CODE] == GAUSSIAN and not settings.bases[b, OF_UNITS] and length > _LONGEST:
+    length = scratch.numbers[bank.ROW_LENGTH]
+    for b in range(settings.bases.shape[0] if length > _TOO_LONG else 0):
+        if settings.bases[b, bank.CODE] == bank.GAUSSIAN and not settings.bases[b, bank.OF_UNITS]:
             return UNSCORED
-    reference, leader = 0, 0
+    reference, leader, follow = 0, _leader(state, m), guesses.is_to_follow(counts, settings.guarded)
     for k in range(1, n_asked):
-        if members[k, PRODUCED] < members[reference, PRODUCED]:
+        if members[k, bank.PRODUCED] < members[reference, bank.PRODUCED]:
             reference = k
-        if k < m and members[k, TRUST] > members[leader, TRUST]:
-            leader = k
-    follow = is_to_follow(counts, settings.guarded)
-    flags[REFERENCE], flags[FOLLOW], flags[DENIED] = reference, follow, 0
-    is_alone = settings.is_bounded and not follow and not flags[ASK_ALL] and may_guess_alone(state.mixture)
-    first, stop = (leader, leader + 1) if is_alone else (0, n_asked)
-    while True:
-        ask(state, scratch, settings, first, stop, False)
-        is_alone = is_alone and is_sure(opinions[leader])
-        if is_alone or stop - first == n_asked:
-            break
-        first, stop = 0, n_asked
+    flags[bank.REFERENCE], flags[bank.FOLLOW], flags[bank.DENIED] = reference, follow, 0
+    is_alone = settings.is_bounded and not follow and not flags[bank.ASK_ALL] and guesses.may_guess_alone(state.mixture)
+    if is_alone:
+        ask(state, scratch, settings, leader, leader + 1, False)
+        is_alone = guesses.is_sure(opinions[leader])
+    if not is_alone:
+        ask(state, scratch, settings, 0, n_asked, False)
     for k in range(0 if settings.is_bounded else m):
-        itself = squared_often(numbers[ITSELF + settings.plan[k, BASE]], settings.plan[k, SQUARINGS])
-        if is_lost(itself, length**2, entries[:, : flags[ROW_ENTRIES]], UNIT) or ready_if_finite(opinions[k]) != READY:
+        row, square = scratch.entries[:, : flags[bank.ROW_ENTRIES]], _square(scratch, settings, k)
+        if is_lost(square, length**2, row, bank.UNIT) or ready_if_finite(opinions[k]) != READY:
             return UNSCORED
-    write_vote(members, opinions, m, flags, scores)
-    for i in range(scores.shape[0]):
-        scratch.estimates[VOTE, i] = scores[i]
+    guesses.write_vote(state, scratch, m)
     if settings.guarded:
-        top = scores[highest_of(scores)]
-        if is_denied(top):
-            flags[DENIED] = 1
-            pass_over(
-                counts[SIZE],
-                state.columns,
-                state.raws,
-                state.examples[N_ENTRIES],
-                state.targets,
-                scratch.columns,
-                entries[RAW],
-                flags[ROW_ENTRIES],
-                scratch.propensities,
-                scores,
-            )
-        prefer(state.guesses, settings.softness, state.watch[LATELY] if top < 0.0 else 0.0, scores)
+        top = scores[guesses.highest_of(scores)]
+        if top <= separators.DENIED:
+            flags[bank.DENIED] = 1
+            guesses.pass_over(state, scratch)
+        guesses.prefer(state, scratch, settings, state.watch[bank.LATELY] if top < 0.0 else 0.0)
     if state.mixture.shape[0] > 0 and not is_alone:
-        estimate(
-            scratch.unit,
-            length,
-            state.landmarks,
-            counts[LANDMARKS],
-            state.landmark_weights,
-            state.row_changes,
-            state.row_weights,
-            scratch.features[0],
-            scratch.features[1],
-            scratch.estimates,
-        )
-        tried = -1
-        if settings.guarded:
-            tried = newcomer(
-                counts[SIZE],
-                scratch.lines[scratch.lines.shape[0] - 1],  # of the default bank's last kernel, Laplace's
-                state.targets,
-                state.guesses[RIGHT],
-                state.watch[LATELY],
-                scratch.propensities,
-                scores,
-            )
+        guesses.estimate(state, scratch)
+        tried = guesses.newcomer(state, scratch) if settings.guarded else -1
         if tried >= 0:
-            flags[DENIED] = 1  # so that a mistake is stored
-            scores[tried] = scores[highest_of(scores)] + 1.0
-        elif not flags[ASK_ALL]:
-            propose(scratch.estimates, state.guesses, state.mixture, scratch.known, scores)
+            flags[bank.DENIED] = 1  # so that a mistake is stored
+            scores[tried] = scores[guesses.highest_of(scores)] + 1.0
+        elif not flags[bank.ASK_ALL]:
+            guesses.propose(state, scratch)
     return READY
-
-
-# Learning from an answer.
 
 
 @jit_internal
@@ -324,171 +247,183 @@ def learn_row(
     state: BankArrays, scratch: BankScratch, settings: Settings, label: int, explored: bool, correct: bool, truth: int
 ) -> bool:
     """Learn from the answer about the row at hand, and return whether it was stored."""
-    members, opinions, targets, flags = state.members, scratch.opinions, scratch.targets, scratch.flags
-    counts, n_classes = state.counts, scratch.targets.shape[0]
-    m, n_asked, lately = settings.plan.shape[0], members.shape[0], state.watch[LATELY]
-    known = prove(label, correct, truth, settings.is_closed, targets)
-    outdated = is_outdated(state.watch, correct, n_classes, settings.softness)
-    are_asked, leader = True, 0
+    members, counts, flags = state.members, state.counts, scratch.flags
+    opinions, targets, has_regressions = scratch.opinions, scratch.targets, state.mixture.shape[0] > 0
+    m, n_asked, n_classes, lately = settings.plan.shape[0], members.shape[0], targets.shape[0], state.watch[bank.LATELY]
+    n, kind = flags[bank.ROW_ENTRIES] - settings.scales, flags[bank.ROW_KIND]
+    known = separators.prove(label, correct, truth, settings.is_closed, targets)
+    outdated = guesses.is_outdated(state.watch, correct, n_classes, settings.softness)
+    are_asked, leader, reference = True, _leader(state, m), opinions[flags[bank.REFERENCE]]
     for k in range(n_asked):
-        are_asked = are_asked and flags[ASKED + k] != 0
-        if k < m and members[k, TRUST] > members[leader, TRUST]:
-            leader = k
-    take_part = are_asked and state.mixture.shape[0] > 0
-    reference = opinions[flags[REFERENCE]]
-    square = squared_often(scratch.numbers[ITSELF + settings.plan[leader, BASE]], settings.plan[leader, SQUARINGS])
-    is_wanted = is_worth_storing(targets, opinions[leader], square, state.sums[leader], settings.guarded)
+        are_asked = are_asked and flags[bank.ASKED + k] != 0
+    square, opinion = _square(scratch, settings, leader), opinions[leader]
+    is_wanted = separators.is_worth_storing(targets, opinion, square, state.sums[leader], settings.guarded)
     # What is productive for the reference is always stored: the guarantee is about those facts. And where every label
     # is held to be wrong, it must be known which were tried.
     if are_asked:
-        is_wanted = is_wanted or largest_lack(targets, reference) > PRODUCTIVE or (flags[DENIED] != 0 and not correct)
+        is_denied = flags[bank.DENIED] != 0 and not correct
+        is_wanted = is_wanted or is_denied or separators.is_productive(targets, reference)
     if is_wanted or not correct:
         ask(state, scratch, settings, 0, n_asked, True)
-        is_wanted = is_wanted or largest_lack(targets, reference) > PRODUCTIVE
-    state.guesses[RIGHT if correct else WRONG, label] += 1
+        is_wanted = is_wanted or separators.is_productive(targets, reference)
+    state.guesses[bank.RIGHT if correct else bank.WRONG, label] += 1
     if not correct and explored:
-        counts[FOLLOWED] += 1
-    elif not correct and is_denied(reference[label]):
-        counts[DISPUTED] += 1
-    guessed = highest_of(opinions[leader])
-    if state.mixture.shape[0] > 0 and (known >= 0 or guessed == label) and is_sure(opinions[leader]):
-        count_sure(state.mixture, guessed != known)
-    if take_part:
-        learn(
-            label,
-            correct,
-            known,
-            truth >= 0 or (settings.is_closed and n_classes == 2),
-            state.landmark_weights.shape[0] - state.landmarks.shape[1] + counts[LANDMARKS],
-            state.landmark_changes,
-            state.landmark_weights,
-            state.row_changes,
-            state.row_weights,
-            state.mixture,
-            scratch.features[0],
-            scratch.features[1],
-            scratch.estimates,
-            scratch.known,
-        )
+        counts[bank.FOLLOWED] += 1
+    elif not correct and reference[label] <= separators.DENIED:
+        counts[bank.DISPUTED] += 1
+    guessed = guesses.highest_of(opinion)
+    if has_regressions and (known >= 0 or guessed == label) and guesses.is_sure(opinion):
+        guesses.count_sure(state.mixture, guessed != known)
+    if has_regressions and are_asked:
+        guesses.learn(state, scratch, label, correct, known, truth >= 0 or (settings.is_closed and n_classes == 2))
     if are_asked or not correct:  # otherwise the leader was sure, and right
-        judge_members(members, m, opinions, label, known, lately)
-    n_raw = flags[ROW_ENTRIES] - settings.scales
+        guesses.judge_members(state, scratch, m, label, known, lately)
     if is_wanted:
         # Before the store makes room, which changes opinions: productive is what was so when the guess was made.
         for k in range(n_asked):
-            if largest_lack(targets, opinions[k]) > PRODUCTIVE:
-                members[k, PRODUCED] += 1.0
-                members[k, LOSS] += _LESSON
+            if separators.is_productive(targets, opinions[k]):
+                members[k, bank.PRODUCED] += 1.0
+                members[k, bank.LOSS] += _LESSON
                 if k == m:
-                    teach_guard(
-                        state.guard,
-                        scratch.columns,
-                        scratch.entries[RAW_UNIT],
-                        n_raw,
-                        targets,
-                        opinions[k],
-                        settings.softness,
-                    )
-        replay_all(state, scratch, settings, store_row(state, scratch, settings))
+                    guesses.teach_guard(state, scratch, opinions[k], n, settings.softness)
+        length = guesses.shortened(scratch.numbers[bank.ROW_LENGTH], scratch.unit.shape[0])
+        separators.replay_all(state, scratch, settings, separators.store_row(state, scratch, settings, length))
     # A new scale is due after 1, 2, 4, 8, … rows of a kind.
-    kind = flags[ROW_KIND]
-    counts[SEEN + kind] += 1
-    n = counts[SEEN + kind]
-    if settings.scales and n & (n - 1) == 0:
-        counts[DUE] += 1 + kind
+    counts[bank.SEEN + kind] += 1
+    n_seen = counts[bank.SEEN + kind]
+    if settings.scales and n_seen & (n_seen - 1) == 0:
+        counts[bank.DUE] += 1 + kind
     if outdated:
-        counts[DUE] += TO_FORGET
-    for e in range(n_raw if settings.scales else 0):
-        count_entry(state.scaling[kind, STATISTICS], scratch.columns[e], scratch.entries[RAW, e], n, kind == DENSE)
+        counts[bank.DUE] += bank.TO_FORGET
+    statistics, raw = state.scaling[kind, bank.STATISTICS], scratch.entries[bank.RAW]
+    for e in range(n if settings.scales else 0):
+        count_entry(statistics, scratch.columns[e], raw[e], n_seen, kind == bank.DENSE)
     return is_wanted
 
 
 @partial(jit_no_refcount, is_long=True)
 def run(
-    task: int,
-    state_arrays: Any,
-    scratch_arrays: Any,
-    setting_values: Any,
-    rows: Any,
-    t: int,
-    y: Integers,
-    start: int,
-    seed: int,
-    first_round: int,
-    answer: Any,
-    record_arrays: Any,
-    out: Floats,
+    task: int, arrays: Any, rows: Any, y: Integers, where: Any, answer: Any, record: Any, out: Floats
 ) -> tuple[int, int, int, bool]:
     """Do a task; return the round it came to, READY or why it stopped, a label, and whether it was explored.
 
-    Parameters
-    ----------
-    task : int
-        SCORE a row and choose a label; SCORE_ALL rows into `out`; CHOOSE from the scratch arrays as they are, where
-        `explored` says whether the regressions propose first; LEARN from an answer about the row scored last, and
-        return in place of "explored" whether it was stored; PLAY rows and labels; REFIT the stored examples, where
-        `explored` says whether to learn from them.
-    state_arrays, scratch_arrays, setting_values, record_arrays : tuples
-        `BankArrays`, `BankScratch`, `Settings` and `Record` as plain tuples, which Python hands over faster.
-    rows : tuple of arrays
-        Values, columns and starts of `SparseRows`; of dense rows the values alone, the others empty.
-    t, y, start, seed, first_round : int, array, int, int, int
-        The row to begin with, the right labels, and how to count rounds: row t is round first_round + start + t.
-    answer : tuple
-        Label, explored, correct and truth, as in `onebit.game.Answer`.
+    Named tuples come as plain ones, which is faster: `arrays` are `BankArrays`, `BankScratch` and `Settings`, `rows`
+    values, columns and starts of `SparseRows` (of dense rows the values, the others empty), `answer` is label,
+    explored, correct and truth, as in `Answer`. `where` has the row t to begin with, `start`, the seed and
+    `first_round`: row t is round first_round + start + t. LEARN returns whether the row was stored in place of
+    "explored", REFIT whether all is finite.
     """
-    state, scratch, settings = (
-        by_reference(BankArrays(*state_arrays)),
-        by_reference(BankScratch(*scratch_arrays)),
-        by_reference(Settings(*setting_values)),
-    )
-    (values, columns, starts), (label, explored, correct, truth) = rows, answer
-    counts, checkpoints, cumulative, guesses = record_arrays
-    scores_rows, chooses, learns = (
-        task in (SCORE, SCORE_ALL, PLAY),
-        task in (SCORE, CHOOSE, PLAY),
-        task in (LEARN, PLAY),
-    )
-    why, n = READY, t + 1
+    state, scratch = by_reference(BankArrays(*arrays[0])), by_reference(BankScratch(*arrays[1]))
+    settings, why = by_reference(Settings(*arrays[2])), READY
+    (t, start, seed, first_round), (label, explored, correct, truth) = where, answer
+    counts, checkpoints, cumulative, guessed = record
     if task == REFIT:
         return t, why, label, refit(state, scratch, settings, explored)
-    if task in (SCORE_ALL, PLAY):
-        n = y.shape[0] if task == PLAY else out.shape[0]
-    while t < n:
-        if scores_rows:
-            why = score_row(state, scratch, settings, values, columns, starts, t)
+    stop = y.shape[0] if task == PLAY else out.shape[0] if task == SCORE_ALL else t + 1
+    while t < stop:
+        if task in (SCORE, SCORE_ALL, PLAY):
+            why = score_row(state, scratch, settings, rows, t)
             if why != READY:
                 break
         if task == SCORE_ALL:
             for i in range(out.shape[1]):
                 out[t, i] = scratch.scores[i]
         if task == CHOOSE and explored:
-            propose(scratch.estimates, state.guesses, state.mixture, scratch.known, scratch.scores)
-        if chooses:
-            label, explored = choose(
-                scratch.scores,
-                scratch.opinions[scratch.flags[REFERENCE]],
-                scratch.flags[FOLLOW],
-                settings.guarded,
-                settings.mix,
-                seed,
-                first_round + start + t,
-                scratch.propensities,
-            )
+            guesses.propose(state, scratch)
+        if task in (SCORE, CHOOSE, PLAY):
+            label, explored = guesses.choose(scratch, settings, seed, first_round + start + t)
         if task == PLAY:
             correct, truth = label == y[t], y[t] if settings.full_information else -1
-        changed = learns and learn_row(state, scratch, settings, label, explored, correct, truth)
+        changed = task in (LEARN, PLAY) and learn_row(state, scratch, settings, label, explored, correct, truth)
         if task == LEARN:
             return t, why, label, changed
         if task == PLAY:
             counts[MISTAKES] += not correct
             counts[UPDATES] += changed
             counts[EXPLORED] += explored
-            if guesses.shape[0] > 0:
-                guesses[start + t] = label
+            if guessed.shape[0] > 0:
+                guessed[start + t] = label
             passed = counts[PASSED]
             if passed < checkpoints.shape[0] and start + t + 1 == checkpoints[passed]:
                 cumulative[passed] = counts[MISTAKES]
                 counts[PASSED] = passed + 1
         t += 1
     return t, why, label, explored
+
+
+@jit_internal
+def _see_rows(X: Floats, first: int, n_rows: int, scale: Floats, units: Floats, lengths: Floats) -> int:
+    """Write rows, one column each, as `read_row` would; return how many, up to one whose square is lost."""
+    width, n_scaled = units.shape[0], scale.shape[1]
+    for r in range(n_rows):
+        square = 0.0
+        for j in range(width):
+            entry = 1.0
+            if n_scaled == 0:
+                entry = X[first + r, j]
+            elif j < n_scaled:
+                entry = scaled(scale, j, X[first + r, j])
+            units[j, r] = entry
+            square += entry * entry
+        if not LEAST_SQUARE < square < MOST_SQUARE:
+            return r
+        lengths[r] = math.sqrt(square)
+        for j in range(width):
+            units[j, r] /= lengths[r]
+    return n_rows
+
+
+@partial(jit_no_refcount, is_long=True)
+def play_quiet(arrays: Any, X: Floats, y: Integers, leader: Any, columns: Integers, block: Floats) -> int:
+    """Play quiet rounds as `score_row` and `learn_row` would, to the last bit; return how many: the next is not quiet.
+
+    Only the leading member is asked, about a block of rows at a time, by the same operations in the same order; its
+    kernel's values must not depend on which of two rows came first. `leader` is its number, with the units, lengths and
+    coefficients of the examples that it uses, or its weights; `columns` counts up to the width; `block` is room.
+    """
+    state, settings = BankArrays(*arrays[0]), Settings(*arrays[1])
+    (k, units, lengths, coefficients), width, n_classes = leader, columns.shape[0], state.guesses.shape[1]
+    seen, seen_lengths, scores = block[:width], block[width], block[width + 1 : width + 1 + n_classes]
+    lines, values, watch = block[width + 1 + n_classes :], block[block.shape[0] - 1], state.watch
+    scale, statistics = state.scaling[bank.DENSE, bank.SCALE], state.scaling[bank.DENSE, bank.STATISTICS]
+    plan, base, sums = settings.plan[k], settings.bases[settings.plan[k, bank.BASE]], state.sums[k]
+    # The kernel's value of any row with itself, unless all of it is 0.
+    own = separators.compare(base, seen, seen_lengths, seen_lengths[:0], 1.0, 0, lines, values)
+    square, start = separators.squared_often(own, plan[bank.SQUARINGS]), 0
+    while start < y.shape[0]:
+        n_wanted = min(_FIRST_BLOCK + start, block.shape[1], y.shape[0] - start)
+        n_rows = _see_rows(X, start, n_wanted, scale, seen, seen_lengths)
+        scores[:, :n_rows] = 0.0
+        for s in range(coefficients.shape[0]):
+            terms = seen[s] if plan[bank.IS_LINEAR] else values
+            if not plan[bank.IS_LINEAR]:
+                if base[bank.CODE] != bank.LAPLACE:
+                    separators.multiply(seen, columns, units[s], width, n_rows, lines[bank.PRODUCTS])
+                separators.compare(base, seen, seen_lengths, units[s], lengths[s], n_rows, lines, values)
+                separators.write_powers(values, n_rows, plan[bank.SQUARINGS], values)
+            for i in range(n_classes):
+                coefficient, line = coefficients[s, i], scores[i]
+                for r in range(n_rows):
+                    line[r] += coefficient * terms[r]
+        for r in range(n_rows):
+            t, n, is_quiet = start + r, state.counts[bank.SEEN + bank.DENSE] + 1, True
+            for i in range(n_classes):
+                target = separators.IT_IS if i == y[t] else separators.IT_IS_ANOTHER
+                lacks = separators.lack(target, scores[i, r])
+                is_quiet = is_quiet and not separators.counts_for(i, lacks, separators.PRODUCTIVE, square, sums)
+            if not is_quiet or (settings.scales and n & (n - 1) == 0):
+                return t
+            before = watch[0], watch[1], watch[2], watch[3]
+            if guesses.is_outdated(watch, True, n_classes, settings.softness):
+                watch[0], watch[1], watch[2], watch[3] = before
+                return t
+            state.guesses[bank.RIGHT, y[t]] += 1
+            if state.mixture.shape[0] > 0:
+                guesses.count_sure(state.mixture, False)
+            state.counts[bank.SEEN + bank.DENSE] = n
+            for j in range(scale.shape[1]):
+                count_entry(statistics, j, X[t, j], n, True)
+        start += n_rows
+        if n_rows < n_wanted:
+            break
+    return start

@@ -1,4 +1,4 @@
-"""What feedback proves, and separators consistent with it: stored examples, kernel values, steps of dual ascent.
+"""Separators: what feedback proves, kernel values, steps of dual coordinate ascent, and the store of examples.
 
 A right guess i proves "x is i" and "x is not j" for every other j; a wrong guess i proves "x is not i", and with two
 classes that x is the other. Class by class the facts are a binary problem, and its largest-margin separator is found by
@@ -10,7 +10,7 @@ A fact about the class that was guessed, or that is right, is due a margin of 1.
 that: there are K−1 such facts for each right guess, and with a whole margin each they would hold classes down that were
 not tried yet.
 
-Functions take plain arrays and are called, not copied into their callers: that keeps compile time low.
+Functions are called, not copied into their callers, and named tuples go by reference: that keeps compile time low.
 """
 
 import math
@@ -20,42 +20,33 @@ import numpy as np
 
 from onebit.engine.jit import jit_internal
 from onebit.inputs import Floats, Integers
-from onebit.kernels import Gaussian, Linear, Multinomial, Polynomial, Rational, gaussian_exponent
+from onebit.kernels import gaussian_exponent
+from onebit.learners.bandit_svm import bank
+from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
 
 # What is proved of a class, as the score that is due: it is the right one, it is not, and "not j, since it is i".
 # Where nothing is proved the target is 0.
 IT_IS, IT_IS_NOT, IT_IS_ANOTHER = 1.0, -1.0, -0.5
-# A fact that lacks more than this of its due is productive: its step raises the dual by a sure amount.
-PRODUCTIVE = 0.5
-# A fact that lacks this much of its margin is stored in any case.
-_MUCH = 0.8
-# A step below three tenths of the mean coefficient changes next to nothing (docs/experiments/bandit-svm.md).
-_TRIGGER = 0.3
-# A thousandth of the margin: closer than guesses can tell, and replays need not go on.
-TOLERANCE = 1e-3
-# Squares of coefficients beyond this would overflow in sums.
-_LARGE = 1e300
+PRODUCTIVE = 0.5  # a fact that lacks more than this of its due is productive: its step raises the dual by a sure amount
+DENIED = PRODUCTIVE - 1.0  # a label with this score is held to be wrong: a mistake on it would not be productive
+_MUCH = 0.8  # a fact that lacks this much of its margin is stored in any case
+_TRIGGER = 0.3  # a step below this share of the mean coefficient changes little (docs/experiments/bandit-svm.md)
+_TOLERANCE = 1e-3  # of the margin: closer than guesses can tell, and replays need not go on
+_LARGE = 1e300  # squares of coefficients beyond this would overflow in sums
+_BLOCK = 256  # how many slopes are searched at once
+_LEAST_WEIGHT = 1e-6  # members with less of the trust of the most trusted kernel do not count in what is removed
+_LEAST_SHARE = 0.2  # a member that has little trust still gets this share of the replays, so that it can win it back
+_ALONE = 5.0  # a linear kernel that is the only member takes this many times more steps: no other kernel needs time
+_STEPS_AT_RESCALING = 100  # for each class of each member
 
-TOTAL, SUPPORT = range(2)
-"""`sums`: of each class, the sum of its coefficients, and how many are above 0."""
-LENGTH, KIND, N_ENTRIES = range(3)
-"""`examples`: of each stored row its length, its kind and the number of its entries."""
-CODE, OF_UNITS, PARAMETER = range(3)
-"""`bases`: of each kernel with values of its own, the formula, whether it is about unit rows, and its parameter."""
-ROOM, LINE, PRODUCTS, VALUES = range(4)
-"""`lines`: two written over at will, the products of unit rows, and then the values of each base."""
-
-# By its code compiled code knows a kernel's formula, so that one compiled function serves every bank.
-COMPILED = (Linear, Gaussian, Rational, Polynomial, Multinomial)
-_LINEAR, GAUSSIAN, _RATIONAL, _POLYNOMIAL, _MULTINOMIAL, LAPLACE, IN_PYTHON = range(7)
-_FORMULAS: tuple[Any, ...] = tuple(kernel.value for kernel in COMPILED[2:])
+_FORMULAS: tuple[Any, ...] = tuple(kernel.value for kernel in bank.COMPILED[2:])
 _rational, _polynomial, _multinomial = _FORMULAS
-
-# How many slopes are searched at once.
-_BLOCK = 256
-
-
-# What feedback proves.
+# ln 2 in two parts: the first has so few digits that its products with exponents are exact.
+_LN2_HEAD, _LN2_TAIL = 0.693145751953125, 1.42860682030941723212e-6
+# Added to a number this leaves it whole, and in the last bits what the exponent of 2 to that power is stored as.
+_WHOLE, _PLACES = 1.5 * 2.0**52 + 1023.0, 52
+_LEAST = -708.0  # below, eˣ is no normal float
+_SERIES = tuple(1.0 / math.factorial(n) for n in range(13, -1, -1))  # enough for |r| ≤ ln 2 / 2
 
 
 @jit_internal
@@ -67,13 +58,9 @@ def lack(target: float, score: float) -> float:
 @jit_internal
 def prove(label: int, correct: bool, truth: int, is_closed: bool, targets: Floats) -> int:
     """Write what an answer proves of each class; return the right one, or −1 if that is not known."""
-    n_classes, known = targets.shape[0], truth
-    if correct:
-        known = label
-    elif n_classes == 2 and is_closed:
-        known = 1 - label
-    for i in range(n_classes):
-        targets[i] = 0.0 if known < 0 else IT_IS_ANOTHER
+    is_other = targets.shape[0] == 2 and is_closed  # of two classes, the one that was not guessed
+    known = label if correct else (1 - label if is_other else truth)
+    targets[:] = 0.0 if known < 0 else IT_IS_ANOTHER
     targets[label] = IT_IS_NOT
     if known >= 0:
         targets[known] = IT_IS
@@ -81,12 +68,12 @@ def prove(label: int, correct: bool, truth: int, is_closed: bool, targets: Float
 
 
 @jit_internal
-def largest_lack(targets: Floats, scores: Floats) -> float:
-    """Return the most that a fact lacks of its margin."""
-    most = -math.inf
+def is_productive(targets: Floats, scores: Floats) -> bool:
+    """Return whether one of the facts is productive."""
+    found = False
     for i in range(targets.shape[0]):
-        most = max(most, lack(targets[i], scores[i]))
-    return most
+        found = found or lack(targets[i], scores[i]) > PRODUCTIVE
+    return found
 
 
 @jit_internal
@@ -97,13 +84,13 @@ def counts_for(i: int, lacks: float, enough: float, square: float, sums: Floats)
     nothing; where examples are far apart each has something to add.
     """
     # The step is lacks/square, the mean coefficient total/support; multiplied out, nothing is divided by 0.
-    small = _TRIGGER * square * sums[TOTAL, i]
-    return bool(lacks > enough or (lacks > 0.0 and lacks * sums[SUPPORT, i] >= small))
+    small = _TRIGGER * square * sums[bank.TOTAL, i]
+    return bool(lacks > enough or (lacks > 0.0 and lacks * sums[bank.SUPPORT, i] >= small))
 
 
 @jit_internal
 def is_worth_storing(targets: Floats, scores: Floats, square: float, sums: Floats, guarded: bool) -> bool:
-    """Return whether one of the facts has hardly a margin, or its step would count: see `counts_for`."""
+    """Return whether one of the facts has hardly a margin, or its step would count."""
     enough, found = PRODUCTIVE if guarded else _MUCH, False
     for i in range(targets.shape[0]):
         found = found or counts_for(i, lack(targets[i], scores[i]), enough, square, sums)
@@ -111,47 +98,11 @@ def is_worth_storing(targets: Floats, scores: Floats, square: float, sums: Float
 
 
 @jit_internal
-def stepped(alpha: float, target: float, score: float, square: float, softness: float) -> float:
-    """Return a fact's coefficient after its step: the dual's maximum along it. A fact about nothing gets none."""
-    curvature = square + softness
-    if curvature <= 0.0:
-        return alpha
-    return max(0.0, alpha + (lack(target, score) - alpha * softness) / curvature)
-
-
-@jit_internal
-def change_coefficient(sums: Floats, i: int, old: float, new: float) -> None:
-    """Keep the sum of class i's coefficients, and the number of those above 0."""
-    sums[TOTAL, i] += new - old
-    sums[SUPPORT, i] += (1.0 if new > 0.0 else 0.0) - (1.0 if old > 0.0 else 0.0)
-
-
-@jit_internal
-def bounded(number: float) -> float:
-    """Return a number, or the nearest that is far from overflow."""
-    return max(-_LARGE, min(_LARGE, number))
-
-
-# Kernel values.
-
-# ln 2 in two parts: the first has so few digits that its products with exponents are exact.
-_LN2_HEAD = 0.693145751953125
-_LN2_TAIL = 1.42860682030941723212e-6
-# Added to a number this leaves it whole, and in the last bits what the exponent of 2 to that power is stored as.
-_WHOLE = 1.5 * 2.0**52 + 1023.0
-_PLACES = 52
-# Below, eˣ is no normal float.
-_LEAST = -708.0
-# 1/13!, 1/12!, …: enough for |r| ≤ ln 2 / 2.
-_SERIES = tuple(1.0 / math.factorial(n) for n in range(13, -1, -1))
-
-
-@jit_internal
 def exponentiate(values: Floats, size: int, room: Floats) -> None:
     """Turn the first values, none above 0, into their exponentials, to about a unit in the last place.
 
-    Below e⁻⁷⁰⁸ they are 0. What is in `room` is written over. Compiled code would call the system's `exp` for one
-    number at a time; these loops are sums and products, which the compiler makes vectors of.
+    Compiled code would call the system's `exp` for one number at a time; these loops are sums and products, which the
+    compiler makes vectors of. What is in `room` is written over.
     """
     bits = room.view(np.int64)
     for s in range(size):
@@ -171,78 +122,49 @@ def exponentiate(values: Floats, size: int, room: Floats) -> None:
 
 
 @jit_internal
-def write_products(
-    size: int,
-    store_columns: Integers,
-    store_values: Floats,
-    examples: Floats,
-    units: Floats,
-    columns: Integers,
-    entries: Floats,
-    n_entries: int,
-    unit: Floats,
-    products: Floats,
-) -> None:
-    """Write the inner products of a unit row, given by its entries and whole, with the first stored ones."""
-    for s in range(size):
-        products[s] = 0.0
-    if units.shape[0] > 0:
-        for e in range(n_entries):
-            entry = entries[e]
-            if entry != 0.0:  # rows may be mostly zero
-                column = units[columns[e]]
-                for s in range(size):
-                    products[s] += entry * column[s]
-    else:
-        for s in range(size):
-            for e in range(int(examples[N_ENTRIES, s])):
-                products[s] += store_values[s, e] * unit[store_columns[s, e]]
+def multiply(matrix: Floats, columns: Integers, entries: Floats, n_entries: int, size: int, out: Floats) -> None:
+    """Write the products of a row, given by its entries, with the first columns of a matrix."""
+    out[:size] = 0.0
+    for e in range(n_entries):
+        entry = entries[e]
+        if entry != 0.0:  # rows may be mostly zero
+            line = matrix[columns[e]]
+            for s in range(size):
+                out[s] += entry * line[s]
 
 
 @jit_internal
 def compare(
-    base: Floats,
-    units: Floats,
-    lengths: Floats,
-    unit: Floats,
-    length: float,
-    size: int,
-    products: Floats,
-    room: Floats,
-    out: Floats,
+    base: Floats, units: Floats, lengths: Floats, unit: Floats, length: float, size: int, lines: Floats, out: Floats
 ) -> float:
     """Write a kernel's values of a row with the first stored ones, and return its value with itself.
 
-    Rows are given by their length, and divided by it; `write_products` has written the products, unless the kernel is
-    Laplace's. What is in `room` is written over.
+    Rows are given by their length, and divided by it; their products are in `lines`, unless the kernel is Laplace's.
     """
-    code, parameters, square = base[CODE], base[PARAMETER:], length * length
-    if code == LAPLACE:
-        for s in range(size):
-            out[s] = 0.0
+    code, parameters, of_units = base[bank.CODE], base[bank.PARAMETER :], base[bank.OF_UNITS] != 0.0
+    products, squares = lines[bank.PRODUCTS], lines[bank.ROOM]
+    if code == bank.LAPLACE:
+        out[:size] = 0.0
         for j in range(unit.shape[0]):
             entry, column = unit[j] * length, units[j]
             for s in range(size):
                 out[s] += abs(entry - column[s] * lengths[s])
         for s in range(size):
             out[s] *= -parameters[0]
-    elif base[OF_UNITS]:
-        square = 1.0 if length > 0.0 else 0.0  # a row of zeros has no direction
-        for s in range(size):
-            out[s] = products[s]
-            room[s] = 1.0 if lengths[s] > 0.0 else 0.0
     else:
+        if of_units:
+            length = 1.0 if length > 0.0 else 0.0  # a row of zeros has no direction
         for s in range(size):
-            out[s] = products[s] * length * lengths[s]
-            room[s] = lengths[s] * lengths[s]
-    itself = square
-    if code in (LAPLACE, GAUSSIAN):
+            other = (1.0 if lengths[s] > 0.0 else 0.0) if of_units else lengths[s]
+            out[s], squares[s] = products[s] * length * other, other * other
+    itself = length * length
+    if code in (bank.LAPLACE, bank.GAUSSIAN):
+        for s in range(size if code == bank.GAUSSIAN else 0):
+            out[s] = gaussian_exponent(out[s], itself, squares[s], parameters)
+        exponentiate(out, size, squares)
         itself = 1.0
-        for s in range(size if code == GAUSSIAN else 0):
-            out[s] = gaussian_exponent(out[s], square, room[s], parameters)
-        exponentiate(out, size, room)
-    elif code != _LINEAR:
-        itself = _of_product(code, square, parameters)
+    elif code != bank.DOT:
+        itself = _of_product(code, itself, parameters)
         for s in range(size):
             out[s] = _of_product(code, out[s], parameters)
     return itself
@@ -250,10 +172,9 @@ def compare(
 
 @jit_internal
 def _of_product(code: float, product: float, parameters: Floats) -> Any:
-    """Return the value of a kernel that depends on nothing but the product of two rows."""
-    if code == _RATIONAL:
+    if code == bank.RATIONAL:
         return _rational(product, 0.0, 0.0, parameters)
-    if code == _POLYNOMIAL:
+    if code == bank.POLYNOMIAL:
         return _polynomial(product, 0.0, 0.0, parameters)
     return _multinomial(product, 0.0, 0.0, parameters)
 
@@ -288,26 +209,11 @@ def squared_often(value: float, times: int) -> float:
     return value
 
 
-# Scores.
-
-
-@jit_internal
-def multiply_weights(weights: Floats, columns: Integers, entries: Floats, n_entries: int, out: Floats) -> None:
-    """Write every class's score of a row, given by its entries."""
-    for i in range(out.shape[0]):
-        out[i] = 0.0
-    for e in range(n_entries):
-        entry, line = entries[e], weights[columns[e]]
-        for i in range(out.shape[0]):
-            out[i] += entry * line[i]
-
-
 @jit_internal
 def add_up(coefficients: Floats, similarities: Floats, size: int, out: Floats) -> None:
-    """Write every class's score of an example with those kernel values."""
-    for i in range(out.shape[0]):
-        out[i] = 0.0
-    # Four examples at a time, in the order of one at a time: classes are too few to make a loop over them alone fast.
+    """Write every class's sum of the first coefficients, each times its similarity."""
+    out[:] = 0.0
+    # Four at a time, in the order of one at a time: classes are too few to make a loop over them alone fast.
     whole = size - size % 4
     for s in range(0, whole, 4):
         one, two, three, four = similarities[s], similarities[s + 1], similarities[s + 2], similarities[s + 3]
@@ -319,11 +225,27 @@ def add_up(coefficients: Floats, similarities: Floats, size: int, out: Floats) -
             out[i] += similarities[s] * coefficients[s, i]
 
 
-# Steps.
+@jit_internal
+def stepped(alpha: float, target: float, score: float, square: float, softness: float) -> float:
+    """Return a fact's coefficient after its step: the dual's maximum along it. A fact about nothing gets none."""
+    curvature = square + softness
+    return max(0.0, alpha + (lack(target, score) - alpha * softness) / curvature) if curvature > 0.0 else alpha
 
 
 @jit_internal
-def steepest(slopes: Floats, size: int, tolerance: float) -> int:
+def _change_coefficient(sums: Floats, i: int, old: float, new: float) -> None:
+    sums[bank.TOTAL, i] += new - old
+    sums[bank.SUPPORT, i] += (1.0 if new > 0.0 else 0.0) - (1.0 if old > 0.0 else 0.0)
+
+
+@jit_internal
+def _importance(importance: float, before: float, gained: float) -> float:
+    """Return the sum of an example's squared coefficients after one has gained, or the nearest safe number."""
+    return max(-_LARGE, min(_LARGE, importance + gained * (2.0 * before + gained)))
+
+
+@jit_internal
+def _steepest(slopes: Floats, size: int, tolerance: float) -> int:
     """Return where the largest of the slopes is, none of which is negative, or −1 if none is beyond the tolerance."""
     # Numbers that are not negative are ordered as their bits are, and the compiler vectorises the search for the
     # largest integer, though not for the largest float. Where it is matters only in the block that has it.
@@ -343,54 +265,195 @@ def steepest(slopes: Floats, size: int, tolerance: float) -> int:
 
 @jit_internal
 def replay(
-    i: int,
-    first: int,
-    times: int,
-    size: int,
-    squarings: int,
-    softness: float,
-    tolerance: float,
-    gram: Floats,
-    targets: Floats,
-    alphas: Floats,
-    scores: Floats,
-    coefficients: Floats,
-    sums: Floats,
-    importance: Floats,
-    examples: Floats,
-    store_columns: Integers,
-    store_values: Floats,
-    units: Floats,
-    weights: Floats,
-    lines: Floats,
+    state: BankArrays, scratch: BankScratch, settings: Settings, k: int, i: int, first: int, times: int, least: float
 ) -> None:
-    """Let class i of one member take that many steps, the steepest first: the fewest to the optimum.
+    """Let class i of member k take that many steps, the steepest first: the fewest to the optimum.
 
-    If `first` is not −1, a step is taken on that example before. `targets`, `alphas` and `scores` are those of the
-    class, `weights` is empty unless the member keeps them.
+    If `first` is not −1, a step is taken on that example before. It ends where no slope is beyond `least`.
     """
-    line, slopes, s = lines[LINE], lines[ROOM], first
+    plan, size, softness = settings.plan[k], state.counts[bank.SIZE], settings.softness
+    targets, alphas, scores = state.targets[i], state.alphas[k, i], state.scores[k, i]
+    coefficients, importance, gram = state.coefficients[k], state.importance[k], state.grams[plan[bank.BASE]]
+    line, slopes, s = scratch.lines[bank.LINE], scratch.lines[bank.ROOM], first
     for _ in range(times + 1):
         row, amount = gram[max(s, 0)], 0.0
-        if squarings > 0:
-            write_powers(row, size, squarings, line)
+        if plan[bank.SQUARINGS] > 0:
+            write_powers(row, size, plan[bank.SQUARINGS], line)
             row = line
         if s >= 0:
             old, before = alphas[s], coefficients[s, i]
             new = stepped(old, targets[s], scores[s], row[s], softness)
             amount = new - old if targets[s] > 0.0 else old - new
             alphas[s], coefficients[s, i] = new, before + amount
-            change_coefficient(sums, i, old, new)
-            importance[s] = bounded(importance[s] + amount * (2.0 * before + amount))
-            for e in range(int(examples[N_ENTRIES, s]) if weights.shape[0] > 0 else 0):
-                j = store_columns[s, e]
-                weights[j, i] += amount * (units[j, s] if units.shape[0] > 0 else store_values[s, e])
+            _change_coefficient(state.sums[k], i, old, new)
+            importance[s] = _importance(importance[s], before, amount)
+            for e in range(int(state.examples[bank.N_ENTRIES, s]) if plan[bank.IS_LINEAR] else 0):
+                j = state.columns[s, e]
+                state.weights[j, i] += amount * (state.units[j, s] if state.units.shape[0] > 0 else state.values[s, e])
         for r in range(size):
             score, target = scores[r] + amount * row[r], targets[r]
             scores[r] = score
             slope = target - score if target > 0.0 else (score - target if target < 0.0 else 0.0)
             slope -= alphas[r] * softness
             slopes[r] = max(slope, -slope * (alphas[r] > 0.0))  # a coefficient of 0 cannot become smaller
-        s = steepest(slopes, size, tolerance)
+        s = _steepest(slopes, size, least)
         if s < 0:
             break
+
+
+@jit_internal
+def replay_all(state: BankArrays, scratch: BankScratch, settings: Settings, place: int) -> None:
+    """Replay the classes that violate a fact of the example that was just stored; all, if `place` is −1."""
+    for k in range(settings.plan.shape[0]):
+        times = _STEPS_AT_RESCALING
+        if place >= 0:
+            # A step costs one pass over the store: while it is small, more of them fit into the same work. Replays make
+            # opinions better, so they go where opinions count.
+            share = 1.0 if settings.plan[k, bank.IS_LINEAR] else max(state.members[k, bank.TRUST], _LEAST_SHARE)
+            share *= 1.0 if state.units.shape[0] > 0 else _ALONE
+            times = int(settings.replays * settings.budget / state.counts[bank.SIZE] * share)
+        for i in range(state.targets.shape[0]):
+            if place < 0 or lack(state.targets[i, place], state.scores[k, i, place]) > 0.0:
+                replay(state, scratch, settings, k, i, place, times, _TOLERANCE)
+
+
+# The store: when it is full, the example makes room whose removal changes the separators least. What a kernel's
+# separators learned from it is projected onto the example most like it; what a linear member learned is in its weights.
+
+
+@jit_internal
+def _find_nearest(gram: Floats, size: int, nearest: Integers) -> None:
+    """Find which other example is most like each, where it is not known."""
+    for s in range(size):
+        if nearest[s] == 0:
+            best, line = -1, gram[s]
+            for r in range(size):
+                if r != s and (best < 0 or line[r] > line[best]):
+                    best = r
+            nearest[s] = best + 1
+
+
+@jit_internal
+def _note_nearest(gram: Floats, place: int, size: int, nearest: Integers) -> None:
+    """Take in that another example is at a place now."""
+    line, nearest[place] = gram[place], 0
+    for s in range(size):
+        if nearest[s] == place + 1:
+            nearest[s] = 0
+        elif nearest[s] > 0:
+            most = gram[s, nearest[s] - 1]
+            # Of equals the first, as `_find_nearest` has it: which one it is must not depend on when it was looked for.
+            if line[s] > most or (line[s] == most and place + 1 < nearest[s]):
+                nearest[s] = place + 1
+
+
+@jit_internal
+def place_to_free(state: BankArrays, scratch: BankScratch, settings: Settings) -> int:
+    """Return the place of the example whose projection onto the nearest other one changes the separators least.
+
+    For a member that is the squared norm of the coefficients times k(x, x) − k(x, x')²/k(x', x'). Members count by
+    their trust. Where the most trusted one is linear, of which nothing is lost, it is the next place in turn: fresh
+    examples teach it most.
+    """
+    plan, trust, size, most = settings.plan, state.members[:, bank.TRUST], state.counts[bank.SIZE], 0.0
+    effects, likeness, own = scratch.lines[bank.LINE], scratch.lines[bank.ROOM], scratch.lines[bank.PRODUCTS]
+    for k in range(plan.shape[0]):
+        if plan[k, bank.IS_LINEAR] and trust[k] == 1.0:
+            return int(state.counts[bank.REMOVED] % size)
+        most = most if plan[k, bank.IS_LINEAR] else max(most, trust[k])
+    effects[:size] = 0.0
+    for k in range(plan.shape[0]):
+        weight, b, squarings = trust[k] / most if most > 0.0 else 1.0, plan[k, bank.BASE], plan[k, bank.SQUARINGS]
+        if not plan[k, bank.IS_LINEAR] and weight >= _LEAST_WEIGHT:
+            gram, nearest, importance = state.grams[b], scratch.nearest[b], state.importance[k]
+            _find_nearest(gram, size, nearest)
+            for s in range(size):
+                likeness[s], own[s] = gram[s, max(nearest[s] - 1, 0)], gram[s, s]
+            write_powers(likeness, size, squarings, likeness)
+            write_powers(own, size, squarings, own)
+            for s in range(size):
+                of_nearest = own[max(nearest[s] - 1, 0)]
+                kept = likeness[s] * likeness[s] / of_nearest if size > 1 and of_nearest > 0.0 else 0.0
+                effects[s] += weight * importance[s] * max(own[s] - kept, 0.0)
+    place = 0
+    for s in range(1, size):
+        if effects[s] < effects[place]:
+            place = s
+    return place
+
+
+@jit_internal
+def _project(state: BankArrays, scratch: BankScratch, settings: Settings, k: int, place: int) -> None:
+    """Project what member k learned from an example that is removed onto the example most like it.
+
+    See Orabona, Keshet, Caputo (2009). The member's scores of the row at hand change too.
+    """
+    b, squarings, size = settings.plan[k, bank.BASE], settings.plan[k, bank.SQUARINGS], state.counts[bank.SIZE]
+    gram, alphas, coefficients, importance = state.grams[b], state.alphas[k], state.coefficients[k], state.importance[k]
+    line, other, values = scratch.lines[bank.LINE], scratch.lines[bank.ROOM], scratch.lines[bank.VALUES + b]
+    nearest, ratio = -1, 0.0
+    write_powers(gram[place], size, squarings, line)
+    for s in range(size):
+        if s != place and (nearest < 0 or line[s] > line[nearest]):
+            nearest = s
+    if nearest >= 0:
+        write_powers(gram[nearest], size, squarings, other)
+        # The projection of k(x, ·) onto k(nearest, ·): the least that is lost.
+        ratio = line[nearest] / other[nearest] if other[nearest] > 0.0 else 0.0
+    lost, gained = squared_often(values[place], squarings), squared_often(values[nearest], squarings) * ratio
+    for i in range(state.targets.shape[0]):
+        share, scores = coefficients[place, i], state.scores[k, i]
+        if share != 0.0:
+            scratch.opinions[k, i] += share * (gained - lost)
+            moved = share * ratio
+            for r in range(size):
+                scores[r] += moved * other[r] - share * line[r]
+            if moved != 0.0:
+                old, before, target = alphas[i, nearest], coefficients[nearest, i], state.targets[i, nearest]
+                importance[nearest] = _importance(importance[nearest], before, moved)
+                coefficients[nearest, i] = before + moved
+                # It counts as the nearest example's own only where it has its sign.
+                own = moved if target > 0.0 else (-moved if target < 0.0 else 0.0)
+                alphas[i, nearest] = max(0.0, old + own)
+                _change_coefficient(state.sums[k], i, old, alphas[i, nearest])
+
+
+@jit_internal
+def store_row(state: BankArrays, scratch: BankScratch, settings: Settings, length: float) -> int:
+    """Store the row, of that length for the regressions, with what is proved of it, and return its place."""
+    counts, flags, examples = state.counts, scratch.flags, state.examples
+    place, n, is_full = int(counts[bank.SIZE]), flags[bank.ROW_ENTRIES], counts[bank.SIZE] == examples.shape[1]
+    if is_full:
+        place = place_to_free(state, scratch, settings)
+        counts[bank.REMOVED] += 1
+    else:
+        counts[bank.SIZE] = place + 1
+    for k in range(settings.plan.shape[0]):
+        if is_full and not settings.plan[k, bank.IS_LINEAR]:
+            _project(state, scratch, settings, k, place)
+        for i in range(scratch.targets.shape[0]):
+            if is_full:
+                _change_coefficient(state.sums[k], i, state.alphas[k, i, place], 0.0)
+            state.coefficients[k, place, i] = state.alphas[k, i, place] = state.importance[k, place] = 0.0
+            state.scores[k, i, place] = scratch.opinions[k, i]
+    for b in range(settings.bases.shape[0]):
+        gram, line = state.grams[b], scratch.lines[bank.VALUES + b]
+        for s in range(counts[bank.SIZE]):
+            gram[place, s] = gram[s, place] = line[s]
+        gram[place, place] = scratch.numbers[bank.ITSELF + b]
+        _note_nearest(gram, place, counts[bank.SIZE], scratch.nearest[b])
+    for i in range(scratch.targets.shape[0]):
+        state.targets[i, place] = scratch.targets[i]
+    for j in range(state.units.shape[0]):
+        state.units[j, place] = scratch.unit[j]
+    for e in range(n):
+        state.columns[place, e], state.raws[place, e] = scratch.columns[e], scratch.entries[bank.RAW, e]
+    for e in range(min(n, state.values.shape[1])):
+        state.values[place, e] = scratch.entries[bank.UNIT, e]
+    examples[bank.LENGTH, place], examples[bank.N_ENTRIES, place] = scratch.numbers[bank.ROW_LENGTH], n
+    examples[bank.KIND, place] = flags[bank.ROW_KIND]
+    if counts[bank.LANDMARKS] < state.landmarks.shape[1]:
+        for j in range(state.landmarks.shape[0]):
+            state.landmarks[j, counts[bank.LANDMARKS]] = length * scratch.unit[j]
+        counts[bank.LANDMARKS] += 1
+    return place

@@ -1,0 +1,436 @@
+"""Which label is guessed: the vote of a bank's members, the guard, two regressions, and the alarm for old facts.
+
+The guess is a vote of the members, weighted by how often each was wrong. Where the vote holds every label to be wrong,
+those that were proved wrong of this very row are passed over. The guard limits mistakes that the reference, the member
+with the fewest productive examples, would not have made. Any rule may choose which label is about to be guessed: the
+guarantee comes from the guard alone (docs/theory/bandit-svm.md).
+
+On long noisy streams the store of the separators is full of noise. Two ridge regressions on "right" (1) and "wrong" (0)
+have no store. They learn from every answer, except to guesses that the leading separator made alone, forget only at a
+drift alarm, and only propose labels, so the guarantee needs nothing of them.
+
+- One on the row itself, for each class a regression of its own. It learns class i from the rounds in which i was
+  guessed, as LinUCB does (Li et al. 2010): where the chance of being right is linear in the row, its estimates are
+  consistent however guesses are chosen. It is left out where rows are wide or classes many.
+- One on the row's similarities with landmarks, the first examples that were stored (Williams, Seeger 2001). All classes
+  share one inverse. It learns what an answer proves: a wrong guess is about one class, a right one of all. Up
+  to 200 features it has the row too.
+
+Which to follow is a regression too (stacking: Wolpert 1992). Of a label that may be guessed seven numbers are known:
+the score that the vote of the separators, the first and the second regression give it, each with its lead over the best
+other label, and a constant. The mixture estimates from them the chance that the label is right, learns from the same
+answers as the regressions, and forgets slowly. A label is judged without being tried: where guesses are right less
+often when a regression disagrees with them, that regression gains weight. The vote's label is guessed unless another is
+better by more than the mixture's own uncertainty.
+
+An inverse is kept as what was taken off its start, A⁻¹ = I/λ − N. So a new class, or a new landmark, begins with zeros.
+"""
+
+import math
+from typing import Any
+
+from onebit.engine.jit import jit_internal
+from onebit.engine.loop import highest
+from onebit.engine.randomness import Draw, uniform, uniform_label
+from onebit.engine.state import in_python
+from onebit.inputs import Floats, Integers
+from onebit.learners.bandit_svm import bank, separators
+from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
+
+_RECENT = 64.0  # mistakes of late are averaged over about this many rounds; fewer are no rate
+_USUAL_SHARE = 0.25  # what is usual, over about this share of the stream: the rounds in which all was new are forgotten
+_DEVIATIONS = 7.0  # Gama et al. take three standard deviations; over a long stream that is exceeded by chance
+_NEXT_TO_NOTHING = 1e-12  # processors are slow with numbers that become ever smaller: averages stop there
+_LOUDEST = 2.0  # margins that a score counts at most in a vote: one member's certainty must not drown the others
+# What a label that is passed over loses at least: more than scores in a vote can differ by. Having lost half of that, a
+# label is not proposed.
+_PASSED_OVER = 8.0
+# Disputed mistakes that are made before the reference is followed for the first time, and for each of its own.
+_PATIENCE, _PATIENCE_PER_MISTAKE = 10, 30
+# A run of mistakes with probability below the first number is not chance. The probability uses the recent rate of
+# mistakes, but at least the second number.
+_BY_CHANCE, _LEAST_RATE = 1e-4, 0.1
+_CURIOSITY = 0.1  # what a class that was never tried is preferred by: it decides among classes that all look alike
+_NEVER_RIGHT = 0.3  # what one that was never right is preferred by besides, where no class claims the row
+# Where no class claims a row the vote tries labels of which little is known. Nothing is proposed there in the first
+# 100·K rounds, unless every class was right five times already.
+_TRIAL_ROUNDS, _ENOUGH_RIGHT = 100, 5
+# The leading separator guesses alone where it is sure, while it is wrong there in less than this share of rounds.
+_SELDOM, _RECENT_SURE = 0.02, 256.0
+_ROW_START, _LANDMARK_START = 1.0, 10.0  # 1/λ: rows are standardised by default, and similarities are at most 1
+_LANDMARK_RATE = 3.0  # of the Laplace kernel, divided by the number of features
+_LONGEST = 10.0  # rows whose entries have a larger root mean square would outweigh all others: they are shortened
+_HOPE = 0.3  # widths that are added to an estimate of the first regression, so that classes with few rounds are tried
+_SHARE, _SHORTEST = 0.5, 1000.0  # the mixture's memory: this share of the rounds, and at least so many
+# By how many standard deviations another label must be ahead of the vote's; less and less as answers come.
+_CAUTION, _CAUTIOUS_ROUNDS = 1.5, 2000.0
+
+# Called here, where they would be copied into each caller elsewhere.
+highest_of, _uniform = jit_internal(in_python(highest)), jit_internal(in_python(uniform))
+
+
+@jit_internal
+def is_sure(opinion: Floats) -> bool:
+    """Return whether nothing productive is left to learn if an opinion is right."""
+    best, sure = highest_of(opinion), True
+    for i in range(opinion.shape[0]):
+        target = separators.IT_IS if i == best else separators.IT_IS_ANOTHER
+        sure = sure and separators.lack(target, opinion[i]) <= separators.PRODUCTIVE
+    return sure
+
+
+@jit_internal
+def is_to_follow(counts: Integers, guarded: bool) -> bool:
+    """Return whether the reference is to be followed where it disputes a label."""
+    return bool(guarded and counts[bank.DISPUTED] > _PATIENCE + _PATIENCE_PER_MISTAKE * counts[bank.FOLLOWED])
+
+
+@jit_internal
+def may_guess_alone(mixture: Floats) -> bool:
+    """Return whether the leading separator is so seldom wrong where it is sure that no other member need be asked."""
+    return bool(mixture.shape[0] == 0 or mixture[bank.NUMBERS, bank.SURE_WRONG] < _SELDOM)
+
+
+@jit_internal
+def count_sure(mixture: Floats, is_wrong: bool) -> None:
+    """Count a round in which the leading separator was sure."""
+    numbers = mixture[bank.NUMBERS]
+    numbers[bank.SURE] += 1.0
+    if is_wrong or numbers[bank.SURE_WRONG] > _NEXT_TO_NOTHING:
+        off = (1.0 if is_wrong else 0.0) - numbers[bank.SURE_WRONG]
+        numbers[bank.SURE_WRONG] += off / min(numbers[bank.SURE], _RECENT_SURE)
+
+
+@jit_internal
+def write_vote(state: BankArrays, scratch: BankScratch, m: int) -> None:
+    """Write the weighted mean of the members that were asked."""
+    scores, opinions, total = scratch.scores, scratch.opinions, 0.0
+    scores[:] = 0.0
+    for k in range(m):
+        if scratch.flags[bank.ASKED + k]:
+            trust = state.members[k, bank.TRUST]
+            total += trust
+            for i in range(scores.shape[0]):
+                score = opinions[k, i]
+                scores[i] += trust * (min(_LOUDEST, max(-_LOUDEST, score)) if m > 1 else score)
+    for i in range(scores.shape[0]):
+        scores[i] /= total
+        scratch.estimates[bank.VOTE, i] = scores[i]
+
+
+@jit_internal
+def pass_over(state: BankArrays, scratch: BankScratch) -> None:
+    """Lower the scores of labels that were proved wrong of this very row, so that no mistake on it is repeated."""
+    scores, room, n = scratch.scores, scratch.propensities, scratch.flags[bank.ROW_ENTRIES]
+    # One member's scores are not clipped: where rows are long they may differ by any amount.
+    lowest, top = scores[0], scores[0]
+    for i in range(scores.shape[0]):
+        room[i], lowest, top = 0.0, min(lowest, scores[i]), max(top, scores[i])
+    for s in range(state.counts[bank.SIZE]):
+        is_same, e = state.examples[bank.N_ENTRIES, s] == n, 0
+        while is_same and e < n:
+            is_same = state.raws[s, e] == scratch.entries[bank.RAW, e] and state.columns[s, e] == scratch.columns[e]
+            e += 1
+        for i in range(scores.shape[0] if is_same else 0):
+            if state.targets[i, s] == separators.IT_IS_NOT:
+                room[i] = 1.0
+    for i in range(scores.shape[0]):
+        scores[i] -= max(_PASSED_OVER, 2.0 * (top - lowest)) * room[i]
+
+
+@jit_internal
+def prefer(state: BankArrays, scratch: BankScratch, settings: Settings, unclaimed: float) -> None:
+    """Let scores lean to classes of which little is known.
+
+    `unclaimed` is the rate of mistakes of late, where no class claims the row: if it is low, such classes are rare.
+    """
+    guesses, n_classes = state.guesses, scratch.scores.shape[0]
+    for i in range(n_classes):
+        # By chance one guess in K is right, so K wrong guesses weigh as much as one right one.
+        right, wrong = guesses[bank.RIGHT, i], guesses[bank.WRONG, i] / n_classes
+        curious = _CURIOSITY / (1.0 + right + 2.0 * guesses[bank.WRONG, i] / n_classes)
+        never_right = _NEVER_RIGHT * (right == 0) * unclaimed / (1.0 + wrong) ** 2
+        # With a small C all scores are small: no step is longer than what its fact lacks, divided by the softness.
+        scratch.scores[i] += (curious + never_right) / max(1.0, settings.softness)
+
+
+@jit_internal
+def newcomer(state: BankArrays, scratch: BankScratch) -> int:
+    """Return a class to try where the stored rows nearest to the row are all mistakes, or −1.
+
+    A class that first appears late is held down by thousands of answers in favour of others. One that was hardly ever
+    right, and not wrong of those rows, is tried as soon as chance does not explain so many mistakes side by side.
+    """
+    scores, room, right, targets = scratch.scores, scratch.propensities, state.guesses[bank.RIGHT], state.targets
+    similarities = scratch.lines[scratch.lines.shape[0] - 1]  # of the default bank's last kernel, Laplace's
+    n_right, last, before, chance = 0, math.inf, -1, 1.0
+    for i in range(scores.shape[0]):
+        room[i] = scores[i] if right[i] < _ENOUGH_RIGHT else -math.inf
+        n_right += right[i]
+    is_open = n_right >= _TRIAL_ROUNDS * scores.shape[0]
+    while chance > _BY_CHANCE:
+        is_open = is_open and room[highest_of(room)] > -math.inf
+        nearest = -1  # but for those looked at before
+        for s in range(state.counts[bank.SIZE] if is_open else 0):
+            is_next = similarities[s] < last or (similarities[s] == last and s > before)
+            if is_next and (nearest < 0 or similarities[s] > similarities[nearest]):
+                nearest = s
+        if nearest < 0:
+            return -1
+        for i in range(scores.shape[0]):
+            if targets[i, nearest] == separators.IT_IS:
+                return -1
+            if targets[i, nearest] == separators.IT_IS_NOT:
+                room[i] = -math.inf
+        last, before = similarities[nearest], nearest
+        chance *= min(max(state.watch[bank.LATELY], _LEAST_RATE), 0.5)
+    best = highest_of(room)
+    return best if room[best] > -math.inf else -1
+
+
+@jit_internal
+def choose(scratch: BankScratch, settings: Settings, seed: int, round: int) -> tuple[int, bool]:
+    """Return the highest score's label, or what the guard or exploration puts in its place; write all propensities."""
+    scores, propensities, flags = scratch.scores, scratch.propensities, scratch.flags
+    reference, best, explored, spread = scratch.opinions[flags[bank.REFERENCE]], highest_of(scores), False, 0.0
+    if settings.guarded:
+        if flags[bank.FOLLOW] and reference[best] <= separators.DENIED:
+            best, explored = highest_of(reference), True
+            spread = 1.0 if reference[best] <= separators.DENIED else 0.0
+    elif scores[best] < 0.0:
+        spread = settings.mix
+    propensities[:] = spread / propensities.shape[0]
+    propensities[best] += 1.0 - spread
+    if spread > 0.0:
+        number = _uniform(Draw(seed, round))
+        # One number serves both choices: below the chance it is, once stretched, uniform again.
+        if number < spread:
+            best, explored = uniform_label(number / spread, scores.shape[0]), True
+    return best, explored
+
+
+@jit_internal
+def is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -> bool:
+    """Return whether the guesses have become too bad for chance, so that old facts no longer hold; then count anew.
+
+    The rate of mistakes over some 64 rounds is compared with the best rate so far over a quarter of the stream. It must
+    be seven standard deviations above it, and nearer to blind guessing than to it (Gama, Medas, Castillo, Rodrigues
+    2004). With a hard margin facts never go out of date.
+    """
+    watch[bank.ROUNDS] += 1.0
+    n, wrong = watch[bank.ROUNDS], 0.0 if correct else 1.0
+    if wrong > 0.0 or watch[bank.LATELY] > _NEXT_TO_NOTHING:
+        watch[bank.LATELY] += (wrong - watch[bank.LATELY]) / min(n, _RECENT)
+    span = max(min(n, _RECENT), _USUAL_SHARE * n)
+    watch[bank.USUALLY] += (wrong - watch[bank.USUALLY]) / span
+    if softness == 0.0 or n < _RECENT:
+        return False
+    # Laplace's rule keeps the rate away from 0, where its spread would vanish. An average that forgets at rate 1/m
+    # varies like one over 2m rounds.
+    usual = (2.0 * span * watch[bank.USUALLY] + 1.0) / (2.0 * span + 2.0)
+    watch[bank.BEST] = min(watch[bank.BEST], usual + math.sqrt(usual * (1.0 - usual) / (2.0 * span)))
+    best, blind = watch[bank.BEST], 1.0 - 1.0 / n_classes
+    is_bad = best < blind and watch[bank.LATELY] > 0.5 * (best + blind)
+    if is_bad and watch[bank.LATELY] > best + _DEVIATIONS * math.sqrt(best * (1.0 - best) / (2.0 * _RECENT)):
+        watch[:] = 0.0
+        watch[bank.BEST] = math.inf
+        return True
+    return False
+
+
+@jit_internal
+def judge_members(state: BankArrays, scratch: BankScratch, m: int, label: int, known: int, lately: float) -> None:
+    """Charge the members that were wrong, and write what each counts in the vote."""
+    members, fewest = state.members, math.inf
+    for k in range(m):
+        guessed = highest_of(scratch.opinions[k])
+        # What is not known to be right may be wrong: it is charged the more, the oftener guesses are wrong.
+        doubt = 1.0 if guessed == label else lately**4
+        members[k, bank.LOSS] += doubt if known < 0 else (1.0 if guessed != known else 0.0)
+        fewest = min(fewest, members[k, bank.LOSS])
+    for k in range(m):
+        members[k, bank.TRUST] = math.exp(fewest - members[k, bank.LOSS])
+
+
+@jit_internal
+def teach_guard(state: BankArrays, scratch: BankScratch, opinion: Floats, n: int, softness: float) -> None:
+    """Let the guard take its step on every fact that it violates; it keeps no examples, and replays nothing."""
+    unit, targets, square = scratch.entries[bank.RAW_UNIT], scratch.targets, 0.0
+    for e in range(n):
+        square += unit[e] * unit[e]
+    for i in range(targets.shape[0]):
+        size = separators.stepped(0.0, targets[i], opinion[i], square, softness)
+        step = size if targets[i] > 0.0 else -size
+        for e in range(n if step != 0.0 else 0):
+            state.guard[scratch.columns[e], i] += step * unit[e]
+
+
+@jit_internal
+def shortened(length: float, width: int) -> float:
+    """Return the length of a row as the regressions see it."""
+    return min(length, _LONGEST * math.sqrt(float(width)))
+
+
+@jit_internal
+def estimate(state: BankArrays, scratch: BankScratch) -> None:
+    """Write what the regressions see of the row to `features`, and their estimates of every class to `estimates`."""
+    unit, features, image, estimates = scratch.unit, scratch.features[0], scratch.features[1], scratch.estimates
+    n_landmarks, n_rows, width = state.counts[bank.LANDMARKS], state.row_weights.shape[0], unit.shape[0]
+    n_beside = state.landmark_weights.shape[0] - state.landmarks.shape[1]
+    length = shortened(scratch.numbers[bank.ROW_LENGTH], width)
+    for j in range(n_beside):
+        features[j] = length * unit[j] if n_beside == width else 1.0
+    near = features[n_beside : n_beside + n_landmarks]
+    near[:] = 0.0
+    for j in range(width):
+        entry, column = length * unit[j], state.landmarks[j]
+        for s in range(n_landmarks):
+            near[s] += abs(entry - column[s])
+    for s in range(n_landmarks):
+        near[s] *= -_LANDMARK_RATE / width
+    separators.exponentiate(near, n_landmarks, image)
+    separators.add_up(state.landmark_weights, features, n_beside + n_landmarks, estimates[bank.NEAR])
+    separators.add_up(state.row_weights, features, n_rows, estimates[bank.LINEAR])
+    for i in range(estimates.shape[1]):
+        square = _apply_inverse(state.row_changes[i], _ROW_START, features, n_rows, image)
+        estimates[bank.WIDTHS, i] = math.sqrt(square)
+
+
+@jit_internal
+def _apply_inverse(changes: Floats, start: float, features: Floats, n: int, image: Floats) -> Any:
+    """Write A⁻¹x to `image`, and return xᵀA⁻¹x."""
+    for k in range(n):
+        image[k] = start * features[k]
+    for j in range(n):
+        entry, line = features[j], changes[j]
+        if entry != 0.0:
+            for k in range(n):
+                image[k] -= entry * line[k]
+    total = 0.0
+    for k in range(n):
+        total += features[k] * image[k]
+    return max(0.0, total)
+
+
+@jit_internal
+def _take_in(changes: Floats, rate: float, n: int, image: Floats) -> None:
+    """Take a row into an inverse (Sherman and Morrison's formula)."""
+    for j in range(n):
+        share, line = rate * image[j], changes[j]
+        for k in range(n):
+            line[k] += share * image[k]
+
+
+@jit_internal
+def _describe(j: int, estimates: Floats, out: Floats) -> None:
+    """Write what the mixture knows of label j."""
+    out[0] = 1.0
+    for k in range(3):
+        source = bank.VOTE if k == 0 else bank.LINEAR if k == 1 else bank.NEAR
+        low, other = -1.0 if k == 0 else 0.0, -math.inf
+        for i in range(estimates.shape[1]):
+            if i != j:
+                other = max(other, estimates[source, i])
+        out[1 + 2 * k] = min(1.0, max(low, estimates[source, j]))
+        out[2 + 2 * k] = min(1.0, max(-1.0, estimates[source, j] - other))
+
+
+@jit_internal
+def _value(j: int, estimates: Floats, weights: Floats, known: Floats) -> Any:
+    """Return the hoped-for chance that label j is right."""
+    total = 0.0
+    for k in range(bank.N_MIXED):
+        total += weights[k] * known[k]
+    weight = min(1.0, max(0.0, weights[3] + weights[4]))  # of the first regression
+    return total + _HOPE * weight * estimates[bank.WIDTHS, j]
+
+
+@jit_internal
+def propose(state: BankArrays, scratch: BankScratch) -> None:
+    """Lift the label of a regression to the top of the scores, if the mixture holds it to be better than the vote's."""
+    estimates, scores, own, other = scratch.estimates, scratch.scores, scratch.known[0], scratch.known[1]
+    right, wrong, mixture = state.guesses[bank.RIGHT], state.guesses[bank.WRONG], state.mixture
+    vote, linear, near = estimates[bank.VOTE], estimates[bank.LINEAR], estimates[bank.NEAR]
+    widths, weights = estimates[bank.WIDTHS], mixture[bank.WEIGHTS]
+    voted, first, second, n_answers, fewest, top = 0, 0, 0, 0, right[0], vote[0]
+    for i in range(scores.shape[0]):
+        if scores[i] > scores[voted]:
+            voted = i
+        if linear[i] + _HOPE * widths[i] > linear[first] + _HOPE * widths[first]:
+            first = i
+        if near[i] > near[second]:
+            second = i
+        n_answers += right[i] + wrong[i]
+        fewest, top = min(fewest, right[i]), max(top, vote[i])
+    if top < 0.0 and fewest < _ENOUGH_RIGHT and n_answers < _TRIAL_ROUNDS * scores.shape[0]:
+        return
+    _describe(voted, estimates, own)
+    standard, ahead, best = _value(voted, estimates, weights, own), 0.0, voted
+    caution = _CAUTION * _CAUTIOUS_ROUNDS / (_CAUTIOUS_ROUNDS + n_answers)
+    for label in (first, second):
+        if label != voted and scores[label] > -0.5 * _PASSED_OVER:
+            _describe(label, estimates, other)
+            gained, square = _value(label, estimates, weights, other) - standard, 0.0
+            for k in range(bank.N_MIXED):
+                for j in range(bank.N_MIXED):
+                    square += (other[k] - own[k]) * mixture[k, j] * (other[j] - own[j])
+            if gained > max(ahead, caution * math.sqrt(max(0.0, square * mixture[bank.NUMBERS, bank.NOISE]))):
+                ahead, best = gained, label
+    if best != voted:
+        scores[best] = scores[voted] + ahead
+
+
+@jit_internal
+def learn(state: BankArrays, scratch: BankScratch, label: int, correct: bool, known: int, is_given: bool) -> None:
+    """Learn from the answer to a guess; `estimate` has written what was known of the row.
+
+    `known` is the right label, or −1; `is_given` is whether it would be known whatever was guessed. Then the first
+    regression learns all classes from it. Where only right guesses make it known, a class would seem rarer than it is.
+    """
+    features, image, estimates = scratch.features[0], scratch.features[1], scratch.estimates
+    n = state.landmark_weights.shape[0] - state.landmarks.shape[1] + state.counts[bank.LANDMARKS]
+    _learn_mixture(label, correct, estimates, state.mixture, scratch.known[0], scratch.known[1])
+    near, n_rows, n_classes = estimates[bank.NEAR], state.row_weights.shape[0], estimates.shape[1]
+    for i in range(n_classes if n_rows > 0 else 0):
+        if i == label or is_given:
+            rate = 1.0 / (1.0 + _apply_inverse(state.row_changes[i], _ROW_START, features, n_rows, image))
+            gain = rate * ((1.0 if i == known else 0.0) - estimates[bank.LINEAR, i])
+            for j in range(n_rows):
+                state.row_weights[j, i] += gain * image[j]
+            _take_in(state.row_changes[i], rate, n_rows, image)
+    rate = 1.0 / (1.0 + _apply_inverse(state.landmark_changes, _LANDMARK_START, features, n, image))
+    for i in range(n_classes):
+        # From here on `near` is how far the weights of each class move.
+        near[i] = rate * ((1.0 if i == known else 0.0) - near[i]) if known >= 0 or i == label else 0.0
+    for j in range(n):
+        line = state.landmark_weights[j]
+        for i in range(n_classes):
+            line[i] += near[i] * image[j]
+    _take_in(state.landmark_changes, rate, n, image)
+
+
+@jit_internal
+def _learn_mixture(label: int, correct: bool, estimates: Floats, mixture: Floats, known: Floats, image: Floats) -> None:
+    """Let the mixture learn whether a label was right: recursive least squares that forget."""
+    _describe(label, estimates, known)
+    weights, numbers, off, total = mixture[bank.WEIGHTS], mixture[bank.NUMBERS], 1.0 if correct else 0.0, 1.0
+    numbers[bank.ANSWERS] += 1.0
+    forgotten = 1.0 - 1.0 / max(_SHORTEST, _SHARE * numbers[bank.ANSWERS])
+    for k in range(bank.N_MIXED):
+        off -= weights[k] * known[k]
+        image[k] = 0.0
+        for j in range(bank.N_MIXED):
+            image[k] += mixture[k, j] * known[j] / forgotten
+        total += image[k] * known[k]
+    numbers[bank.NOISE] += (off * off - numbers[bank.NOISE]) / min(numbers[bank.ANSWERS] + 10.0, 500.0)
+    for k in range(bank.N_MIXED):
+        weights[k] += off * image[k] / total
+        for j in range(bank.N_MIXED):
+            mixture[k, j] = mixture[k, j] / forgotten - image[k] * image[j] / total
+    for k in range(bank.N_MIXED):
+        # What was not seen for long is never less certain than at first.
+        if mixture[k, k] > bank.FIRST_VARIANCE:
+            shrink = math.sqrt(bank.FIRST_VARIANCE / mixture[k, k])
+            for j in range(bank.N_MIXED):
+                mixture[k, j] *= shrink
+                mixture[j, k] *= shrink
