@@ -9,7 +9,8 @@ from numba.core import event
 
 from onebit import BanditPerceptron, BanditSVM, Learner, NearestNeighbor, play, streams
 from onebit.bounds.claims import check_decimal
-from onebit.inputs import SparseRows, check_choice, check_integer, check_number, check_rows, densify, unlocked
+from onebit.engine.state import unlocked
+from onebit.inputs import SparseRows, check_choice, check_integer, check_number, check_rows, densify
 from onebit.kernels import Rational
 from onebit.labels import encode_labels
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from itertools import chain
 from numbers import Real
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -47,9 +47,12 @@ class SparseRows(NamedTuple):
         """Bytes of its arrays."""
         return self.values.nbytes + self.columns.nbytes + self.starts.nbytes
 
+    def copy(self) -> "SparseRows":
+        """Return rows with arrays of their own."""
+        return SparseRows(self.values.copy(), self.columns.copy(), self.starts.copy(), self.n_columns)
+
 
 Rows = Floats | SparseRows
-_Rows = TypeVar("_Rows", Floats, SparseRows, Rows)
 
 
 def brief(value: Any) -> str:
@@ -174,25 +177,6 @@ def _as_floats(array: npt.NDArray[Any]) -> Floats:
     """Return float64 as compiled code reads it: in C order, in this machine's bytes, aligned."""
     with np.errstate(over="ignore"):  # a longer float may become an infinity, which is found later
         return np.require(array, np.float64, ["C", "A"])
-
-
-class _Unlocked:
-    """Lends an array's memory without its lock, and keeps the array alive."""
-
-    def __init__(self, array: Floats) -> None:
-        self._array = array
-        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
-
-
-def unlocked(rows: _Rows) -> _Rows:
-    """Return rows whose arrays are not marked read-only, for compiled code, which only reads them.
-
-    Read-only arrays are another type to Numba: every loop would be compiled a second time for them.
-    """
-    if isinstance(rows, SparseRows):
-        values, columns, starts, n_columns = rows
-        return rows if values.flags.writeable else SparseRows(np.asarray(_Unlocked(values)), columns, starts, n_columns)
-    return rows if rows.flags.writeable else np.asarray(_Unlocked(rows))
 
 
 def check_finite(array: Floats, name: str) -> None:

@@ -12,12 +12,13 @@ import numpy.typing as npt
 from sklearn.utils import column_or_1d
 
 from onebit.engine.jit import jit
-from onebit.inputs import Integers, as_array, brief, check_integer, is_frame, is_missing
+from onebit.inputs import Integers, as_array, brief, check_integer, is_missing
 
 _MOST_CLASSES = 1 << 24  # each of them is an object of every learner; more is a slip
 _FEW = 1 << 20  # labels told apart in one pass
 _NO_LABELS = "cV"  # complex numbers and records
 _DTYPES = {int: "iu", bool: "b", float: "f", str: "U"}
+_NEVER_MISSING = (int, str, bool)
 _WORDS = 1 << 26  # bytes of an array in which every word takes as much room as the longest
 
 
@@ -27,7 +28,7 @@ def check_classes(classes: Any) -> npt.NDArray[Any]:
         return np.arange(check_integer("classes", classes, low=1, high=_MOST_CLASSES))
     if isinstance(classes, (str, bytes, Mapping)) or not isinstance(classes, Collection):
         raise ValueError(f"classes must be a count or a list of labels; got {brief(classes)}")
-    if len(getattr(classes, "shape", (1,))) != 1 or is_frame(classes):
+    if len(getattr(classes, "shape", (1,))) != 1:
         raise ValueError(f"classes must be a list of labels, of one dimension; got {brief(classes)}")
     if not 0 < len(classes) <= _MOST_CLASSES:
         raise ValueError(f"classes must list at least one label; got {brief(classes)}")
@@ -54,7 +55,7 @@ def _plain(labels: Iterable[Any]) -> list[Any]:
 def _check_distinct(labels: list[Any], name: str = "classes") -> None:
     known: dict[Any, Any] = {}
     for at, label in enumerate(labels):
-        if isinstance(label, complex) or is_missing(label):
+        if type(label) not in _NEVER_MISSING and (isinstance(label, complex) or is_missing(label)):
             raise ValueError(f"{name}[{at}] is {label!r}, which is no label; leave it out, or give it a name")
         try:
             first = known.setdefault(label, label)
@@ -134,7 +135,7 @@ def check_labels(y: Any, n_rounds: int, name: str = "y") -> npt.NDArray[Any]:
 
 def _label_array(y: Any, name: str) -> npt.NDArray[Any]:
     if hasattr(y, "__array__") or isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
-        array = as_array(y, name)
+        array = y if type(y) is np.ndarray else as_array(y, name)
         return np.fromiter(y, dtype=object, count=len(array)) if array.dtype.kind in "Mm" and array.ndim == 1 else array
     listed = list(y)
     if any(issubclass(kind, (list, np.ndarray)) for kind in set(map(type, listed))):
@@ -175,6 +176,12 @@ def _whole(labels: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     with np.errstate(invalid="ignore"):  # what is too large is no whole number below
         whole = labels.astype(np.int64)
     return whole if np.array_equal(whole, labels) else labels
+
+
+def classes_and_codes(y: npt.NDArray[Any], classes: Any = None) -> tuple[npt.NDArray[Any], Integers]:
+    """Return the classes, those of y if none are given, and each label's position among them."""
+    known = check_classes(infer_classes(y) if classes is None else classes)
+    return known, encode_labels(y, known)
 
 
 def encode_labels(

@@ -199,9 +199,8 @@ def test_a_table_whose_words_take_too_much_memory_is_refused() -> None:
 def test_a_table_that_ends_its_reader_leaves_the_playground_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "program.py").write_text("import os; os.abort()")
     with monkeypatch.context() as patched:
-        patched.setattr(child_reader, "_PROGRAM", tmp_path / "program.py")
+        patched.setattr(child_reader, "_PROGRAM", "import os; os.abort()")
         with pytest.raises(ValueError, match=r"a\.csv: could not be read: the reader ended with SIGABRT"):
             scene_from_table("a.csv", b"a,class\n1,u\n2,v\n4,u\n", seed=0)
     assert scene_from_table("a.csv", b"a,class\n1,u\n2,v\n4,u\n", seed=0).labels == ("u", "v")

@@ -7,7 +7,7 @@ only some labels are allowed, late answers, new classes, bookmarks and whole str
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,31 @@ import numpy.typing as npt
 from onebit.engine.loop import FULL, READY, Algorithm, CompiledAlgorithm, Record, compile_algorithm
 from onebit.engine.randomness import Draw
 from onebit.game import Guess
-from onebit.inputs import ENTRIES_AT_ONCE, Floats, Integers, Rows, SparseRows, check_rows, dense, take, unlocked
+from onebit.inputs import ENTRIES_AT_ONCE, Floats, Integers, Rows, SparseRows, check_rows, dense, take
+
+_Rows = TypeVar("_Rows", Floats, SparseRows, Rows)
 
 # What a state holds beside what was learned: scratch arrays and compiled functions.
 _MADE_AGAIN = frozenset(("scratch", "_scored_round", "_ready", "_compiled"))
+
+
+class _Unlocked:
+    """Lends an array's memory without its lock, and keeps the array alive."""
+
+    def __init__(self, array: Floats) -> None:
+        self._array = array
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+
+
+def unlocked(rows: _Rows) -> _Rows:
+    """Return rows whose arrays are not marked read-only, for compiled code, which only reads them.
+
+    Read-only arrays are another type to Numba: every loop would be compiled a second time for them.
+    """
+    if isinstance(rows, SparseRows):
+        values, columns, starts, n_columns = rows
+        return rows if values.flags.writeable else SparseRows(np.asarray(_Unlocked(values)), columns, starts, n_columns)
+    return rows if rows.flags.writeable else np.asarray(_Unlocked(rows))
 
 
 class Scratch(NamedTuple):

@@ -77,6 +77,8 @@ class Learner(run.Classifier):
     _tickets: Tickets | None = None
     """None before the first guess of a run: whole streams issue no tickets."""
     _max_open_tickets: int = 10_000
+    _started: bool = False
+    """Whether a run has begun, and there is a state."""
     _row_shape: tuple[int] | None = None
     """The shape of one round's features, once it is known."""
 
@@ -384,7 +386,8 @@ class Learner(run.Classifier):
         check_integer("n_features", n_features, low=1)
         if fresh or not self._started:
             chosen = classes if self.classes is None or run.grows(self) else self.classes
-            run.begin(self, n_features, None if chosen is None else check_classes(chosen), seed)
+            with run.all_or_nothing(self):
+                run.begin(self, n_features, None if chosen is None else check_classes(chosen), seed)
             return
         run.check_n_features(self, n_features)
         if seed is not None and check_seed(seed) != self._key:
@@ -441,10 +444,6 @@ class Learner(run.Classifier):
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._started
-
-    @property
-    def _started(self) -> bool:
-        return "_state" in self.__dict__
 
     def _check_started(self, action: str) -> None:
         if not self._started:

@@ -21,9 +21,9 @@ import scipy.sparse
 from onebit.engine.jit import jit_inline, jit_internal, jit_no_refcount
 from onebit.engine.loop import READY, UNSCORED, Algorithm, clear, highest
 from onebit.engine.randomness import Draw, uniform, uniform_label
-from onebit.engine.state import State, check_finite, divisible_chance
+from onebit.engine.state import State, check_finite, divisible_chance, unlocked
 from onebit.game import Answer, Guess
-from onebit.inputs import Floats, Rows, SparseRows, unlocked
+from onebit.inputs import Floats, Rows, SparseRows
 
 ANSWERS, SQUARES, LONGEST, LENGTH = range(4)
 """Positions in `Weights.sums`: answers so far, Σ‖G‖² of the steps, the largest ‖x‖² learned from, ‖W‖²."""

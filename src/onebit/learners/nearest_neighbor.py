@@ -12,9 +12,9 @@ from onebit.engine.jit import jit, jit_inline
 from onebit.engine.lengths import to_unit, unit_of
 from onebit.engine.loop import FULL, READY, UNSCORED, Algorithm
 from onebit.engine.randomness import Draw, uniform, uniform_label
-from onebit.engine.state import State, check_stored
+from onebit.engine.state import State, check_stored, unlocked
 from onebit.game import Answer
-from onebit.inputs import Floats, Integers, Rows, check_number, dense, unlocked
+from onebit.inputs import Floats, Integers, Rows, check_number, dense
 from onebit.learners.base import Learner
 
 _FIRST_CAPACITY = 16  # doubled when full

@@ -29,7 +29,7 @@ from onebit.inputs import (
     is_frame,
     take,
 )
-from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
+from onebit.labels import check_classes, check_labels, classes_and_codes, encode_labels, infer_classes, positions
 from onebit.machine_memory import claim_memory
 
 _FLOAT64 = np.dtype(np.float64)
@@ -83,7 +83,7 @@ def grows(learner: "Learner") -> bool:
 def begin(
     learner: "Learner", n_features: int, classes: npt.NDArray[Any] | None, seed: int | None, given: Any = None
 ) -> None:
-    """Set up an empty state; on a bad setting the old one is kept. `given` is a frame, or what may be one."""
+    """Set up an empty state, within `all_or_nothing`. `given` is a frame, or what may be one."""
     if classes is None:
         if grows(learner):
             raise ValueError("no label is known yet: guess(x, among=[…]), learn_labels or play brings the first ones")
@@ -93,20 +93,19 @@ def begin(
                 f'for example {type(learner).__name__}(classes=["yes", "no"])'
             )
         classes = check_classes(learner.classes)
-    with all_or_nothing(learner):
-        learner._key = check_seed(learner.seed if seed is None else seed)
-        learner.classes_, learner._labels = classes, classes.tolist()
-        learner.n_features_in_, learner._row_shape = n_features, (n_features,)
-        check_columns(learner, given, reset=True)
-        learner._state = learner._new_state()
-        claim_memory(learner._state.n_bytes())  # the system has not allocated untouched zeros yet
-        # A setting with parameters of its own, such as a wrapped classifier, may be changed later.
-        learner._in_force = {
-            name: clone(value) if hasattr(value, "get_params") and not isinstance(value, type) else value
-            for name, value in learner.get_params(deep=False).items()
-        }
-        learner.n_rounds_ = learner.n_mistakes_ = learner.n_updates_ = learner.n_uniform_guesses_ = 0
-        learner._tickets = None
+    learner._key = check_seed(learner.seed if seed is None else seed)
+    learner.classes_, learner._labels = classes, classes.tolist()
+    learner.n_features_in_, learner._row_shape = n_features, (n_features,)
+    check_columns(learner, given, reset=True)
+    learner._state, learner._started = learner._new_state(), True
+    claim_memory(learner._state.n_bytes())  # the system has not allocated untouched zeros yet
+    # A setting with parameters of its own, such as a wrapped classifier, may be changed later.
+    learner._in_force = {
+        name: clone(value) if hasattr(value, "get_params") and not isinstance(value, type) else value
+        for name, value in learner.get_params(deep=False).items()
+    }
+    learner.n_rounds_ = learner.n_mistakes_ = learner.n_updates_ = learner.n_uniform_guesses_ = 0
+    learner._tickets = None
 
 
 @contextmanager
@@ -141,7 +140,10 @@ def one_row(learner: "Learner", features: Any) -> Rows:
     if type(features) is np.ndarray and features.dtype is _FLOAT64 and features.shape == learner._row_shape:
         return np.array(features, ndmin=2)  # the common case
     if scipy.sparse.issparse(features) or isinstance(features, SparseRows):
-        return check_width(learner, check_sparse_row(features, "features"))
+        sparse = check_sparse_row(features, "features")
+        if learner._started:
+            check_n_features(learner, sparse.n_columns)
+        return sparse
     features = as_frame(features)
     array = check_real(features, "features")
     if array.ndim == 0 or array.size == 0 or array.size != array.shape[-1]:
@@ -215,9 +217,9 @@ def codes_of(learner: "Learner", labels: npt.NDArray[Any], n_features: int, name
         chosen = infer_classes(labels) if learner.classes is None or grows(learner) else learner.classes
         begin(learner, n_features, check_classes(chosen), None, given)
     elif grows(learner):
-        new = [label for label in infer_classes(labels).tolist() if label not in learner._labels]
-        if new:
-            join(learner, new)
+        met = infer_classes(labels)
+        if (is_new := positions(met, learner.classes_) < 0).any():
+            join(learner, met[is_new].tolist())
     return encode_labels(labels, learner.classes_, name, LET_IT_JOIN)
 
 
@@ -272,8 +274,7 @@ def begin_stream(
         check_columns(learner, given, reset=False)
         return codes_of(learner, labels, rows.shape[1], "y", given)
     chosen = classes if learner.classes is None or grows(learner) else learner.classes
-    known = check_classes(infer_classes(labels) if chosen is None else chosen)
-    codes = encode_labels(labels, known)
+    known, codes = classes_and_codes(labels, chosen)
     begin(learner, rows.shape[1], known, seed, given)
     return codes
 

@@ -48,7 +48,17 @@ OURS = "onebit.learners"
 """The package whose learners are always trusted."""
 _KEPT = ("feature_names_in_",)  # attributes of our own learners beside settings, counts, state and tickets
 # Attributes that are rebuilt on loading, or saved under a name of their own.
-_REBUILT = {"_lock", "_state", "_tickets", "_labels", "_key", "_row_shape", "_in_force", "_max_open_tickets"} | {
+_REBUILT = {
+    "_lock",
+    "_state",
+    "_started",
+    "_tickets",
+    "_labels",
+    "_key",
+    "_row_shape",
+    "_in_force",
+    "_max_open_tickets",
+} | {
     *COUNTS,
     "classes_",
     "n_features_in_",

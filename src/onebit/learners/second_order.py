@@ -19,9 +19,9 @@ import numpy as np
 
 from onebit.engine.jit import jit_inline, jit_no_refcount
 from onebit.engine.loop import FULL, UNSCORED, Algorithm, Record, ready_if_finite
-from onebit.engine.state import LARGEST_SQUARE, State, check_finite, divisible_chance
+from onebit.engine.state import LARGEST_SQUARE, State, check_finite, divisible_chance, unlocked
 from onebit.game import Answer, Guess
-from onebit.inputs import Floats, Integers, Rows, dense, unlocked
+from onebit.inputs import Floats, Integers, Rows, dense
 from onebit.learners.base import Learner
 from onebit.spaces.rule import find_rule
 

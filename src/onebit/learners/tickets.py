@@ -16,7 +16,6 @@ or its JSON) can still be checked. A ticket that is answered before the next gue
 expired rounds form a page, which is freed when its last ticket is closed.
 """
 
-import copy
 import operator
 import os
 import secrets
@@ -113,7 +112,7 @@ class Tickets:
             self._tokens = [drawn[start : start + TOKEN] for start in range(0, len(drawn), TOKEN)]
         run, token = self.run, self._tokens.pop()
         *head, row, scores, version = fields
-        shown = row.copy() if type(row) is np.ndarray else copy.deepcopy(row)
+        shown = row.copy()
         self.own = _new_guess(Guess, (*fields, run, token))
         self.latest = guess = _new_guess(Guess, (*head, shown, scores.copy(), version, run, token))
         return guess
@@ -124,7 +123,7 @@ class Tickets:
         `labels` has the label of every index; rows must fit the state and have `n_features`.
         """
         own = self.own
-        if own is not None and (guess is self.latest or (type(guess) is str and guess == own.id)):
+        if own is not None and guess is self.latest:
             return own
         if isinstance(guess, str) and guess.lstrip().startswith("{"):  # an id never does
             guess = Guess.from_json(guess)

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from onebit.engine.jit import jit, jit_inline
 from onebit.engine.lengths import LEAST_SQUARE
 from onebit.engine.loop import CHANGED, READY, UNSCORED, Record, compile_algorithm, ready_if_finite
-from onebit.engine.state import Scratch, unscored_error
-from onebit.inputs import Floats, Integers, unlocked
+from onebit.engine.state import Scratch, unlocked, unscored_error
+from onebit.inputs import Floats, Integers
 from onebit.kernels import Kernel, Series
 from onebit.spaces.rule import Numbers, rule_algorithm
 

@@ -15,7 +15,8 @@ from onebit.engine.jit import jit, jit_inline, jit_internal, jit_no_refcount
 from onebit.engine.lengths import are_safe, power_of_two_below
 from onebit.engine.loop import READY, Algorithm, Record, ready_if_finite
 from onebit.engine.randomness import fill_uniform
-from onebit.inputs import Floats, Integers, Rows, SparseRows, take, unlocked
+from onebit.engine.state import unlocked
+from onebit.inputs import Floats, Integers, Rows, SparseRows, take
 from onebit.kernels import as_kernel
 from onebit.spaces.rule import Numbers, Rule, Space, rule_algorithm
 from onebit.spaces.support_set import SupportSet

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from onebit.engine.loop import Algorithm, inline_into_loop
 from onebit.engine.randomness import Draw
-from onebit.engine.state import Scratch, State, in_python, needed_chance
+from onebit.engine.state import Scratch, State, in_python, needed_chance, unlocked
 from onebit.game import Answer
-from onebit.inputs import Floats, Rows, SparseRows, unlocked
+from onebit.inputs import Floats, Rows, SparseRows
 
 
 class Numbers(NamedTuple):

@@ -14,8 +14,8 @@ import numpy as np
 
 from onebit.engine.jit import jit, jit_inline
 from onebit.engine.loop import FULL, UNSCORED, Algorithm, Record, ready_if_finite
-from onebit.engine.state import check_stored
-from onebit.inputs import Floats, Integers, Rows, check_finite, dense, take, unlocked
+from onebit.engine.state import check_stored, unlocked
+from onebit.inputs import Floats, Integers, Rows, check_finite, dense, take
 from onebit.kernels import Kernel, Value, is_lost
 from onebit.spaces.blocks import Block, Screen, rows_in_block
 from onebit.spaces.rule import Numbers, Rule, Space, rule_algorithm

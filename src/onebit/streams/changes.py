@@ -21,7 +21,7 @@ from numpy.random import Generator
 from onebit.engine.randomness import change_generator
 from onebit.import_paths import did_you_mean
 from onebit.inputs import Integers, check_choice, check_integer, check_number, check_rows, check_seed
-from onebit.labels import check_labels, encode_labels, infer_classes
+from onebit.labels import check_labels, classes_and_codes
 from onebit.settings_syntax import once, read_setting, read_value
 from onebit.streams.data_set import DataSet, Matrix, as_matrix
 
@@ -292,8 +292,8 @@ def _changed(change: Change, stream: _Stream, seed: int) -> _Stream:
         raise ValueError(f"stream must be a pair (X, y), or a DataSet; got {type(stream).__name__}")
     rows = as_matrix(check_rows(stream[0]))
     labels = check_labels(stream[1], rows.shape[0])
-    names = infer_classes(labels)
-    X, codes = change.applied(rows, encode_labels(labels, names), len(names), seed)
+    names, codes = classes_and_codes(labels)
+    X, codes = change.applied(rows, codes, len(names), seed)
     return X, names[codes]
 
 

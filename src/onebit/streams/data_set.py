@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from onebit.inputs import Floats, Integers, SparseRows, check_rows
-from onebit.labels import check_labels, encode_labels, infer_classes
+from onebit.labels import check_labels, classes_and_codes
 
 if TYPE_CHECKING:
     from onebit.encoding import Encoder
@@ -91,10 +91,9 @@ def make_data_set(name: str, X: Any, y: Any, where: str, label_names: Sequence[s
     try:
         rows = check_rows(X)
         labels = check_labels(y, rows.shape[0])
-        names = infer_classes(labels)
+        names, codes = classes_and_codes(labels)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
-    codes = encode_labels(labels, names)
     if len(names) < 2:
         raise ValueError(f"{where}: all {len(labels)} rows have the label {names[0]!s}; at least two labels are needed")
     # An identifier or a measurement was taken for the label.

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from onebit.inputs import Floats, Integers, check_rows, dense
 from onebit.kernels import Kernel, as_kernel
-from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
+from onebit.labels import check_labels, classes_and_codes
 from onebit.theory.exact import (
     Number,
     check_fraction,
@@ -106,8 +106,7 @@ def verify_certificate(certificate: Certificate, X: Any, y: Any, kernel: Any = N
     """
     rows, kernel = dense(check_rows(X)), as_kernel(kernel)
     labels = check_labels(y, len(rows))
-    names = check_classes(classes) if classes is not None else infer_classes(labels)
-    codes = encode_labels(labels, names)
+    names, codes = classes_and_codes(labels, classes)
     examples, weights = np.asarray(certificate.examples), np.asarray(certificate.weights)
     asked, numbers = _positions(np.asarray(certificate.classes), names), _fractions(weights)
     if certificate.kind not in get_args(Kind) or asked is None or numbers is None:

@@ -34,7 +34,7 @@ import scipy.linalg
 from onebit.bounds import BOUNDS, Claim
 from onebit.inputs import Floats, Integers, check_rows, dense
 from onebit.kernels import Kernel, as_kernel
-from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
+from onebit.labels import check_labels, classes_and_codes
 from onebit.theory.certificates import (
     Certificate,
     Kind,
@@ -213,13 +213,12 @@ def margin(
     kernel = as_kernel(kernel)
     rows = dense(check_rows(X))
     labels = check_labels(y, len(rows))
-    names = check_classes(classes) if classes is not None else infer_classes(labels)
+    names, codes = classes_and_codes(labels, classes)
     if len(names) < 2:
         raise ValueError(
             f"y must hold at least two classes to have a margin; got only {names.tolist()!r}. Pass classes= if some "
             "classes have no example"
         )
-    codes = encode_labels(labels, names)
     largest = float(np.abs(rows).max())
     if kernel is None and largest * math.sqrt(rows.shape[1]) > _LONGEST:
         raise ValueError(f"X must have rows no longer than {_LONGEST:g}; it holds {largest!r}. Divide all of X by 1e10")

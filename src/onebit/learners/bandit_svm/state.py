@@ -24,8 +24,8 @@ from onebit.engine.loop import (
     note_right,
 )
 from onebit.engine.scaling import FACTOR, LIMIT, change_weights, new_scale, put_in_force, scaled_rows
-from onebit.engine.state import State, check_stored, grown, in_python
-from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, take, unlocked
+from onebit.engine.state import State, check_stored, grown, in_python, unlocked
+from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, take
 from onebit.kernels import Kernel
 from onebit.learners.bandit_svm import bank, guesses, rounds, separators
 from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
