@@ -104,7 +104,7 @@ def nowhere(_function: Any) -> Any:
 
 @pytest.mark.parametrize("named", ["", "/compiled"])
 def test_where_no_folder_can_be_written_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
-    monkeypatch.setattr(code_cache, "_make_numba_cache", nowhere)
+    monkeypatch.setattr(code_cache, "numba_cache", nowhere)
     monkeypatch.setattr(warm_up._SETTINGS, "CACHE_DIR", named)
     run = onebit("warm-up", "Majority")
     assert run.returncode == 1

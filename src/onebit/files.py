@@ -77,7 +77,7 @@ def make_folder(folder: Path) -> None:
 
 
 def make_private(path: Path, *, create: bool = False) -> None:
-    """Let only its owner read and write a file; create an empty one if asked to and there is none."""
+    """Make a file readable and writable by its owner only; create an empty one if asked to and there is none."""
     if create:
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -97,7 +97,7 @@ def is_in_place(opened: int, path: Path) -> bool:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Let a rename in the folder survive a loss of power."""
+    """Make a rename in the folder survive a loss of power."""
     if os.name != "posix":
         return
     opened = os.open(folder, os.O_RDONLY)
@@ -165,7 +165,7 @@ def npz_array(archive: zipfile.ZipFile, part: str) -> Any:
 
 
 def npz_bytes(archive: zipfile.ZipFile, part: str) -> int:
-    """Return how much memory an array will take, by its header, or raise if the file is not as long as that says."""
+    """Return how much memory an array will take, by its header, or raise if the file is shorter than that."""
     info = archive.getinfo(f"{part}.npy")
     # Before anything is unpacked: other packings take the memory that a damaged file asks for.
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):

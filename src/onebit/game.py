@@ -1,6 +1,6 @@
 """The words of the game: a guess, an answer, a trace of what happened.
 
-Each round the learner is shown features, names one label (the *guess*) and is told one bit: right or wrong.
+Each round the learner is shown features, names one label (the *guess*) and gets one bit of feedback: right or wrong.
 """
 
 from collections.abc import Iterable
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class Guess(NamedTuple):
-    """A ticket: what the learner said in one round, and what `tell` will need when the answer comes.
+    """A ticket: what the learner guessed in one round, and what `tell` needs when the feedback comes.
 
-    Keep it for as long as the answer takes, or only its `id`. It can be told once, as it is, to the learner that issued
-    it, in any order (`onebit.learners.tickets` says what becomes of it when the learner is saved or copied). It travels
+    Keep it for as long as the answer takes, or only its `id`. The learner that issued it takes it
+    once, as it is, in any order (`onebit.learners.tickets` describes what a saved or copied learner takes). It travels
     as JSON.
 
     Attributes
@@ -36,8 +36,8 @@ class Guess(NamedTuple):
     label : object
         The label that was guessed, one of the learner's classes.
     propensity : float
-        The chance with which this label was drawn. It is 1 for a learner that draws nothing, and says nothing about how
-        likely the label is to be right.
+        The chance with which this label was drawn. It is 1 for a learner that draws nothing, and is not the
+        probability that the label is right.
     explored : bool
         Whether the label was drawn to explore rather than because of its score.
 
@@ -80,7 +80,7 @@ class Guess(NamedTuple):
             row = {"values": row.values.tolist(), "columns": row.columns.tolist(), "n_columns": row.n_columns}
         else:
             row = row[0].tolist()
-        said = {
+        fields = {
             "onebit": "guess",
             "id": self.id,
             "label": describe(self.label),
@@ -92,7 +92,7 @@ class Guess(NamedTuple):
             "version": self.version,
             "learner": self.learner,
         }
-        return write(said)
+        return write(fields)
 
     @classmethod
     def from_json(cls, text: str | bytes, trusted: Iterable[Any] = ()) -> "Guess":
@@ -107,13 +107,13 @@ class Guess(NamedTuple):
         """
         allowed = Trusted(trusted)
         try:
-            said = parse(text)
-            if type(said) is not dict or said.pop("onebit", None) != "guess":
-                raise ValueError("it does not say that it is a guess")
-            round, token = read_id(said.pop("id"))
-            row, label = _row_of_json(said.pop("row")), restore(said.pop("label"), allowed)
-            scores = _floats(restore(said.pop("scores"), allowed))  # a label that was not allowed has −∞
-            return cls(round=round, label=label, row=row, scores=scores, token=token, **said)
+            fields = parse(text)
+            if type(fields) is not dict or fields.pop("onebit", None) != "guess":
+                raise ValueError("it is not marked as a guess")
+            round, token = read_id(fields.pop("id"))
+            row, label = _row_of_json(fields.pop("row")), restore(fields.pop("label"), allowed)
+            scores = _floats(restore(fields.pop("scores"), allowed))  # a label that was not allowed has −∞
+            return cls(round=round, label=label, row=row, scores=scores, token=token, **fields)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise ValueError(f"text must be what Guess.to_json() returned; got {text!r:.80} ({error})") from error
 
@@ -155,7 +155,7 @@ def _row_of_json(row: Any) -> Rows:
 
 
 class Answer(NamedTuple):
-    """What a learner hears: the guess it made, and whether it was right."""
+    """The feedback on one guess: its label, and whether it was right."""
 
     label: int
     """The guessed label's position among the classes."""

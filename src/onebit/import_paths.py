@@ -9,7 +9,7 @@ from typing import Any
 
 
 def is_import_path(text: str) -> bool:
-    """Say whether a text has the form ``package.module:name``.
+    """Return whether a text has the form ``package.module:name``.
 
     >>> is_import_path("mypackage.mine:EpsPerceptron"), is_import_path("gaussian:0.5")
     (True, False)

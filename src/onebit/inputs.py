@@ -285,7 +285,7 @@ def _rows_of_compressed(data: Any, indices: Any, indptr: Any, n_rows: int, n_col
     starts = _check_starts(indptr, n_rows, values, columns)
     values, columns = values[: starts[-1]], columns[: starts[-1]]
     _check_places("indices", columns, n_columns)
-    # What scipy says of the order may be out of date: it is looked at.
+    # scipy's flag for sorted columns may be out of date: the columns are checked.
     is_rising = columns[1:] > columns[:-1]
     borders = starts[1:-1]
     is_rising[borders[(borders > 0) & (borders < len(columns))] - 1] = True
@@ -414,7 +414,7 @@ def take(rows: Rows, start: int, stop: int) -> Rows:
 
 
 def is_frame(thing: Any) -> bool:
-    """Say whether something is a table of named columns that is in memory."""
+    """Return whether something is a table of named columns that is in memory."""
     return type(thing) is not np.ndarray and bool(nw.dependencies.is_into_dataframe(thing))
 
 
@@ -471,7 +471,7 @@ def numbers_of_objects(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
 
 
 def is_missing(value: Any) -> bool:
-    """Say whether a value stands for one that is not there: None, NaN, pandas' NA and NaT."""
+    """Return whether a value stands for one that is not there: None, NaN, pandas' NA and NaT."""
     if value is None:
         return True
     try:

@@ -1,7 +1,7 @@
 """Kernels: inner products in another space, as functions of ⟨x,x'⟩, ‖x‖² and ‖x'‖².
 
 A learner given a kernel never sees the other space; it keeps examples and asks the kernel how alike two of them are.
-Beside the value itself a kernel says two things that let a whole block of rounds be scored at once without ever
+Beside the value itself a kernel has two properties that let a whole block of rounds be scored at once without ever
 changing a guess: how much rounding can move its value, and, if it is a function of ⟨x,x'⟩ alone, a polynomial close to
 it.
 """
@@ -130,7 +130,7 @@ def _power(base: float, exponent: float) -> float:
 
 @jit_inline
 def is_lost(itself: float, square: float, X: Floats, t: int) -> bool:
-    """Say whether k(x, x) of row t is no number, or vanishes only because the row's square does.
+    """Return whether k(x, x) of row t is no number, or vanishes only because the row's square does.
 
     A kernel's other values with that row, at most √k(x, x)√k(x', x'), would be lost too, without a sign of it.
     """

@@ -12,7 +12,7 @@ _ALLOWED: ContextVar[float] = ContextVar("allowed", default=math.inf)
 
 
 class MemoryBudgetError(ValueError):
-    """More memory is asked for than is left of a budget; the message says how much, and what to do."""
+    """More memory is asked for than is left of a budget; the message has how much, and what to do."""
 
 
 class Budget:
@@ -45,7 +45,7 @@ class Budget:
 
     @contextmanager
     def shared_by(self, name: str, beside: float = 0.0) -> Iterator[None]:
-        """Let what is claimed inside be one's that is called so, and that takes some bytes beside."""
+        """Count what is claimed inside under a name, which takes some bytes beside."""
         before = _SHARE.set((self, name, beside))
         try:
             yield
@@ -53,7 +53,7 @@ class Budget:
             _SHARE.reset(before)
 
     def claim(self, name: str, n_bytes: float, *, more: bool = False) -> None:
-        """Let one take so much in all, or so much more; raises MemoryBudgetError if that is not left."""
+        """Reserve so much in all, or so much more, under a name; raises MemoryBudgetError if that is not left."""
         with self._lock:
             taken = self._taken.get(name, 0.0)
             needed = taken + n_bytes if more else n_bytes
@@ -90,7 +90,7 @@ def claim_memory(n_bytes: float, *, more: bool = False) -> None:
 
 @contextmanager
 def no_more_than(n_bytes: float) -> Iterator[None]:
-    """Let what is made inside take no more: a file that is as large as what it speaks of says how much that is."""
+    """Limit what is allocated inside, for a file whose size bounds what it describes."""
     before = _ALLOWED.set(min(n_bytes, _ALLOWED.get()))
     try:
         yield

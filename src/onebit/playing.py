@@ -16,7 +16,7 @@ from onebit.learners.by_hand import ASKING, AtHand, play_by_hand
 from onebit.learners.run import all_or_nothing, begin_stream, play_stream
 from onebit.streams import AdaptiveStream, DataSet, LearnerView
 
-_PIECES, _SHORTEST_PIECE = 200, 50  # how often progress is told
+_PIECES, _SHORTEST_PIECE = 200, 50  # how often progress is reported
 _MOST_ROUNDS = 2**53  # checkpoints are floats before they are whole numbers
 
 
@@ -33,7 +33,7 @@ def play(
     max_rounds: int = 1_000_000,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Trace:
-    """Let a learner play a stream and return what happened.
+    """Play a stream with a learner and return what happened.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ def play(
         Starts afresh, and holds what it learned afterwards.
     X : array or sparse matrix of shape (rounds, features), DataSet, iterator of pairs, or AdaptiveStream
         The rounds, in order. A `DataSet` brings its labels, which are its `label_names`. An iterator, such as a
-        generator, gives ``(features, label)`` round by round; the learner must be told its classes beforehand.
+        generator, gives ``(features, label)`` round by round; the learner must be given its classes beforehand.
     y : array of shape (rounds,)
-        The labels, used only to answer right or wrong (full-information learners are told them).
+        The labels, used only to answer right or wrong (full-information learners get them).
     seed : int, optional
         Names the learner's random numbers; the learner's own seed if not given.
     engine : {"stream", "rounds"}
@@ -58,8 +58,8 @@ def play(
     max_rounds : int
         Where an adaptive stream or an iterator that never ends is cut off.
     on_progress : callable, optional
-        Told now and then how many rounds are played, and of how many; with the engine "stream" only. The game is the
-        same.
+        Called now and then with how many rounds are played, and of how many; with the engine "stream" only. It does
+        not change the game.
 
     Returns
     -------

@@ -62,7 +62,7 @@ class Trusted:
         return self._found[path]
 
     def is_ours(self, cls: Any) -> bool:
-        """Say whether a class needs no trust, and so must not be given what its constructor would refuse."""
+        """Return whether a class needs no trust, and so must not be given what its constructor would refuse."""
         return cls in self._ours
 
 
@@ -137,7 +137,7 @@ def restore(described: Any, trusted: Trusted, arrays: Arrays | None = None) -> A
         return _restore(described, trusted, [] if arrays is None else arrays, 0)
     except ValueError:
         raise
-    except Exception as error:  # the constructors of strangers may raise anything
+    except Exception as error:  # a user's constructor may raise anything
         raise ValueError(f"{described!r:.80} describes nothing ({type(error).__name__}: {error})") from error
 
 

@@ -79,7 +79,7 @@ def test_full_information_needs_the_label_and_bandits_refuse_it() -> None:
         told.tell(guess, False, label="c")
     told.tell(guess, False, label="b")
     bandit = onebit.BanditPerceptron(classes=["a", "b"])
-    with pytest.raises(ValueError, match="hears only right or wrong"):
+    with pytest.raises(ValueError, match="takes only right or wrong"):
         bandit.tell(bandit.guess([1.0]), False, label="b")
 
 

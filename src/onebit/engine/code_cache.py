@@ -7,7 +7,7 @@ Numba. A change elsewhere in onebit leaves it valid. A function that has anythin
 those sources are not ours to watch.
 
 Files are in Numba's place for them (``__pycache__``, or ``NUMBA_CACHE_DIR``), in a folder per user that only this user
-can read. Loading compiled code runs it. So a file is loaded only if this user owns it and its folder, nobody else may
+can read. Loading compiled code runs it. So a file is loaded only if this user owns it and its folder, no other may
 write to either, and its digest agrees. Whatever goes wrong, a full disk or a damaged file, costs only the time to
 compile. Entries that were not used for a month are removed. A folder that cannot be written to, as in a container whose
 file system is read-only, is still read.
@@ -30,17 +30,12 @@ import llvmlite
 import numba
 import numpy as np
 from numba.core import config
-from numba.core.caching import (
-    CompileResultCacheImpl,
-    InTreeCacheLocator,
-    NullCache,
-    UserProvidedCacheLocator,
-)
-from numba.core.compiler import CompileResult
+from numba.core.caching import InTreeCacheLocator, NullCache, UserProvidedCacheLocator
 from numba.core.registry import CPUDispatcher
 
 from onebit.code_version import ForeignCodeError, made_of, name_of
 from onebit.code_version import is_ours as is_ours
+from onebit.engine.numba_private import numba_cache, rebuilt
 from onebit.files import replace_file
 
 _FOLDER = "onebit-"
@@ -60,8 +55,6 @@ def _types_in(signature: Any) -> Iterable[str]:
             yield from _types_in(getattr(kind, "types", ()))
 
 
-_make_numba_cache: Any = CompileResultCacheImpl
-_rebuild: Any = CompileResult._rebuild
 NOT_KEPT: dict[str, str] = {}
 """The functions that this process compiled and could not keep, and why."""
 
@@ -75,7 +68,7 @@ class CodeCache(NullCache):
     @cached_property
     def _numba(self) -> Any:
         """Numba's own part in it: where files go, and how compiled code is taken apart; RuntimeError if nowhere."""
-        return _make_numba_cache(self._dispatcher.py_func)
+        return numba_cache(self._dispatcher.py_func)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled form for a signature, or None if there is none that may be loaded."""
@@ -87,7 +80,7 @@ class CodeCache(NullCache):
             for folder in self._folders():
                 content = _read_trusted(folder, key)
                 if content is not None:
-                    return _rebuild(target_context, *pickle.loads(content))
+                    return rebuilt(target_context, pickle.loads(content))
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -129,7 +122,7 @@ class CodeCache(NullCache):
 
 def place() -> Path:
     """Return the folder in whose folders compiled code is kept; raise RuntimeError if none can be written to."""
-    path = Path(_make_numba_cache(place).locator.get_cache_path())
+    path = Path(numba_cache(place).locator.get_cache_path())
     return path.parent
 
 
@@ -151,7 +144,7 @@ def _file_name(key: str) -> str:
 
 
 def _is_trusted(status: os.stat_result) -> bool:
-    """Say whether only this user can have written a file or folder."""
+    """Return whether only this user can have written a file or folder."""
     if not hasattr(os, "geteuid"):  # Windows: folders of a user are that user's
         return True
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
@@ -200,7 +193,7 @@ def _remove_unused(folder: Path) -> None:
 
 
 def keep_on_disk(function: Any) -> Any:
-    """Let a compiled function keep its code on disk, if all of it is ours; return it."""
+    """Return a compiled function that keeps its code on disk, if all of it is ours."""
     if isinstance(function, CPUDispatcher):  # not so with the compiler switched off
         dispatcher: Any = function
         dispatcher._cache = CodeCache(dispatcher)

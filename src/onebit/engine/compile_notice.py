@@ -1,7 +1,7 @@
 """One line, once in a process, when compiling onebit's functions has taken a second: the program does not hang.
 
 A person at a terminal reads it on standard error, above a progress bar if there is one. Otherwise it is logged, by the
-logger ``onebit`` at level INFO. Numba says when it compiles: calls of compiled functions cost nothing more.
+logger ``onebit`` at level INFO. Numba reports when it compiles: calls of compiled functions cost nothing more.
 """
 
 import logging
@@ -26,12 +26,12 @@ _LOG = logging.getLogger("onebit")
 
 
 class CompileNotice(event.Listener):
-    """Counts what is compiled of onebit's functions, and says once when that has taken some time.
+    """Counts what is compiled of onebit's functions, and reports once when that has taken some time.
 
     Parameters
     ----------
     seconds : float
-        How long compiling may take, in all, before it is said.
+        How long compiling may take, in all, before it is reported.
     """
 
     def __init__(self, seconds: float = _SECONDS) -> None:
@@ -72,7 +72,7 @@ class CompileNotice(event.Listener):
             self._left = max(0.0, self._left - (time.monotonic() - self._began))
 
     def say_once(self, text: str) -> None:
-        """Say it, unless something was said before."""
+        """Report it, unless it was reported before."""
         with self._saying:
             is_first, self._is_said = not self._is_said, True
         if is_first:
@@ -80,7 +80,7 @@ class CompileNotice(event.Listener):
                 self.say(text)
 
     def keep_quiet(self) -> None:
-        """Say nothing from now on: the command says it in its own words."""
+        """Report nothing from now on: the command has its own message."""
         self._is_said = True
 
     def _say(self, text: str) -> None:

@@ -1,87 +1,37 @@
-"""The four ways to compile a function, with its types kept, and what makes Numba compile faster.
+"""The four ways to compile a function, with its types kept.
 
 Division by zero gives an infinity, as in NumPy: checking for it would keep loops from being vectorised. All leave a
 plain Python function when ``NUMBA_DISABLE_JIT=1`` is set, so that debuggers and coverage see the very code that runs
 compiled.
 """
 
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
-from llvmlite.binding import parse_assembly
 from numba.core import cgutils, event
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import PassManager
 from numba.core.datamodel.models import PrimitiveModel
 from numba.core.imputils import lower_getattr_generic
 from numba.core.registry import CPUDispatcher
-from numba.core.targetconfig import ConfigStack
 from numba.core.types import Any as AnyType
-from numba.core.types import Array, BaseFunction, BaseNamedTuple, BaseTuple, NoneType, Type, unliteral
+from numba.core.types import BaseNamedTuple, Type
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import lower_builtin, register_model, type_callable
 
 from onebit.engine.code_cache import keep_on_disk
 from onebit.engine.compile_notice import NOTICE
+from onebit.engine.numba_private import OPTIONS, Dispatcher, NotFromPython, WithoutCounting, compiles_faster
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Content = TypeVar("_Content", bound=tuple[Any, ...])
 
 _listen: Any = event.register
 _jit: Any = numba.njit
-_passes: Any = PassManager
 _listen("numba:compile", NOTICE)
 
 # Compiled code is not called from C.
 _NOT_FROM_C: Any = {"no_cfunc_wrapper": True}
-# How names begin: of globals that point to Python objects, and of wrappers that unpack Python arguments.
-_ENVIRONMENT, _WRAPPER = "NumbaEnv", "_ZN7cpython"
-# Compiler passes that change nothing in functions that make no arrays, closures or context managers, and do not branch
-# on types. One of them inserts reference counting.
-_NEEDLESS_PASSES = {
-    "AnnotateTypes",
-    "DeadBranchPrune",
-    "DumpParforDiagnostics",
-    "FindLiterallyCalls",
-    "IRLegalization",
-    "InlineClosureLikes",
-    "InlineOverloads",
-    "LiteralPropagationSubPipelinePass",
-    "LiteralUnroll",
-    "MakeFunctionToJitFunction",
-    "NoPythonSupportedFeatureValidation",
-    "RewriteDynamicRaises",
-    "RewriteSemanticConstants",
-    "WithLifting",
-}
-# To compile in half of the time parts of Numba are used that it keeps to itself; with other versions code is compiled
-# as usual.
-_USES_PRIVATE_PARTS = numba.__version__.startswith("0.68.")
-
-
-class _FewPasses(CompilerBase):
-    """Compiles a function that makes no arrays."""
-
-    left_out = tuple(sorted(_NEEDLESS_PASSES))
-    """What code on disk depends on beside its source."""
-
-    def define_pipelines(self) -> list[PassManager]:
-        """Return what is done, in order."""
-        few = _passes("no_refcount")
-        for made, purpose in cast(Any, DefaultPassBuilder).define_nopython_pipeline(self.state).passes:
-            if made.__name__ not in _NEEDLESS_PASSES:
-                few.add_pass(made, purpose)
-        few.finalize()
-        return [few]
-
-
-# `_nrt` is a private option of Numba that switches reference counting off; with it on, results are the same.
-_FRUGAL: Any = _NOT_FROM_C | {"_nrt": False} | ({"pipeline_class": _FewPasses} if _USES_PRIVATE_PARTS else {})
+_FRUGAL: Any = _NOT_FROM_C | OPTIONS
 
 
 def jit(function: _Function, *, is_long: bool = False) -> _Function:
@@ -97,7 +47,7 @@ def jit(function: _Function, *, is_long: bool = False) -> _Function:
         lock again would cost more than the call.
     """
     made = _jit(error_model="numpy", nogil=is_long, **_NOT_FROM_C)(function)
-    return cast(_Function, _finished(made, _Dispatcher))
+    return cast(_Function, _finished(made, Dispatcher))
 
 
 def jit_no_refcount(function: _Function, *, is_long: bool = False) -> _Function:
@@ -108,7 +58,7 @@ def jit_no_refcount(function: _Function, *, is_long: bool = False) -> _Function:
     None: branches are compiled whatever the types are.
     """
     made = _jit(error_model="numpy", nogil=is_long, **_FRUGAL)(function)
-    return cast(_Function, _finished(made, _WithoutCounting))
+    return cast(_Function, _finished(made, WithoutCounting))
 
 
 def jit_internal(function: _Function) -> _Function:
@@ -118,162 +68,14 @@ def jit_internal(function: _Function) -> _Function:
     cannot call it: compiling what takes Python's objects apart would take as long as compiling the function itself.
     """
     made = _jit(error_model="numpy", no_cpython_wrapper=True, **_FRUGAL)(function)
-    return cast(_Function, _finished(made, _NotFromPython))
+    return cast(_Function, _finished(made, NotFromPython))
 
 
-def _finished(function: Any, kind: type) -> Any:
-    """Return a compiled function, of our kind of Numba's class; what Python calls keeps its code on disk."""
+def _finished(function: Any, kind: type[Dispatcher]) -> Any:
+    """Return a compiled function, which compiles faster; what Python calls keeps its code on disk."""
     if isinstance(function, CPUDispatcher):  # not where nothing is compiled
-        dispatcher: Any = function if kind is _NotFromPython else keep_on_disk(function)
-        dispatcher.__class__ = kind
-        if _USES_PRIVATE_PARTS:
-            dispatcher._compiler._customize_flags = _QuickFlags
+        compiles_faster(function if kind is NotFromPython else keep_on_disk(function), kind)
     return function
-
-
-class _QuickFlags(Flags):
-    """Numba's options of one function. It compares them often, which would take a tenth of the time to compile."""
-
-    def __hash__(self) -> int:
-        return hash(_QuickFlags)
-
-    def __eq__(self, other: object) -> bool:
-        whole: Any = super()
-        return bool(self._values == getattr(other, "_values", None) or whole.__eq__(other))
-
-
-class _ForLinking(JITCodeLibrary):
-    """Compiled code that callers link in and optimise as their own.
-
-    Numba would optimise it by itself first, and make machine code that is never run: half of the time to compile.
-    """
-
-    def _optimize_final_module(self) -> None:
-        if self._has_wrapper():
-            whole: Any = super()
-            whole._optimize_final_module()
-
-    def _finalize_final_module(self) -> None:
-        whole: Any = super()
-        if self._has_wrapper():
-            whole._finalize_final_module()
-            return
-        whole._finalize_dynamic_globals()
-        # Numba fills in these globals right after compiling, so they must exist: empty ones are defined here.
-        names = [each.name for each in self._final_module.global_variables if _ENVIRONMENT in each.name]
-        codegen: Any = self._codegen
-        codegen._add_module(parse_assembly("\n".join(f'@"{name}" = common global i64 0' for name in names)))
-        self._finalized = True
-
-    def _has_wrapper(self) -> bool:
-        """Say whether Python can call it: then it is compiled to the end."""
-        return any(function.name.startswith(_WRAPPER) for function in self._final_module.functions)
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Collect no garbage meanwhile: that takes a fifth of the time to compile, and finds next to nothing."""
-    is_enabled = gc.isenabled()
-    try:
-        gc.disable()
-        yield
-    finally:
-        if is_enabled:
-            if not gc.get_freeze_count():  # move all objects to the oldest generation: the next collection skips them
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
-
-
-@contextmanager
-def _remembering_types() -> Iterator[None]:
-    """Find out once, and not for every use, what functions such as "+" return for arguments of certain types.
-
-    Numba tries all it knows about a function each time, which would take a fifth of the time to compile.
-    """
-    functions: Any = BaseFunction
-    before, found = functions.get_call_type, {}
-
-    def get_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
-        key = context, self, tuple(args), tuple(kws.items()), cast(Any, ConfigStack).top_or_none()
-        if key not in found:
-            signature = before(self, context, args, kws)
-            found[key] = signature, self._impl_keys[signature.args]
-        # Numba keeps one implementation for the types, that of the function typed last; it must be this function's.
-        signature, implementation = found[key]
-        self._impl_keys[signature.args] = implementation
-        return signature
-
-    if before.__module__ == __name__ or not _USES_PRIVATE_PARTS:  # inside another of these, which remembers already
-        yield
-        return
-    try:
-        functions.get_call_type = get_call_type
-        yield
-    finally:
-        functions.get_call_type = before
-
-
-class _Dispatcher(CPUDispatcher):
-    """Compiles in half of the time."""
-
-    _makes: type[JITCodeLibrary] = JITCodeLibrary
-    """What compiled code is made into."""
-
-    def compile(self, sig: Any) -> Any:
-        """Return the compiled form for a signature."""
-        context: Any = self.targetctx
-        codegen = context.codegen()
-        with global_compiler_lock, _without_collecting(), _remembering_types():
-            before = codegen._library_class
-            try:
-                codegen._library_class = self._makes  # the caller that is being compiled may use another class
-                return super().compile(sig)
-            finally:
-                codegen._library_class = before
-
-
-class _WithoutCounting(_Dispatcher):
-    """A function that counts no references."""
-
-    def compile(self, sig: Any) -> Any:
-        """Return the compiled form for a signature; raise TypeError for an argument that is None."""
-        if any(isinstance(kind, NoneType) for kind in _flat(getattr(sig, "args", sig))):
-            raise TypeError(f"{self.py_func.__name__} must be given no None: all its branches are compiled")
-        return super().compile(sig)
-
-
-class _NotFromPython(_WithoutCounting):
-    """A function without a way in for Python, which would crash."""
-
-    _makes = _ForLinking if _USES_PRIVATE_PARTS else JITCodeLibrary
-
-    def compile(self, sig: Any) -> Any:
-        """Return the compiled form for a signature; raise TypeError if it returns an array."""
-        made = super().compile(sig)
-        for each in self.overloads.values():
-            if any(isinstance(kind, Array) for kind in _flat([cast(Any, each).signature.return_type])):
-                # The caller would release a reference that was never counted.
-                raise TypeError(f"{self.py_func.__name__} must return no array; let it write to one that it is given")
-        return made
-
-    def __call__(self, *_args: Any, **_options: Any) -> Any:
-        raise TypeError(
-            f"{self.py_func.__name__} is compiled for compiled code only; compile its py_func with `jit` to try it"
-        )
-
-    def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Compile for types, not once more for every constant that is passed."""
-        of_type: Any = unliteral
-        return super().get_call_template([of_type(kind) for kind in args], kws)
-
-
-def _flat(kinds: Any) -> Iterator[Any]:
-    """Yield types, and those in tuples."""
-    for kind in kinds:
-        yield kind
-        if isinstance(kind, BaseTuple):
-            yield from _flat(cast(Any, kind).types)
 
 
 def jit_inline(function: _Function) -> _Function:

@@ -33,7 +33,7 @@ def unit_of(largest: float) -> float:
 
 @jit_inline
 def are_safe(numbers: Floats) -> bool:
-    """Say whether numbers are far from overflow, and not all zero or so small that digits may be lost."""
+    """Return whether numbers are far from overflow, and not all zero or so small that digits may be lost."""
     total = 0.0  # one sum, and no branch for each
     for i in range(numbers.shape[0]):
         total += abs(numbers[i])

@@ -85,7 +85,7 @@ def compile_algorithm(
 ) -> CompiledAlgorithm:
     """Return an algorithm's compiled functions, compiled once; the types are those of its named tuples."""
     score, choose, probabilities, update, full_information, pauses, is_compiled = algorithm
-    # A stranger's functions may make arrays; ours do not, and need not pay for counting them.
+    # A user's functions may make arrays; ours do not, and need not pay for counting them.
     finished = jit_no_refcount if all(is_ours(function) for function in (score, choose, probabilities, update)) else jit
 
     # The one round loop. Counting in local variables between checkpoints makes it three times as fast as counting in
@@ -115,7 +115,7 @@ def compile_algorithm(
                 # The label is fixed before the guess is drawn: `choose` never sees y.
                 label, explored = choose(scratch, Draw(seed, first_round + start + t), settings)
                 correct = label == y[t]
-                answer = Answer(label, explored, correct, y[t] if full_information else -1)  # bandits hear one bit
+                answer = Answer(label, explored, correct, y[t] if full_information else -1)  # or one bit
                 changed = update(state, X, t, scratch, answer, settings)
                 mistakes += not correct
                 updates += changed

@@ -29,7 +29,7 @@ CHANGE = 16
 """Second word of the key for what is changed about a stream, under the same seed again."""
 
 DECIDER = 32
-"""Second word of the key for the guesses that a decider draws evenly, whatever its learner says."""
+"""Second word of the key for the guesses that a decider draws evenly, whatever its learner would guess."""
 
 _MASK = 0xFFFFFFFFFFFFFFFF  # plain Python integers do not wrap around by themselves
 _ROUNDS = 10  # of mixing: the variant that NumPy has

@@ -66,7 +66,7 @@ def to_root_mean_square(statistics: Floats, j: int, value: float, n: float) -> A
 
 
 SHIFT, FACTOR, SCALE_UNIT, LIMIT = range(4)
-"""What a scale says of each column: a value in this unit, less the shift, is multiplied by the factor, and is at most
+"""What a scale has for each column: a value in this unit, less the shift, is multiplied by the factor, and is at most
 so far from 0."""
 # Weights beyond this would make scores that are not finite.
 _FARTHEST = 1e100
@@ -113,7 +113,7 @@ def put_in_force(statistics: Floats, n: int, centred: bool, scale: Floats) -> No
 
 
 def change_weights(old: Floats, new: Floats, weights: Floats) -> None:
-    """Let weights of scaled columns, and of a constant behind them, mean the same hyperplanes on the new scale."""
+    """Change weights of scaled columns, and of a constant behind them, to the same hyperplanes on the new scale."""
     with np.errstate(all="ignore"):
         grown = (new[SCALE_UNIT] / old[SCALE_UNIT])[:, None]
         share, factor = weights[:-1] * old[FACTOR][:, None], new[FACTOR][:, None]

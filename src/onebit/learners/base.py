@@ -201,7 +201,7 @@ class Learner(run.Classifier):
         """Return the position of the right label, which must not contradict the feedback."""
         name = type(self).__name__
         if not self.full_information:
-            raise ValueError(f"{name} hears only right or wrong; call tell(guess, correct) without label")
+            raise ValueError(f"{name} takes only right or wrong as feedback; call tell(guess, correct) without label")
         if label is None:
             raise ValueError(f"{name} learns from full information; call tell(guess, correct, label=…)")
         truth = self.index_of(label)

@@ -287,7 +287,7 @@ def _read_parts(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], Ar
         raise ValueError("its parts are larger than it is")
     header = parse(archive.read("header.json"))
     if type(header) is not dict or header.get("onebit") != "model" or header.get("version") != VERSION:
-        raise ValueError("its header says something else")
+        raise ValueError("its header does not match")
     names = [part.filename.removesuffix(".npy") for part in parts if part.filename != "header.json"]
     for name in names:
         npz_bytes(archive, name)
@@ -376,7 +376,7 @@ def _unpack_state(state: State, packed: Mapping[str, npt.NDArray[Any]]) -> None:
             shape.append(max(size, least))
         array = grown(np.asarray(array, blank.dtype), tuple(shape))
         if array.dtype.kind == "i" and array.size and not 0 <= array.min() <= array.max() <= _MOST_COUNT:
-            raise ValueError(f"{name} holds a negative number, or one that nobody can have counted to")
+            raise ValueError(f"{name} holds a negative or an impossibly large number")
         taken[name] = array
     for name in left_out:
         blank = empty[name]

@@ -140,7 +140,7 @@ def pass_over(state: BankArrays, scratch: BankScratch) -> None:
 
 @jit_internal
 def prefer(state: BankArrays, scratch: BankScratch, settings: Settings, unclaimed: float) -> None:
-    """Let scores lean to classes of which little is known.
+    """Raise the scores of classes of which little is known.
 
     `unclaimed` is the rate of mistakes of late, where no class claims the row: if it is low, such classes are rare.
     """
@@ -254,7 +254,7 @@ def judge_members(state: BankArrays, scratch: BankScratch, m: int, label: int, k
 
 @jit_internal
 def teach_guard(state: BankArrays, scratch: BankScratch, opinion: Floats, n: int, softness: float) -> None:
-    """Let the guard take its step on every fact that it violates; it keeps no examples, and replays nothing."""
+    """Update the guard with every fact that it violates; it keeps no examples, and replays nothing."""
     unit, targets, square = scratch.entries[bank.RAW_UNIT], scratch.targets, 0.0
     for e in range(n):
         square += unit[e] * unit[e]
@@ -411,7 +411,7 @@ def learn(state: BankArrays, scratch: BankScratch, label: int, correct: bool, kn
 
 @jit_internal
 def _learn_mixture(label: int, correct: bool, estimates: Floats, mixture: Floats, known: Floats, image: Floats) -> None:
-    """Let the mixture learn whether a label was right: recursive least squares that forget."""
+    """Update the mixture with whether a label was right: recursive least squares that forget."""
     _describe(label, estimates, known)
     weights, numbers, off, total = mixture[bank.WEIGHTS], mixture[bank.NUMBERS], 1.0 if correct else 0.0, 1.0
     numbers[bank.ANSWERS] += 1.0

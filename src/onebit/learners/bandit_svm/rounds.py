@@ -77,7 +77,7 @@ def read_row(state: BankArrays, scratch: BankScratch, settings: Settings, rows: 
 
 @jit_internal
 def recall_row(state: BankArrays, scratch: BankScratch, s: int) -> None:
-    """Let the row at hand be a stored one."""
+    """Make a stored row the current one."""
     _clear_row(scratch)
     n = int(state.examples[bank.N_ENTRIES, s])
     for e in range(n):

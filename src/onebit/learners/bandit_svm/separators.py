@@ -267,7 +267,7 @@ def _steepest(slopes: Floats, size: int, tolerance: float) -> int:
 def replay(
     state: BankArrays, scratch: BankScratch, settings: Settings, k: int, i: int, first: int, times: int, least: float
 ) -> None:
-    """Let class i of member k take that many steps, the steepest first: the fewest to the optimum.
+    """Take that many steps for class i of member k, the steepest first: the fewest to the optimum.
 
     If `first` is not −1, a step is taken on that example before. It ends where no slope is beyond `least`.
     """
