@@ -247,6 +247,22 @@ class Rational(Kernel):
         return rows
 
 
+@dataclass(frozen=True, repr=False)
+class _OfDegree(Kernel):
+    """A polynomial in ⟨x, x'⟩, whose degree is a setting."""
+
+    degree: int = 2
+    normalize: bool = False
+
+    def __post_init__(self) -> None:
+        check_integer("degree", self.degree, low=1, high=_MOST_DEGREE)
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """The degree."""
+        return (float(self.degree),)
+
+
 @jit_inline
 def _polynomial(dot: float, _a: float, _b: float, parameters: tuple[float, ...]) -> float:
     result = 1.0
@@ -256,7 +272,7 @@ def _polynomial(dot: float, _a: float, _b: float, parameters: tuple[float, ...])
 
 
 @dataclass(frozen=True, repr=False)
-class Polynomial(Kernel):
+class Polynomial(_OfDegree):
     """k(x, x') = (1 + ⟨x, x'⟩)ⁿ.
 
     Parameters
@@ -272,17 +288,7 @@ class Polynomial(Kernel):
     8.0
     """
 
-    degree: int = 2
-    normalize: bool = False
     value = _polynomial
-
-    def __post_init__(self) -> None:
-        check_integer("degree", self.degree, low=1, high=_MOST_DEGREE)
-
-    @property
-    def parameters(self) -> tuple[float, ...]:
-        """The degree."""
-        return (float(self.degree),)
 
     def sensitivity(self, radius: float) -> float:
         """Return a bound on |k| + |z·dk/dz| + the rounding of the products."""
@@ -304,7 +310,7 @@ def _multinomial(dot: float, _a: float, _b: float, parameters: tuple[float, ...]
 
 
 @dataclass(frozen=True, repr=False)
-class Multinomial(Kernel):
+class Multinomial(_OfDegree):
     """k(x, x') = Σ_{i ≤ n} ⟨x, x'⟩ⁱ.
 
     Parameters
@@ -324,17 +330,7 @@ class Multinomial(Kernel):
     Goel, Klivans (2017). Learning neural networks with two nonlinear layers in polynomial time. arXiv:1709.06010.
     """
 
-    degree: int = 2
-    normalize: bool = False
     value = _multinomial
-
-    def __post_init__(self) -> None:
-        check_integer("degree", self.degree, low=1, high=_MOST_DEGREE)
-
-    @property
-    def parameters(self) -> tuple[float, ...]:
-        """The degree."""
-        return (float(self.degree),)
 
     def sensitivity(self, radius: float) -> float:
         """Return a bound on |k| + |z·dk/dz| + the rounding of Horner's scheme."""
@@ -466,11 +462,6 @@ class Custom(Kernel):
         if not callable(self.function):
             raise ValueError(f"function must be callable as function(X, Y); got {self.function!r}")
 
-    @property
-    def parameters(self) -> tuple[float, ...]:
-        """None."""
-        return ()
-
     def sensitivity(self, radius: float) -> float:
         """Return a guess: nothing is known about the function, so its values are trusted to nine digits."""
         return 1e6 * (1.0 + _power(radius, 2))  # 10⁶ · 2⁻⁵³ is about 10⁻¹⁰
@@ -500,8 +491,6 @@ def as_kernel(kernel: Any) -> Any:
 def kernel_name(kernel: "Kernel | None") -> str:
     """Return the display name of a kernel, without its `normalize` setting.
 
-    Examples
-    --------
     >>> [kernel_name(kernel) for kernel in (Linear(), Gaussian(0.5, normalize=True), Polynomial(3), Laplace())]
     ['linear', 'Gaussian, width 0.5', 'Polynomial, degree 3', 'Laplace, sharpness 3']
     """
