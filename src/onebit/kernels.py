@@ -1,9 +1,7 @@
 """Kernels: inner products in another space, as functions of ⟨x,x'⟩, ‖x‖² and ‖x'‖².
 
-A learner given a kernel never sees the other space; it keeps examples and asks the kernel how alike two of them are.
-Beside the value itself a kernel has two properties that let a whole block of rounds be scored at once without ever
-changing a guess: how much rounding can move its value, and, if it is a function of ⟨x,x'⟩ alone, a polynomial close to
-it.
+A learner with a kernel keeps examples, and its scores are sums of kernel values. Two more properties let a block of
+rounds be scored at once without changing a guess: `sensitivity` to rounding, and a `series`, a polynomial close to it.
 """
 
 import math
@@ -38,8 +36,7 @@ Value = Callable[[float, float, float, tuple[float, ...]], float]
 
 _UNIT_BALL_SLACK = 1e-9  # rows that were normalised elsewhere are off by rounding
 _MOST_DEGREE = 1_000_000  # a value takes that many products
-# Beyond, a binomial coefficient is no float any more; and no screen has so many terms.
-_MOST_SERIES_DEGREE = 1000
+_MOST_SERIES_DEGREE = 1000  # beyond, a binomial coefficient is no float
 _LEAST_NORMAL = 2.0**-1022  # below, floats have fewer digits
 
 
