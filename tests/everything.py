@@ -32,7 +32,12 @@ def learner_examples() -> list[Learner]:
 def kernel_examples() -> list[Kernel]:
     """Return every kernel of onebit, on rows as they are and on rows of length 1."""
     classes = (cls for _, cls in inspect.getmembers(onebit.kernels, inspect.isclass) if issubclass(cls, Kernel))
-    return [cls(**how) for cls in classes if cls not in (Kernel, Custom) for how in ({}, {"normalize": True})]
+    return [
+        cls(**how)
+        for cls in classes
+        if not inspect.isabstract(cls) and cls is not Custom
+        for how in ({}, {"normalize": True})
+    ]
 
 
 def stream_functions() -> list[Callable[..., Any]]:

@@ -1,6 +1,7 @@
 """Blocks and screens change no guess, whatever the block's size, and never hide a bad kernel."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,3 +135,18 @@ def test_the_store_doubles_and_keeps_its_order() -> None:
     space.restore(marked)
     assert space.size == 100
     assert space.arrays.totals.tolist() == [100.0]
+
+
+@pytest.mark.parametrize("kernel", [Polynomial(2), Polynomial(3), Linear(), Gaussian(1.0)], ids=repr)
+@pytest.mark.parametrize("size", [1e52, 1e100, 1e160])
+def test_blocks_play_very_long_rows_as_single_rounds_do(kernel: Any, size: float) -> None:
+    X = np.array([[size, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 1.0]])
+    said = []
+    for engine in ("stream", "rounds"):
+        with np.errstate(all="ignore"):
+            try:
+                trace = onebit.play(onebit.BanditPerceptron(kernel), X, [0, 1, 1, 0], engine=engine, keep_guesses=True)
+                said.append(str(trace.guesses))
+            except ValueError as error:
+                said.append(str(error)[:10])
+    assert said[0] == said[1]

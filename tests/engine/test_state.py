@@ -1,4 +1,4 @@
-"""Scratch paper is never mistaken for another round's, whatever happens between a guess and its answer."""
+"""A state's arrays, scratch and bookmarks: an answer is learned from its own round, whatever came between."""
 
 import copy
 import pickle
@@ -13,8 +13,6 @@ from onebit.checks.problems import noisy_problem, snapshot
 from onebit.inputs import Floats
 from onebit.kernels import Gaussian, Linear, Polynomial
 from onebit.learners import Learner
-from onebit.learners.bandit_perceptron import FIRST, HIGHEST
-from onebit.spaces import space_for
 
 PROBLEM = noisy_problem(120)
 
@@ -113,42 +111,6 @@ def test_a_copy_is_a_learner_of_its_own() -> None:
     assert snapshot(learner) == known
 
 
-def test_one_row_is_counted_although_ctrl_c_comes_right_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    learner = onebit.BanditPerceptron(classes=4).fit(PROBLEM.X[:50], PROBLEM.y[:50])
-    twin = copy.deepcopy(learner).partial_fit(PROBLEM.X[50:51], PROBLEM.y[50:51])
-    run = learner._state.run
-
-    def interrupted(*arguments: Any) -> None:
-        run(*arguments)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(learner._state, "run", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        learner.partial_fit(PROBLEM.X[50:51], PROBLEM.y[50:51])
-    assert snapshot(learner) == snapshot(twin)
-
-
-def test_a_rule_is_saved_under_its_own_name_only() -> None:
-    mixed = HIGHEST._replace(guess=FIRST.guess)
-    for lost in (mixed, HIGHEST._replace(home="nowhere:X"), HIGHEST._replace(home=""), FIRST._replace(home="onebit:x")):
-        with pytest.raises(ValueError, match="cannot be saved"):
-            pickle.dumps(space_for(None, lost, (), 3, 2))
-        twin: Any = copy.deepcopy(space_for(None, lost, (), 3, 2))
-        assert twin.rule is lost
-    assert pickle.loads(pickle.dumps(HIGHEST)) is HIGHEST
-
-
-def test_a_strangers_rule_may_make_arrays() -> None:
-    from onebit.engine.jit import jit_inline
-
-    @jit_inline
-    def guess(scores: Any, draw: Any, settings: Any) -> Any:
-        return np.argmax(np.exp(scores - scores.max())), False
-
-    space = space_for(None, HIGHEST._replace(guess=guess), (), 3, 4)
-    assert space.guess(np.ones((1, 3)), 0, 0)[0] == 0
-
-
 def test_a_bad_row_of_a_stream_is_named() -> None:
     X = PROBLEM.X[:30].copy()
     X[16:19] = 1e200  # two of them have an infinite inner product
@@ -171,21 +133,6 @@ def test_an_adaptive_stream_may_have_any_limit() -> None:
             return (np.ones(1), 1) if learner.round < 5 else None
 
     assert onebit.play(onebit.BanditPerceptron(), Short(), max_rounds=10**6).rounds == 5
-
-
-@pytest.mark.parametrize("kernel", [Polynomial(2), Polynomial(3), Linear(), Gaussian(1.0)], ids=repr)
-@pytest.mark.parametrize("size", [1e52, 1e100, 1e160])
-def test_blocks_play_very_long_rows_as_single_rounds_do(kernel: Any, size: float) -> None:
-    X = np.array([[size, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 1.0]])
-    said = []
-    for engine in ("stream", "rounds"):
-        with np.errstate(all="ignore"):
-            try:
-                trace = onebit.play(onebit.BanditPerceptron(kernel), X, [0, 1, 1, 0], engine=engine, keep_guesses=True)
-                said.append(str(trace.guesses))
-            except ValueError as error:
-                said.append(str(error)[:10])
-    assert said[0] == said[1]
 
 
 def test_ctrl_c_while_memory_grows_leaves_no_short_scratch_paper(monkeypatch: pytest.MonkeyPatch) -> None:
