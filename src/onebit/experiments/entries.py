@@ -227,7 +227,7 @@ def _kernels() -> dict[str, Any]:
     """Return the kernels that a name is enough for, by their name in lower case."""
     # Not Kernel itself and not Custom: each has a default for every setting.
     classes: list[Any] = [cls for _, cls in inspect.getmembers(onebit.kernels, inspect.isclass)]
-    kernels = [cls for cls in classes if issubclass(cls, Kernel) and is_dataclass(cls)]
+    kernels = [cls for cls in classes if issubclass(cls, Kernel) and is_dataclass(cls) and not inspect.isabstract(cls)]
     named: list[Any] = [cls for cls in kernels if all(field.default is not MISSING for field in fields(cls))]
     return {cls.__name__.lower(): cls for cls in named}
 
