@@ -1,7 +1,29 @@
 """Spaces turn features into scores: linear weights, for dense and sparse rows, and a support set with a kernel."""
 
-from onebit.spaces.linear import LinearSpace, space_for
-from onebit.spaces.rule import Rule
+from typing import Any
+
+from onebit.kernels import as_kernel
+from onebit.spaces.linear import LinearSpace
+from onebit.spaces.rule import Rule, Space
 from onebit.spaces.support_set import SupportSet
 
 __all__ = ["LinearSpace", "Rule", "SupportSet", "space_for"]
+
+
+def space_for(kernel: Any, rule: Rule, settings: tuple[float, ...], n_features: int, n_classes: int) -> Space:
+    """Return the empty space of a kernel: the linear one, with explicit weights, for None.
+
+    Parameters
+    ----------
+    kernel : None, Kernel or callable
+        A learner's `kernel` setting.
+    rule : Rule
+        The learner's rule.
+    settings : tuple of float
+        The numbers that the rule's functions need.
+    n_features, n_classes : int
+        The numbers of features and classes.
+    """
+    if kernel is None:  # weights, not examples: time and memory do not grow with the rounds
+        return LinearSpace(rule, settings, n_features, n_classes)
+    return SupportSet(as_kernel(kernel), rule, settings, n_features, n_classes)

@@ -17,9 +17,7 @@ from onebit.engine.loop import READY, Algorithm, Record, ready_if_finite
 from onebit.engine.randomness import fill_uniform
 from onebit.engine.state import unlocked
 from onebit.inputs import Floats, Integers, Rows, SparseRows, take
-from onebit.kernels import as_kernel
 from onebit.spaces.rule import Numbers, Rule, Space, rule_algorithm
-from onebit.spaces.support_set import SupportSet
 
 # With few features one accumulator per class stays in a register; with many, going through the weights row by row reads
 # them in memory order. Both add up in the order of the features, so the results are identical.
@@ -172,22 +170,3 @@ def _mend_rows(state: Weights, rows: Floats, out: Floats) -> None:
 def _score_sparse_rows(state: Weights, rows: SparseRows, out: Floats) -> None:
     for t in range(out.shape[0]):
         score_sparse(state, rows, t, (), out[t])
-
-
-def space_for(kernel: Any, rule: Rule, settings: tuple[float, ...], n_features: int, n_classes: int) -> Space:
-    """Return the empty space of a kernel: the linear one, with explicit weights, for None.
-
-    Parameters
-    ----------
-    kernel : None, Kernel or callable
-        A learner's `kernel` setting.
-    rule : Rule
-        The learner's rule.
-    settings : tuple of float
-        The numbers that the rule's functions need.
-    n_features, n_classes : int
-        The numbers of features and classes.
-    """
-    if kernel is None:  # weights, not examples: time and memory do not grow with the rounds
-        return LinearSpace(rule, settings, n_features, n_classes)
-    return SupportSet(as_kernel(kernel), rule, settings, n_features, n_classes)
