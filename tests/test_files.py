@@ -105,7 +105,7 @@ def test_a_fault_at_any_call_leaves_the_old_file_or_the_new(tmp_path: Path, go_w
 
 def test_a_kill_at_any_call_leaves_the_old_file_or_the_new(tmp_path: Path) -> None:
     folder = str(Path(__file__).parent)
-    script = f"import sys; sys.path.insert(0, {folder!r}); import test_replace_file as it; it.kill_at_every_call()"
+    script = f"import sys; sys.path.insert(0, {folder!r}); import test_files as it; it.kill_at_every_call()"
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert int(done.stdout) > 5

@@ -417,7 +417,7 @@ def test_an_enemys_facts_are_refused(path: Path) -> None:
     columns = state.columns[: learner._state.size].copy()
     columns[:, 0] = len(state.weights) - 1  # the constant has no scale
     refuses(path, resealed(None, content, state_columns=columns), "constant")
-    refuses(path, resealed(None, content, state_guesses=state.guesses + 2**62), "counted")
+    refuses(path, resealed(None, content, state_guesses=state.guesses + 2**62), "impossibly large")
     learner = played(onebit.BanditSVM(classes=4))
     learner.save(path)
     content, state = path.read_bytes(), learner._state.arrays
