@@ -141,13 +141,14 @@ def serve(folder: str, port: int, which: str, learner: str) -> None:
     """Run a service that has one decider."""
     import uvicorn
 
-    from onebit.service.app import create_app
-    from onebit.service.bodies import own_learner
-    from onebit.service.process import set_up_process
+    from onebit.decider.calls import own_learner
+    from onebit.service.app import Service
+    from onebit.service.server import set_up_process
 
     set_up_process()
-    app = create_app(Path(folder), rate=0.0, opener=OPENERS[which])
-    app.state.service.workers.create(*NAME.split("/"), {"classes": CLASSES, "learner": own_learner(learner)})
+    app = Service(Path(folder), rate=0.0, opener=OPENERS[which])
+    namespace, _, name = NAME.partition("/")
+    app.workers.create(namespace, name, {"classes": CLASSES, "learner": own_learner(learner)})
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False, proxy_headers=False, ws="none")
 
 

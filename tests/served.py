@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, Self
 
 import uvicorn
 
-from onebit.service.app import Service, create_app
-from onebit.service.connections import Connections
-from onebit.service.protocol import guard
+from onebit.service.app import Service
+from onebit.service.connections import Connections, guard
 from onebit.service.server import Server
 
 
@@ -34,12 +33,12 @@ class Served:
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.folder = folder
-        self.app = create_app(folder, **settings)
-        self.service: Service = self.app.state.service
+        self.app = Service(folder, **settings)
+        self.service = self.app
 
     def __enter__(self) -> Self:
         self._runner = asyncio.Runner()
-        self._lifespan = self.app.router.lifespan_context(self.app)
+        self._lifespan = self.app.running()
         self._runner.run(self._lifespan.__aenter__())
         for _, _, desk in self.service.workers:
             desk.opened.wait()
@@ -108,7 +107,7 @@ def serving_here(
     folder: Path, http: Any = "auto", under: str = "", places: Connections | None = None, **settings: Any
 ) -> Iterator[str]:
     """Run a service in a thread: a process of its own takes seconds to begin."""
-    app = kept_under(under, create_app(folder, **settings))
+    app = kept_under(under, Service(folder, **settings))
     with running_here(app, places, http=http) as (url, _server):
         yield url + under
 

@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from onebit.commands.serve import PASSWORD_FILE_VARIABLE
+from onebit.service.app import MOST_THREADS
 from onebit.service.connections import MOST_CONNECTIONS
-from onebit.service.limits import MOST_DECIDERS, MOST_THREADS
+from onebit.service.pool import MOST_DECIDERS
 
 ROOT = Path(__file__).parent.parent
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi")
+pytest.importorskip("starlette")
 
 from onebit.decider.client import Client, error_of
 from onebit.decider.decider import Decider

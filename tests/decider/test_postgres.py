@@ -459,10 +459,10 @@ SHOP = "/v1/shop"
 def test_services_share_a_database(
     server: Server, in_database: InDatabase, tmp_path: Path, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("fastapi")
+    pytest.importorskip("starlette")
     from served import Served
 
-    monkeypatch.setattr("onebit.service.workers.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("onebit.service.pool.LOOK_SECONDS", 0.05)
     url, name = in_database
     desk = f"/v1/{name}"
     with Served(tmp_path / "b", log=url) as standby:
@@ -488,8 +488,8 @@ def test_services_share_a_database(
 
 
 def test_a_service_whose_database_is_away(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    pytest.importorskip("fastapi")
-    from onebit.service.problems import problem_of
+    pytest.importorskip("starlette")
+    from onebit.service.gate import problem_of
     from served import Served
 
     with Served(tmp_path, log="postgresql://me:hunter2@127.0.0.1:1/x") as served:

@@ -22,8 +22,7 @@ from onebit.decider.log import of_json
 from onebit.decider.sqlite import Mark, MarkFile, OwnerFile
 from onebit.decider.tickets import LogError, LostEventsError, LostJournalWarning, OwnedError
 from onebit.files import make_folder
-from onebit.service.stores import Folder
-from onebit.service.workers import WorkerPool
+from onebit.service.pool import Folder, WorkerPool
 
 
 @pytest.fixture

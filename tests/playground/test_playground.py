@@ -11,22 +11,22 @@ import pytest
 import onebit
 from onebit.kernels import Gaussian
 from onebit.playground import scenes
-from onebit.playground.catalogue import CATALOGUE, looks, new_learner
+from onebit.playground.catalogue import CATALOGUE, looks, measure, new_learner, promised
 from onebit.playground.oracle import MOST_ANSWERS, Oracle, StaleError
-from onebit.playground.picture import flat_picture, widest_picture
-from onebit.playground.promise import measure, promised
 from onebit.playground.scenes import (
     DRAWN_LABELS,
     MOST_CLASSES,
     MOST_COLUMNS,
     MOST_POINTS,
     MOST_ROUNDS,
+    flat_picture,
     make_scene,
     scene_from_table,
     scene_titles,
+    widest_picture,
 )
+from onebit.playground.server import NoSuchSessionError, Sessions
 from onebit.playground.session import FINISHED, READY, BusyError, Session
-from onebit.playground.sessions import NoSuchSessionError, Sessions
 from onebit.streams import child_reader
 
 LIGHT = ["perceptron", "chance"]

@@ -7,14 +7,13 @@ import socket
 from typing import Any, NamedTuple
 
 import pytest
-from fastapi import FastAPI
 
 from in_process import onebit
 from onebit.commands.playground import listen
+from onebit.decider.calls import LARGEST_BODY
 from onebit.playground import server
-from onebit.playground.server import create_app
-from onebit.playground.sessions import Sessions
-from onebit.service.web import LARGEST_BODY, PAGE_PARTS
+from onebit.playground.server import Playground, Sessions
+from onebit.service.gate import PAGE_PARTS
 
 
 class Reply(NamedTuple):
@@ -27,7 +26,7 @@ class Reply(NamedTuple):
         return json.loads(self.body)
 
 
-def ask(app: FastAPI, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Reply:
+def ask(app: Playground, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Reply:
     """Ask an application as a server would, without one."""
     content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
     sent = {"host": "127.0.0.1:8017", "content-length": str(len(content))}
@@ -55,15 +54,15 @@ def ask(app: FastAPI, method: str, path: str, body: Any = None, headers: dict[st
 
 
 @pytest.fixture(scope="module")
-def app() -> FastAPI:
-    return create_app()
+def app() -> Playground:
+    return Playground()
 
 
-def new_session(app: FastAPI, **changes: Any) -> Reply:
+def new_session(app: Playground, **changes: Any) -> Reply:
     return ask(app, "POST", "/api/sessions", {"stream": "drawn", "learners": ["chance"], "seed": 1, **changes})
 
 
-def test_a_session_from_its_beginning_to_its_end(app: FastAPI) -> None:
+def test_a_session_from_its_beginning_to_its_end(app: Playground) -> None:
     made = new_session(app)
     assert made.status == 201
     path = f"/api/sessions/{made.json['id']}"
@@ -78,7 +77,7 @@ def test_a_session_from_its_beginning_to_its_end(app: FastAPI) -> None:
     assert ask(app, "GET", path).status == 404
 
 
-def test_an_oracle(app: FastAPI) -> None:
+def test_an_oracle(app: Playground) -> None:
     made = ask(app, "POST", "/api/oracles", {"classes": ["a", "b"], "learner": "chance"})
     path = f"/api/oracles/{made.json['id']}"
     assert ask(app, "POST", f"{path}/answer", {"round": 1, "correct": True}).json["right"] == 1
@@ -87,7 +86,7 @@ def test_an_oracle(app: FastAPI) -> None:
     assert ask(app, "GET", path).json["answered"] == 1
 
 
-def test_the_page_and_all_that_it_names_are_there_and_nothing_else(app: FastAPI) -> None:
+def test_the_page_and_all_that_it_names_are_there_and_nothing_else(app: Playground) -> None:
     page = ask(app, "GET", "/")
     assert page.headers["content-type"].startswith("text/html")
     named = ["/page/main.js", "/parts/base.css", "/parts/vendor/NOTICE"]
@@ -113,7 +112,7 @@ def test_no_page_asks_for_anything_from_elsewhere() -> None:
             assert "innerHTML" not in text, path.name
 
 
-def test_every_answer_has_the_headers_that_keep_a_page_safe(app: FastAPI) -> None:
+def test_every_answer_has_the_headers_that_keep_a_page_safe(app: Playground) -> None:
     for reply in (ask(app, "GET", "/"), ask(app, "GET", "/nowhere"), ask(app, "GET", "/", headers={"host": "evil"})):
         policy = reply.headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -136,7 +135,7 @@ def test_every_answer_has_the_headers_that_keep_a_page_safe(app: FastAPI) -> Non
         ({"content-length": str(LARGEST_BODY + 1)}, 413),
     ],
 )
-def test_strangers_are_not_let_in(app: FastAPI, headers: dict[str, str], status: int) -> None:
+def test_strangers_are_not_let_in(app: Playground, headers: dict[str, str], status: int) -> None:
     body = {"stream": "wedges", "learners": ["chance"]}
     reply = ask(app, "POST", "/api/sessions", body, headers)
     assert reply.status == status
@@ -144,7 +143,7 @@ def test_strangers_are_not_let_in(app: FastAPI, headers: dict[str, str], status:
     assert reply.json["status"] == status
 
 
-def test_this_machine_is_let_in_under_its_names(app: FastAPI) -> None:
+def test_this_machine_is_let_in_under_its_names(app: Playground) -> None:
     for host in ("localhost:8017", "127.0.0.1:1", "[::1]:8017"):
         assert ask(app, "GET", "/api/catalogue", headers={"host": host, "origin": f"http://{host}"}).status == 200
 
@@ -170,7 +169,7 @@ def test_this_machine_is_let_in_under_its_names(app: FastAPI) -> None:
         ("/api/nowhere", {}, 404),
     ],
 )
-def test_nonsense_is_refused_in_words(app: FastAPI, path: str, body: Any, status: int) -> None:
+def test_nonsense_is_refused_in_words(app: Playground, path: str, body: Any, status: int) -> None:
     reply = ask(app, "POST", path, body)
     assert reply.status in (status, 400), reply.body  # 400: no JSON at all
     assert reply.headers["content-type"] == "application/problem+json"
@@ -183,7 +182,7 @@ def test_a_bug_is_not_told_to_the_page(monkeypatch: pytest.MonkeyPatch, caplog: 
         raise KeyError("secret")
 
     monkeypatch.setattr(Sessions, "get", broken)
-    reply = ask(create_app(), "GET", "/api/sessions/any")
+    reply = ask(Playground(), "GET", "/api/sessions/any")
     assert reply.status == 500
     assert b"secret" not in reply.body
     assert "content-security-policy" in reply.headers
@@ -200,7 +199,7 @@ def test_another_port_is_taken_where_one_is_in_use() -> None:
 
 
 def test_what_is_missing_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.commands.playground._NEEDED", ("fastapi", "not_there_at_all"))
+    monkeypatch.setattr("onebit.commands.playground._NEEDED", ("starlette", "not_there_at_all"))
     run = onebit("playground", "--no-browser")
     assert run.returncode == 1
     assert "not_there_at_all must be installed" in run.stderr

@@ -15,11 +15,11 @@ import pytest
 
 import onebit
 from in_process import onebit as command
+from onebit.decider.agents import VERBS, _error_text, answer, create_server, serve_stdio
+from onebit.decider.calls import LARGEST_BODY, checked
 from onebit.decider.client import RemoteDecider
 from onebit.decider.decider import Decider
-from onebit.service.agents import VERBS, _error_text, answer, create_server, serve_stdio
 from onebit.service.tokens import add_token
-from onebit.service.web import LARGEST_BODY
 from served import serving_here
 
 mcp = pytest.importorskip("mcp")
@@ -106,12 +106,13 @@ def test_every_verb_of_a_service(tmp_path: Path) -> None:
 def test_tools_say_how_they_are_used(desk: Decider) -> None:
     async def conversation(client: Any) -> Any:
         for tool in (await client.list_tools()).tools:
-            verb = VERBS[tool.name]
-            assert tool.input_schema == verb.schema()
+            verb, schema = VERBS[tool.name], tool.input_schema
+            assert schema == verb.schema()
+            assert (schema["type"], schema["additionalProperties"]) == ("object", False)
             _, _, example = str(tool.description).partition("Example: ")
-            if verb.needed:
-                assert set(verb.needed) <= json.loads(example).keys() <= verb.fields.keys()
-                verb.call_of(json.loads(example))
+            if schema["required"]:
+                assert set(schema["required"]) <= json.loads(example).keys() <= schema["properties"].keys()
+                checked(verb.request, json.loads(example))
         return client.instructions
 
     told = talk(desk, conversation)
@@ -140,7 +141,7 @@ def test_what_is_refused_changes_nothing(desk: Decider) -> None:
         ("tell", {"id": "none", "correct": "yes"}, "correct must be True or False"),
         ("shadow", {"record": RECORD, "label": "none", "correct": True}, 'add_class {"label": "none"}'),
         ("add_class", {"label": "search"}, "search"),
-        ("add_class", {"label": 1.5}, "a label must be"),
+        ("add_class", {"label": 1.5}, "label must be a text"),
         ("status", {"all": True}, "there is no field 'all'"),
     ]
 
@@ -178,7 +179,7 @@ def test_a_bug_is_not_told(desk: Decider, monkeypatch: pytest.MonkeyPatch, caplo
     def broken(_desk: Decider) -> Any:
         raise KeyError("a secret of the house")
 
-    monkeypatch.setattr("onebit.service.bodies.status_call", broken)
+    monkeypatch.setattr("onebit.decider.calls.status", broken)
 
     async def conversation(client: Any) -> str:
         return await refused(client, "status", {})
@@ -193,7 +194,7 @@ def test_the_disk_keeps_nobody_waiting(desk: Decider, monkeypatch: pytest.Monkey
     def slow(_desk: Decider) -> Any:
         return {"waited": is_free.wait(10)}
 
-    monkeypatch.setattr("onebit.service.bodies.status_call", slow)
+    monkeypatch.setattr("onebit.decider.calls.status", slow)
 
     async def conversation(client: Any) -> Any:
         waiting = asyncio.create_task(said(client, "status"))

@@ -13,17 +13,17 @@ from urllib.parse import urljoin
 import numpy as np
 import pytest
 
-pytest.importorskip("fastapi")
+pytest.importorskip("starlette")
 
 
 import onebit
 from onebit.decider.decider import Decider
 from onebit.decider.queries import kernel_weights
 from onebit.decider.state import State
-from onebit.service.desk_page import PAGE
-from onebit.service.tickets import shown_record
+from onebit.service.app import PAGE
+from onebit.service.gate import PAGE_PARTS
+from onebit.service.pages import shown_record
 from onebit.service.tokens import add_token
-from onebit.service.web import PAGE_PARTS
 from served import Served
 
 SCRIPT = "<img src=x onerror=alert(1)>"
@@ -133,7 +133,7 @@ def test_the_desk_of_a_decider(served: Served) -> None:
 
 
 def test_numbers_are_no_older_than_a_moment(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.watching._FRESH_SECONDS", -1.0)
+    monkeypatch.setattr("onebit.service.pages._FRESH_SECONDS", -1.0)
     for n in range(1, 4):
         (ticket, *_) = [served.ask("POST", f"{DESK}/guess", {"record": {"x": float(n)}}).json]
         served.ask("POST", f"{DESK}/tell", {"id": ticket["id"], "correct": n > 1})
@@ -175,7 +175,7 @@ def test_a_ticket_and_its_life(served: Served) -> None:
 
 
 def test_a_busy_decider_keeps_the_list_waiting_half_a_second(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.watching._PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("onebit.service.pages._PATIENCE_SECONDS", 0.05)
     served.ask("PUT", "/v1/shop/busy", LIGHT)
     busy, is_free = served.service.workers.get("shop", "busy").open_decider(), threading.Event()
     is_held = threading.Event()

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi")
+pytest.importorskip("starlette")
 
 import onebit
 from live_places import Place
-from onebit.decider import log, replay, state
+from onebit.decider import calls, log, replay, state
 from onebit.decider.tickets import indices_of
-from onebit.service import bodies
 from served import Served
 
 LIGHT = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
@@ -148,7 +147,7 @@ def test_events_are_read_in_pieces_of_so_many_bytes(place: Place, monkeypatch: p
 
 
 def test_pages_are_bounded_in_bytes_and_hold_every_event_once(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "MOST_BYTES_A_PAGE", 250_000)
+    monkeypatch.setattr(calls, "MOST_BYTES_A_PAGE", 250_000)
     for i in range(6):
         assert served.ask("POST", f"{DESK}/guess", {"record": {"subject": LONG * (4 if i == 3 else 1)}}).status == 200
     after, seen, sizes = 0, [], []
@@ -209,7 +208,7 @@ import os, sys
 from itertools import islice
 from onebit import BanditPerceptron
 from onebit.decider.decider import Decider
-from onebit.service.bodies import described_page
+from onebit.decider.calls import page_of_events
 
 def peak():
     (line,) = (line for line in open("/proc/self/status") if line.startswith("VmHWM"))
@@ -222,7 +221,7 @@ def write(desk):
 def read(desk):
     after, page = 0, {"events": True}
     while page["events"]:
-        page = described_page(islice(desk.events(after), 1000), desk.classes, after)
+        page = page_of_events(islice(desk.events(after), 1000), desk.classes, after)
         after = page["next"]
 
 record = {f"text {i}": "some words " * 80_000 for i in range(4)}  # 3.5 MB

@@ -19,15 +19,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("fastapi")
+pytest.importorskip("starlette")
 
 import onebit
 from onebit.decider.client import Client
 from onebit.decider.decider import Decider
 from onebit.inputs import SparseRows
-from onebit.service.app import create_app
-from onebit.service.stores import Folder
-from onebit.service.workers import WorkerPool
+from onebit.service.app import Service
+from onebit.service.pool import Folder, WorkerPool
 from served import Served, running_here
 
 LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
@@ -125,16 +124,16 @@ def test_a_service_that_compiles_stops_at_once(tmp_path: Path, compiler: threadi
     with Served(tmp_path, warms=True) as served:
         assert served.ask("PUT", DESK, LIGHT).status == 201
     compiler.clear()
-    app, replies = create_app(tmp_path, warms=True), list[int]()
-    desks = app.state.service.workers
+    app, replies = Service(tmp_path, warms=True), list[int]()
+    desks = app.workers
     with running_here(app, on_stop=desks.stop_compiling) as (url, _):
         said = json.dumps({"record": {"x": 1.0}}).encode()
         asked = urllib.request.Request(f"{url}{DESK}/guess", said, {"content-type": "application/json"})
         waiting = threading.Thread(target=lambda: replies.append(status_of(asked)))
         desk = desks.get("shop", "routing")
-        wait_until(lambda: desk.compiling.is_alive)
+        wait_until(lambda: desk._compiler is not None and desk._compiler.is_alive())
         waiting.start()
-        wait_until(desk._line.qsize)
+        wait_until(desk._queue.qsize)
         began = time.monotonic()
     assert time.monotonic() - began < 5.0
     waiting.join()

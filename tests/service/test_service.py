@@ -17,21 +17,20 @@ from unittest.mock import Mock
 
 import pytest
 
-pytest.importorskip("fastapi")
+pytest.importorskip("starlette")
 
 from in_process import onebit
 from onebit.commands.serve import PASSWORD_FILE_VARIABLE, _database
+from onebit.decider.calls import LARGEST_BODY, own_learner
 from onebit.decider.client import MOST_AT_ONCE, Client
 from onebit.decider.decider import Decider
 from onebit.decider.tickets import UnreachableError
-from onebit.service.app import create_app
-from onebit.service.bodies import own_learner
-from onebit.service.limits import MOST_READERS, MOST_WAITING, Allowance
+from onebit.service.app import Service
+from onebit.service.gate import Allowance, Problem
 from onebit.service.metrics import _OfDeciders
-from onebit.service.stores import Folder
+from onebit.service.pool import Folder, WorkerPool
 from onebit.service.tokens import FILE, Tokens, add_token, read_tokens, remove_token
-from onebit.service.web import LARGEST_BODY, Problem
-from onebit.service.workers import DeciderWorker, Load, WorkerPool
+from onebit.service.workers import MOST_READERS, MOST_WAITING, DeciderWorker, Load
 from served import Reply, Served, running_here
 
 LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
@@ -286,7 +285,7 @@ def test_two_who_scrape_at_once_both_see_a_busy_decider() -> None:
 
 def test_what_is_refused_when_the_service_stops_is_never_written(tmp_path: Path) -> None:
     """SIGTERM while a decider is busy: what it has begun is answered as it went, all else 504, and not done later."""
-    app = create_app(tmp_path)
+    app = Service(tmp_path)
     with running_here(app, timeout_graceful_shutdown=0.2) as (url, server), ThreadPoolExecutor(8) as threads:
         with Client(url) as client:
             client.create("shop/routing", **LIGHT)
@@ -298,16 +297,16 @@ def test_what_is_refused_when_the_service_stops_is_never_written(tmp_path: Path)
             reply = connection.getresponse()
             return Reply(reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read())
 
-        desk = app.state.service.workers.get("shop", "routing")
+        desk = app.workers.get("shop", "routing")
         with desk.open_decider()._lock:  # it is busy
             begun = threads.submit(ask, "POST", f"{DESK}/guess", {"record": {"x": 1.0}, "key": "begun"})
-            wait_until(lambda: desk._n_bytes > 0 and desk._line.empty())
+            wait_until(lambda: desk._n_bytes > 0 and desk._queue.empty())
             in_line = [
                 threads.submit(ask, "POST", f"{DESK}/guess", {"record": {"x": 1.0}, "key": "in line"}),
                 threads.submit(ask, "POST", f"{DESK}/tell", {"id": known.id, "correct": True}),
                 threads.submit(ask, "POST", f"{DESK}/classes", {"label": "late"}),
             ]
-            wait_until(lambda: desk._line.qsize() == 3)
+            wait_until(lambda: desk._queue.qsize() == 3)
             server.should_exit = True
             for reply in [each.result(10) for each in in_line]:
                 assert is_problem(reply, 504, "nothing of it happened")
@@ -388,7 +387,7 @@ def test_many_who_ask_for_what_is_not_there_look_together(is_away: bool) -> None
 
 
 def test_a_standby_goes_on_looking_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.workers.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("onebit.service.pool.LOOK_SECONDS", 0.01)
     desks = WorkerPool(Elsewhere(RuntimeError("can't start new thread")))
     desks.open_all()
     end = time.monotonic() + 5.0
@@ -412,7 +411,7 @@ def test_a_standby_goes_on_looking_whatever_happens(monkeypatch: pytest.MonkeyPa
         ({"classes": 0}, "classes must be"),
         ({"classes": "abc"}, "classes must be a count or a list"),
         ({"classes": ["a", "a"]}, "a"),
-        ({"classes": [1.5]}, "a label must be"),
+        ({"classes": [1.5]}, "each a text of 1 to 200 letters or a whole number"),
         ({"classes": 10**9}, "100000 classes"),
         (LIGHT | {"learner": "os:system"}, "onebit's own"),
         (LIGHT | {"learner": "Banditron:kernel=os:system"}, "kernel must be one of"),
@@ -720,7 +719,7 @@ def test_a_bug_is_not_told(shared: Served, monkeypatch: pytest.MonkeyPatch) -> N
     def broken(_desk: Decider) -> Any:
         raise KeyError("a secret of the house")
 
-    monkeypatch.setattr("onebit.service.bodies.status_call", broken)
+    monkeypatch.setattr("onebit.decider.calls.status", broken)
     reply = shared.ask("GET", f"{DESK}/status")
     assert is_problem(reply, 500, "went wrong inside")
     assert b"secret" not in reply.body

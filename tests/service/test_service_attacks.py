@@ -16,15 +16,15 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-pytest.importorskip("fastapi")
+pytest.importorskip("starlette")
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from onebit.decider.calls import LARGEST_BODY
 from onebit.decider.client import Client
 from onebit.decider.decider import Decider
 from onebit.service.tokens import add_token
-from onebit.service.web import LARGEST_BODY
 from served import Served, serving_here
 
 SECRET = "the-label-of-somebody-else"
@@ -342,8 +342,8 @@ def test_a_large_request_that_is_refused_early_is_read_to_its_end(attacked: Atta
 
 
 def test_what_never_ends_is_let_go(attacked: Attacked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.web.BODY_SECONDS", 0.2)
-    monkeypatch.setattr("onebit.service.protocol.HEAD_SECONDS", 0.2)
+    monkeypatch.setattr("onebit.service.gate.BODY_SECONDS", 0.2)
+    monkeypatch.setattr("onebit.service.connections.HEAD_SECONDS", 0.2)
     whole = attacked.post(GUESS)
     for sent in (b"", whole[:30], whole[: -len(GUESS)], whole[:-5]):
         ((status, headers, body),) = talk(attacked.url, sent)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi")
+pytest.importorskip("starlette")
 
 from onebit.commands.serve import serve_command
 from onebit.service.audit import AuditLog

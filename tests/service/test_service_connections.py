@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-pytest.importorskip("fastapi")
+pytest.importorskip("starlette")
 
-from onebit.service import process
-from onebit.service.app import create_app
-from onebit.service.connections import Connections, places_for
+from onebit.service.app import Service
+from onebit.service.connections import Connections, connection_limits
+from onebit.service.server import raise_file_limit
 from onebit.service.tokens import add_token
 from served import running_here, serving_here
 
@@ -104,8 +104,8 @@ def wait_until(is_so: Callable[[], bool], seconds: float = 10.0) -> None:
 
 
 def test_slow_connections_shut_nobody_out(tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.protocol.HEAD_SECONDS", 1.5)
-    monkeypatch.setattr("onebit.service.protocol.REFUSED_SECONDS", 0.2)
+    monkeypatch.setattr("onebit.service.connections.HEAD_SECONDS", 1.5)
+    monkeypatch.setattr("onebit.service.connections.REFUSED_SECONDS", 0.2)
     places = Connections(16, 11)  # 4 of them are kept for those who are known
     with serving_here(tmp_path, http, places=places) as url:
         established = Asking(url)
@@ -154,7 +154,7 @@ def test_only_who_has_a_token_is_known(tmp_path: Path) -> None:
 
 
 def test_whoever_reads_nothing_is_let_go(tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.protocol.SEND_SECONDS", 0.2)
+    monkeypatch.setattr("onebit.service.connections.SEND_SECONDS", 0.2)
     places = Connections(4, 4)
     with serving_here(tmp_path, http, places=places) as url:
         at = urlsplit(url)
@@ -191,9 +191,9 @@ ASK_FOR_MUCH = b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 def test_whoever_leaves_the_end_of_an_answer_is_let_go(
     tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onebit.service.protocol.SEND_SECONDS", 0.2)
+    monkeypatch.setattr("onebit.service.connections.SEND_SECONDS", 0.2)
     places = Connections(4, 4)
-    with running_here(create_app(tmp_path), places, http=http) as (url, server), slow_reader(url) as slow:
+    with running_here(Service(tmp_path), places, http=http) as (url, server), slow_reader(url) as slow:
         state = server.server_state
         for n_asked in range(1, 1_000):  # until the system has no room for the next answer
             with suppress(ConnectionError):  # it has been let go already
@@ -205,9 +205,9 @@ def test_whoever_leaves_the_end_of_an_answer_is_let_go(
 
 
 def test_whoever_reads_hardly_anything_is_let_go(tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.protocol.SEND_SECONDS", 0.5)
+    monkeypatch.setattr("onebit.service.connections.SEND_SECONDS", 0.5)
     places = Connections(4, 4)
-    with running_here(create_app(tmp_path), places, http=http) as (url, server):
+    with running_here(Service(tmp_path), places, http=http) as (url, server):
         asking = Asking(url)
         assert asking.ask("PUT", DESK, LIGHT) == 201
         assert asking.ask(body={"record": {"text": "word " * 190_000}}) == 200
@@ -229,7 +229,7 @@ def test_large_requests_that_arrive_slowly_take_bounded_memory(
     tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onebit.service.gate.MOST_BYTES_HELD", 500_000)
-    app: Any = create_app(tmp_path)
+    app: Any = Service(tmp_path)
     with running_here(app, http=http) as (url, _server):
         at = urlsplit(url)
         asking = Asking(url)
@@ -239,11 +239,11 @@ def test_large_requests_that_arrive_slowly_take_bounded_memory(
         head = b"POST /v1/shop/routing/guess HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         with socket.create_connection((str(at.hostname), at.port), timeout=20) as slow:
             slow.sendall(head + b"Content-Length: 400000\r\n\r\n" + b" " * 399_999)
-            wait_until(lambda: app.front._n_held == 399_999)
+            wait_until(lambda: app._gate._n_held == 399_999)
             assert asking.ask(body=large) == 503, "it says so, and when to try again"
             assert asking.headers["retry-after"] == "1"
             assert asking.ask() == 200, "small ones are taken"
-        wait_until(lambda: app.front._n_held == 0)
+        wait_until(lambda: app._gate._n_held == 0)
         assert asking.ask(body=large) == 200
         asking.close()
 
@@ -289,22 +289,22 @@ def test_how_many_there_may_be() -> None:
     def limits(places: Connections) -> tuple[int, int]:
         return places._most, places._most_of_address
 
-    assert limits(places_for(None, None, 20_000)) == (1000, 250)
-    assert limits(places_for(None, None, 256)) == (128, 32)
-    assert limits(places_for(None, 100, 256)) == (128, 100)
-    assert limits(places_for(5_000, 5_000, 10_000)) == (5000, 5000)
+    assert limits(connection_limits(None, None, 20_000)) == (1000, 250)
+    assert limits(connection_limits(None, None, 256)) == (128, 32)
+    assert limits(connection_limits(None, 100, 256)) == (128, 100)
+    assert limits(connection_limits(5_000, 5_000, 10_000)) == (5000, 5000)
     with pytest.raises(ValueError, match=r"--max-connections 5001 needs 10002 open files.*ulimit -n.*at most 5000"):
-        places_for(5_001, None, 10_000)
+        connection_limits(5_001, None, 10_000)
     for most, of_address in ((0, None), (10, 0), (10, 11)):
         with pytest.raises(ValueError, match="--max-connections"):
-            places_for(most, of_address, 10_000)
+            connection_limits(most, of_address, 10_000)
 
 
 def test_the_limit_of_open_files_is_raised() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 500), hard))
-        raised = process.raise_file_limit()
+        raised = raise_file_limit()
         assert raised == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         assert raised == 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
     finally:

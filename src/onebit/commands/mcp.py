@@ -25,10 +25,10 @@ def mcp_command(request: McpRequest) -> None:
         raise RuntimeError("mcp must be installed for this: pip install 'onebit[mcp]'")
     if request.url is None and request.token_file is not None:
         raise ValueError("--token-file is for a service: give its --url too, or leave it out")
+    from onebit.decider.agents import serve_stdio
+    from onebit.decider.calls import own_learner
     from onebit.decider.client import Client
     from onebit.decider.decider import Decider
-    from onebit.service.agents import serve_stdio
-    from onebit.service.bodies import own_learner
 
     classes = [name.strip() for part in request.classes for name in part.split(",")] or None
     if classes is not None and "" in classes:

@@ -15,7 +15,7 @@ from rich.console import Console
 from onebit.inputs import check_integer
 
 HOST = "127.0.0.1"
-_NEEDED = ("fastapi", "uvicorn")
+_NEEDED = ("starlette", "uvicorn")
 _NO_COMPILER = "NUMBA_DISABLE_JIT"
 
 
@@ -55,12 +55,12 @@ def _serve(port: int, open_browser: bool) -> None:
     # A large library: who serves nothing does without it.
     import uvicorn
 
-    from onebit.playground.server import create_app
+    from onebit.playground.server import Playground
 
     listening = listen(port)
     address = f"http://{HOST}:{listening.getsockname()[1]}/"
     console = Console(highlight=False, soft_wrap=True)
-    settings = uvicorn.Config(create_app(), log_level="warning", server_header=False, timeout_graceful_shutdown=1)
+    settings = uvicorn.Config(Playground(), log_level="warning", server_header=False, timeout_graceful_shutdown=1)
     console.print(f"onebit {version('onebit')}: the playground is at {address} (Ctrl-C stops it)")
     sys.stdout.flush()
     if open_browser:

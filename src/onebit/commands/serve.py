@@ -15,7 +15,7 @@ from onebit.files import make_folder
 from onebit.inputs import check_integer, check_number
 from onebit.service.tokens import FILE, add_token, read_tokens, remove_token
 
-_NEEDED = ("fastapi", "uvicorn", "prometheus_client")
+_NEEDED = ("starlette", "uvicorn", "prometheus_client")
 LOG_VARIABLE = "ONEBIT_LOG"
 """Names the database, so that no password need be on the command line."""
 PASSWORD_FILE_VARIABLE = "ONEBIT_LOG_PASSWORD_FILE"
@@ -74,23 +74,20 @@ def serve_command(
     # A large library: who serves nothing does without it.
     import uvicorn
 
-    from onebit.service.app import create_app
+    from onebit.service.app import Service
     from onebit.service.audit import AuditLog
-    from onebit.service.connections import places_for
-    from onebit.service.journal import NAME, keep_journal
-    from onebit.service.process import raise_file_limit, set_up_process
-    from onebit.service.protocol import KEEP_ALIVE_SECONDS, guard
-    from onebit.service.server import Server
+    from onebit.service.connections import KEEP_ALIVE_SECONDS, connection_limits, guard
+    from onebit.service.server import NAME, Server, raise_file_limit, set_up_log, set_up_process
 
     if audit:
         AuditLog(folder).check()  # here, where the reason is the last line that is said
-    places = places_for(max_connections, max_connections_per_address, raise_file_limit())
+    connections = connection_limits(max_connections, max_connections_per_address, raise_file_limit())
     set_up_process()
-    keep_journal(log_requests)
+    set_up_log(log_requests)
     if os.path.lexists(folder / FILE) and not read_tokens(folder):
         logging.getLogger(NAME).warning("%s has no token: nobody may ask until one is added", folder / FILE)
     NOTICE.keep_quiet()  # the journal has a line for each decider
-    app = create_app(
+    app = Service(
         folder, log=log, tokens_required=is_open_to_others, rate=rate, warms=True, memory=n_bytes, audit=audit
     )
     config = uvicorn.Config(
@@ -105,9 +102,9 @@ def serve_command(
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    deciders = app.state.service.workers
+    deciders = app.workers
     try:
-        Server(guard(config, places), on_stop=deciders.stop_compiling).run()
+        Server(guard(config, connections), on_stop=deciders.stop_compiling).run()
     except (KeyboardInterrupt, SystemExit) as ended:  # SIGTERM has ended the process when all was closed
         # A thread within the compiler can only be left, and may crash if Python is taken down around it.
         if deciders.has_left_threads:

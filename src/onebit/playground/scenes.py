@@ -1,4 +1,4 @@
-"""Sources of a session's rounds: data sets of the paper, tables of the user, drawn points."""
+"""Sources of a session's rounds (data sets of the paper, tables of the user, drawn points), and their picture."""
 
 import tempfile
 import threading
@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from onebit.inputs import Floats, Integers, check_number, check_seed
-from onebit.playground.picture import Picture, flat_picture, widest_picture
 from onebit.reporting.text import printable, shortened
 from onebit.streams import bundled, paper_strong, paper_weak, preprocess, wedges
 from onebit.streams.files import ending, read_untrusted_text
@@ -30,9 +30,87 @@ DRAWN_LABELS = ("blue", "orange", "green", "pink")
 """Labels of drawn points."""
 
 _LONGEST_NAME = 40
+_BORDER = 0.08  # margin of a picture, as a fraction of the data's width
 # A table of two million characters takes about 100 MB and two seconds.
 _MOST_GIB, _MOST_SECONDS = 0.25, 30
 _ONE_AT_A_TIME = threading.Lock()
+
+
+# Pictures.
+
+
+class Picture(NamedTuple):
+    """A plane in the space of rows, ``origin + scale · (place @ axes)``; other rows are projected onto it.
+
+    Examples
+    --------
+    >>> picture = flat_picture(np.array([[3.0, 4.0, 1.0], [-3.0, 0.0, 1.0]]), "the two columns")
+    >>> picture.places(np.array([[3.0, 4.0, 1.0]])).tolist(), picture.rows(np.array([[3.0, 4.0]])).tolist()
+    ([[3.0, 4.0]], [[3.0, 4.0, 1.0]])
+    """
+
+    caption: str
+    """Description of the plane."""
+    origin: Floats
+    scale: Floats
+    """Scale of each column; 0 if constant."""
+    axes: Floats
+    """Two unit vectors (2 × d)."""
+    box: tuple[float, float, float, float]
+    """Left, bottom, right, top: a square."""
+
+    def places(self, X: Floats) -> Floats:
+        """Project rows into the plane."""
+        safe = np.where(self.scale > 0.0, self.scale, 1.0)
+        places: Floats = ((X - self.origin) / safe) @ self.axes.T
+        return places
+
+    def rows(self, places: Floats) -> Floats:
+        """Return the rows at points of the plane."""
+        rows: Floats = self.origin + self.scale * (places @ self.axes)
+        return rows
+
+    def grid(self, size: int) -> Floats:
+        """Return the rows at the centres of size × size cells, from the top left, line by line."""
+        left, bottom, right, top = self.box
+        steps = (np.arange(size) + 0.5) / size
+        x, y = np.meshgrid(left + (right - left) * steps, top - (top - bottom) * steps)
+        return self.rows(np.column_stack([x.ravel(), y.ravel()]))
+
+
+def flat_picture(X: Floats, caption: str, box: tuple[float, float, float, float] | None = None) -> Picture:
+    """Return the plane of the first two columns, at the first row's values of all others."""
+    axes = np.eye(2, X.shape[1])
+    origin = X[0] * (np.arange(X.shape[1]) >= 2)
+    return Picture(caption, origin, np.ones(X.shape[1]), axes, box or _square(X[:, :2]))
+
+
+def widest_picture(X: Floats) -> Picture:
+    """Return the plane of the first two principal components of the standardised rows."""
+    origin, scale = X.mean(axis=0), X.std(axis=0)
+    spread = (X - origin) / np.where(scale > 0.0, scale, 1.0)
+    _, lengths, directions = np.linalg.svd(spread, full_matrices=False)
+    axes = np.zeros((2, X.shape[1]))
+    axes[: len(directions[:2])] = directions[:2]
+    share, n_varying = float((lengths[:2] ** 2).sum() / max((lengths**2).sum(), 1e-300)), int((scale > 0).sum())
+    caption = (
+        f"the two principal components of {n_varying} columns, which hold {share:.0%} of their spread; "
+        "the background is that plane, and points off it are projected onto it"
+        if n_varying != 1
+        else "the one column that varies, from left to right"
+    )
+    return Picture(caption, origin, scale, axes, _square(spread @ axes.T))
+
+
+def _square(places: Floats) -> tuple[float, float, float, float]:
+    low, high = places.min(axis=0), places.max(axis=0)
+    centre, half = (low + high) / 2.0, float((high - low).max()) * (0.5 + _BORDER) or 1.0
+    left, bottom = (centre - half).tolist()
+    right, top = (centre + half).tolist()
+    return left, bottom, right, top
+
+
+# Scenes.
 
 
 class Scene(ABC):
@@ -204,21 +282,9 @@ def scene_from_table(
 ) -> Scene:
     r"""Return the rounds of an uploaded table: standardised, with an intercept, shuffled by the seed.
 
-    It is parsed in a child process with limited memory, one at a time, so that no file can crash the playground.
+    It is parsed in a child process with limited memory, one at a time, so that no file can crash the playground. The
+    extension of `file_name` determines the format; `label` and `drop` are as in `onebit.streams.read_table`.
 
-    Parameters
-    ----------
-    file_name : str
-        Its extension determines the format; otherwise used only in messages.
-    text : bytes
-        Content of the file.
-    seed : int
-        Seed of the order.
-    label, drop
-        As in `onebit.streams.read_table`.
-
-    Examples
-    --------
     >>> scene_from_table("fruit.csv", b"weight,class\n1,apple\n2,pear\n3,apple\n", seed=0).labels
     ('apple', 'pear')
     """

@@ -4,39 +4,30 @@ Requests of other sites are refused. Errors are problem+json (RFC 9457) with the
 only logged.
 """
 
-import logging
+import asyncio
+import secrets
+import sys
+import threading
+import time
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 
-from fastapi import FastAPI, Query, Request, Response
-from fastapi import Path as PathPart
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse
-from fastapi.staticfiles import StaticFiles
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from msgspec import Meta, Struct
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
 
+from onebit.decider.calls import checked, read_json
+from onebit.decider.log import to_json
 from onebit.playground.catalogue import CATALOGUE, MOST_LEARNERS
 from onebit.playground.oracle import LONGEST_NAME, MOST_NAMES, Oracle, StaleError
 from onebit.playground.scenes import DRAWN_LABELS, MOST_POINTS, make_scene, scene_from_table, scene_titles
 from onebit.playground.session import LARGEST_GRID, MOST_AT_ONCE, BusyError, Session
-from onebit.playground.sessions import NoSuchSessionError, Sessions
 from onebit.reporting.looks import PALETTE
-from onebit.service.web import (
-    HEADERS,
-    PAGE_HEADERS,
-    PAGE_PARTS,
-    Application,
-    Message,
-    Problem,
-    Receive,
-    Scope,
-    Send,
-    check_own_page,
-    headers_of,
-    read_body,
-)
+from onebit.service.gate import PAGE_PARTS, Files, Gate, Headers, Problem, Receive, Scope, Send, check_own_page
 
 PAGE = Path(__file__).parent / "page"
 MOST_SESSIONS, MOST_ORACLES = 12, 12
@@ -44,110 +35,190 @@ IDLE_SECONDS = 2 * 3600.0
 LARGEST_TABLE = 2_000_000
 """Maximum characters of an uploaded table."""
 
-_HEADERS = [*HEADERS, *PAGE_HEADERS]
-_LOG = logging.getLogger("onebit.playground")
+_Kept = TypeVar("_Kept")
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+class NoSuchSessionError(LookupError):
+    """There is no session with this id, or it is over."""
 
 
-class Table(_Body):
-    """A table of the user."""
+class Sessions(Generic[_Kept]):
+    """Stores objects under random ids; idle ones are dropped, and the least recently used when there are too many.
 
-    name: str = Field(max_length=200)
-    text: str = Field(max_length=LARGEST_TABLE)
-    label: str = Field(default="", max_length=200)
-    """The label column; the default ones if empty."""
-    drop: list[Annotated[str, Field(max_length=200)]] = Field(default=[], max_length=100)
-    """Columns to leave out."""
+    Examples
+    --------
+    >>> sessions = Sessions(most=1, idle_seconds=60.0)
+    >>> first, second = sessions.add("a"), sessions.add("b")
+    >>> sessions.get(second), len(sessions)
+    ('b', 1)
+    """
+
+    def __init__(
+        self,
+        most: int,
+        idle_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+        let_go: Callable[[_Kept], None] = lambda _thing: None,
+    ) -> None:
+        self._most, self._idle_seconds, self._clock, self._let_go = most, idle_seconds, clock, let_go
+        self._kept: OrderedDict[str, tuple[_Kept, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        with self._lock:
+            self._drop_old()
+            return len(self._kept)
+
+    def add(self, thing: _Kept) -> str:
+        """Store an object and return its id."""
+        name = secrets.token_urlsafe(16)
+        with self._lock:
+            self._drop_old()
+            while len(self._kept) >= self._most:
+                self._forget(next(iter(self._kept)))
+            self._kept[name] = thing, self._clock()
+        return name
+
+    def get(self, name: str) -> _Kept:
+        """Return the object with an id, and mark it as used."""
+        with self._lock:
+            self._drop_old()
+            if name not in self._kept:
+                raise NoSuchSessionError("there is no such session: it was left alone too long; start a new one")
+            thing, _ = self._kept.pop(name)
+            self._kept[name] = thing, self._clock()
+            return thing
+
+    def drop(self, name: str) -> None:
+        """Drop the object with an id, if there is one."""
+        with self._lock:
+            self._forget(name)
+
+    def _drop_old(self) -> None:
+        # In order of use: the first is the oldest.
+        now = self._clock()
+        while self._kept:
+            name, (_, asked) = next(iter(self._kept.items()))
+            if now - asked <= self._idle_seconds:
+                return
+            self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        if name in self._kept:
+            self._let_go(self._kept.pop(name)[0])
 
 
-class NewSession(_Body):
+# Requests.
+
+_Word = Annotated[str, Meta(max_length=40)]
+_Name = Annotated[str, Meta(max_length=200)]
+_Seed = Annotated[int, Meta(ge=0, lt=2**53)]
+_Number = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+
+
+class _Request(Struct, forbid_unknown_fields=True):
+    pass
+
+
+class Table(_Request):
+    """A table of the user; without a label, the column is one of the default ones."""
+
+    name: _Name
+    text: Annotated[str, Meta(max_length=LARGEST_TABLE)]
+    label: _Name = ""
+    drop: Annotated[list[_Name], Meta(max_length=100)] = []
+
+
+class NewSession(_Request):
     """Settings of a new session."""
 
-    stream: str = Field(max_length=40)
-    learners: list[Annotated[str, Field(max_length=40)]] = Field(min_length=1, max_length=MOST_LEARNERS)
-    seed: int = Field(default=0, ge=0, lt=2**53)
+    stream: _Word
+    learners: Annotated[list[_Word], Meta(min_length=1, max_length=MOST_LEARNERS)]
+    seed: _Seed = 0
     table: Table | None = None
 
 
-class Advance(_Body):
+class Advance(_Request):
     """Number of rounds to play."""
 
-    rounds: int = Field(ge=1, le=MOST_AT_ONCE)
+    rounds: Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)]
 
 
-class Point(_Body):
+class Point(_Request):
     """A drawn point."""
 
-    x: FiniteFloat
-    y: FiniteFloat
-    label: str = Field(max_length=40)
+    x: _Number
+    y: _Number
+    label: _Word
 
 
-class Points(_Body):
+class Points(_Request):
     """Drawn points."""
 
-    points: list[Point] = Field(min_length=1, max_length=MOST_POINTS)
+    points: Annotated[list[Point], Meta(min_length=1, max_length=MOST_POINTS)]
 
 
-class NewOracle(_Body):
+class Regions(_Request):
+    """Whose regions to draw, and how finely."""
+
+    learner: Annotated[int, Meta(ge=0)]
+    size: Annotated[int, Meta(ge=4, le=LARGEST_GRID)] = 32
+
+
+class Opinions(_Request):
+    """Whose opinions, and about which point."""
+
+    learner: Annotated[int, Meta(ge=0)]
+    x: _Number
+    y: _Number
+
+
+class NewOracle(_Request):
     """Settings of a new oracle session."""
 
-    classes: list[Annotated[str, Field(max_length=LONGEST_NAME)]] = Field(min_length=2, max_length=MOST_NAMES)
-    learner: str = Field(default="svm", max_length=40)
-    seed: int = Field(default=0, ge=0, lt=2**53)
+    classes: Annotated[list[Annotated[str, Meta(max_length=LONGEST_NAME)]], Meta(min_length=2, max_length=MOST_NAMES)]
+    learner: _Word = "svm"
+    seed: _Seed = 0
 
 
-class OracleAnswer(_Body):
+class OracleAnswer(_Request):
     """Feedback for a round."""
 
-    round: int = Field(ge=1)
+    round: Annotated[int, Meta(ge=1)]
     correct: bool
 
 
-_Id = Annotated[str, PathPart(max_length=64)]
+class Playground:
+    """The ASGI application, with no sessions yet."""
 
+    def __init__(self) -> None:
+        self._sessions: Sessions[Session] = Sessions(MOST_SESSIONS, IDLE_SECONDS, let_go=Session.end)
+        self._oracles: Sessions[Oracle] = Sessions(MOST_ORACLES, IDLE_SECONDS)
+        page, parts = Files(PAGE), Files(PAGE_PARTS)
+        one_session, one_oracle = "/api/sessions/{name}", "/api/oracles/{name}"
+        routes = [
+            _file("/", lambda _request: page.response("index.html")),
+            _file("/page/{path:path}", lambda request: page.response(request.path_params["path"])),
+            _file("/parts/{path:path}", lambda request: parts.response(request.path_params["path"])),
+            _call("GET", "/api/catalogue", _catalogue),
+            _call("POST", "/api/sessions", self._new_session, NewSession, 201),
+            _call("GET", one_session, lambda name: self._sessions.get(name).frame()),
+            _call("POST", f"{one_session}/advance", self._advance, Advance),
+            _call("POST", f"{one_session}/points", self._draw, Points),
+            _call("GET", f"{one_session}/regions", self._regions, Regions),
+            _call("GET", f"{one_session}/opinions", self._opinions, Opinions),
+            _call("DELETE", one_session, lambda name: self._sessions.drop(name), status=204),
+            _call("POST", "/api/oracles", self._new_oracle, NewOracle, 201),
+            _call("GET", one_oracle, lambda name: self._oracles.get(name).frame()),
+            _call("POST", f"{one_oracle}/answer", self._answer, OracleAnswer),
+        ]
+        self._gate = Gate(Router(routes, redirect_slashes=False), _admit, "onebit.playground", _problem_of)
 
-def create_app() -> FastAPI:
-    """Return the application, with no sessions yet."""
-    app = FastAPI(title="onebit playground", docs_url=None, redoc_url=None, openapi_url=None)
-    sessions: Sessions[Session] = Sessions(MOST_SESSIONS, IDLE_SECONDS, let_go=Session.end)
-    oracles: Sessions[Oracle] = Sessions(MOST_ORACLES, IDLE_SECONDS)
-    _add_sessions(app, sessions)
-    _add_oracles(app, oracles)
-    _add_page(app)
-    _add_errors(app)
-    app.add_middleware(Gate)
-    return app
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        await self._gate(scope, receive, send)
 
-
-# Not async: FastAPI runs these functions in threads, so that learners do not block other requests.
-
-
-def _add_sessions(app: FastAPI, sessions: Sessions[Session]) -> None:
-    @app.get("/api/catalogue")
-    def catalogue() -> dict[str, Any]:
-        return {
-            "streams": [{"name": name, "title": title} for name, title in scene_titles().items()],
-            "learners": [
-                {
-                    "key": key,
-                    "title": entry.title,
-                    "says": entry.description,
-                    "full_information": type(entry.learner).full_information,
-                }
-                for key, entry in CATALOGUE.items()
-            ],
-            "most_learners": MOST_LEARNERS,
-            "most_at_once": MOST_AT_ONCE,
-            "drawn_labels": DRAWN_LABELS,
-            "palette": PALETTE[:-1],
-        }
-
-    @app.post("/api/sessions", status_code=201)
-    def new_session(asked: NewSession) -> dict[str, Any]:
+    def _new_session(self, asked: NewSession) -> dict[str, Any]:
         if asked.stream == "csv":
             if asked.table is None:
                 raise ValueError("table is missing: choose a .csv file")
@@ -157,130 +228,94 @@ def _add_sessions(app: FastAPI, sessions: Sessions[Session]) -> None:
             scene = make_scene(asked.stream, asked.seed)
         session = Session(scene, asked.learners, asked.seed)
         session.prepare()
-        return {"id": sessions.add(session), **session.frame()}
+        return {"id": self._sessions.add(session), **session.frame()}
 
-    @app.get("/api/sessions/{name}")
-    def frame(name: _Id) -> dict[str, Any]:
-        return sessions.get(name).frame()
-
-    @app.post("/api/sessions/{name}/advance")
-    def advance(name: _Id, asked: Advance) -> dict[str, Any]:
-        session = sessions.get(name)
+    def _advance(self, name: str, asked: Advance) -> dict[str, Any]:
+        session = self._sessions.get(name)
         session.advance(asked.rounds)
         return session.frame()
 
-    @app.post("/api/sessions/{name}/points")
-    def draw(name: _Id, asked: Points) -> dict[str, Any]:
-        session = sessions.get(name)
+    def _draw(self, name: str, asked: Points) -> dict[str, Any]:
+        session = self._sessions.get(name)
         session.add_points([(point.x, point.y, point.label) for point in asked.points])
         return session.frame()
 
-    @app.get("/api/sessions/{name}/regions")
-    def regions(
-        name: _Id, learner: Annotated[int, Query(ge=0)], size: Annotated[int, Query(ge=4, le=LARGEST_GRID)] = 32
-    ) -> dict[str, Any]:
-        return sessions.get(name).regions(learner, size)
+    def _regions(self, name: str, asked: Regions) -> dict[str, Any]:
+        return self._sessions.get(name).regions(asked.learner, asked.size)
 
-    @app.get("/api/sessions/{name}/opinions")
-    def opinions(name: _Id, learner: Annotated[int, Query(ge=0)], x: FiniteFloat, y: FiniteFloat) -> dict[str, Any]:
-        return sessions.get(name).opinions(learner, x, y)
+    def _opinions(self, name: str, asked: Opinions) -> dict[str, Any]:
+        return self._sessions.get(name).opinions(asked.learner, asked.x, asked.y)
 
-    @app.delete("/api/sessions/{name}", status_code=204)
-    def end(name: _Id) -> None:
-        sessions.drop(name)
-
-
-def _add_oracles(app: FastAPI, oracles: Sessions[Oracle]) -> None:
-    @app.post("/api/oracles", status_code=201)
-    def new_oracle(asked: NewOracle) -> dict[str, Any]:
+    def _new_oracle(self, asked: NewOracle) -> dict[str, Any]:
         oracle = Oracle(asked.classes, asked.learner, asked.seed)
-        return {"id": oracles.add(oracle), **oracle.frame()}
+        return {"id": self._oracles.add(oracle), **oracle.frame()}
 
-    @app.get("/api/oracles/{name}")
-    def look(name: _Id) -> dict[str, Any]:
-        return oracles.get(name).frame()
-
-    @app.post("/api/oracles/{name}/answer")
-    def answer(name: _Id, asked: OracleAnswer) -> dict[str, Any]:
-        oracle = oracles.get(name)
+    def _answer(self, name: str, asked: OracleAnswer) -> dict[str, Any]:
+        oracle = self._oracles.get(name)
         oracle.answer(asked.round, asked.correct)
         return oracle.frame()
 
 
-def _add_page(app: FastAPI) -> None:
-    @app.get("/")
-    def index() -> FileResponse:
-        return FileResponse(PAGE / "index.html")
-
-    app.mount("/page", StaticFiles(directory=PAGE))
-    app.mount("/parts", StaticFiles(directory=PAGE_PARTS))
-
-
-def problem(status: int, detail: str) -> Response:
-    """Return an error as problem+json."""
-    return Problem(status, detail).response()
-
-
-def _add_errors(app: FastAPI) -> None:
-    def of(status: int) -> Callable[[Request, Exception], Response]:
-        return lambda _request, error: problem(status, str(error))
-
-    for kind, status in ((NoSuchSessionError, 404), (StaleError, 409), (BusyError, 503), (ValueError, 422)):
-        app.add_exception_handler(kind, of(status))
-
-    @app.exception_handler(HTTPException)
-    def refused(_request: Request, error: HTTPException) -> Response:
-        return problem(error.status_code, str(error.detail))
-
-    @app.exception_handler(RequestValidationError)
-    def misread(_request: Request, error: RequestValidationError) -> Response:
-        faults = [f"{'.'.join(map(str, fault['loc'][1:])) or 'body'}: {fault['msg']}" for fault in error.errors()[:3]]
-        return problem(422, "; ".join(faults))
+def _catalogue() -> dict[str, Any]:
+    return {
+        "streams": [{"name": name, "title": title} for name, title in scene_titles().items()],
+        "learners": [
+            {
+                "key": key,
+                "title": entry.title,
+                "says": entry.description,
+                "full_information": type(entry.learner).full_information,
+            }
+            for key, entry in CATALOGUE.items()
+        ],
+        "most_learners": MOST_LEARNERS,
+        "most_at_once": MOST_AT_ONCE,
+        "drawn_labels": DRAWN_LABELS,
+        "palette": PALETTE[:-1],
+    }
 
 
-class Gate:
-    """Middleware for every request: origin, size limits, and response headers."""
+def _call(
+    method: str, path: str, work: Callable[..., Any], kind: type[Struct] | None = None, status: int = 200
+) -> Route:
+    """Return a route that calls `work` with the id in the path and the checked body or query."""
 
-    def __init__(self, app: Application) -> None:
-        self._app = app
+    async def answer(request: Request) -> Response:
+        arguments: list[Any] = list(request.path_params.values())
+        if kind is not None and method == "POST":
+            arguments.append(checked(kind, read_json(request.scope["state"]["body"])))
+        elif kind is not None:
+            arguments.append(checked(kind, dict(request.query_params), strict=False))
+        # In a thread, so that learners do not block other requests.
+        result = await asyncio.to_thread(work, *arguments)
+        return Response(b"" if status == 204 else to_json(result), status, media_type="application/json")
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer it with a problem."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
-        has_begun = False
-
-        async def send_with_headers(message: Message) -> None:
-            nonlocal has_begun
-            if message["type"] == "http.response.start":
-                has_begun = True
-                message = {**message, "headers": [*message.get("headers", []), *_HEADERS]}
-            await send(message)
-
-        try:
-            headers = headers_of(scope)
-            check_own_page(headers, "the playground")
-            body = await read_body(scope["method"], headers, receive)
-            await self._app(scope, _replay(body, receive), send_with_headers)
-        except Problem as refusal:
-            await refusal.response()(scope, receive, send_with_headers)
-        except Exception as error:
-            _LOG.error("%s %s failed", scope["method"], scope["path"], exc_info=error)
-            if not has_begun:
-                broken = problem(500, "something went wrong inside; the terminal that started the playground says what")
-                await broken(scope, receive, send_with_headers)
+    return Route(path, answer, methods=[method])
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    is_sent = False
+def _file(path: str, response_of: Callable[[Request], Response]) -> Route:
+    async def answer(request: Request) -> Response:
+        return response_of(request)
 
-    async def again() -> Message:
-        nonlocal is_sent
-        if is_sent:
-            return await receive()
-        is_sent = True
-        return {"type": "http.request", "body": body, "more_body": False}
+    return Route(path, answer)
 
-    return again
+
+def _admit(_scope: Scope, headers: Headers) -> None:
+    check_own_page(headers, "the playground")
+
+
+def _problem_of(error: BaseException) -> Problem:
+    match error:
+        case Problem():
+            return error
+        case HTTPException():
+            return Problem(error.status_code, str(error.detail), headers=error.headers)
+        case NoSuchSessionError():
+            return Problem(404, str(error))
+        case StaleError():
+            return Problem(409, str(error))
+        case BusyError():
+            return Problem(503, str(error))
+        case ValueError():
+            return Problem(422, str(error))
+    return Problem(500, "something went wrong inside; the terminal that started the playground says what")

@@ -13,8 +13,7 @@ from onebit.inputs import Floats, Integers, check_integer
 from onebit.kernels import kernel_name
 from onebit.learners import BanditSVM, Learner
 from onebit.learners.run import play_stream
-from onebit.playground.catalogue import CATALOGUE, MOST_LEARNERS, looks, new_learner
-from onebit.playground.promise import Promise, measure, promised
+from onebit.playground.catalogue import CATALOGUE, MOST_LEARNERS, Promise, looks, measure, new_learner, promised
 from onebit.playground.scenes import Drawn, Scene
 
 WARMING_UP, READY, FINISHED, FAILED = "warming up", "ready", "finished", "failed"

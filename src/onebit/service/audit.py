@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from onebit.service.names import PATTERN
+from onebit.service.tokens import NAME
 
 FILE = "audit.jsonl"
 LARGEST_FILE = 64 << 20
@@ -31,7 +31,7 @@ _OFTEN_SECONDS = 60.0  # between lines about frequent verbs
 _MOST_WAITING = 100_000  # lines kept while the disk is full; further requests are only counted
 _MOST_REFUSED_NAMES = 5  # per write; further refused requests share lines, since callers choose their names
 _LONGEST_PATH = 200
-_decider_of = re.compile(f"/v1/({PATTERN}/{PATTERN})(?:/.*)?", re.ASCII).fullmatch
+_decider_of = re.compile(f"/v1/({NAME}/{NAME})(?:/.*)?", re.ASCII).fullmatch
 _LOG = logging.getLogger("onebit.serve")
 
 
@@ -61,13 +61,7 @@ class _What(NamedTuple):
 
 
 class AuditLog:
-    """Writes the audit log, in files readable by this user only.
-
-    Parameters
-    ----------
-    folder : Path
-        The service's.
-    """
+    """Writes the audit log, in files of a folder that are readable by this user only."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
@@ -96,19 +90,7 @@ class AuditLog:
             raise OSError(error.errno, message, str(self._path)) from error
 
     def note(self, token: str | None, verb: str, path: str, status: int, address: str) -> None:
-        """Count a request.
-
-        Parameters
-        ----------
-        token : str or None
-            The name of the caller's token.
-        verb, path : str
-            Verb and path of the request.
-        status : int
-            Status of the response.
-        address : str
-            Client address.
-        """
+        """Count a request: the name of its token, its verb and path, its status, and the client's address."""
         what = _What(token, verb, path[:_LONGEST_PATH], status, address)
         with self._counting:
             if status >= 400 and what not in self._waiting:

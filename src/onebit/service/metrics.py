@@ -9,7 +9,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from onebit.decider.tickets import LogError, Status
-from onebit.service.workers import DeciderWorker, WorkerPool
+from onebit.service.pool import WorkerPool
+from onebit.service.workers import DeciderWorker
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -24,13 +25,7 @@ _COUNTS = {
 
 
 class Metrics:
-    """Counters of requests, and the status of every decider.
-
-    Parameters
-    ----------
-    workers : WorkerPool
-        The workers of the deciders.
-    """
+    """Counters of requests, and the status of every decider."""
 
     def __init__(self, workers: WorkerPool) -> None:
         self._registry = CollectorRegistry()

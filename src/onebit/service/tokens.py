@@ -1,4 +1,4 @@
-"""Bearer tokens with roles and namespaces. The file stores only their hashes."""
+"""Bearer tokens with roles and namespaces, of which the file stores only hashes; and which names are allowed."""
 
 import hmac
 import json
@@ -16,17 +16,36 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from onebit.files import claimed, make_folder, replace_file
-from onebit.service.names import check_name
 
 ROLES = ("play", "read", "admin")
 """play: guess, tell, shadow. read: status, report, log, metrics. admin: all of these, and changes of deciders."""
 EVERYWHERE = "*"
 FILE = "tokens.json"
+NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
+"""Names of namespaces, deciders and tokens, safe in URLs and as file names on every system."""
 _PREFIX = "onebit_"
 _LOOK_AGAIN_SECONDS = 1.0
 _NO_FILE, _UNREADABLE = (0, 0), (-1, -1)
+_is_name = re.compile(NAME, re.ASCII).fullmatch
 _is_span = re.compile(r"([0-9]{1,6})([mhdw])", re.ASCII).fullmatch
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def check_name(what: str, name: Any) -> str:
+    """Return a valid name, or raise ValueError.
+
+    >>> check_name("namespace", "shop-2")
+    'shop-2'
+    >>> check_name("namespace", "../shop")
+    Traceback (most recent call last):
+        ...
+    ValueError: namespace must be 1 to 64 small letters, digits, _ and -, the first a letter or digit; got '../shop'
+    """
+    if not isinstance(name, str) or not _is_name(name):
+        raise ValueError(
+            f"{what} must be 1 to 64 small letters, digits, _ and -, the first a letter or digit; got {name!r:.80}"
+        )
+    return name
 
 
 class Caller(NamedTuple):
@@ -83,19 +102,7 @@ def expiry(text: str, now: datetime) -> datetime:
 def add_token(
     folder: Path, name: str, roles: Iterable[str], namespaces: Iterable[str], expires: str | None = None
 ) -> str:
-    """Create a token and return it; only its hash is stored.
-
-    Parameters
-    ----------
-    folder : Path
-        The service's.
-    name : str
-        Name of the token.
-    roles, namespaces : iterables of str
-        Its roles and namespaces; ``"*"`` is every namespace.
-    expires : str, optional
-        Expiry in the syntax of `expiry`; never by default.
-    """
+    """Create a token and return it; ``"*"`` is every namespace, and `expires` has the syntax of `expiry`."""
     check_name("name", name)
     now = datetime.now(UTC)
     ends = None if expires is None else expiry(expires, now).isoformat(timespec="seconds")
@@ -201,13 +208,8 @@ def _hash(token: str) -> bytes:
 class Tokens:
     """The tokens of a folder, read again when the file changes.
 
-    Parameters
-    ----------
-    folder : Path
-        The service's.
-    required : bool
-        Whether a token is required even without a file of tokens. With a file, one is always required, also if all
-        tokens are removed from it, or the file is removed while the service runs.
+    With a file of tokens one is always required, also if all are removed from it, or the file is removed while the
+    service runs; without a file, if `required`.
     """
 
     def __init__(self, folder: Path, required: bool) -> None:

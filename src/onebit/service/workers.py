@@ -1,38 +1,35 @@
-"""The workers of a service: one log and one thread for each decider.
+"""A worker: one decider with its thread, and the queue of its requests.
 
 A worker takes all queued requests of its decider, executes them, waits for the disk once, and then answers them. So
 many callers share one commit, and a slow decider delays only its own callers.
-
-If several services share a database, each decider is open in one of them. The others check every `LOOK_SECONDS` whether
-it is free, and the first one takes it over.
 """
 
 import asyncio
+import contextvars
 import logging
 import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from onebit.decider.calls import Call
 from onebit.decider.decider import Decider
 from onebit.decider.log import Batch
-from onebit.decider.queries import BASE_BYTES, CLASS_BYTES
-from onebit.decider.settings import check_same
+from onebit.decider.queries import BASE_BYTES
 from onebit.decider.tickets import LogError, LogWriteError, OwnedError, UnreachableError
 from onebit.machine_memory import Budget, MemoryBudgetError
-from onebit.service.bodies import Call
-from onebit.service.compiling import Compiling
-from onebit.service.limits import MOST_BYTES_FOR_ONE, MOST_BYTES_WAITING, MOST_DECIDERS, MOST_READERS, MOST_WAITING
-from onebit.service.names import check_name
-from onebit.service.problems import problem_of
-from onebit.service.stores import Store
-from onebit.service.web import Problem
+from onebit.service.gate import Problem, problem_of
 
-LOOK_SECONDS = 2.0
-"""Interval at which a service checks for free deciders."""
-_OPENING_SECONDS = 1.0  # how long a stopping service waits for deciders that are being opened
+MOST_WAITING = 10_000
+"""Maximum number of queued requests for one decider."""
+MOST_BYTES_WAITING = 64 << 20
+"""Maximum bytes of all queued requests; parsed, they take several times as much."""
+MOST_BYTES_FOR_ONE = 16 << 20
+"""Maximum bytes of requests queued for one decider, so that one that replays does not block others."""
+MOST_READERS = 4
+"""Maximum number of concurrent reads of one decider."""
 _MOST_TOGETHER = 500  # requests between two commits
 _REMEDY = (
     "answer open tickets, give fewer columns or classes or a learner that keeps less (diagonal=True), or start the "
@@ -42,13 +39,7 @@ _LOG = logging.getLogger("onebit.serve")
 
 
 class Load:
-    """Resources used by all deciders.
-
-    Parameters
-    ----------
-    memory : float
-        Maximum memory in bytes.
-    """
+    """Resources used by all deciders; `memory` is their maximum in bytes."""
 
     def __init__(self, memory: float = math.inf) -> None:
         self.n_bytes = 0
@@ -96,13 +87,14 @@ class DeciderWorker:
         """Set when the decider is open, or opening failed."""
         self.ready = threading.Event()
         """Set when compilation is done as well."""
-        self._line: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._n_bytes = 0
         """Bytes of requests queued here; accessed only by the event loop."""
         self._reading = threading.BoundedSemaphore(MOST_READERS)
-        self._lining = threading.Lock()
+        self._queueing = threading.Lock()
         self._is_closed = False
-        self.compiling = Compiling(title, warms)
+        self._is_compiled, self._stop_waiting = not warms, threading.Event()
+        self._compiler: threading.Thread | None = None
         # Daemon: the process may end during a replay without loss.
         self._thread = threading.Thread(target=self._work_within_budget, name=f"onebit {title}", daemon=True)
         self._thread.start()
@@ -125,7 +117,7 @@ class DeciderWorker:
         If the task is cancelled before the thread starts the call, it is dropped; otherwise its end is awaited, since
         it will be written.
         """
-        job = self._put_in_line(call, n_bytes)
+        job = self._put(call, n_bytes)
         try:
             return await asyncio.shield(job.answer)
         except asyncio.CancelledError:
@@ -134,23 +126,23 @@ class DeciderWorker:
                 raise
             return await job.answer
 
-    def _put_in_line(self, call: Call, n_bytes: int) -> _Job:
+    def _put(self, call: Call, n_bytes: int) -> _Job:
         self.open_decider()
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Any] = loop.create_future()
-        if self._line.qsize() >= MOST_WAITING:
-            raise Problem(503, f"{MOST_WAITING} requests are in line for {self.title}; try again", "BusyError", 1)
-        if self._n_bytes + n_bytes > MOST_BYTES_FOR_ONE:
-            message = f"requests of {MOST_BYTES_FOR_ONE >> 20} MB are in line for {self.title}; try again"
-            raise Problem(503, message, "BusyError", 1)
-        if self._load.n_bytes + n_bytes > MOST_BYTES_WAITING:
-            message = f"requests of {MOST_BYTES_WAITING >> 20} MB are in line; try again"
-            raise Problem(503, message, "BusyError", 1)
-        with self._lining:
+        full = ""
+        if self._queue.qsize() >= MOST_WAITING:
+            full = f"{MOST_WAITING} requests are in line for {self.title}"
+        elif self._n_bytes + n_bytes > MOST_BYTES_FOR_ONE:
+            full = f"requests of {MOST_BYTES_FOR_ONE >> 20} MB are in line for {self.title}"
+        elif self._load.n_bytes + n_bytes > MOST_BYTES_WAITING:
+            full = f"requests of {MOST_BYTES_WAITING >> 20} MB are in line"
+        if full:
+            raise Problem(503, f"{full}; try again", "BusyError", 1)
+        with self._queueing:
             if self._is_closed:
-                raise _stopping()
-            job = _Job(call, n_bytes, answer, loop, threading.Lock())
-            self._line.put(job)
+                raise stopping()
+            job = _Job(call, n_bytes, loop.create_future(), loop, threading.Lock())
+            self._queue.put(job)
         self._note_bytes(n_bytes)
         return job
 
@@ -167,7 +159,7 @@ class DeciderWorker:
             return await asyncio.to_thread(call, decider)
         except ValueError:
             if self._is_closed:  # closed meanwhile: not the caller's mistake
-                raise _stopping() from None
+                raise stopping() from None
             raise
         finally:
             self._reading.release()
@@ -184,11 +176,15 @@ class DeciderWorker:
 
     def stop(self) -> None:
         """Let the thread end after all queued requests; `join` waits for it."""
-        with self._lining:
+        with self._queueing:
             if not self._is_closed:
                 self._is_closed = True
-                self._line.put(None)
-        self.compiling.leave()
+                self._queue.put(None)
+        self.leave_compiler()
+
+    def leave_compiler(self) -> None:
+        """Stop waiting for the compiler, which cannot be interrupted."""
+        self._stop_waiting.set()
 
     def join(self) -> None:
         """Wait until the decider is closed."""
@@ -197,7 +193,7 @@ class DeciderWorker:
     @property
     def is_alive(self) -> bool:
         """Whether its thread, or that of the compiler, is still running."""
-        return self._thread.is_alive() or self.compiling.is_alive
+        return self._thread.is_alive() or (self._compiler is not None and self._compiler.is_alive())
 
     # Run by the thread.
 
@@ -207,36 +203,37 @@ class DeciderWorker:
         self._load.budget.settle(self.title, 0.0)
 
     def _work(self) -> None:
+        extra = {"decider": self.title}
         try:
             self.decider = self._opened_within_budget()
         except OwnedError as error:
             self.fault = error
-            _LOG.info("is open in %s", error.owner, extra={"decider": self.title})
+            _LOG.info("is open in %s", error.owner, extra=extra)
         except (ValueError, OSError) as error:  # the message is sufficient, without traceback
             self.fault = error
-            _LOG.warning("cannot be opened: %s", error, extra={"decider": self.title})
+            _LOG.warning("cannot be opened: %s", error, extra=extra)
         except Exception as error:
             self.fault = error
-            _LOG.error("cannot be opened", extra={"decider": self.title}, exc_info=error)
+            _LOG.error("cannot be opened", extra=extra, exc_info=error)
         finally:
             self.opened.set()
         if self.decider is not None and not self._load.is_stopping:
-            self.compiling.wait(self.decider)  # while requests are queued
+            self._compile(self.decider)  # while requests are queued
         self.ready.set()
         if self.decider is None:
             return
         try:
             while jobs := self._next_jobs():
-                if self.compiling.is_done:
+                if self._is_compiled:
                     self._do(self.decider, jobs)
                 else:
-                    self._deliver(jobs, [(None, _stopping()) for _ in jobs])
+                    self._deliver(jobs, [(None, stopping()) for _ in jobs])
         finally:
             try:
                 with self._load.closing:
                     self.decider.close()
             except (LogError, LogWriteError) as error:
-                _LOG.warning("cannot be closed in order: %s", error, extra={"decider": self.title})
+                _LOG.warning("cannot be closed in order: %s", error, extra=extra)
 
     def _opened_within_budget(self) -> Decider:
         decider = self._opener()
@@ -247,19 +244,40 @@ class DeciderWorker:
             raise
         return decider
 
+    def _compile(self, decider: Decider) -> None:
+        """Compile what the first guess needs in another thread; return when done, or when the service stops."""
+        if self._is_compiled or self._stop_waiting.is_set():
+            return
+
+        def compile_() -> None:
+            extra, began = {"decider": self.title}, time.monotonic()
+            _LOG.info("compiling what its first guess needs", extra=extra)
+            try:
+                decider.warm_up()
+                _LOG.info("is ready: compiled in %.1f seconds", time.monotonic() - began, extra=extra)
+            except Exception as error:  # guesses may still work; otherwise the first caller gets the error
+                _LOG.warning("cannot be compiled in advance: %s", error, extra=extra)
+            self._is_compiled = True
+            self._stop_waiting.set()
+
+        within_budget, name = contextvars.copy_context().run, f"onebit {self.title} compiler"
+        self._compiler = threading.Thread(target=within_budget, args=(compile_,), name=name, daemon=True)
+        self._compiler.start()
+        self._stop_waiting.wait()
+
     def _next_jobs(self) -> list[_Job]:
         """Return all queued jobs, waiting for at least one; none when stopping."""
-        first = self._line.get()
+        first = self._queue.get()
         if first is None:
             return []
         jobs = [first]
         while len(jobs) < _MOST_TOGETHER:
             try:
-                job = self._line.get_nowait()
+                job = self._queue.get_nowait()
             except queue.Empty:
                 break
             if job is None:
-                self._line.put(None)
+                self._queue.put(None)
                 break
             jobs.append(job)
         return jobs
@@ -283,11 +301,8 @@ class DeciderWorker:
         except Exception as error:  # a bug: nothing counts as written, and the thread goes on
             _LOG.error("cannot be written", extra={"decider": self.title}, exc_info=error)
             outcomes = [(None, error, [])] * len(jobs)
-        self._note_memory(decider)
-        self._deliver(jobs, [(value, error or _unwritten(held)) for value, error, held in outcomes])
-
-    def _note_memory(self, decider: Decider) -> None:
         self._load.budget.settle(self.title, decider.n_bytes())
+        self._deliver(jobs, [(value, error or _unwritten(held)) for value, error, held in outcomes])
 
     def _deliver(self, jobs: list[_Job], outcomes: list[tuple[Any, BaseException | None]]) -> None:
         """Set the results of jobs, in the event loop."""
@@ -308,185 +323,10 @@ class DeciderWorker:
             _LOG.warning("%d answers came too late", len(jobs))
 
 
-def n_classes_of(settings: dict[str, Any]) -> int:
-    """Return the number of classes in the settings of a new decider, 0 if invalid."""
-    classes = settings.get("classes")
-    return classes if isinstance(classes, int) else len(classes) if isinstance(classes, list) else 0
-
-
-def _stopping() -> Problem:
+def stopping() -> Problem:
+    """Return the problem of a request while the service stops."""
     return Problem(503, "the service is stopping; try again", "BusyError", 1)
 
 
 def _unwritten(batches: list[Batch]) -> LogWriteError | None:
     return next((batch.error for batch in batches if batch.error is not None), None)
-
-
-class WorkerPool:
-    """The workers of all deciders of a store.
-
-    Parameters
-    ----------
-    store : Store
-        Where the deciders are stored.
-    warms : bool
-        As for `DeciderWorker`.
-    memory : float
-        Maximum memory of all deciders in bytes.
-    """
-
-    def __init__(self, store: Store, warms: bool = False, memory: float = math.inf) -> None:
-        self._store, self._warms, self._load = store, warms, Load(memory)
-        self._workers: dict[tuple[str, str], DeciderWorker] = {}
-        self._creating = threading.Lock()
-        self._left_alone: set[str] = set()
-        self._has_looked = False
-        self._asking, self._asked = asyncio.Lock(), -math.inf
-        self._trouble: LogError | None = None
-        self._stop = threading.Event()
-        self._looker = threading.Thread(target=self._look_in_turn, name="onebit standby")
-
-    def open_all(self) -> None:
-        """Start opening all deciders; with a shared store, keep checking for free ones."""
-        if self._store.is_shared:
-            self._looker.start()
-        else:
-            self.look()
-
-    def _look_in_turn(self) -> None:
-        last = ""
-        while True:
-            trouble = ""
-            try:
-                self.look()
-            except Exception as error:  # any error: the standby thread must go on
-                trouble = str(error) or repr(error)
-            if trouble != last:  # log changes only
-                _LOG.warning("%s", trouble or "the database can be reached again")
-            last = trouble
-            if self._stop.wait(LOOK_SECONDS):
-                return
-
-    def look(self) -> None:
-        """Start opening deciders that are new, or were released by another process."""
-        found = self._store.deciders()
-        with self._creating:
-            for title, owner in found.items():
-                namespace, _, name = title.partition("/")
-                try:
-                    key = check_name("namespace", namespace), check_name("name", name)
-                except ValueError as error:
-                    if title not in self._left_alone:
-                        self._left_alone.add(title)
-                        _LOG.warning("%s is left alone: %s", title, error)
-                    continue
-                worker = self._workers.get(key)
-                if not self._stop.is_set() and (worker is None or (worker.may_come_free and owner is None)):
-                    self._workers[key] = self._new_worker(title, {})
-            self._has_looked = True
-
-    def _new_worker(self, title: str, settings: dict[str, Any]) -> DeciderWorker:
-        return DeciderWorker(title, lambda: self._store.open(title, settings), self._load, self._warms, bool(settings))
-
-    def get(self, namespace: str, name: str) -> DeciderWorker:
-        """Return the worker of a decider, or raise Problem if there is none."""
-        worker = self._workers.get((namespace, name))
-        if worker is None:
-            raise Problem(
-                404, f"there is no decider {namespace}/{name}; PUT /v1/{namespace}/{name} makes one", "LogError"
-            )
-        return worker
-
-    async def find(self, namespace: str, name: str) -> DeciderWorker:
-        """Like `get`, but also find deciders just created by another service."""
-        if (namespace, name) not in self._workers and self._store.is_shared:
-            asked = time.monotonic()
-            async with self._asking:  # one search at a time
-                if asked >= self._asked:  # else another request has searched meanwhile
-                    self._asked, self._trouble = time.monotonic(), None
-                    try:
-                        await asyncio.to_thread(self.look)
-                    except LogError as error:
-                        self._trouble = error
-                if self._trouble is not None:
-                    raise problem_of(self._trouble)
-        return self.get(namespace, name)
-
-    def __iter__(self) -> Iterator[tuple[str, str, DeciderWorker]]:
-        for (namespace, name), worker in sorted(self._workers.items()):
-            yield namespace, name, worker
-
-    @property
-    def awaited(self) -> str:
-        """Message on what is pending before the service is ready; empty if it is.
-
-        Deciders created by a request do not count: only their own callers wait for them.
-        """
-        if not self._has_looked:
-            return "deciders are being looked for"
-        waiting = [worker for worker in list(self._workers.values()) if not worker.ready.is_set() and not worker.is_new]
-        n_compiling = sum(worker.opened.is_set() for worker in waiting)
-        what = f"{len(waiting) - n_compiling} deciders are being opened, {n_compiling} are being compiled"
-        return what if waiting else ""
-
-    def create(self, namespace: str, name: str, settings: dict[str, Any]) -> bool:
-        """Create a decider and wait until it is ready; return whether it is new. An existing one must match."""
-        is_new = self._created(namespace, name, settings)
-        self.get(namespace, name).ready.wait()  # without the lock: may take a minute
-        return is_new
-
-    def _created(self, namespace: str, name: str, settings: dict[str, Any]) -> bool:
-        before = self._workers.get((namespace, name))
-        if before is not None:
-            before.opened.wait()  # without the lock: may take long
-        with self._creating:
-            if self._stop.is_set():
-                raise _stopping()
-            before = self._workers.get((namespace, name))
-            if before is not None and before.fault is None:
-                decider = before.open_decider()
-                classes = decider.classes
-                try:
-                    check_same(before.title, decider.settings, settings, classes=classes)
-                except LogError as error:
-                    raise Problem(409, str(error), "LogError") from error
-                return False
-            if before is None and len(self._workers) >= MOST_DECIDERS:
-                raise Problem(409, f"the service has {MOST_DECIDERS} deciders, and takes no more", "LogError")
-            title = f"{namespace}/{name}"
-            # Before a file is created; the width of rows is known only after the first record.
-            self._load.budget.claim(title, BASE_BYTES + CLASS_BYTES * n_classes_of(settings))
-            worker = self._new_worker(title, settings)
-            worker.opened.wait()
-            if worker.fault is not None:
-                worker.join()
-                raise worker.fault
-            self._workers[namespace, name] = worker
-            return before is None
-
-    def stop_compiling(self) -> None:
-        """Stop waiting for compilation: the service is stopping."""
-        self._load.is_stopping = True
-        for worker in list(self._workers.values()):
-            worker.compiling.leave()
-
-    @property
-    def has_left_threads(self) -> bool:
-        """Whether abandoned threads are still opening or compiling deciders."""
-        return any(worker.is_alive for worker in list(self._workers.values()))
-
-    def close(self) -> None:
-        """Finish all queued requests and close all deciders."""
-        self._stop.set()
-        if self._looker.is_alive():
-            self._looker.join()
-        with self._creating:  # no more workers are added
-            workers = list(self._workers.values())
-        for worker in workers:
-            worker.stop()
-        end = time.monotonic() + _OPENING_SECONDS
-        for worker in workers:
-            if worker.opened.wait(max(0.0, end - time.monotonic())):
-                worker.join()
-            else:
-                _LOG.warning("is left while it is being opened", extra={"decider": worker.title})

@@ -7,17 +7,17 @@ runs in a thread, so that the protocol does not wait for the disk.
 import json
 import logging
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+import msgspec
+
 from onebit import __version__
+from onebit.decider import calls
+from onebit.decider.calls import LARGEST_BODY
 from onebit.decider.client import RemoteDecider
 from onebit.decider.decider import Decider
-from onebit.decider.report import report
 from onebit.decider.tickets import AdvisedError
-from onebit.service import bodies
-from onebit.service.web import LARGEST_BODY
 
 AnyDecider = Decider | RemoteDecider
 _LOG = logging.getLogger("onebit.mcp")
@@ -39,53 +39,18 @@ class Verb(NamedTuple):
     """A tool."""
 
     description: str
-    fields: dict[str, Any]
-    needed: list[str]
-    call_of: Callable[[Any], Callable[[Any], Any]]
-    """Returns the call of a decider for the agent's arguments; raises ValueError."""
+    request: type[msgspec.Struct]
+    """The request; its fields are the tool's arguments."""
     hints: dict[str, bool]
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the arguments."""
-        return {
-            "type": "object",
-            "properties": self.fields,
-            "required": self.needed,
-            "additionalProperties": False,
-        }
+        _, components = msgspec.json.schema_components([self.request])
+        (schema,) = components.values()
+        return {name: value for name, value in schema.items() if name not in ("title", "description")}
 
 
-def _no_arguments(call: Callable[[Any], Any]) -> Callable[[Any], Callable[[Any], Any]]:
-    def call_of(arguments: Any) -> Callable[[Any], Any]:
-        bodies.fields_of(arguments, [])
-        return call
-
-    return call_of
-
-
-def _status(decider: AnyDecider) -> Any:
-    return bodies.status_call(decider) if isinstance(decider, Decider) else decider.status()
-
-
-def _report(decider: AnyDecider) -> Any:
-    return bodies.described_report(report(decider)) if isinstance(decider, Decider) else decider.report()
-
-
-_LABEL = {"type": ["string", "integer"]}
-_RECORD = {
-    "type": "object",
-    "description": "What is known before deciding: named numbers, truth values, words, texts, lists of words. Use the "
-    "same names every time; some may be missing.",
-}
-_ID = {"type": "string", "description": "The id that guess returned."}
-_KEY = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": 200,
-    "description": "Names this request, so that calling again after a lost reply cannot count twice: the same key gets "
-    "the first answer again. Every new decision needs a new key, such as the id of the task.",
-}
-_LOOKS = {"read_only_hint": True, "open_world_hint": False}
+_READS = {"read_only_hint": True, "open_world_hint": False}
 _ONCE = {"read_only_hint": False, "destructive_hint": False, "idempotent_hint": True, "open_world_hint": False}
 _EVERY_TIME = _ONCE | {"idempotent_hint": False}
 
@@ -94,105 +59,62 @@ VERBS = {
         "Ask which label to pick for a record, before you act. Returns id, label, propensity (the chance with which "
         "it was drawn, not how sure it is) and time. Do what the label says, then tell how it went, with the id. "
         'Example: {"record": {"task": "sum up a contract", "pages": 12, "language": "de"}, "key": "task-17"}',
-        {
-            "record": _RECORD,
-            "among": {"type": "array", "items": _LABEL, "description": "The labels allowed now; all, if left out."},
-            "key": _KEY,
-        },
-        ["record"],
-        bodies.guess_call,
+        calls.Guess,
         _EVERY_TIME,
     ),
     "tell": Verb(
         "Say whether the label of a guess was right, now or days later. Returns news: false if that was known already; "
         "saying it again does no harm. If the opposite was told before by mistake, use correct. "
         'Example: {"id": "5-9f86d081884c7d65", "correct": true}',
-        {
-            "id": _ID,
-            "correct": {"type": "boolean", "description": "Whether the guessed label was right for its record."},
-        },
-        ["id", "correct"],
-        bodies.tell_call,
+        calls.Tell,
         _ONCE,
     ),
     "correct": Verb(
         "Say that an answer given before was a mistake, and what it should have been; for a ticket without an answer "
         'use tell. Example: {"id": "5-9f86d081884c7d65", "correct": false}',
-        {"id": _ID, "correct": {"type": "boolean", "description": "What should have been told."}},
-        ["id", "correct"],
-        bodies.correct_call,
+        calls.Correct,
         _ONCE,
     ),
     "withdraw": Verb(
-        "Say that an answer given before was a mistake, and that nobody knows the right one. "
+        "Say that an answer given before was a mistake, and that the right one is not known. "
         'Example: {"id": "5-9f86d081884c7d65"}',
-        {"id": _ID},
-        ["id"],
-        bodies.withdraw_call,
+        calls.Withdraw,
         _ONCE,
     ),
     "shadow": Verb(
         "Teach it with a decision that you made yourself, without guess: what you picked, and whether that was right "
-        "(null if nobody knows). Returns the label it would have picked. "
+        "(null if it is not known). Returns the label it would have picked. "
         'Example: {"record": {"task": "translate", "pages": 2}, "label": "small-model", "correct": true, "key": "t-8"}',
-        {
-            "record": _RECORD,
-            "label": _LABEL | {"description": "What you picked: one of the labels."},
-            "correct": {"type": ["boolean", "null"], "description": "Whether that was right."},
-            "propensity": {
-                "type": ["number", "null"],
-                "exclusiveMinimum": 0,
-                "maximum": 1,
-                "description": "The chance with which you picked it, if you drew it by chance.",
-            },
-            "key": _KEY,
-        },
-        ["record", "label", "correct"],
-        bodies.shadow_call,
+        calls.Shadow,
         _EVERY_TIME,
     ),
     "add_class": Verb(
         "Add a label that may be picked from now on. Labels cannot be removed; leave one out with among. Returns all "
         'labels. Example: {"label": "web-search"}',
-        {"label": _LABEL | {"description": "A new one."}},
-        ["label"],
-        bodies.class_call,
+        calls.AddClass,
         _EVERY_TIME,
     ),
     "status": Verb(
         "Return the labels there are, and how many guesses were right, wrong, and still wait for an answer.",
-        {},
-        [],
-        _no_arguments(_status),
-        _LOOKS,
+        calls.Status,
+        _READS,
     ),
     "report": Verb(
         "Return how well it does: mistakes with 95 % intervals, by label and recently, and alarms with a likely cause.",
-        {},
-        [],
-        _no_arguments(_report),
-        _LOOKS,
+        calls.Report,
+        _READS,
     ),
 }
 """Tools by name."""
 
 
 def answer(decider: AnyDecider, name: str, arguments: Any) -> Any:
-    """Call a tool and return its result; raises ValueError and the exceptions of the library.
-
-    Parameters
-    ----------
-    decider : Decider or RemoteDecider
-        The decider.
-    name : str
-        One of `VERBS`.
-    arguments : object
-        The agent's arguments.
-    """
+    """Call one of `VERBS` with an agent's arguments; raises ValueError and the exceptions of the library."""
     body = json.dumps({} if arguments is None else arguments).encode()
     if len(body) > LARGEST_BODY:
         raise ValueError(f"the call is larger than {LARGEST_BODY} bytes; send less at once")
-    return VERBS[name].call_of(bodies.read_json(body))(decider)
+    call: Any = calls.checked(VERBS[name].request, calls.read_json(body))
+    return call(decider)
 
 
 def instructions(decider: AnyDecider, about: str | None) -> str:
@@ -210,15 +132,7 @@ def instructions(decider: AnyDecider, about: str | None) -> str:
 
 
 def create_server(decider: AnyDecider, about: str | None = None) -> Any:
-    """Return a server of the official SDK for a decider.
-
-    Parameters
-    ----------
-    decider : Decider or RemoteDecider
-        The decider.
-    about : str, optional
-        Description of the decision, for the agent.
-    """
+    """Return a server of the official SDK for a decider; `about` describes the decision for the agent."""
     # Imported here: a large optional dependency.
     import anyio
     import mcp_types as types
@@ -288,15 +202,7 @@ def serve_stdio(decider: AnyDecider, about: str | None = None) -> None:
 
 
 class _Readable:
-    """A stream of messages that answers unreadable ones with an error.
-
-    The SDK only logs them, so that the sender would wait forever.
-
-    Parameters
-    ----------
-    incoming, outgoing : streams of the SDK
-        The streams of `stdio_server`.
-    """
+    """A stream of messages that answers unreadable ones with an error; the SDK would let the sender wait forever."""
 
     def __init__(self, incoming: Any, outgoing: Any) -> None:
         self._incoming, self._outgoing = incoming, outgoing
@@ -341,15 +247,8 @@ class _Readable:
 
 
 def request_id(message: Any) -> str | int | None:
-    r"""Return the id of an unreadable message, or None if it has none.
+    r"""Return the id of an unreadable message: parsed, or its text if it is no JSON; None if it has none.
 
-    Parameters
-    ----------
-    message : object
-        The parsed message, or its text if it is not valid JSON, or nested too deep.
-
-    Examples
-    --------
     >>> request_id('{"params": {"id": 1, "x": "\\ud800"}, "id": 7}'), request_id({"id": "a"}), request_id("{nope")
     (7, 'a', None)
     """

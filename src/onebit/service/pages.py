@@ -1,7 +1,7 @@
-"""Data that the web pages poll, computed once for all viewers of a decider.
+"""Data of the web pages: what they poll, computed once for all viewers of a decider, and tickets as text.
 
-It never reads the whole log: the learning curve is part of the state, and each of the last events is read once. Nothing
-is computed while no page is open.
+What is polled never reads the whole log: the learning curve is part of the state, and each of the last events is read
+once. Nothing is computed while no page is open.
 """
 
 import asyncio
@@ -10,19 +10,27 @@ import time
 from collections import OrderedDict
 from typing import Any
 
+from onebit.decider import calls
 from onebit.decider.decider import Decider
+from onebit.decider.events import Event, Kind
 from onebit.decider.report import Recent, report, share_of
-from onebit.service.bodies import described_report, status_call
-from onebit.service.problems import problem_of
+from onebit.service.gate import Problem, problem_of
 from onebit.service.workers import DeciderWorker
 
-MOST_SHOWN = 100
-"""Maximum number of classes, and of columns, on a page."""
+MOST_LISTED = 50
+"""Maximum number of open tickets on a page."""
+_MOST_SHOWN = 100  # classes, and columns, on a page
 _FRESH_SECONDS = 0.25
 _PATIENCE_SECONDS = 0.5  # for busy deciders, in the list
 _MOST_WATCHED = 16  # deciders whose last events are cached: about 2 MB each
 _MOST_CATEGORIES = 12
 _LEARNER_LETTERS = 200
+_LISTED_VALUES, _LISTED_LETTERS = 12, 160  # of a record in a list
+_SHOWN_VALUES, _SHOWN_LETTERS = 200, 4_000  # of the record of one ticket
+_NAME_LETTERS = 80
+
+
+# What pages poll.
 
 
 class _Watch:
@@ -43,10 +51,10 @@ class _Watch:
             return self._frame
 
     def _look(self, decider: Decider) -> bytes:
-        summary, status = described_report(report(decider, self._recent)), status_call(decider)
+        summary, status = calls.plain(report(decider, self._recent)), calls.status(decider)
         status |= {"n_classes": len(status.pop("classes")), "learner": f"{status['learner']:.{_LEARNER_LETTERS}}"}
         ranked = sorted(summary["by_class"], key=lambda each: -each["guessed"])
-        summary["by_class"] = ranked[:MOST_SHOWN]
+        summary["by_class"] = ranked[:_MOST_SHOWN]
         settings = decider.settings
         frame = {
             "status": status,
@@ -136,7 +144,7 @@ def _brief(decider: Decider) -> dict[str, Any]:
     }
 
 
-def columns_call(decider: Decider) -> dict[str, Any]:
+def columns(decider: Decider) -> dict[str, Any]:
     """Return how the columns of records are encoded."""
     found = decider.columns()
     listed = [
@@ -150,6 +158,91 @@ def columns_call(decider: Decider) -> dict[str, Any]:
             "missing": each.missing,
             "shared": each.shared,
         }
-        for each in found[:MOST_SHOWN]
+        for each in found[:_MOST_SHOWN]
     ]
     return {"columns": listed, "n_more": len(found) - len(listed)}
+
+
+# Tickets.
+
+
+def open_tickets(decider: Decider, older_than: str | None, limit: int) -> dict[str, Any]:
+    """Return open tickets, newest first, with their records."""
+    found = decider.open_tickets(older_than, limit + 1)
+    listed = []
+    for ticket in found[:limit]:
+        asked = next((event for event in decider.look_up(ticket) if event.kind == Kind.GUESSED), None)
+        record = None if asked is None else asked.body["record"]
+        listed.append(
+            {**calls.ticket_result(ticket)} | {"record": shown_record(record, _LISTED_VALUES, _LISTED_LETTERS)}
+        )
+    return {"tickets": listed, "has_more": len(found) > limit}
+
+
+def one_ticket(decider: Decider, name: str) -> dict[str, Any]:
+    """Return the details of a ticket, by its id or the key of its request; raises Problem if unknown."""
+    events = decider.look_up(name)
+    asked = next((event for event in events if event.kind == Kind.GUESSED), None)
+    if asked is None:
+        raise Problem(404, f"there is no ticket {name!r:.80}, nor a request with that key, or it was compacted away")
+    body, classes = asked.body, decider.classes
+    return {
+        "id": asked.ticket,
+        "key": asked.key,
+        "time": asked.time,
+        "label": classes[body["label"]],
+        "propensity": body["propensity"],
+        "is_explored": body["label"] != body["wanted"],
+        "among": None if body["among"] is None else [classes[i] for i in body["among"]][:_SHOWN_VALUES],
+        "record": shown_record(body["record"], _SHOWN_VALUES, _SHOWN_LETTERS),
+        "state": state_of(events),
+        "history": [
+            {"time": event.time, "kind": str(event.kind), "correct": event.body.get("correct")} for event in events
+        ],
+    }
+
+
+def state_of(events: list[Event]) -> str:
+    """Return the state of a ticket: open, right, wrong, withdrawn, or closed without feedback."""
+    last = events[-1]
+    if last.kind == Kind.CLOSED:
+        return "silent"
+    if last.kind == Kind.GUESSED:
+        return "open"
+    return {True: "right", False: "wrong", None: "withdrawn"}[last.body["correct"]]
+
+
+def shown_record(record: Any, most: int, longest: int) -> dict[str, Any]:
+    """Return the first values of a record as pairs of short strings, and the number of the others.
+
+    >>> shown_record({"subject": "lost", "sent": {"$date": "2026-11-16"}, "tags": ["a", "b"], "zip": None}, 3, 160)
+    {'values': [['subject', 'lost'], ['sent', '2026-11-16'], ['tags', 'a, b']], 'n_more': 1}
+    """
+    if isinstance(record, dict) and set(record) == {"$mapping"}:
+        pairs = [(str(name), value) for name, value in record["$mapping"]]
+    elif isinstance(record, dict):
+        pairs = list(record.items())
+    else:
+        pairs = [(str(place), value) for place, value in enumerate(record or ())]
+    values = [[_cut(name, _NAME_LETTERS), _cut(_text_of(value), longest)] for name, value in pairs[:most]]
+    return {"values": values, "n_more": len(pairs) - len(values)}
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if value is None or value == []:
+        return "—"
+    if isinstance(value, dict) and len(value) == 1:
+        ((kind, held),) = value.items()
+        if kind in ("$date", "$datetime", "$float"):
+            return str(held)
+        if kind == "$set":
+            return _text_of(held)
+    if isinstance(value, list) and not any(isinstance(item, (dict, list)) for item in value):
+        return ", ".join(map(_text_of, value))
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
