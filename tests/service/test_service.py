@@ -535,7 +535,7 @@ def test_tokens_that_could_not_be_read_are_read_again(tmp_path: Path, monkeypatc
         raise PermissionError
 
     with monkeypatch.context() as patched:
-        patched.setattr("onebit.service.tokens.read_tokens", refuse)
+        patched.setattr("onebit.service.tokens._stored", refuse)
         tokens = Tokens(tmp_path, required=False)
         assert tokens.caller(f"bearer {token}") is None
     assert tokens.caller(f"bearer {token}") is not None, "whose rights changed, and nothing else"

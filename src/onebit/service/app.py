@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import re
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -53,6 +54,7 @@ PAGE = Path(__file__).parent / "page"
 _UP = b"{up}"  # placeholder in pages for the relative path to the service's root, which a proxy may move
 _PUBLIC = frozenset({"/", "/api", "/healthz", "/readyz", "/openapi.json"})
 _PAGES = ("/desk/", "/page/", "/parts/")  # static files without data of deciders: no token is needed
+_IS_PAGE = re.compile(r"/$|/(desk|page|parts)/").match
 _LISTED = 10  # open tickets, by default
 _FORWARDED = frozenset(
     {b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip"}
@@ -106,7 +108,7 @@ class Service:
         self._allowance, self._failures = Allowance(rate), Allowance(FAILURES_PER_SECOND)
         routes = [_Endpoint(self, route).routed() for route in ROUTES]
         router = routing.Router(routes, redirect_slashes=False, lifespan=lambda _app: self.running())
-        self._gate = Gate(router, self._admit, _LOG.name, problem_of, _is_page, self._note)
+        self._gate = Gate(router, self._admit, _LOG.name, is_page=_IS_PAGE, note=self._note)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
@@ -170,20 +172,6 @@ class Service:
             extra |= {"caller": None if caller is None else caller.name, "address": _address(scope)}
             _LOG.log(level, "request", extra=extra)
 
-    def allow(self, request: Request, role: str) -> Caller:
-        """Return the caller, or raise Problem unless it has the role, and the namespace in the path."""
-        caller: Caller = request.scope["state"]["caller"]
-        if not caller.has_role(role):
-            message = f"token {caller.name!r} has the role {', '.join(sorted(caller.roles))}; this needs {role}"
-            raise Problem(403, message, "PermissionError")
-        namespace = request.path_params.get("namespace")
-        if namespace is not None:
-            check_name("name", request.path_params["name"])
-            # The same response whether the namespace exists or not.
-            if not caller.sees(check_name("namespace", namespace)):
-                raise Problem(403, f"token {caller.name!r} may not see the namespace {namespace!r}", "PermissionError")
-        return caller
-
     def charge(self, request: Request, cost: int) -> None:
         """Raise Problem if a caller exceeds its rate limit."""
         caller = request.scope["state"]["caller"]
@@ -212,7 +200,11 @@ class _Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         service, route, request = self._service, self._route, Request(scope)
         if route.role is not None:
-            service.allow(request, route.role)
+            refusal = scope["state"]["caller"].refusal(
+                route.role, route.namespace or scope["path_params"].get("namespace")
+            )
+            if refusal is not None:
+                raise Problem(403, refusal, "PermissionError")
             if route.cost:
                 service.charge(request, route.cost)
         response = await route.work(service, request)
@@ -222,10 +214,6 @@ class _Endpoint:
 def _address(scope: Scope) -> str:
     client = scope.get("client")
     return client[0] if client else ""
-
-
-def _is_page(path: str) -> bool:
-    return path == "/" or path.startswith(_PAGES)
 
 
 def _json(value: Any, status: int = 200) -> Response:
@@ -287,7 +275,7 @@ def _verb(
         result = result | list[Any]
     else:
         body = kind
-    return Route("POST", f"{_DECIDER}/{verb}", work, about, role, 0, body, result, example)
+    return Route("POST", f"{_DECIDER}/{verb}", work, about, role, None, 0, body, result, example)
 
 
 def _read(what: str, call_of: Callable[[Request], calls.Call], result: Any, about: str) -> Route:
@@ -315,7 +303,7 @@ def _ticket(request: Request) -> calls.Call:
 
 
 async def _create(service: Service, request: Request) -> Response:
-    namespace, name = request.path_params["namespace"], request.path_params["name"]
+    namespace, name = (check_name(what, request.path_params[what]) for what in ("namespace", "name"))
     settings = calls.checked(calls.NewDecider, calls.read_json(request.scope["state"]["body"])).arguments()
     making = asyncio.get_running_loop().run_in_executor(None, service.workers.create, namespace, name, settings)
     try:
@@ -361,10 +349,7 @@ async def _me(_service: Service, request: Request) -> Response:
     return _json(about | {"has_token": caller is not ANYBODY})
 
 
-async def _metrics(service: Service, request: Request) -> Response:
-    caller = service.allow(request, "read")
-    if not caller.sees(EVERYWHERE):
-        raise Problem(403, f"token {caller.name!r} may not see every namespace", "PermissionError")
+async def _metrics(service: Service, _request: Request) -> Response:
     return Response(await asyncio.to_thread(service.metrics.text), media_type=CONTENT_TYPE)
 
 
@@ -458,7 +443,7 @@ _DOCUMENTED = [  # in the order in which they are tried
     Route("GET", "/v1", _deciders, "The deciders that you may see.", "read", result=DecidersResult),
     Route("GET", "/v1/overview", _overview, "The deciders that you may see, with numbers.", "read"),
     Route("GET", "/v1/me", _me, "Whose token it is, and what it may do."),
-    Route("GET", "/metrics", _metrics, "For Prometheus. Role: read, in every namespace.", result=None),
+    Route("GET", "/metrics", _metrics, "For Prometheus.", "read", EVERYWHERE, cost=0, result=None),
     Route("GET", "/healthz", _alive, "Whether the process is alive."),
     Route("GET", "/readyz", _ready, "Whether no decider is still being opened or compiled."),
     Route("GET", "/api", _api, "This page.", result=None),
@@ -469,5 +454,5 @@ _DOCUMENTED = [  # in the order in which they are tried
 ]  # fmt: skip
 ROUTES = [*_DOCUMENTED, Route("GET", "/openapi.json", _openapi, "This document.")]
 """All routes."""
-_VERBS = frozenset(route.path.rpartition("/")[2] for route in ROUTES if route.role) - {"v1", "{name}"} | {"metrics"}
+_VERBS = frozenset(route.path.rpartition("/")[2] for route in ROUTES if route.role) - {"v1", "{name}"}
 """Verbs that are counted by name."""

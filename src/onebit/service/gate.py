@@ -278,7 +278,7 @@ class Gate:
         admit: Callable[[Scope, Headers], None],
         log: str,
         explain: Callable[[BaseException], Problem] = problem_of,
-        is_page: Callable[[str], bool] = lambda _path: True,
+        is_page: Callable[[str], object] = lambda _path: True,
         note: Callable[[Scope, int, float], None] = lambda _scope, _status, _seconds: None,
     ) -> None:
         self._app, self._admit, self._explain, self._is_page, self._note = app, admit, explain, is_page, note

@@ -45,6 +45,8 @@ class Route(NamedTuple):
     """Description for the documentation."""
     role: str | None = None
     """The role that a caller needs."""
+    namespace: str | None = None
+    """The namespace that a caller needs, if there is none in the path."""
     cost: int = 1
     """How much it counts for the caller's rate, if it needs a role; 0 if `work` charges it."""
     body: Any = None
@@ -57,7 +59,9 @@ class Route(NamedTuple):
     @property
     def description(self) -> str:
         """The description with the needed role."""
-        return self.about if self.role is None else f"{self.about} Role: {self.role}."
+        if self.role is None:
+            return self.about
+        return f"{self.about} Role: {self.role}{'' if self.namespace is None else ', in every namespace'}."
 
 
 def document(routes: Iterable[Route]) -> dict[str, Any]:

@@ -158,8 +158,13 @@ class WorkerPool:
         return worker
 
     async def find(self, namespace: str, name: str) -> DeciderWorker:
-        """Like `get`, but also find deciders just created by another service."""
-        if (namespace, name) not in self._workers and self._store.is_shared:
+        """Like `get`, but also find deciders just created by another service; raises ValueError for invalid names."""
+        worker = self._workers.get((namespace, name))
+        if worker is not None:
+            return worker
+        check_name("namespace", namespace)
+        check_name("name", name)
+        if self._store.is_shared:
             asked = time.monotonic()
             async with self._asking:  # one search at a time
                 if asked >= self._asked:  # else another request has searched meanwhile

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
 
 from onebit.files import claimed, make_folder, replace_file
 
@@ -69,6 +71,14 @@ class Caller(NamedTuple):
     def sees(self, namespace: str) -> bool:
         """Return whether the caller may access a namespace."""
         return EVERYWHERE in self.namespaces or namespace in self.namespaces
+
+    def refusal(self, role: str, namespace: str | None) -> str | None:
+        """Return why the caller may not use a role in a namespace, which may not exist; None if it may."""
+        if not self.has_role(role):
+            return f"token {self.name!r} has the role {', '.join(sorted(self.roles))}; this needs {role}"
+        if namespace is not None and not self.sees(namespace):
+            return f"token {self.name!r} may not see the namespace {namespace!r:.80}"
+        return None
 
 
 ANYBODY = Caller("anybody on this machine", frozenset(ROLES), frozenset({EVERYWHERE}))
@@ -149,36 +159,36 @@ def _missing(name: str, known: list[dict[str, Any]]) -> ValueError:
     return ValueError(f"there is no token {name!r:.80}; there are {names}")
 
 
+class _Stored(msgspec.Struct):
+    """A token in the file."""
+
+    name: str
+    roles: list[str]
+    namespaces: list[str]
+    sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+    since: str
+    expires: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+
+
 def read_tokens(folder: Path) -> list[dict[str, Any]]:
     """Return the stored tokens, which hold hashes; raises ValueError for an invalid file."""
+    return [
+        msgspec.structs.asdict(each) | {"expires": None if each.expires is None else each.expires.isoformat()}
+        for each in _stored(folder)
+    ]
+
+
+def _stored(folder: Path) -> list[_Stored]:
     path = folder / FILE
     try:
-        found = json.loads(path.read_bytes())
-        return [
-            {
-                "name": str(each["name"]),
-                "roles": [str(role) for role in each["roles"]],
-                "namespaces": [str(place) for place in each["namespaces"]],
-                "sha256": bytes.fromhex(each["sha256"]).hex(),
-                "since": str(each["since"]),
-                "expires": None if each.get("expires") is None else _moment(each["expires"]).isoformat(),
-            }
-            for each in found
-        ]
+        return msgspec.json.decode(path.read_bytes(), type=list[_Stored])
     except FileNotFoundError:
         return []
-    except (ValueError, KeyError, TypeError) as error:
+    except (msgspec.DecodeError, ValueError) as error:
         raise ValueError(
             f"{path}: is no file of tokens ({error!r:.80}); put a backup there, or remove it: "
             "without that file everybody on this machine may ask"
         ) from error
-
-
-def _moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    if found.tzinfo is None:
-        raise ValueError(f"{text} has no time zone")
-    return found
 
 
 @contextmanager
@@ -213,16 +223,11 @@ class Tokens:
     """
 
     def __init__(self, folder: Path, required: bool) -> None:
-        self._folder, self._required = folder, required
+        self._folder, self.are_required = folder, required
         self._lock = threading.Lock()
         self._looked, self._stamp = 0.0, _NO_FILE
         self._known: list[tuple[bytes, Caller]] = []
         self._look()
-
-    @property
-    def are_required(self) -> bool:
-        """Whether a token is required."""
-        return self._required
 
     def __len__(self) -> int:
         return len(self._known)
@@ -231,7 +236,7 @@ class Tokens:
         """Return the caller of an ``Authorization`` header, or None; the token may have expired."""
         if time.monotonic() - self._looked > _LOOK_AGAIN_SECONDS:
             self._look()
-        if not self._required:
+        if not self.are_required:
             return ANYBODY
         kind, _, token = (authorization or "").partition(" ")
         if kind.lower() != "bearer":
@@ -255,19 +260,13 @@ class Tokens:
                 stamp = _UNREADABLE
             if stamp == self._stamp:
                 return
-            self._stamp, self._required = stamp, self._required or stamp != _NO_FILE
+            self._stamp, self.are_required = stamp, self.are_required or stamp != _NO_FILE
             try:
-                self._known = [
-                    (
-                        bytes.fromhex(each["sha256"]),
-                        Caller(
-                            each["name"],
-                            frozenset(each["roles"]),
-                            frozenset(each["namespaces"]),
-                            math.inf if each["expires"] is None else _moment(each["expires"]).timestamp(),
-                        ),
-                    )
-                    for each in read_tokens(self._folder)
-                ]
+                self._known = [(bytes.fromhex(each.sha256), _caller(each)) for each in _stored(self._folder)]
             except (ValueError, OSError):  # retried: permissions can change without a change of the file
                 self._known, self._stamp = [], _UNREADABLE
+
+
+def _caller(token: _Stored) -> Caller:
+    expires = math.inf if token.expires is None else token.expires.timestamp()
+    return Caller(token.name, frozenset(token.roles), frozenset(token.namespaces), expires)

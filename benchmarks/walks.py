@@ -1,0 +1,155 @@
+"""How many source files a call walks through, and how often it changes from one to another.
+
+    python benchmarks/walks.py [-v]
+
+Every walk runs once before it is counted, so that nothing is compiled or imported while it is. A switch is a step of
+the control, by a call or a return, from one of onebit's files into another.
+"""
+
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import onebit
+
+_HOME = str(Path(onebit.__file__).parent)
+_RECORD = {"channel": "mail", "length": 212, "subject": "where is my parcel"}
+
+
+class Walk:
+    """Counts the files and switches of one call."""
+
+    def __init__(self) -> None:
+        self.files: set[str] = set()
+        self.switches = 0
+        self._here: dict[int, str] = {}
+
+    def profile(self, frame: FrameType, event: str, _argument: Any) -> None:
+        """Note where a call begins, and where a return leads to."""
+        at: FrameType | None = frame if event == "call" else frame.f_back if event == "return" else None
+        if at is None or not at.f_code.co_filename.startswith(_HOME):
+            return
+        file, thread = at.f_code.co_filename, threading.get_ident()
+        self.files.add(file)
+        self.switches += self._here.get(thread, file) != file
+        self._here[thread] = file
+
+    def count(self, call: Callable[[], object]) -> "Walk":
+        """Make a call twice, and count the second."""
+        call()
+        threading.setprofile(self.profile)
+        sys.setprofile(self.profile)
+        try:
+            call()
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+        return self
+
+
+def play() -> Walk:
+    """Count a game of Algorithm 1."""
+    X, y = onebit.streams.wedges()
+    return Walk().count(lambda: onebit.play(onebit.BanditPerceptron(), X, y))
+
+
+def decide(folder: Path) -> tuple[Walk, Walk]:
+    """Count a guess of a decider, and its feedback."""
+    with onebit.Decider.open(folder / "walk.onebit", classes=3, learner=onebit.BanditPerceptron()) as decider:
+        names: list[str] = []
+        guessing = Walk().count(lambda: names.append(decider.guess(_RECORD).id))
+        return guessing, Walk().count(lambda: decider.tell(names.pop(), True))
+
+
+def serve(folder: Path) -> tuple[Walk, Walk]:
+    """Count a guess over HTTP, from the request to the response: in the server's thread, and in the decider's."""
+    import uvicorn
+
+    from onebit.decider.calls import own_learner
+    from onebit.decider.client import Client
+    from onebit.service.app import Service
+
+    serving, deciding, is_counting = Walk(), Walk(), threading.Event()
+
+    def profile(frame: FrameType, event: str, argument: Any) -> None:
+        if is_counting.is_set():
+            deciding.profile(frame, event, argument)
+
+    class Counted(Service):
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            sys.setprofile(serving.profile if is_counting.is_set() else None)
+            try:
+                await super().__call__(scope, receive, send)
+            finally:
+                sys.setprofile(None)
+
+    service = Counted(folder)
+    threading.setprofile(profile)
+    service.workers.create("walk", "walk", {"classes": 3, "learner": own_learner("BanditPerceptron")})
+    threading.setprofile(None)
+    server = uvicorn.Server(uvicorn.Config(service, port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    with Client(f"http://127.0.0.1:{port}") as client:
+        decider = client.decider("walk/walk")
+        decider.guess(_RECORD)
+        is_counting.set()
+        decider.guess(_RECORD)
+    server.should_exit = True
+    thread.join()
+    return serving, deciding
+
+
+def command(*words: str) -> Walk:
+    """Count a whole command."""
+    from onebit.cli import main
+
+    def call() -> None:
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            sys.argv = ["onebit", *words]
+            try:
+                main()
+            except SystemExit as end:
+                if end.code:
+                    raise
+
+    return Walk().count(call)
+
+
+def main_() -> None:
+    """Print the table."""
+    table = Table("walk", "files", "switches")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        guessing, telling = decide(folder)
+        serving, deciding = serve(folder)
+    walks = {
+        "play(BanditPerceptron)": play(),
+        "Decider.guess": guessing,
+        "Decider.tell": telling,
+        "one HTTP guess, the server's thread": serving,
+        "one HTTP guess, the decider's thread": deciding,
+    }
+    for walk, counted in walks.items():
+        table.add_row(walk, str(len(counted.files)), str(counted.switches))
+    Console().print(table)
+    if "-v" in sys.argv:
+        for walk, counted in walks.items():
+            print(walk, *sorted(file[len(_HOME) + 1 :] for file in counted.files))
+
+
+if __name__ == "__main__":
+    main_()
