@@ -457,13 +457,16 @@ SHOP = "/v1/shop"
 
 
 def test_services_share_a_database(
-    server: Server, in_database: InDatabase, tmp_path: Path, impatient: None, monkeypatch: pytest.MonkeyPatch
+    server: Server, tmp_path: Path, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("starlette")
     from served import Served
 
     monkeypatch.setattr("onebit.service.pool.LOOK_SECONDS", 0.05)
-    url, name = in_database
+    # A service has a session for each decider of its database, so that those of other tests could be too many.
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE services")
+    url, name = server.url.rpartition("/")[0] + "/services", "shop/desk"
     desk = f"/v1/{name}"
     with Served(tmp_path / "b", log=url) as standby:
         with Served(tmp_path / "a", log=url) as owner:
@@ -478,7 +481,7 @@ def test_services_share_a_database(
             assert name in standby.ask("GET", "/v1").json["deciders"]
             assert name not in standby.ask("GET", "/v1").json["open_here"]
             assert name in owner.ask("GET", "/v1").json["open_here"]
-            until(lambda: standby.ask("GET", "/readyz").status == 200)  # other tests' deciders are opened too
+            until(lambda: standby.ask("GET", "/readyz").status == 200)
             assert standby.ask("GET", f"{SHOP}/nobody/status").status == 404
             assert b"onebit_decider_up" in owner.ask("GET", "/metrics").body
         until(lambda: standby.ask("POST", f"{desk}/guess", {"record": {"x": 2.0}, "key": "k"}).status == 200)
