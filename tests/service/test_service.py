@@ -13,7 +13,6 @@ from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
@@ -27,7 +26,6 @@ from onebit.decider.decider import Decider
 from onebit.decider.tickets import UnreachableError
 from onebit.service.app import Service
 from onebit.service.gate import Allowance, Problem
-from onebit.service.metrics import _OfDeciders
 from onebit.service.pool import Folder, WorkerPool
 from onebit.service.tokens import FILE, Tokens, add_token, read_tokens, remove_token
 from onebit.service.workers import MOST_READERS, MOST_WAITING, DeciderWorker, Load
@@ -253,33 +251,6 @@ def test_metrics_do_not_wait_for_a_decider_that_is_busy(served: Served, monkeypa
         assert scraped() == free | {busy[0]: "1.0"}
 
 
-def test_two_who_scrape_at_once_both_see_a_busy_decider() -> None:
-    scraped: list[int] = []
-
-    class Busy:
-        """A desk, and its decider, which answers once; while the second scrape waits for it, a third comes."""
-
-        is_ours = True
-
-        def status_within(self, _seconds: float) -> Any:
-            if len(scraped) == 1:
-                scraped.append(0)
-                scrape()
-            return None if scraped else Mock()
-
-    desk: Any = Busy()
-    desk.decider, desks = desk, [("shop", "routing", desk)]
-    collector = _OfDeciders(desks)  # type: ignore[arg-type]
-
-    def scrape() -> None:
-        scraped.append(sum(len(family.samples) for family in collector.collect()))
-
-    for _ in range(3):
-        scrape()
-    first, _, *others = scraped
-    assert others == [first] * 3
-
-
 # Stopping.
 
 
@@ -356,7 +327,7 @@ def test_one_that_is_being_opened_keeps_no_other_from_being_made(tmp_path: Path)
     assert sorted(path.stem for path in tmp_path.glob("shop/*.onebit")) == ["quick", "slow"]
 
 
-class Elsewhere:
+class Elsewhere(Folder):
     """A database that others may have made deciders in."""
 
     is_shared = True

@@ -6,6 +6,7 @@ A request is a class; its instances are functions of a decider whose results are
 import json
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from datetime import datetime
 from typing import Annotated, Any, TypedDict, TypeVar
 
 import msgspec
@@ -24,13 +25,10 @@ from onebit.machine_memory import claim_memory
 from onebit.typed_json import parse
 
 MOST_CLASSES = 100_000
-LARGEST_BODY = 4_000_000
-"""Maximum bytes of a request."""
-MOST_BYTES_A_PAGE = 4 << 20
-"""Maximum bytes of a page of the log, unless a single event is larger."""
+LARGEST_BODY = 4_000_000  # maximum bytes of a request
+MOST_BYTES_A_PAGE = 4 << 20  # maximum bytes of a page of the log, unless a single event is larger
 
-Call = Callable[[Decider], Any]
-"""A call of a decider with a result of plain JSON values."""
+Call = Callable[[Decider], Any]  # A call of a decider with a result of plain JSON values
 _Struct = TypeVar("_Struct", bound=Struct)
 
 
@@ -146,7 +144,7 @@ class Guess(_Request):
     key: _Key = None
 
     def __call__(self, decider: Decider) -> "TicketResult":
-        """Guess."""
+        """Make the call."""
         if isinstance(decider, Decider):  # the service of a RemoteDecider checks memory itself
             claim_memory(decider.ticket_bytes(), more=True)  # until the ticket is closed
         return ticket_result(decider.guess(_record(self.record), self.among, key=self.key))
@@ -159,7 +157,7 @@ class Tell(_Request):
     correct: _Correct
 
     def __call__(self, decider: Decider) -> "TellResult":
-        """Give feedback."""
+        """Make the call."""
         return {"news": decider.tell(self.id, self.correct)}
 
 
@@ -170,7 +168,7 @@ class Correct(_Request):
     correct: _Correct
 
     def __call__(self, decider: Decider) -> "DoneResult":
-        """Correct the feedback."""
+        """Make the call."""
         decider.correct_answer(self.id, self.correct)
         return {"done": True}
 
@@ -181,7 +179,7 @@ class Withdraw(_Request):
     id: _Id
 
     def __call__(self, decider: Decider) -> "DoneResult":
-        """Withdraw the feedback."""
+        """Make the call."""
         decider.withdraw(self.id)
         return {"done": True}
 
@@ -205,7 +203,7 @@ class Shadow(_Request):
     key: _Key = None
 
     def __call__(self, decider: Decider) -> "ShadowResult":
-        """Teach."""
+        """Make the call."""
         found = decider.shadow(_record(self.record), self.label, self.correct, propensity=self.propensity, key=self.key)
         return {"label": found.label, "agrees": found.agrees}
 
@@ -216,7 +214,7 @@ class AddClass(_Request):
     label: Annotated[_Label, Meta(description=_A_LABEL)]
 
     def __call__(self, decider: Decider) -> "ClassesResult":
-        """Add the label."""
+        """Make the call."""
         if len(decider.classes) >= MOST_CLASSES:
             raise ValueError(f"a decider of the service may have {MOST_CLASSES} classes; it has as many")
         decider.add_class(self.label)
@@ -232,7 +230,7 @@ class Change(_Request):
     max_open: _Count = UNSET
 
     def __call__(self, decider: Decider) -> dict[str, Any]:
-        """Change the settings."""
+        """Make the call."""
         decider.change(**_given(self))
         return decider.settings.changeable()
 
@@ -266,7 +264,7 @@ class Status(_Request):
     """Ask for the counts."""
 
     def __call__(self, decider: Decider) -> dict[str, Any]:
-        """Return the counts."""
+        """Make the call."""
         return status(decider) if isinstance(decider, Decider) else decider.status()
 
 
@@ -274,7 +272,7 @@ class Report(_Request):
     """Ask for the report."""
 
     def __call__(self, decider: Decider) -> dict[str, Any]:
-        """Return the report."""
+        """Make the call."""
         return plain(report(decider)) if isinstance(decider, Decider) else decider.report()  # type: ignore[no-any-return]
 
 
@@ -364,11 +362,9 @@ def ticket_result(ticket: Ticket) -> TicketResult:
 
 def status(decider: Decider) -> dict[str, Any]:
     """Return a decider's status, without its path."""
-    found = decider.status()
-    oldest = None if found.oldest_open is None else found.oldest_open.isoformat()
-    described = found._asdict() | {"since": found.since.isoformat(), "oldest_open": oldest}
-    del described["path"]
-    return described
+    found = decider.status()._asdict()
+    del found["path"]
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in found.items()}
 
 
 def plain(value: Any) -> Any:

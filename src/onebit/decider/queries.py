@@ -63,6 +63,7 @@ def status_of(state: State, log: EventLog, began: float) -> Status:
         oldest_open=None if oldest is None else moment(oldest.time),
         differences=state.differences,
         since=moment(began),
+        last=moment(log.last_time),
     )
 
 

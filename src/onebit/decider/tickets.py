@@ -61,6 +61,8 @@ class Status(NamedTuple):
     differences: int
     """Number of guesses in the log that the replay made differently."""
     since: datetime
+    last: datetime
+    """Time of the latest event."""
 
 
 class Moment(NamedTuple):

@@ -23,8 +23,7 @@ from onebit.reporting.looks import Look, Shown, looks_of
 from onebit.reporting.text import grouped
 from onebit.theory import Margin, Progress, margin
 
-MOST_LEARNERS = 4
-"""Maximum number of learners in a session."""
+MOST_LEARNERS = 4  # maximum number of learners in a session
 # This budget limits a session to some megabytes, and a picture to some tenths of a second.
 _BUDGET = 300
 _PATIENCE = 20.0  # seconds to measure margins
@@ -35,12 +34,10 @@ _LONG = 10**7  # larger numbers are shown as powers of ten
 class Entry(NamedTuple):
     """One learner of the catalogue."""
 
-    learner: Learner
-    """Template with the settings."""
+    learner: Learner  # template with the settings
     title: str
     description: str
-    is_square: bool = False
-    """Whether it stores a matrix of columns × columns for each class."""
+    is_square: bool = False  # whether it stores a matrix of columns × columns for each class
 
 
 CATALOGUE: dict[str, Entry] = {

@@ -13,8 +13,7 @@ from onebit.playground.catalogue import CATALOGUE, new_learner
 from onebit.reporting.text import printable
 from onebit.streams import bundled
 
-MOST_ANSWERS = 2000
-"""Maximum number of answers in a session."""
+MOST_ANSWERS = 2000  # maximum number of answers in a session
 MOST_NAMES, LONGEST_NAME = 10, 40
 
 _SHELF = 40  # digits shown sorted by the learner's current guess
@@ -27,19 +26,8 @@ class StaleError(ValueError):
 
 
 class Oracle:
-    """A learner that asks a person about digits. Thread-safe.
+    """A learner of `CATALOGUE` that asks a person about digits, with two to ten labels. Thread-safe.
 
-    Parameters
-    ----------
-    classes : sequence of str
-        The labels: two to ten different ones.
-    learner : str
-        A key of `CATALOGUE`, of a learner with one-bit feedback.
-    seed : int
-        Seed of the order of digits and of the learner.
-
-    Examples
-    --------
     >>> oracle = Oracle(["even", "odd"], "perceptron", seed=0)
     >>> oracle.frame()["guess"] in ("even", "odd")
     True

@@ -17,17 +17,12 @@ from onebit.streams import bundled, paper_strong, paper_weak, preprocess, wedges
 from onebit.streams.files import ending, read_untrusted_text
 from onebit.streams.reading import Reading
 
-MOST_ROUNDS = 5000
-"""Maximum number of rounds in a session."""
-MOST_CELLS = 500_000
-"""Maximum rows × columns of a table, after one-hot encoding."""
-MOST_COLUMNS = 1000
-"""Maximum columns of a table: a picture has thousands of such rows."""
+MOST_ROUNDS = 5000  # maximum number of rounds in a session
+MOST_CELLS = 500_000  # maximum rows × columns of a table, after one-hot encoding
+MOST_COLUMNS = 1000  # maximum columns of a table: a picture has thousands of such rows
 MOST_CLASSES = 20
-MOST_POINTS = 300
-"""Maximum number of drawn points."""
-DRAWN_LABELS = ("blue", "orange", "green", "pink")
-"""Labels of drawn points."""
+MOST_POINTS = 300  # maximum number of drawn points
+DRAWN_LABELS = ("blue", "orange", "green", "pink")  # labels of drawn points
 
 _LONGEST_NAME = 40
 _BORDER = 0.08  # margin of a picture, as a fraction of the data's width
@@ -42,22 +37,16 @@ _ONE_AT_A_TIME = threading.Lock()
 class Picture(NamedTuple):
     """A plane in the space of rows, ``origin + scale · (place @ axes)``; other rows are projected onto it.
 
-    Examples
-    --------
     >>> picture = flat_picture(np.array([[3.0, 4.0, 1.0], [-3.0, 0.0, 1.0]]), "the two columns")
     >>> picture.places(np.array([[3.0, 4.0, 1.0]])).tolist(), picture.rows(np.array([[3.0, 4.0]])).tolist()
     ([[3.0, 4.0]], [[3.0, 4.0, 1.0]])
     """
 
-    caption: str
-    """Description of the plane."""
+    caption: str  # description of the plane
     origin: Floats
-    scale: Floats
-    """Scale of each column; 0 if constant."""
-    axes: Floats
-    """Two unit vectors (2 × d)."""
-    box: tuple[float, float, float, float]
-    """Left, bottom, right, top: a square."""
+    scale: Floats  # scale of each column; 0 if constant
+    axes: Floats  # two unit vectors (2 × d)
+    box: tuple[float, float, float, float]  # left, bottom, right, top: a square
 
     def places(self, X: Floats) -> Floats:
         """Project rows into the plane."""
@@ -117,8 +106,7 @@ class Scene(ABC):
     """Rounds, with title, description and picture."""
 
     title: str
-    description: str
-    """One sentence for the page."""
+    description: str  # one sentence for the page
     labels: tuple[str, ...]
     picture: Picture
     n_features: int
@@ -137,16 +125,9 @@ class Prepared(Scene):
     """Rounds of a fixed set; a small one is repeated, reshuffled each time."""
 
     def __init__(
-        self,
-        title: str,
-        description: str,
-        X: Floats,
-        y: Integers,
-        labels: Sequence[str],
-        picture: Picture,
-        order: Integers,
+        self, shown: tuple[str, str], X: Floats, y: Integers, labels: Sequence[str], picture: Picture, order: Integers
     ) -> None:
-        self.title, self.description, self.picture = title, description, picture
+        (self.title, self.description), self.picture = shown, picture
         self.labels = tuple(shortened(printable(label), _LONGEST_NAME) for label in labels)
         self._X, self._y, self._order = X, y, order
         self.n_features, self.most_rounds = X.shape[1], len(order)
@@ -164,8 +145,6 @@ class Prepared(Scene):
 class Drawn(Scene):
     """Points drawn by a person: new points come first, then old ones at random.
 
-    Examples
-    --------
     >>> scene = Drawn(seed=0)
     >>> scene.add(0.5, 0.5, "blue")
     >>> scene.take(0, 3)[1].tolist()
@@ -265,15 +244,15 @@ def make_scene(name: str, seed: int) -> Scene:
         draw = paper_weak if name == "paper_weak" else paper_strong
         X, y = draw(MOST_ROUNDS, seed)
         picture = flat_picture(X, "the first two columns; the third is constant")
-        return Prepared(*_SHOWN[name], X, y, _COLOURS, picture, np.arange(len(y)))
+        return Prepared(_SHOWN[name], X, y, _COLOURS, picture, np.arange(len(y)))
     if name == "wedges":
         X, y = wedges()
         labels = [f"wedge {k + 1}" for k in range(int(y.max()) + 1)]
-        return Prepared(*_SHOWN[name], X, y, labels, flat_picture(X, "the two columns"), _passes(len(y), seed))
+        return Prepared(_SHOWN[name], X, y, labels, flat_picture(X, "the two columns"), _passes(len(y), seed))
     if name == "iris":
         data = bundled("iris")
         X = preprocess(data.X, "standardize")
-        return Prepared(*_SHOWN[name], X, data.y, data.label_names, widest_picture(X), _passes(len(X), seed))
+        return Prepared(_SHOWN[name], X, data.y, data.label_names, widest_picture(X), _passes(len(X), seed))
     raise ValueError(f"stream must be one of {', '.join(_SHOWN)}; got {name!r}")
 
 
@@ -314,11 +293,11 @@ def scene_from_table(
     title, description = _SHOWN["csv"]
     columns = "1 column" if n_columns == 1 else f"{n_columns} columns"
     size = f"{n_rows} rows, {columns}, {data.n_classes} classes"
-    description = f"{description} {size}; columns are standardised, and a constant is added."
-    shown = shortened(printable(file_name), _LONGEST_NAME)
-    return Prepared(
-        f"{title}: {shown}", description, X, data.y, data.label_names, _picture_of(X), _passes(n_rows, seed)
+    shown = (
+        f"{title}: {shortened(printable(file_name), _LONGEST_NAME)}",
+        f"{description} {size}; columns are standardised, and a constant is added.",
     )
+    return Prepared(shown, X, data.y, data.label_names, _picture_of(X), _passes(n_rows, seed))
 
 
 def _check_size(file_name: str, what: str, size: int, most: int) -> None:

@@ -32,8 +32,7 @@ from onebit.service.gate import PAGE_PARTS, Files, Gate, Headers, Problem, Recei
 PAGE = Path(__file__).parent / "page"
 MOST_SESSIONS, MOST_ORACLES = 12, 12
 IDLE_SECONDS = 2 * 3600.0
-LARGEST_TABLE = 2_000_000
-"""Maximum characters of an uploaded table."""
+LARGEST_TABLE = 2_000_000  # maximum characters of an uploaded table
 
 _Kept = TypeVar("_Kept")
 
@@ -45,8 +44,6 @@ class NoSuchSessionError(LookupError):
 class Sessions(Generic[_Kept]):
     """Stores objects under random ids; idle ones are dropped, and the least recently used when there are too many.
 
-    Examples
-    --------
     >>> sessions = Sessions(most=1, idle_seconds=60.0)
     >>> first, second = sessions.add("a"), sessions.add("b")
     >>> sessions.get(second), len(sessions)
@@ -120,70 +117,52 @@ class _Request(Struct, forbid_unknown_fields=True):
     pass
 
 
-class Table(_Request):
-    """A table of the user; without a label, the column is one of the default ones."""
-
+class _Table(_Request):
     name: _Name
     text: Annotated[str, Meta(max_length=LARGEST_TABLE)]
     label: _Name = ""
     drop: Annotated[list[_Name], Meta(max_length=100)] = []
 
 
-class NewSession(_Request):
-    """Settings of a new session."""
-
+class _NewSession(_Request):
     stream: _Word
     learners: Annotated[list[_Word], Meta(min_length=1, max_length=MOST_LEARNERS)]
     seed: _Seed = 0
-    table: Table | None = None
+    table: _Table | None = None
 
 
-class Advance(_Request):
-    """Number of rounds to play."""
-
+class _Advance(_Request):
     rounds: Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)]
 
 
-class Point(_Request):
-    """A drawn point."""
-
+class _Point(_Request):
     x: _Number
     y: _Number
     label: _Word
 
 
-class Points(_Request):
-    """Drawn points."""
-
-    points: Annotated[list[Point], Meta(min_length=1, max_length=MOST_POINTS)]
+class _Points(_Request):
+    points: Annotated[list[_Point], Meta(min_length=1, max_length=MOST_POINTS)]
 
 
-class Regions(_Request):
-    """Whose regions to draw, and how finely."""
-
+class _Regions(_Request):
     learner: Annotated[int, Meta(ge=0)]
     size: Annotated[int, Meta(ge=4, le=LARGEST_GRID)] = 32
 
 
-class Opinions(_Request):
-    """Whose opinions, and about which point."""
-
+class _Opinions(_Request):
     learner: Annotated[int, Meta(ge=0)]
     x: _Number
     y: _Number
 
 
-class NewOracle(_Request):
-    """Settings of a new oracle session."""
-
+class _NewOracle(_Request):
     classes: Annotated[list[Annotated[str, Meta(max_length=LONGEST_NAME)]], Meta(min_length=2, max_length=MOST_NAMES)]
     learner: _Word = "svm"
     seed: _Seed = 0
 
 
-class OracleAnswer(_Request):
-    """Feedback for a round."""
-
+class _OracleAnswer(_Request):
     round: Annotated[int, Meta(ge=1)]
     correct: bool
 
@@ -192,8 +171,8 @@ class Playground:
     """The ASGI application, with no sessions yet."""
 
     def __init__(self) -> None:
-        self._sessions: Sessions[Session] = Sessions(MOST_SESSIONS, IDLE_SECONDS, let_go=Session.end)
-        self._oracles: Sessions[Oracle] = Sessions(MOST_ORACLES, IDLE_SECONDS)
+        sessions = self._sessions = Sessions[Session](MOST_SESSIONS, IDLE_SECONDS, let_go=Session.end)
+        oracles = self._oracles = Sessions[Oracle](MOST_ORACLES, IDLE_SECONDS)
         page, parts = Files(PAGE), Files(PAGE_PARTS)
         one_session, one_oracle = "/api/sessions/{name}", "/api/oracles/{name}"
         routes = [
@@ -201,16 +180,26 @@ class Playground:
             _file("/page/{path:path}", lambda request: page.response(request.path_params["path"])),
             _file("/parts/{path:path}", lambda request: parts.response(request.path_params["path"])),
             _call("GET", "/api/catalogue", _catalogue),
-            _call("POST", "/api/sessions", self._new_session, NewSession, 201),
-            _call("GET", one_session, lambda name: self._sessions.get(name).frame()),
-            _call("POST", f"{one_session}/advance", self._advance, Advance),
-            _call("POST", f"{one_session}/points", self._draw, Points),
-            _call("GET", f"{one_session}/regions", self._regions, Regions),
-            _call("GET", f"{one_session}/opinions", self._opinions, Opinions),
-            _call("DELETE", one_session, lambda name: self._sessions.drop(name), status=204),
-            _call("POST", "/api/oracles", self._new_oracle, NewOracle, 201),
-            _call("GET", one_oracle, lambda name: self._oracles.get(name).frame()),
-            _call("POST", f"{one_oracle}/answer", self._answer, OracleAnswer),
+            _call("POST", "/api/sessions", self._new_session, _NewSession, 201),
+            _call("GET", one_session, lambda name: sessions.get(name).frame()),
+            _call("POST", f"{one_session}/advance", self._advance, _Advance),
+            _call("POST", f"{one_session}/points", self._draw, _Points),
+            _call(
+                "GET",
+                f"{one_session}/regions",
+                lambda name, of: sessions.get(name).regions(of.learner, of.size),
+                _Regions,
+            ),
+            _call(
+                "GET",
+                f"{one_session}/opinions",
+                lambda name, of: sessions.get(name).opinions(of.learner, of.x, of.y),
+                _Opinions,
+            ),
+            _call("DELETE", one_session, sessions.drop, status=204),
+            _call("POST", "/api/oracles", self._new_oracle, _NewOracle, 201),
+            _call("GET", one_oracle, lambda name: oracles.get(name).frame()),
+            _call("POST", f"{one_oracle}/answer", self._answer, _OracleAnswer),
         ]
         self._gate = Gate(Router(routes, redirect_slashes=False), _admit, "onebit.playground", _problem_of)
 
@@ -218,7 +207,7 @@ class Playground:
         """Handle a request."""
         await self._gate(scope, receive, send)
 
-    def _new_session(self, asked: NewSession) -> dict[str, Any]:
+    def _new_session(self, asked: _NewSession) -> dict[str, Any]:
         if asked.stream == "csv":
             if asked.table is None:
                 raise ValueError("table is missing: choose a .csv file")
@@ -230,27 +219,21 @@ class Playground:
         session.prepare()
         return {"id": self._sessions.add(session), **session.frame()}
 
-    def _advance(self, name: str, asked: Advance) -> dict[str, Any]:
+    def _advance(self, name: str, asked: _Advance) -> dict[str, Any]:
         session = self._sessions.get(name)
         session.advance(asked.rounds)
         return session.frame()
 
-    def _draw(self, name: str, asked: Points) -> dict[str, Any]:
+    def _draw(self, name: str, asked: _Points) -> dict[str, Any]:
         session = self._sessions.get(name)
         session.add_points([(point.x, point.y, point.label) for point in asked.points])
         return session.frame()
 
-    def _regions(self, name: str, asked: Regions) -> dict[str, Any]:
-        return self._sessions.get(name).regions(asked.learner, asked.size)
-
-    def _opinions(self, name: str, asked: Opinions) -> dict[str, Any]:
-        return self._sessions.get(name).opinions(asked.learner, asked.x, asked.y)
-
-    def _new_oracle(self, asked: NewOracle) -> dict[str, Any]:
+    def _new_oracle(self, asked: _NewOracle) -> dict[str, Any]:
         oracle = Oracle(asked.classes, asked.learner, asked.seed)
         return {"id": self._oracles.add(oracle), **oracle.frame()}
 
-    def _answer(self, name: str, asked: OracleAnswer) -> dict[str, Any]:
+    def _answer(self, name: str, asked: _OracleAnswer) -> dict[str, Any]:
         oracle = self._oracles.get(name)
         oracle.answer(asked.round, asked.correct)
         return oracle.frame()
@@ -304,18 +287,15 @@ def _admit(_scope: Scope, headers: Headers) -> None:
     check_own_page(headers, "the playground")
 
 
+_STATUS = {NoSuchSessionError: 404, StaleError: 409, BusyError: 503, ValueError: 422}
+
+
 def _problem_of(error: BaseException) -> Problem:
-    match error:
-        case Problem():
-            return error
-        case HTTPException():
-            return Problem(error.status_code, str(error.detail), headers=error.headers)
-        case NoSuchSessionError():
-            return Problem(404, str(error))
-        case StaleError():
-            return Problem(409, str(error))
-        case BusyError():
-            return Problem(503, str(error))
-        case ValueError():
-            return Problem(422, str(error))
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, HTTPException):
+        return Problem(error.status_code, str(error.detail), headers=error.headers)
+    for kind, status in _STATUS.items():
+        if isinstance(error, kind):
+            return Problem(status, str(error))
     return Problem(500, "something went wrong inside; the terminal that started the playground says what")

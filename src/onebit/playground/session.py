@@ -4,8 +4,9 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +18,8 @@ from onebit.playground.catalogue import CATALOGUE, MOST_LEARNERS, Promise, looks
 from onebit.playground.scenes import Drawn, Scene
 
 WARMING_UP, READY, FINISHED, FAILED = "warming up", "ready", "finished", "failed"
-MOST_AT_ONCE = 500
-"""Maximum number of rounds in one call of `Session.advance`."""
-LARGEST_GRID = 80
-"""Cells along one side of a picture."""
+MOST_AT_ONCE = 500  # maximum number of rounds in one call of `Session.advance`
+LARGEST_GRID = 80  # cells along one side of a picture
 
 _SHOWN_ROUNDS = 250  # points in the picture
 _LISTED_ROUNDS = 8  # rounds listed as text
@@ -38,48 +37,29 @@ class BusyError(RuntimeError):
     """The session is in use by another request."""
 
 
-class _Round(NamedTuple):
-    number: int
-    place: tuple[float, float]
-    truth: int
-    guesses: tuple[int, ...]
-
-
 class _Curve:
     """Cumulative mistakes, at rounds that are thinned out as they grow in number."""
 
     def __init__(self, n_learners: int) -> None:
-        self.rounds: list[int] = [0]
-        self.mistakes: list[list[int]] = [[0] for _ in range(n_learners)]
+        self._points: list[tuple[int, list[int]]] = [(0, [0] * n_learners)]
         self._every = 1
 
-    def note(self, round: int, mistakes: Sequence[int]) -> None:
-        if round % self._every:
-            return
-        self.rounds.append(round)
-        for line, count in zip(self.mistakes, mistakes, strict=True):
-            line.append(int(count))
-        if len(self.rounds) > _CURVE_POINTS:
+    def note(self, round: int, mistakes: list[int]) -> None:
+        if round % self._every == 0:
+            self._points.append((round, mistakes))
+        if len(self._points) > _CURVE_POINTS:
             self._every *= 2
-            kept = [at for at, number in enumerate(self.rounds) if number % self._every == 0]
-            self.rounds = [self.rounds[at] for at in kept]
-            self.mistakes = [[line[at] for at in kept] for line in self.mistakes]
+            self._points = [point for point in self._points if point[0] % self._every == 0]
+
+    def until(self, round: int, mistakes: list[int]) -> dict[str, Any]:
+        points = self._points if self._points[-1][0] == round else [*self._points, (round, mistakes)]
+        lines = [list(line) for line in zip(*(counts for _, counts in points), strict=True)]
+        return {"rounds": [number for number, _ in points], "mistakes": lines}
 
 
 class Session:
-    """One to four learners on the same rounds. Thread-safe.
+    """One to four learners of `CATALOGUE` on the same rounds, of a scene that is the session's own. Thread-safe.
 
-    Parameters
-    ----------
-    scene : Scene
-        The rounds; the session owns it.
-    learners : sequence of str
-        Keys of `CATALOGUE`, each at most once.
-    seed : int
-        Seed of the learners.
-
-    Examples
-    --------
     >>> from onebit.playground.scenes import make_scene
     >>> session = Session(make_scene("wedges", seed=0), ["perceptron", "chance"], seed=0)
     >>> session.advance(20)
@@ -93,8 +73,9 @@ class Session:
             raise ValueError(f"learners must be 1 to {MOST_LEARNERS} different ones; got {list(learners)!r}")
         self._keys, self._scene, self._seed = tuple(learners), scene, seed
         self._classes = list(range(len(scene.labels)))
+        n_squared = scene.n_features**2 * len(scene.labels)
         for key in learners:
-            if key in CATALOGUE and CATALOGUE[key].is_square and self._squared() > _MOST_SQUARED:
+            if key in CATALOGUE and CATALOGUE[key].is_square and n_squared > _MOST_SQUARED:
                 raise ValueError(
                     f"{CATALOGUE[key].title} takes too long with {scene.n_features} columns; choose another learner"
                 )
@@ -105,7 +86,7 @@ class Session:
         self._round = 0
         self._mistakes = np.zeros(len(learners), dtype=np.int64)
         self._lately: deque[tuple[bool, ...]] = deque(maxlen=_LATELY)
-        self._shown: deque[_Round] = deque(maxlen=_SHOWN_ROUNDS)
+        self._shown: deque[dict[str, Any]] = deque(maxlen=_SHOWN_ROUNDS)
         self._curve = _Curve(len(learners))
         self._seconds_per_round = 0.0
         self._looks = looks()
@@ -113,9 +94,6 @@ class Session:
         self._promises: list[Promise | None] = [None] * len(learners)
         self._measured = -1
         self._is_over = False
-
-    def _squared(self) -> int:
-        return self._scene.n_features**2 * len(self._classes)
 
     def _fresh(self, key: str) -> Learner:
         return new_learner(key, self._classes, self._seed)
@@ -181,8 +159,7 @@ class Session:
         """Play rounds with every learner; return how many: fewer if time is up, or there are no more."""
         check_integer("rounds", rounds, low=1, high=MOST_AT_ONCE)
         self._check_ready()
-        self._take_lock()
-        try:
+        with self._locked():
             start, played = time.monotonic(), 0
             while played < rounds and (played == 0 or time.monotonic() - start < _SECONDS):
                 before = time.monotonic()
@@ -199,8 +176,6 @@ class Session:
             if self._round >= self._scene.most_rounds:
                 self._state = FINISHED
             return played
-        finally:
-            self._lock.release()
 
     def _play(self, X: Floats, y: Integers) -> None:
         """Play rounds with every learner, and record the results."""
@@ -212,8 +187,9 @@ class Session:
             wrong = tuple(guess != truth for guess in guessed)
             self._mistakes += wrong
             self._lately.append(wrong)
-            self._shown.append(_Round(self._round + t + 1, (place[0], place[1]), truth, tuple(guessed)))
-            self._curve.note(self._round + t + 1, self._mistakes.tolist())
+            number = self._round + t + 1
+            self._shown.append({"round": number, "place": place, "truth": truth, "guesses": guessed})
+            self._curve.note(number, self._mistakes.tolist())
         self._round += len(y)
 
     def add_points(self, points: Sequence[tuple[float, float, str]]) -> None:
@@ -221,8 +197,7 @@ class Session:
         scene = self._scene
         if not isinstance(scene, Drawn):
             raise ValueError(f"points can be drawn only where the stream is drawn; this one is {scene.title!r}")
-        self._take_lock()
-        try:
+        with self._locked():
             trial = Drawn(self._seed)
             for point in [*((x, y, scene.labels[code]) for x, y, code in scene.points), *points]:
                 trial.add(*point)
@@ -231,8 +206,6 @@ class Session:
             is_due = self._state == READY and None not in self._promises
             if is_due:
                 self._promises = [None] * len(self._keys)
-        finally:
-            self._lock.release()
         if is_due:
             threading.Thread(target=self._measure, name="onebit-playground", daemon=True).start()
 
@@ -242,16 +215,20 @@ class Session:
         if self._state == FAILED:
             raise RuntimeError(f"the session cannot go on ({self._why_failed}); start a new one")
 
-    def _take_lock(self) -> None:
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
         if not self._lock.acquire(timeout=_LOCK_SECONDS):
             raise BusyError("the session is still busy with an earlier request; ask again in a moment")
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     # Data of the page.
 
     def frame(self) -> dict[str, Any]:
         """Return the data of the page as plain values."""
-        self._take_lock()
-        try:
+        with self._locked():
             scene = self._scene
             return {
                 "state": self._state,
@@ -268,15 +245,10 @@ class Session:
                     "points": [list(point) for point in scene.points] if isinstance(scene, Drawn) else None,
                 },
                 "learners": [self._learner_frame(at) for at in range(len(self._keys))],
-                "curve": {"rounds": self._curve_rounds(), "mistakes": self._curve_mistakes()},
-                "rounds": [
-                    {"round": each.number, "place": each.place, "truth": each.truth, "guesses": each.guesses}
-                    for each in self._shown
-                ],
+                "curve": self._curve.until(self._round, self._mistakes.tolist()),
+                "rounds": list(self._shown),
                 "n_listed": _LISTED_ROUNDS,
             }
-        finally:
-            self._lock.release()
 
     def _learner_frame(self, at: int) -> dict[str, Any]:
         key, learner, promise = self._keys[at], self._learners[at], self._promises[at]
@@ -295,15 +267,6 @@ class Session:
             "promise": None if promise is None else {"mistakes": promise.mistakes, "says": promise.text},
         }
 
-    def _curve_rounds(self) -> list[int]:
-        rounds = self._curve.rounds
-        return rounds if rounds[-1] == self._round else [*rounds, self._round]
-
-    def _curve_mistakes(self) -> list[list[int]]:
-        if self._curve.rounds[-1] == self._round:
-            return self._curve.mistakes
-        return [[*line, int(now)] for line, now in zip(self._curve.mistakes, self._mistakes, strict=True)]
-
     def regions(self, learner: int, size: int) -> dict[str, Any]:
         """Return every class's score in each cell of the picture, and the learner's stored examples.
 
@@ -312,8 +275,7 @@ class Session:
         chosen = self._chosen(learner)
         check_integer("size", size, low=4, high=LARGEST_GRID)
         self._check_ready()
-        self._take_lock()
-        try:
+        with self._locked():
             rows = self._scene.picture.grid(size)
             scores = np.nan_to_num(chosen.score_classes(rows))
             scores /= np.abs(scores).max() or 1.0
@@ -324,8 +286,6 @@ class Session:
                 "scores": scores.round(5).T.tolist(),
                 **self._facts(chosen),
             }
-        finally:
-            self._lock.release()
 
     def _facts(self, learner: Learner) -> dict[str, Any]:
         """Return the positions of the latest stored examples, with the label that each has or does not have."""
@@ -348,8 +308,7 @@ class Session:
         """Return the guesses at a point of the picture: of each kernel, or the learner's propensities."""
         chosen = self._chosen(learner)
         self._check_ready()
-        self._take_lock()
-        try:
+        with self._locked():
             row = self._scene.picture.rows(np.array([[x, y]]))[0]
             chances = chosen.probabilities(row)
             found = {"learner": learner, "guess": int(np.argmax(chances)), "chances": chances.round(4).tolist()}
@@ -366,8 +325,6 @@ class Session:
                         }
                     )
             return {**found, "voices": voices}
-        finally:
-            self._lock.release()
 
     def _chosen(self, learner: int) -> Learner:
         return self._learners[check_integer("learner", learner, low=0, high=len(self._learners) - 1)]

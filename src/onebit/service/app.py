@@ -39,17 +39,14 @@ from onebit.service.gate import (
 )
 from onebit.service.metrics import CONTENT_TYPE, Metrics
 from onebit.service.openapi import Route, api_page, document
-from onebit.service.pages import MOST_LISTED, Watching, columns, one_ticket, open_tickets
+from onebit.service.pages import MOST_LISTED, Watching, columns, one_ticket, open_tickets, overview
 from onebit.service.pool import Database, Folder, Opener, WorkerPool
 from onebit.service.tokens import ANYBODY, EVERYWHERE, ROLES, Caller, Tokens, check_name
 from onebit.service.workers import DeciderWorker
 
-ROUNDS_PER_SECOND = 20_000.0
-"""Default rate limit of one caller, in guesses and feedback."""
-FAILURES_PER_SECOND = 20.0
-"""Maximum rate of wrong tokens from one address."""
-MOST_THREADS = 64
-"""Number of threads for reads, which may wait for busy deciders."""
+ROUNDS_PER_SECOND = 20_000.0  # default rate limit of one caller, in guesses and feedback
+FAILURES_PER_SECOND = 20.0  # maximum rate of wrong tokens from one address
+MOST_THREADS = 64  # number of threads for reads, which may wait for busy deciders
 PAGE = Path(__file__).parent / "page"
 _UP = b"{up}"  # placeholder in pages for the relative path to the service's root, which a proxy may move
 _PUBLIC = frozenset({"/", "/api", "/healthz", "/readyz", "/openapi.json"})
@@ -63,26 +60,10 @@ _LOG = logging.getLogger("onebit.serve")
 
 
 class Service:
-    """The ASGI application: deciders with their tokens, limits and metrics.
+    """The ASGI application: the deciders of a folder, or of the database at the URL `log`, with tokens and limits.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder of the deciders, and of the file of tokens.
-    log : str, optional
-        URL of a database for the deciders.
-    tokens_required : bool
-        Whether a token is required even without a file of tokens.
-    rate : float
-        Maximum guesses and feedback per second of one caller; 0 for no limit.
-    warms : bool
-        Whether to compile the learner when a decider is opened.
-    memory : float, optional
-        Maximum memory of all deciders in bytes; half of what the process may use by default.
-    audit : bool
-        Whether to write an audit log.
-    opener : callable
-        Opens the file of a decider.
+    `rate` is the maximum of guesses and feedback per second of one caller, 0 for no limit; `memory` that of all
+    deciders in bytes, by default half of what the process may use; `warms` is whether learners are compiled at once.
     """
 
     def __init__(
@@ -106,7 +87,7 @@ class Service:
         self.watching = Watching()
         self.files = {"page": Files(PAGE), "parts": Files(PAGE_PARTS)}
         self._allowance, self._failures = Allowance(rate), Allowance(FAILURES_PER_SECOND)
-        routes = [_Endpoint(self, route).routed() for route in ROUTES]
+        routes = [_routed(self, route) for route in ROUTES]
         router = routing.Router(routes, redirect_slashes=False, lifespan=lambda _app: self.running())
         self._gate = Gate(router, self._admit, _LOG.name, is_page=_IS_PAGE, note=self._note)
 
@@ -186,29 +167,22 @@ class Service:
         return [worker for namespace, _, worker in self.workers if caller.sees(namespace)]
 
 
-class _Endpoint:
-    """ASGI application of one route, which checks the caller."""
+def _routed(service: Service, route: Route) -> routing.Route:
+    """Return a route for the router, which checks the caller."""
 
-    def __init__(self, service: Service, route: Route) -> None:
-        self._service, self._route = service, route
-
-    def routed(self) -> routing.Route:
-        made = routing.Route(self._route.path, self, methods=[self._route.method])
-        made.methods = {self._route.method}  # without HEAD
-        return made
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        service, route, request = self._service, self._route, Request(scope)
+    async def answer(request: Request) -> Response:
         if route.role is not None:
-            refusal = scope["state"]["caller"].refusal(
-                route.role, route.namespace or scope["path_params"].get("namespace")
-            )
+            namespace = route.namespace or request.path_params.get("namespace")
+            refusal = request.scope["state"]["caller"].refusal(route.role, namespace)
             if refusal is not None:
                 raise Problem(403, refusal, "PermissionError")
             if route.cost:
                 service.charge(request, route.cost)
-        response = await route.work(service, request)
-        await response(scope, receive, send)
+        return await route.work(service, request)
+
+    made = routing.Route(route.path, answer, methods=[route.method])
+    made.methods = {route.method}  # without HEAD
+    return made
 
 
 def _address(scope: Scope) -> str:
@@ -339,7 +313,7 @@ async def _deciders(service: Service, request: Request) -> Response:
 
 
 async def _overview(service: Service, request: Request) -> Response:
-    return _json({"deciders": await service.watching.overview(service.visible(request))})
+    return _json({"deciders": await asyncio.to_thread(overview, service.visible(request))})
 
 
 async def _me(_service: Service, request: Request) -> Response:
@@ -378,12 +352,8 @@ def _document() -> bytes:
     return to_json(document(_DOCUMENTED))
 
 
-async def _list_page(service: Service, _request: Request) -> Response:
-    return service.files["page"].response("index.html", {_UP: b"./"})
-
-
-async def _decider_page(service: Service, _request: Request) -> Response:
-    return service.files["page"].response("index.html", {_UP: b"../../"})
+async def _page(service: Service, request: Request) -> Response:
+    return service.files["page"].response("index.html", {_UP: b"../../" if request.path_params else b"./"})
 
 
 async def _file(service: Service, request: Request) -> Response:
@@ -447,12 +417,11 @@ _DOCUMENTED = [  # in the order in which they are tried
     Route("GET", "/healthz", _alive, "Whether the process is alive."),
     Route("GET", "/readyz", _ready, "Whether no decider is still being opened or compiled."),
     Route("GET", "/api", _api, "This page.", result=None),
-    Route("GET", "/", _list_page, "The desk: deciders, and how they fare, for people.", result=None),
-    Route("GET", "/desk/{namespace}/{name}", _decider_page, "The desk of one decider.", result=None),
+    Route("GET", "/", _page, "The desk: deciders, and how they fare, for people.", result=None),
+    Route("GET", "/desk/{namespace}/{name}", _page, "The desk of one decider.", result=None),
     Route("GET", "/page/{path:path}", _file, "Files of the desk.", result=None),
     Route("GET", "/parts/{path:path}", _file, "Files of the desk.", result=None),
 ]  # fmt: skip
-ROUTES = [*_DOCUMENTED, Route("GET", "/openapi.json", _openapi, "This document.")]
-"""All routes."""
+ROUTES = [*_DOCUMENTED, Route("GET", "/openapi.json", _openapi, "This document.")]  # all routes
 _VERBS = frozenset(route.path.rpartition("/")[2] for route in ROUTES if route.role) - {"v1", "{name}"}
 """Verbs that are counted by name."""

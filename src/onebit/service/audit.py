@@ -21,10 +21,8 @@ import msgspec
 from onebit.service.tokens import NAME
 
 FILE = "audit.jsonl"
-LARGEST_FILE = 64 << 20
-"""Bytes after which a new file is started."""
-N_FILES = 8
-"""Number of files kept: ``audit.jsonl``, and ``audit.jsonl.1`` to ``audit.jsonl.7``, the oldest."""
+LARGEST_FILE = 64 << 20  # bytes after which a new file is started
+N_FILES = 8  # number of files kept: ``audit.jsonl``, and ``audit.jsonl.1`` to ``audit.jsonl.7``, the oldest
 _WRITE_SECONDS = 0.2
 _OFTEN = frozenset({"guess", "tell", "shadow"})
 _OFTEN_SECONDS = 60.0  # between lines about frequent verbs
@@ -69,8 +67,7 @@ class AuditLog:
         self._waiting: dict[_What, tuple[float, int]] = {}
         """Time of the first request and number of requests since the last write."""
         self._n_refused_names, self._n_lost, self._is_failing = 0, 0, False
-        self._unwritten = b""
-        """Lines that could not be written; retried first."""
+        self._unwritten = b""  # lines that could not be written; retried first
         self._writing = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._write_in_turn, name="onebit audit", daemon=True)

@@ -17,19 +17,13 @@ from uvicorn import Config
 from onebit.inputs import check_integer
 from onebit.service.gate import HEADERS, Problem
 
-MOST_CONNECTIONS = 1_000
-"""Default limit, unless the process can open fewer than twice as many files."""
-LARGEST_HEAD = 64_000
-"""Maximum bytes of a request line and headers."""
-HEAD_SECONDS = 30.0
-"""Maximum time for them to arrive."""
-KEEP_ALIVE_SECONDS = 30
-"""Maximum idle time of a connection after a response."""
-SEND_SECONDS = 30.0
-"""Maximum time for a client to read `LEAST_READ` bytes of a response, or the rest."""
+MOST_CONNECTIONS = 1_000  # default limit, unless the process can open fewer than twice as many files
+LARGEST_HEAD = 64_000  # maximum bytes of a request line and headers
+HEAD_SECONDS = 30.0  # maximum time for them to arrive
+KEEP_ALIVE_SECONDS = 30  # maximum idle time of a connection after a response
+SEND_SECONDS = 30.0  # maximum time for a client to read `LEAST_READ` bytes of a response, or the rest
 LEAST_READ = 1 << 16
-REFUSED_SECONDS = 1.0
-"""How long a refused connection stays open, so that its client can read the reason."""
+REFUSED_SECONDS = 1.0  # how long a refused connection stays open, so that its client can read the reason
 _RETRY_SECONDS = 5
 _SHARE_OF_ONE = 4  # one address may have this fraction of all connections
 _SHARE_KEPT = 4  # this fraction is reserved for known addresses
@@ -45,8 +39,6 @@ class Connections:
     The last quarter of all connections is reserved for known addresses: those with a successful request in the last ten
     minutes, with a valid token where one is required. An IPv6 /64 network counts as one address.
 
-    Examples
-    --------
     >>> limits = Connections(4, 2)
     >>> [limits.take(address) is None for address in ("192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.3")]
     [True, True, False, True, False]

@@ -51,12 +51,9 @@ _PAGE_HEADERS = [
 ]
 PAGE_PARTS = Path(__file__).parent / "page_parts"
 """Files shared by the pages, served at ``/parts``: uPlot, styles, and helpers."""
-MOST_BYTES_HELD = 128 << 20
-"""Maximum bytes of all large requests in progress, including those still arriving slowly."""
-SMALL_BODY = 1 << 16
-"""Bytes up to which a body does not count as large."""
-BODY_SECONDS = 30.0
-"""Maximum time to receive a request body."""
+MOST_BYTES_HELD = 128 << 20  # maximum bytes of all large requests in progress, including those still arriving slowly
+SMALL_BODY = 1 << 16  # bytes up to which a body does not count as large
+BODY_SECONDS = 30.0  # maximum time to receive a request body
 _LONGEST = 2_000  # characters of an error message
 _MOST_CALLERS = 10_000
 _OWN_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -68,8 +65,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
-Headers = Mapping[bytes, str]
-"""Headers by lower-case name."""
+Headers = Mapping[bytes, str]  # headers by lower-case name
 
 
 # Errors.
@@ -221,8 +217,6 @@ async def read_body(headers: Headers, receive: Receive, hold: Callable[[int], No
 class Allowance:
     """Rate limit for each caller, with a burst of one second; a rate of 0 is no limit.
 
-    Examples
-    --------
     >>> allowance = Allowance(2.0, clock=lambda: 0.0)
     >>> allowance.take("shop"), allowance.take("shop"), allowance.take("shop")
     (0.0, 0.0, 0.5)
@@ -256,20 +250,9 @@ class Allowance:
 class Gate:
     """ASGI middleware for every request: puts its body into the scope's state, and answers all its errors.
 
-    Parameters
-    ----------
-    app : application
-        The wrapped application.
-    admit : callable
-        Raises Problem for a request that is refused; called with scope and headers before the body is read.
-    explain : callable
-        Returns the problem for an exception.
-    is_page : callable
-        Whether a path is one of a page, with scripts and styles of this server.
-    note : callable
-        Called with scope, status and seconds of every request.
-    log : str
-        Name of the log for internal errors.
+    `admit` raises Problem for a request that is refused, before its body is read; `explain` returns the problem for an
+    exception; `is_page` is whether a path is one of a page with scripts; `note` is called with scope, status and
+    seconds; `log` is the name of the log for internal errors.
     """
 
     def __init__(
@@ -283,8 +266,7 @@ class Gate:
     ) -> None:
         self._app, self._admit, self._explain, self._is_page, self._note = app, admit, explain, is_page, note
         self._log = logging.getLogger(log)
-        self._n_held = 0
-        """Bytes of large requests in progress."""
+        self._n_held = 0  # bytes of large requests in progress
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it with a problem."""

@@ -8,9 +8,9 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from onebit.decider.tickets import LogError, Status
+from onebit.decider.tickets import LogError
+from onebit.service.gate import Problem
 from onebit.service.pool import WorkerPool
-from onebit.service.workers import DeciderWorker
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -52,8 +52,6 @@ class Metrics:
 class _OfDeciders(Collector):
     def __init__(self, workers: WorkerPool) -> None:
         self._workers = workers
-        self._last: dict[DeciderWorker, Status] = {}
-        """The latest status of each, used while it is busy."""
 
     def describe(self) -> list[Metric]:
         return []  # otherwise registration would collect once
@@ -64,20 +62,16 @@ class _OfDeciders(Collector):
         waiting = GaugeMetricFamily("onebit_open_tickets", "Tickets that wait for an answer.", labels=labels)
         usable = GaugeMetricFamily("onebit_decider_up", "1 if the decider can be asked.", labels=labels)
         busy = GaugeMetricFamily("onebit_decider_busy", "1 if it says nothing now; its numbers are old.", labels=labels)
-        end, known = time.monotonic() + _PATIENCE_SECONDS, {}
-        for namespace, name, worker in self._workers:
-            usable.add_metric([namespace, name], float(worker.is_ours))
-            if worker.decider is not None and worker.is_ours:
-                try:
-                    found = worker.decider.status_within(max(end - time.monotonic(), 0.0))
-                except LogError:  # another process has just taken it over
-                    continue
-                busy.add_metric([namespace, name], float(found is None))
-                status = found or self._last.get(worker)
-                if status is not None:
-                    known[worker] = status
-                    waiting.add_metric([namespace, name], status.open)
-                    for each, family in counts.items():
-                        family.add_metric([namespace, name], getattr(status, each))
-        self._last = known  # at the end: scrapes may run concurrently
+        end = time.monotonic() + _PATIENCE_SECONDS
+        for *names, worker in self._workers:
+            usable.add_metric(names, float(worker.is_ours))
+            try:
+                status, is_busy = worker.status_within(max(end - time.monotonic(), 0.0))
+            except (Problem, LogError):  # not open, or another process has just taken it over
+                continue
+            busy.add_metric(names, float(is_busy))
+            if status is not None:
+                waiting.add_metric(names, status.open)
+                for name, family in counts.items():
+                    family.add_metric(names, getattr(status, name))
         yield from (*counts.values(), waiting, usable, busy)

@@ -39,22 +39,14 @@ class Route(NamedTuple):
 
     method: str
     path: str
-    work: Callable[[Any, Request], Awaitable[Response]]
-    """Returns the response for a service and a request."""
-    about: str
-    """Description for the documentation."""
-    role: str | None = None
-    """The role that a caller needs."""
-    namespace: str | None = None
-    """The namespace that a caller needs, if there is none in the path."""
-    cost: int = 1
-    """How much it counts for the caller's rate, if it needs a role; 0 if `work` charges it."""
-    body: Any = None
-    """Type of the request's body."""
-    result: Any = dict[str, Any]
-    """Type of the result, if it is JSON."""
-    example: Any = None
-    """Example of a body."""
+    work: Callable[[Any, Request], Awaitable[Response]]  # returns the response for a service and a request
+    about: str  # description for the documentation
+    role: str | None = None  # the role that a caller needs
+    namespace: str | None = None  # the namespace that a caller needs, if there is none in the path
+    cost: int = 1  # how much it counts for the caller's rate, if it needs a role; 0 if `work` charges it
+    body: Any = None  # type of the request's body
+    result: Any = dict[str, Any]  # type of the result, if it is JSON
+    example: Any = None  # example of a body
 
     @property
     def description(self) -> str:

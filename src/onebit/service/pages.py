@@ -17,8 +17,7 @@ from onebit.decider.report import Recent, report, share_of
 from onebit.service.gate import Problem, problem_of
 from onebit.service.workers import DeciderWorker
 
-MOST_LISTED = 50
-"""Maximum number of open tickets on a page."""
+MOST_LISTED = 50  # maximum number of open tickets on a page
 _MOST_SHOWN = 100  # classes, and columns, on a page
 _FRESH_SECONDS = 0.25
 _PATIENCE_SECONDS = 0.5  # for busy deciders, in the list
@@ -33,24 +32,33 @@ _NAME_LETTERS = 80
 # What pages poll.
 
 
+class Watching:
+    """Data of the page of each decider, computed once for all viewers."""
+
+    def __init__(self) -> None:
+        self._watches: OrderedDict[DeciderWorker, _Watch] = OrderedDict()
+
+    async def frame(self, worker: DeciderWorker) -> bytes:
+        """Return the changing data of one decider's page, as JSON."""
+        worker.open_decider()
+        watch = self._watches.setdefault(worker, _Watch())
+        self._watches.move_to_end(worker)
+        if len(self._watches) > _MOST_WATCHED:
+            self._watches.popitem(last=False)
+        async with watch.turn:
+            if time.monotonic() - watch.made > _FRESH_SECONDS:
+                watch.frame = await worker.read(watch.look)
+                watch.made = time.monotonic()
+            return watch.frame
+
+
 class _Watch:
-    """Cached page data of one decider."""
-
-    def __init__(self, worker: DeciderWorker) -> None:
-        self.worker = worker
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()
+        self.frame, self.made = b"", -_FRESH_SECONDS
         self._recent = Recent()
-        self._turn = asyncio.Lock()
-        self._frame, self._made = b"", -_FRESH_SECONDS
 
-    async def frame(self) -> bytes:
-        """Return the changing data of the page, as JSON."""
-        async with self._turn:
-            if time.monotonic() - self._made > _FRESH_SECONDS:
-                self._frame = await self.worker.read(self._look)
-                self._made = time.monotonic()
-            return self._frame
-
-    def _look(self, decider: Decider) -> bytes:
+    def look(self, decider: Decider) -> bytes:
         summary, status = calls.plain(report(decider, self._recent)), calls.status(decider)
         status |= {"n_classes": len(status.pop("classes")), "learner": f"{status['learner']:.{_LEARNER_LETTERS}}"}
         ranked = sorted(summary["by_class"], key=lambda each: -each["guessed"])
@@ -68,80 +76,26 @@ class _Watch:
         return json.dumps(frame, allow_nan=False, default=str).encode()
 
 
-class _Brief:
-    """Summary of one decider for the list; the page does not wait for busy deciders."""
-
-    def __init__(self, worker: DeciderWorker) -> None:
-        self.worker = worker
-        self._task: asyncio.Task[Any] | None = None
-        self._made = -1.0
-        self._known: dict[str, Any] | None = None
-
-    def begin(self) -> "asyncio.Task[Any] | None":
-        """Start reading the summary, unless it is recent or being read."""
-        if self._task is None and time.monotonic() - self._made > _FRESH_SECONDS:
-            self._task = asyncio.create_task(self.worker.read(_brief))
-        return self._task
-
-    def state(self) -> dict[str, Any]:
-        """Return the latest summary and whether it is being read."""
-        if self._task is not None and self._task.done():
-            task, self._task = self._task, None
-            error = task.exception()
-            if error is not None:
-                return {"state": "fault", "says": problem_of(error).detail}
-            self._known, self._made = task.result(), time.monotonic()
-        return {"state": "busy" if self._task is not None else "ready", "numbers": self._known}
+def overview(workers: list[DeciderWorker]) -> list[dict[str, Any]]:
+    """Return a summary of each decider; busy ones are waited for half a second in total."""
+    end = time.monotonic() + _PATIENCE_SECONDS
+    return [{"name": worker.title, **_summary(worker, max(end - time.monotonic(), 0.0))} for worker in workers]
 
 
-class Watching:
-    """Data of all pages."""
-
-    def __init__(self) -> None:
-        self._watches: OrderedDict[str, _Watch] = OrderedDict()
-        self._briefs: dict[str, _Brief] = {}
-
-    async def frame(self, worker: DeciderWorker) -> bytes:
-        """Return the changing data of one decider's page, as JSON."""
-        worker.open_decider()
-        watch = self._watches.get(worker.title)
-        if watch is None or watch.worker is not worker:
-            watch = self._watches[worker.title] = _Watch(worker)
-        self._watches.move_to_end(worker.title)
-        if len(self._watches) > _MOST_WATCHED:
-            self._watches.popitem(last=False)
-        return await watch.frame()
-
-    async def overview(self, workers: list[DeciderWorker]) -> list[dict[str, Any]]:
-        """Return a summary of each decider."""
-        briefs = []
-        for worker in workers:
-            if worker.title not in self._briefs or self._briefs[worker.title].worker is not worker:
-                self._briefs[worker.title] = _Brief(worker)
-            briefs.append(self._briefs[worker.title])
-        asked = [task for brief in briefs if brief.worker.decider is not None and (task := brief.begin()) is not None]
-        if asked:
-            await asyncio.wait(asked, timeout=_PATIENCE_SECONDS)
-        return [{"name": brief.worker.title, **_state_of(brief)} for brief in briefs]
-
-
-def _state_of(brief: _Brief) -> dict[str, Any]:
-    if brief.worker.decider is not None:
-        return brief.state()
-    if brief.worker.fault is not None:
-        return {"state": "fault", "says": problem_of(brief.worker.fault).detail}
-    return {"state": "opening"}
-
-
-def _brief(decider: Decider) -> dict[str, Any]:
-    status = decider.status()
-    return {
-        "guesses": status.guesses,
-        "open": status.open,
-        "answered": status.right + status.wrong,
-        "mistakes": share_of(status.wrong, status.right + status.wrong)._asdict(),
-        "last": decider.course()[-1].time,
-    }
+def _summary(worker: DeciderWorker, seconds: float) -> dict[str, Any]:
+    if worker.decider is None and worker.fault is None:
+        return {"state": "opening"}
+    try:
+        status, is_busy = worker.status_within(seconds)
+    except (Problem, ValueError, OSError) as error:
+        return {"state": "fault", "says": problem_of(error).detail}
+    numbers = None
+    if status is not None:
+        n_answered = status.right + status.wrong
+        mistakes = share_of(status.wrong, n_answered)._asdict()
+        numbers = {"guesses": status.guesses, "open": status.open, "answered": n_answered, "mistakes": mistakes}
+        numbers["last"] = status.last.timestamp()
+    return {"state": "busy" if is_busy else "ready", "numbers": numbers}
 
 
 def columns(decider: Decider) -> dict[str, Any]:

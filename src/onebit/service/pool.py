@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from onebit.decider.decider import Decider
 from onebit.decider.queries import BASE_BYTES, CLASS_BYTES
@@ -23,35 +23,19 @@ from onebit.service.gate import Problem, problem_of
 from onebit.service.tokens import check_name
 from onebit.service.workers import DeciderWorker, Load, stopping
 
-MOST_DECIDERS = 200
-"""Maximum number of deciders; each has a thread and a file."""
-LOOK_SECONDS = 2.0
-"""Interval at which a service checks for free deciders."""
+MOST_DECIDERS = 200  # maximum number of deciders; each has a thread and a file
+LOOK_SECONDS = 2.0  # interval at which a service checks for free deciders
 _OPENING_SECONDS = 1.0  # how long a stopping service waits for deciders that are being opened
 _SUFFIX = ".onebit"
 _LOG = logging.getLogger("onebit.serve")
 
-Opener = Callable[..., Decider]
-"""`Decider.open`, or a function with the same parameters."""
-
-
-class Store(Protocol):
-    """Interface of the storage of deciders."""
-
-    is_shared: bool
-    """Whether several services can use it."""
-
-    def deciders(self) -> dict[str, str | None]:
-        """Return all deciders by ``namespace/name``, with their owners if known."""
-
-    def open(self, title: str, settings: dict[str, Any]) -> Decider:
-        """Open a decider; with settings, create it if necessary."""
+Opener = Callable[..., Decider]  # `Decider.open`, or a function with the same parameters
 
 
 class Folder:
     """Deciders in files: ``folder/namespace/name.onebit``."""
 
-    is_shared = False
+    is_shared = False  # whether several services can use it
 
     def __init__(self, folder: Path, opener: Opener = Decider.open) -> None:
         self._folder, self._opener = folder, opener
@@ -90,6 +74,9 @@ class Database:
     def open(self, title: str, settings: dict[str, Any]) -> Decider:
         """Open a decider."""
         return Decider.open(self._database.url, name=title, **settings)
+
+
+Store = Folder | Database
 
 
 class WorkerPool:

@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 
 import uvicorn
 
-NAME = "onebit.serve"
-"""Name of the log."""
+NAME = "onebit.serve"  # name of the log
 _LAST_ANSWERS_SECONDS = 1.0
 _MOST_FILES = 65_536
 _SWITCH_SECONDS = 0.001  # the event loop must not wait long for worker threads

@@ -1,7 +1,6 @@
 """Bearer tokens with roles and namespaces, of which the file stores only hashes; and which names are allowed."""
 
 import hmac
-import json
 import math
 import os
 import re
@@ -56,8 +55,7 @@ class Caller(NamedTuple):
     name: str
     roles: frozenset[str]
     namespaces: frozenset[str]
-    expires: float = math.inf
-    """Expiry of the token, in seconds since 1970."""
+    expires: float = math.inf  # expiry of the token, in seconds since 1970
 
     @property
     def is_expired(self) -> bool:
@@ -83,6 +81,17 @@ class Caller(NamedTuple):
 
 ANYBODY = Caller("anybody on this machine", frozenset(ROLES), frozenset({EVERYWHERE}))
 """The caller where no tokens are required."""
+
+
+class _Stored(msgspec.Struct):
+    """A token in the file."""
+
+    name: str
+    roles: list[str]
+    namespaces: list[str]
+    sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+    since: str
+    expires: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
 def expiry(text: str, now: datetime) -> datetime:
@@ -115,7 +124,7 @@ def add_token(
     """Create a token and return it; ``"*"`` is every namespace, and `expires` has the syntax of `expiry`."""
     check_name("name", name)
     now = datetime.now(UTC)
-    ends = None if expires is None else expiry(expires, now).isoformat(timespec="seconds")
+    ends = None if expires is None else expiry(expires, now).replace(microsecond=0)
     wanted, places = sorted(set(roles)), sorted(set(namespaces))
     for role in wanted:
         if role not in ROLES:
@@ -126,19 +135,12 @@ def add_token(
     if not wanted or not places:
         raise ValueError(f"a token needs a role ({', '.join(ROLES)}) and a namespace, or {EVERYWHERE} for every one")
     token = _PREFIX + secrets.token_urlsafe(32)
-    line = {
-        "name": name,
-        "roles": wanted,
-        "namespaces": places,
-        "sha256": _hash(token).hex(),
-        "since": now.isoformat(timespec="seconds"),
-        "expires": ends,
-    }
+    stored = _Stored(name, wanted, places, _hash(token).hex(), now.isoformat(timespec="seconds"), ends)
     make_folder(folder)
     with _changing(folder) as known:
-        if any(each["name"] == name for each in known):
+        if any(each.name == name for each in known):
             raise ValueError(f"there is a token {name!r} already; choose another name, or remove it first")
-        _write(folder, [*known, line])
+        _write(folder, [*known, stored])
     return token
 
 
@@ -147,27 +149,16 @@ def remove_token(folder: Path, name: str) -> int:
     if not folder.is_dir():
         raise _missing(name, [])
     with _changing(folder) as known:
-        left = [each for each in known if each["name"] != name]
+        left = [each for each in known if each.name != name]
         if len(left) == len(known):
             raise _missing(name, known)
         _write(folder, left)
     return len(left)
 
 
-def _missing(name: str, known: list[dict[str, Any]]) -> ValueError:
-    names = ", ".join(each["name"] for each in known) or "none"
+def _missing(name: str, known: list[_Stored]) -> ValueError:
+    names = ", ".join(each.name for each in known) or "none"
     return ValueError(f"there is no token {name!r:.80}; there are {names}")
-
-
-class _Stored(msgspec.Struct):
-    """A token in the file."""
-
-    name: str
-    roles: list[str]
-    namespaces: list[str]
-    sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
-    since: str
-    expires: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
 def read_tokens(folder: Path) -> list[dict[str, Any]]:
@@ -192,20 +183,20 @@ def _stored(folder: Path) -> list[_Stored]:
 
 
 @contextmanager
-def _changing(folder: Path) -> Iterator[list[dict[str, Any]]]:
+def _changing(folder: Path) -> Iterator[list[_Stored]]:
     """Context to change the tokens under a file lock, so that concurrent changes are not lost."""
     lock = folder / f"{FILE}.lock"
     with claimed(lock):
         try:
-            yield read_tokens(folder)
+            yield _stored(folder)
         finally:
             lock.unlink(missing_ok=True)
 
 
-def _write(folder: Path, tokens: list[dict[str, Any]]) -> None:
+def _write(folder: Path, tokens: list[_Stored]) -> None:
     before = os.umask(0o077)  # names and roles are private, though hashes reveal nothing
     try:
-        replace_file(folder / FILE, (json.dumps(tokens, indent=1) + "\n").encode())
+        replace_file(folder / FILE, msgspec.json.format(msgspec.json.encode(tokens), indent=1) + b"\n")
     finally:
         os.umask(before)
 
@@ -228,9 +219,6 @@ class Tokens:
         self._looked, self._stamp = 0.0, _NO_FILE
         self._known: list[tuple[bytes, Caller]] = []
         self._look()
-
-    def __len__(self) -> int:
-        return len(self._known)
 
     def caller(self, authorization: str | None) -> Caller | None:
         """Return the caller of an ``Authorization`` header, or None; the token may have expired."""

@@ -18,18 +18,15 @@ from onebit.decider.calls import Call
 from onebit.decider.decider import Decider
 from onebit.decider.log import Batch
 from onebit.decider.queries import BASE_BYTES
-from onebit.decider.tickets import LogError, LogWriteError, OwnedError, UnreachableError
+from onebit.decider.tickets import LogError, LogWriteError, OwnedError, Status, UnreachableError
 from onebit.machine_memory import Budget, MemoryBudgetError
 from onebit.service.gate import Problem, problem_of
 
-MOST_WAITING = 10_000
-"""Maximum number of queued requests for one decider."""
-MOST_BYTES_WAITING = 64 << 20
-"""Maximum bytes of all queued requests; parsed, they take several times as much."""
+MOST_WAITING = 10_000  # maximum number of queued requests for one decider
+MOST_BYTES_WAITING = 64 << 20  # maximum bytes of all queued requests; parsed, they take several times as much
 MOST_BYTES_FOR_ONE = 16 << 20
 """Maximum bytes of requests queued for one decider, so that one that replays does not block others."""
-MOST_READERS = 4
-"""Maximum number of concurrent reads of one decider."""
+MOST_READERS = 4  # maximum number of concurrent reads of one decider
 _MOST_TOGETHER = 500  # requests between two commits
 _REMEDY = (
     "answer open tickets, give fewer columns or classes or a learner that keeps less (diagonal=True), or start the "
@@ -42,13 +39,11 @@ class Load:
     """Resources used by all deciders; `memory` is their maximum in bytes."""
 
     def __init__(self, memory: float = math.inf) -> None:
-        self.n_bytes = 0
-        """Bytes of all queued requests; accessed only by the event loop."""
+        self.n_bytes = 0  # bytes of all queued requests; accessed only by the event loop
         self.budget = Budget(memory, _REMEDY)
         self.closing = threading.Lock()
         """Deciders are closed one at a time, since each may copy its state for a snapshot."""
-        self.is_stopping = False
-        """Whether the service is stopping, so that compilation is pointless."""
+        self.is_stopping = False  # whether the service is stopping, so that compilation is pointless
 
 
 class _Job(NamedTuple):
@@ -56,25 +51,13 @@ class _Job(NamedTuple):
     n_bytes: int
     answer: "asyncio.Future[Any]"
     loop: asyncio.AbstractEventLoop
-    begun: threading.Lock
-    """Acquired once: by the thread when it starts the job, or by the request when it is cancelled."""
+    begun: threading.Lock  # acquired once: by the thread when it starts the job, or by the request when it is cancelled
 
 
 class DeciderWorker:
-    """A decider with its thread.
+    """A decider with its thread; `title` is its namespace and name.
 
-    Parameters
-    ----------
-    title : str
-        Its namespace and name.
-    opener : callable
-        Opens the decider.
-    load : Load
-        Resources shared with the other workers.
-    warms : bool
-        Whether to compile the learner before the first guess.
-    is_new : bool
-        Whether the decider was just created by a request.
+    `warms` is whether to compile the learner before the first guess, `is_new` whether a request just created it.
     """
 
     def __init__(
@@ -83,16 +66,14 @@ class DeciderWorker:
         self.title, self._opener, self._load, self.is_new = title, opener, load, is_new
         self.decider: Decider | None = None
         self.fault: Exception | None = None
-        self.opened = threading.Event()
-        """Set when the decider is open, or opening failed."""
-        self.ready = threading.Event()
-        """Set when compilation is done as well."""
+        self.opened = threading.Event()  # set when the decider is open, or opening failed
+        self.ready = threading.Event()  # set when compilation is done as well
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._n_bytes = 0
-        """Bytes of requests queued here; accessed only by the event loop."""
+        self._n_bytes = 0  # bytes of requests queued here; accessed only by the event loop
         self._reading = threading.BoundedSemaphore(MOST_READERS)
         self._queueing = threading.Lock()
         self._is_closed = False
+        self._status: Status | None = None
         self._is_compiled, self._stop_waiting = not warms, threading.Event()
         self._compiler: threading.Thread | None = None
         # Daemon: the process may end during a replay without loss.
@@ -173,6 +154,12 @@ class DeciderWorker:
         if (refusal := self.decider.refusal) is not None:  # it tries to regain ownership by itself
             raise problem_of(refusal)
         return self.decider
+
+    def status_within(self, seconds: float) -> tuple[Status | None, bool]:
+        """Return the latest known status of an open decider, and whether it is busy for longer than `seconds`."""
+        found = self.open_decider().status_within(seconds)
+        self._status = found or self._status
+        return self._status, found is None
 
     def stop(self) -> None:
         """Let the thread end after all queued requests; `join` waits for it."""
