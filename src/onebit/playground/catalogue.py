@@ -94,10 +94,6 @@ class Promise(NamedTuple):
     text: str
 
 
-class _TooLongError(Exception):
-    """Measuring took too long."""
-
-
 def measure(
     X: Floats, y: Integers, n_classes: int, patience: float = _PATIENCE, is_wanted: Callable[[], bool] = lambda: True
 ) -> Margin | None:
@@ -106,11 +102,11 @@ def measure(
 
     def look_at_clock(_progress: Progress) -> None:
         if time.monotonic() - start > patience or not is_wanted():
-            raise _TooLongError
+            raise TimeoutError
 
     try:
         return margin(X, y, classes=list(range(n_classes)), on_progress=look_at_clock)
-    except _TooLongError:
+    except TimeoutError:
         return None
 
 

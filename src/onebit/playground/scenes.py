@@ -201,7 +201,7 @@ class Drawn(Scene):
 
 _COLOURS = ("blue", "orange", "green")
 _HEARS = "and hears only right or wrong"
-_SHOWN = {
+SCENES = {  # titles and descriptions by name; "csv" and "drawn" need input of the user
     "paper_weak": (
         "Three classes in a disc",
         (
@@ -226,11 +226,6 @@ _SHOWN = {
 }
 
 
-def scene_titles() -> dict[str, str]:
-    """Return the titles of all scenes, by name; "csv" and "drawn" need input of the user."""
-    return {name: title for name, (title, _) in _SHOWN.items()}
-
-
 def make_scene(name: str, seed: int) -> Scene:
     """Return a scene that needs only a seed, or an empty one to draw in.
 
@@ -244,16 +239,16 @@ def make_scene(name: str, seed: int) -> Scene:
         draw = paper_weak if name == "paper_weak" else paper_strong
         X, y = draw(MOST_ROUNDS, seed)
         picture = flat_picture(X, "the first two columns; the third is constant")
-        return Prepared(_SHOWN[name], X, y, _COLOURS, picture, np.arange(len(y)))
+        return Prepared(SCENES[name], X, y, _COLOURS, picture, np.arange(len(y)))
     if name == "wedges":
         X, y = wedges()
         labels = [f"wedge {k + 1}" for k in range(int(y.max()) + 1)]
-        return Prepared(_SHOWN[name], X, y, labels, flat_picture(X, "the two columns"), _passes(len(y), seed))
+        return Prepared(SCENES[name], X, y, labels, flat_picture(X, "the two columns"), _passes(len(y), seed))
     if name == "iris":
         data = bundled("iris")
         X = preprocess(data.X, "standardize")
-        return Prepared(_SHOWN[name], X, data.y, data.label_names, widest_picture(X), _passes(len(X), seed))
-    raise ValueError(f"stream must be one of {', '.join(_SHOWN)}; got {name!r}")
+        return Prepared(SCENES[name], X, data.y, data.label_names, widest_picture(X), _passes(len(X), seed))
+    raise ValueError(f"stream must be one of {', '.join(SCENES)}; got {name!r}")
 
 
 def scene_from_table(
@@ -290,7 +285,7 @@ def scene_from_table(
     _check_size(file_name, "rows × columns", n_rows * n_columns, MOST_CELLS)
     _check_size(file_name, "classes", data.n_classes, MOST_CLASSES)
     X = preprocess(data.X.toarray() if scipy.sparse.issparse(data.X) else data.X, "standardize")
-    title, description = _SHOWN["csv"]
+    title, description = SCENES["csv"]
     columns = "1 column" if n_columns == 1 else f"{n_columns} columns"
     size = f"{n_rows} rows, {columns}, {data.n_classes} classes"
     shown = (

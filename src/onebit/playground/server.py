@@ -24,7 +24,7 @@ from onebit.decider.calls import checked, read_json
 from onebit.decider.log import to_json
 from onebit.playground.catalogue import CATALOGUE, MOST_LEARNERS
 from onebit.playground.oracle import LONGEST_NAME, MOST_NAMES, Oracle, StaleError
-from onebit.playground.scenes import DRAWN_LABELS, MOST_POINTS, make_scene, scene_from_table, scene_titles
+from onebit.playground.scenes import DRAWN_LABELS, MOST_POINTS, SCENES, make_scene, scene_from_table
 from onebit.playground.session import LARGEST_GRID, MOST_AT_ONCE, BusyError, Session
 from onebit.reporting.looks import PALETTE
 from onebit.service.gate import PAGE_PARTS, Files, Gate, Headers, Problem, Receive, Scope, Send, check_own_page
@@ -241,7 +241,7 @@ class Playground:
 
 def _catalogue() -> dict[str, Any]:
     return {
-        "streams": [{"name": name, "title": title} for name, title in scene_titles().items()],
+        "streams": [{"name": name, "title": title} for name, (title, _) in SCENES.items()],
         "learners": [
             {
                 "key": key,

@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -158,8 +159,7 @@ class Session:
     def advance(self, rounds: int) -> int:
         """Play rounds with every learner; return how many: fewer if time is up, or there are no more."""
         check_integer("rounds", rounds, low=1, high=MOST_AT_ONCE)
-        self._check_ready()
-        with self._locked():
+        with self._locked(needs_learners=True):
             start, played = time.monotonic(), 0
             while played < rounds and (played == 0 or time.monotonic() - start < _SECONDS):
                 before = time.monotonic()
@@ -167,8 +167,6 @@ class Session:
                 chunk = int(left / self._seconds_per_round) if self._seconds_per_round else 1
                 X, y = self._scene.take(self._round, min(rounds - played, max(chunk, 1)))
                 if not len(y):
-                    if self._round >= self._scene.most_rounds:
-                        self._state = FINISHED
                     break
                 self._play(X, y)
                 self._seconds_per_round = (time.monotonic() - before) / len(y)
@@ -194,29 +192,25 @@ class Session:
 
     def add_points(self, points: Sequence[tuple[float, float, str]]) -> None:
         """Add points to a session of drawn points: all or none."""
-        scene = self._scene
-        if not isinstance(scene, Drawn):
-            raise ValueError(f"points can be drawn only where the stream is drawn; this one is {scene.title!r}")
+        if not isinstance(self._scene, Drawn):
+            raise ValueError(f"points can be drawn only where the stream is drawn; this one is {self._scene.title!r}")
         with self._locked():
-            trial = Drawn(self._seed)
-            for point in [*((x, y, scene.labels[code]) for x, y, code in scene.points), *points]:
-                trial.add(*point)
+            scene = deepcopy(self._scene)
             for point in points:
                 scene.add(*point)
+            self._scene = scene
             is_due = self._state == READY and None not in self._promises
             if is_due:
                 self._promises = [None] * len(self._keys)
         if is_due:
             threading.Thread(target=self._measure, name="onebit-playground", daemon=True).start()
 
-    def _check_ready(self) -> None:
-        if self._state == WARMING_UP:
-            raise BusyError("the session is warming up: code is compiled, once; ask again in a moment")
-        if self._state == FAILED:
-            raise RuntimeError(f"the session cannot go on ({self._why_failed}); start a new one")
-
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _locked(self, needs_learners: bool = False) -> Iterator[None]:
+        if needs_learners and self._state == WARMING_UP:
+            raise BusyError("the session is warming up: code is compiled, once; ask again in a moment")
+        if needs_learners and self._state == FAILED:
+            raise RuntimeError(f"the session cannot go on ({self._why_failed}); start a new one")
         if not self._lock.acquire(timeout=_LOCK_SECONDS):
             raise BusyError("the session is still busy with an earlier request; ask again in a moment")
         try:
@@ -274,8 +268,7 @@ class Session:
         """
         chosen = self._chosen(learner)
         check_integer("size", size, low=4, high=LARGEST_GRID)
-        self._check_ready()
-        with self._locked():
+        with self._locked(needs_learners=True):
             rows = self._scene.picture.grid(size)
             scores = np.nan_to_num(chosen.score_classes(rows))
             scores /= np.abs(scores).max() or 1.0
@@ -307,8 +300,7 @@ class Session:
     def opinions(self, learner: int, x: float, y: float) -> dict[str, Any]:
         """Return the guesses at a point of the picture: of each kernel, or the learner's propensities."""
         chosen = self._chosen(learner)
-        self._check_ready()
-        with self._locked():
+        with self._locked(needs_learners=True):
             row = self._scene.picture.rows(np.array([[x, y]]))[0]
             chances = chosen.probabilities(row)
             found = {"learner": learner, "guess": int(np.argmax(chances)), "chances": chances.round(4).tolist()}

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 import msgspec
 from starlette import routing
@@ -49,9 +49,8 @@ FAILURES_PER_SECOND = 20.0  # maximum rate of wrong tokens from one address
 MOST_THREADS = 64  # number of threads for reads, which may wait for busy deciders
 PAGE = Path(__file__).parent / "page"
 _UP = b"{up}"  # placeholder in pages for the relative path to the service's root, which a proxy may move
-_PUBLIC = frozenset({"/", "/api", "/healthz", "/readyz", "/openapi.json"})
-_PAGES = ("/desk/", "/page/", "/parts/")  # static files without data of deciders: no token is needed
-_IS_PAGE = re.compile(r"/$|/(desk|page|parts)/").match
+_PUBLIC = frozenset({"/api", "/healthz", "/readyz", "/openapi.json"})
+_is_page = re.compile(r"/$|/(desk|page|parts)/").match  # static files without data of deciders: no token is needed
 _LISTED = 10  # open tickets, by default
 _FORWARDED = frozenset(
     {b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip"}
@@ -87,9 +86,11 @@ class Service:
         self.watching = Watching()
         self.files = {"page": Files(PAGE), "parts": Files(PAGE_PARTS)}
         self._allowance, self._failures = Allowance(rate), Allowance(FAILURES_PER_SECOND)
-        routes = [_routed(self, route) for route in ROUTES]
+        routes = [
+            _routed(self, route) for route in (*ROUTES, Route("GET", "/openapi.json", _openapi, "This document."))
+        ]
         router = routing.Router(routes, redirect_slashes=False, lifespan=lambda _app: self.running())
-        self._gate = Gate(router, self._admit, _LOG.name, is_page=_IS_PAGE, note=self._note)
+        self._gate = Gate(router, self._admit, _LOG.name, is_page=_is_page, note=self._note)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
@@ -123,7 +124,7 @@ class Service:
             if not _FORWARDED.isdisjoint(headers):
                 raise Problem(403, "a proxy passes on what others ask; make a token first", "PermissionError")
         elif caller is None or caller.is_expired:
-            is_public = scope["path"] in _PUBLIC or scope["path"].startswith(_PAGES)
+            is_public = scope["path"] in _PUBLIC or _is_page(scope["path"])
             if is_public and scope["method"] not in ("POST", "PUT"):  # whose bodies would be read
                 return
             wait = self._failures.take(_address(scope))
@@ -175,6 +176,8 @@ def _routed(service: Service, route: Route) -> routing.Route:
             namespace = route.namespace or request.path_params.get("namespace")
             refusal = request.scope["state"]["caller"].refusal(route.role, namespace)
             if refusal is not None:
+                for what, text in request.path_params.items():  # what is no name is 422 for everybody
+                    check_name(what, text)
                 raise Problem(403, refusal, "PermissionError")
             if route.cost:
                 service.charge(request, route.cost)
@@ -299,13 +302,6 @@ async def _frame(service: Service, request: Request) -> Response:
 # Routes of the service.
 
 
-class DecidersResult(TypedDict):
-    """Deciders by namespace and name, and those that are open in this process."""
-
-    deciders: list[str]
-    open_here: list[str]
-
-
 async def _deciders(service: Service, request: Request) -> Response:
     seen = service.visible(request)
     names, open_here = [worker.title for worker in seen], [worker.title for worker in seen if worker.is_ours]
@@ -340,7 +336,7 @@ async def _ready(service: Service, _request: Request) -> Response:
 
 
 async def _api(_service: Service, _request: Request) -> Response:
-    return Response(api_page(_DOCUMENTED), media_type="text/html; charset=utf-8")
+    return Response(api_page(ROUTES), media_type="text/html; charset=utf-8")
 
 
 async def _openapi(_service: Service, _request: Request) -> Response:
@@ -349,7 +345,7 @@ async def _openapi(_service: Service, _request: Request) -> Response:
 
 @cache
 def _document() -> bytes:
-    return to_json(document(_DOCUMENTED))
+    return to_json(document(ROUTES))
 
 
 async def _page(service: Service, request: Request) -> Response:
@@ -362,7 +358,7 @@ async def _file(service: Service, request: Request) -> Response:
 
 _RECORD = {"channel": "mail", "length": 212}
 _NEW = {"classes": ["billing", "refund"], "learner": "BanditSVM", "deadline": 604800, "exploration_floor": 0.02}
-_DOCUMENTED = [  # in the order in which they are tried
+ROUTES = [  # in the order in which they are tried
     _verb(
         "guess", "play", calls.Guess, calls.TicketResult,
         "Name a label for a record, and hand out a ticket. The same key again is the same ticket again.",
@@ -410,7 +406,7 @@ _DOCUMENTED = [  # in the order in which they are tried
         "PUT", _DECIDER, _create, "Make a decider; if it is there, it must be the same.", "admin",
         body=calls.NewDecider, example=_NEW,
     ),
-    Route("GET", "/v1", _deciders, "The deciders that you may see.", "read", result=DecidersResult),
+    Route("GET", "/v1", _deciders, "The deciders that you may see.", "read"),
     Route("GET", "/v1/overview", _overview, "The deciders that you may see, with numbers.", "read"),
     Route("GET", "/v1/me", _me, "Whose token it is, and what it may do."),
     Route("GET", "/metrics", _metrics, "For Prometheus.", "read", EVERYWHERE, cost=0, result=None),
@@ -422,6 +418,5 @@ _DOCUMENTED = [  # in the order in which they are tried
     Route("GET", "/page/{path:path}", _file, "Files of the desk.", result=None),
     Route("GET", "/parts/{path:path}", _file, "Files of the desk.", result=None),
 ]  # fmt: skip
-ROUTES = [*_DOCUMENTED, Route("GET", "/openapi.json", _openapi, "This document.")]  # all routes
 _VERBS = frozenset(route.path.rpartition("/")[2] for route in ROUTES if route.role) - {"v1", "{name}"}
 """Verbs that are counted by name."""

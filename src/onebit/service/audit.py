@@ -42,7 +42,6 @@ class _What(NamedTuple):
 
     @property
     def is_often(self) -> bool:
-        """Whether it is a successful request with a frequent verb."""
         return self.verb in _OFTEN and self.status < 400
 
     def described(self, first: float, n_requests: int) -> dict[str, Any]:

@@ -24,20 +24,20 @@ _COUNTS = {
 }
 
 
-class Metrics:
+class Metrics(Collector):
     """Counters of requests, and the status of every decider."""
 
     def __init__(self, workers: WorkerPool) -> None:
-        self._registry = CollectorRegistry()
-        self._requests = Counter(
+        self._workers, self._registry = workers, CollectorRegistry()
+        requests = Counter(
             "onebit_requests", "Requests, by verb and status.", ["verb", "status"], registry=self._registry
         )
-        self._seconds = Histogram(
+        seconds = Histogram(
             "onebit_request_seconds", "How long requests took.", ["verb"], buckets=_SECONDS, registry=self._registry
         )
-        self._registry.register(_OfDeciders(workers))
+        self._registry.register(self)
         # Cached: the lookup by labels takes longer than counting.
-        self._requests_of, self._seconds_of = cache(self._requests.labels), cache(self._seconds.labels)
+        self._requests_of, self._seconds_of = cache(requests.labels), cache(seconds.labels)
 
     def count(self, verb: str, status: int, seconds: float) -> None:
         """Count a request."""
@@ -48,15 +48,12 @@ class Metrics:
         """Return all metrics in the Prometheus text format."""
         return generate_latest(self._registry)
 
-
-class _OfDeciders(Collector):
-    def __init__(self, workers: WorkerPool) -> None:
-        self._workers = workers
-
     def describe(self) -> list[Metric]:
-        return []  # otherwise registration would collect once
+        """Return nothing, so that registration does not collect."""
+        return []
 
     def collect(self) -> Iterator[Metric]:
+        """Yield the status of every decider; busy ones are waited for a second in total."""
         labels = ["namespace", "decider"]
         counts = {name: CounterMetricFamily(f"onebit_{name}", text, labels=labels) for name, text in _COUNTS.items()}
         waiting = GaugeMetricFamily("onebit_open_tickets", "Tickets that wait for an answer.", labels=labels)

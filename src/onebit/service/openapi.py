@@ -1,5 +1,6 @@
 """What a route is, and the documentation of all routes: an OpenAPI document, and a page without external resources."""
 
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from html import escape
 from http import HTTPStatus
@@ -64,12 +65,17 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
         [*types, ProblemResult], ref_template="#/components/schemas/{name}"
     )
     schemas = iter(found)
-    name = {"in": "path", "required": True, "schema": {"type": "string", "pattern": f"^{NAME}$"}}
+    name = {"type": "string", "pattern": f"^{NAME}$"}
     paths: dict[str, dict[str, Any]] = {}
     for route in listed:
-        operation: dict[str, Any] = {"description": route.description, "operationId": _operation_id(route)}
-        if "{name}" in route.path:
-            operation["parameters"] = [{"name": each, **name} for each in ("namespace", "name")]
+        path = route.path.replace(":path", "")
+        operation_id = "_".join([route.method.lower(), *re.findall(r"\w+", path)])
+        operation: dict[str, Any] = {"description": route.description, "operationId": operation_id}
+        if parameters := re.findall(r"{(\w+)}", path):
+            schema = name if "name" in parameters else {"type": "string"}
+            operation["parameters"] = [
+                {"name": each, "in": "path", "required": True, "schema": schema} for each in parameters
+            ]
         if route.body is not None:
             content = {"schema": next(schemas), "example": route.example}
             operation["requestBody"] = {"required": True, "content": {"application/json": content}}
@@ -78,7 +84,7 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
             done["content"] = {"application/json": {"schema": next(schemas)}}
         refused = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemResult"}}}
         operation["responses"] = {"200": done, "default": {"description": "Problem", "content": refused}}
-        paths.setdefault(route.path, {})[route.method.lower()] = operation
+        paths.setdefault(path, {})[route.method.lower()] = operation
     return {
         "openapi": "3.1.0",
         "info": {"title": "onebit", "description": _ABOUT, "version": __version__},
@@ -86,11 +92,6 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
         "paths": paths,
         "components": {"schemas": components},
     }
-
-
-def _operation_id(route: Route) -> str:
-    words = [part for part in route.path.replace("{", "").replace("}", "").split("/") if part]
-    return "_".join([route.method.lower(), *words]).replace(":path", "").replace(".", "_")
 
 
 def api_page(routes: Iterable[Route]) -> str:

@@ -50,7 +50,6 @@ class _Job(NamedTuple):
     call: Call
     n_bytes: int
     answer: "asyncio.Future[Any]"
-    loop: asyncio.AbstractEventLoop
     begun: threading.Lock  # acquired once: by the thread when it starts the job, or by the request when it is cancelled
 
 
@@ -109,7 +108,6 @@ class DeciderWorker:
 
     def _put(self, call: Call, n_bytes: int) -> _Job:
         self.open_decider()
-        loop = asyncio.get_running_loop()
         full = ""
         if self._queue.qsize() >= MOST_WAITING:
             full = f"{MOST_WAITING} requests are in line for {self.title}"
@@ -122,7 +120,7 @@ class DeciderWorker:
         with self._queueing:
             if self._is_closed:
                 raise stopping()
-            job = _Job(call, n_bytes, loop.create_future(), loop, threading.Lock())
+            job = _Job(call, n_bytes, asyncio.get_running_loop().create_future(), threading.Lock())
             self._queue.put(job)
         self._note_bytes(n_bytes)
         return job
@@ -305,7 +303,7 @@ class DeciderWorker:
                     job.answer.set_exception(error)
 
         try:
-            jobs[0].loop.call_soon_threadsafe(hand_over)
+            jobs[0].answer.get_loop().call_soon_threadsafe(hand_over)
         except RuntimeError:  # the event loop is closed
             _LOG.warning("%d answers came too late", len(jobs))
 

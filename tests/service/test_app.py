@@ -1,37 +1,25 @@
 """The service: what it answers, to whom, and that nothing that is sent to it breaks it."""
 
-import asyncio
-import json
 import os
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from http.client import HTTPConnection
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("starlette")
-
 from in_process import onebit
 from onebit.commands.serve import PASSWORD_FILE_VARIABLE, _database
 from onebit.decider.calls import LARGEST_BODY, own_learner
-from onebit.decider.client import MOST_AT_ONCE, Client
+from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
-from onebit.decider.tickets import UnreachableError
-from onebit.service.app import Service
-from onebit.service.gate import Allowance, Problem
-from onebit.service.pool import Folder, WorkerPool
-from onebit.service.tokens import FILE, Tokens, add_token, read_tokens, remove_token
-from onebit.service.workers import MOST_READERS, MOST_WAITING, DeciderWorker, Load
-from served import Reply, Served, running_here
+from onebit.service.gate import Allowance
+from onebit.service.tokens import add_token, read_tokens
+from served import Reply, Served
 
 LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
+
+
 DESK = "/v1/shop/routing"
 
 
@@ -56,9 +44,6 @@ def is_problem(reply: Reply, status: int, said: str = "") -> bool:
     assert said in reply.json["detail"]
     assert "Traceback" not in reply.json["detail"]
     return True
-
-
-# The verbs.
 
 
 def test_a_round(served: Served) -> None:
@@ -116,24 +101,6 @@ def test_lists_answer_for_every_item(served: Served) -> None:
         assert is_problem(served.ask("POST", f"{DESK}/guess", items[:1] * count), 422, "1 to 1000 items")
 
 
-def test_many_at_once_share_commits_and_all_is_in_the_log(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    n_commits, log = 0, served.service.workers.get("shop", "routing").open_decider()._log
-    write_pending = log._write_pending
-
-    def counted() -> None:
-        nonlocal n_commits
-        n_commits += 1
-        write_pending()
-
-    monkeypatch.setattr(log, "_write_pending", counted)
-    tickets = served.ask_all([("POST", f"{DESK}/guess", {"record": {"x": i / 7}}) for i in range(100)])
-    served.ask_all([("POST", f"{DESK}/tell", {"id": ticket.json["id"], "correct": True}) for ticket in tickets])
-    assert n_commits < 100
-    events = served.ask("GET", f"{DESK}/log?after=1&limit=1000").json["events"]
-    assert {event["ticket"] for event in events if event["kind"] == "guessed"} == {t.json["id"] for t in tickets}
-    assert sum(event["kind"] == "feedback" for event in events) == 100
-
-
 def test_the_log_is_paged(served: Served) -> None:
     served.ask("POST", f"{DESK}/guess", [{"record": {"x": 1.0}, "among": ["a", "b"]}] * 5)
     first = served.ask("GET", f"{DESK}/log?limit=4").json
@@ -175,67 +142,6 @@ def test_what_cannot_be_written_is_said_and_may_be_tried_again(served: Served, m
     assert served.ask("GET", f"{DESK}/status").json["guesses"] == 1
 
 
-def test_a_slow_decider_keeps_only_its_own_callers_waiting(served: Served) -> None:
-    served.ask("PUT", "/v1/shop/slow", LIGHT)
-    served.ask_all([("POST", f"/v1/shop/{name}/guess", {"record": {"x": 1.0}}) for name in ("slow", "routing")])
-    slow, is_free = served.service.workers.get("shop", "slow"), threading.Event()
-
-    async def both() -> Any:
-        waiting = asyncio.create_task(slow.submit(lambda _desk: is_free.wait(10), 0))
-        try:
-            return await served._ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}}, {}), waiting.done()
-        finally:
-            is_free.set()
-            assert await waiting
-
-    reply, was_done = served._runner.run(both())
-    assert (reply.status, was_done) == (200, False)
-
-
-def test_slow_deciders_leave_threads_to_read_others(served: Served) -> None:
-    n_slow = (os.cpu_count() or 1) // MOST_READERS + 2  # more readers than Python would have threads
-    paths = [f"/v1/shop/slow-{i}" for i in range(n_slow)]
-    with ExitStack() as held:
-        for path in paths:
-            assert served.ask("PUT", path, LIGHT).status == 201
-            held.enter_context(served.service.workers.get("shop", path.rpartition("/")[2]).open_decider()._lock)
-
-        async def ask() -> Any:
-            waiting = [asyncio.create_task(served._ask("GET", f"{path}/status", None, {})) for path in 4 * paths]
-            try:
-                return await asyncio.wait_for(served._ask("GET", f"{DESK}/status", None, {}), 5.0)
-            finally:
-                held.close()
-                await asyncio.gather(*waiting)
-
-        assert served._runner.run(ask()).status == 200
-
-
-def test_a_line_that_is_too_long(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.workers.MOST_WAITING", 0)
-    reply = served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}})
-    assert is_problem(reply, 503, "in line")
-    assert MOST_WAITING > 0
-
-
-def test_a_line_that_is_too_large(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.workers.MOST_BYTES_WAITING", 100)
-    small, large = {"record": {"x": 1.0}}, {"record": {"x": 1.0}, "key": "k" * 100}
-    for _ in range(10):  # what is answered is in line no more
-        assert served.ask("POST", f"{DESK}/guess", small).status == 200
-        assert is_problem(served.ask("POST", f"{DESK}/guess", large), 503, "are in line; try again")
-
-
-def test_a_decider_that_is_busy_takes_not_all_the_room_in_line(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.workers.MOST_BYTES_FOR_ONE", 100)
-    small, large = {"record": {"x": 1.0}}, {"record": {"x": 1.0}, "key": "k" * 100}
-    desk = served.service.workers.get("shop", "routing")
-    for _ in range(5):
-        assert served.ask("POST", f"{DESK}/guess", small).status == 200
-        assert is_problem(served.ask("POST", f"{DESK}/guess", large), 503, "are in line for shop/routing; try again")
-        assert desk._n_bytes == desk._load.n_bytes == 0
-
-
 def test_metrics_do_not_wait_for_a_decider_that_is_busy(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onebit.service.metrics._PATIENCE_SECONDS", 0.01)
     served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}})
@@ -249,124 +155,6 @@ def test_metrics_do_not_wait_for_a_decider_that_is_busy(served: Served, monkeypa
     assert [free[name] for name in busy] == ["0.0"]
     with served.service.workers.get("shop", "routing").open_decider()._lock:
         assert scraped() == free | {busy[0]: "1.0"}
-
-
-# Stopping.
-
-
-def test_what_is_refused_when_the_service_stops_is_never_written(tmp_path: Path) -> None:
-    """SIGTERM while a decider is busy: what it has begun is answered as it went, all else 504, and not done later."""
-    app = Service(tmp_path)
-    with running_here(app, timeout_graceful_shutdown=0.2) as (url, server), ThreadPoolExecutor(8) as threads:
-        with Client(url) as client:
-            client.create("shop/routing", **LIGHT)
-            known = client.decider("shop/routing").guess({"x": 1.0}, key="known")
-
-        def ask(method: str, path: str, body: Any) -> Reply:
-            connection = HTTPConnection(url.removeprefix("http://"), timeout=20)
-            connection.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
-            reply = connection.getresponse()
-            return Reply(reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read())
-
-        desk = app.workers.get("shop", "routing")
-        with desk.open_decider()._lock:  # it is busy
-            begun = threads.submit(ask, "POST", f"{DESK}/guess", {"record": {"x": 1.0}, "key": "begun"})
-            wait_until(lambda: desk._n_bytes > 0 and desk._queue.empty())
-            in_line = [
-                threads.submit(ask, "POST", f"{DESK}/guess", {"record": {"x": 1.0}, "key": "in line"}),
-                threads.submit(ask, "POST", f"{DESK}/tell", {"id": known.id, "correct": True}),
-                threads.submit(ask, "POST", f"{DESK}/classes", {"label": "late"}),
-            ]
-            wait_until(lambda: desk._queue.qsize() == 3)
-            server.should_exit = True
-            for reply in [each.result(10) for each in in_line]:
-                assert is_problem(reply, 504, "nothing of it happened")
-                assert reply.headers["x-content-type-options"] == "nosniff"
-            assert not begun.done()
-        assert begun.result(10).status == 200
-    with Decider.open(tmp_path / "shop" / "routing.onebit") as decider:
-        assert [event.key for event in decider.events() if event.key] == ["known", "begun"]
-        assert decider.status().open == 2
-        assert decider.classes == LIGHT["classes"]
-        assert decider.verify()
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10.0
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-# Making deciders.
-
-MADE = {"classes": ["a", "b"], "learner": own_learner("UniformGuess")}
-
-
-def test_one_that_is_being_opened_keeps_no_other_from_being_made(tmp_path: Path) -> None:
-    is_free = threading.Event()
-
-    def opener(path: Path, *given: Any, **told: Any) -> Decider:
-        assert path.stem != "slow" or is_free.wait(10)
-        return Decider.open(path, *given, **told)
-
-    Folder(tmp_path).open("shop/slow", MADE).close()
-    desks = WorkerPool(Folder(tmp_path, opener))
-    desks.open_all()
-    with ThreadPoolExecutor(2) as threads:
-        try:
-            again = threads.submit(desks.create, "shop", "slow", MADE)
-            time.sleep(0.05)
-            assert threads.submit(desks.create, "shop", "quick", MADE).result(5.0)
-        finally:
-            is_free.set()
-        assert not again.result(5.0)
-    desks.close()
-    with pytest.raises(Problem, match="is stopping"):
-        desks.create("shop", "late", MADE)
-    assert sorted(path.stem for path in tmp_path.glob("shop/*.onebit")) == ["quick", "slow"]
-
-
-class Elsewhere(Folder):
-    """A database that others may have made deciders in."""
-
-    is_shared = True
-
-    def __init__(self, *faults: Exception) -> None:
-        self.n_looks, self._faults = 0, list(faults)
-
-    def deciders(self) -> dict[str, str | None]:
-        self.n_looks += 1
-        if self._faults:
-            raise self._faults.pop()
-        return {}
-
-    def open(self, title: str, told: dict[str, Any]) -> Decider:
-        raise AssertionError("there is none")
-
-
-@pytest.mark.parametrize("is_away", [False, True])
-def test_many_who_ask_for_what_is_not_there_look_together(is_away: bool) -> None:
-    store = Elsewhere(*[UnreachableError("it is away")] * 9 * is_away)
-    desks = WorkerPool(store)
-
-    async def ask() -> list[Any]:
-        return await asyncio.gather(*(desks.find("shop", f"none-{i}") for i in range(50)), return_exceptions=True)
-
-    assert {each.status for each in asyncio.run(ask())} == {503 if is_away else 404}
-    assert store.n_looks == 2, "one for the first, and one for all who came meanwhile"
-
-
-def test_a_standby_goes_on_looking_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.pool.LOOK_SECONDS", 0.01)
-    desks = WorkerPool(Elsewhere(RuntimeError("can't start new thread")))
-    desks.open_all()
-    end = time.monotonic() + 5.0
-    while desks.awaited and time.monotonic() < end:
-        time.sleep(0.01)
-    is_ready = not desks.awaited
-    desks.close()
-    assert is_ready
 
 
 @pytest.mark.parametrize(
@@ -423,9 +211,6 @@ def test_names_that_would_be_paths(shared: Served, name: str) -> None:
     assert sorted(shared.folder.rglob("*")) == before
 
 
-# Who may ask.
-
-
 def test_roles_and_namespaces(tmp_path: Path) -> None:
     names = {"player": ["play"], "reader": ["read"], "boss": ["admin"], "other": ["admin"]}
     token = {
@@ -480,152 +265,6 @@ def test_without_a_token(tmp_path: Path) -> None:
         assert is_problem(reply, 429), "whoever tries tokens out is slowed down"
 
 
-def test_tokens_come_and_go_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.tokens._LOOK_AGAIN_SECONDS", -1.0)
-    tokens = Tokens(tmp_path, required=False)
-    assert tokens.caller(None) is not None
-    token = add_token(tmp_path, "app", ["play"], ["shop"])
-    assert tokens.caller(None) is None
-    caller = tokens.caller(f"bearer {token}")
-    assert caller is not None
-    assert (caller.name, caller.has_role("play"), caller.has_role("read")) == ("app", True, False)
-    assert token not in (tmp_path / FILE).read_text(encoding="utf-8")
-    assert (tmp_path / FILE).stat().st_mode & 0o077 == 0
-    remove_token(tmp_path, "app")
-    assert tokens.caller(f"bearer {token}") is None
-    assert tokens.caller(None) is None, "it stays closed when the last one is gone"
-    (tmp_path / FILE).write_text("[{}]", encoding="utf-8")
-    assert Tokens(tmp_path, required=False).caller(None) is None, "a broken file lets nobody in"
-
-
-def test_tokens_that_could_not_be_read_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.tokens._LOOK_AGAIN_SECONDS", -1.0)
-    token = add_token(tmp_path, "app", ["play"], ["shop"])
-
-    def refuse(_folder: Path) -> Any:
-        raise PermissionError
-
-    with monkeypatch.context() as patched:
-        patched.setattr("onebit.service.tokens._stored", refuse)
-        tokens = Tokens(tmp_path, required=False)
-        assert tokens.caller(f"bearer {token}") is None
-    assert tokens.caller(f"bearer {token}") is not None, "whose rights changed, and nothing else"
-
-
-def test_a_file_of_tokens_means_that_tokens_are_required(tmp_path: Path) -> None:
-    add_token(tmp_path, "app", ["admin"], ["*"])
-    assert remove_token(tmp_path, "app") == 0
-    assert Tokens(tmp_path, required=False).caller(None) is None, "it is empty"
-    with Served(tmp_path) as served:
-        assert is_problem(served.ask("PUT", DESK, LIGHT), 401)
-        token = add_token(tmp_path, "new", ["admin"], ["*"])
-        served.service.tokens._looked = 0.0
-        assert served.ask("PUT", DESK, LIGHT, authorization=f"Bearer {token}").status == 201
-        (tmp_path / FILE).unlink()
-        served.service.tokens._looked = 0.0
-        assert is_problem(served.ask("GET", "/v1"), 401)
-    with Served(tmp_path) as served:
-        assert served.ask("GET", "/v1").status == 200, "who deletes the file means it"
-
-
-def test_a_file_of_tokens_that_cannot_be_looked_at_lets_nobody_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(_path: Path) -> Any:
-        raise PermissionError
-
-    monkeypatch.setattr(Path, "stat", refuse)
-    assert Tokens(tmp_path, required=False).caller(None) is None
-
-
-def test_tokens_expire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for text in ("", "d", "0d", "-1d", "1y", "1.5d", "999999w", "2020-01-01", "tomorrow", "٣d"):
-        with pytest.raises(ValueError, match="expires must be"):
-            add_token(tmp_path, "app", ["play"], ["*"], text)
-    assert not (tmp_path / FILE).exists()
-    token = {
-        name: f"Bearer {add_token(tmp_path, name, ['admin'], ['*'], ends)}"
-        for name, ends in {"short": "30m", "long": "2999-01-01T12:00:00+02:00", "endless": None}.items()
-    }
-    with Served(tmp_path) as served:
-        assert [served.ask("GET", "/v1", authorization=each).status for each in token.values()] == [200] * 3
-        now = time.time() + 1801
-        monkeypatch.setattr("onebit.service.tokens.time.time", lambda: now)
-        assert [served.ask("GET", "/v1", authorization=each).status for each in token.values()] == [401, 200, 200]
-        refused = served.ask("POST", f"{DESK}/guess", {"record": {}}, authorization=token["short"])
-        assert is_problem(refused, 401, "token 'short' expired at 20")
-        assert served.ask("GET", "/healthz", authorization=token["short"]).status == 200
-
-
-def test_a_token_from_before_tokens_expired_still_works(tmp_path: Path) -> None:
-    token = add_token(tmp_path, "app", ["play"], ["*"])
-    (known,) = json.loads((tmp_path / FILE).read_bytes())
-    del known["expires"]
-    (tmp_path / FILE).write_text(json.dumps([known]), encoding="utf-8")
-    caller = Tokens(tmp_path, required=False).caller(f"Bearer {token}")
-    assert caller is not None
-    assert not caller.is_expired
-    for ends in ("soon", "2999-01-01", 7):
-        (tmp_path / FILE).write_text(json.dumps([known | {"expires": ends}]), encoding="utf-8")
-        assert Tokens(tmp_path, required=False).caller(f"Bearer {token}") is None, "a broken file lets nobody in"
-
-
-CHANGE_AT_ONCE = """
-import os, sys
-from pathlib import Path
-from onebit.service.tokens import add_token, remove_token
-
-folder, may_begin = Path(sys.argv[1]), os.pipe()
-for child in "abcd":
-    if os.fork() == 0:
-        os.close(may_begin[1])
-        os.read(may_begin[0], 1)
-        for turn in range(8):
-            add_token(folder, f"{child}{turn}", ["play"], ["*"])
-            if turn % 2:
-                remove_token(folder, f"{child}{turn}")
-        os._exit(0)
-os.close(may_begin[1])
-print([os.waitstatus_to_exitcode(os.wait()[1]) for _ in "abcd"])
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_tokens_that_are_changed_at_once_are_all_kept(tmp_path: Path) -> None:
-    folder = tmp_path / "decisions"
-    done = subprocess.run([sys.executable, "-c", CHANGE_AT_ONCE, str(folder)], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("[0, 0, 0, 0]\n", "")
-    assert sorted(each["name"] for each in read_tokens(folder)) == [
-        f"{name}{turn}" for name in "abcd" for turn in (0, 2, 4, 6)
-    ]
-    assert [path.name for path in folder.iterdir()] == [FILE], "the lock is gone"
-
-
-def test_a_file_of_tokens_that_is_a_link_to_nothing_lets_nobody_in(tmp_path: Path) -> None:
-    folder, elsewhere = tmp_path / "served", tmp_path / "elsewhere"
-    token = add_token(elsewhere, "app", ["read"], ["*"])
-    folder.mkdir()
-    (folder / FILE).symlink_to(elsewhere / "later" / FILE)  # of a disk that is not there yet
-    tokens = Tokens(folder, required=False)
-    assert tokens.are_required
-    assert tokens.caller(f"Bearer {token}") is None
-    (elsewhere / "later").mkdir()
-    (elsewhere / FILE).rename(elsewhere / "later" / FILE)
-    tokens._looked = 0.0
-    assert tokens.caller(f"Bearer {token}") is not None
-
-
-def test_a_look_at_a_decider_that_was_closed_says_that_the_service_stops(tmp_path: Path) -> None:
-    with Served(tmp_path) as served:
-        assert served.ask("PUT", DESK, LIGHT).status == 201
-        desk = served.service.workers.get("shop", "routing")
-        desk.stop()
-        desk.join()
-        for method, path in (("GET", f"{DESK}/status"), ("GET", f"{DESK}/log")):
-            reply = served.ask(method, path)
-            assert (reply.status, reply.json["error"]) == (503, "BusyError"), reply.json
-
-
 def test_the_path_of_a_file_that_went_away_is_not_told(tmp_path: Path) -> None:
     with Served(tmp_path) as served:
         assert served.ask("PUT", "/v1/shop/desk", LIGHT).status == 201
@@ -634,12 +273,6 @@ def test_the_path_of_a_file_that_went_away_is_not_told(tmp_path: Path) -> None:
         reply = served.ask("PUT", "/v1/shop/desk", LIGHT)
         assert reply.status == 503
         assert str(tmp_path) not in reply.json["detail"]
-
-
-def test_removing_a_token_makes_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="there is no token 'app'; there are none"):
-        remove_token(tmp_path / "decisions", "app")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_pages_of_other_sites_may_not_ask(shared: Served) -> None:
@@ -651,9 +284,6 @@ def test_pages_of_other_sites_may_not_ask(shared: Served) -> None:
         assert is_problem(shared.ask("GET", "/v1", **said), 403, "make a token first")
     assert is_problem(shared.ask("POST", f"{DESK}/guess", {}, content_type="text/plain"), 415, "got 'text/plain'")
     assert shared.ask("GET", "/v1", host="localhost:99", origin="http://localhost:99").status == 200
-
-
-# What is sent.
 
 
 def test_oversized_deep_and_broken(shared: Served) -> None:
@@ -714,9 +344,6 @@ def test_no_caller_asks_too_much(tmp_path: Path) -> None:
     assert allowance.take("a") == 0.0
 
 
-# What the operator sees.
-
-
 def test_metrics_and_the_page(shared: Served) -> None:
     shared.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}})
     text = shared.ask("GET", "/metrics").body.decode()
@@ -774,32 +401,3 @@ def test_the_password_of_a_database_in_a_file(tmp_path: Path, monkeypatch: pytes
     assert os.environ["PGPASSWORD"] == "another", "there is no database"
     assert _database(url) == url
     assert os.environ["PGPASSWORD"] == "hunter2"
-
-
-def test_what_breaks_while_it_is_written_breaks_no_later_request() -> None:
-    class Broken:
-        refusal = None
-
-        @contextmanager
-        def batch(self) -> Iterator[list[Any]]:
-            yield []
-            raise RuntimeError("a bug")
-
-        def n_bytes(self) -> int:
-            return 0
-
-        def close(self) -> None:
-            pass
-
-    async def ask() -> None:
-        desk = DeciderWorker("shop/routing", Broken, Load())  # type: ignore[arg-type]
-        desk.opened.wait()
-        try:
-            for _ in range(2):
-                with pytest.raises(RuntimeError, match="a bug"):
-                    await asyncio.wait_for(desk.submit(lambda _: 1, 0), 5.0)
-        finally:
-            desk.stop()
-            desk.join()
-
-    asyncio.run(ask())

@@ -1,0 +1,205 @@
+"""Workers: queues and their limits, shared commits, and what happens when the service stops."""
+
+import asyncio
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+from onebit.decider.client import Client
+from onebit.decider.decider import Decider
+from onebit.service.app import Service
+from onebit.service.workers import MOST_READERS, MOST_WAITING, DeciderWorker, Load
+from served import Reply, Served, running_here
+
+LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
+
+
+DESK = "/v1/shop/routing"
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with Served(tmp_path) as served:
+        assert served.ask("PUT", DESK, LIGHT).status == 201
+        yield served
+
+
+def is_problem(reply: Reply, status: int, said: str = "") -> bool:
+    assert (reply.status, reply.headers["content-type"]) == (status, "application/problem+json"), reply
+    assert reply.json["status"] == status
+    assert said in reply.json["detail"]
+    assert "Traceback" not in reply.json["detail"]
+    return True
+
+
+def test_many_at_once_share_commits_and_all_is_in_the_log(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    n_commits, log = 0, served.service.workers.get("shop", "routing").open_decider()._log
+    write_pending = log._write_pending
+
+    def counted() -> None:
+        nonlocal n_commits
+        n_commits += 1
+        write_pending()
+
+    monkeypatch.setattr(log, "_write_pending", counted)
+    tickets = served.ask_all([("POST", f"{DESK}/guess", {"record": {"x": i / 7}}) for i in range(100)])
+    served.ask_all([("POST", f"{DESK}/tell", {"id": ticket.json["id"], "correct": True}) for ticket in tickets])
+    assert n_commits < 100
+    events = served.ask("GET", f"{DESK}/log?after=1&limit=1000").json["events"]
+    assert {event["ticket"] for event in events if event["kind"] == "guessed"} == {t.json["id"] for t in tickets}
+    assert sum(event["kind"] == "feedback" for event in events) == 100
+
+
+def test_a_slow_decider_keeps_only_its_own_callers_waiting(served: Served) -> None:
+    served.ask("PUT", "/v1/shop/slow", LIGHT)
+    served.ask_all([("POST", f"/v1/shop/{name}/guess", {"record": {"x": 1.0}}) for name in ("slow", "routing")])
+    slow, is_free = served.service.workers.get("shop", "slow"), threading.Event()
+
+    async def both() -> Any:
+        waiting = asyncio.create_task(slow.submit(lambda _desk: is_free.wait(10), 0))
+        try:
+            return await served._ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}}, {}), waiting.done()
+        finally:
+            is_free.set()
+            assert await waiting
+
+    reply, was_done = served._runner.run(both())
+    assert (reply.status, was_done) == (200, False)
+
+
+def test_slow_deciders_leave_threads_to_read_others(served: Served) -> None:
+    n_slow = (os.cpu_count() or 1) // MOST_READERS + 2  # more readers than Python would have threads
+    paths = [f"/v1/shop/slow-{i}" for i in range(n_slow)]
+    with ExitStack() as held:
+        for path in paths:
+            assert served.ask("PUT", path, LIGHT).status == 201
+            held.enter_context(served.service.workers.get("shop", path.rpartition("/")[2]).open_decider()._lock)
+
+        async def ask() -> Any:
+            waiting = [asyncio.create_task(served._ask("GET", f"{path}/status", None, {})) for path in 4 * paths]
+            try:
+                return await asyncio.wait_for(served._ask("GET", f"{DESK}/status", None, {}), 5.0)
+            finally:
+                held.close()
+                await asyncio.gather(*waiting)
+
+        assert served._runner.run(ask()).status == 200
+
+
+def test_a_line_that_is_too_long(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.service.workers.MOST_WAITING", 0)
+    reply = served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}})
+    assert is_problem(reply, 503, "in line")
+    assert MOST_WAITING > 0
+
+
+def test_a_line_that_is_too_large(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.service.workers.MOST_BYTES_WAITING", 100)
+    small, large = {"record": {"x": 1.0}}, {"record": {"x": 1.0}, "key": "k" * 100}
+    for _ in range(10):  # what is answered is in line no more
+        assert served.ask("POST", f"{DESK}/guess", small).status == 200
+        assert is_problem(served.ask("POST", f"{DESK}/guess", large), 503, "are in line; try again")
+
+
+def test_a_decider_that_is_busy_takes_not_all_the_room_in_line(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.service.workers.MOST_BYTES_FOR_ONE", 100)
+    small, large = {"record": {"x": 1.0}}, {"record": {"x": 1.0}, "key": "k" * 100}
+    desk = served.service.workers.get("shop", "routing")
+    for _ in range(5):
+        assert served.ask("POST", f"{DESK}/guess", small).status == 200
+        assert is_problem(served.ask("POST", f"{DESK}/guess", large), 503, "are in line for shop/routing; try again")
+        assert desk._n_bytes == desk._load.n_bytes == 0
+
+
+def test_what_is_refused_when_the_service_stops_is_never_written(tmp_path: Path) -> None:
+    """SIGTERM while a decider is busy: what it has begun is answered as it went, all else 504, and not done later."""
+    app = Service(tmp_path)
+    with running_here(app, timeout_graceful_shutdown=0.2) as (url, server), ThreadPoolExecutor(8) as threads:
+        with Client(url) as client:
+            client.create("shop/routing", **LIGHT)
+            known = client.decider("shop/routing").guess({"x": 1.0}, key="known")
+
+        def ask(method: str, path: str, body: Any) -> Reply:
+            connection = HTTPConnection(url.removeprefix("http://"), timeout=20)
+            connection.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
+            reply = connection.getresponse()
+            return Reply(reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read())
+
+        desk = app.workers.get("shop", "routing")
+        with desk.open_decider()._lock:  # it is busy
+            begun = threads.submit(ask, "POST", f"{DESK}/guess", {"record": {"x": 1.0}, "key": "begun"})
+            wait_until(lambda: desk._n_bytes > 0 and desk._queue.empty())
+            in_line = [
+                threads.submit(ask, "POST", f"{DESK}/guess", {"record": {"x": 1.0}, "key": "in line"}),
+                threads.submit(ask, "POST", f"{DESK}/tell", {"id": known.id, "correct": True}),
+                threads.submit(ask, "POST", f"{DESK}/classes", {"label": "late"}),
+            ]
+            wait_until(lambda: desk._queue.qsize() == 3)
+            server.should_exit = True
+            for reply in [each.result(10) for each in in_line]:
+                assert is_problem(reply, 504, "nothing of it happened")
+                assert reply.headers["x-content-type-options"] == "nosniff"
+            assert not begun.done()
+        assert begun.result(10).status == 200
+    with Decider.open(tmp_path / "shop" / "routing.onebit") as decider:
+        assert [event.key for event in decider.events() if event.key] == ["known", "begun"]
+        assert decider.status().open == 2
+        assert decider.classes == LIGHT["classes"]
+        assert decider.verify()
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10.0
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_look_at_a_decider_that_was_closed_says_that_the_service_stops(tmp_path: Path) -> None:
+    with Served(tmp_path) as served:
+        assert served.ask("PUT", DESK, LIGHT).status == 201
+        desk = served.service.workers.get("shop", "routing")
+        desk.stop()
+        desk.join()
+        for method, path in (("GET", f"{DESK}/status"), ("GET", f"{DESK}/log")):
+            reply = served.ask(method, path)
+            assert (reply.status, reply.json["error"]) == (503, "BusyError"), reply.json
+
+
+def test_what_breaks_while_it_is_written_breaks_no_later_request() -> None:
+    class Broken:
+        refusal = None
+
+        @contextmanager
+        def batch(self) -> Iterator[list[Any]]:
+            yield []
+            raise RuntimeError("a bug")
+
+        def n_bytes(self) -> int:
+            return 0
+
+        def close(self) -> None:
+            pass
+
+    async def ask() -> None:
+        desk = DeciderWorker("shop/routing", Broken, Load())  # type: ignore[arg-type]
+        desk.opened.wait()
+        try:
+            for _ in range(2):
+                with pytest.raises(RuntimeError, match="a bug"):
+                    await asyncio.wait_for(desk.submit(lambda _: 1, 0), 5.0)
+        finally:
+            desk.stop()
+            desk.join()
+
+    asyncio.run(ask())
