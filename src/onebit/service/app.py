@@ -50,7 +50,7 @@ MOST_THREADS = 64  # number of threads for reads, which may wait for busy decide
 PAGE = Path(__file__).parent / "page"
 _UP = b"{up}"  # placeholder in pages for the relative path to the service's root, which a proxy may move
 _PUBLIC = frozenset({"/api", "/healthz", "/readyz", "/openapi.json"})
-_is_page = re.compile(r"/$|/(desk|page|parts)/").match  # static files without data of deciders: no token is needed
+_is_page = re.compile(r"/\Z|/(desk|page|parts)/").match  # static files without data of deciders: no token is needed
 _LISTED = 10  # open tickets, by default
 _FORWARDED = frozenset(
     {b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip"}

@@ -125,17 +125,17 @@ def add_token(
     check_name("name", name)
     now = datetime.now(UTC)
     ends = None if expires is None else expiry(expires, now).replace(microsecond=0)
-    wanted, places = sorted(set(roles)), sorted(set(namespaces))
+    wanted, spaces = sorted(set(roles)), sorted(set(namespaces))
     for role in wanted:
         if role not in ROLES:
             raise ValueError(f"role must be one of {', '.join(ROLES)}; got {role!r}")
-    for place in places:
-        if place != EVERYWHERE:
-            check_name("namespace", place)
-    if not wanted or not places:
+    for space in spaces:
+        if space != EVERYWHERE:
+            check_name("namespace", space)
+    if not wanted or not spaces:
         raise ValueError(f"a token needs a role ({', '.join(ROLES)}) and a namespace, or {EVERYWHERE} for every one")
     token = _PREFIX + secrets.token_urlsafe(32)
-    stored = _Stored(name, wanted, places, _hash(token).hex(), now.isoformat(timespec="seconds"), ends)
+    stored = _Stored(name, wanted, spaces, _hash(token).hex(), now.isoformat(timespec="seconds"), ends)
     make_folder(folder)
     with _changing(folder) as known:
         if any(each.name == name for each in known):
