@@ -1,12 +1,13 @@
-"""What ``onebit reproduce`` does, with a progress bar and a table at the end."""
+"""``onebit reproduce``, with a progress bar and a table at the end."""
 
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
-from onebit.commands.workers import executor_for
+from onebit.cli.options import Workers, has_figures
 from onebit.experiments.comparison import Comparison, run_comparison
-from onebit.experiments.reproduce.figures import drawings
 from onebit.experiments.reproduce.paper import (
     PAPER_ROUNDS,
     PAPER_RUNS,
@@ -20,25 +21,29 @@ from onebit.experiments.reproduce.paper import (
     write_summary,
 )
 from onebit.reporting.console import prepare_folder, print_table, progress_bar, say_where
-from onebit.reporting.figures import draw_files
+from onebit.reporting.pages import FigureFile
 from onebit.reporting.text import grouped
 
 # Apart, so that a quick look does not overwrite the tables of a full run.
 _FULL_FOLDER, _QUICK_FOLDER = Path("results"), Path("results/quick")
 
 
-def reproduce_command(
-    rounds: int | None,
-    runs: int | None,
-    seed: int,
-    jobs: int | None,
-    out: Path | None,
-    quick: bool,
-    dask: str | None = None,
+def command(
+    *,
+    rounds: Annotated[int | None, typer.Option(help="Rounds per run; the paper plays 5 000 000.")] = None,
+    runs: Annotated[
+        int | None, typer.Option(help="Runs of every learner, each on its own data; the paper: 20.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the first run; run r uses seed + r.")] = 0,
+    workers: Workers,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for results; results/, or results/quick/ with --quick.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="100 000 rounds and 5 runs: seconds, not minutes.")] = False,
 ) -> None:
-    """Play, then write tables, figures and the report into the folder."""
+    """Play the paper's experiments; write tables, figures and report.html."""
     console = Console()
-    place = executor_for(dask, jobs, console)
+    place = workers.executor(console)
     comparison = paper_comparison(
         rounds=(QUICK_ROUNDS if quick else PAPER_ROUNDS) if rounds is None else rounds,
         runs=(QUICK_RUNS if quick else PAPER_RUNS) if runs is None else runs,
@@ -47,13 +52,19 @@ def reproduce_command(
     folder = out if out is not None else _QUICK_FOLDER if quick else _FULL_FOLDER
     prepare_folder(folder)
     title = f"{comparison.runs} runs of {grouped(comparison.rounds)} rounds"
+    is_drawn = has_figures(console)
     with progress_bar(console, title) as show, place as executor:
-        outcomes = run_comparison(comparison, folder, jobs=jobs, on_progress=show, executor=executor)
+        outcomes = run_comparison(comparison, folder, jobs=workers.jobs, on_progress=show, executor=executor)
     with console.status("Drawing figures and writing the report …"):
         rows = summarize(outcomes)
         write_summary(rows, folder / "summary.csv")
         write_curves(outcomes, folder / "mistakes.csv")
-        figures = draw_files(drawings(outcomes, comparison.seed), folder / "figures")
+        figures: list[FigureFile] = []
+        if is_drawn:
+            from onebit.experiments.reproduce.figures import drawings
+            from onebit.reporting.figures import draw_files
+
+            figures = draw_files(drawings(outcomes, comparison.seed), folder / "figures")
         write_report(folder / "report.html", outcomes, rows, figures, _details(comparison))
     print_table(console, summary_table(rows, comparison.runs))
     say_where(console, "Tables, figures and report.html are", folder)

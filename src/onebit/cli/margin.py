@@ -1,15 +1,16 @@
-"""What ``onebit margin`` does: the largest margins of a data set, and what the theorems promise for it."""
+"""``onebit margin``: the largest margins of a data set, and what the theorems promise for it."""
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from onebit.bounds import Claim
-from onebit.commands.what_was_read import say_what_was_read
+from onebit.cli.options import KERNELS, Json, OneSource, say_what_was_read
 from onebit.experiments.entries import parse_kernel
 from onebit.kernels import as_kernel
 from onebit.reporting.console import on_screen, progress_bar
@@ -23,8 +24,17 @@ from onebit.theory import Margin, Progress, margin
 _DRAWN_ROUNDS = 50_000  # of a stream: by then the paper's margins have settled to three digits
 
 
-def margin_command(data: str, reading: Reading, kernel: str | None, standardize: bool, as_json: bool) -> None:
-    """Measure a file or a named set and print what is found."""
+def command(
+    data: OneSource,
+    *,
+    kernel: Annotated[str | None, typer.Option(help=f"{KERNELS}, or mypackage.kernels:Mine. Without: R^d.")] = None,
+    standardize: Annotated[
+        bool, typer.Option("--standardize", help="Standardise the columns and add a constant one first.")
+    ] = False,
+    reading: Reading,
+    as_json: Json = False,
+) -> None:
+    """Measure the largest weak and strong margin of a data set, and say what the theorems promise for it."""
     try:
         chosen = None if kernel is None or kernel.lower() == "none" else as_kernel(parse_kernel(kernel))
     except ValueError as error:

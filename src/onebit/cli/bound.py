@@ -1,54 +1,64 @@
-"""What ``onebit bound`` does: one of the bounds, numbers in, number out."""
+"""``onebit bound``: one of the bounds, numbers in, number out."""
 
 import json
 import math
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
 from onebit.bounds import BOUNDS, Bound
+from onebit.cli.options import Json
 from onebit.reporting.text import grouped
 
-OPTIONS = {
-    "n_classes": "--k",
-    "radius": "--radius",
-    "margin": "--gamma",
-    "dimension": "--dimension",
-    "reach": "--reach",
-    "directions": "--directions",
-    "exploration": "--exploration",
-    "n_kernels": "--kernels",
-    "softness": "--softness",
-    "n_hypotheses": "--hypotheses",
-}
+
+class Numbers(NamedTuple):
+    """The arguments of all bounds, by the names of their options."""
+
+    k: Annotated[int | None, "K, the number of classes."] = None
+    gamma: Annotated[float | None, "γ, the margin."] = None
+    radius: Annotated[float | None, "R, the length of the longest example."] = None
+    dimension: Annotated[int | None, "d, the number of features."] = None
+    reach: Annotated[float | None, "r, the radius of nearest neighbour."] = None
+    directions: Annotated[int | None, "T, the directions of Theorem 24's adversary."] = None
+    exploration: Annotated[float | None, "p, BanditSVM's chance of a uniform guess."] = None
+    kernels: Annotated[int | None, "m, the kernels of BanditSVM's bank."] = None
+    softness: Annotated[float | None, "1/(2C) of BanditSVM, 0 for a hard margin."] = None
+    hypotheses: Annotated[int | None, "H, the hypotheses of BanditHalving."] = None
+
+
+_ARGUMENTS = {"k": "n_classes", "gamma": "margin", "kernels": "n_kernels", "hypotheses": "n_hypotheses"}
+"""The argument of a bound that an option gives, where it is called differently."""
+OPTIONS = {_ARGUMENTS.get(name, name): f"--{name}" for name in Numbers._fields}
 """The option that gives each argument of a bound."""
 
 
-def bound_command(theorem: str | None, given: dict[str, Any], as_json: bool) -> None:
-    """Print the bound for the numbers given, or the list of bounds."""
+def command(
+    theorem: Annotated[str | None, typer.Argument(help="Its number, such as 2 or 21-sharp; none: list them.")] = None,
+    *,
+    numbers: Numbers,
+    as_json: Json = False,
+) -> None:
+    """Evaluate one of the paper's bounds, or BanditSVM's, or halving's."""
     if theorem is None:
         _print_list()
         return
     if theorem not in BOUNDS:
         raise ValueError(f"there is no bound for theorem {theorem!r}; there are {', '.join(BOUNDS)}")
     chosen = BOUNDS[theorem]
-    arguments = _arguments(chosen, given)
+    arguments = _arguments(chosen, dict(zip(OPTIONS, numbers, strict=True)))
     claim = chosen.claim(**arguments)
     value, log2 = claim.value, claim.log2
     if as_json:
         print(json.dumps({"theorem": theorem, "side": chosen.side, **arguments, "value": value, "log2": log2}))
         return
+    if value is None or value >= 1e15:  # more than fifteen digits tell less than a power of 2
+        shown = f"2^{log2:.4g}"
+    else:
+        shown = grouped(value) if isinstance(value, int) else f"{value:.6g}"
     console = Console(highlight=False)
     console.print(_title(chosen))
-    # A number of more than fifteen digits says less than its power of 2.
-    shown = (
-        f"2^{log2:.4g}"
-        if value is None or value >= 1e15
-        else grouped(value)
-        if isinstance(value, int)
-        else f"{value:.6g}"
-    )
     console.print(f"[bold]{shown}[/]")
 
 

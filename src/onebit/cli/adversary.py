@@ -1,25 +1,30 @@
-"""What ``onebit adversary`` does: every learner against the paper's lower-bound constructions."""
+"""``onebit adversary``: every learner against the paper's lower-bound constructions."""
 
 import math
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from onebit.experiments.duel_figures import draw_duel, draw_growth
+from onebit.cli.options import has_figures
 from onebit.experiments.duels import DuelRow, duel, duel_by_dimension, paper_adversaries, short_name, write_duel
 from onebit.inputs import check_integer
 from onebit.reporting.console import on_screen, prepare_folder, say_where
-from onebit.reporting.figures import save
 from onebit.reporting.text import grouped
 
 _MAX_RUNS = 100_000  # a thousand already tell all that the tables show
 _WIDTH = 120  # of a table that goes to a file or pipe
 
 
-def adversary_command(theorem: str | None, runs: int, out: Path) -> None:
-    """Play, print the table, and write tables and figures into the folder."""
+def command(
+    theorem: Annotated[str | None, typer.Argument(help="3, remark, 11 or 24; none: all of them.")] = None,
+    runs: Annotated[int, typer.Option(help="Games of every learner against every adversary.")] = 100,
+    out: Annotated[Path, typer.Option(help="Folder for tables and figures.")] = Path("results/adversaries"),
+) -> None:
+    """Play every learner against the paper's lower-bound constructions."""
     check_integer("--runs", runs, low=2, high=_MAX_RUNS)
     makers = {make(seed=0).challenge.name.removeprefix("Theorem ").lower(): make for make in paper_adversaries()}
     if theorem is not None and theorem.lower() not in makers:
@@ -28,17 +33,23 @@ def adversary_command(theorem: str | None, runs: int, out: Path) -> None:
     # Before anything is played: a minute later is too late to say that the folder cannot be written.
     prepare_folder(out)
     console = Console()
+    is_drawn = has_figures(console)
     with console.status("Playing every learner against every adversary …"):
         rows = duel(chosen, runs=runs)
     write_duel(rows, out / "adversaries.csv")
-    save(draw_duel(rows), out, "adversaries")
     _print(rows, console)
-    # Only Theorem 24 is about the dimension.
-    if theorem in (None, "24"):
+    growth = None
+    if theorem in (None, "24"):  # the one that is about the dimension
         with console.status("Playing Theorem 24's adversary in growing dimension …"):
             growth = duel_by_dimension()
         write_duel(growth, out / "adversaries_by_dimension.csv")
-        save(draw_growth(growth), out, "adversaries_by_dimension")
+    if is_drawn:
+        from onebit.experiments.duel_figures import draw_duel, draw_growth
+        from onebit.reporting.figures import save
+
+        save(draw_duel(rows), out, "adversaries")
+        if growth is not None:
+            save(draw_growth(growth), out, "adversaries_by_dimension")
     say_where(console, "Tables and figures are", out)
 
 
