@@ -15,7 +15,7 @@ import pytest
 import onebit
 from in_process import onebit as onebit_command
 from live_places import Place, begun
-from onebit.commands.decider_log import read_decider
+from onebit.cli.decider_log import read_decider
 from onebit.decider.decider import Decider
 from onebit.decider.events import Kind
 from onebit.decider.log import of_json
