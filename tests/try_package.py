@@ -57,7 +57,7 @@ def main() -> None:
         plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         link_pins("base", packages)
         subprocess.run([*there, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
-        for extras in ([], EXTRAS):
+        for extras in ((), EXTRAS):
             for extra in extras:
                 link_pins(extra, packages)
             subprocess.run([*there, "check"], check=True)

@@ -378,11 +378,11 @@ def test_a_password_is_never_said(server: Server, tmp_path: Path, monkeypatch: p
     told.append(str(caught.value))
     for url in ("postgresql://me:hunter2@host/x", "postgresql://host/x?password=hunter2"):
         with pytest.raises(ValueError, match="--log must have no password") as refused:
-            serve(tmp_path, "127.0.0.1", 0, 0.0, False, url)
+            serve(tmp_path, port=0, rate=0.0, log=url)
         told.append(str(refused.value))
     monkeypatch.setenv(LOG_VARIABLE, "mysql://me:hunter2@host/x")
     with pytest.raises(ValueError, match="must be the URL") as refused:
-        serve(tmp_path, "127.0.0.1", 0, 0.0, False)
+        serve(tmp_path, port=0, rate=0.0)
     told.append(str(refused.value))
     assert len(told) > 10
     assert [each for each in told if "hunter2" in each] == []

@@ -43,7 +43,7 @@ print("average loss =", round(sum(label != always for label in labels) / len(lab
 
 
 def compare(data: list[str], games: Games, jobs: int = 1, **options: Any) -> None:
-    command(data, games=games, reading=PLAIN, workers=Workers(jobs), **options)
+    command(tuple(data), games=games, reading=PLAIN, workers=Workers(jobs), **options)
 
 
 @pytest.fixture

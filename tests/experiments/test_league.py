@@ -77,7 +77,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 def test_a_whole_league(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out"
-    data = ["iris", "wine", "digits"]
+    data = ("iris", "wine", "digits")
     play = partial(
         command, data, field=Field(bundled=False), games=Games((FIELD,), rounds=80), reading=PLAIN, workers=Workers(1)
     )

@@ -20,46 +20,31 @@ from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hint
 import typer
 from typer.core import TyperGroup
 
-_DATA, _DECISIONS, _RESEARCH = "Your data", "Decisions in production", "Research"
-COMMANDS = {
-    "play": (_DATA, "Let one learner play your data; show its mistakes, draw them, and save it if you like."),
-    "compare": (_DATA, "Play learners on the same shuffles of your data; write tables, figures and report.html."),
-    "evaluate": (
-        _DATA,
-        "Say what other learners would have done on a log: sure bounds on their mistakes, and estimates.",
-    ),
-    "playground": (_DATA, "Open a page where you watch learners learn, draw points for them, or answer them yourself."),
-    "serve": (
-        _DECISIONS,
-        "Serve deciders over HTTP: guess, tell, reports, metrics. SIGTERM stops it when all is answered.",
-    ),
-    "tokens": (_DECISIONS, "Who may ask `onebit serve`, and for what."),
-    "mcp": (
-        _DECISIONS,
-        "Give AI agents a decider's verbs over MCP, on standard input and output: their host starts this command.",
-    ),
-    "accept-loss": (
-        _DECISIONS,
-        "Let a decider go on whose file has lost events, its journal being damaged; the loss is noted in its log.",
-    ),
-    "warm-up": (
-        _DECISIONS,
-        "Compile what you will need, so that no first guess waits for it; the code is kept on disk.",
-    ),
-    "reproduce": (_RESEARCH, "Play the paper's experiments; write tables, figures and report.html."),
-    "league": (
-        _RESEARCH,
-        "Rank all learners over all streams and your data; write tables, figures and a page for every learner.",
-    ),
-    "bound": (_RESEARCH, "Evaluate one of the paper's bounds, or BanditSVM's, or halving's."),
-    "margin": (
-        _RESEARCH,
-        "Measure the largest weak and strong margin of a data set, and say what the theorems promise for it.",
-    ),
-    "adversary": (_RESEARCH, "Play every learner against the paper's lower-bound constructions."),
-    "theory": (_RESEARCH, "Draw Figure 2, the looseness of Theorem 5 and the hardness of weak labelling."),
+_PANELS = {
+    "Your data": {
+        "play": "Let one learner play your data; show its mistakes, draw them, and save it if you like.",
+        "compare": "Play learners on the same shuffles of your data; write tables, figures and report.html.",
+        "evaluate": "Say what other learners would have done on a log: sure bounds on their mistakes, and estimates.",
+        "playground": "Open a page where you watch learners learn, draw points for them, or answer them yourself.",
+    },
+    "Decisions in production": {
+        "serve": "Serve deciders over HTTP: guess, tell, reports, metrics. SIGTERM stops it when all is answered.",
+        "tokens": "Say who may ask `onebit serve`, and for what.",
+        "mcp": "Give AI agents a decider's verbs over MCP, on standard input and output; their host starts it.",
+        "accept-loss": "Let a decider go on whose file has lost events; the loss is noted in its log.",
+        "warm-up": "Compile what you will need, so that no first guess waits for it; the code is kept on disk.",
+    },
+    "Research": {
+        "reproduce": "Play the paper's experiments; write tables, figures and report.html.",
+        "league": "Rank all learners over all streams and your data; write tables, figures and a page for each.",
+        "bound": "Evaluate one of the paper's bounds, or BanditSVM's, or halving's.",
+        "margin": "Measure the largest weak and strong margin of a data set, and what the theorems promise for it.",
+        "adversary": "Play every learner against the paper's lower-bound constructions.",
+        "theory": "Draw Figure 2, the looseness of Theorem 5 and the hardness of weak labelling.",
+    },
 }
-"""Every command in the order of ``onebit --help``, with its group there and what its own help begins with."""
+COMMANDS = {name: text for panel in _PANELS.values() for name, text in panel.items()}
+"""Every command, in the order of ``onebit --help``, with its help: a test compares it with the command's own."""
 _KEEPING = (["compare"], ["league"], ["reproduce"])  # the commands that keep finished games
 _INTERRUPTED = 130
 _TRUTHS = ("true", "false", "yes", "no", "on", "off", "1", "0")
@@ -110,50 +95,47 @@ def onebit(
     """Learn a K-way classifier when the only answer you ever get is "right" or "wrong"."""
 
 
-def _list(name: str) -> None:
-    panel, text = COMMANDS[name]
-    app.command(name, help=text, rich_help_panel=panel)(lambda: None)
-
-
-for _name in COMMANDS:
-    _list(_name)
+for _panel, _commands in _PANELS.items():
+    for _name, _text in _commands.items():
+        app.command(_name, help=_text, rich_help_panel=_panel)(lambda: None)  # `_LazyGroup` replaces it
 
 
 def load(name: str) -> Any:
-    """Import the module of a command and return the command, or group of commands, that Typer makes of it."""
+    """Import the module of a command and return what Typer makes of it: a command, or a group of commands."""
     found = import_module(f"onebit.cli.{name.replace('-', '_')}").command
-    if not isinstance(found, typer.Typer):
-        single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        single.command(name)(with_options(found))
-        found = single
-    return typer.main.get_command(found)
+    made = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    if isinstance(found, dict):
+        made.callback(help=COMMANDS[name])(lambda: None)
+    for each, function in (found if isinstance(found, dict) else {name: found}).items():
+        made.command(each)(_as_typer_takes_it(function))
+    return typer.main.get_command(made)
 
 
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that takes the fields of its named tuples as options.
+def _as_typer_takes_it(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command as Typer takes it, with help, arguments and options of all it may be given.
 
-    A field is annotated with its help. One that is a tuple may be given several times; a switch that is off by default
-    has no opposite. ``Annotated[Group, "field"]`` leaves a field out.
+    Parameters before the ``*`` are arguments, the others options, each annotated with its help. A named tuple stands
+    for options, one a field; ``Annotated[Group, "field"]`` leaves one out. A tuple may be given several times.
     """
     parameters: list[inspect.Parameter] = []
     groups: dict[str, tuple[Callable[..., Any], list[str]]] = {}
-    hints = get_type_hints(command, include_extras=True)
-    for name, parameter in inspect.signature(command).parameters.items():
+    hints = get_type_hints(function, include_extras=True)
+    for name, parameter in inspect.signature(function).parameters.items():
         kind, *left_out = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name],)
-        if hasattr(kind, "_field_defaults"):
-            options = [_option(kind, field) for field in kind._fields if field not in left_out]
-            groups[name] = kind, [option.name for option in options]
-            parameters += options
-        else:
-            parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+        if not hasattr(kind, "_field_defaults"):
+            is_argument = parameter.kind is not inspect.Parameter.KEYWORD_ONLY
+            parameters.append(_parameter(name, hints[name], parameter.default, is_argument))
+            continue
+        fields = [field for field in kind._fields if field not in left_out]
+        groups[name], inside = (kind, fields), get_type_hints(kind, include_extras=True)
+        parameters += [_parameter(field, inside[field], kind._field_defaults[field]) for field in fields]
 
-    @wraps(command)
+    @wraps(function)
     def with_groups(**given: Any) -> None:
+        given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
         for name, (kind, fields) in groups.items():
-            values = {field: given.pop(field) for field in fields}
-            defaults = kind._field_defaults  # type: ignore[attr-defined]
-            given[name] = kind(**{f: tuple(v or ()) if defaults[f] == () else v for f, v in values.items()})
-        command(**given)
+            given[name] = kind(**{field: given.pop(field) for field in fields})
+        function(**given)
 
     # Typer reads off both what it may be given.
     with_groups.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -161,17 +143,18 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_groups
 
 
-def _option(group: Any, field: str) -> inspect.Parameter:
-    """Return the option for a field of a named tuple."""
-    hint, default = get_type_hints(group, include_extras=True)[field], group._field_defaults[field]
+def _parameter(name: str, hint: Any, default: Any, is_argument: bool = False) -> inspect.Parameter:
+    """Return an argument or option; a switch that is off by default has no opposite."""
+    kind: Any
     kind, text = get_args(hint)
-    if default == ():
-        kind, default = list[str] | None, None
+    if get_origin(kind) is tuple:
+        kind, default = list[str], [] if default == () else default
     elif str in get_args(kind):  # a column by name or position
         kind = str | None
-    names = [f"--{field.replace('_', '-')}"] if default is False else []
-    option = Annotated[kind, typer.Option(*names, help=text)]  # type: ignore[valid-type]
-    return inspect.Parameter(field, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
+    shown: dict[str, Any] = {"help": text, "show_default": default not in ([], None)}
+    names = [f"--{name.replace('_', '-')}"] if default is False else []
+    info = typer.Argument(**shown) if is_argument else typer.Option(*names, **shown)
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
 
 
 def _check_switches(parameters: list[Any], words: list[str]) -> None:

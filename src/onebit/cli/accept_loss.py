@@ -3,14 +3,13 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import Console
 
 from onebit.decider.decider import Decider
 
 
-def command(path: Annotated[Path, typer.Argument(help="The decider's file.")]) -> None:
-    """Let a decider go on whose file has lost events, its journal being damaged; the loss is noted in its log."""
+def command(path: Annotated[Path, "The decider's file."]) -> None:
+    """Let a decider go on whose file has lost events; the loss is noted in its log."""
     with Decider.open(path, accept_loss=True) as decider:
         lost = decider.lost
     if lost is None:

@@ -4,7 +4,6 @@ import math
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -20,9 +19,10 @@ _WIDTH = 120  # of a table that goes to a file or pipe
 
 
 def command(
-    theorem: Annotated[str | None, typer.Argument(help="3, remark, 11 or 24; none: all of them.")] = None,
-    runs: Annotated[int, typer.Option(help="Games of every learner against every adversary.")] = 100,
-    out: Annotated[Path, typer.Option(help="Folder for tables and figures.")] = Path("results/adversaries"),
+    theorem: Annotated[str | None, "3, remark, 11 or 24; none: all of them."] = None,
+    *,
+    runs: Annotated[int, "Games of every learner against every adversary."] = 100,
+    out: Annotated[Path, "Folder for tables and figures."] = Path("results/adversaries"),
 ) -> None:
     """Play every learner against the paper's lower-bound constructions."""
     check_integer("--runs", runs, low=2, high=_MAX_RUNS)

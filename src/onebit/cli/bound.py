@@ -1,15 +1,14 @@
 """``onebit bound``: one of the bounds, numbers in, number out."""
 
-import json
 import math
+from json import dumps
 from typing import Annotated, Any, NamedTuple
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
 from onebit.bounds import BOUNDS, Bound
-from onebit.cli.options import Json
+from onebit.cli import options
 from onebit.reporting.text import grouped
 
 
@@ -35,10 +34,10 @@ OPTIONS = {_ARGUMENTS.get(name, name): f"--{name}" for name in Numbers._fields}
 
 
 def command(
-    theorem: Annotated[str | None, typer.Argument(help="Its number, such as 2 or 21-sharp; none: list them.")] = None,
+    theorem: Annotated[str | None, "Its number, such as 2 or 21-sharp; none: list them."] = None,
     *,
     numbers: Numbers,
-    as_json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Evaluate one of the paper's bounds, or BanditSVM's, or halving's."""
     if theorem is None:
@@ -50,8 +49,8 @@ def command(
     arguments = _arguments(chosen, dict(zip(OPTIONS, numbers, strict=True)))
     claim = chosen.claim(**arguments)
     value, log2 = claim.value, claim.log2
-    if as_json:
-        print(json.dumps({"theorem": theorem, "side": chosen.side, **arguments, "value": value, "log2": log2}))
+    if json:
+        print(dumps({"theorem": theorem, "side": chosen.side, **arguments, "value": value, "log2": log2}))
         return
     if value is None or value >= 1e15:  # more than fifteen digits tell less than a power of 2
         shown = f"2^{log2:.4g}"

@@ -4,22 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import Console
 
-from onebit.cli.options import (
-    FILES,
-    NAMES,
-    Games,
-    Out,
-    Runs,
-    Workers,
-    after_options,
-    has_figures,
-    option_words,
-    say_what_was_read,
-    several,
-)
+from onebit.cli import options
+from onebit.cli.options import Games, after_options, has_figures, option_words, say_what_was_read, several
 from onebit.experiments.compare import comparison_table, tally_tables, write_report, write_tables
 from onebit.experiments.comparison import RUNS, Comparison, run_comparison, settle_in_hindsight
 from onebit.experiments.entries import DEFAULT_ENTRIES, Entry, check_distinct, enter, rival_entries
@@ -34,16 +22,14 @@ from onebit.streams.sources import find_sources
 
 
 def command(
-    data: Annotated[list[str], typer.Argument(help=f"Files ({FILES}), folders of them, or names: {NAMES}.")],
+    data: Annotated[tuple[str, ...], f"Files ({options.FILES}), folders of them, or names: {options.NAMES}."],
     *,
     games: Games,
-    baseline: Annotated[
-        str | None, typer.Option(help="Whom all others are compared with; the first learner by default.")
-    ] = None,
-    runs: Runs = RUNS,
+    baseline: Annotated[str | None, "Whom all others are compared with; the first learner by default."] = None,
+    runs: options.Runs = RUNS,
     reading: Reading,
-    workers: Workers,
-    out: Out = Path("results/compare"),
+    workers: options.Workers,
+    out: options.Out = Path("results/compare"),
 ) -> None:
     """Play learners on the same shuffles of your data; write tables, figures and report.html."""
     console = Console()
@@ -94,7 +80,7 @@ def comparison_words(games: Games, reading: Reading, runs: int) -> list[str]:
     """Return the options to type to get the same comparison again, of those that all have."""
     games = games._replace(rival=tuple(several(games.rival)))
     always = ("rounds", "seed", "preprocess")
-    return [*option_words(reading), *option_words(games, always), "--runs", str(runs)]
+    return ["--runs", str(runs), *option_words(reading), *option_words(games, always)]
 
 
 def say_what_is_played(console: Console, comparison: Comparison, preprocessing: str) -> None:

@@ -4,19 +4,11 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
-import typer
 from rich.console import Console
 
-from onebit.cli.decider_log import is_decider, read_decider
-from onebit.cli.options import (
-    LEARNERS,
-    PREPROCESS,
-    after_options,
-    has_figures,
-    option_words,
-    say_what_was_read,
-    several,
-)
+from onebit.cli import options
+from onebit.cli.options import after_options, has_figures, option_words, say_what_was_read, several
+from onebit.decider.logged_rounds import is_decider, read_decider
 from onebit.decider.settings import has_password, is_database
 from onebit.experiments.entries import parse_player
 from onebit.experiments.evaluate.answer_rates import describe_answers
@@ -75,32 +67,26 @@ class _Replay(NamedTuple):
         "What learners hear: facts (every logged answer), own (what they would have heard, where that is known) or "
         "nothing.",
     ] = "facts"
-    preprocess: Annotated[str, PREPROCESS] = "online"
+    preprocess: options.Preprocess = "online"
     seed: Annotated[int, "Of the learners' random numbers."] = 0
 
 
 def command(
     log: Annotated[
         str,
-        typer.Argument(
-            help="A table of rounds that were played (CSV, TSV, Parquet, ARFF), a decider's file, or the URL of a "
-            "PostgreSQL database of deciders, postgresql://user@host/database."
-        ),
+        "A table of rounds that were played (CSV, TSV, Parquet, ARFF), a decider's file, or the URL of a PostgreSQL "
+        "database of deciders, postgresql://user@host/database.",
     ],
     *,
     learners: Annotated[
-        list[str] | None,
-        typer.Option(
-            help='Such as "BanditSVM Banditron:exploration=0.02", or the file of a saved model, which learns nothing; '
-            f"repeat it or put spaces between. There are {LEARNERS}; one of your own is mypackage.mine:Mine."
-        ),
-    ] = None,
+        tuple[str, ...],
+        'Such as "BanditSVM Banditron:exploration=0.02", or the file of a saved model, which learns nothing; repeat it '
+        f"or put spaces between. There are {options.LEARNERS}; one of your own is mypackage.mine:Mine.",
+    ] = (),
     what: _Log,
     reading: Annotated[Reading, "label"],  # a log has none
     replay: _Replay,
-    out: Annotated[Path, typer.Option(help="Folder for evaluate.csv, the figure and report.html.")] = Path(
-        "results/evaluate"
-    ),
+    out: Annotated[Path, "Folder for evaluate.csv, the figure and report.html."] = Path("results/evaluate"),
 ) -> None:
     """Say what other learners would have done on a log: sure bounds on their mistakes, and estimates."""
     check_choice("--hears", replay.hears, HEARS)
@@ -108,7 +94,7 @@ def command(
     check_seed(replay.seed)
     _check_place(log, what.name)
     # A file's name may have spaces.
-    texts = [word for text in learners or () for word in ([text] if _is_model(text) else text.split())] or [*DEFAULTS]
+    texts = [word for text in learners for word in ([text] if _is_model(text) else text.split())] or [*DEFAULTS]
     candidates = [_candidate(text) for text in texts]
     titles = [candidate.title for candidate in candidates]
     for title in titles:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-import typer
 from rich.console import Console
 
+from onebit.cli import options
 from onebit.cli.compare import comparison_words, details_of, preprocessing_words, say_what_is_played, size_words
-from onebit.cli.options import FILES, Games, Out, Runs, Workers, after_options, has_figures, option_words, several
+from onebit.cli.options import Games, after_options, has_figures, option_words, several
 from onebit.experiments.entries import check_distinct, enter, rival_entries
 from onebit.experiments.league import (
     RUNS,
@@ -40,22 +40,21 @@ class Field(NamedTuple):
 
 def command(
     data: Annotated[
-        list[str] | None,
-        typer.Argument(help=f"More to play on: files ({FILES}), folders of them, or streams of your own."),
-    ] = None,
+        tuple[str, ...], f"More to play on: files ({options.FILES}), folders of them, or streams of your own."
+    ] = (),
     *,
     field: Field,
     games: Games,
-    runs: Runs = RUNS,
+    runs: options.Runs = RUNS,
     reading: Reading,
-    workers: Workers,
-    out: Out = Path("results/league"),
+    workers: options.Workers,
+    out: options.Out = Path("results/league"),
 ) -> None:
-    """Rank all learners over all streams and your data; write tables, figures and a page for every learner."""
+    """Rank all learners over all streams and your data; write tables, figures and a page for each."""
     console = Console()
     place = workers.executor(console)
     games = games._replace(learners=tuple(several(games.learners)))
-    league, absent = _league(data or (), field, games, reading, runs)
+    league, absent = _league(data, field, games, reading, runs)
     preprocessing = preprocessing_words(league)
     prepare_folder(out)
     say_what_is_played(console, league, preprocessing)
@@ -65,7 +64,7 @@ def command(
     with console.status("Drawing figures and writing the pages …"):
         results = Results(standings(outcomes), outcomes, failures, absent)
         write_tables(out, results, league.seed)
-        words = ["league", *option_words(field), *comparison_words(games, reading, runs), *after_options(data or ())]
+        words = ["league", *option_words(field), *comparison_words(games, reading, runs), *after_options(data)]
         longest = f"{in_seconds(league.seconds_per_game)} at 10⁹ numbers a second, by what a learner says of its effort"
         details = details_of(league, preprocessing, words) | {"Longest game": longest}
         write_pages(out, results, details, is_drawn)

@@ -5,7 +5,6 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -23,16 +22,16 @@ NAMES = ", ".join([*known_names(), *_OTHERS])
 KERNELS = ", ".join(kernel_names())
 LEARNERS = ", ".join(sorted(cls.__name__ for cls in all_learners()))
 FILES = "CSV, TSV, Parquet, ARFF, svmlight, npz; text also as .gz"
-PREPROCESS = (
-    "standardize (over the rows played), online (over the rows so far) or none; not for learners that scale columns "
-    "themselves."
-)
 
-OneSource = Annotated[str, typer.Argument(help=f"A file ({FILES}), or a name: {NAMES}.")]
-Preprocess = Annotated[str, typer.Option("--preprocess", help=PREPROCESS)]
-Runs = Annotated[int, typer.Option(help="Runs of every learner, each on its own shuffle.")]
-Out = Annotated[Path, typer.Option(help="Folder for results; what is there already is not played again.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+OneSource = Annotated[str, f"A file ({FILES}), or a name: {NAMES}."]
+Preprocess = Annotated[
+    str,
+    "standardize (over the rows played), online (over the rows so far) or none; not for learners that scale columns "
+    "themselves.",
+]
+Runs = Annotated[int, "Runs of every learner, each on its own shuffle."]
+Out = Annotated[Path, "Folder for results; what is there already is not played again."]
+Json = Annotated[bool, "Print JSON."]
 
 
 class Games(NamedTuple):
@@ -54,7 +53,7 @@ class Games(NamedTuple):
     )
     rounds: Annotated[int, "Rounds per run, at most; every row is played once."] = ROUNDS
     seed: Annotated[int, "Seed of the first shuffle; run r uses seed + r."] = 0
-    preprocess: Annotated[str, PREPROCESS] = "standardize"
+    preprocess: Preprocess = "standardize"
     unit_length: Annotated[bool, "Then divide every row by its length."] = False
 
     @property

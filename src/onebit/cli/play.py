@@ -1,24 +1,16 @@
 """``onebit play``: one learner on one data set, with a progress bar, a table, a figure, and a saved file."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
-import typer
 from rich.console import Console
 
-from onebit.cli.options import (
-    LEARNERS,
-    OneSource,
-    Preprocess,
-    after_options,
-    has_figures,
-    option_words,
-    say_what_was_read,
-)
+from onebit import streams
+from onebit.cli import options
+from onebit.cli.options import after_options, has_figures, option_words, say_what_was_read
 from onebit.experiments.entries import parse_player
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.game import Trace
@@ -29,7 +21,7 @@ from onebit.reporting.looks import PALETTE
 from onebit.reporting.pages import FigureFile, Heading, what_was_run, write_page
 from onebit.reporting.text import Table, grouped, in_figure, in_shell
 from onebit.streams import DataSet, describe
-from onebit.streams.preprocess import METHODS, describe_preprocessing, preprocess
+from onebit.streams.preprocess import METHODS, describe_preprocessing
 from onebit.streams.reading import Reading
 from onebit.streams.sources import changed, draw_source, find_source, load, say_changes
 
@@ -50,33 +42,17 @@ class _Order(NamedTuple):
     shuffle: Annotated[bool, "Shuffle the rows; otherwise they come in the file's order."] = False
 
 
-class _Line(NamedTuple):
-    """A row of the closing table."""
-
-    name: str
-    rounds: int
-    mistakes: int
-    guessed: int
-
-    @property
-    def cells(self) -> list[str]:
-        """What people read of it."""
-        rate = f"{self.mistakes / self.rounds:.1%}" if self.rounds else "–"
-        return [self.name, grouped(self.rounds), grouped(self.mistakes), rate, grouped(self.guessed)]
-
-
 def command(
-    data: OneSource,
+    data: options.OneSource,
     *,
     learner: Annotated[
-        str,
-        typer.Option(help=f'Such as "Banditron:exploration=0.02". There are {LEARNERS}; or mypackage.mine:Mine.'),
+        str, f'Such as "Banditron:exploration=0.02". There are {options.LEARNERS}; or mypackage.mine:Mine.'
     ] = "BanditSVM",
     order: _Order,
     reading: Reading,
-    method: Preprocess = "none",
-    save: Annotated[Path | None, typer.Option(help="Save the learner, with all it has learned, as this file.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the figure and report.html.")] = Path("results/play"),
+    preprocess: options.Preprocess = "none",
+    save: Annotated[Path | None, "Save the learner, with all it has learned, as this file."] = None,
+    out: Annotated[Path, "Folder for the figure and report.html."] = Path("results/play"),
 ) -> None:
     """Let one learner play your data; show its mistakes, draw them, and save it if you like."""
     player = parse_player(learner)
@@ -84,40 +60,39 @@ def command(
         raise ValueError(f"--learner {learner}: must be a learner; other players can be compared, not shown")
     if save is not None:
         check_save(save, data)
-        if method != "none" and not player.scales_rows:
+        if preprocess != "none" and not player.scales_rows:
             raise ValueError(
-                f"--save with --preprocess {method}: the learner would be saved without what makes its rows ready; "
+                f"--save with --preprocess {preprocess}: the learner would be saved without what makes its rows ready; "
                 "leave one out, or take BanditSVM, which scales columns by itself"
             )
-    check_choice("--preprocess", method, METHODS)
+    check_choice("--preprocess", preprocess, METHODS)
     found = _rounds(data, reading, order)
     made = build(player.spec)
     prepare_folder(out)
     console = Console()
     say_what_was_read(console, found.name, describe(found))
     is_drawn = has_figures(console)
-    rows = _prepared(console, found, player, learner, method)
+    rows = _prepared(console, found, player, learner, preprocess)
     with progress_bar(console, f"{learner}, {grouped(len(found.y))} rounds") as show:
         trace = play(made, rows, seed=order.seed, keep_guesses=True, on_progress=show)
     if save is not None:
         made.save(save)
     wrong = np.asarray(trace.guesses != np.array(found.label_names)[found.y])
     figures = _draw(trace, wrong, f"{learner} on {found.name}", out) if is_drawn else []
-    lines = _lines(found, trace, wrong)
-    _print(console, lines, wrong)
+    table = Table(_COLUMNS, _rows(found, trace, wrong))
+    _print(console, table, wrong)
     facts = {
         "Learner": learner,
         "Data set": found.name,
         **{name.capitalize(): text for name, text in describe(found).items() if name != "rows"},
         "Rounds": f"{grouped(len(found.y))}, {'shuffled' if order.shuffle else 'in the order of the file'}",
-        "Preprocessing": method,
+        "Preprocessing": preprocess,
         "Seed": str(order.seed),
     }
     words = ["--learner", learner, *option_words(reading), *option_words(order, always=["seed"])]
-    words += ["--preprocess", method] if method != "none" else []
+    words += ["--preprocess", preprocess] if preprocess != "none" else []
     facts["Command"] = in_shell(["onebit", "play", *words, *after_options([data])])
     run, listed, again, again_command = what_was_run(facts)
-    table = Table(_COLUMNS, [line.cells for line in lines])
     blocks = [run, listed, *figures, Heading("Class by class"), table, again, again_command]
     write_page(out / "report.html", f"{learner} on {found.name}", blocks)
     say_where(console, "mistakes.png and report.html are" if is_drawn else "report.html is", out)
@@ -135,7 +110,7 @@ def _prepared(console: Console, data: DataSet, player: LearnerPlayer, learner: s
         return data
     done = describe_preprocessing(method, unit_length=False, is_sparse=data.is_sparse)
     console.print(on_screen(f"Preprocessing: {done}."), highlight=False, soft_wrap=True)
-    return replace(data, X=preprocess(data.X, method))
+    return replace(data, X=streams.preprocess(data.X, method))
 
 
 def _rounds(given: str, reading: Reading, order: _Order) -> DataSet:
@@ -158,16 +133,19 @@ def _rounds(given: str, reading: Reading, order: _Order) -> DataSet:
     return replace(data, X=X, y=y, about=(*data.about, *say_changes(source).items()))
 
 
-def _lines(data: DataSet, trace: Trace, wrong: np.ndarray) -> list[_Line]:
-    """Return the classes, the most frequent first, after all of them together."""
-    names = np.array(data.label_names)
-    places = {name: code for code, name in enumerate(data.label_names)}
-    guessed = np.bincount([places[name] for name in np.asarray(trace.guesses).tolist()], minlength=len(names))
-    rounds, mistakes = (np.bincount(codes, minlength=len(names)) for codes in (data.y, data.y[wrong]))
-    counts = zip(data.label_names, rounds.tolist(), mistakes.tolist(), guessed.tolist(), strict=True)
-    classes = [_Line(*each) for each in counts]
-    whole = _Line("all", trace.rounds, trace.mistakes, trace.rounds)
-    return [whole, *sorted(classes, key=lambda line: -line.rounds)]
+def _rows(data: DataSet, trace: Trace, wrong: np.ndarray) -> list[list[str]]:
+    """Return the rows of the table: all classes together, then each, the most frequent first."""
+    codes = {name: code for code, name in enumerate(data.label_names)}
+    guesses = np.array([codes[name] for name in np.asarray(trace.guesses).tolist()])
+    counts = np.column_stack(
+        [np.bincount(each, minlength=data.n_classes) for each in (data.y, data.y[wrong], guesses)]
+    ).tolist()
+    lines = [(name, *counts[code]) for name, code in codes.items()]
+    lines = [("all", trace.rounds, trace.mistakes, trace.rounds), *sorted(lines, key=lambda line: -line[1])]
+    return [
+        [name, grouped(rounds), grouped(mistakes), f"{mistakes / rounds:.1%}" if rounds else "–", grouped(guessed)]
+        for name, rounds, mistakes, guessed in lines
+    ]
 
 
 def tenths(wrong: np.ndarray) -> list[float]:
@@ -214,11 +192,10 @@ def draw_mistakes(trace: Trace, wrong: np.ndarray, title: str) -> "Figure":
     return figure
 
 
-def _print(console: Console, lines: Sequence[_Line], wrong: np.ndarray) -> None:
-    rows = [line.cells for line in lines[: _MOST_CLASSES + 1]]
-    print_table(console, Table(_COLUMNS, rows, sections=[1]))
-    if len(lines) > _MOST_CLASSES + 1:
-        console.print(f"… and {len(lines) - _MOST_CLASSES - 1} rarer classes, which report.html lists")
-    console.print(
-        "Mistakes by tenths of the stream: " + ", ".join(f"{rate:.1%}" for rate in tenths(wrong)), soft_wrap=True
-    )
+def _print(console: Console, table: Table, wrong: np.ndarray) -> None:
+    n_more = len(table.rows) - _MOST_CLASSES - 1
+    print_table(console, replace(table, rows=table.rows[: _MOST_CLASSES + 1], sections=[1]))
+    if n_more > 0:
+        console.print(f"… and {n_more} rarer classes, which report.html lists")
+    rates = ", ".join(f"{rate:.1%}" for rate in tenths(wrong))
+    console.print(f"Mistakes by tenths of the stream: {rates}", soft_wrap=True)

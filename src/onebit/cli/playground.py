@@ -10,7 +10,6 @@ import webbrowser
 from importlib.metadata import version
 from typing import Annotated
 
-import typer
 from rich.console import Console
 
 from onebit.extras import require_extra
@@ -21,11 +20,10 @@ _NO_COMPILER = "NUMBA_DISABLE_JIT"
 
 
 def command(
-    port: Annotated[int, typer.Option(help="Where to listen, on this machine only; another if it is taken.")] = 8017,
-    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
-    compiled: Annotated[
-        bool, typer.Option("--compiled", help="Compile the learners: faster, after a minute or two the first time.")
-    ] = False,
+    *,
+    port: Annotated[int, "Where to listen, on this machine only; another if it is taken."] = 8017,
+    browser: Annotated[bool, "Open the page in a browser."] = True,
+    compiled: Annotated[bool, "Compile the learners: faster, after a minute or two the first time."] = False,
 ) -> None:
     """Open a page where you watch learners learn, draw points for them, or answer them yourself."""
     check_integer("--port", port, low=0, high=65535)

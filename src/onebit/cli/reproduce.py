@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import Console
 
 from onebit.cli.options import Workers, has_figures
@@ -30,16 +29,12 @@ _FULL_FOLDER, _QUICK_FOLDER = Path("results"), Path("results/quick")
 
 def command(
     *,
-    rounds: Annotated[int | None, typer.Option(help="Rounds per run; the paper plays 5 000 000.")] = None,
-    runs: Annotated[
-        int | None, typer.Option(help="Runs of every learner, each on its own data; the paper: 20.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the first run; run r uses seed + r.")] = 0,
+    rounds: Annotated[int | None, "Rounds per run; the paper plays 5 000 000."] = None,
+    runs: Annotated[int | None, "Runs of every learner, each on its own data; the paper: 20."] = None,
+    seed: Annotated[int, "Seed of the first run; run r uses seed + r."] = 0,
+    quick: Annotated[bool, "100 000 rounds and 5 runs: seconds, not minutes."] = False,
     workers: Workers,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for results; results/, or results/quick/ with --quick.")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="100 000 rounds and 5 runs: seconds, not minutes.")] = False,
+    out: Annotated[Path | None, "Folder for results; results/, or results/quick/ with --quick."] = None,
 ) -> None:
     """Play the paper's experiments; write tables, figures and report.html."""
     console = Console()

@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from onebit.decider.settings import has_password, is_database
 from onebit.engine.compile_notice import NOTICE
 from onebit.extras import require_extra
@@ -24,30 +22,24 @@ _FAILED, _INTERRUPTED = 1, 130  # what shells expect
 
 
 def command(
-    folder: Annotated[Path, typer.Argument(help="Where deciders and tokens are; made if it is missing.")],
-    host: Annotated[str, typer.Option(help="Where to listen; others than this machine need tokens.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Where to listen; 0: any that is free.")] = 8018,
-    rate: Annotated[
-        float, typer.Option(help="Guesses and answers a second that one caller may ask for; 0: any number.")
-    ] = 20_000.0,
-    log_requests: Annotated[
-        bool, typer.Option("--log-requests", help="Note every request; otherwise those that were refused.")
-    ] = False,
+    folder: Annotated[Path, "Where deciders and tokens are; made if it is missing."],
+    *,
+    host: Annotated[str, "Where to listen; others than this machine need tokens."] = "127.0.0.1",
+    port: Annotated[int, "Where to listen; 0: any that is free."] = 8018,
+    rate: Annotated[float, "Guesses and answers a second that one caller may ask for; 0: any number."] = 20_000.0,
+    log_requests: Annotated[bool, "Note every request; otherwise those that were refused."] = False,
     log: Annotated[
-        str | None,
-        typer.Option(help="Keep deciders in a PostgreSQL database, by its URL; or say it in the variable ONEBIT_LOG."),
+        str | None, "Keep deciders in a PostgreSQL database, by its URL; or say it in the variable ONEBIT_LOG."
     ] = None,
     memory: Annotated[
-        float | None,
-        typer.Option(help="GiB of memory that deciders may take together; half of what there is, if not given."),
+        float | None, "GiB of memory that deciders may take together; half of what there is, if not given."
     ] = None,
-    audit: Annotated[bool, typer.Option(help="Note who did what in the folder's audit.jsonl.")] = True,
+    audit: Annotated[bool, "Note who did what in the folder's audit.jsonl."] = True,
     max_connections: Annotated[
-        int | None,
-        typer.Option(help="Connections at once; 1 000, or half as many as open files are allowed, if not given."),
+        int | None, "Connections at once; 1 000, or half as many as open files are allowed, if not given."
     ] = None,
     max_connections_per_address: Annotated[
-        int | None, typer.Option(help="Of them from one address, such as a proxy's; a quarter of all, if not given.")
+        int | None, "Of them from one address, such as a proxy's; a quarter of all, if not given."
     ] = None,
 ) -> None:
     """Serve deciders over HTTP: guess, tell, reports, metrics. SIGTERM stops it when all is answered."""
@@ -128,9 +120,9 @@ def _password_in(path: Path) -> str:
     try:
         password = path.read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        said = getattr(error, "strerror", None) or "it is no text"
+        reason = getattr(error, "strerror", None) or "it is no text"
         raise ValueError(
-            f"{PASSWORD_FILE_VARIABLE}={path} cannot be read ({said}); is it there, may you read it?"
+            f"{PASSWORD_FILE_VARIABLE}={path} cannot be read ({reason}); is it there, may you read it?"
         ) from None
     if not password or "\n" in password or "\0" in password:
         raise ValueError(f"{PASSWORD_FILE_VARIABLE}={path} must have one line, the database's password")
@@ -138,7 +130,7 @@ def _password_in(path: Path) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether only this machine can reach an address.
+    """Return whether only this machine can reach an address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
     (True, True, True, False)

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import Console
 
 from onebit.extras import require_extra
@@ -20,11 +19,11 @@ _FULL_FOLDER, _QUICK_FOLDER = Path("results/theory"), Path("results/theory/quick
 
 
 def command(
+    *,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for tables and figures; results/theory/, or results/theory/quick/ with --quick."),
+        Path | None, "Folder for tables and figures; results/theory/, or results/theory/quick/ with --quick."
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller sets and problems: seconds.")] = False,
+    quick: Annotated[bool, "Smaller sets and problems: seconds."] = False,
 ) -> None:
     """Draw Figure 2, the looseness of Theorem 5 and the hardness of weak labelling."""
     require_extra("the figures of onebit theory need", "figures")

@@ -1,40 +1,30 @@
-"""``onebit tokens``: add, list and remove the tokens of a service."""
+"""Say who may ask `onebit serve`, and for what."""
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
 from onebit.service.tokens import FILE, add_token, read_tokens, remove_token
 
-command = typer.Typer(
-    help="Who may ask `onebit serve`, and for what.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-_Folder = Annotated[Path, typer.Argument(help="The folder that is served.")]
-_Name = Annotated[str, typer.Argument(help="Whose it is.")]
+_Folder = Annotated[Path, "The folder that is served."]
+_Name = Annotated[str, "Whose it is."]
 
 
-@command.command()
 def add(
     folder: _Folder,
     name: _Name,
-    role: Annotated[list[str], typer.Option(help="play, read or admin; repeat it for several.")],
-    namespace: Annotated[list[str] | None, typer.Option(help="Where; repeat it. Without: everywhere.")] = None,
-    expires: Annotated[
-        str | None, typer.Option(help="When it ends: 12h, 90d, 8w, or a date such as 2027-12-31. Without: never.")
-    ] = None,
+    *,
+    role: Annotated[tuple[str, ...], "play, read or admin; repeat it for several."],
+    namespace: Annotated[tuple[str, ...], "Where; repeat it. Without: everywhere."] = (),
+    expires: Annotated[str | None, "When it ends: 12h, 90d, 8w, or a date such as 2027-12-31. Without: never."] = None,
 ) -> None:
     """Make a token, and print it once."""
-    print(add_token(folder, name, role, namespace or ["*"], expires))
+    print(add_token(folder, name, list(role), list(namespace) or ["*"], expires))
     Console(stderr=True).print("Keep it: only its hash is stored, and it is not shown again.")
 
 
-@command.command("list")
 def list_tokens(folder: _Folder) -> None:
     """List whose tokens there are, and what they may do."""
     table = Table("name", "roles", "namespaces", "since", "expires")
@@ -44,7 +34,6 @@ def list_tokens(folder: _Folder) -> None:
     Console().print(table)
 
 
-@command.command()
 def remove(folder: _Folder, name: _Name) -> None:
     """Remove a token; a running service knows within a second."""
     if not remove_token(folder, name):
@@ -52,3 +41,6 @@ def remove(folder: _Folder, name: _Name) -> None:
             f"That was the last token: nobody may ask until there is another. Delete {folder / FILE} to let everybody "
             "on this machine ask without one."
         )
+
+
+command = {"add": add, "list": list_tokens, "remove": remove}

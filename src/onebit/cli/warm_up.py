@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse
-import typer
 from numba.core import config
 from rich.console import Console
 
@@ -32,14 +31,11 @@ _REMEDY = "let the variable NUMBA_CACHE_DIR name a folder of yours, and give the
 
 def command(
     learners: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="As for compare, or all; without any, those that compare plays by default.", metavar="[LEARNER...]"
-        ),
-    ] = None,
+        tuple[str, ...], "As for compare, or all; without any, those that compare plays by default."
+    ] = (),
 ) -> None:
     """Compile what you will need, so that no first guess waits for it; the code is kept on disk."""
-    players = [_learner(text) for text in _named(learners or ())]
+    players = [_learner(text) for text in _named(learners)]
     folder = _check_place()
     NOTICE.keep_quiet()  # the bar says it
     began, n_before = time.monotonic(), NOTICE.n_compiled
@@ -56,8 +52,8 @@ def command(
         raise RuntimeError(f"{len(NOT_KEPT)} of {n_compiled} functions could not be kept ({why}): {_REMEDY}")
     counted = "1 function was" if n_compiled == 1 else f"{n_compiled} functions were"
     what = f"{counted} compiled" if n_compiled else "everything was there already"
-    said = f"Ready after {seconds:.1f} seconds: {what}. The code is kept in {folder}."
-    console.print(on_screen(said), highlight=False, soft_wrap=True)
+    text = f"Ready after {seconds:.1f} seconds: {what}. The code is kept in {folder}."
+    console.print(on_screen(text), highlight=False, soft_wrap=True)
 
 
 def _named(learners: Sequence[str]) -> list[str]:
