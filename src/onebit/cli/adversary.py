@@ -4,18 +4,15 @@ import math
 from pathlib import Path
 from typing import Annotated
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from onebit.cli.options import has_figures
 from onebit.experiments.duels import DuelRow, duel, duel_by_dimension, paper_adversaries, short_name, write_duel
 from onebit.inputs import check_integer
-from onebit.reporting.console import on_screen, prepare_folder, say_where
-from onebit.reporting.text import grouped
+from onebit.reporting.console import prepare_folder, print_table, say_where
+from onebit.reporting.text import Table, grouped
 
 _MAX_RUNS = 100_000  # a thousand already tell all that the tables show
-_WIDTH = 120  # of a table that goes to a file or pipe
 
 
 def command(
@@ -37,7 +34,7 @@ def command(
     with console.status("Playing every learner against every adversary …"):
         rows = duel(chosen, runs=runs)
     write_duel(rows, out / "adversaries.csv")
-    _print(rows, console)
+    print_table(console, _table(rows))
     growth = None
     if theorem in (None, "24"):  # the one that is about the dimension
         with console.status("Playing Theorem 24's adversary in growing dimension …"):
@@ -53,22 +50,18 @@ def command(
     say_where(console, "Tables and figures are", out)
 
 
-def _print(rows: list[DuelRow], console: Console) -> None:
-    names = [short_name(row.learner) for row in rows]
-    title = "Mistakes ± standard error, beside what the theorems force and promise"
-    table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0))
-    # Wide enough for every word: a long name is broken between its settings, if at all.
-    table.add_column("learner", min_width=max(len(word) for name in names for word in name.split()))
-    for heading in ("mistakes", "at least", "at most"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for at, (row, name) in enumerate(zip(rows, names, strict=True)):
+def _table(rows: list[DuelRow]) -> Table:
+    """Return mistakes beside bounds, adversary by adversary."""
+    lines: list[list[str]] = []
+    sections: list[int] = []
+    for at, row in enumerate(rows):
         if at == 0 or rows[at - 1].challenge != row.challenge:
-            table.add_section()
-            table.add_row(f"[bold]{row.challenge.name}[/]: {row.challenge.stated.binds}")
+            sections.append(len(lines))
+            lines.append([f"{row.challenge.name}: {row.challenge.stated.binds}", "", "", ""])
         mistakes = f"{grouped(row.mean, 1)} ± {grouped(row.standard_error, 1)}"
-        table.add_row(on_screen(name), mistakes, _bound(row.lower_bound), _bound(row.upper_bound))
-    # A file has room for all.
-    (console if console.is_terminal else Console(width=_WIDTH)).print(table)
+        lines.append([short_name(row.learner), mistakes, _bound(row.lower_bound), _bound(row.upper_bound)])
+    title = "Mistakes ± standard error, beside what the theorems force and promise"
+    return Table(("learner", "mistakes", "at least", "at most"), lines, title, sections=sections)
 
 
 def _bound(value: float | None) -> str:
